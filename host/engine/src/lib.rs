@@ -1,0 +1,1 @@
+//! Everything of `jp-compact` that touches the world. Returns values, never prints.
