@@ -1,1 +1,39 @@
-//! Placeholder.
+//! Streams, turns, ranges, overlays and the projection of `jp-compact`. Everything here is a function of its
+//! arguments: no file, no process, no clock, no environment. `now` is an argument.
+//!
+//! The way through: bytes make a [`Stream`]; bounds resolve to a [`TurnRange`]; a request is made from the
+//! stream; a strategy's payloads are validated into compactions; those are spliced behind the raw events; the
+//! projection makes a [`View`] of the stream.
+//!
+//! # The raw-stream invariant
+//!
+//! A request to a strategy is made from a [`Stream`] and from nothing else, and a [`View`] cannot become one:
+//!
+//! ```compile_fail
+//! # fn check(view: jp_compact_core::View) {
+//! let pairs = jp_compact_core::Pairs::of(&view);
+//! # }
+//! ```
+
+pub mod bound;
+mod decode;
+pub mod event;
+pub mod formats;
+mod json;
+pub mod overlap;
+pub mod overlay;
+pub mod pairs;
+pub mod projection;
+pub mod stream;
+mod text;
+pub mod time;
+pub mod turn;
+pub mod view;
+
+pub use bound::Bound;
+pub use json::Span;
+pub use overlap::Overlap;
+pub use pairs::Pairs;
+pub use stream::Stream;
+pub use turn::TurnRange;
+pub use view::View;

@@ -1,0 +1,90 @@
+//! The ends of a range as people write them, and the turns they mean (RFD 064, "Range bounds";
+//! JP-STREAM, "Ranges"). A bound becomes an absolute turn when the compaction is made.
+
+use std::str::FromStr;
+
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
+
+use crate::stream::Stream;
+use crate::turn::TurnRange;
+
+/// One end of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// `5`: this turn, 0-based.
+    Turn(usize),
+    /// `-3`: that many turns before the last.
+    FromEnd(usize),
+    /// `5h`: the turn that began about that long ago.
+    Ago(SignedDuration),
+    /// `last`: the turn after the newest compaction's range.
+    AfterLast,
+}
+
+impl FromStr for Bound {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "last" {
+            return Ok(Self::AfterLast);
+        }
+        if let Some(turns) = text.strip_prefix('-')
+            && is_number(turns)
+        {
+            return turns.parse().map(Self::FromEnd).map_err(|error| format!("`{text}`: {error}"));
+        }
+        if is_number(text) {
+            return text.parse().map(Self::Turn).map_err(|error| format!("`{text}`: {error}"));
+        }
+        duration(text).map(Self::Ago).ok_or_else(|| {
+            format!(
+                "expected a turn (`5`), turns from the end (`-3`), a time ago (`5h`) or `last`, not `{text}`"
+            )
+        })
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A span of time as people write it: `90s`, `5h`, `1d 12h`. A day has 24 hours. Not negative.
+#[must_use]
+pub fn duration(text: &str) -> Option<SignedDuration> {
+    let span: Span = text.parse().ok()?;
+    let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+    (!duration.is_negative() && !text.trim_start().starts_with('-')).then_some(duration)
+}
+
+/// The turns that two bounds mean: `None` when there is nothing to compact. A missing `from` is 0, a missing
+/// `to` is the last turn.
+#[must_use]
+pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Timestamp) -> Option<TurnRange> {
+    let last = stream.turns().checked_sub(1)?;
+    let from = match from {
+        None => 0,
+        Some(Bound::Turn(turn)) => turn,
+        Some(Bound::FromEnd(turns)) => last.saturating_sub(turns),
+        Some(Bound::Ago(ago)) => {
+            let then = before(now, ago);
+            stream.turns_began().iter().position(|began| *began >= then)?
+        }
+        Some(Bound::AfterLast) => stream.after_last_overlay(),
+    };
+    let to = match to {
+        None => last,
+        Some(Bound::Turn(turn)) => turn.min(last),
+        Some(Bound::FromEnd(turns)) => last.checked_sub(turns)?,
+        Some(Bound::Ago(ago)) => {
+            let then = before(now, ago);
+            stream.turns_began().iter().rposition(|began| *began <= then)?
+        }
+        Some(Bound::AfterLast) => stream.after_last_overlay().min(last),
+    };
+    TurnRange::new(from, to).filter(|range| range.from() <= last)
+}
+
+/// A point in time so long ago; before all time, the beginning of time.
+fn before(now: Timestamp, ago: SignedDuration) -> Timestamp {
+    now.checked_sub(ago).unwrap_or(Timestamp::MIN)
+}

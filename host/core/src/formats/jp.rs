@@ -1,0 +1,287 @@
+//! JP's `events.json`: one JSON array of elements (JP-STREAM, "On disk"). One pass makes the index: where
+//! each element lies, what it is, to which turn it belongs. It refuses what JP cannot load, and names the
+//! byte and the element.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use crate::event::{Event, Kind};
+use crate::json::{Malformed, Scanner, Span};
+use crate::{text, time};
+
+/// Why bytes are no stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Offset of the byte.
+    pub at: usize,
+    /// Number of the element in the array, from 0, when it lies in one.
+    pub element: Option<usize>,
+    /// What is wrong, as a fragment.
+    pub what: String,
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.element {
+            Some(element) => write!(out, "element {element} (byte {}): {}", self.at, self.what),
+            None => write!(out, "byte {}: {}", self.at, self.what),
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// The bytes of a stream, and where its elements lie. Overlays are not read yet: what an index suffices for
+/// works on a stream with a malformed one too.
+#[derive(Debug, Clone)]
+pub struct Index {
+    pub(crate) bytes: Bytes,
+    pub(crate) events: Vec<Event>,
+    /// Number of turns.
+    pub(crate) turns: usize,
+    /// Offset behind the last element, or behind `[` when there is none.
+    pub(crate) body_end: usize,
+    /// The first element that JP would not load: without `type` or `timestamp`.
+    pub(crate) unloadable: Option<usize>,
+}
+
+/// Reads the bytes of an `events.json`.
+///
+/// # Errors
+/// When they are not JSON, not an array, or an element of a type that JP knows lacks what JP needs.
+pub fn index(bytes: Bytes) -> Result<Index, Unreadable> {
+    let mut scanner = Scanner::new(&bytes);
+    let outside = |wrong: Malformed| Unreadable { at: wrong.at, element: None, what: wrong.what.into() };
+    match scanner.peek() {
+        Some(b'[') => scanner.expect(b'[', "not an array").map_err(outside)?,
+        None => {
+            return Err(Unreadable {
+                at: 0,
+                element: None,
+                what: "the file is empty, expected a JSON array".into(),
+            });
+        }
+        Some(_) => {
+            let at = scanner.at();
+            scanner.value(0).map_err(outside)?;
+            return Err(Unreadable { at, element: None, what: "expected a JSON array of events".into() });
+        }
+    }
+    let mut events = Vec::with_capacity(bytes.len() / 4096);
+    let mut count = Count::default();
+    let (mut body_end, mut unloadable) = (scanner.at(), None);
+    if !scanner.take(b']') {
+        loop {
+            let element = events.len();
+            let head = Head::read(&mut scanner, &bytes).map_err(|wrong| Unreadable {
+                at: wrong.at,
+                element: Some(element),
+                what: wrong.what.into(),
+            })?;
+            let event = head.event(&bytes, &mut count).map_err(|what| Unreadable {
+                at: head.span.start,
+                element: Some(element),
+                what,
+            })?;
+            if unloadable.is_none() && !head.is_loadable(&bytes) {
+                unloadable = Some(element);
+            }
+            events.push(event);
+            body_end = head.span.end;
+            if scanner.take(b']') {
+                break;
+            }
+            scanner.expect(b',', "expected `,` or `]` between events").map_err(outside)?;
+        }
+    }
+    if scanner.peek().is_some() {
+        return Err(Unreadable {
+            at: scanner.at(),
+            element: None,
+            what: "text after the closing `]`".into(),
+        });
+    }
+    let turns = count.turns();
+    Ok(Index { bytes, events, turns, body_end, unloadable })
+}
+
+/// Counts turns and numbers on the way through (JP-STREAM, "Turns").
+#[derive(Default)]
+pub(crate) struct Count {
+    turn: usize,
+    /// Whether the current turn holds a conversation event.
+    opened: bool,
+    seq: u64,
+}
+
+impl Count {
+    /// The turn of an element of this kind that comes next.
+    pub(crate) fn turn(&mut self, kind: Kind) -> usize {
+        if kind == Kind::TurnStart && self.opened {
+            self.turn += 1;
+        }
+        self.opened |= kind.is_conversation();
+        self.turn
+    }
+
+    fn seq(&mut self, kind: Kind) -> Option<u64> {
+        let seq = kind.is_numbered().then_some(self.seq);
+        self.seq += u64::from(seq.is_some());
+        seq
+    }
+
+    fn turns(&self) -> usize {
+        self.turn + usize::from(self.opened)
+    }
+}
+
+/// Where the members lie that the index needs. A key that comes twice counts as JP counts it: the last.
+#[derive(Default, Clone, Copy)]
+struct Head {
+    span: Span,
+    kind: Span,
+    timestamp: Span,
+    id: Span,
+    name: Span,
+    content: Span,
+    arguments: Span,
+    is_error: Span,
+    message: Span,
+    reasoning: Span,
+    data: Span,
+    metadata: Span,
+    source: Span,
+    question: Span,
+    answer: Span,
+}
+
+impl Head {
+    fn read(scanner: &mut Scanner<'_>, bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut head = Self::default();
+        if scanner.peek() != Some(b'{') {
+            head.span = scanner.value(1)?;
+            return Ok(head);
+        }
+        let start = scanner.at();
+        scanner.object(1, |scanner, key| {
+            let value = scanner.value(2)?;
+            if let Some(member) = head.member(&text::unquote(key.of(bytes))) {
+                *member = value;
+            }
+            Ok(())
+        })?;
+        head.span = Span { start, end: scanner.at() };
+        Ok(head)
+    }
+
+    fn member(&mut self, key: &str) -> Option<&mut Span> {
+        Some(match key {
+            "type" => &mut self.kind,
+            "timestamp" => &mut self.timestamp,
+            "id" => &mut self.id,
+            "name" => &mut self.name,
+            "content" => &mut self.content,
+            "arguments" => &mut self.arguments,
+            "is_error" => &mut self.is_error,
+            "message" => &mut self.message,
+            "reasoning" => &mut self.reasoning,
+            "data" => &mut self.data,
+            "metadata" => &mut self.metadata,
+            "source" => &mut self.source,
+            "question" => &mut self.question,
+            "answer" => &mut self.answer,
+            _ => return None,
+        })
+    }
+
+    /// Whether JP loads a conversation that holds this element: it has a type and a time.
+    fn is_loadable(&self, bytes: &[u8]) -> bool {
+        [self.kind, self.timestamp].iter().all(|span| span.of(bytes).first() == Some(&b'"'))
+    }
+
+    /// The event, checked as JP checks it. An error is a fragment that names the type and the member.
+    fn event(&self, bytes: &[u8], count: &mut Count) -> Result<Event, String> {
+        let is_string = |span: Span| span.of(bytes).first() == Some(&b'"');
+        let tag = if is_string(self.kind) { text::unquote(self.kind.of(bytes)) } else { Cow::Borrowed("") };
+        let need = |span: Span, name: &str, opens: &[u8], shape: &str| match span.of(bytes).first() {
+            None => Err(format!("a `{tag}` without `{name}`")),
+            Some(first) if !opens.contains(first) => {
+                Err(format!("the `{name}` of a `{tag}` must be {shape}"))
+            }
+            Some(_) => Ok(span),
+        };
+        let string = |span, name: &str| need(span, name, b"\"", "a string");
+        let any = |span, name: &str| need(span, name, b"\"{[tfn-0123456789", "a value");
+        let (mut id, mut name, mut body) = (Span::default(), Span::default(), Span::default());
+        let kind = match &*tag {
+            "turn_start" => Kind::TurnStart,
+            "chat_request" => {
+                body = string(self.content, "content")?;
+                Kind::ChatRequest
+            }
+            "chat_response" if is_string(self.message) => {
+                body = self.message;
+                Kind::Message
+            }
+            "chat_response" if is_string(self.reasoning) => {
+                body = self.reasoning;
+                Kind::Reasoning
+            }
+            "chat_response" if !self.data.is_empty() => {
+                body = self.data;
+                Kind::Data
+            }
+            "chat_response" => {
+                return Err("a `chat_response` without a `message`, `reasoning` or `data`".into());
+            }
+            "tool_call_request" => {
+                id = string(self.id, "id")?;
+                name = string(self.name, "name")?;
+                if !self.arguments.is_empty() {
+                    body = need(self.arguments, "arguments", b"{", "an object")?;
+                }
+                Kind::ToolRequest
+            }
+            "tool_call_response" => {
+                id = string(self.id, "id")?;
+                body = string(self.content, "content")?;
+                let is_error = need(self.is_error, "is_error", b"tf", "true or false")?.of(bytes) == b"true";
+                Kind::ToolResponse { is_error }
+            }
+            "inquiry_request" => {
+                string(self.id, "id")?;
+                any(self.source, "source")?;
+                any(self.question, "question")?;
+                Kind::InquiryRequest
+            }
+            "inquiry_response" => {
+                string(self.id, "id")?;
+                any(self.answer, "answer")?;
+                Kind::InquiryResponse
+            }
+            "config_delta" => Kind::ConfigDelta,
+            "compaction" => Kind::Compaction,
+            "jp_compact_overlay" => Kind::Overlay,
+            "jp_compact_receipt" => Kind::Receipt,
+            _ => Kind::Unknown,
+        };
+        let timestamp = if is_string(self.timestamp) {
+            time::parse(&text::unquote(self.timestamp.of(bytes)))
+        } else {
+            None
+        };
+        if kind != Kind::Unknown {
+            string(self.timestamp, "timestamp")?;
+            if timestamp.is_none() {
+                let found = text::unquote(self.timestamp.of(bytes));
+                return Err(format!("the `timestamp` of a `{tag}` is no point in time: `{found}`"));
+            }
+        }
+        if kind.is_conversation() && !self.metadata.is_empty() {
+            need(self.metadata, "metadata", b"{", "an object")?;
+        }
+        let (turn, seq) = (count.turn(kind), count.seq(kind));
+        Ok(Event { span: self.span, kind, turn, seq, timestamp, id, name, body })
+    }
+}

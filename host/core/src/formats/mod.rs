@@ -1,0 +1,3 @@
+//! How transcripts are written down. One file each; here, JP's own.
+
+pub mod jp;

@@ -1,0 +1,387 @@
+//! The one pass over a transcript's bytes: checks that they are JSON, and tells where each value lies.
+//! Nothing is decoded, copied or kept. It accepts what `serde_json` reads into a `Value`, and no more (a
+//! property holds the two together), so that whatever passed here can be decoded later without failing.
+
+use memchr::memchr2;
+
+/// How deep values may nest, the outermost counted: the limit that `serde_json`, and so JP, has.
+pub(crate) const DEPTH_MAX: usize = 127;
+
+/// Where bytes stopped being JSON, and what was expected there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    /// Offset of the byte, from the start of the input.
+    pub(crate) at: usize,
+    /// What is wrong, as a fragment: "a control character in a string".
+    pub(crate) what: &'static str,
+}
+
+/// A place in the bytes: `start..end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: usize,
+    /// Offset behind the last byte.
+    pub end: usize,
+}
+
+impl Span {
+    /// The bytes of `source` that lie here.
+    #[must_use]
+    pub fn of(self, source: &[u8]) -> &[u8] {
+        &source[self.start..self.end]
+    }
+
+    /// Whether nothing lies here: an optional value that is absent.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// A cursor over bytes.
+pub(crate) struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+type Scan<T> = Result<T, Malformed>;
+
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Offset of the next byte.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The next byte that is no white space, without taking it.
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    /// Takes `byte` if it comes next, white space skipped.
+    pub(crate) fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Takes `byte`, or says that `what` is wrong.
+    pub(crate) fn expect(&mut self, byte: u8, what: &'static str) -> Scan<()> {
+        if self.take(byte) { Ok(()) } else { Err(self.wrong(what)) }
+    }
+
+    fn wrong(&self, what: &'static str) -> Malformed {
+        let what = if self.at >= self.bytes.len() { "the input ends in the middle of a value" } else { what };
+        Malformed { at: self.at, what }
+    }
+
+    /// Passes over one value that stands inside `depth` others.
+    pub(crate) fn value(&mut self, depth: usize) -> Scan<Span> {
+        let first = self.peek();
+        let start = self.at;
+        match first {
+            Some(b'"') => self.string()?,
+            Some(b'{') => self.object(depth, |scanner, _key| scanner.value(depth + 1).map(drop))?,
+            Some(b'[') => self.array(depth)?,
+            Some(b't') => self.literal(b"true")?,
+            Some(b'f') => self.literal(b"false")?,
+            Some(b'n') => self.literal(b"null")?,
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            _ => return Err(self.wrong("not a JSON value")),
+        }
+        Ok(Span { start, end: self.at })
+    }
+
+    /// Passes over an object; `member` is called with each key's span (quotes included) and must pass over
+    /// the value.
+    pub(crate) fn object(
+        &mut self,
+        depth: usize,
+        mut member: impl FnMut(&mut Self, Span) -> Scan<()>,
+    ) -> Scan<()> {
+        self.deeper(depth)?;
+        self.expect(b'{', "not an object")?;
+        if self.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return Err(self.wrong("an object's key must be a string"));
+            }
+            let start = self.at;
+            self.string()?;
+            let key = Span { start, end: self.at };
+            self.expect(b':', "expected `:` after an object's key")?;
+            member(self, key)?;
+            if self.take(b'}') {
+                return Ok(());
+            }
+            self.expect(b',', "expected `,` or `}` in an object")?;
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Scan<()> {
+        self.deeper(depth)?;
+        self.at += 1;
+        if self.take(b']') {
+            return Ok(());
+        }
+        loop {
+            self.value(depth + 1)?;
+            if self.take(b']') {
+                return Ok(());
+            }
+            self.expect(b',', "expected `,` or `]` in an array")?;
+        }
+    }
+
+    fn deeper(&self, depth: usize) -> Scan<()> {
+        if depth >= DEPTH_MAX {
+            return Err(self.wrong("values nest deeper than 127 levels"));
+        }
+        Ok(())
+    }
+
+    fn literal(&mut self, word: &'static [u8]) -> Scan<()> {
+        if !self.bytes[self.at..].starts_with(word) {
+            return Err(self.wrong("not a JSON value"));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Scan<usize> {
+        let start = self.at;
+        while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+        }
+        if self.at == start {
+            return Err(self.wrong("a number lacks a digit"));
+        }
+        Ok(self.at - start)
+    }
+
+    fn number(&mut self) -> Scan<()> {
+        let start = self.at;
+        self.at += usize::from(self.bytes[self.at] == b'-');
+        let leading_zero = self.bytes.get(self.at) == Some(&b'0');
+        let whole = self.digits()?;
+        if leading_zero && whole > 1 {
+            return Err(Malformed { at: start, what: "a number begins with a zero" });
+        }
+        let mut plain = whole < 19;
+        if self.bytes.get(self.at) == Some(&b'.') {
+            plain = false;
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
+            plain = false;
+            self.at += 1;
+            self.at += usize::from(matches!(self.bytes.get(self.at), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        let fits = plain
+            || std::str::from_utf8(&self.bytes[start..self.at])
+                .ok()
+                .and_then(|text| text.parse::<f64>().ok())
+                .is_some_and(f64::is_finite);
+        if fits { Ok(()) } else { Err(Malformed { at: start, what: "a number out of range" }) }
+    }
+
+    fn string(&mut self) -> Scan<()> {
+        self.at += 1;
+        loop {
+            let rest = &self.bytes[self.at..];
+            let Some(length) = memchr2(b'"', b'\\', rest) else {
+                let at = self.bytes.len();
+                return Err(Malformed { at, what: "the input ends inside a string" });
+            };
+            self.plain_text(&rest[..length])?;
+            self.at += length + 1;
+            if rest[length] == b'"' {
+                return Ok(());
+            }
+            self.escape()?;
+        }
+    }
+
+    /// Checks text without escapes: no control character, and UTF-8.
+    fn plain_text(&self, text: &[u8]) -> Scan<()> {
+        // One pass that the compiler turns into vector code: whether any byte is a control character, and
+        // whether any is not ASCII.
+        let (mut control, mut high) = (false, 0u8);
+        for &byte in text {
+            control |= byte < 0x20;
+            high |= byte;
+        }
+        if control {
+            let offset = text.iter().position(|byte| *byte < 0x20).unwrap_or_default();
+            return Err(Malformed { at: self.at + offset, what: "a control character in a string" });
+        }
+        if high >= 0x80
+            && let Err(error) = std::str::from_utf8(text)
+        {
+            return Err(Malformed { at: self.at + error.valid_up_to(), what: "invalid UTF-8" });
+        }
+        Ok(())
+    }
+
+    /// Passes over what follows a backslash.
+    fn escape(&mut self) -> Scan<()> {
+        let start = self.at - 1;
+        let wrong = |what| Err(Malformed { at: start, what });
+        match self.bytes.get(self.at) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+            Some(b'u') => match self.hex() {
+                Some(0xDC00..=0xDFFF) => return wrong("a lone surrogate in a string"),
+                Some(0xD800..=0xDBFF) => {
+                    if !self.bytes[self.at..].starts_with(b"\\u") {
+                        return wrong("a lone surrogate in a string");
+                    }
+                    self.at += 1;
+                    if !matches!(self.hex(), Some(0xDC00..=0xDFFF)) {
+                        return wrong("a lone surrogate in a string");
+                    }
+                }
+                Some(_) => {}
+                None => return wrong("an escape that JSON does not know"),
+            },
+            _ => return wrong("an escape that JSON does not know"),
+        }
+        Ok(())
+    }
+
+    /// The four hexadecimal digits behind the `u` at the cursor.
+    fn hex(&mut self) -> Option<u16> {
+        let digits = self.bytes.get(self.at + 1..self.at + 5)?;
+        if !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        self.at += 5;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Whether the scanner takes the whole of `bytes` as one value.
+    fn accepts(bytes: &[u8]) -> bool {
+        let mut scanner = Scanner::new(bytes);
+        scanner.value(0).is_ok() && scanner.peek().is_none()
+    }
+
+    #[track_caller]
+    fn check(json: &str) {
+        let bytes = json.as_bytes();
+        assert_eq!(accepts(bytes), serde_json::from_slice::<serde_json::Value>(bytes).is_ok(), "{json}");
+    }
+
+    #[test]
+    fn agrees_with_serde_json_on_the_edges() {
+        for json in [
+            "",
+            " ",
+            "null",
+            "nul",
+            "truefalse",
+            "0",
+            "-0",
+            "-",
+            "01",
+            "-01",
+            "1.",
+            "1.5",
+            ".5",
+            "1e5",
+            "1e",
+            "1e+",
+            "1E-7",
+            "1e400",
+            "-1e400",
+            "123456789012345678901234567890",
+            "\"",
+            "\"a",
+            "\"a\"",
+            "\"\\\"",
+            "\"\\n\"",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\\u0041\"",
+            "\"\\uD800\"",
+            "\"\\uDC00\"",
+            "\"\\uD83D\\uDE00\"",
+            "\"\\uD83D\\u0041\"",
+            "\"\\uD83Dx\"",
+            "\"\\u+123\"",
+            "\"\n\"",
+            "\"\u{7f}\"",
+            "[",
+            "]",
+            "[]",
+            "[1,]",
+            "[,1]",
+            "[1 2]",
+            "{",
+            "{}",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{1:2}",
+            "{\"a\":1 \"b\":2}",
+            " [ 1 , 2 ] ",
+            "[1]x",
+            "\u{feff}[]",
+            "NaN",
+            "Infinity",
+            "+1",
+            "'a'",
+            "[1]\n",
+            "[\"\u{e9}\u{1F600}\"]",
+        ] {
+            check(json);
+        }
+    }
+
+    #[test]
+    fn nests_as_deep_as_serde_json_and_no_deeper() {
+        for depth in [1, 126, 127, 128, 200, 100_000] {
+            check(&format!("{}{}", "[".repeat(depth), "]".repeat(depth)));
+            check(&format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth)));
+        }
+    }
+
+    #[test]
+    fn tells_the_byte_where_it_stopped() {
+        let mut scanner = Scanner::new(b"[1, \"a\tb\"]");
+        assert_eq!(scanner.value(0), Err(Malformed { at: 6, what: "a control character in a string" }));
+        let mut scanner = Scanner::new(b"[\"ab\xff\"]");
+        assert_eq!(scanner.value(0), Err(Malformed { at: 4, what: "invalid UTF-8" }));
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_serde_json_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert_eq!(accepts(&bytes), serde_json::from_slice::<serde_json::Value>(&bytes).is_ok());
+        }
+
+        #[test]
+        fn agrees_with_serde_json_on_near_json(json in r#"[\[\]{}:,"\\ue0-9.+\-dDcC8atrfn lsu\n\x01é]{0,24}"#) {
+            let agrees = serde_json::from_str::<serde_json::Value>(&json).is_ok();
+            prop_assert_eq!(accepts(json.as_bytes()), agrees);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What becomes of a range that gets a summary where summaries are already (RFD 064, "Summary Overlap
+//! Resolution"). A summary cannot be split, so the range is extended.
+
+use std::str::FromStr;
+
+use crate::turn::TurnRange;
+
+/// Which overlaps extend a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overlap {
+    /// Those where neither range contains the other: RFD 064's rule.
+    #[default]
+    Partial,
+    /// All that intersect: what JP itself does now.
+    Union,
+}
+
+impl FromStr for Overlap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "partial" => Ok(Self::Partial),
+            "union" => Ok(Self::Union),
+            _ => Err(format!("expected `partial` or `union`, not `{text}`")),
+        }
+    }
+}
+
+/// The smallest range around `range` that is closed over `summaries`: a fixpoint, whatever their order.
+#[must_use]
+pub fn extend(
+    range: TurnRange,
+    summaries: impl Iterator<Item = (usize, usize)> + Clone,
+    overlap: Overlap,
+) -> TurnRange {
+    let mut extended = range;
+    loop {
+        let before = extended;
+        for (from, to) in summaries.clone() {
+            // An inverted overlay has no effect, so there is nothing to be closed over.
+            let Some(summary) = TurnRange::new(from, to) else { continue };
+            let apart = summary.to() < extended.from() || extended.to() < summary.from();
+            let nested = summary.covers(extended) || extended.covers(summary);
+            if apart || (overlap == Overlap::Partial && nested) {
+                continue;
+            }
+            let from = extended.from().min(summary.from());
+            extended = TurnRange::new(from, extended.to().max(summary.to())).unwrap_or(extended);
+        }
+        if extended == before {
+            return extended;
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The projection: what a model is sent of a stream. A pure, total function of the stream and its overlays
+//! (RFD 064, "Projection Layer"; JP-STREAM, "Projection, exactly"). Per turn, and apart for summary,
+//! reasoning and tool calls, the newest overlay wins; a tie goes to the later one.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use jp_compact_schema::compaction::{RequestAction, ResponseAction};
+
+use crate::event::Kind;
+use crate::formats::jp::Count;
+use crate::overlay::{Hint, Overlay, StoredCall, ToolPolicy};
+use crate::pairs::Pairs;
+use crate::stream::Stream;
+use crate::view::{Item, Origin, Part, View};
+
+/// Projects a stream through the overlays that it holds.
+#[must_use]
+pub fn project(stream: &Stream) -> View {
+    project_through(stream, stream.overlays())
+}
+
+/// Projects a stream as if it held `overlays`: what an append would make of it.
+#[must_use]
+pub fn project_through(stream: &Stream, overlays: &[Overlay]) -> View {
+    let plan = Plan::of(stream, overlays);
+    let mut items = Vec::with_capacity(stream.events().len());
+    let mut count = Count::default();
+    let mut push = |kind, origin, part| items.push(Item { turn: count.turn(kind), origin, part });
+    let mut injected = None;
+    for (element, event) in stream.events().iter().enumerate() {
+        if event.kind.is_overlay() || event.kind == Kind::Receipt {
+            continue;
+        }
+        let origin = Origin::Kept(event.turn);
+        if !event.kind.is_conversation() {
+            push(event.kind, origin, Part::Kept(element));
+            continue;
+        }
+        if let Some((from, to)) = plan.summary_run(event.turn) {
+            if injected != Some(from) {
+                injected = Some(from);
+                let origin = Origin::Summary { from, to };
+                let summary =
+                    plan.turns[event.turn].summary.and_then(|overlay| overlays[overlay].summary.as_deref());
+                let (text, at) =
+                    (summary.unwrap_or_default().to_owned(), event.timestamp.unwrap_or_default());
+                push(Kind::TurnStart, origin, Part::SummaryStart { at });
+                push(Kind::ChatRequest, origin, Part::SummaryRequest { at });
+                push(Kind::Message, origin, Part::SummaryResponse { at, text });
+            }
+            continue;
+        }
+        match plan.outcome(element) {
+            Outcome::Keep => push(event.kind, origin, Part::Kept(element)),
+            Outcome::Omit => {}
+            Outcome::Empty => push(event.kind, origin, Part::Emptied(element)),
+            Outcome::Replace(text) => push(event.kind, origin, Part::Replaced(element, text)),
+        }
+    }
+    View { items }
+}
+
+/// What becomes of one event outside summaries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Outcome {
+    Keep,
+    Omit,
+    /// Arguments become `{}`.
+    Empty,
+    /// Content becomes this text.
+    Replace(String),
+}
+
+/// The overlays that win in one turn, by their place in the list.
+#[derive(Debug, Clone, Copy, Default)]
+struct Winners {
+    summary: Option<usize>,
+    reasoning: Option<usize>,
+    /// Among those that have an opinion on every call: `strip` and `omit`.
+    tool_calls: Option<usize>,
+}
+
+struct Plan<'a> {
+    stream: &'a Stream,
+    overlays: &'a [Overlay],
+    turns: Vec<Winners>,
+    /// Runs of turns with the same winning summary, by turn.
+    runs: Vec<Option<(usize, usize)>>,
+    /// The newest entry of a `selective` for each element that one lists.
+    listed: HashMap<usize, (usize, &'a StoredCall)>,
+    /// Made only where overlays of our own grammar need it.
+    pairs: Option<Pairs>,
+    /// Tool names by call id: the last request with that id.
+    names: HashMap<Cow<'a, str>, Cow<'a, str>>,
+}
+
+impl<'a> Plan<'a> {
+    fn of(stream: &'a Stream, overlays: &'a [Overlay]) -> Self {
+        let mut turns = vec![Winners::default(); stream.turns()];
+        let last = stream.turns().saturating_sub(1);
+        for (place, overlay) in overlays.iter().enumerate() {
+            if stream.turns() == 0 || overlay.from_turn > overlay.to_turn.min(last) {
+                continue;
+            }
+            let blanket = matches!(overlay.tool_calls, Some(ToolPolicy::Strip { .. } | ToolPolicy::Omit));
+            for turn in &mut turns[overlay.from_turn..=overlay.to_turn.min(last)] {
+                let win = |winner: &mut Option<usize>| {
+                    if winner.is_none_or(|other| overlay.stamp >= overlays[other].stamp) {
+                        *winner = Some(place);
+                    }
+                };
+                if overlay.summary.is_some() {
+                    win(&mut turn.summary);
+                }
+                if overlay.reasoning.is_some() {
+                    win(&mut turn.reasoning);
+                }
+                if blanket {
+                    win(&mut turn.tool_calls);
+                }
+            }
+        }
+        let ours = overlays.iter().any(|overlay| !overlay.applied_by_jp && overlay.tool_calls.is_some());
+        let names = if overlays.iter().any(|overlay| overlay.tool_calls.is_some()) {
+            tool_names(stream)
+        } else {
+            HashMap::new()
+        };
+        let mut plan = Self {
+            stream,
+            overlays,
+            runs: runs(&turns, overlays),
+            turns,
+            listed: HashMap::new(),
+            pairs: ours.then(|| Pairs::of(stream)),
+            names,
+        };
+        plan.list();
+        plan
+    }
+
+    /// Finds the newest `selective` entry of each element. `omit` takes both halves.
+    fn list(&mut self) {
+        for (place, overlay) in self.overlays.iter().enumerate() {
+            let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls else { continue };
+            for call in calls {
+                let Some(element) = listed_element(self.stream, overlay, call) else { continue };
+                let partner =
+                    self.pairs.as_ref().and_then(|pairs| pairs.partner(element)).filter(|_| call.omit);
+                for element in [Some(element), partner].into_iter().flatten() {
+                    let newest = self
+                        .listed
+                        .get(&element)
+                        .is_none_or(|(other, _)| overlay.stamp >= self.overlays[*other].stamp);
+                    if newest {
+                        self.listed.insert(element, (place, call));
+                    }
+                }
+            }
+        }
+    }
+
+    fn summary_run(&self, turn: usize) -> Option<(usize, usize)> {
+        self.runs.get(turn).copied().flatten()
+    }
+
+    fn outcome(&self, element: usize) -> Outcome {
+        let event = &self.stream.events()[element];
+        match event.kind {
+            Kind::Reasoning if self.turns[event.turn].reasoning.is_some() => Outcome::Omit,
+            Kind::ToolRequest | Kind::ToolResponse { .. } => {
+                let half = self.half(element);
+                let partner = self.pairs.as_ref().and_then(|pairs| pairs.partner(element));
+                // With overlays of our own grammar a pair is never torn: if either half is out, both are.
+                match partner {
+                    Some(partner) if self.half(partner) == Outcome::Omit => Outcome::Omit,
+                    _ => half,
+                }
+            }
+            _ => Outcome::Keep,
+        }
+    }
+
+    /// What the newest overlay with an opinion on this half of a call says.
+    fn half(&self, element: usize) -> Outcome {
+        let event = &self.stream.events()[element];
+        let blanket = self.turns[event.turn].tool_calls;
+        let listed = self.listed.get(&element);
+        let rank = |place: usize| (self.overlays[place].stamp, place);
+        match (blanket, listed) {
+            (blanket, Some((place, call))) if blanket.is_none_or(|other| rank(*place) >= rank(other)) => {
+                self.by_call(element, call)
+            }
+            (Some(place), _) => match &self.overlays[place].tool_calls {
+                Some(ToolPolicy::Omit) => Outcome::Omit,
+                Some(ToolPolicy::Strip { request, response, overrides }) => {
+                    let hint = overrides.get(&*self.tool_name(element));
+                    let wanted =
+                        |policy: bool, hint: Option<Hint>| hint.map_or(policy, |hint| hint == Hint::Strip);
+                    match event.kind {
+                        Kind::ToolRequest if wanted(*request, hint.and_then(|hint| hint.request)) => {
+                            Outcome::Empty
+                        }
+                        Kind::ToolResponse { .. }
+                            if wanted(*response, hint.and_then(|hint| hint.response)) =>
+                        {
+                            Outcome::Replace(self.status_line(element))
+                        }
+                        _ => Outcome::Keep,
+                    }
+                }
+                Some(ToolPolicy::Selective(_)) | None => Outcome::Keep,
+            },
+            (None, _) => Outcome::Keep,
+        }
+    }
+
+    fn by_call(&self, element: usize, call: &StoredCall) -> Outcome {
+        match (self.stream.events()[element].kind, call.request, &call.response) {
+            _ if call.omit => Outcome::Omit,
+            (Kind::ToolRequest, Some(RequestAction::Strip), _) => Outcome::Empty,
+            (Kind::ToolResponse { .. }, _, Some(ResponseAction::Strip)) => {
+                Outcome::Replace(self.status_line(element))
+            }
+            (Kind::ToolResponse { .. }, _, Some(ResponseAction::Replace(text))) => {
+                Outcome::Replace(text.clone())
+            }
+            _ => Outcome::Keep,
+        }
+    }
+
+    /// The tool that a half of a call belongs to: its own name, or by its id.
+    fn tool_name(&self, element: usize) -> Cow<'_, str> {
+        let event = &self.stream.events()[element];
+        if event.kind == Kind::ToolRequest {
+            return self.stream.text(event.name);
+        }
+        match self.pairs.as_ref().and_then(|pairs| pairs.partner(element)) {
+            Some(request) => self.stream.text(self.stream.events()[request].name),
+            None => Cow::Borrowed(self.name_by_id(element)),
+        }
+    }
+
+    fn name_by_id(&self, element: usize) -> &str {
+        let id = self.stream.text(self.stream.events()[element].id);
+        self.names.get(&id).map_or("unknown", |name| name)
+    }
+
+    fn status_line(&self, element: usize) -> String {
+        let failed = self.stream.events()[element].kind == Kind::ToolResponse { is_error: true };
+        let status = if failed { "error" } else { "success" };
+        format!("[compacted] {}: {status}", self.name_by_id(element))
+    }
+}
+
+/// The element that an entry of a stored `selective` names. None when its number and its id disagree, or when
+/// it lies outside the overlay's range: then the entry has no effect.
+#[must_use]
+pub fn listed_element(stream: &Stream, overlay: &Overlay, call: &StoredCall) -> Option<usize> {
+    let element = stream.element(call.seq)?;
+    let event = &stream.events()[element];
+    (event.kind.is_tool() && overlay.covers(event.turn) && stream.text(event.id) == call.id)
+        .then_some(element)
+}
+
+/// Tool names by call id, the last request with an id winning.
+pub(crate) fn tool_names(stream: &Stream) -> HashMap<Cow<'_, str>, Cow<'_, str>> {
+    let requests = stream.events().iter().filter(|event| event.kind == Kind::ToolRequest);
+    requests.map(|event| (stream.text(event.id), stream.text(event.name))).collect()
+}
+
+/// The contiguous runs of turns with the same winning summary: same text, range and time.
+fn runs(turns: &[Winners], overlays: &[Overlay]) -> Vec<Option<(usize, usize)>> {
+    let key = |turn: &Winners| {
+        turn.summary.map(|place| {
+            let overlay = &overlays[place];
+            (overlay.summary.as_deref(), overlay.from_turn, overlay.to_turn, overlay.stamp)
+        })
+    };
+    let mut runs: Vec<Option<(usize, usize)>> = vec![None; turns.len()];
+    let mut from = 0;
+    for run in turns.chunk_by(|left, right| key(left) == key(right)) {
+        if run[0].summary.is_some() {
+            let to = from + run.len() - 1;
+            runs[from..=to].fill(Some((from, to)));
+        }
+        from += run.len();
+    }
+    runs
+}

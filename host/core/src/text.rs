@@ -1,0 +1,80 @@
+//! Text as JP stores it: a JSON string, some of them in base64 (JP-STREAM, "On disk"). Decoding is best
+//! effort, string by string: what is no base64, or decodes to no UTF-8, is taken literally.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::Value;
+
+/// The text of a JSON string that the index has checked, quotes and escapes undone.
+pub(crate) fn unquote(raw: &[u8]) -> Cow<'_, str> {
+    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+    if memchr::memchr(b'\\', inner).is_none() {
+        return String::from_utf8_lossy(inner);
+    }
+    // The scanner let it through, so it can be read; an empty text stands for what it never returns.
+    Cow::Owned(serde_json::from_slice::<String>(raw).unwrap_or_default())
+}
+
+/// Undoes JP's base64 where it can.
+pub(crate) fn decode(stored: &str) -> Cow<'_, str> {
+    match STANDARD.decode(stored).ok().and_then(|bytes| String::from_utf8(bytes).ok()) {
+        Some(text) => Cow::Owned(text),
+        None => Cow::Borrowed(stored),
+    }
+}
+
+/// Stores text as JP does.
+pub(crate) fn encode(text: &str) -> String {
+    STANDARD.encode(text)
+}
+
+/// Undoes base64 in every string value below `value`; keys are never encoded.
+pub(crate) fn decode_all(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(decoded) = decode(text) {
+                *text = decoded;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(decode_all),
+        Value::Object(members) => members.values_mut().for_each(decode_all),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Counts the characters of stored text once it is decoded, into a buffer that is used again.
+pub(crate) fn decoded_chars(stored: &str, buffer: &mut Vec<u8>) -> usize {
+    buffer.clear();
+    let decoded = STANDARD.decode_vec(stored, buffer).ok().and_then(|()| std::str::from_utf8(buffer).ok());
+    decoded.unwrap_or(stored).chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(stored: &str, text: &str) {
+        assert_eq!(decode(stored), text);
+        assert_eq!(decoded_chars(stored, &mut Vec::new()), text.chars().count());
+    }
+
+    #[test]
+    fn decodes_what_is_base64_of_utf8_and_leaves_the_rest() {
+        check("ZjAucnM=", "f0.rs");
+        check("w6k=", "\u{e9}");
+        check("abcd", "abcd"); // bytes that are no UTF-8
+        check("AAAA", "\0\0\0");
+        check("/w==", "/w==");
+        check("ZjAucnM", "ZjAucnM"); // no padding
+        check("plain text", "plain text");
+        check("", "");
+    }
+
+    #[test]
+    fn unquotes_with_and_without_escapes() {
+        assert_eq!(unquote(br#""plain""#), "plain");
+        assert_eq!(unquote(br#""a\n\u00e9""#), "a\n\u{e9}");
+    }
+}

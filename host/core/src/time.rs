@@ -1,0 +1,66 @@
+//! Points in time as JP writes them: `2026-03-18 11:58:01.2358`, UTC. RFC 3339 is read as well. They are
+//! compared parsed, never as text (JP-STREAM, "On disk").
+
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+
+/// Reads a timestamp in JP's form or in RFC 3339. `None` when it is neither.
+#[must_use]
+pub fn parse(text: &str) -> Option<Timestamp> {
+    // Behind the date, a sign or a `Z` is an offset; a bare date is a date and no point in time.
+    let time_of_day = text.get(10..).filter(|rest| rest.contains(':'))?;
+    if time_of_day.contains(['+', '-', 'Z', 'z']) {
+        return text.parse().ok();
+    }
+    let civil: DateTime = text.parse().ok()?;
+    TimeZone::UTC.to_timestamp(civil).ok()
+}
+
+/// Writes a timestamp in JP's form: up to nanoseconds, trailing zeros trimmed, `.0` when there are none.
+#[must_use]
+pub fn format(timestamp: Timestamp) -> String {
+    let civil = TimeZone::UTC.to_datetime(timestamp);
+    let fraction = format!("{:09}", civil.subsec_nanosecond());
+    let fraction = fraction.trim_end_matches('0');
+    let fraction = if fraction.is_empty() { "0" } else { fraction };
+    format!(
+        "{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{fraction}",
+        civil.year(),
+        civil.month(),
+        civil.day(),
+        civil.hour(),
+        civil.minute(),
+        civil.second()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        assert_eq!(parse(text).map(format).as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn reads_both_forms_and_writes_one() {
+        check("2026-03-18 11:58:01.2358", Some("2026-03-18 11:58:01.2358"));
+        check("2026-03-18 11:58:01", Some("2026-03-18 11:58:01.0"));
+        check("2026-03-18 11:58:01.000000001", Some("2026-03-18 11:58:01.000000001"));
+        check("2026-03-18T11:58:01Z", Some("2026-03-18 11:58:01.0"));
+        check("2027-01-01T00:00:00.5+02:00", Some("2026-12-31 22:00:00.5"));
+        check("2026-03-18T11:58:01", Some("2026-03-18 11:58:01.0"));
+    }
+
+    #[test]
+    fn refuses_what_is_no_point_in_time() {
+        for text in ["", "now", "2026-03-18", "12:00", "2026-13-01 00:00:00", "1700000000"] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn compares_parsed_not_as_text() {
+        assert!(parse("2026-12-31 23:00:00.0") > parse("2027-01-01T00:00:00.5+02:00"));
+    }
+}

@@ -1,0 +1,109 @@
+//! JP's own projections, turn counts, ranges and extensions, reproduced. The cases that JP's crate made lie
+//! outside the project, in `../shared/data/jp-golden`; where that folder is missing the test says so. The
+//! project's own cases are in `tests/cases`.
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic, and says what it could not see")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jp_compact_core::bound::{self, Bound};
+use jp_compact_core::overlap::{self, Overlap};
+use jp_compact_core::projection::project;
+use jp_compact_core::{Stream, TurnRange};
+use serde_json::Value;
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+fn folders(root: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
+    let mut folders: Vec<_> =
+        entries.map(|entry| entry.unwrap().path()).filter(|path| path.join("events.json").is_file()).collect();
+    folders.sort();
+    folders
+}
+
+/// Every case there is: the project's own, and JP's where they are.
+fn cases() -> Vec<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let own = folders(&here.join("tests/cases"));
+    assert!(!own.is_empty(), "the project's own cases are missing");
+    let shared = folders(&here.join("../../../shared/data/jp-golden"));
+    if shared.is_empty() {
+        eprintln!("JP's golden projections are not here; only the project's own cases are checked");
+    }
+    own.into_iter().chain(shared).collect()
+}
+
+fn stream(case: &Path) -> Stream {
+    Stream::parse(fs::read(case.join("events.json")).unwrap().into())
+        .unwrap_or_else(|error| panic!("{}: {error}", case.display()))
+}
+
+fn range_of(value: &Value) -> Option<TurnRange> {
+    let turn = |name: &str| usize::try_from(value[name].as_u64().unwrap()).unwrap();
+    (!value.is_null()).then(|| TurnRange::new(turn("from_turn"), turn("to_turn")).unwrap())
+}
+
+fn bound_of(text: &str) -> Option<Bound> {
+    match text.split_once(':') {
+        None if text == "none" => None,
+        None if text == "after-last" => Some(Bound::AfterLast),
+        Some(("abs", turn)) => Some(Bound::Turn(turn.parse().unwrap())),
+        Some(("end", turns)) => Some(Bound::FromEnd(turns.parse().unwrap())),
+        _ => panic!("a bound that the test does not know: {text}"),
+    }
+}
+
+#[test]
+fn every_projection_is_jps() {
+    for case in cases() {
+        let stream = stream(&case);
+        let mut out = Vec::new();
+        project(&stream).write_json(&stream, &mut out).unwrap();
+        let ours: Value = serde_json::from_slice(&out).unwrap();
+        let theirs = json(&case.join("projected.json"));
+        if ours != theirs {
+            let (ours, theirs) = (ours.as_array().unwrap(), theirs.as_array().unwrap());
+            let differ = ours.iter().zip(theirs).position(|(ours, theirs)| ours != theirs);
+            let at = differ.unwrap_or_else(|| ours.len().min(theirs.len()));
+            panic!(
+                "{}: item {at} of {} and {}:\nours:   {:?}\ntheirs: {:?}",
+                case.display(),
+                ours.len(),
+                theirs.len(),
+                ours.get(at),
+                theirs.get(at)
+            );
+        }
+    }
+}
+
+#[test]
+fn every_count_is_jps() {
+    for case in cases() {
+        let (stream, facts) = (stream(&case), json(&case.join("facts.json")));
+        let count = |name: &str| usize::try_from(facts[name].as_u64().unwrap()).unwrap();
+        assert_eq!(stream.turns(), count("turn_count"), "{}", case.display());
+        assert_eq!(stream.conversation_events(), count("len"), "{}", case.display());
+        assert_eq!(stream.overlays().len(), count("compactions"), "{}", case.display());
+    }
+}
+
+#[test]
+fn every_range_and_extension_is_jps() {
+    for case in cases() {
+        let (stream, facts) = (stream(&case), json(&case.join("facts.json")));
+        for range in facts["ranges"].as_array().unwrap() {
+            let bound = |name: &str| bound_of(range[name].as_str().unwrap());
+            let resolved = bound::resolve(&stream, bound("from"), bound("to"), jiff::Timestamp::UNIX_EPOCH);
+            assert_eq!(resolved, range_of(&range["result"]), "{}: {range}", case.display());
+        }
+        for extension in facts["extends"].as_array().unwrap() {
+            let range = range_of(extension).unwrap();
+            let extended = overlap::extend(range, stream.summaries(), Overlap::Union);
+            assert_eq!(Some(extended), range_of(&extension["result"]), "{}: {extension}", case.display());
+        }
+    }
+}
