@@ -1,0 +1,78 @@
+//! The lines after the header of a request with `input: full`. Types only.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The constant `"event"`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum EventTag {
+    /// The one value.
+    #[default]
+    #[serde(rename = "event")]
+    Event,
+}
+
+/// One event of the stream, on a line of its own.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct EventLine {
+    /// Always `"event"`.
+    pub r#type: EventTag,
+    /// The event's number in the stream. Overlays, receipts and config deltas have none.
+    pub seq: u64,
+    /// The turn that it belongs to.
+    pub turn: usize,
+    /// Its size in tokens, by the request's estimator.
+    pub tokens: u64,
+    /// The event itself, decoded, and not parsed: most strategies look at few.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub event: Box<RawValue>,
+}
+
+impl EventLine {
+    /// A line for one event.
+    #[must_use]
+    pub fn new(seq: u64, turn: usize, tokens: u64, event: Box<RawValue>) -> Self {
+        Self { r#type: EventTag::Event, seq, turn, tokens, event }
+    }
+
+    /// The event as a type of the strategy's own.
+    ///
+    /// # Errors
+    ///
+    /// The event does not fit the type.
+    pub fn event_as<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
+        serde_json::from_str(self.event.get())
+    }
+}
+
+/// The constant `"events_end"`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum EventsEndTag {
+    /// The one value.
+    #[default]
+    #[serde(rename = "events_end")]
+    EventsEnd,
+}
+
+/// The line after the last event. A worker reads up to it also when it has answered already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EventsEnd {
+    /// Always `"events_end"`.
+    pub r#type: EventsEndTag,
+    /// The request's id.
+    pub id: String,
+    /// How many events there were.
+    pub count: u64,
+}
+
+impl EventsEnd {
+    /// The end of the events of request `id`.
+    #[must_use]
+    pub fn new(id: &str, count: u64) -> Self {
+        Self { r#type: EventsEndTag::EventsEnd, id: id.to_owned(), count }
+    }
+}
