@@ -33,7 +33,9 @@ impl Estimate {
             Kind::ChatRequest | Kind::Message | Kind::Reasoning => stream.text(event.body).chars().count(),
             Kind::Data => event.body.end - event.body.start,
             Kind::ToolResponse { .. } => text::decoded_chars(&stream.text(event.body), &mut buffer),
-            Kind::ToolRequest => stream.value(event.body).map_or(0, |arguments| strings(&arguments, &mut buffer)),
+            Kind::ToolRequest => {
+                stream.value(event.body).map_or(0, |arguments| strings(&arguments, &mut buffer))
+            }
             _ => 0,
         });
         Self { chars: chars.map(|chars| chars as u64).collect() }

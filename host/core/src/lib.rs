@@ -15,8 +15,10 @@
 //! # }
 //! ```
 
+pub mod append;
 pub mod bound;
 mod decode;
+pub mod estimate;
 pub mod event;
 pub mod formats;
 mod json;
@@ -24,10 +26,16 @@ pub mod overlap;
 pub mod overlay;
 pub mod pairs;
 pub mod projection;
+pub mod reply;
+pub mod request;
+pub mod source;
+pub mod splice;
 pub mod stream;
+pub mod survey;
 mod text;
 pub mod time;
 pub mod turn;
+pub mod validate;
 pub mod view;
 
 pub use bound::Bound;
@@ -35,5 +43,6 @@ pub use json::Span;
 pub use overlap::Overlap;
 pub use pairs::Pairs;
 pub use stream::Stream;
+pub use survey::Survey;
 pub use turn::TurnRange;
 pub use view::View;

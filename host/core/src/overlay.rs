@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use jp_compact_schema::compaction::{Reasoning, RequestAction, ResponseAction};
+use jp_compact_schema::{Reasoning, RequestAction, ResponseAction, ToolHint};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,35 +43,13 @@ pub enum ToolPolicy {
         request: bool,
         /// Replace the content by a status line.
         response: bool,
-        /// By tool name: what replaces the two above.
-        overrides: BTreeMap<String, Override>,
+        /// By tool name: what replaces the two above. An absent half inherits.
+        overrides: BTreeMap<String, ToolHint>,
     },
     /// Calls are left out.
     Omit,
     /// Only the calls listed.
     Selective(Vec<StoredCall>),
-}
-
-/// What a hint says about one tool. An absent half inherits the policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Override {
-    /// For its arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<Hint>,
-    /// For its content.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response: Option<Hint>,
-}
-
-/// The two words of RFD D17.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Hint {
-    /// Left as it is.
-    Keep,
-    /// Stripped.
-    Strip,
 }
 
 /// One entry of a stored `selective`: the payload's, with the id of the call beside its number. Where the

@@ -5,11 +5,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use jp_compact_schema::compaction::{RequestAction, ResponseAction};
+use jp_compact_schema::{Hint, RequestAction, ResponseAction};
 
 use crate::event::Kind;
 use crate::formats::jp::Count;
-use crate::overlay::{Hint, Overlay, StoredCall, ToolPolicy};
+use crate::overlay::{Overlay, StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::stream::Stream;
 use crate::view::{Item, Origin, Part, View};

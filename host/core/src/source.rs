@@ -17,7 +17,8 @@ pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
     if view.is_whole(stream) {
         return vec![Piece::Old(0..stream.bytes().len())];
     }
-    let synthetic = |at, kind, member, text| Element::New(splice::pretty(&decode::synthetic(at, kind, member, text)));
+    let synthetic =
+        |at, kind, member, text| Element::New(splice::pretty(&decode::synthetic(at, kind, member, text)));
     let elements = view.items().iter().map(|item| match &item.part {
         Part::Kept(element) => Element::Old(*element),
         Part::Emptied(element) => match stream.events()[*element].body {
@@ -49,7 +50,8 @@ pub enum Reset {
 /// with a malformed overlay can be mended. None when there is no overlay of that number.
 #[must_use]
 pub fn reset(index: &Index, which: Reset) -> Option<(Vec<Piece>, usize)> {
-    let overlays: Vec<usize> = (0..index.events.len()).filter(|place| index.events[*place].kind.is_overlay()).collect();
+    let overlays: Vec<usize> =
+        (0..index.events.len()).filter(|place| index.events[*place].kind.is_overlay()).collect();
     let removed = match which {
         Reset::All => overlays,
         Reset::One(number) => vec![*overlays.get(number.checked_sub(1)?)?],

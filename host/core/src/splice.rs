@@ -60,7 +60,7 @@ impl Pieces {
         }
     }
 
-    fn new(&mut self, bytes: &[u8]) {
+    fn fresh(&mut self, bytes: &[u8]) {
         match self.0.last_mut() {
             Some(Piece::New(last)) => last.extend_from_slice(bytes),
             _ => self.0.push(Piece::New(bytes.to_vec())),
@@ -83,21 +83,21 @@ pub(crate) fn array(index: &Index, elements: impl Iterator<Item = Element>) -> V
             (Some(Some(left)), Some(right)) if left + 1 == right => {
                 pieces.old(spans[left].span.end..spans[right].span.start);
             }
-            (Some(_), _) => pieces.new(BETWEEN),
+            (Some(_), _) => pieces.fresh(BETWEEN),
         }
         match element {
             Element::Old(place) => pieces.old(spans[place].span.start..spans[place].span.end),
             Element::Patched(place, value, bytes) => {
                 pieces.old(spans[place].span.start..value.start);
-                pieces.new(&bytes);
+                pieces.fresh(&bytes);
                 pieces.old(value.end..spans[place].span.end);
             }
-            Element::New(bytes) => pieces.new(&bytes),
+            Element::New(bytes) => pieces.fresh(&bytes),
         }
         before = Some(old);
     }
     if before.is_none() {
-        pieces.new(b"[]\n");
+        pieces.fresh(b"[]\n");
     } else {
         pieces.old(index.body_end..index.bytes.len());
     }
@@ -110,8 +110,8 @@ pub(crate) fn behind(index: &Index, elements: &[Map<String, Value>]) -> Vec<Piec
     pieces.old(0..index.body_end);
     for (place, element) in elements.iter().enumerate() {
         // The first element of an empty array follows no other.
-        pieces.new(if place == 0 && index.events.is_empty() { &BETWEEN[1..] } else { BETWEEN });
-        pieces.new(&pretty(element));
+        pieces.fresh(if place == 0 && index.events.is_empty() { &BETWEEN[1..] } else { BETWEEN });
+        pieces.fresh(&pretty(element));
     }
     pieces.old(index.body_end..index.bytes.len());
     pieces.0

@@ -90,6 +90,17 @@ impl Stream {
         self.numbered.get(usize::try_from(seq).ok()?).copied()
     }
 
+    /// The elements that carry a number, with it, in order.
+    pub fn numbered(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
+        (0..).zip(self.numbered.iter().copied())
+    }
+
+    /// The raw input: the bytes of every numbered element, in order. What a digest of the input covers, so that
+    /// neither an overlay nor a change of config changes it.
+    pub fn raw_input(&self) -> impl Iterator<Item = &[u8]> + '_ {
+        self.numbered.iter().map(|element| self.events()[*element].span.of(&self.index.bytes))
+    }
+
     /// Number of conversation events.
     #[must_use]
     pub fn conversation_events(&self) -> usize {

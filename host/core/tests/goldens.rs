@@ -1,7 +1,11 @@
 //! JP's own projections, turn counts, ranges and extensions, reproduced. The cases that JP's crate made lie
 //! outside the project, in `../shared/data/jp-golden`; where that folder is missing the test says so. The
 //! project's own cases are in `tests/cases`.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic, and says what it could not see")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may panic, and says what it could not see"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +22,10 @@ fn json(path: &Path) -> Value {
 
 fn folders(root: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
-    let mut folders: Vec<_> =
-        entries.map(|entry| entry.unwrap().path()).filter(|path| path.join("events.json").is_file()).collect();
+    let mut folders: Vec<_> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("events.json").is_file())
+        .collect();
     folders.sort();
     folders
 }

@@ -1,0 +1,238 @@
+//! A request to a strategy, made from a stream and from nothing else. No more is sent than the strategy's
+//! description asks for (PROTOCOL.md, "describe" and "compact").
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+use jp_compact_schema::{
+    CompactRequest, CompactionRef, Context, Conversation, Description, EventLine, Events, EventsEnd, Input,
+    Limits, Outline, PROTOCOL, PreviousSummary, Range, Scope, Tokens, ToolCallsRef, to_line,
+};
+use serde_json::{Map, Value};
+
+use crate::decode;
+use crate::estimate::ESTIMATOR;
+use crate::event::Kind;
+use crate::overlay::{Overlay, ToolPolicy};
+use crate::projection::tool_names;
+use crate::stream::Stream;
+use crate::survey::Survey;
+use crate::turn::TurnRange;
+
+/// What is asked, beside the stream.
+#[derive(Debug, Clone)]
+pub struct Ask<'a> {
+    /// Unique in the run; echoed in every reply.
+    pub id: &'a str,
+    /// How the strategy describes itself.
+    pub description: &'a Description,
+    /// The conversation's id, where it has one.
+    pub conversation: Option<&'a str>,
+    /// SHA-256 of the raw input, for a strategy that wants it.
+    pub digest: Option<&'a str>,
+    /// The turns to compact: closed over summaries, where the strategy produces one.
+    pub range: TurnRange,
+    /// The turns that were asked for.
+    pub requested: TurnRange,
+    /// The options, checked and with defaults filled in.
+    pub options: &'a Map<String, Value>,
+    /// The time of the run.
+    pub now: Timestamp,
+    /// What the strategy has to keep to.
+    pub limits: Limits,
+    /// Whether nothing will be appended.
+    pub dry_run: bool,
+}
+
+/// The request's lines: the header, and for `input: full` the events and the end.
+#[must_use]
+pub fn lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<u8> {
+    let events = if ask.description.input == Input::Full { event_lines(survey, ask) } else { Vec::new() };
+    let mut request = header(survey, ask);
+    if ask.description.input == Input::Full {
+        request.events = Some(Events::Inline { count: events.len() as u64 });
+    }
+    let mut lines = Vec::new();
+    push(&mut lines, &request);
+    if ask.description.input == Input::Full {
+        for event in &events {
+            push(&mut lines, event);
+        }
+        push(&mut lines, &EventsEnd::new(ask.id, events.len() as u64));
+    }
+    lines
+}
+
+fn push(lines: &mut Vec<u8>, message: &impl serde::Serialize) {
+    // Messages are structs of strings and numbers: writing them cannot fail.
+    lines.extend(to_line(message).unwrap_or_default());
+}
+
+/// The turns that a strategy is told of.
+fn scope(survey: &Survey<'_>, ask: &Ask<'_>) -> TurnRange {
+    match ask.description.scope {
+        Scope::Conversation => {
+            TurnRange::new(0, survey.stream.turns().saturating_sub(1)).unwrap_or(ask.range)
+        }
+        _ => ask.range,
+    }
+}
+
+fn header(survey: &Survey<'_>, ask: &Ask<'_>) -> CompactRequest {
+    let stream = survey.stream;
+    let range = |range: TurnRange| Range { from_turn: range.from(), to_turn: range.to() };
+    let scope = scope(survey, ask);
+    let wants = |word| ask.description.wants(word);
+    CompactRequest {
+        r#type: jp_compact_schema::CompactTag::Compact,
+        id: ask.id.to_owned(),
+        protocol: PROTOCOL,
+        strategy: ask.description.name.clone(),
+        conversation: Conversation {
+            id: ask.conversation.map(str::to_owned),
+            format: "jp".into(),
+            turns: stream.turns(),
+            events: stream.numbered().count() as u64,
+            bytes: stream.bytes().len() as u64,
+            digest: ask.digest.filter(|_| wants("digest")).map(str::to_owned),
+        },
+        range: range(ask.range),
+        requested_range: range(ask.requested),
+        range_exact: false,
+        options: ask.options.clone(),
+        context: Context {
+            now: ask.now.to_string(),
+            estimator: ESTIMATOR.into(),
+            tokens: Tokens {
+                raw: survey.estimate.stream_tokens(),
+                view: survey.estimate.view_tokens(&survey.view),
+                in_range: survey.raw_tokens_in(ask.range),
+            },
+            context_window: None,
+            target_tokens: None,
+            llm: None,
+            turns: survey.turns.iter().filter(|turn| scope.contains(turn.turn)).cloned().collect(),
+            compactions: stream.overlays().iter().map(reference).collect(),
+            tool_hints: BTreeMap::new(),
+            previous_summaries: wants("previous_summaries").then(|| previous_summaries(stream)),
+        },
+        outline: (ask.description.input == Input::Outline).then(|| outline(survey, scope)),
+        events: None,
+        limits: ask.limits,
+        answers: BTreeMap::new(),
+        state: None,
+        dry_run: ask.dry_run,
+    }
+}
+
+/// An earlier overlay: its range and its kinds, never its text.
+fn reference(overlay: &Overlay) -> CompactionRef {
+    CompactionRef {
+        from_turn: overlay.from_turn,
+        to_turn: overlay.to_turn,
+        summary: overlay.summary.is_some(),
+        reasoning: overlay.reasoning,
+        tool_calls: overlay.tool_calls.as_ref().map(|policy| match policy {
+            ToolPolicy::Strip { request, response, .. } => {
+                ToolCallsRef::Strip { request: *request, response: *response }
+            }
+            ToolPolicy::Omit => ToolCallsRef::Omit,
+            ToolPolicy::Selective(_) => ToolCallsRef::Selective,
+        }),
+    }
+}
+
+fn previous_summaries(stream: &Stream) -> Vec<PreviousSummary> {
+    let summary = |overlay: &Overlay| {
+        let (from_turn, to_turn) = (overlay.from_turn, overlay.to_turn);
+        overlay.summary.clone().map(|text| PreviousSummary { from_turn, to_turn, text })
+    };
+    stream.overlays().iter().filter_map(summary).collect()
+}
+
+/// The elements that carry a number and lie in the scope.
+fn elements<'a>(stream: &'a Stream, scope: TurnRange) -> impl Iterator<Item = (u64, usize)> + 'a {
+    stream.numbered().filter(move |(_, element)| scope.contains(stream.events()[*element].turn))
+}
+
+fn event_lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<EventLine> {
+    let line = |(seq, element): (u64, usize)| {
+        let event = match decode::raw(survey.stream, element) {
+            Some(members) => serde_json::value::to_raw_value(&members),
+            None => {
+                serde_json::value::to_raw_value(&survey.stream.value(survey.stream.events()[element].span))
+            }
+        };
+        let turn = survey.stream.events()[element].turn;
+        Some(EventLine::new(seq, turn, survey.estimate.tokens(element), event.ok()?))
+    };
+    elements(survey.stream, scope(survey, ask)).filter_map(line).collect()
+}
+
+/// The envelope of each event, in columns.
+fn outline(survey: &Survey<'_>, scope: TurnRange) -> Outline {
+    let stream = survey.stream;
+    let names = tool_names(stream);
+    let mut outline = Outline::default();
+    let (mut types, mut tools) = (Table::default(), Table::default());
+    for (seq, element) in elements(stream, scope) {
+        let event = &stream.events()[element];
+        let tool = match event.kind {
+            Kind::ToolRequest => Some(stream.text(event.name)),
+            Kind::ToolResponse { .. } => names.get(&stream.text(event.id)).cloned(),
+            _ => None,
+        };
+        outline.seq.push(seq);
+        outline.turn.push(event.turn);
+        outline.r#type.push(types.place(&type_name(stream, element)));
+        outline.tool.push(tool.map(|tool| tools.place(&tool)));
+        outline.pair.push(survey.pairs.partner(element).and_then(|partner| stream.events()[partner].seq));
+        outline.bytes.push((event.span.end - event.span.start) as u64);
+        outline.tokens.push(survey.estimate.tokens(element));
+        if event.kind == (Kind::ToolResponse { is_error: true }) {
+            outline.error.push(seq);
+        }
+    }
+    outline.types = types.names;
+    outline.tools = tools.names;
+    outline
+}
+
+/// What an element is called in an outline: JP's type, and for the assistant's words what they are.
+fn type_name(stream: &Stream, element: usize) -> String {
+    let name = match stream.events()[element].kind {
+        Kind::TurnStart => "turn_start",
+        Kind::ChatRequest => "chat_request",
+        Kind::Message => "message",
+        Kind::Reasoning => "reasoning",
+        Kind::Data => "data",
+        Kind::ToolRequest => "tool_call_request",
+        Kind::ToolResponse { .. } => "tool_call_response",
+        Kind::InquiryRequest => "inquiry_request",
+        Kind::InquiryResponse => "inquiry_response",
+        Kind::ConfigDelta | Kind::Compaction | Kind::Overlay | Kind::Receipt | Kind::Unknown => {
+            let value = stream.value(stream.events()[element].span);
+            let name = value.as_ref().and_then(|value| value.get("type")).and_then(Value::as_str);
+            return name.unwrap_or("unknown").to_owned();
+        }
+    };
+    name.to_owned()
+}
+
+/// Names in the order in which they came up.
+#[derive(Default)]
+struct Table {
+    names: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl Table {
+    fn place(&mut self, name: &str) -> usize {
+        if let Some(place) = self.places.get(name) {
+            return *place;
+        }
+        self.names.push(name.to_owned());
+        self.places.insert(name.to_owned(), self.names.len() - 1);
+        self.names.len() - 1
+    }
+}

@@ -1,0 +1,115 @@
+//! What the host knows of a snapshot before it asks anybody: its calls, its view, its sizes, turn by turn.
+//! Made once for all strategies of a run, from a stream and from nothing else.
+
+use jp_compact_schema::{Kinds, Turn};
+
+use crate::estimate::{Estimate, tokens};
+use crate::event::Kind;
+use crate::pairs::Pairs;
+use crate::projection::project;
+use crate::stream::Stream;
+use crate::turn::{self, TurnRange};
+use crate::view::{Item, Origin, Part, View};
+
+/// A stream and what follows from it.
+#[derive(Debug, Clone)]
+pub struct Survey<'a> {
+    /// The stream.
+    pub stream: &'a Stream,
+    /// Its calls.
+    pub pairs: Pairs,
+    /// Its view as it stands.
+    pub view: View,
+    /// Its sizes.
+    pub estimate: Estimate,
+    /// One entry a turn.
+    pub turns: Vec<Turn>,
+}
+
+/// Sums of characters, before they become tokens.
+#[derive(Debug, Clone, Copy, Default)]
+struct Chars {
+    raw: u64,
+    view: u64,
+    reasoning: u64,
+    requests: u64,
+    responses: u64,
+}
+
+impl<'a> Survey<'a> {
+    /// Surveys a stream.
+    #[must_use]
+    pub fn of(stream: &'a Stream) -> Self {
+        let pairs = Pairs::of(stream);
+        let (view, estimate) = (project(stream), Estimate::of(stream));
+        let turns = table(stream, &pairs, &view, &estimate);
+        Self { stream, pairs, view, estimate, turns }
+    }
+
+    /// The tokens of the raw events of a range.
+    #[must_use]
+    pub fn raw_tokens_in(&self, range: TurnRange) -> u64 {
+        let events = self.stream.events().iter().enumerate();
+        let inside = events.filter(|(_, event)| range.contains(event.turn));
+        tokens(inside.map(|(element, _)| self.estimate.chars(element)).sum())
+    }
+}
+
+/// The turn of the stream that an element of a view belongs to; for a summary, the first that it stands for.
+fn raw_turn(item: &Item) -> usize {
+    match item.origin {
+        Origin::Kept(turn) => turn,
+        Origin::Summary { from, .. } => from,
+    }
+}
+
+/// The turn table of a request. `kinds` counts what the view still shows whole: a stripped half counts no
+/// tokens, so that a strategy sees what is stripped already.
+fn table(stream: &Stream, pairs: &Pairs, view: &View, estimate: &Estimate) -> Vec<Turn> {
+    let mut chars = vec![Chars::default(); stream.turns()];
+    let empty =
+        |turn| Turn { turn, events: 0, tokens: 0, view_tokens: 0, complete: true, kinds: Kinds::default() };
+    let mut turns: Vec<Turn> = (0..stream.turns()).map(empty).collect();
+    for (element, event) in stream.events().iter().enumerate() {
+        if event.kind.is_conversation() {
+            turns[event.turn].events += 1;
+            chars[event.turn].raw += estimate.chars(element);
+        }
+    }
+    for item in view.items() {
+        let turn = raw_turn(item);
+        let (Some(chars), Some(entry)) = (chars.get_mut(turn), turns.get_mut(turn)) else { continue };
+        let shown = estimate.shown(&item.part);
+        chars.view += shown;
+        let (Part::Kept(element) | Part::Emptied(element) | Part::Replaced(element, _)) = item.part else {
+            continue;
+        };
+        let whole = if matches!(item.part, Part::Kept(_)) { shown } else { 0 };
+        match stream.events()[element].kind {
+            Kind::Reasoning => {
+                entry.kinds.reasoning += 1;
+                chars.reasoning += whole;
+            }
+            Kind::ToolRequest => {
+                entry.kinds.tool_calls += 1;
+                chars.requests += whole;
+            }
+            Kind::ToolResponse { is_error } => {
+                entry.kinds.tool_errors += u64::from(is_error);
+                chars.responses += whole;
+            }
+            _ => {}
+        }
+    }
+    for (entry, chars) in turns.iter_mut().zip(chars) {
+        entry.tokens = tokens(chars.raw);
+        entry.view_tokens = tokens(chars.view);
+        entry.kinds.reasoning_tokens = tokens(chars.reasoning);
+        entry.kinds.tool_request_tokens = tokens(chars.requests);
+        entry.kinds.tool_response_tokens = tokens(chars.responses);
+    }
+    if let Some(last) = turns.last_mut() {
+        last.complete = turn::open(stream, pairs, true).is_none();
+    }
+    turns
+}

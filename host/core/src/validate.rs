@@ -1,0 +1,319 @@
+//! The only door from what a strategy proposes to what may be appended. It lists every reason to refuse
+//! (PROTOCOL.md, "Replies"); a [`Compaction`] cannot be made otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jp_compact_schema::version::SUMMARY_BYTES_MAX;
+use jp_compact_schema::{ContentKind, Payload, Reasoning, SelectiveCall, ToolCalls};
+
+use crate::event::Kind;
+use crate::overlap::{self, Overlap};
+use crate::overlay::{StoredCall, ToolPolicy};
+use crate::pairs::Pairs;
+use crate::stream::Stream;
+use crate::turn::TurnRange;
+
+/// What the host knows of the request that is being answered.
+#[derive(Debug, Clone)]
+pub struct Asked<'a> {
+    /// The stream that the request was made from.
+    pub stream: &'a Stream,
+    /// Its calls.
+    pub pairs: &'a Pairs,
+    /// The request's `range`: closed over summaries where the strategy produces one.
+    pub range: TurnRange,
+    /// The request's `requested_range`.
+    pub requested: TurnRange,
+    /// The kinds that the strategy's `produces` names.
+    pub produces: &'a [ContentKind],
+    /// Summaries accepted earlier in the same run: they count for overlap.
+    pub accepted: &'a [TurnRange],
+    /// Which overlaps extend a summary's range.
+    pub overlap: Overlap,
+}
+
+/// A valid compaction: every reason to refuse it has been ruled out. The host stamps and appends it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compaction {
+    range: TurnRange,
+    summary: Option<String>,
+    reasoning: Option<Reasoning>,
+    tool_calls: Option<ToolPolicy>,
+}
+
+impl Compaction {
+    /// The turns it covers.
+    #[must_use]
+    pub fn range(&self) -> TurnRange {
+        self.range
+    }
+
+    /// The text that stands for the range.
+    #[must_use]
+    pub fn summary(&self) -> Option<&str> {
+        self.summary.as_deref()
+    }
+
+    /// The policy for reasoning.
+    #[must_use]
+    pub fn reasoning(&self) -> Option<Reasoning> {
+        self.reasoning
+    }
+
+    /// The policy for tool calls.
+    #[must_use]
+    pub fn tool_calls(&self) -> Option<&ToolPolicy> {
+        self.tool_calls.as_ref()
+    }
+}
+
+/// Why a proposal is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// A result without a compaction: nothing to do is a decline.
+    Nothing,
+    /// The range ends before it starts.
+    Inverted {
+        /// Its first turn.
+        from: usize,
+        /// Its last turn.
+        to: usize,
+    },
+    /// The range leaves the one that was asked for.
+    OutOfRange {
+        /// The payload's range.
+        range: TurnRange,
+        /// The range that it had to stay in.
+        asked: TurnRange,
+    },
+    /// No policy at all.
+    NoPolicy,
+    /// A kind that `produces` does not name.
+    NotProduced(&'static str),
+    /// Two summaries of one reply overlap.
+    SummariesOverlap(TurnRange, TurnRange),
+    /// Nothing but white space: it would erase its range.
+    SummaryBlank,
+    /// A NUL character.
+    SummaryNul,
+    /// More than 256 KiB.
+    SummaryTooLong(usize),
+    /// The range is not closed over the existing summaries.
+    NotClosed {
+        /// The payload's range.
+        range: TurnRange,
+        /// The range that would be.
+        closed: TurnRange,
+    },
+    /// A call has one half inside the range and the other outside.
+    SplitsCall {
+        /// The payload's range.
+        range: TurnRange,
+        /// The turn of the request.
+        request: usize,
+        /// The turn of the response.
+        response: usize,
+    },
+    /// An empty list of calls.
+    SelectiveEmpty,
+    /// An entry of the list that does not hold.
+    Call {
+        /// The number that it names.
+        seq: u64,
+        /// What is wrong with it.
+        wrong: CallWrong,
+    },
+}
+
+/// What is wrong with one entry of a `selective`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallWrong {
+    /// Named twice.
+    Twice,
+    /// There is no such event.
+    Missing,
+    /// It is no half of a tool call.
+    NoTool,
+    /// It lies outside the payload's range.
+    Outside,
+    /// Its other half lies outside the payload's range.
+    PartnerOutside,
+    /// `request` on a response.
+    RequestOnResponse,
+    /// `response` on a request.
+    ResponseOnRequest,
+    /// `omit` beside something else.
+    OmitAndMore,
+    /// It says nothing.
+    NoOpinion,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nothing => write!(out, "a result without a compaction; nothing to do is a `decline`"),
+            Self::Inverted { from, to } => write!(out, "turn range ends at {to}, before it starts at {from}"),
+            Self::OutOfRange { range, asked } => {
+                write!(out, "{range} lie outside {asked}, which were asked for")
+            }
+            Self::NoPolicy => write!(out, "a compaction without a policy"),
+            Self::NotProduced(kind) => {
+                write!(out, "`{kind}` is not among the kinds that the strategy produces")
+            }
+            Self::SummariesOverlap(left, right) => write!(out, "two summaries overlap: {left} and {right}"),
+            Self::SummaryBlank => write!(out, "a blank summary would erase its range"),
+            Self::SummaryNul => write!(out, "a summary holds a NUL character"),
+            Self::SummaryTooLong(bytes) => {
+                write!(out, "a summary of {bytes} bytes, {SUMMARY_BYTES_MAX} are allowed")
+            }
+            Self::NotClosed { range, closed } => {
+                write!(
+                    out,
+                    "range_not_closed: a summary of {range} would overlap older ones, {closed} would not"
+                )
+            }
+            Self::SplitsCall { range, request, response } => {
+                write!(out, "{range} would split a tool call between turns {request} and {response}")
+            }
+            Self::SelectiveEmpty => write!(out, "a selective policy without calls"),
+            Self::Call { seq, wrong } => {
+                let wrong = match wrong {
+                    CallWrong::Twice => "is named twice",
+                    CallWrong::Missing => "does not exist",
+                    CallWrong::NoTool => "is no half of a tool call",
+                    CallWrong::Outside => "lies outside the range",
+                    CallWrong::PartnerOutside => "has its other half outside the range",
+                    CallWrong::RequestOnResponse => "is a response, and gets a policy for requests",
+                    CallWrong::ResponseOnRequest => "is a request, and gets a policy for responses",
+                    CallWrong::OmitAndMore => "is omitted, and gets another policy too",
+                    CallWrong::NoOpinion => "is named without a policy",
+                };
+                write!(out, "event {seq} {wrong}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Checks a whole reply: all of its payloads, or none.
+///
+/// # Errors
+/// The first reason to refuse it.
+pub fn validate(asked: &Asked<'_>, proposal: Vec<Payload>) -> Result<Vec<Compaction>, Refusal> {
+    if proposal.is_empty() {
+        return Err(Refusal::Nothing);
+    }
+    let mut compactions: Vec<Compaction> = Vec::with_capacity(proposal.len());
+    for payload in proposal {
+        let compaction = one(asked, payload)?;
+        if compaction.summary.is_some() {
+            let range = compaction.range;
+            let other = compactions.iter().filter(|other| other.summary.is_some()).map(Compaction::range);
+            if let Some(other) = other.into_iter().find(|other| overlaps(*other, range)) {
+                return Err(Refusal::SummariesOverlap(other, range));
+            }
+        }
+        compactions.push(compaction);
+    }
+    Ok(compactions)
+}
+
+fn overlaps(left: TurnRange, right: TurnRange) -> bool {
+    left.from() <= right.to() && right.from() <= left.to()
+}
+
+fn one(asked: &Asked<'_>, payload: Payload) -> Result<Compaction, Refusal> {
+    let (from, to) = (payload.from_turn, payload.to_turn);
+    let range = TurnRange::new(from, to).ok_or(Refusal::Inverted { from, to })?;
+    let bounds = if payload.summary.is_some() { asked.range } else { asked.requested };
+    if !bounds.covers(range) {
+        return Err(Refusal::OutOfRange { range, asked: bounds });
+    }
+    let kinds = [
+        (ContentKind::Summary, "summary", payload.summary.is_some()),
+        (ContentKind::Reasoning, "reasoning", payload.reasoning.is_some()),
+        (ContentKind::ToolCalls, "tool_calls", payload.tool_calls.is_some()),
+    ];
+    if !kinds.iter().any(|(.., present)| *present) {
+        return Err(Refusal::NoPolicy);
+    }
+    if let Some((_, name, _)) =
+        kinds.iter().find(|(kind, _, present)| *present && !asked.produces.contains(kind))
+    {
+        return Err(Refusal::NotProduced(name));
+    }
+    if let Some((request, response)) = asked.pairs.split_by(range) {
+        return Err(Refusal::SplitsCall { range, request, response });
+    }
+    let summary = payload.summary.map(|summary| check_summary(asked, range, summary.summary)).transpose()?;
+    let tool_calls = payload.tool_calls.map(|policy| tool_policy(asked, range, policy)).transpose()?;
+    Ok(Compaction { range, summary, reasoning: payload.reasoning, tool_calls })
+}
+
+fn check_summary(asked: &Asked<'_>, range: TurnRange, text: String) -> Result<String, Refusal> {
+    if text.chars().all(char::is_whitespace) {
+        return Err(Refusal::SummaryBlank);
+    }
+    if text.contains('\0') {
+        return Err(Refusal::SummaryNul);
+    }
+    if text.len() as u64 > SUMMARY_BYTES_MAX {
+        return Err(Refusal::SummaryTooLong(text.len()));
+    }
+    let accepted = asked.accepted.iter().map(|range| (range.from(), range.to()));
+    let closed = overlap::extend(range, asked.stream.summaries().chain(accepted), asked.overlap);
+    if closed != range {
+        return Err(Refusal::NotClosed { range, closed });
+    }
+    Ok(text)
+}
+
+fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result<ToolPolicy, Refusal> {
+    Ok(match policy {
+        ToolCalls::Strip { request, response } => {
+            ToolPolicy::Strip { request, response, overrides: BTreeMap::new() }
+        }
+        ToolCalls::Omit => ToolPolicy::Omit,
+        ToolCalls::Selective { calls } => {
+            if calls.is_empty() {
+                return Err(Refusal::SelectiveEmpty);
+            }
+            let mut named = BTreeSet::new();
+            let mut stored = Vec::with_capacity(calls.len());
+            for call in calls {
+                let seq = call.seq;
+                if !named.insert(seq) {
+                    return Err(Refusal::Call { seq, wrong: CallWrong::Twice });
+                }
+                stored.push(stored_call(asked, range, call).map_err(|wrong| Refusal::Call { seq, wrong })?);
+            }
+            ToolPolicy::Selective(stored)
+        }
+    })
+}
+
+fn stored_call(asked: &Asked<'_>, range: TurnRange, call: SelectiveCall) -> Result<StoredCall, CallWrong> {
+    let element = asked.stream.element(call.seq).ok_or(CallWrong::Missing)?;
+    let events = asked.stream.events();
+    let event = &events[element];
+    if !event.kind.is_tool() {
+        return Err(CallWrong::NoTool);
+    }
+    if !range.contains(event.turn) {
+        return Err(CallWrong::Outside);
+    }
+    if asked.pairs.partner(element).is_some_and(|partner| !range.contains(events[partner].turn)) {
+        return Err(CallWrong::PartnerOutside);
+    }
+    match (call.request.is_some(), call.response.is_some(), call.omit) {
+        (false, false, false) => return Err(CallWrong::NoOpinion),
+        (true, _, true) | (_, true, true) => return Err(CallWrong::OmitAndMore),
+        (true, ..) if event.kind != Kind::ToolRequest => return Err(CallWrong::RequestOnResponse),
+        (_, true, _) if event.kind == Kind::ToolRequest => return Err(CallWrong::ResponseOnRequest),
+        _ => {}
+    }
+    let id = asked.stream.text(event.id).into_owned();
+    Ok(StoredCall { seq: call.seq, id, request: call.request, response: call.response, omit: call.omit })
+}
