@@ -66,6 +66,12 @@ impl Stream {
         &self.index
     }
 
+    /// Offset behind the last element: the bytes before it are history, and stay.
+    #[must_use]
+    pub fn body_end(&self) -> usize {
+        self.index.body_end
+    }
+
     /// Its elements, in order.
     #[must_use]
     pub fn events(&self) -> &[Event] {

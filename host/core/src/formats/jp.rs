@@ -46,6 +46,14 @@ pub struct Index {
     pub(crate) unloadable: Option<usize>,
 }
 
+impl Index {
+    /// How many overlays there are, malformed ones among them.
+    #[must_use]
+    pub fn overlays(&self) -> usize {
+        self.events.iter().filter(|event| event.kind.is_overlay()).count()
+    }
+}
+
 /// Reads the bytes of an `events.json`.
 ///
 /// # Errors

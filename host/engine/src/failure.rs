@@ -1,0 +1,242 @@
+//! Why a command failed, as values: which step, for which file or strategy. Whoever reports it decides what a
+//! person reads, and what the process exits with.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use jp_compact_core::append::NotAppendable;
+use jp_compact_core::formats::jp::Unreadable;
+use jp_compact_core::reply::Violation;
+use jp_compact_core::validate::Refusal;
+use jp_compact_schema::{ErrorReply, Mismatch};
+
+use crate::process::{ProcessError, Stderr};
+use crate::store::StoreError;
+
+/// Why a command failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The store refused.
+    Store(StoreError),
+    /// A transcript is no stream.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Unreadable,
+    },
+    /// A transcript can be read, and not appended to.
+    NotAppendable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: NotAppendable,
+    },
+    /// The transcript grew while the strategies ran, and what they proposed no longer holds.
+    Overtaken {
+        /// The file.
+        path: PathBuf,
+        /// Why it no longer holds.
+        source: Overtaken,
+    },
+    /// There is no overlay with this number.
+    NoSuchOverlay {
+        /// The file.
+        path: PathBuf,
+        /// The number asked for.
+        number: usize,
+        /// How many there are.
+        overlays: usize,
+    },
+    /// A strategy could not be found, started or believed.
+    Strategy {
+        /// Its name, as it was typed.
+        name: String,
+        /// What went wrong.
+        source: StrategyFailure,
+    },
+    /// A folder of plugins cannot be searched.
+    PluginDir {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The executables that belong to the host are not beside it.
+    NotInstalled {
+        /// What is missing.
+        missing: String,
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+}
+
+/// What became of a proposal when the transcript grew.
+#[derive(Debug)]
+pub enum Overtaken {
+    /// The grown file is no stream.
+    Unreadable(Unreadable),
+    /// The grown file cannot be appended to.
+    NotAppendable(NotAppendable),
+    /// The proposal is no longer valid.
+    Refused(Refusal),
+}
+
+/// What went wrong with one strategy.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StrategyFailure {
+    /// No plugin bears the name.
+    NotFound {
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// A plugin bears the name of a bundled strategy.
+    ReservedName {
+        /// The plugin.
+        plugin: PathBuf,
+        /// The bundled one.
+        bundled: PathBuf,
+    },
+    /// It is not bundled, and was not allowed to run without a jail.
+    NotContained {
+        /// The plugin.
+        path: PathBuf,
+    },
+    /// A jail was asked for, and there is none.
+    NoJail,
+    /// It needs what nobody granted.
+    NotGranted {
+        /// What it needs.
+        need: String,
+    },
+    /// Its executable cannot be read.
+    Unreadable {
+        /// The executable.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its description is none, or none of ours.
+    BadDescription {
+        /// What is wrong.
+        what: String,
+    },
+    /// No common version of the protocol.
+    Version(Mismatch),
+    /// Its options are wrong.
+    BadOptions {
+        /// What is wrong.
+        what: String,
+    },
+    /// The process did not end by itself.
+    Process(ProcessError),
+    /// It crashed, or was killed, without saying why.
+    Crashed {
+        /// How it ended.
+        status: ExitStatus,
+        /// Its last words.
+        stderr: Stderr,
+    },
+    /// Its output is no reply.
+    Violation(Violation),
+    /// It reported an error itself.
+    Reported {
+        /// What it said.
+        error: ErrorReply,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// Its payload is refused.
+    Refused(Refusal),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(error) => write!(out, "{error}"),
+            Self::Unreadable { path, .. } => write!(out, "failed to read {}", path.display()),
+            Self::NotAppendable { path, .. } => write!(out, "failed to append to {}", path.display()),
+            Self::Overtaken { path, .. } => {
+                write!(out, "{} grew while it was being compacted", path.display())
+            }
+            Self::NoSuchOverlay { path, number, overlays } => {
+                write!(out, "{} has no overlay {number}, it has {overlays}", path.display())
+            }
+            Self::Strategy { name, source } => match source {
+                StrategyFailure::NotFound { .. } => write!(out, "there is no strategy `{name}`"),
+                StrategyFailure::ReservedName { .. } => write!(out, "strategy `{name}` is ambiguous"),
+                StrategyFailure::NotContained { .. }
+                | StrategyFailure::NoJail
+                | StrategyFailure::NotGranted { .. } => write!(out, "strategy `{name}` may not run"),
+                StrategyFailure::BadOptions { .. } => write!(out, "strategy `{name}` does not take these options"),
+                StrategyFailure::Reported { .. } => write!(out, "strategy `{name}` reported an error"),
+                StrategyFailure::Refused(_) => write!(out, "strategy `{name}` was rejected"),
+                _ => write!(out, "strategy `{name}` failed"),
+            },
+            Self::PluginDir { path, .. } => write!(out, "failed to search the plugin folder {}", path.display()),
+            Self::NotInstalled { missing, folder } => {
+                write!(out, "`{missing}` is not in {}, where jp-compact itself is", folder.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => error.source(),
+            Self::Unreadable { source, .. } => Some(source),
+            Self::NotAppendable { source, .. } => Some(source),
+            Self::Overtaken { source, .. } => match source {
+                Overtaken::Unreadable(source) => Some(source),
+                Overtaken::NotAppendable(source) => Some(source),
+                Overtaken::Refused(source) => Some(source),
+            },
+            Self::Strategy { source, .. } => Some(source),
+            Self::PluginDir { source, .. } => Some(source),
+            Self::NoSuchOverlay { .. } | Self::NotInstalled { .. } => None,
+        }
+    }
+}
+
+impl std::fmt::Display for StrategyFailure {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotFound { known } => write!(out, "the strategies found are {}", known.join(", ")),
+            Self::ReservedName { plugin, bundled } => {
+                write!(out, "{} bears the name of the bundled {}", plugin.display(), bundled.display())
+            }
+            Self::NotContained { path } => {
+                write!(out, "{} is not bundled, and this version has no jail to run it in", path.display())
+            }
+            Self::NoJail => write!(out, "`--sandbox=require` asks for a jail, and this version has none"),
+            Self::NotGranted { need } => write!(out, "it needs `{need}`, which this version cannot grant"),
+            Self::Unreadable { path, .. } => write!(out, "failed to read {}", path.display()),
+            Self::BadDescription { what } | Self::BadOptions { what } => write!(out, "{what}"),
+            Self::Version(mismatch) => write!(out, "{mismatch}"),
+            Self::Process(error) => write!(out, "{error}"),
+            Self::Crashed { status, .. } => write!(out, "it ended with {status} and no answer"),
+            Self::Violation(violation) => write!(out, "{violation}"),
+            Self::Reported { error, .. } => write!(out, "{} ({})", error.message, error.code),
+            Self::Refused(refusal) => write!(out, "{refusal}"),
+        }
+    }
+}
+
+impl std::error::Error for StrategyFailure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unreadable { source, .. } => Some(source),
+            Self::Process(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -1,0 +1,135 @@
+//! One exchange with one process: `describe`, or one `compact`. Takes nothing from a process that failed
+//! (PROTOCOL.md, "Ends").
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::reply::{self, Answer, Terminal, Violation};
+use jp_compact_schema::version::{DESCRIBE_DEADLINE_MS, RESULT_BYTES_MAX};
+use jp_compact_schema::{DescribeRequest, Description, Host, agree, from_line, to_line};
+
+use crate::digest;
+use crate::failure::StrategyFailure;
+use crate::process::{self, Ended, GRACE, Launch};
+use crate::registry::Plugin;
+
+/// A plugin that has described itself, and the digest of what did.
+#[derive(Debug, Clone)]
+pub struct Described {
+    /// The plugin.
+    pub plugin: Plugin,
+    /// What it said.
+    pub description: Description,
+    /// SHA-256 of its executable.
+    pub executable_sha256: String,
+}
+
+/// How processes are started.
+#[derive(Debug, Clone)]
+pub struct Starter {
+    /// The runner's executable.
+    pub runner: PathBuf,
+    /// Where private directories are made.
+    pub temp_dir: PathBuf,
+}
+
+impl Starter {
+    async fn run(
+        &self,
+        program: &Path,
+        verb: &str,
+        stdin: Vec<u8>,
+        deadline: Duration,
+    ) -> Result<Ended, StrategyFailure> {
+        let launch = Launch {
+            runner: &self.runner,
+            program,
+            args: &[verb],
+            stdin: vec![Bytes::from(stdin)],
+            env: &[],
+            temp_dir: &self.temp_dir,
+            deadline,
+            grace: GRACE,
+            stdout_bytes_max: usize::try_from(RESULT_BYTES_MAX).unwrap_or(usize::MAX),
+        };
+        let ended = process::run(launch).await.map_err(StrategyFailure::Process)?;
+        tracing::debug!(program = %program.display(), verb, status = %ended.status, wall = ?ended.wall, "strategy ended");
+        if ended.stderr.bytes() > 0 {
+            tracing::info!(program = %program.display(), "{}", ended.stderr.text().trim_end());
+        }
+        Ok(ended)
+    }
+
+    /// Asks a plugin to describe itself.
+    ///
+    /// # Errors
+    /// It cannot be started, fails, or says what is no description of it.
+    pub async fn describe(&self, plugin: &Plugin) -> Result<Described, StrategyFailure> {
+        let executable_sha256 = digest::of_file(&plugin.path)
+            .map_err(|source| StrategyFailure::Unreadable { path: plugin.path.clone(), source })?;
+        let host = Host {
+            name: "jp-compact".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            // What this host can do for a strategy beside the plain exchange: nothing yet.
+            features: Vec::new(),
+        };
+        let question = to_line(&DescribeRequest::new(host)).unwrap_or_default();
+        let deadline = Duration::from_millis(DESCRIBE_DEADLINE_MS);
+        let ended = self.run(&plugin.path, "describe", question, deadline).await?;
+        if !ended.status.success() {
+            return Err(StrategyFailure::Crashed { status: ended.status, stderr: ended.stderr });
+        }
+        let description = read_description(&ended.stdout)?;
+        agree(&description.protocols).map_err(StrategyFailure::Version)?;
+        if description.name != plugin.name.as_str() {
+            let what = format!("it calls itself `{}`, its file `{}`", description.name, plugin.name);
+            return Err(StrategyFailure::BadDescription { what });
+        }
+        if description.produces.is_empty() {
+            let what = "it produces nothing: `produces` is empty".into();
+            return Err(StrategyFailure::BadDescription { what });
+        }
+        Ok(Described { plugin: plugin.clone(), description, executable_sha256 })
+    }
+
+    /// Sends one request and reads the whole reply.
+    ///
+    /// # Errors
+    /// The process did not end well, or its output is no reply to `id`.
+    pub async fn compact(
+        &self,
+        program: &Path,
+        id: &str,
+        request: Vec<u8>,
+        deadline: Duration,
+    ) -> Result<Answer, StrategyFailure> {
+        let ended = self.run(program, "run", request, deadline).await?;
+        let answer = match reply::read(&ended.stdout, id) {
+            // Whoever fails without a word has crashed; what it did not say is no violation.
+            Err(Violation::NoTerminal) if !ended.status.success() => {
+                return Err(StrategyFailure::Crashed { status: ended.status, stderr: ended.stderr });
+            }
+            other => other.map_err(StrategyFailure::Violation)?,
+        };
+        match answer.terminal {
+            Terminal::Error(error) => Err(StrategyFailure::Reported { error, status: ended.status }),
+            _ if !ended.status.success() => {
+                Err(StrategyFailure::Crashed { status: ended.status, stderr: ended.stderr })
+            }
+            terminal => Ok(Answer { terminal, logs: answer.logs }),
+        }
+    }
+}
+
+/// Reads the one line that `describe` answers with.
+fn read_description(output: &[u8]) -> Result<Description, StrategyFailure> {
+    let bad = |what: String| StrategyFailure::BadDescription { what };
+    let text = std::str::from_utf8(output).map_err(|error| bad(format!("its description is not UTF-8: {error}")))?;
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let Some(line) = lines.next() else { return Err(bad("it described nothing".into())) };
+    if lines.next().is_some() {
+        return Err(bad("it wrote more than one line for a description".into()));
+    }
+    from_line(line.as_bytes()).map_err(|error| bad(format!("its description cannot be read: {error}")))
+}
