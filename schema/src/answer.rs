@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It was fulfilled: a [`Completion`] or a [`Counted`], by the request's kind.
+    /// It was fulfilled. The fields are those of the request's kind: `text`, `model`, `usage`, or `tokens`.
     Ok(Map<String, Value>),
     /// It was not. The strategy decides whether it can go on without.
     Err(AnswerError),

@@ -49,7 +49,14 @@ impl NamedSchema {
     /// The schema as JSON.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
-        (self.generate)(self.direction.generator()).into()
+        let mut generated = (self.generate)(self.direction.generator());
+        let generated = generated.ensure_object();
+        let mut ordered = serde_json::Map::new();
+        for key in ["$schema", "title", "description"] {
+            ordered.extend(generated.remove_entry(key));
+        }
+        ordered.append(generated);
+        ordered.into()
     }
 
     /// The schema as it is published: indented, with a line end.

@@ -130,7 +130,7 @@ pub enum ToolCallsRef {
     /// Some calls, each in its own way.
     Selective,
     /// A policy that is newer than this crate.
-    #[serde(other)]
+    #[serde(other, skip_serializing)]
     Unknown,
 }
 

@@ -8,8 +8,7 @@ use crate::strict;
 use crate::version::PROTOCOL;
 
 /// The constant `"describe"`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DescribeTag {
     /// The one value.
     #[default]
@@ -21,6 +20,7 @@ pub enum DescribeTag {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DescribeRequest {
     /// Always `"describe"`.
+    #[schemars(with = "String", extend("const" = "describe"))]
     pub r#type: DescribeTag,
     /// The newest version that the host speaks.
     pub protocol: u32,
@@ -53,10 +53,11 @@ pub struct Host {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Description {
     /// Always `"describe"`.
+    #[schemars(with = "String", extend("const" = "describe"))]
     pub r#type: DescribeTag,
     /// Every version that the strategy speaks.
     pub protocols: Vec<u32>,
-    /// The strategy's name, in the grammar of [`StrategyName`](crate::StrategyName).
+    /// The strategy's name, in the grammar of a manifest's `name`.
     pub name: String,
     /// The strategy's version. Part of the origin of every overlay.
     pub version: String,

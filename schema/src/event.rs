@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// The constant `"event"`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventTag {
     /// The one value.
     #[default]
@@ -19,6 +18,7 @@ pub enum EventTag {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct EventLine {
     /// Always `"event"`.
+    #[schemars(with = "String", extend("const" = "event"))]
     pub r#type: EventTag,
     /// The event's number in the stream. Overlays, receipts and config deltas have none.
     pub seq: u64,
@@ -49,8 +49,7 @@ impl EventLine {
 }
 
 /// The constant `"events_end"`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventsEndTag {
     /// The one value.
     #[default]
@@ -62,6 +61,7 @@ pub enum EventsEndTag {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventsEnd {
     /// Always `"events_end"`.
+    #[schemars(with = "String", extend("const" = "events_end"))]
     pub r#type: EventsEndTag,
     /// The request's id.
     pub id: String,

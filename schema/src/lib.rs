@@ -14,6 +14,7 @@ pub mod line;
 pub mod manifest;
 pub mod name;
 pub mod needs;
+mod open;
 pub mod outline;
 pub mod reply;
 pub mod request;

@@ -1,9 +1,7 @@
 //! One message, one line. Bytes to value and back; where the bytes come from is the caller's affair.
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use crate::strict::Object;
+use serde::de::{DeserializeOwned, Error};
 
 /// Reads one message from one line, with or without its line end. Anything but an object is refused.
 ///
@@ -11,7 +9,11 @@ use crate::strict::Object;
 ///
 /// The line is no JSON object, or not one of this type.
 pub fn from_line<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
-    serde_json::from_slice::<Object<T>>(line).map(|object| object.0)
+    // A derived struct would also be read from an array.
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        return Err(serde_json::Error::custom("a message is a JSON object"));
+    }
+    serde_json::from_slice(line)
 }
 
 /// Writes one message as one line, line end included.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::strict;
+use crate::{open, strict};
 
 /// The strategy cannot go on without answers. The host gets them, then sends the same request again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,10 +23,11 @@ pub struct Needs {
 
 /// One thing that is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind")]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[schemars(transform = open::by_kind)]
 #[non_exhaustive]
 pub enum NeedRequest {
-    /// The host asks a model, and answers with a [`Completion`](crate::Completion).
+    /// The host asks a model, and answers with `text`, `model`, and `usage` where it is known.
     #[serde(rename = "llm.complete")]
     LlmComplete {
         /// Which model; without it the host's (`context.llm`).
@@ -42,7 +43,7 @@ pub enum NeedRequest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u64>,
     },
-    /// The host counts, and answers with a [`Counted`](crate::Counted).
+    /// The host counts, and answers with `tokens`.
     #[serde(rename = "tokens.count")]
     TokensCount {
         /// For which model; without it the host's estimator counts.

@@ -6,12 +6,15 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
 
 use crate::compaction::Payload;
+use crate::line::from_line;
 use crate::needs::Needs;
-use crate::strict::{self, Object};
+use crate::open;
+use crate::strict;
 
 /// One line from a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(transform = open::by_type)]
 #[non_exhaustive]
 pub enum Reply {
     /// The host shows it, if someone watches, and reads on.
@@ -38,15 +41,16 @@ impl Reply {
     ///
     /// The line is no JSON object, has no `type`, or is a known message that is malformed.
     pub fn parse(line: &str) -> serde_json::Result<Self> {
+        let line = line.as_bytes();
         // Twice over the line instead of through serde's buffer for tagged enums: the buffer takes an array
         // for an object, and a number for a variant's name.
-        Ok(match read::<Head>(line)?.r#type.as_str() {
-            "progress" => Self::Progress(read(line)?),
-            "log" => Self::Log(read(line)?),
-            "result" => Self::Result(read(line)?),
-            "decline" => Self::Decline(read(line)?),
-            "needs" => Self::Needs(read(line)?),
-            "error" => Self::Error(read(line)?),
+        Ok(match from_line::<Head>(line)?.r#type.as_str() {
+            "progress" => Self::Progress(from_line(line)?),
+            "log" => Self::Log(from_line(line)?),
+            "result" => Self::Result(from_line(line)?),
+            "decline" => Self::Decline(from_line(line)?),
+            "needs" => Self::Needs(from_line(line)?),
+            "error" => Self::Error(from_line(line)?),
             _ => Self::Unknown,
         })
     }
@@ -82,10 +86,6 @@ impl<'de> Deserialize<'de> for Reply {
 #[derive(Deserialize)]
 struct Head {
     r#type: String,
-}
-
-fn read<'de, T: Deserialize<'de>>(line: &'de str) -> serde_json::Result<T> {
-    serde_json::from_str::<Object<T>>(line).map(|object| object.0)
 }
 
 /// How far the strategy is.

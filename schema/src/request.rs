@@ -13,8 +13,7 @@ use crate::context::Context;
 use crate::outline::Outline;
 
 /// The constant `"compact"`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CompactTag {
     /// The one value.
     #[default]
@@ -26,6 +25,7 @@ pub enum CompactTag {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompactRequest {
     /// Always `"compact"`.
+    #[schemars(with = "String", extend("const" = "compact"))]
     pub r#type: CompactTag,
     /// Names the request; every reply echoes it.
     pub id: String,

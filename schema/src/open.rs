@@ -1,0 +1,28 @@
+//! Tagged enums that expect the future, as JSON Schema: serde's `other` takes every tag that is not known,
+//! where schemars would publish a variant called `unknown`.
+
+use schemars::Schema;
+use serde_json::{Value, json};
+
+pub(crate) fn by_type(schema: &mut Schema) {
+    open(schema, "type");
+}
+
+pub(crate) fn by_kind(schema: &mut Schema) {
+    open(schema, "kind");
+}
+
+/// Lets the branch of `unknown` stand for every string that no other branch names.
+fn open(schema: &mut Schema, tag: &str) {
+    let Some(branches) = schema.get_mut("oneOf").and_then(Value::as_array_mut) else { return };
+    let pointer = format!("/properties/{tag}/const");
+    let is_unknown = |branch: &Value| branch.pointer(&pointer).is_some_and(|name| name == "unknown");
+    let known: Vec<Value> = branches
+        .iter()
+        .filter(|branch| !is_unknown(branch))
+        .filter_map(|branch| branch.pointer(&pointer).cloned())
+        .collect();
+    for branch in branches.iter_mut().filter(|branch| is_unknown(branch)) {
+        branch["properties"][tag] = json!({"type": "string", "not": {"enum": known}});
+    }
+}

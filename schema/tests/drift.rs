@@ -1,0 +1,41 @@
+//! The committed schemas are those of the types, no more and no fewer. `UPDATE_SCHEMAS=1` writes them.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use jp_compact_schema::catalog;
+
+const COMMAND: &str = "UPDATE_SCHEMAS=1 cargo test -p jp-compact-schema --test drift";
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("v1")
+}
+
+#[test]
+fn the_committed_schemas_are_those_of_the_types() {
+    let update = std::env::var_os("UPDATE_SCHEMAS").is_some_and(|value| value == "1");
+    for schema in catalog::all() {
+        let path = folder().join(format!("{}.schema.json", schema.name));
+        let rendered = schema.render();
+        if update {
+            fs::write(&path, rendered).unwrap();
+            continue;
+        }
+        let committed = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            committed == rendered,
+            "schema/v1/{}.schema.json is not what the types say; after a change that is meant, run: {COMMAND}",
+            schema.name
+        );
+    }
+    let expected: BTreeSet<String> =
+        catalog::all().iter().map(|schema| format!("{}.schema.json", schema.name)).collect();
+    let found: BTreeSet<String> = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(found, expected, "a schema that no type has lies in schema/v1, or one is missing");
+}

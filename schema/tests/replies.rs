@@ -1,0 +1,86 @@
+//! Replies with the verdict that a host must reach, for the part that parsing alone decides. The folder lies
+//! beside the workspace, and not everywhere; without it the test says so.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use jp_compact_schema::Reply;
+use serde::Deserialize;
+
+/// Refused by what the host knows of the request, or by a rule that no type holds.
+const WELL_FORMED: [&str; 8] = [
+    "431_out_of_stream",
+    "432_usize_max",
+    "54_no_policy",
+    "59_selective_bad_seq",
+    "5a_selective_empty",
+    "80_empty_summary",
+    "81_blank_summary",
+    "82_summary_1MiB",
+];
+
+#[derive(Deserialize)]
+struct Expected {
+    verdict: String,
+}
+
+/// Any number of lines that do not end the reply, then one that does.
+fn read(bytes: &[u8]) -> Result<Reply, String> {
+    let text = str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let mut terminal = None;
+    for line in text.lines().filter(|line| !line.trim_ascii().is_empty()) {
+        let reply = Reply::parse(line).map_err(|error| error.to_string())?;
+        if reply.id().is_some_and(|id| id != "c1") {
+            return Err("another id".into());
+        }
+        if reply.is_terminal() && terminal.replace(reply).is_some() {
+            return Err("two terminal lines".into());
+        }
+    }
+    terminal.ok_or_else(|| "no terminal line".into())
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn every_verdict_that_parsing_decides_is_reached() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/replies");
+    let Ok(verdicts) = fs::read(folder.join("verdicts.json")) else {
+        eprintln!("skipped: {} is not there", folder.display());
+        return;
+    };
+    let verdicts: BTreeMap<String, Expected> = serde_json::from_slice(&verdicts).unwrap();
+    let mut wrong = Vec::new();
+    for (name, expected) in &verdicts {
+        let bytes = fs::read(folder.join(name)).unwrap();
+        let bytes = replace(&bytes, b"@ID@", b"c1");
+        let taken = expected.verdict != "reject" || WELL_FORMED.contains(&name.as_str());
+        let read = read(&bytes);
+        if read.is_ok() != taken {
+            wrong.push(format!("{name}: {:?}", read.err()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut replaced = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(from.len()).position(|window| window == from) {
+        replaced.extend_from_slice(&rest[..at]);
+        replaced.extend_from_slice(to);
+        rest = &rest[at + from.len()..];
+    }
+    replaced.extend_from_slice(rest);
+    replaced
+}
+
+#[test]
+fn nesting_that_is_ignored_costs_no_stack() {
+    let deep = format!(r#"{{"type":"telemetry","x":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(Reply::parse(&deep).unwrap(), Reply::Unknown);
+    assert!(Reply::parse(&"[".repeat(100_000)).is_err());
+    assert!(Reply::parse(&r#"{"a":"#.repeat(100_000)).is_err());
+}
