@@ -26,7 +26,7 @@ impl Answer {
     /// The host could not fulfil the request, or (code `answer_invalid`) the answer is not of that type.
     pub fn as_type<T: DeserializeOwned>(&self) -> Result<T, AnswerError> {
         match self {
-            Self::Ok(fields) => T::deserialize(&Value::Object(fields.clone()))
+            Self::Ok(fields) => T::deserialize(fields)
                 .map_err(|error| AnswerError { code: "answer_invalid".into(), message: error.to_string() }),
             Self::Err(error) => Err(error.clone()),
         }

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::request::Range;
 use crate::strict;
 
 /// One overlay, without a timestamp: the host stamps it.
@@ -32,6 +33,15 @@ pub struct Payload {
     /// What becomes of tool calls in the range.
     #[serde(default, deserialize_with = "strict::optional_object", skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<ToolCalls>,
+}
+
+impl Payload {
+    /// A payload for the range, still without a policy. Meant for struct update syntax.
+    #[must_use]
+    pub fn of(range: Range) -> Self {
+        let Range { from_turn, to_turn } = range;
+        Self { from_turn, to_turn, summary: None, reasoning: None, tool_calls: None }
+    }
 }
 
 /// A summary, written when the compaction is made: not blank, no NUL, 256 KiB at most.

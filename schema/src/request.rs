@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::answer::Answer;
-use crate::context::Context;
+use crate::context::{Context, Turn};
 use crate::outline::Outline;
 
 /// The constant `"compact"`.
@@ -70,7 +70,12 @@ impl CompactRequest {
     ///
     /// The options do not fit the type.
     pub fn options_as<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        T::deserialize(&Value::Object(self.options.clone()))
+        T::deserialize(&self.options)
+    }
+
+    /// The rows of the turn table that lie in the range.
+    pub fn turns_in(&self, range: Range) -> impl Iterator<Item = &Turn> {
+        self.context.turns.iter().filter(move |row| range.contains(row.turn))
     }
 }
 

@@ -1,2 +1,66 @@
-//! Placeholder.
-fn main() {}
+//! The strategy `strip-reasoning`: leaves the reasoning of the requested turns out of the view. It reads the
+//! turn table alone, and declines when the view shows no reasoning there.
+
+use std::process::ExitCode;
+
+use jp_compact_strategy::schema::{
+    CompactRequest, ContentKind, Description, Determinism, Input, Payload, Reasoning,
+};
+use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, serve};
+
+struct StripReasoning;
+
+impl Strategy for StripReasoning {
+    fn describe(&self) -> Description {
+        Description {
+            produces: vec![ContentKind::Reasoning],
+            input: Input::None,
+            determinism: Determinism::Pure,
+            features: vec!["worker".to_owned()],
+            ..Description::new(
+                "strip-reasoning",
+                env!("CARGO_PKG_VERSION"),
+                "Leave reasoning out of the view",
+            )
+        }
+    }
+
+    fn compact(&self, request: &CompactRequest, _: &mut Exchange<'_>) -> Result<Outcome, StrategyError> {
+        let range = request.requested_range;
+        if request.turns_in(range).all(|row| row.kinds.reasoning == 0) {
+            return Ok(Outcome::decline("the view shows no reasoning in range"));
+        }
+        Ok(Outcome::propose(Payload { reasoning: Some(Reasoning::Strip), ..Payload::of(range) }))
+    }
+}
+
+fn main() -> ExitCode {
+    serve(StripReasoning)
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_compact_strategy::schema::{Kinds, Range};
+    use jp_compact_strategy::testing::{ask, request};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(reasoning: [u64; 3], expect: &Outcome) {
+        let turns = reasoning.map(|reasoning| Kinds { reasoning, ..Kinds::default() });
+        assert_eq!(ask(&StripReasoning, &request(1, 2, &turns), &[]).as_ref(), Ok(expect));
+    }
+
+    #[test]
+    fn reasoning_in_range_is_stripped_over_the_whole_range() {
+        let range = Range { from_turn: 1, to_turn: 2 };
+        let proposed = Outcome::propose(Payload { reasoning: Some(Reasoning::Strip), ..Payload::of(range) });
+        check([0, 0, 1], &proposed);
+        check([9, 1, 0], &proposed);
+    }
+
+    #[test]
+    fn reasoning_outside_the_range_does_not_count() {
+        check([9, 0, 0], &Outcome::decline("the view shows no reasoning in range"));
+    }
+}

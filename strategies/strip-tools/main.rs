@@ -1,2 +1,173 @@
-//! Placeholder.
-fn main() {}
+//! The strategy `strip-tools`: empties the tool calls of the requested turns, or leaves them out of the view.
+//! It reads the turn table alone, and declines when the view shows nothing there that its mode would take.
+
+use std::process::ExitCode;
+
+use jp_compact_strategy::schema::{
+    CompactRequest, ContentKind, Description, Determinism, Input, Kinds, Payload, ToolCalls,
+};
+use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
+use serde::Deserialize;
+use serde_json::json;
+
+struct StripTools;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    mode: Mode,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    #[default]
+    Strip,
+    StripRequests,
+    StripResponses,
+    Omit,
+}
+
+impl Mode {
+    fn policy(self) -> ToolCalls {
+        match self {
+            Self::Strip => ToolCalls::Strip { request: true, response: true },
+            Self::StripRequests => ToolCalls::Strip { request: true, response: false },
+            Self::StripResponses => ToolCalls::Strip { request: false, response: true },
+            Self::Omit => ToolCalls::Omit,
+        }
+    }
+
+    /// Whether a turn of which the view still shows `kinds` has something that this mode takes.
+    fn finds_work_in(self, kinds: &Kinds) -> bool {
+        match self {
+            Self::Strip => kinds.tool_request_tokens + kinds.tool_response_tokens > 0,
+            Self::StripRequests => kinds.tool_request_tokens > 0,
+            Self::StripResponses => kinds.tool_response_tokens > 0,
+            Self::Omit => kinds.tool_calls > 0,
+        }
+    }
+}
+
+impl Strategy for StripTools {
+    fn describe(&self) -> Description {
+        Description {
+            produces: vec![ContentKind::ToolCalls],
+            input: Input::None,
+            determinism: Determinism::Pure,
+            features: vec!["worker".to_owned()],
+            options_schema: Some(json!({
+                "type": "object",
+                "properties": {
+                    "mode": {
+                        "description": "what goes: arguments and output, one of them, or the whole call",
+                        "enum": ["strip", "strip-requests", "strip-responses", "omit"],
+                        "default": "strip",
+                    },
+                },
+                "additionalProperties": false,
+            })),
+            ..Description::new(
+                "strip-tools",
+                env!("CARGO_PKG_VERSION"),
+                "Strip tool calls, or leave them out",
+            )
+        }
+    }
+
+    fn compact(&self, request: &CompactRequest, _: &mut Exchange<'_>) -> Result<Outcome, StrategyError> {
+        let Options { mode } = options(request)?;
+        let range = request.requested_range;
+        if request.turns_in(range).all(|row| row.kinds.tool_calls == 0) {
+            return Ok(Outcome::decline("the view shows no tool call in range"));
+        }
+        if !request.turns_in(range).any(|row| mode.finds_work_in(&row.kinds)) {
+            return Ok(Outcome::decline("the view shows nothing left to strip in range"));
+        }
+        Ok(Outcome::propose(Payload { tool_calls: Some(mode.policy()), ..Payload::of(range) }))
+    }
+}
+
+fn main() -> ExitCode {
+    serve(StripTools)
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_compact_strategy::testing::{ask, request};
+    use serde_json::Value;
+
+    use super::*;
+
+    const SHOWN: Kinds =
+        Kinds { tool_calls: 2, tool_request_tokens: 30, tool_response_tokens: 900, ..NOTHING };
+    const STRIPPED: Kinds = Kinds { tool_calls: 2, ..NOTHING };
+    const NOTHING: Kinds = Kinds {
+        reasoning: 0,
+        reasoning_tokens: 0,
+        tool_calls: 0,
+        tool_errors: 0,
+        tool_request_tokens: 0,
+        tool_response_tokens: 0,
+    };
+
+    #[track_caller]
+    fn check(mode: &str, turns: &[Kinds], expect: &Outcome) {
+        let mut request = request(0, turns.len() - 1, turns);
+        request.options.insert("mode".to_owned(), Value::from(mode));
+        assert_eq!(ask(&StripTools, &request, &[]).as_ref(), Ok(expect));
+    }
+
+    fn proposes(to_turn: usize, tool_calls: ToolCalls) -> Outcome {
+        let range = jp_compact_strategy::schema::Range { from_turn: 0, to_turn };
+        Outcome::propose(Payload { tool_calls: Some(tool_calls), ..Payload::of(range) })
+    }
+
+    #[test]
+    fn each_mode_is_its_policy() {
+        check("strip", &[SHOWN], &proposes(0, ToolCalls::Strip { request: true, response: true }));
+        check("strip-requests", &[SHOWN], &proposes(0, ToolCalls::Strip { request: true, response: false }));
+        check("strip-responses", &[SHOWN], &proposes(0, ToolCalls::Strip { request: false, response: true }));
+        check("omit", &[SHOWN], &proposes(0, ToolCalls::Omit));
+    }
+
+    #[test]
+    fn one_turn_with_work_is_enough() {
+        let strip = ToolCalls::Strip { request: true, response: true };
+        check("strip", &[NOTHING, STRIPPED, SHOWN], &proposes(2, strip));
+    }
+
+    #[test]
+    fn what_is_stripped_already_is_left_alone_but_can_be_omitted() {
+        let declined = Outcome::decline("the view shows nothing left to strip in range");
+        let requests_stripped = Kinds { tool_request_tokens: 0, ..SHOWN };
+        let responses_stripped = Kinds { tool_response_tokens: 0, ..SHOWN };
+        check("strip", &[STRIPPED], &declined);
+        check("strip-requests", &[requests_stripped], &declined);
+        check("strip-responses", &[responses_stripped], &declined);
+        check("omit", &[STRIPPED], &proposes(0, ToolCalls::Omit));
+    }
+
+    #[test]
+    fn without_calls_there_is_nothing_to_do() {
+        let declined = Outcome::decline("the view shows no tool call in range");
+        check("strip", &[NOTHING, NOTHING], &declined);
+        check("omit", &[NOTHING], &declined);
+    }
+
+    #[test]
+    fn calls_outside_the_range_do_not_count() {
+        let request = request(1, 1, &[SHOWN, NOTHING, SHOWN]);
+        let declined = Outcome::decline("the view shows no tool call in range");
+        assert_eq!(ask(&StripTools, &request, &[]), Ok(declined));
+    }
+
+    #[test]
+    fn an_unknown_option_or_mode_is_refused() {
+        for (key, value) in [("mode", "shred"), ("modus", "strip")] {
+            let mut request = request(0, 0, &[SHOWN]);
+            request.options.insert(key.to_owned(), Value::from(value));
+            assert_eq!(ask(&StripTools, &request, &[]).unwrap_err().code, "options_invalid");
+        }
+    }
+}

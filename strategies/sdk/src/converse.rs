@@ -1,0 +1,95 @@
+//! The strategy's side of the protocol over any reader and writer, so that a strategy is tested in memory.
+//! Knows no process, no file descriptor, no environment.
+
+use std::io::{self, BufRead, Write};
+
+use jp_compact_schema::{CompactRequest, PROTOCOL, from_line};
+
+use crate::Strategy;
+use crate::exchange::{Exchange, Head, write};
+use crate::outcome::{Outcome, StrategyError, reply};
+
+/// How a strategy is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Present yourself, then exit.
+    Describe,
+    /// Answer one request, then exit.
+    Run,
+    /// Answer requests until the input ends.
+    Worker,
+}
+
+impl Verb {
+    /// The verb of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "describe" => Some(Self::Describe),
+            "run" => Some(Self::Run),
+            "worker" => Some(Self::Worker),
+            _ => None,
+        }
+    }
+}
+
+/// Speaks with a host until the verb is done or the input ends.
+///
+/// A request that cannot be read is answered with `error`, and so is one that the strategy fails at; neither
+/// ends a worker. Lines left over from an answered request, and messages of unknown types, are ignored.
+///
+/// # Errors
+///
+/// Reading or writing failed, or a line is no message at all.
+pub fn converse(
+    strategy: &impl Strategy,
+    verb: Verb,
+    mut input: impl BufRead,
+    mut output: impl Write,
+) -> io::Result<()> {
+    if verb == Verb::Describe {
+        return write(&mut output, &strategy.describe());
+    }
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if input.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        let Some(id) = request_id(&line)? else { continue };
+        let outcome = answer(strategy, &line, &mut input, &mut output);
+        write(&mut output, &reply(&id, outcome))?;
+        if verb == Verb::Run {
+            return Ok(());
+        }
+    }
+}
+
+/// The id, if the line is a request.
+fn request_id(line: &[u8]) -> io::Result<Option<String>> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let head: Head = from_line(line)?;
+    if head.r#type != "compact" {
+        return Ok(None);
+    }
+    let id = head.id.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a request without an id"))?;
+    Ok(Some(id))
+}
+
+fn answer(
+    strategy: &impl Strategy,
+    line: &[u8],
+    input: &mut dyn BufRead,
+    output: &mut dyn Write,
+) -> Result<Outcome, StrategyError> {
+    let protocol = from_line::<Head>(line).ok().and_then(|head| head.protocol);
+    if protocol != Some(PROTOCOL) {
+        let message = format!("the request is of another protocol, this strategy speaks {PROTOCOL}");
+        return Err(StrategyError::new("protocol_unsupported", message));
+    }
+    let request: CompactRequest =
+        from_line(line).map_err(|error| StrategyError::new("request_invalid", error))?;
+    strategy.compact(&request, &mut Exchange::open(&request, input, output)?)
+}
