@@ -1,2 +1,65 @@
-//! Placeholder.
-fn main() {}
+//! `compact-runner`: confines the process it is, then becomes a strategy. It owns what lies
+//! between the host's spawn and the strategy's first instruction, and it is the only room with
+//! `unsafe` (all of it in `exec.rs`). It refuses to start anything half confined: a step that
+//! fails is the end, never a warning.
+//!
+//! ```text
+//! compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]... -- PROGRAM ARG...
+//! ```
+//!
+//! The order is fixed: a session of its own; death with the host; limits; the private directory;
+//! no open file but the three pipes; default signals; exec. Exit codes of its own are 64 when it
+//! was called wrongly and 126, with one line on stderr, when it could not start the program.
+//! Every other exit code and every signal is the program's.
+
+#[cfg(not(unix))]
+compile_error!("compact-runner confines processes with Unix calls; there is none for this system yet");
+
+mod confine;
+mod environment;
+mod exec;
+mod invocation;
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use invocation::Invocation;
+
+/// The exit code of a wrong call: `EX_USAGE` of sysexits.h.
+const EXIT_USAGE: u8 = 64;
+/// The exit code when the program did not start; the shells' code for it, too.
+const EXIT_NOT_STARTED: u8 = 126;
+
+fn main() -> ExitCode {
+    let invocation = match Invocation::parse(std::env::args_os().skip(1)) {
+        Ok(invocation) => invocation,
+        Err(reason) => return end(EXIT_USAGE, &format!("{reason}\n{}", invocation::USAGE)),
+    };
+    let Err(reason) = start(&invocation);
+    let program = one_line(&invocation.program);
+    end(EXIT_NOT_STARTED, &format!("failed to start {program}: {reason}"))
+}
+
+/// Returns only when a step failed, with the reason.
+fn start(invocation: &Invocation) -> Result<std::convert::Infallible, String> {
+    let environment = environment::of_strategy(&invocation.dir, &invocation.env)?;
+    confine::lead_session()?;
+    confine::die_with_host(invocation.host_pid)?;
+    confine::limit(invocation.cpu_seconds)?;
+    confine::enter(&invocation.dir)?;
+    exec::close_inherited()?;
+    exec::reset_signals()?;
+    Err(exec::replace(&invocation.program, &invocation.args, &environment))
+}
+
+fn end(code: u8, message: &str) -> ExitCode {
+    // Nobody is left to be told when stderr is closed.
+    let _ = writeln!(std::io::stderr(), "compact-runner: {message}");
+    ExitCode::from(code)
+}
+
+/// A name as the user knows it, but on one line: the host reads the message by lines.
+fn one_line(name: &OsStr) -> String {
+    name.to_string_lossy().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

@@ -1,0 +1,261 @@
+//! What a strategy finds when `compact-runner` has started it: real processes that look at
+//! themselves with the system's own programs.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
+#![expect(clippy::disallowed_methods, reason = "these tests start the runner as the host does")]
+#![cfg(target_os = "linux")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
+
+/// The place of one test, and the private directory that the runner will make in it.
+struct Place {
+    _base: tempfile::TempDir,
+    dir: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("private");
+        Self { _base: base, dir }
+    }
+
+    /// The runner, called as `flags -- words`, by a program that has set the stage: `stage`
+    /// replaces itself with the words that follow it.
+    fn staged(&self, stage: &[&str], flags: &[&str], words: &[&str]) -> Command {
+        let host_pid = std::process::id().to_string();
+        let dir = self.dir.to_str().unwrap();
+        let call = [&[RUNNER, "--host-pid", &host_pid, "--dir", dir], flags, &["--"], words].concat();
+        let all = [stage, &call].concat();
+        let mut command = Command::new(all[0]);
+        command.args(&all[1..]).stdin(Stdio::null());
+        command
+    }
+
+    #[track_caller]
+    fn output(&self, flags: &[&str], words: &[&str]) -> String {
+        succeeded(&self.staged(&[], flags, words).output().unwrap())
+    }
+
+    #[track_caller]
+    fn not_started(&self, flags: &[&str], words: &[&str], reason: &str) {
+        let output = self.staged(&[], flags, words).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let expect = format!("compact-runner: failed to start {}: {reason}", words[0]);
+        assert!(stderr.starts_with(&expect), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert_eq!(output.status.code(), Some(126));
+        assert_eq!(output.stdout, b"");
+    }
+}
+
+#[track_caller]
+fn succeeded(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {stderr}", output.status);
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn the_environment_is_the_fixed_names_and_the_granted_ones() {
+    let place = Place::new();
+    let mut command = place.staged(
+        &[],
+        &["--env", "GRANTED", "--env", "GRANTED_BUT_UNSET", "--env", "EMPTY"],
+        &["/usr/bin/env"],
+    );
+    command.env_remove("GRANTED_BUT_UNSET").env("EMPTY", "").env("OTHER", "never granted");
+    let stdout = succeeded(&command.env("GRANTED", "a = b").output().unwrap());
+    let dir = place.dir.display();
+    let expect = [
+        "EMPTY=".to_owned(),
+        "GRANTED=a = b".to_owned(),
+        format!("HOME={dir}"),
+        "JP_COMPACT_PROTOCOL=1".to_owned(),
+        "LANG=C.UTF-8".to_owned(),
+        "PATH=/usr/local/bin:/usr/bin:/bin".to_owned(),
+        format!("TMPDIR={dir}"),
+        "TZ=UTC".to_owned(),
+    ];
+    assert_eq!(sorted(&stdout), expect);
+}
+
+#[test]
+fn a_fixed_name_cannot_be_granted() {
+    Place::new().not_started(&["--env", "PATH"], &["/bin/true"], "PATH is set by the host");
+}
+
+#[test]
+fn the_private_directory_is_the_working_directory_and_closed_to_others() {
+    let place = Place::new();
+    let stdout = place.output(&[], &["/usr/bin/stat", "--format=%n %a %F", "../private", "."]);
+    assert_eq!(stdout, "../private 700 directory\n. 700 directory\n");
+}
+
+#[test]
+fn files_a_strategy_makes_are_closed_to_others() {
+    let stdout = Place::new().output(&[], &["/bin/sh", "-c", ": >made; stat --format=%a made"]);
+    assert_eq!(stdout, "600\n");
+}
+
+#[test]
+fn a_directory_that_exists_is_refused() {
+    let place = Place::new();
+    std::fs::create_dir(&place.dir).unwrap();
+    place.not_started(
+        &[],
+        &["/bin/true"],
+        &format!("private directory {}: File exists", place.dir.display()),
+    );
+}
+
+#[track_caller]
+fn limit_is(limits: &str, name: &str, expect: &str) {
+    let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+    let values: Vec<_> = line[name.len()..].split_whitespace().take(2).collect();
+    assert_eq!(values, [expect, expect], "{name}");
+}
+
+#[test]
+fn limits_are_set_soft_and_hard() {
+    let limits = Place::new().output(&["--cpu-seconds", "61"], &["/bin/cat", "/proc/self/limits"]);
+    limit_is(&limits, "Max core file size", "0");
+    limit_is(&limits, "Max data size", "536870912");
+    limit_is(&limits, "Max file size", "67108864");
+    limit_is(&limits, "Max open files", "64");
+    limit_is(&limits, "Max cpu time", "61");
+}
+
+#[test]
+fn a_worker_has_no_limit_of_processor_time() {
+    let limits = Place::new().output(&[], &["/bin/cat", "/proc/self/limits"]);
+    let own = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let cpu = |limits: &str| limits.lines().find(|line| line.starts_with("Max cpu")).map(str::to_owned);
+    assert_eq!(cpu(&limits), cpu(&own));
+}
+
+#[test]
+fn a_smaller_limit_of_the_host_stands() {
+    let place = Place::new();
+    let mut command =
+        place.staged(&["/usr/bin/prlimit", "--nofile=32"], &[], &["/bin/cat", "/proc/self/limits"]);
+    limit_is(&succeeded(&command.output().unwrap()), "Max open files", "32");
+}
+
+#[test]
+fn no_file_is_open_but_the_three_pipes() {
+    let place = Place::new();
+    let stage = ["/bin/sh", "-c", "exec 3</dev/null 9</dev/null; exec \"$@\"", "sh"];
+    let output = place.staged(&stage, &[], &["/bin/ls", "/proc/self/fd"]).output().unwrap();
+    // The 3 is the folder that `ls` itself reads.
+    assert_eq!(sorted(&succeeded(&output)), ["0", "1", "2", "3"]);
+}
+
+#[test]
+fn it_leads_a_session_of_its_own() {
+    let stat = Place::new().output(&[], &["/bin/cat", "/proc/self/stat"]);
+    let fields: Vec<_> = stat.split(' ').collect();
+    let (pid, group, session) = (fields[0], fields[4], fields[5]);
+    assert_eq!([group, session], [pid, pid], "{stat}");
+}
+
+#[test]
+fn signals_have_their_defaults() {
+    let place = Place::new();
+    let stage = ["/usr/bin/env", "--ignore-signal=HUP,PIPE,TERM", "--block-signal=USR1,TERM"];
+    let mut command = place.staged(&stage, &[], &["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]);
+    let stdout = succeeded(&command.output().unwrap());
+    // The C library's posix_spawn ignores its own two signals in every process it starts.
+    let internal = 1 << 31 | 1 << 32;
+    for line in stdout.lines() {
+        let (_, mask) = line.split_once(":\t").unwrap();
+        assert_eq!(u64::from_str_radix(mask, 16).unwrap() & !internal, 0, "{line}");
+    }
+    assert_eq!(stdout.lines().count(), 2);
+}
+
+#[test]
+fn the_exit_code_is_the_programs() {
+    let output = Place::new().staged(&[], &[], &["/bin/sh", "-c", "exit 7"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+}
+
+#[test]
+fn the_first_word_of_the_program_is_its_path() {
+    let stdout =
+        Place::new().output(&[], &["/bin/sh", "-c", "echo \"$0\" \"$@\"; tr '\\0' ' ' </proc/$$/cmdline"]);
+    assert!(stdout.starts_with("/bin/sh\n/bin/sh -c "), "{stdout}");
+}
+
+#[test]
+fn a_script_without_shebang_is_not_handed_to_a_shell() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/no-shebang");
+    Place::new().not_started(&[], &[script.to_str().unwrap()], "Exec format error");
+}
+
+#[test]
+fn a_program_that_is_missing_is_named() {
+    Place::new().not_started(&[], &["/nowhere/strategy"], "No such file or directory");
+}
+
+#[test]
+fn a_program_that_may_not_be_executed_is_named() {
+    Place::new().not_started(&[], &["/etc/passwd"], "Permission denied");
+}
+
+#[test]
+fn a_wrong_call_shows_the_usage() {
+    let output = Place::new().staged(&[], &["--no-such"], &["/bin/true"]).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with("compact-runner: unknown option --no-such\nusage: compact-runner "),
+        "{stderr}"
+    );
+    assert_eq!(output.status.code(), Some(64));
+}
+
+#[test]
+fn a_runner_whose_parent_is_not_the_host_starts_nothing() {
+    let place = Place::new();
+    // The later number is the one that counts.
+    place.not_started(&["--host-pid", "1"], &["/bin/true"], "process 1 is not its host");
+    assert!(!place.dir.exists());
+}
+
+/// A shell as host, whose strategy is `cat` between the two pipes of the test.
+fn shell_host(place: &Place) -> Child {
+    let script = "exec 3<&0; \"$0\" --host-pid $$ --dir \"$1\" -- /bin/cat <&3 & exec 3<&- </dev/null >/dev/null; wait";
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script, RUNNER]).arg(&place.dir);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn the_strategy_dies_with_the_host() {
+    let place = Place::new();
+    let mut host = shell_host(&place);
+    let mut stdin = host.stdin.take().unwrap();
+    let mut stdout = BufReader::new(host.stdout.take().unwrap());
+    stdin.write_all(b"started\n").unwrap();
+    let mut answer = String::new();
+    stdout.read_line(&mut answer).unwrap();
+    assert_eq!(answer, "started\n");
+
+    host.kill().unwrap();
+    host.wait().unwrap();
+    // Broken or not is the same to the test: what counts is that nobody answers.
+    let _ = stdin.write_all(b"still there\n");
+    drop(stdin);
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+}
