@@ -1,1 +1,2 @@
 //! Everything of `jp-compact` that touches the world. Returns values, never prints.
+pub mod process;

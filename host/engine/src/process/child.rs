@@ -1,0 +1,118 @@
+//! A process the host started: spawned here and nowhere else, signalled by its group, reaped
+//! once, its private directory removed. Whatever happens to the future that owns it, `Drop`
+//! leaves nothing behind.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use super::exit::Exits;
+use super::pipes::Pipes;
+use super::private_dir::PrivateDir;
+use super::{Launch, ProcessError};
+
+/// Invariant: until `reaped`, `pid` is this child's and so is the group of that number, if there
+/// is one; so every signal is sent before the child is reaped.
+#[derive(Debug)]
+pub(super) struct Child {
+    process: std::process::Child,
+    pid: Pid,
+    exits: Exits,
+    reaped: bool,
+    // Dropped after `Drop` below has run, when no process is left to write into it.
+    _dir: PrivateDir,
+}
+
+impl Child {
+    /// Starts the runner, which becomes the strategy. No `pre_exec` and no process group are set
+    /// here: the first would make the spawn a fork, whose cost grows with the host's memory; with
+    /// the second the runner could not lead a session.
+    #[expect(clippy::disallowed_methods, reason = "the one place of the host that spawns")]
+    pub(super) fn spawn(launch: &Launch<'_>) -> Result<Self, ProcessError> {
+        let failed = |source| ProcessError::Runner { runner: launch.runner.to_owned(), source };
+        let exits = Exits::listen().map_err(ProcessError::Io)?;
+        let dir = PrivateDir::choose(launch.temp_dir).map_err(failed)?;
+        let process = std::process::Command::new(launch.runner)
+            .args(runner_args(launch, &dir).map_err(failed)?)
+            .env_clear()
+            .envs(launch.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let pid = Pid::from_child(&process);
+        Ok(Self { process, pid, exits, reaped: false, _dir: dir })
+    }
+
+    /// The three pipes, once.
+    pub(super) fn take_pipes(&mut self) -> Result<Pipes, ProcessError> {
+        let (stdin, stdout, stderr) =
+            (self.process.stdin.take(), self.process.stdout.take(), self.process.stderr.take());
+        Pipes::new(stdin, stdout, stderr).map_err(ProcessError::Io)
+    }
+
+    /// Resolves when the process has exited; it is not reaped by that.
+    pub(super) async fn exited(&mut self) {
+        self.exits.of(self.pid).await;
+    }
+
+    /// Asks the whole group to stop.
+    pub(super) fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Kills whatever is left of the group, the process itself included, and reaps it.
+    pub(super) async fn end(mut self) -> io::Result<ExitStatus> {
+        self.signal(Signal::KILL);
+        self.exited().await;
+        self.reap()
+    }
+
+    fn reap(&mut self) -> io::Result<ExitStatus> {
+        let status = self.process.wait();
+        self.reaped = true;
+        status
+    }
+
+    /// To the group; to the process alone while the runner has not made the group yet. That a
+    /// signal reaches nobody is no failure: then nobody is left.
+    fn signal(&self, signal: Signal) {
+        if kill_process_group(self.pid, signal).is_err() {
+            let _ = kill_process(self.pid, signal);
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.signal(Signal::KILL);
+            if let Err(error) = self.reap() {
+                tracing::debug!(%error, "failed to reap a strategy");
+            }
+        }
+    }
+}
+
+fn runner_args(launch: &Launch<'_>, dir: &PrivateDir) -> io::Result<Vec<OsString>> {
+    let mut args: Vec<OsString> = vec!["--host-pid".into(), std::process::id().to_string().into()];
+    args.extend(["--dir".into(), dir.path().into()]);
+    args.extend(["--cpu-seconds".into(), cpu_seconds(launch.deadline).to_string().into()]);
+    // The values go through the runner's environment: every user can read a command line.
+    for (name, _) in launch.env {
+        args.extend(["--env".into(), name.into()]);
+    }
+    args.extend(["--".into(), std::path::absolute(launch.program)?.into()]);
+    args.extend(launch.args.iter().map(OsString::from));
+    Ok(args)
+}
+
+/// A process that is alone cannot use more processor time than wall time; the second more leaves
+/// the last word to the deadline.
+fn cpu_seconds(deadline: Duration) -> u64 {
+    deadline.as_secs().saturating_add(u64::from(deadline.subsec_nanos() > 0)).saturating_add(1)
+}

@@ -1,0 +1,149 @@
+//! The process door: the one place of the host where anything is spawned. It starts a strategy
+//! through `compact-runner`, moves bytes through its three pipes at once, and holds it to its
+//! deadline and caps. It knows no protocol: what the bytes mean is the session's business.
+//!
+//! However a run ends (success, error, or a future that is dropped), no process of the strategy's
+//! group and no private directory is left. A process that left the group on purpose (`setsid`)
+//! is out of reach here; denying that call is the jail's part.
+//!
+//! Two things are asked of the caller. The thread that polls [`run`] must live as long as the
+//! host, because the kernel ties the strategy's life to the thread that spawned it: so a
+//! current-thread runtime on the main thread. And SIGPIPE must be ignored, as Rust's runtime
+//! does, because strategies may close stdin early.
+
+mod child;
+mod error;
+mod exit;
+mod pipes;
+mod private_dir;
+mod stderr;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod unlock;
+
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::time::timeout;
+
+pub use error::ProcessError;
+pub use stderr::Stderr;
+
+use child::Child;
+use pipes::{Fault, Flow};
+
+/// How long a strategy has between SIGTERM and SIGKILL.
+pub const GRACE: Duration = Duration::from_secs(2);
+/// How long the pipes may stay open after the strategy exited.
+const PIPES_OPEN_MAX: Duration = Duration::from_millis(250);
+/// What the runner exits with when it could not start the program.
+const EXIT_NOT_STARTED: i32 = 126;
+
+/// One strategy process: what it is started with, what it is sent, what it may use.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// The `compact-runner` executable.
+    pub runner: &'a Path,
+    /// The strategy's executable, or its interpreter.
+    pub program: &'a Path,
+    /// Its arguments; the last is the protocol's `describe` or `run`.
+    pub args: &'a [&'a str],
+    /// What it reads, in this order; then stdin is closed. Written from where it lies.
+    pub stdin: Vec<Bytes>,
+    /// The variables that were granted by name. They cannot replace those that every strategy has.
+    pub env: &'a [(String, String)],
+    /// Where the private directory is made: the host's temporary directory.
+    pub temp_dir: &'a Path,
+    /// Counted from the spawn.
+    pub deadline: Duration,
+    /// Between SIGTERM and SIGKILL; [`GRACE`] but for tests.
+    pub grace: Duration,
+    /// A strategy that writes more is killed.
+    pub stdout_bytes_max: usize,
+}
+
+/// A strategy that ended by itself, within its deadline and caps. Whether it ended *well* is for
+/// the session to say.
+#[derive(Debug)]
+pub struct Ended {
+    /// Exit code or signal.
+    pub status: ExitStatus,
+    /// All that it wrote to stdout.
+    pub stdout: Vec<u8>,
+    /// What was kept of stderr.
+    pub stderr: Stderr,
+    /// From the spawn to the end of the process and its output.
+    pub wall: Duration,
+}
+
+/// Runs one strategy to its end. Dropping the future kills the strategy.
+///
+/// # Errors
+///
+/// Everything that made the host end the process, and a program that could not be started.
+pub async fn run(launch: Launch<'_>) -> Result<Ended, ProcessError> {
+    let started = Instant::now();
+    let mut child = Child::spawn(&launch)?;
+    let (mut stdout, mut stderr) = (Vec::new(), Stderr::default());
+    let flow = child.take_pipes()?.flow(launch.stdin, &mut stdout, launch.stdout_bytes_max, &mut stderr);
+    let ending = follow(&mut child, flow, launch.deadline, launch.grace).await;
+    let wall = started.elapsed();
+    // Before anything is reported: whatever is left in the group dies now.
+    let status = child.end().await.map_err(ProcessError::Io)?;
+    match ending {
+        Ok(()) => {}
+        Err(Ending::Deadline) => return Err(ProcessError::Deadline { deadline: launch.deadline, stderr }),
+        Err(Ending::PipesHeldOpen) => return Err(ProcessError::PipesHeldOpen),
+        Err(Ending::Fault(Fault::TooLarge)) => {
+            return Err(ProcessError::OutputTooLarge { bytes_max: launch.stdout_bytes_max });
+        }
+        Err(Ending::Fault(Fault::Io(error))) => return Err(ProcessError::Io(error)),
+    }
+    match not_started(launch.program, status, &stdout, &stderr) {
+        Some(reason) => Err(ProcessError::Start { program: launch.program.to_owned(), reason }),
+        None => Ok(Ended { status, stdout, stderr, wall }),
+    }
+}
+
+/// Why the host ends a process that did not end by itself.
+enum Ending {
+    Deadline,
+    PipesHeldOpen,
+    Fault(Fault),
+}
+
+/// Follows the process to its end and its pipes to theirs, or to the moment when it must be
+/// killed. SIGTERM is sent from here, SIGKILL by the caller.
+async fn follow(
+    child: &mut Child,
+    flow: impl Future<Output = Result<(), Fault>>,
+    deadline: Duration,
+    grace: Duration,
+) -> Result<(), Ending> {
+    let mut flow = std::pin::pin!(flow);
+    let mut flow = Flow::new(flow.as_mut());
+    if flow.until(timeout(deadline, child.exited())).await.map_err(Ending::Fault)?.is_err() {
+        child.terminate();
+        // The pipes flow on, so that last words are heard and nobody blocks on them. How it ends
+        // now changes nothing: the deadline has passed.
+        let _ = flow.until(timeout(grace, child.exited())).await;
+        return Err(Ending::Deadline);
+    }
+    match timeout(PIPES_OPEN_MAX, flow.end()).await {
+        Ok(ended) => ended.map_err(Ending::Fault),
+        Err(_) => Err(Ending::PipesHeldOpen),
+    }
+}
+
+/// The runner's reason, when it says that it could not start the program. A strategy can say the
+/// same; it gains nothing by it, for a failure it is in any case.
+fn not_started(program: &Path, status: ExitStatus, stdout: &[u8], stderr: &Stderr) -> Option<String> {
+    if status.code() != Some(EXIT_NOT_STARTED) || !stdout.is_empty() {
+        return None;
+    }
+    let text = stderr.text();
+    let message = text.strip_prefix("compact-runner: failed to start ")?.trim_end();
+    let named = format!("{}: ", program.display());
+    Some(message.strip_prefix(&named).unwrap_or(message).to_owned())
+}

@@ -1,0 +1,157 @@
+//! The three pipes, pumped at once: none can block another, whatever the strategy does first. It
+//! caps stdout, drains stderr whatever it gets, and copies nothing on the way to stdin.
+
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+
+use super::Stderr;
+
+/// As much as a pipe holds.
+const READ_BYTES: usize = 64 << 10;
+/// Room for less is not worth a read.
+const READ_BYTES_MIN: usize = 4 << 10;
+const SLICES_PER_WRITE: usize = 64;
+
+/// What ends the flow before its time.
+#[derive(Debug)]
+pub(super) enum Fault {
+    TooLarge,
+    Io(io::Error),
+}
+
+/// The host's ends.
+pub(super) struct Pipes {
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+}
+
+impl Pipes {
+    pub(super) fn new(
+        stdin: Option<std::process::ChildStdin>,
+        stdout: Option<std::process::ChildStdout>,
+        stderr: Option<std::process::ChildStderr>,
+    ) -> io::Result<Self> {
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(io::Error::other("a pipe was taken before"));
+        };
+        Ok(Self {
+            stdin: ChildStdin::from_std(stdin)?,
+            stdout: ChildStdout::from_std(stdout)?,
+            stderr: ChildStderr::from_std(stderr)?,
+        })
+    }
+
+    /// All that flows, until both outputs have ended. Whatever of `input` was not read by then
+    /// has no reader that could still answer.
+    pub(super) async fn flow(
+        self,
+        input: Vec<Bytes>,
+        stdout: &mut Vec<u8>,
+        stdout_bytes_max: usize,
+        stderr: &mut Stderr,
+    ) -> Result<(), Fault> {
+        let outputs = async {
+            tokio::try_join!(collect(self.stdout, stdout, stdout_bytes_max), drain(self.stderr, stderr))
+        };
+        let feed = async {
+            feed(self.stdin, input).await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            ended = outputs => ended.map(|_| ()),
+            never = feed => never,
+        }
+    }
+}
+
+/// Writes everything and closes. An error, EPIPE above all, is no failure: a strategy may answer
+/// without reading on, and one that is gone is noticed by its exit.
+async fn feed(mut stdin: impl AsyncWrite + Unpin, mut input: Vec<Bytes>) {
+    let mut first = 0;
+    while first < input.len() {
+        let mut slices = [IoSlice::new(&[]); SLICES_PER_WRITE];
+        for (slice, chunk) in slices.iter_mut().zip(&input[first..]) {
+            *slice = IoSlice::new(chunk);
+        }
+        let slices_len = SLICES_PER_WRITE.min(input.len() - first);
+        let Ok(mut written) = stdin.write_vectored(&slices[..slices_len]).await else { return };
+        while first < input.len() && written >= input[first].len() {
+            // Let go of what is written: it may be the last use of much memory.
+            written -= std::mem::take(&mut input[first]).len();
+            first += 1;
+        }
+        if written > 0 {
+            input[first] = input[first].slice(written..);
+        }
+    }
+}
+
+async fn collect(
+    mut pipe: impl AsyncRead + Unpin,
+    into: &mut Vec<u8>,
+    bytes_max: usize,
+) -> Result<(), Fault> {
+    loop {
+        if into.capacity() - into.len() < READ_BYTES_MIN {
+            into.reserve(READ_BYTES);
+        }
+        let read = pipe.read_buf(into).await.map_err(Fault::Io)?;
+        if into.len() > bytes_max {
+            return Err(Fault::TooLarge);
+        }
+        if read == 0 {
+            return Ok(());
+        }
+    }
+}
+
+async fn drain(mut pipe: impl AsyncRead + Unpin, into: &mut Stderr) -> Result<(), Fault> {
+    let mut buffer = Vec::new();
+    loop {
+        buffer.clear();
+        buffer.reserve(READ_BYTES);
+        if pipe.read_buf(&mut buffer).await.map_err(Fault::Io)? == 0 {
+            return Ok(());
+        }
+        into.push(&buffer);
+    }
+}
+
+/// A flow that other things are waited for beside, and that may end before them.
+pub(super) struct Flow<'a, F> {
+    pipes: Pin<&'a mut F>,
+    ended: bool,
+}
+
+impl<'a, F: Future<Output = Result<(), Fault>>> Flow<'a, F> {
+    pub(super) fn new(pipes: Pin<&'a mut F>) -> Self {
+        Self { pipes, ended: false }
+    }
+
+    /// Lets the pipes flow until the event; a fault ends the waiting.
+    pub(super) async fn until<T>(&mut self, event: impl Future<Output = T>) -> Result<T, Fault> {
+        let mut event = pin!(event);
+        loop {
+            // What has arrived is read before the event is looked at, so that bytes which came
+            // in time are not lost to a clock that is read late.
+            tokio::select! {
+                biased;
+                ended = self.pipes.as_mut(), if !self.ended => {
+                    self.ended = true;
+                    ended?;
+                }
+                event = &mut event => return Ok(event),
+            }
+        }
+    }
+
+    /// Lets the pipes flow to their end.
+    pub(super) async fn end(&mut self) -> Result<(), Fault> {
+        if self.ended { Ok(()) } else { self.pipes.as_mut().await }
+    }
+}
