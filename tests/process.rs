@@ -161,6 +161,14 @@ fn one_that_hangs_is_ended_at_the_deadline() {
 }
 
 #[test]
+fn a_flood_of_stderr_does_not_hide_the_deadline() {
+    let place = Place::new();
+    let launch = Launch { deadline: SOON, grace: SOON, ..place.launch(&["floods-stderr-for-ever"]) };
+    let result = place.run(launch);
+    assert!(matches!(result, Err(ProcessError::Deadline { .. })), "{result:?}");
+}
+
+#[test]
 fn one_that_closes_its_output_and_hangs_is_ended_at_the_deadline() {
     let place = Place::new();
     let result = place.run(Launch { deadline: SOON, ..place.launch(&["closes-its-output-and-hangs"]) });

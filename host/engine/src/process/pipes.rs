@@ -7,6 +7,7 @@ use std::pin::{Pin, pin};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::task::coop::unconstrained;
 
 use super::Stderr;
 
@@ -135,7 +136,9 @@ impl<'a, F: Future<Output = Result<(), Fault>>> Flow<'a, F> {
 
     /// Lets the pipes flow until the event; a fault ends the waiting.
     pub(super) async fn until<T>(&mut self, event: impl Future<Output = T>) -> Result<T, Fault> {
-        let mut event = pin!(event);
+        // The runtime gives a task a budget of steps, and a flood takes all of it every time; the
+        // event must not depend on what it leaves.
+        let mut event = pin!(unconstrained(event));
         loop {
             // What has arrived is read before the event is looked at, so that bytes which came
             // in time are not lost to a clock that is read late.
@@ -153,5 +156,26 @@ impl<'a, F: Future<Output = Result<(), Fault>>> Flow<'a, F> {
     /// Lets the pipes flow to their end.
     pub(super) async fn end(&mut self) -> Result<(), Fault> {
         if self.ended { Ok(()) } else { self.pipes.as_mut().await }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipes_that_never_rest_do_not_hold_the_clock() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let busy = async {
+                loop {
+                    tokio::task::consume_budget().await;
+                }
+            };
+            let mut busy = pin!(busy);
+            let soon =
+                tokio::time::timeout(std::time::Duration::from_millis(1), std::future::pending::<()>());
+            assert!(Flow::new(busy.as_mut()).until(soon).await.unwrap().is_err());
+        });
     }
 }
