@@ -1,0 +1,119 @@
+//! The one place that reads the host's own environment variables and current folder. Everything else is handed
+//! an [`Environment`], so that a test can make one up. What a child is given is another matter: it starts empty.
+
+use std::{
+    env, io,
+    path::{Path, PathBuf},
+};
+
+/// What the host knows of where, and as whom, it was started.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    /// The current folder. Every relative path is taken from here.
+    pub cwd: PathBuf,
+    /// The user's home.
+    pub home: Option<PathBuf>,
+    /// `JP_USER_DATA_DIR`: where JP keeps what is the user's.
+    pub jp_user_data_dir: Option<PathBuf>,
+    /// `XDG_DATA_HOME`, where it is absolute: the specification has others ignored.
+    pub xdg_data_home: Option<PathBuf>,
+    /// The folder for temporary files.
+    pub temp_dir: PathBuf,
+    /// The host's own executable, symlinks resolved.
+    pub exe: Option<PathBuf>,
+}
+
+impl Environment {
+    /// Reads the environment of this process.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the current folder was removed or cannot be reached.
+    pub fn of_process() -> io::Result<Self> {
+        Ok(Self {
+            cwd: env::current_dir()?,
+            home: env::home_dir().filter(|home| !home.as_os_str().is_empty()),
+            jp_user_data_dir: folder("JP_USER_DATA_DIR"),
+            xdg_data_home: folder("XDG_DATA_HOME").filter(|folder| folder.is_absolute()),
+            temp_dir: env::temp_dir(),
+            exe: env::current_exe().and_then(|exe| exe.canonicalize()).ok(),
+        })
+    }
+
+    /// An environment that knows a current folder and nothing else.
+    #[must_use]
+    pub fn bare(cwd: impl AsRef<Path>) -> Self {
+        let cwd = cwd.as_ref().to_path_buf();
+        Self {
+            temp_dir: cwd.clone(),
+            cwd,
+            home: None,
+            jp_user_data_dir: None,
+            xdg_data_home: None,
+            exe: None,
+        }
+    }
+
+    /// The folder in which JP keeps what is the user's: `$JP_USER_DATA_DIR`, else `$XDG_DATA_HOME/jp`, else
+    /// `~/.local/share/jp`.
+    #[must_use]
+    pub fn jp_user_data(&self) -> Option<PathBuf> {
+        let own = self.jp_user_data_dir.as_ref().map(|folder| self.cwd.join(folder));
+        let xdg = || self.xdg_data_home.as_ref().map(|folder| folder.join("jp"));
+        let home = || self.home.as_ref().map(|home| home.join(".local/share/jp"));
+        own.or_else(xdg).or_else(home)
+    }
+}
+
+/// A variable that names a folder. An empty one counts as unset.
+fn folder(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(own: Option<&str>, xdg: Option<&str>, home: Option<&str>, expect: Option<&str>) {
+        let environment = Environment {
+            jp_user_data_dir: own.map(PathBuf::from),
+            xdg_data_home: xdg.map(PathBuf::from),
+            home: home.map(PathBuf::from),
+            ..Environment::bare("/work")
+        };
+        assert_eq!(environment.jp_user_data(), expect.map(PathBuf::from));
+    }
+
+    #[test]
+    fn jp_s_own_variable_goes_first() {
+        check(Some("/own"), Some("/xdg"), Some("/home/u"), Some("/own"));
+    }
+
+    #[test]
+    fn a_relative_folder_is_taken_from_the_current_one() {
+        check(Some("own"), None, None, Some("/work/own"));
+    }
+
+    #[test]
+    fn xdg_goes_before_home() {
+        check(None, Some("/xdg"), Some("/home/u"), Some("/xdg/jp"));
+    }
+
+    #[test]
+    fn home_is_last() {
+        check(None, None, Some("/home/u"), Some("/home/u/.local/share/jp"));
+    }
+
+    #[test]
+    fn without_any_there_is_no_such_folder() {
+        check(None, None, None, None);
+    }
+
+    #[test]
+    fn this_process_knows_its_folder_and_executable() {
+        let environment = Environment::of_process().unwrap();
+        assert!(environment.cwd.is_absolute());
+        assert!(environment.exe.is_some_and(|exe| exe.is_file()));
+    }
+}
