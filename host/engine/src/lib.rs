@@ -3,3 +3,4 @@ pub mod process;
 
 pub mod clock;
 pub mod environment;
+pub mod store;

@@ -1,0 +1,153 @@
+//! Compares a file with bytes in memory, a piece at a time: a second copy of a large transcript is never made.
+
+use std::{
+    fs::{File, Metadata},
+    io::{self, Read, Seek, SeekFrom},
+    os::unix::fs::MetadataExt,
+};
+
+/// How much is read at a time.
+pub(super) const STEP_BYTES: usize = 1 << 20;
+
+/// What tells one state of a file from another without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    dev: u64,
+    ino: u64,
+    size: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+impl Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            dev: metadata.dev(),
+            ino: metadata.ino(),
+            size: metadata.size(),
+            mtime: (metadata.mtime(), metadata.mtime_nsec()),
+            ctime: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+/// How many bytes the file and `ours` have in common from their start.
+pub(super) fn common_prefix(file: &mut File, ours: &[u8]) -> io::Result<usize> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut step = vec![0; STEP_BYTES.min(ours.len().max(1))];
+    let mut common = 0;
+    while common < ours.len() {
+        let read = read_some(file, &mut step)?;
+        let theirs = &step[..read];
+        let rest = &ours[common..];
+        if read == 0 {
+            break;
+        }
+        if !rest.starts_with(theirs) {
+            return Ok(common + theirs.iter().zip(rest).take_while(|(a, b)| a == b).count());
+        }
+        common += read;
+    }
+    Ok(common)
+}
+
+/// Whether every event of the file is in `ours`, at the same place: its bytes, but for the closing bracket and
+/// white space around it, are a prefix of `ours`.
+pub(super) fn events_are_prefix(file: &mut File, ours: &[u8]) -> io::Result<bool> {
+    let common = common_prefix(file, ours)?;
+    file.seek(SeekFrom::Start(common as u64))?;
+    let mut step = vec![0; 4096];
+    let mut closed = false;
+    loop {
+        let read = read_some(file, &mut step)?;
+        if read == 0 {
+            return Ok(true);
+        }
+        for byte in &step[..read] {
+            match byte {
+                b' ' | b'\t' | b'\r' | b'\n' => {}
+                b']' if !closed => closed = true,
+                _ => return Ok(false),
+            }
+        }
+    }
+}
+
+fn read_some(file: &mut File, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(into) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn file(bytes: &[u8]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    #[track_caller]
+    fn check(theirs: &[u8], ours: &[u8], expect: bool) {
+        assert_eq!(events_are_prefix(&mut file(theirs), ours).unwrap(), expect);
+    }
+
+    #[test]
+    fn a_stream_is_a_prefix_of_itself() {
+        check(b"[{\"a\":1}]\n", b"[{\"a\":1}]\n", true);
+    }
+
+    #[test]
+    fn fewer_events_are_a_prefix_of_more() {
+        check(b"[\n  {\"a\":1}\n]\n", b"[\n  {\"a\":1},\n  {\"b\":1}\n]\n", true);
+    }
+
+    #[test]
+    fn more_events_are_no_prefix_of_fewer() {
+        check(b"[\n  {\"a\":1},\n  {\"b\":1}\n]\n", b"[\n  {\"a\":1}\n]\n", false);
+    }
+
+    #[test]
+    fn other_events_are_no_prefix() {
+        check(b"[{\"a\":1}]", b"[{\"a\":2}]", false);
+    }
+
+    #[test]
+    fn one_closing_bracket_is_put_aside_not_two() {
+        check(b"[[]]", b"[[1]]", false);
+        check(b"[[1]]", b"[[1],2]", true);
+    }
+
+    #[test]
+    fn an_empty_file_holds_no_event_to_lose() {
+        check(b"", b"[]", true);
+    }
+
+    proptest! {
+        #[test]
+        fn the_common_prefix_is_the_longest_one(
+            theirs in prop::collection::vec(0u8..3, 0..40),
+            ours in prop::collection::vec(0u8..3, 0..40),
+        ) {
+            let expect = theirs.iter().zip(&ours).take_while(|(a, b)| a == b).count();
+            prop_assert_eq!(common_prefix(&mut file(&theirs), &ours).unwrap(), expect);
+        }
+    }
+
+    #[test]
+    fn a_difference_is_found_behind_the_first_step() {
+        let ours = vec![7; STEP_BYTES + 10];
+        let mut theirs = ours.clone();
+        theirs[STEP_BYTES + 3] = 8;
+        assert_eq!(common_prefix(&mut file(&theirs), &ours).unwrap(), STEP_BYTES + 3);
+    }
+}

@@ -1,0 +1,22 @@
+//! Finds a transcript, reads it, and replaces it: whole or not at all, and on disk before it is reported.
+//!
+//! Promises. A write is made under JP's own lock, on a file that still begins with the bytes that were read, and
+//! never where a second copy of the conversation says something else. Until the one rename the old file stands
+//! untouched; after any failure before it nothing is left behind. The store knows bytes, not conversations: what
+//! a transcript means is for others to say.
+
+mod compare;
+mod error;
+mod lock;
+mod place;
+mod replace;
+mod snapshot;
+mod temporary;
+mod workspace;
+
+pub use self::{
+    error::{StoreError, StoreErrorKind},
+    place::{Place, locate},
+    replace::{Current, LOCK_WAIT, Piece, ReplaceError, check_writable, replace},
+    snapshot::{read, read_stdin},
+};

@@ -1,0 +1,123 @@
+//! Reads a transcript once, whole, into memory that many can share. Nothing here writes.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Seek},
+    os::{
+        fd::AsFd,
+        unix::fs::{FileTypeExt, OpenOptionsExt},
+    },
+    path::Path,
+};
+
+use bytes::Bytes;
+use memmap2::MmapMut;
+use rustix::fs::OFlags;
+
+use super::{Place, StoreError, compare::STEP_BYTES, error::unreadable};
+
+/// From this size on the bytes lie in a memory map of their own, in huge pages where the system has them: with
+/// ordinary pages their faults cost as much as the copying.
+const MAPPED_FROM_BYTES: usize = 4 << 20;
+
+/// Whether to read through a symlink.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    Follow,
+    Refuse,
+}
+
+/// Reads what the transcript holds now.
+///
+/// # Errors
+///
+/// Fails where there is no regular file, where the system does not let it be read, and where it changes meanwhile.
+pub fn read(place: &Place) -> Result<Bytes, StoreError> {
+    let mut file = open(place.path(), Links::Follow)?;
+    read_open(&mut file, place.path())
+}
+
+/// Reads standard input to its end.
+///
+/// # Errors
+///
+/// Fails where the system does not let it be read.
+pub fn read_stdin() -> Result<Bytes, StoreError> {
+    let name = Path::new("standard input");
+    let fd = io::stdin().as_fd().try_clone_to_owned().map_err(unreadable("read", name))?;
+    let mut stdin = File::from(fd);
+    if stdin.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return read_open(&mut stdin, name);
+    }
+    let mut bytes = Vec::new();
+    stdin.read_to_end(&mut bytes).map_err(unreadable("read", name))?;
+    Ok(bytes.into())
+}
+
+/// Opens a transcript for reading. Never waits, as opening a pipe would.
+pub(super) fn open(path: &Path, links: Links) -> Result<File, StoreError> {
+    let refuse = if links == Links::Refuse { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let flags = (OFlags::NONBLOCK | refuse).bits().cast_signed();
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Err(_) if links == Links::Refuse && path.is_symlink() => {
+            return Err(StoreError::Symlink { path: path.to_path_buf() });
+        }
+        other => other.map_err(unreadable("open", path))?,
+    };
+    let kind = file.metadata().map_err(unreadable("open", path))?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    let found = if kind.is_dir() {
+        "a folder"
+    } else if kind.is_fifo() {
+        "a named pipe"
+    } else {
+        "a device"
+    };
+    Err(StoreError::NotAFile { path: path.to_path_buf(), found })
+}
+
+/// Reads an open regular file from where it stands to its end.
+pub(super) fn read_open(file: &mut File, path: &Path) -> Result<Bytes, StoreError> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => changed(path, "shrank"),
+        _ => unreadable("read", path)(error),
+    };
+    let before = file.metadata().map_err(failed)?;
+    let start = file.stream_position().map_err(failed)?;
+    let size = usize::try_from(before.len().saturating_sub(start)).expect("a file fits the address space");
+    let bytes = if size < MAPPED_FROM_BYTES { read_small(file, size) } else { read_large(file, size) }
+        .map_err(failed)?;
+    let after = file.metadata().map_err(failed)?;
+    if file.read(&mut [0]).map_err(failed)? != 0 {
+        return Err(changed(path, "grew"));
+    }
+    // Not the whole stamp: a file that JP replaces while it is read is a file that lost its name, no more.
+    if (before.len(), before.modified().ok()) != (after.len(), after.modified().ok()) {
+        return Err(changed(path, "was written to"));
+    }
+    Ok(bytes)
+}
+
+fn read_small(file: &mut File, size: usize) -> io::Result<Bytes> {
+    let mut bytes = vec![0; size];
+    file.read_exact(&mut bytes)?;
+    Ok(bytes.into())
+}
+
+fn read_large(file: &mut File, size: usize) -> io::Result<Bytes> {
+    let mut map = MmapMut::map_anon(size)?;
+    #[cfg(target_os = "linux")]
+    if let Err(error) = map.advise(memmap2::Advice::HugePage) {
+        tracing::debug!(%error, "no huge pages");
+    }
+    for step in map.chunks_mut(STEP_BYTES) {
+        file.read_exact(step)?;
+    }
+    Ok(Bytes::from_owner(map))
+}
+
+fn changed(path: &Path, how: &'static str) -> StoreError {
+    StoreError::Changed { path: path.to_path_buf(), how }
+}

@@ -1,0 +1,220 @@
+//! JP's two storages of one workspace: `.jp`, and the user's. Knows how JP names folders and ids, and which it
+//! would look in; an id is parsed by its grammar before it comes near a path.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use super::{StoreError, error::unreadable, lock::LockFile};
+use crate::environment::Environment;
+
+const JP: &str = ".jp";
+const CONVERSATIONS: &str = "conversations";
+const ARCHIVE: &str = ".archive";
+
+/// The digits of an id, which is those alone or `jp-c` and those.
+pub(super) fn id(text: &str) -> Option<&str> {
+    let digits = text.strip_prefix("jp-c").unwrap_or(text);
+    let well_formed = (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    well_formed.then_some(digits)
+}
+
+/// The id in the name of a conversation's folder, `<id>` or `<id>-<slug>`.
+pub(super) fn folder_id(folder: &Path) -> Option<&str> {
+    let name = folder.file_name()?.to_str()?;
+    let digits = name.split_once('-').map_or(name, |(digits, _)| digits);
+    id(digits)
+}
+
+/// A workspace's storages.
+#[derive(Debug)]
+pub(super) struct Workspace {
+    /// The `.jp` folders. One, but for a user's storage that several checkouts share.
+    roots: Vec<PathBuf>,
+    /// The user's storage, where there is one.
+    user: Option<PathBuf>,
+}
+
+/// One storage: a folder that holds `conversations/`.
+pub(super) struct Storage<'a>(&'a Path);
+
+impl Workspace {
+    /// The workspace that the current folder is in.
+    pub(super) fn around(environment: &Environment) -> Option<Self> {
+        let root = environment.cwd.ancestors().map(|folder| folder.join(JP)).find(|jp| jp.is_dir())?;
+        Some(Self::of_root(root, environment))
+    }
+
+    /// The workspace that a conversation's folder belongs to, by where it stands.
+    pub(super) fn of_conversation(folder: &Path, environment: &Environment) -> Option<Self> {
+        let parent = folder.parent()?;
+        let parent = if parent.file_name() == Some(OsStr::new(ARCHIVE)) { parent.parent()? } else { parent };
+        let storage = parent.parent().filter(|_| parent.file_name() == Some(OsStr::new(CONVERSATIONS)))?;
+        if storage.file_name() == Some(OsStr::new(JP)) {
+            return Some(Self::of_root(storage.to_path_buf(), environment));
+        }
+        let shelf = user_shelf(environment)?.canonicalize().ok()?;
+        let real = storage.canonicalize().ok()?;
+        (real.parent() == Some(&*shelf)).then(|| Self::of_user(real, environment))
+    }
+
+    fn of_root(root: PathBuf, environment: &Environment) -> Self {
+        let user = workspace_id(&root).and_then(|id| user_storage(&root, &id, environment));
+        Self { roots: vec![root], user }
+    }
+
+    /// The workspace of a user's storage: the current one if it is that, else all that the storage remembers.
+    fn of_user(user: PathBuf, environment: &Environment) -> Self {
+        let is_ours = |root: &PathBuf| workspace_id(root).is_some_and(|id| is_named_for(&user, &id));
+        let current =
+            Self::around(environment).and_then(|workspace| workspace.roots.into_iter().find(is_ours));
+        let mut roots = match current {
+            Some(root) => vec![root],
+            None => remembered(&user)
+                .into_iter()
+                .filter_map(|root| root.canonicalize().ok())
+                .filter(is_ours)
+                .collect(),
+        };
+        roots.sort();
+        roots.dedup();
+        Self { roots, user: Some(user) }
+    }
+
+    /// The storages, in the order in which JP prefers them where they are equally new.
+    pub(super) fn storages(&self) -> impl Iterator<Item = Storage<'_>> {
+        self.user.iter().chain(&self.roots).map(|folder| Storage(folder))
+    }
+
+    /// The workspace's `.jp`.
+    pub(super) fn root(&self) -> Option<&Path> {
+        self.roots.first().map(PathBuf::as_path)
+    }
+
+    /// The lock that JP takes on a conversation.
+    pub(super) fn lock(&self, id: &str) -> LockFile {
+        let mut files =
+            self.storages().map(|Storage(folder)| folder.join("locks").join(format!("jp-c{id}.lock")));
+        match files.next() {
+            Some(path) => LockFile::File { path, others: files.collect() },
+            None => LockFile::Folder,
+        }
+    }
+}
+
+impl Storage<'_> {
+    /// The folders of a conversation, archived ones too, in a settled order.
+    pub(super) fn folders(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
+        let conversations = self.0.join(CONVERSATIONS);
+        let mut found = Vec::new();
+        for shelf in [conversations.join(ARCHIVE), conversations] {
+            let entries = entries(&shelf).map_err(unreadable("list", &shelf))?;
+            found.extend(
+                entries.into_iter().filter(|folder| folder_id(folder) == Some(id) && folder.is_dir()),
+            );
+        }
+        found.sort();
+        Ok(found)
+    }
+}
+
+/// The folder that holds the user's storages of all workspaces.
+fn user_shelf(environment: &Environment) -> Option<PathBuf> {
+    Some(environment.jp_user_data()?.join("workspace"))
+}
+
+/// The user's storage of the workspace at `root`. Of several (JP merges them when it next starts) the one that JP
+/// merges into: named for the workspace's folder, else the one last changed.
+fn user_storage(root: &Path, id: &str, environment: &Environment) -> Option<PathBuf> {
+    let mut found = entries(&user_shelf(environment)?).ok()?;
+    found.retain(|folder| is_named_for(folder, id) && folder.is_dir());
+    let slug = root.parent().and_then(Path::file_name).and_then(OsStr::to_str);
+    let own = slug.map(|slug| format!("{slug}-{id}"));
+    let is_own = |folder: &PathBuf| folder.file_name().and_then(OsStr::to_str) == own.as_deref();
+    found.into_iter().max_by_key(|folder| (is_own(folder), last_changed(folder), folder.clone()))
+}
+
+/// `<id>` or `<slug>-<id>`.
+fn is_named_for(folder: &Path, id: &str) -> bool {
+    let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    name.strip_suffix(id).is_some_and(|slug| slug.is_empty() || slug.ends_with('-'))
+}
+
+/// The text of `.jp/.id`: its last line that is not empty, for JP writes a warning not to edit the file above it.
+fn workspace_id(root: &Path) -> Option<String> {
+    let text = fs::read_to_string(root.join(".id")).ok()?;
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// The `.jp` folders that a user's storage was used with: its `storage` link, or `roots/*.json` in newer ones.
+fn remembered(user: &Path) -> Vec<PathBuf> {
+    #[derive(serde::Deserialize)]
+    struct Root {
+        path: PathBuf,
+    }
+    let roots = entries(&user.join("roots")).unwrap_or_default();
+    let roots = roots.iter().filter_map(|file| serde_json::from_slice::<Root>(&fs::read(file).ok()?).ok());
+    roots.map(|root| root.path.join(JP)).chain([user.join("storage")]).collect()
+}
+
+fn last_changed(folder: &Path) -> Option<SystemTime> {
+    let files = entries(folder).unwrap_or_default();
+    files.iter().filter_map(|file| fs::metadata(file).ok()?.modified().ok()).max()
+}
+
+/// What is in a folder; nothing where there is no folder.
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: Option<&str>) {
+        assert_eq!(id(text), expect);
+    }
+
+    #[test]
+    fn an_id_is_digits_with_or_without_its_prefix() {
+        check("17738399468", Some("17738399468"));
+        check("jp-c17738399468", Some("17738399468"));
+    }
+
+    #[test]
+    fn nothing_else_is_an_id() {
+        check("", None);
+        check("jp-c", None);
+        check("jp-c-1", None);
+        check("../1", None);
+        check("1/2", None);
+        check("1-slug", None);
+        check("١٢", None);
+        check("123456789012345678901", None);
+    }
+
+    #[test]
+    fn a_folder_s_id_ends_at_the_first_dash() {
+        assert_eq!(folder_id(Path::new("/c/177-a-1")), Some("177"));
+        assert_eq!(folder_id(Path::new("/c/177")), Some("177"));
+        assert_eq!(folder_id(Path::new("/c/177x")), None);
+        assert_eq!(folder_id(Path::new("/c/.old-177")), None);
+    }
+
+    #[test]
+    fn a_storage_is_named_for_a_workspace_by_its_end() {
+        assert!(is_named_for(Path::new("/u/jp-otvo8"), "otvo8"));
+        assert!(is_named_for(Path::new("/u/otvo8"), "otvo8"));
+        assert!(!is_named_for(Path::new("/u/xotvo8"), "otvo8"));
+    }
+}
