@@ -1,0 +1,80 @@
+//! What comes of reading.
+
+use std::{error::Error, fs, os::unix::fs::symlink};
+
+use jp_compact_engine::store::{StoreError, StoreErrorKind, read};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::world::{ID, STREAM, World};
+
+#[test]
+fn the_bytes_are_the_file_s() {
+    let world = World::new();
+    assert_eq!(read(&world.place()).unwrap(), STREAM);
+}
+
+#[test]
+fn an_empty_file_is_read_as_nothing() {
+    let world = World::new();
+    world.shared(ID, b"", 0);
+    assert!(read(&world.locate(ID).unwrap()).unwrap().is_empty());
+}
+
+#[test]
+fn a_large_file_is_read_to_its_last_byte() {
+    let world = World::new();
+    let bytes: Vec<u8> = (0..(5 << 20) + 7u32).map(|n| (n % 251) as u8).collect();
+    world.shared(ID, &bytes, 0);
+    assert_eq!(read(&world.locate(ID).unwrap()).unwrap(), bytes);
+}
+
+#[test]
+fn a_symlink_is_read_through() {
+    let world = World::new();
+    let path = world.place().path().to_path_buf();
+    fs::rename(&path, world.path("real.json")).unwrap();
+    symlink(world.path("real.json"), &path).unwrap();
+    assert_eq!(read(&world.locate(ID).unwrap()).unwrap(), STREAM);
+}
+
+#[track_caller]
+fn check_not_a_file(world: &World, found: &str) {
+    let error = read(&world.locate(ID).unwrap()).unwrap_err();
+    assert!(matches!(error, StoreError::NotAFile { .. }), "{error}");
+    assert_eq!(error.kind(), StoreErrorKind::Unreadable);
+    assert!(error.to_string().contains(found), "{error}");
+}
+
+#[test]
+fn a_folder_named_events_json_is_refused() {
+    let world = World::new();
+    fs::create_dir_all(world.jp("conversations/17738399468/events.json")).unwrap();
+    check_not_a_file(&world, "events.json is a folder");
+}
+
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let world = World::new();
+    let folder = world.jp("conversations/17738399468");
+    fs::create_dir(&folder).unwrap();
+    mknodat(CWD, folder.join("events.json"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    check_not_a_file(&world, "events.json is a named pipe");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_holds_more_than_its_size_says_is_taken_as_growing() {
+    // The files of /proc have size 0: the one way to meet a file that grows while it is read, without a race.
+    let error = read(&World::new().locate("/proc/self/status").unwrap()).unwrap_err();
+    assert!(matches!(error, StoreError::Changed { how: "grew", .. }), "{error}");
+}
+
+#[test]
+fn a_file_that_went_away_is_named_with_its_cause() {
+    let world = World::new();
+    let place = world.place();
+    fs::remove_file(place.path()).unwrap();
+    let error = read(&place).unwrap_err();
+    assert_eq!(error.to_string(), format!("failed to open {}", place.path().display()));
+    assert!(error.source().unwrap().to_string().contains("No such file"));
+}

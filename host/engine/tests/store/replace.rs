@@ -1,0 +1,346 @@
+//! What is written, and what is refused: after a refusal the old file stands, alone.
+
+use std::{
+    cell::Cell,
+    convert::Infallible,
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    process::Command,
+    time::Duration,
+};
+
+use jp_compact_engine::store::{
+    Current, Piece, Place, ReplaceError, StoreError, StoreErrorKind, check_writable, locate, read, replace,
+};
+use proptest::prelude::*;
+
+use crate::world::{ID, LONGER, OTHER, STREAM, World, names};
+
+const NEW: &[u8] = b"[\n  {\"a\":1},\n  {\"new\":1}\n]\n";
+
+/// `STREAM` up to its closing bracket.
+const KEPT: usize = 11;
+
+/// Reads, lets something happen, and replaces the file with `NEW`.
+fn append(place: &Place, meanwhile: impl FnOnce()) -> Result<(), ReplaceError<Infallible>> {
+    let snapshot = read(place).unwrap();
+    meanwhile();
+    replace(place, &snapshot, KEPT, Duration::ZERO, |_| {
+        Ok(vec![Piece::Old(0..KEPT), Piece::New(NEW[KEPT..].to_vec())])
+    })
+}
+
+fn alone(place: &Place) -> bool {
+    names(place.path().parent().unwrap()) == ["events.json"]
+}
+
+#[track_caller]
+fn check_refused(place: &Place, meanwhile: impl FnOnce(), stands: &[u8], says: &str) -> StoreError {
+    let Err(ReplaceError::Store(error)) = append(place, meanwhile) else { panic!("it was written") };
+    assert!(error.to_string().contains(says), "{error}");
+    assert_eq!(fs::read(place.path()).unwrap(), stands);
+    assert!(alone(place), "{:?}", names(place.path().parent().unwrap()));
+    error
+}
+
+#[test]
+fn the_new_file_is_the_pieces_and_nothing_is_left_beside_it() {
+    let world = World::new();
+    let place = world.place();
+    append(&place, || ()).unwrap();
+    assert_eq!(fs::read(place.path()).unwrap(), NEW);
+    assert!(alone(&place));
+}
+
+#[test]
+fn mode_and_owner_are_kept() {
+    let world = World::new();
+    let place = world.place();
+    fs::set_permissions(place.path(), Permissions::from_mode(0o640)).unwrap();
+    let root = rustix::process::geteuid().is_root();
+    if root {
+        std::os::unix::fs::chown(place.path(), Some(65534), Some(65533)).unwrap();
+    }
+    append(&place, || ()).unwrap();
+    let metadata = fs::metadata(place.path()).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o7777, 0o640);
+    if root {
+        use std::os::unix::fs::MetadataExt;
+        assert_eq!((metadata.uid(), metadata.gid()), (65534, 65533));
+    }
+}
+
+#[test]
+fn growth_is_handed_to_the_builder_whole() {
+    let world = World::new();
+    let place = world.place();
+    let snapshot = read(&place).unwrap();
+    fs::write(place.path(), LONGER).unwrap();
+    replace(&place, &snapshot, KEPT, Duration::ZERO, |current| {
+        let Current::Grown(bytes) = current else { panic!("it grew") };
+        assert_eq!(bytes, LONGER);
+        Ok::<_, Infallible>(vec![Piece::Old(0..bytes.len()), Piece::New(b" ".to_vec())])
+    })
+    .unwrap();
+    assert_eq!(fs::read(place.path()).unwrap(), [LONGER, b" "].concat());
+}
+
+#[test]
+fn another_end_of_the_same_length_is_handed_to_the_builder_too() {
+    let world = World::new();
+    let place = world.place();
+    let snapshot = read(&place).unwrap();
+    fs::write(place.path(), b"[\n  {\"a\":1} ]\n").unwrap();
+    let grown = Cell::new(false);
+    replace(&place, &snapshot, KEPT, Duration::ZERO, |current| {
+        grown.set(matches!(current, Current::Grown(_)));
+        Ok::<_, Infallible>(vec![Piece::Old(0..KEPT)])
+    })
+    .unwrap();
+    assert!(grown.get());
+}
+
+#[test]
+fn a_file_that_jp_replaced_by_a_longer_one_is_growth() {
+    let world = World::new();
+    let place = world.place();
+    append(&place, || {
+        fs::write(world.path("next"), LONGER).unwrap();
+        fs::rename(world.path("next"), place.path()).unwrap();
+    })
+    .unwrap();
+    assert_eq!(fs::read(place.path()).unwrap(), NEW);
+}
+
+#[test]
+fn a_change_in_what_was_read_is_a_conflict() {
+    let world = World::new();
+    let place = world.place();
+    let error = check_refused(&place, || fs::write(place.path(), OTHER).unwrap(), OTHER, "was changed since");
+    assert_eq!(error.kind(), StoreErrorKind::Conflict);
+}
+
+#[test]
+fn growth_behind_a_change_is_a_conflict() {
+    let world = World::new();
+    let place = world.place();
+    let changed = [&OTHER[..OTHER.len() - 3], b",\n  {\"d\":4}\n]\n"].concat();
+    check_refused(&place, || fs::write(place.path(), &changed).unwrap(), &changed, "was changed since");
+}
+
+#[test]
+fn a_shorter_file_is_a_conflict() {
+    let world = World::new();
+    let place = world.place();
+    let shorter = &STREAM[..STREAM.len() - 1];
+    check_refused(&place, || fs::write(place.path(), shorter).unwrap(), shorter, "shrank since");
+}
+
+#[test]
+fn a_file_that_went_away_is_a_conflict() {
+    let world = World::new();
+    let place = world.place();
+    let Err(ReplaceError::Store(error)) = append(&place, || fs::remove_file(place.path()).unwrap()) else {
+        panic!("it was written")
+    };
+    assert_eq!(error.kind(), StoreErrorKind::Conflict);
+    assert!(names(place.path().parent().unwrap()).is_empty());
+}
+
+#[track_caller]
+fn check_change_while_building(change: impl FnOnce(&Path)) {
+    let world = World::new();
+    let place = world.place();
+    let snapshot = read(&place).unwrap();
+    let result = replace(&place, &snapshot, KEPT, Duration::ZERO, |_| {
+        change(place.path());
+        Ok::<_, Infallible>(vec![Piece::New(NEW.to_vec())])
+    });
+    assert!(matches!(result, Err(ReplaceError::Store(StoreError::Changed { .. }))), "{result:?}");
+    assert_eq!(fs::read(place.path()).unwrap(), OTHER);
+    assert!(alone(&place));
+}
+
+#[test]
+fn a_file_replaced_while_building_is_a_conflict() {
+    check_change_while_building(|path| {
+        let next = path.parent().unwrap().join("../next");
+        fs::write(&next, OTHER).unwrap();
+        fs::rename(next, path).unwrap();
+    });
+}
+
+#[test]
+fn a_file_written_to_while_building_is_a_conflict() {
+    check_change_while_building(|path| fs::write(path, OTHER).unwrap());
+}
+
+#[test]
+fn a_builder_s_refusal_leaves_everything_as_it_was() {
+    let world = World::new();
+    let place = world.place();
+    let snapshot = read(&place).unwrap();
+    let result = replace(&place, &snapshot, KEPT, Duration::ZERO, |_| Err("no"));
+    assert!(matches!(result, Err(ReplaceError::Build("no"))));
+    assert_eq!(fs::read(place.path()).unwrap(), STREAM);
+    assert!(alone(&place));
+}
+
+#[test]
+fn a_twin_that_is_a_prefix_is_left_behind() {
+    let world = World::new();
+    let shared = world.shared(ID, b"[]", 20);
+    world.own(ID, STREAM, 10);
+    let place = world.locate(ID).unwrap();
+    append(&place, || ()).unwrap();
+    assert_eq!(fs::read(place.path()).unwrap(), NEW);
+    assert_eq!(fs::read(shared).unwrap(), b"[]");
+}
+
+#[test]
+fn a_twin_that_says_something_else_is_a_conflict_that_names_both() {
+    for twin in [OTHER, LONGER] {
+        let world = World::new();
+        let shared = world.shared(ID, twin, 20);
+        world.own(ID, STREAM, 10);
+        let place = world.locate(ID).unwrap();
+        let error = check_refused(&place, || (), STREAM, &shared.display().to_string());
+        assert!(error.to_string().contains(&place.path().display().to_string()));
+        assert_eq!(error.kind(), StoreErrorKind::Conflict);
+        assert_eq!(fs::read(shared).unwrap(), twin);
+    }
+}
+
+#[test]
+fn a_twin_that_changes_after_reading_is_seen() {
+    let world = World::new();
+    let shared = world.shared(ID, STREAM, 20);
+    world.own(ID, STREAM, 10);
+    let place = world.locate(ID).unwrap();
+    check_refused(&place, || fs::write(&shared, LONGER).unwrap(), STREAM, "disagree");
+}
+
+#[test]
+fn a_twin_that_went_away_is_no_matter() {
+    let world = World::new();
+    let shared = world.shared(ID, OTHER, 20);
+    world.own(ID, STREAM, 10);
+    let place = world.locate(ID).unwrap();
+    append(&place, || fs::remove_file(&shared).unwrap()).unwrap();
+}
+
+#[test]
+fn a_symlink_is_not_written_through() {
+    let world = World::new();
+    let place = world.place();
+    fs::rename(place.path(), world.path("real.json")).unwrap();
+    symlink(world.path("real.json"), place.path()).unwrap();
+    assert!(matches!(check_writable(&place), Err(StoreError::Symlink { .. })));
+    check_refused(&place, || (), STREAM, "is a symlink");
+    assert!(place.path().is_symlink());
+}
+
+#[test]
+fn a_file_that_becomes_a_symlink_is_not_written_through() {
+    let world = World::new();
+    let place = world.place();
+    let swap = || {
+        fs::rename(place.path(), world.path("real.json")).unwrap();
+        symlink(world.path("real.json"), place.path()).unwrap();
+    };
+    check_refused(&place, swap, STREAM, "is a symlink");
+}
+
+#[test]
+fn a_symlinked_parent_is_written_through() {
+    let world = World::new();
+    let path = world.conversation(&world.path("copy"), STREAM, 0);
+    symlink(world.path("copy"), world.path("link")).unwrap();
+    append(&world.locate(world.path("link")).unwrap(), || ()).unwrap();
+    assert_eq!(fs::read(path).unwrap(), NEW);
+}
+
+#[test]
+fn a_file_of_another_name_is_not_written() {
+    let world = World::new();
+    let path = world.path("export.json");
+    fs::write(&path, STREAM).unwrap();
+    let place = world.locate(&path).unwrap();
+    let result = append(&place, || ());
+    assert!(matches!(result, Err(ReplaceError::Store(StoreError::NotEvents { .. }))), "{result:?}");
+    assert_eq!(fs::read(path).unwrap(), STREAM);
+}
+
+#[test]
+fn orphans_of_the_dead_are_removed_and_of_the_living_kept() {
+    let world = World::new();
+    let place = world.place();
+    let folder = place.path().parent().unwrap();
+    let mut child = Command::new("true").spawn().unwrap();
+    let dead = child.id();
+    child.wait().unwrap();
+    let kept = [
+        format!(".events.json.jpc-{}-0a", std::process::id()),
+        ".events.json.jpc-x-0a".to_owned(),
+        "notes.tmp".to_owned(),
+    ];
+    for name in kept.iter().chain([&format!(".events.json.jpc-{dead}-0a")]) {
+        fs::write(folder.join(name), b"").unwrap();
+    }
+    append(&place, || ()).unwrap();
+    let mut expect: Vec<_> = kept.into_iter().chain(["events.json".to_owned()]).collect();
+    expect.sort();
+    assert_eq!(names(folder), expect);
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_is_an_error_that_names_the_file() {
+    if rustix::process::geteuid().is_root() {
+        // Root may write everywhere; the test says something only to everyone else.
+        return;
+    }
+    let world = World::new();
+    let place = world.place();
+    let folder = place.path().parent().unwrap();
+    fs::set_permissions(folder, Permissions::from_mode(0o555)).unwrap();
+    let error = check_refused(&place, || (), STREAM, "events.json");
+    fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(error.kind(), StoreErrorKind::Unwritable);
+}
+
+fn pieces(length: usize) -> impl Strategy<Value = Vec<Piece>> {
+    let old = (0..=length, 0..=length).prop_map(|(a, b)| Piece::Old(a.min(b)..a.max(b)));
+    let new = prop::collection::vec(any::<u8>(), 0..200).prop_map(Piece::New);
+    prop::collection::vec(prop_oneof![old, new], 0..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_file_is_exactly_the_pieces(
+        (bytes, pieces) in prop::collection::vec(any::<u8>(), 0..3000)
+            .prop_flat_map(|bytes| { let pieces = pieces(bytes.len()); (Just(bytes), pieces) })
+    ) {
+        let world = World::new();
+        let path = world.conversation(&world.path("copy"), &bytes, 0);
+        let place = locate(path.as_os_str(), &world.environment).unwrap();
+        let snapshot = read(&place).unwrap();
+        let expect: Vec<u8> = pieces
+            .iter()
+            .flat_map(|piece| match piece {
+                Piece::Old(range) => &bytes[range.clone()],
+                Piece::New(new) => new,
+            })
+            .copied()
+            .collect();
+        replace(&place, &snapshot, bytes.len(), Duration::ZERO, |current| {
+            assert!(matches!(current, Current::Same));
+            Ok::<_, Infallible>(pieces)
+        })
+        .unwrap();
+        prop_assert_eq!(fs::read(&path).unwrap(), expect);
+        prop_assert_eq!(names(path.parent().unwrap()), ["events.json"]);
+    }
+}
