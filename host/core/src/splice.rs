@@ -17,14 +17,21 @@ pub enum Piece {
     New(Vec<u8>),
 }
 
+impl Piece {
+    /// The bytes that it stands for, where `old` are the old ones.
+    #[must_use]
+    pub fn bytes<'a>(&'a self, old: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Old(range) => &old[range.clone()],
+            Self::New(bytes) => bytes,
+        }
+    }
+}
+
 /// The bytes that pieces stand for; for small files and tests.
 #[must_use]
 pub fn concat(pieces: &[Piece], old: &[u8]) -> Vec<u8> {
-    let slices = pieces.iter().map(|piece| match piece {
-        Piece::Old(range) => &old[range.clone()],
-        Piece::New(bytes) => bytes,
-    });
-    slices.collect::<Vec<_>>().concat()
+    pieces.iter().map(|piece| piece.bytes(old)).collect::<Vec<_>>().concat()
 }
 
 /// What stands between two elements that were not neighbours, and before each new one: JP's own layout.

@@ -125,7 +125,7 @@ pub async fn prepare(
 ) -> Result<Vec<Ready>, Failure> {
     let mut ready: Vec<Ready> = Vec::with_capacity(specs.len());
     for spec in specs {
-        let failed = |source| Failure::Strategy { name: spec.name.clone(), source };
+        let failed = |source| Failure::of_strategy(&spec.name, source);
         let plugin = registry.find(&spec.name)?;
         allow(plugin.bundled, sandbox, &plugin.path).map_err(failed)?;
         // One that is asked twice describes itself once.
@@ -220,7 +220,7 @@ pub async fn compact(run: &Run, transcript: &OsStr, environment: &Environment) -
     let mut input_sha256 = None;
     for (place_in_run, ready) in run.strategies.iter().enumerate() {
         let description = &ready.described.description;
-        let failed = |source| Failure::Strategy { name: description.name.clone(), source };
+        let failed = |source| Failure::of_strategy(&description.name, source);
         let mut step = Step {
             strategy: description.name.clone(),
             version: description.version.clone(),
@@ -334,8 +334,7 @@ fn note(notes: &mut Vec<Note>, more: &[Note]) {
 }
 
 fn check_appendable(place: &Place, stream: &Stream) -> Result<(), Failure> {
-    append::check(stream)
-        .map_err(|source| Failure::NotAppendable { path: place.path().to_owned(), source })
+    append::check(stream).map_err(|source| Failure::NotAppendable { path: place.path().to_owned(), source })
 }
 
 fn asked<'a>(
@@ -410,11 +409,8 @@ pub fn reset(
     let bytes = store::read(&place)?;
     let index = jp_compact_core::formats::jp::index(bytes.clone())
         .map_err(|source| Failure::Unreadable { path: place.path().to_owned(), source })?;
-    let report = |removed| ResetReport {
-        path: place.path().to_owned(),
-        id: place.id().map(str::to_owned),
-        removed,
-    };
+    let report =
+        |removed| ResetReport { path: place.path().to_owned(), id: place.id().map(str::to_owned), removed };
     let Some((pieces, removed)) = source::reset(&index, which) else {
         let Reset::One(number) = which else { return Ok(report(0)) };
         let overlays = index.overlays();
@@ -424,7 +420,9 @@ pub fn reset(
         // A number means the overlay that was read: growth behind it is a conflict like any other change.
         let written = store::replace(&place, &bytes, bytes.len(), LOCK_WAIT, |current| match current {
             Current::Same => Ok(pieces),
-            Current::Grown(_) => Err(store::StoreError::Changed { path: place.path().to_owned(), how: "grew" }),
+            Current::Grown(_) => {
+                Err(store::StoreError::Changed { path: place.path().to_owned(), how: "grew" })
+            }
         });
         written.map_err(|error| match error {
             ReplaceError::Store(error) | ReplaceError::Build(error) => Failure::Store(error),

@@ -54,7 +54,7 @@ pub enum Failure {
         /// Its name, as it was typed.
         name: String,
         /// What went wrong.
-        source: StrategyFailure,
+        source: Box<StrategyFailure>,
     },
     /// A folder of plugins cannot be searched.
     PluginDir {
@@ -164,18 +164,22 @@ impl std::fmt::Display for Failure {
             Self::NoSuchOverlay { path, number, overlays } => {
                 write!(out, "{} has no overlay {number}, it has {overlays}", path.display())
             }
-            Self::Strategy { name, source } => match source {
+            Self::Strategy { name, source } => match source.as_ref() {
                 StrategyFailure::NotFound { .. } => write!(out, "there is no strategy `{name}`"),
                 StrategyFailure::ReservedName { .. } => write!(out, "strategy `{name}` is ambiguous"),
                 StrategyFailure::NotContained { .. }
                 | StrategyFailure::NoJail
                 | StrategyFailure::NotGranted { .. } => write!(out, "strategy `{name}` may not run"),
-                StrategyFailure::BadOptions { .. } => write!(out, "strategy `{name}` does not take these options"),
+                StrategyFailure::BadOptions { .. } => {
+                    write!(out, "strategy `{name}` does not take these options")
+                }
                 StrategyFailure::Reported { .. } => write!(out, "strategy `{name}` reported an error"),
                 StrategyFailure::Refused(_) => write!(out, "strategy `{name}` was rejected"),
                 _ => write!(out, "strategy `{name}` failed"),
             },
-            Self::PluginDir { path, .. } => write!(out, "failed to search the plugin folder {}", path.display()),
+            Self::PluginDir { path, .. } => {
+                write!(out, "failed to search the plugin folder {}", path.display())
+            }
             Self::NotInstalled { missing, folder } => {
                 write!(out, "`{missing}` is not in {}, where jp-compact itself is", folder.display())
             }
@@ -194,7 +198,7 @@ impl std::error::Error for Failure {
                 Overtaken::NotAppendable(source) => Some(source),
                 Overtaken::Refused(source) => Some(source),
             },
-            Self::Strategy { source, .. } => Some(source),
+            Self::Strategy { source, .. } => Some(source.as_ref()),
             Self::PluginDir { source, .. } => Some(source),
             Self::NoSuchOverlay { .. } | Self::NotInstalled { .. } => None,
         }
@@ -232,6 +236,14 @@ impl std::error::Error for StrategyFailure {
             Self::Process(error) => error.source(),
             _ => None,
         }
+    }
+}
+
+impl Failure {
+    /// The failure of the strategy called `name`.
+    #[must_use]
+    pub fn of_strategy(name: &str, source: StrategyFailure) -> Self {
+        Self::Strategy { name: name.to_owned(), source: Box::new(source) }
     }
 }
 

@@ -1,6 +1,15 @@
-//! Everything of `jp-compact` that touches the world. Returns values, never prints.
-pub mod process;
+//! Everything of `jp-compact` that touches the world: files, processes, the clock, the environment. Returns
+//! values, never prints.
 
 pub mod clock;
+pub mod compact;
+pub mod digest;
 pub mod environment;
+pub mod failure;
+pub mod options;
+pub mod process;
+pub mod registry;
+pub mod session;
 pub mod store;
+
+pub use failure::{Failure, StrategyFailure};

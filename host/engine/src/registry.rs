@@ -45,8 +45,8 @@ impl Registry {
         let mut plugins = Vec::new();
         for folder in plugin_dirs {
             let folder = environment.cwd.join(folder);
-            let found = executables(&folder)
-                .map_err(|source| Failure::PluginDir { path: folder.clone(), source })?;
+            let found =
+                executables(&folder).map_err(|source| Failure::PluginDir { path: folder.clone(), source })?;
             plugins.extend(found.into_iter().filter_map(|path| {
                 let stem = path.file_stem()?.to_str()?.replace('_', "-");
                 let name = StrategyName::parse(&stem).ok()?;
@@ -91,7 +91,7 @@ impl Registry {
     /// # Errors
     /// There is none, or one bears the name of a bundled strategy: those cannot be replaced.
     pub fn find(&self, name: &str) -> Result<&Plugin, Failure> {
-        let failed = |source| Failure::Strategy { name: name.to_owned(), source };
+        let failed = |source| Failure::of_strategy(name, source);
         let mut bearers = self.plugins.iter().filter(|plugin| plugin.name.as_str() == name);
         let Some(first) = bearers.next() else {
             let mut known: Vec<_> = self.plugins.iter().map(|plugin| format!("`{}`", plugin.name)).collect();

@@ -125,7 +125,8 @@ impl Starter {
 /// Reads the one line that `describe` answers with.
 fn read_description(output: &[u8]) -> Result<Description, StrategyFailure> {
     let bad = |what: String| StrategyFailure::BadDescription { what };
-    let text = std::str::from_utf8(output).map_err(|error| bad(format!("its description is not UTF-8: {error}")))?;
+    let text =
+        std::str::from_utf8(output).map_err(|error| bad(format!("its description is not UTF-8: {error}")))?;
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let Some(line) = lines.next() else { return Err(bad("it described nothing".into())) };
     if lines.next().is_some() {

@@ -14,9 +14,11 @@ mod snapshot;
 mod temporary;
 mod workspace;
 
+pub use jp_compact_core::splice::Piece;
+
 pub use self::{
     error::{StoreError, StoreErrorKind},
     place::{Place, locate},
-    replace::{Current, LOCK_WAIT, Piece, ReplaceError, check_writable, replace},
+    replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
     snapshot::{read, read_stdin},
 };

@@ -1,9 +1,10 @@
 //! Replaces a transcript, in the order that survived every crash point tried: lock, read again, build, write a
 //! temporary file, fsync, look at the original once more, rename, fsync the folder. Only then is it reported.
 
-use std::{error::Error, fmt, fs, io, ops::Range, path::Path, time::Duration};
+use std::{error::Error, fmt, fs, io, path::Path, time::Duration};
 
 use bytes::Bytes;
+use jp_compact_core::splice::Piece;
 use rustix::process::{Resource, getrlimit};
 
 use super::{
@@ -18,15 +19,6 @@ use super::{
 
 /// How long to wait for a lock where there is no reason for another time.
 pub const LOCK_WAIT: Duration = Duration::from_secs(10);
-
-/// A part of the new file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
-    /// Bytes of the file as it is now.
-    Old(Range<usize>),
-    /// Other bytes.
-    New(Vec<u8>),
-}
 
 /// What the file is now, under the lock.
 #[derive(Debug)]
@@ -120,7 +112,7 @@ pub fn replace<E>(
 
     let current = if same { Current::Same } else { Current::Grown(bytes.clone()) };
     let pieces = build(current).map_err(ReplaceError::Build)?;
-    let pieces: Vec<&[u8]> = pieces.iter().map(|piece| piece.of(&bytes)).collect();
+    let pieces: Vec<&[u8]> = pieces.iter().map(|piece| piece.bytes(&bytes)).collect();
     check_size(path, &pieces)?;
 
     let folder = fs::File::open(place.folder()).map_err(unwritable("open the folder of", path))?;
@@ -131,15 +123,6 @@ pub fn replace<E>(
     temporary.put_at(path).map_err(unwritable("replace", path))?;
     folder.sync_all().map_err(|source| StoreError::NotDurable { path: path.to_path_buf(), source })?;
     Ok(())
-}
-
-impl Piece {
-    fn of<'a>(&'a self, current: &'a [u8]) -> &'a [u8] {
-        match self {
-            Self::Old(range) => &current[range.clone()],
-            Self::New(bytes) => bytes,
-        }
-    }
 }
 
 /// Reads a file that is not the snapshot any more, and lets it pass if it only grew.
