@@ -1,2 +1,81 @@
-//! Placeholder.
-fn main() {}
+//! The `jp-compact` executable: reads the command line, calls one command, reports. No rule of the domain is
+//! here, and nothing but this crate writes to a terminal.
+
+mod args;
+mod commands;
+mod error;
+mod escape;
+mod exit;
+mod jp;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+use jp_compact_engine::environment::Environment;
+
+use args::{Cli, Command};
+use error::Report;
+use exit::Exit;
+
+fn main() -> ExitCode {
+    let outcome = std::panic::catch_unwind(run);
+    outcome.unwrap_or(Exit::Bug).into()
+}
+
+fn run() -> Exit {
+    if std::env::args_os().len() == 1 {
+        return jp::serve();
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let done = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // Nothing can be said when even printing fails.
+            let _ = error.print();
+            return if done { Exit::Done } else { Exit::Usage };
+        }
+    };
+    log(cli.verbosity.verbose);
+    match dispatch(cli) {
+        Ok(exit) => exit,
+        Err(report) => {
+            output::people(&report.text());
+            report.exit
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<Exit, Report> {
+    let environment = Environment::of_process().map_err(|error| {
+        let mut report = Report::new(Exit::Usage, "failed to find the current folder", None);
+        report.causes.push(error.to_string());
+        report
+    })?;
+    match cli.command {
+        None => commands::compact::run(&cli.compact, cli.verbosity.quiet, &environment),
+        Some(Command::Print(args)) => commands::print::run(&args, &environment),
+        Some(Command::Show(args)) => commands::show::run(&args, &environment),
+        Some(Command::Strategy(args)) => commands::strategy::run(&args, &environment),
+        Some(Command::Schema(args)) => commands::schema::run(&args),
+        Some(Command::Completions(args)) => commands::completions::run(&args),
+    }
+}
+
+/// Sends the libraries' traces to stderr, when they were asked for. Payloads and events are at `trace` alone.
+fn log(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => tracing::Level::INFO,
+        2 => tracing::Level::DEBUG,
+        _ => tracing::Level::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .without_time()
+        .with_target(false)
+        .init();
+}

@@ -1,0 +1,168 @@
+//! The command line. What a flag means to the domain is decided in core; here is only its spelling.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
+use jp_compact_core::spec::Spec;
+use jp_compact_core::{Bound, Overlap, bound};
+use jp_compact_engine::compact::Sandbox;
+
+use crate::commands::{completions, print, schema, show, strategy};
+
+const EXAMPLES: &str = "\
+Examples:
+  jp-compact .jp/conversations/17738399468-review
+      strips reasoning and tool calls, but for the last 3 turns
+  jp-compact 17738399468 --strategy strip-tools:mode=omit --keep-last 1 --dry-run
+  jp-compact print 17738399468 --compacted
+      shows what a model is sent
+  jp-compact 17738399468 --reset
+      removes every overlay again";
+
+/// Compact conversations with language models without destroying anything.
+///
+/// Appends overlays to a conversation: a model is sent less, and history stays as it is, byte for byte.
+#[derive(Debug, Parser)]
+#[command(
+    name = "jp-compact",
+    version,
+    about,
+    args_conflicts_with_subcommands = true,
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\nExit codes:\n{}", crate::exit::table()),
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) compact: Compact,
+    #[command(flatten)]
+    pub(crate) verbosity: Verbosity,
+}
+
+/// How much is said.
+#[derive(Debug, Args)]
+pub(crate) struct Verbosity {
+    /// Say more on stderr: what strategies write there; twice, what the host does
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+    /// Say nothing but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Print(print::Args),
+    Show(show::Args),
+    Strategy(strategy::Args),
+    Schema(schema::Args),
+    Completions(completions::Args),
+}
+
+/// What compacts.
+#[derive(Debug, Args)]
+pub(crate) struct Compact {
+    /// A conversation folder, an events.json, or a conversation's id
+    #[arg(value_name = "TRANSCRIPT")]
+    pub(crate) transcripts: Vec<OsString>,
+    /// A strategy to run, in the order given [default: strip-reasoning, then strip-tools]
+    ///
+    /// Options follow a colon: NAME:key=value,key=value or NAME:{"key":...} or NAME:@FILE.
+    #[arg(short, long = "strategy", value_name = "NAME[:OPTIONS]")]
+    pub(crate) strategies: Vec<Spec>,
+    /// First turn: a number from 0, -N from the end, a time ago (5h), or `last` [default: 0]
+    ///
+    /// `last` is the turn after the newest compaction, and what --from means without a value.
+    #[arg(long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "last", value_parser = from_bound, allow_negative_numbers = true, conflicts_with = "keep_first")]
+    pub(crate) from: Option<Bound>,
+    /// Last turn, included: as --from
+    #[arg(long, value_name = "BOUND", allow_negative_numbers = true, conflicts_with = "keep_last")]
+    pub(crate) to: Option<Bound>,
+    /// Keep the first N turns as they are
+    #[arg(long, value_name = "N")]
+    pub(crate) keep_first: Option<usize>,
+    /// Keep the last N turns as they are [default: 3]
+    #[arg(long, value_name = "N", visible_alias = "keep")]
+    pub(crate) keep_last: Option<usize>,
+    /// Run the strategies, append nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON for each transcript on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Remove every overlay, or the Nth as `show` lists it
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = reset_number, conflicts_with_all = ["strategies", "from", "to", "keep_first", "keep_last"])]
+    pub(crate) reset: Option<ResetNumber>,
+    #[command(flatten)]
+    pub(crate) discovery: Discovery,
+    /// Which older summaries extend the range of a new one
+    #[arg(long, value_name = "partial|union", default_value = "partial", hide_default_value = false)]
+    pub(crate) overlap: Overlap,
+    /// How long a strategy may take for one request
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
+    pub(crate) deadline: Duration,
+    /// The time that stamps overlays and that durations count from, instead of the clock's
+    #[arg(long, value_name = "RFC3339")]
+    pub(crate) now: Option<Timestamp>,
+}
+
+/// Where strategies are, and how far they are trusted.
+#[derive(Debug, Args)]
+pub(crate) struct Discovery {
+    /// Another folder with strategies; each executable in it is one, named by its file's stem
+    #[arg(long = "plugin-dir", value_name = "DIR")]
+    pub(crate) plugin_dirs: Vec<PathBuf>,
+    /// Whether strategies need a jail: `require` one, or run them `contained`, with your permissions
+    ///
+    /// This version has no jail: bundled strategies run contained, others only if you say so here.
+    #[arg(long, value_name = "WHICH", value_enum)]
+    sandbox: Option<SandboxWord>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SandboxWord {
+    Require,
+    Contained,
+}
+
+impl Discovery {
+    /// What was said about jails.
+    pub(crate) fn sandbox(&self) -> Sandbox {
+        match self.sandbox {
+            None => Sandbox::Unsaid,
+            Some(SandboxWord::Require) => Sandbox::Require,
+            Some(SandboxWord::Contained) => Sandbox::Contained,
+        }
+    }
+}
+
+/// Which overlays `--reset` means.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ResetNumber {
+    All,
+    One(usize),
+}
+
+fn reset_number(text: &str) -> Result<ResetNumber, String> {
+    match text.parse() {
+        _ if text == "all" => Ok(ResetNumber::All),
+        Ok(number) if number > 0 => Ok(ResetNumber::One(number)),
+        _ => Err("overlays are numbered from 1; without a number all are removed".into()),
+    }
+}
+
+fn from_bound(text: &str) -> Result<Bound, String> {
+    text.parse().map_err(|error| format!("{error}\n\nhint: `--from last {text}` if that is the conversation"))
+}
+
+fn deadline(text: &str) -> Result<Duration, String> {
+    let duration = bound::duration(text).and_then(|duration| Duration::try_from(duration).ok());
+    duration
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| "expected a duration such as 90s or 5m".into())
+}

@@ -1,0 +1,250 @@
+//! `jp-compact TRANSCRIPT...`: runs strategies and appends their overlays, or removes overlays.
+
+use jp_compact_core::select::Wanted;
+use jp_compact_core::source::Reset;
+use jp_compact_core::spec::{Options, Spec};
+use jp_compact_core::{Bound, estimate};
+use jp_compact_engine::clock::Clock;
+use jp_compact_engine::compact::{self, Outcome, Run};
+use jp_compact_engine::environment::Environment;
+use jp_compact_engine::registry::Registry;
+use jp_compact_engine::session::Starter;
+use serde_json::{Value, json};
+
+use crate::args::{Compact, ResetNumber};
+use crate::commands::{change, grouped};
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::{escape, output};
+
+/// What runs when nobody names a strategy.
+const DEFAULT_STRATEGIES: [&str; 2] = ["strip-reasoning", "strip-tools"];
+
+pub(crate) fn run(args: &Compact, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
+    if args.transcripts.is_empty() {
+        let hint = "give a conversation: `jp-compact .jp/conversations/17738399468-review`, or see `jp-compact --help`";
+        return Err(Report::new(Exit::Usage, "there is no TRANSCRIPT to compact", Some(hint)));
+    }
+    if let Some(which) = args.reset {
+        return each(args, quiet, |transcript| reset(args, which, transcript, environment));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
+        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        // Dropping the work kills the strategy that runs and removes what it left; a write is never cut in two.
+        tokio::select! {
+            exit = work(args, quiet, environment) => exit,
+            _ = interrupt.recv() => Err(interrupted()),
+            _ = terminate.recv() => Err(interrupted()),
+        }
+    })
+}
+
+fn interrupted() -> Report {
+    Report::new(Exit::Interrupted, "interrupted", Some("what was reported is done, the rest is as it was"))
+}
+
+async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
+    let registry = Registry::discover(environment, &args.discovery.plugin_dirs)?;
+    let starter = Starter { runner: registry.runner().to_owned(), temp_dir: environment.temp_dir.clone() };
+    let default =
+        DEFAULT_STRATEGIES.map(|name| Spec { name: name.into(), options: Options::Pairs(Vec::new()) });
+    let specs = if args.strategies.is_empty() { &default[..] } else { &args.strategies[..] };
+    let strategies =
+        compact::prepare(specs, &registry, &starter, args.discovery.sandbox(), environment).await?;
+    let run = Run {
+        strategies,
+        starter,
+        wanted: Wanted {
+            from: args.from.or(args.keep_first.map(Bound::Turn)),
+            to: args.to.or(args.keep_last.map(Bound::FromEnd)),
+        },
+        overlap: args.overlap,
+        deadline: args.deadline,
+        now: args.now.map_or(Clock::System, Clock::Fixed).now(),
+        dry_run: args.dry_run,
+    };
+    let mut tally = Tally::default();
+    for transcript in &args.transcripts {
+        let done = compact::compact(&run, transcript, environment).await;
+        let done = done.map(|report| (as_json(&report, run.dry_run), as_text(&report, run.dry_run)));
+        tally.count(args, quiet, transcript, done.map_err(Report::from))?;
+    }
+    Ok(tally.exit(args))
+}
+
+fn reset(
+    args: &Compact,
+    which: ResetNumber,
+    transcript: &std::ffi::OsStr,
+    environment: &Environment,
+) -> Result<(Value, String), Report> {
+    let which = match which {
+        ResetNumber::All => Reset::All,
+        ResetNumber::One(number) => Reset::One(number),
+    };
+    let report = compact::reset(transcript, which, args.dry_run, environment)?;
+    let json = json!({
+        "path": report.path.to_string_lossy(),
+        "conversation_id": report.id,
+        "dry_run": args.dry_run,
+        "removed": report.removed,
+    });
+    let would = if args.dry_run { "would be removed from" } else { "removed from" };
+    let text = match report.removed {
+        0 => format!("no overlay to remove in {}", report.path.display()),
+        1 => format!("1 overlay {would} {}", report.path.display()),
+        removed => format!("{removed} overlays {would} {}", report.path.display()),
+    };
+    Ok((json, escape::text(&text)))
+}
+
+fn each(
+    args: &Compact,
+    quiet: bool,
+    mut one: impl FnMut(&std::ffi::OsStr) -> Result<(Value, String), Report>,
+) -> Result<Exit, Report> {
+    let mut tally = Tally::default();
+    for transcript in &args.transcripts {
+        tally.count(args, quiet, transcript, one(transcript))?;
+    }
+    Ok(tally.exit(args))
+}
+
+/// What became of several transcripts: all are tried.
+#[derive(Default)]
+struct Tally {
+    failed: Vec<Exit>,
+}
+
+impl Tally {
+    fn count(
+        &mut self,
+        args: &Compact,
+        quiet: bool,
+        transcript: &std::ffi::OsStr,
+        done: Result<(Value, String), Report>,
+    ) -> Result<(), Report> {
+        match done {
+            Ok((json, text)) => {
+                if args.json {
+                    output::json_line(&json)?;
+                } else if !quiet {
+                    output::people(&text);
+                }
+            }
+            Err(report) => {
+                if args.json {
+                    output::json_line(&json!({ "path": transcript.to_string_lossy(), "error": report }))?;
+                }
+                output::people(&report.text());
+                self.failed.push(report.exit);
+            }
+        }
+        Ok(())
+    }
+
+    fn exit(&self, args: &Compact) -> Exit {
+        match self.failed.as_slice() {
+            [] => Exit::Done,
+            [exit] if args.transcripts.len() == 1 => *exit,
+            failed => {
+                let (failed, all) = (failed.len(), args.transcripts.len());
+                output::people(&format!("{failed} of {all} transcripts failed"));
+                Exit::SomeFailed
+            }
+        }
+    }
+}
+
+/// One line of JSON: what was made, what was declined, what it saves.
+fn as_json(report: &compact::Report, dry_run: bool) -> Value {
+    let mut overlays = Vec::new();
+    let mut declines = Vec::new();
+    for step in &report.steps {
+        match &step.outcome {
+            Outcome::Made(made) => overlays.extend(made.iter().map(|made| {
+                json!({
+                    "number": made.number,
+                    "from_turn": made.overlay.from_turn,
+                    "to_turn": made.overlay.to_turn,
+                    "kinds": made.overlay.kinds(),
+                    "strategy": step.strategy,
+                    "version": step.version,
+                    "applied_by_jp": made.overlay.applied_by_jp,
+                })
+            })),
+            Outcome::Declined(reason) => {
+                declines
+                    .push(json!({ "strategy": step.strategy, "version": step.version, "reason": reason }));
+            }
+        }
+    }
+    let diagnostics: Vec<_> = report
+        .steps
+        .iter()
+        .flat_map(|step| {
+            step.diagnostics.iter().map(|found| json!({ "strategy": step.strategy, "found": found }))
+        })
+        .collect();
+    json!({
+        "path": report.path.to_string_lossy(),
+        "conversation_id": report.id,
+        "dry_run": dry_run,
+        "overlays": overlays,
+        "declines": declines,
+        "diagnostics": diagnostics,
+        "tokens": {
+            "before": report.tokens_before,
+            "after": report.tokens_after,
+            "estimator": estimate::ESTIMATOR,
+        },
+        "tier": compact::TIER,
+        "nothing": report.nothing.map(|nothing| nothing.to_string()),
+        "notes": report.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn as_text(report: &compact::Report, dry_run: bool) -> String {
+    if let Some(nothing) = report.nothing {
+        return format!("{}: {nothing}", escape::line(&report.path.display().to_string()));
+    }
+    let made: usize = report
+        .steps
+        .iter()
+        .map(|step| if let Outcome::Made(made) = &step.outcome { made.len() } else { 0 })
+        .sum();
+    let overlays = if made == 1 { "1 overlay".to_owned() } else { format!("{made} overlays") };
+    let verb = if dry_run { "would be appended" } else { "appended" };
+    let mut lines = vec![format!("{}: {overlays} {verb}", report.path.display())];
+    for step in &report.steps {
+        let name = format!("{} {}", step.strategy, step.version);
+        match &step.outcome {
+            Outcome::Declined(reason) => lines.push(format!("  -  {name}  declined: {reason}")),
+            Outcome::Made(made) => lines.extend(made.iter().map(|made| {
+                let (from, to) = (made.overlay.from_turn, made.overlay.to_turn);
+                let kinds = made.overlay.kinds().join(", ");
+                let theirs = if made.overlay.applied_by_jp { "" } else { " (not applied by JP itself)" };
+                format!("  {}  {name}  turns {from}-{to}: {kinds}{theirs}", made.number)
+            })),
+        }
+        lines.extend(step.logs.iter().map(|(level, text)| format!("     {name}: {level:?}: {text}")));
+        lines.extend(step.diagnostics.iter().map(|found| {
+            let turn = found.turn.map_or(String::new(), |turn| format!(" in turn {turn}"));
+            format!("     {name}: {:?}{turn}: {}", found.severity, found.message)
+        }));
+    }
+    lines.extend(report.notes.iter().map(|note| format!("  note: {note}")));
+    let (before, after) = (report.tokens_before, report.tokens_after);
+    lines.push(format!(
+        "  a model is sent about {} tokens, was {} ({})",
+        grouped(after),
+        grouped(before),
+        change(before, after)
+    ));
+    if made > 0 && after >= before {
+        lines.push("  note: the view did not become smaller; `--reset` removes the overlays again".into());
+    }
+    lines.iter().map(|line| escape::line(line)).collect::<Vec<_>>().join("\n")
+}

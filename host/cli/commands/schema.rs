@@ -1,0 +1,34 @@
+//! `jp-compact schema [NAME]`: the JSON Schemas of the strategy protocol.
+
+use clap::Parser;
+use jp_compact_schema::catalog;
+
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::output;
+
+/// Print a JSON Schema of the strategy protocol, or list them
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:\n  jp-compact schema\n  jp-compact schema result")]
+pub(crate) struct Args {
+    /// The message; without one, the names are listed
+    name: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Report> {
+    match &args.name {
+        None => {
+            let names: String = catalog::all().iter().map(|schema| format!("{}\n", schema.name)).collect();
+            output::data(|out| out.write_all(names.as_bytes()))?;
+        }
+        Some(name) => {
+            let Some(text) = catalog::render(name) else {
+                let names: Vec<_> = catalog::all().iter().map(|schema| schema.name).collect();
+                let hint = format!("the schemas are {}", names.join(", "));
+                return Err(Report::new(Exit::Usage, format!("there is no schema `{name}`"), Some(&hint)));
+            };
+            output::data(|out| out.write_all(text.as_bytes()))?;
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,164 @@
+//! `jp-compact show`: the overlays of a conversation, where they come from, and what they save.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use clap::Parser;
+use jp_compact_core::overlay::{Overlay, ToolPolicy};
+use jp_compact_core::projection::{listed_element, project_through};
+use jp_compact_core::receipts::receipts;
+use jp_compact_core::totals::{Sizes, totals};
+use jp_compact_core::view::timestamp_text;
+use jp_compact_core::{Survey, estimate};
+use jp_compact_engine::environment::Environment;
+use serde_json::{Map, Value, json};
+
+use crate::commands::{change, grouped, read};
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::{escape, output};
+
+/// Show the overlays of a conversation, numbered, and what they save
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Examples:\n  jp-compact show 17738399468\n  jp-compact show 17738399468 --json | jq .totals"
+)]
+pub(crate) struct Args {
+    /// A conversation folder, an events.json, a conversation's id, or - for stdin
+    transcript: OsString,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One overlay, and what it did to the view of those before it.
+struct Row<'a> {
+    overlay: &'a Overlay,
+    receipt: Option<Map<String, Value>>,
+    before: u64,
+    after: u64,
+    remarks: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    let read = read(&args.transcript, environment)?;
+    let stream = &read.stream;
+    let survey = Survey::of(stream);
+    let totals = totals(&survey);
+    let shown = |overlays: &[Overlay]| survey.estimate.view_tokens(&project_through(stream, overlays));
+    let mut before = shown(&[]);
+    let mut rows = Vec::new();
+    for (place, (overlay, receipt)) in stream.overlays().iter().zip(receipts(stream)).enumerate() {
+        let after = shown(&stream.overlays()[..=place]);
+        rows.push(Row { overlay, receipt, before, after, remarks: remarks(stream, overlay) });
+        before = after;
+    }
+    if args.json {
+        let overlays: Vec<_> = rows.iter().enumerate().map(|(place, row)| row.json(place + 1)).collect();
+        output::json_line(&json!({
+            "path": read.path.to_string_lossy(),
+            "conversation_id": read.id,
+            "turns": stream.turns(),
+            "events": stream.conversation_events(),
+            "bytes": stream.bytes().len(),
+            "overlays": overlays,
+            "totals": totals,
+            "estimator": estimate::ESTIMATOR,
+        }))?;
+        return Ok(Exit::Done);
+    }
+    let mut text = format!(
+        "{}: {} turns, {} events, {} overlays\n",
+        read.path.display(),
+        stream.turns(),
+        stream.conversation_events(),
+        rows.len()
+    );
+    for (place, row) in rows.iter().enumerate() {
+        row.text(place + 1, &mut text);
+    }
+    table(&mut text, "tokens by type", totals.by_type.iter().map(|(name, sizes)| (*name, *sizes)));
+    table(&mut text, "tokens by tool", totals.by_tool.iter().map(|(name, sizes)| (name.as_str(), *sizes)));
+    table(&mut text, "in all", [("tokens", totals.all)].into_iter());
+    output::data(|out| out.write_all(escape::text(&text).as_bytes()))?;
+    Ok(Exit::Done)
+}
+
+/// What a reader would not guess from the overlay itself.
+fn remarks(stream: &jp_compact_core::Stream, overlay: &Overlay) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if !overlay.applied_by_jp {
+        remarks.push("JP itself does not apply it".to_owned());
+    }
+    remarks
+        .extend(overlay.not_applied.iter().map(|member| format!("its `{member}` is kept and not applied")));
+    if overlay.from_turn > overlay.to_turn || overlay.from_turn >= stream.turns() {
+        remarks.push("its range holds no turn: it has no effect".to_owned());
+    }
+    if let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls {
+        let lost = calls.iter().filter(|call| listed_element(stream, overlay, call).is_none());
+        remarks.extend(lost.map(|call| {
+            format!("event {} is not a half of call `{}` in its range: no effect on it", call.seq, call.id)
+        }));
+    }
+    remarks
+}
+
+impl Row<'_> {
+    fn json(&self, number: usize) -> Value {
+        json!({
+            "number": number,
+            "timestamp": timestamp_text(self.overlay.stamp),
+            "from_turn": self.overlay.from_turn,
+            "to_turn": self.overlay.to_turn,
+            "kinds": self.overlay.kinds(),
+            "applied_by_jp": self.overlay.applied_by_jp,
+            "receipt": self.receipt,
+            "tokens": { "before": self.before, "after": self.after },
+            "remarks": self.remarks,
+        })
+    }
+
+    fn text(&self, number: usize, text: &mut String) {
+        let member = |name: &str| {
+            self.receipt.as_ref().and_then(|receipt| receipt.get(name)).and_then(Value::as_str).unwrap_or("?")
+        };
+        let origin = match &self.receipt {
+            Some(_) => format!("by {} {}, {}", member("strategy"), member("version"), member("tier")),
+            None => "without a receipt".to_owned(),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{number:>3}  turns {}-{}: {}  {} -> {} tokens ({})  {}  {origin}",
+            self.overlay.from_turn,
+            self.overlay.to_turn,
+            self.overlay.kinds().join(", "),
+            grouped(self.before),
+            grouped(self.after),
+            change(self.before, self.after),
+            timestamp_text(self.overlay.stamp),
+        );
+        for remark in &self.remarks {
+            let _ = writeln!(text, "     note: {remark}");
+        }
+    }
+}
+
+fn table<'a>(text: &mut String, title: &str, rows: impl Iterator<Item = (&'a str, Sizes)>) {
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return;
+    }
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(title.len());
+    let _ = writeln!(text, "\n{title:<width$}  {:>12}  {:>12}", "raw", "view");
+    for (name, sizes) in rows {
+        let _ = writeln!(
+            text,
+            "{name:<width$}  {:>12}  {:>12}  {}",
+            grouped(sizes.raw),
+            grouped(sizes.view),
+            change(sizes.raw, sizes.view)
+        );
+    }
+}

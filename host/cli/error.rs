@@ -1,0 +1,177 @@
+//! What the user reads when something failed, and what the process exits with: one file turns the libraries'
+//! errors into both. The shape is that of STYLE: what was being done, the causes, the next step.
+
+use std::error::Error;
+
+use jp_compact_engine::failure::{Failure, StrategyFailure};
+use jp_compact_engine::process::ProcessError;
+use jp_compact_engine::store::{StoreError, StoreErrorKind};
+use jp_compact_schema::Mismatch;
+use serde::Serialize;
+
+use crate::escape;
+use crate::exit::Exit;
+
+/// How many of a strategy's last lines on stderr are shown.
+const LAST_LINES: usize = 40;
+
+/// A failed command.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Report {
+    /// What the process exits with.
+    pub(crate) code: u8,
+    /// What failed.
+    pub(crate) message: String,
+    /// Why, outermost first.
+    pub(crate) causes: Vec<String>,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+    /// Not a field of the JSON: the code again, as what it means.
+    #[serde(skip)]
+    pub(crate) exit: Exit,
+}
+
+impl Report {
+    /// A failure of the command itself.
+    pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: Option<&str>) -> Self {
+        let hint = hint.map(str::to_owned);
+        Self { code: exit.code(), message: message.into(), causes: Vec::new(), hint, exit }
+    }
+
+    /// The text for people.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("error: {}\n", escape::text(&self.message));
+        if !self.causes.is_empty() {
+            text.push_str("\nCaused by:\n");
+            for cause in &self.causes {
+                for line in escape::text(cause).lines() {
+                    text.push_str(&format!("  {line}\n"));
+                }
+            }
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("\nhint: {}\n", escape::text(hint)));
+        }
+        text
+    }
+}
+
+impl From<std::io::Error> for Report {
+    fn from(error: std::io::Error) -> Self {
+        let mut report = Self::new(Exit::Transcript, "failed to write the output", None);
+        report.causes.push(error.to_string());
+        report
+    }
+}
+
+impl From<Failure> for Report {
+    fn from(failure: Failure) -> Self {
+        let mut causes = Vec::new();
+        let mut cause = failure.source();
+        while let Some(error) = cause {
+            causes.push(error.to_string());
+            cause = error.source();
+        }
+        causes.extend(last_words(&failure));
+        let exit = exit(&failure);
+        Self { code: exit.code(), message: failure.to_string(), causes, hint: hint(&failure), exit }
+    }
+}
+
+/// The end of what the strategy wrote to stderr, where that tells more.
+fn last_words(failure: &Failure) -> Option<String> {
+    let Failure::Strategy { source, .. } = failure else { return None };
+    let (StrategyFailure::Crashed { stderr, .. }
+    | StrategyFailure::Process(ProcessError::Deadline { stderr, .. })) = source.as_ref()
+    else {
+        return None;
+    };
+    let lines = stderr.last_lines(LAST_LINES);
+    (!lines.trim().is_empty()).then(|| format!("its last words on stderr:\n{lines}"))
+}
+
+fn exit(failure: &Failure) -> Exit {
+    match failure {
+        Failure::Store(error) => match error.kind() {
+            StoreErrorKind::Conflict => Exit::Conflict,
+            StoreErrorKind::Unreadable | StoreErrorKind::Unwritable => Exit::Transcript,
+        },
+        Failure::Unreadable { .. } | Failure::NotAppendable { .. } => Exit::Transcript,
+        Failure::Overtaken { .. } => Exit::Conflict,
+        Failure::NoSuchOverlay { .. } | Failure::PluginDir { .. } => Exit::Usage,
+        Failure::NotInstalled { .. } => Exit::NotFound,
+        Failure::Strategy { source, .. } => match source.as_ref() {
+            StrategyFailure::NotFound { .. } | StrategyFailure::ReservedName { .. } => Exit::NotFound,
+            StrategyFailure::NotContained { .. }
+            | StrategyFailure::NoJail
+            | StrategyFailure::NotGranted { .. } => Exit::NotTrusted,
+            StrategyFailure::BadDescription { .. } => Exit::BadDescription,
+            StrategyFailure::Version(Mismatch::StrategyTooOld { .. }) => Exit::TooOld,
+            StrategyFailure::Version(_) => Exit::TooNew,
+            StrategyFailure::BadOptions { .. } => Exit::Usage,
+            StrategyFailure::Process(ProcessError::Deadline { .. }) => Exit::Deadline,
+            StrategyFailure::Process(ProcessError::OutputTooLarge { .. } | ProcessError::PipesHeldOpen)
+            | StrategyFailure::Violation(_) => Exit::Violation,
+            StrategyFailure::Reported { .. } => Exit::Reported,
+            StrategyFailure::Refused(_) => Exit::Refused,
+            _ => Exit::Crashed,
+        },
+        _ => Exit::Bug,
+    }
+}
+
+fn hint(failure: &Failure) -> Option<String> {
+    let text = match failure {
+        Failure::Store(error) => return error.hint().map(str::to_owned),
+        Failure::Unreadable { .. } => {
+            "a JP conversation's events.json is an array of events; if an overlay is malformed, `--reset` removes it"
+        }
+        Failure::NotAppendable { .. } => "mend or remove that element; reading commands work as it is",
+        Failure::Overtaken { .. } => "run it again on what is there now",
+        Failure::NoSuchOverlay { .. } => "`jp-compact show TRANSCRIPT` lists them with their numbers",
+        Failure::PluginDir { .. } => "give an existing folder to --plugin-dir",
+        Failure::NotInstalled { .. } => {
+            "`cargo build` and `cargo install` make every executable; keep them in one folder"
+        }
+        Failure::Strategy { name, source } => match source.as_ref() {
+            StrategyFailure::NotFound { .. } => {
+                "`jp-compact strategy list` shows where they are looked for; --plugin-dir DIR adds a folder"
+            }
+            StrategyFailure::ReservedName { .. } => {
+                "rename the plugin; a bundled strategy cannot be replaced"
+            }
+            StrategyFailure::NotContained { .. } => {
+                "`--sandbox=contained` runs it with your own permissions: do that only if you know what it does"
+            }
+            StrategyFailure::NoJail => {
+                "leave `--sandbox` out for bundled strategies, or say `--sandbox=contained`"
+            }
+            StrategyFailure::BadOptions { .. } => {
+                return Some(format!("`jp-compact strategy show {name}` shows its options"));
+            }
+            StrategyFailure::Version(mismatch) => mismatch.hint(),
+            StrategyFailure::Process(ProcessError::Deadline { .. }) => {
+                "`--deadline 5m` gives it more time; a description has to come within 2 s"
+            }
+            StrategyFailure::Reported { error, .. } => return error.hint.clone(),
+            StrategyFailure::BadDescription { .. }
+            | StrategyFailure::Violation(_)
+            | StrategyFailure::Refused(_)
+            | StrategyFailure::Crashed { .. } => {
+                return Some(format!(
+                    "nothing was appended; `jp-compact -v ...` shows what `{name}` writes to stderr"
+                ));
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// What the store says, for a command that has no engine call around it.
+impl From<StoreError> for Report {
+    fn from(error: StoreError) -> Self {
+        Failure::from(error).into()
+    }
+}

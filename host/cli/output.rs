@@ -1,0 +1,66 @@
+//! Where text goes: data to stdout, text for people to stderr. The only file of the project that writes to
+//! either. A reader that went away is no error.
+
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+
+use serde::Serialize;
+
+/// How much of an output is gathered before it is written.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Writes data to stdout and flushes it.
+///
+/// # Errors
+/// What the system reports, but for a closed pipe.
+pub(crate) fn data(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, RawStdout::new()?);
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Writes one value as one line of JSON.
+///
+/// # Errors
+/// As [`data`].
+pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
+    data(|out| {
+        serde_json::to_writer(&mut *out, value)?;
+        out.write_all(b"\n")
+    })
+}
+
+/// Writes a text for people. Nothing can be said when even that fails.
+pub(crate) fn people(text: &str) {
+    let mut text = text.to_owned();
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Whether somebody sits in front of stdin.
+pub(crate) fn stdin_is_terminal() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// Stdout without the line buffer of the standard library, which would cut large writes at newlines.
+struct RawStdout(std::fs::File);
+
+impl RawStdout {
+    fn new() -> io::Result<Self> {
+        use std::os::fd::AsFd as _;
+        Ok(Self(std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?)))
+    }
+}
+
+impl Write for RawStdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
