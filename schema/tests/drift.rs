@@ -1,7 +1,5 @@
 //! The committed schemas are those of the types, no more and no fewer. `UPDATE_SCHEMAS=1` writes them.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;

@@ -1,8 +1,6 @@
 //! Replies with the verdict that a host must reach, for the part that parsing alone decides. The folder lies
 //! beside the workspace, and not everywhere; without it the test says so.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

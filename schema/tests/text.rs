@@ -1,0 +1,148 @@
+//! `PROTOCOL.md` is true: every example in it is what it says it is, in both directions, and none is missing.
+
+#![expect(clippy::disallowed_methods, reason = "the strategy in the text is started")]
+
+mod both;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use both::{accepts, through_schema};
+use jp_compact_schema::version::{
+    COMPACT_DEADLINE_MS, DESCRIBE_DEADLINE_MS, ENV_PROTOCOL, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX,
+    STATE_BYTES_MAX, SUMMARY_BYTES_MAX,
+};
+use jp_compact_schema::{Answer, CompactRequest, Completion, Manifest, Program, from_line};
+use serde_json::value::RawValue;
+use serde_json::{Deserializer, Value, json};
+
+const TEXT: &str = include_str!("../PROTOCOL.md");
+
+/// The fenced blocks of one language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let fence = format!("```{language}\n");
+    let starts = TEXT.match_indices(&fence).map(|(at, _)| &TEXT[at + fence.len()..]);
+    starts.map(|rest| rest.split_once("```").expect("a fence is closed").0).collect()
+}
+
+fn examples() -> Vec<Box<RawValue>> {
+    let values = blocks("json").into_iter().flat_map(|block| Deserializer::from_str(block).into_iter());
+    values.map(|value| value.expect("an example is JSON")).collect()
+}
+
+/// The schema that an example is one of.
+fn schema_of(value: &Value) -> &'static str {
+    match value["type"].as_str() {
+        Some("describe") if value.get("host").is_some() => "describe-request",
+        Some("describe") => "description",
+        Some("compact") => "compact",
+        Some("event") => "event",
+        Some("events_end") => "events-end",
+        Some(_) => "reply",
+        None => "compaction",
+    }
+}
+
+#[test]
+fn every_example_is_valid_in_both_directions_and_nothing_of_it_is_lost() {
+    for example in examples() {
+        let value: Value = serde_json::from_str(example.get()).unwrap();
+        let written = accepts(schema_of(&value), example.get());
+        assert_eq!(without_defaults(written), without_defaults(value), "a key that no type knows");
+    }
+}
+
+/// Defaults that one side spells out and the other leaves out.
+fn without_defaults(mut value: Value) -> Value {
+    if let Some(object) = value.as_object_mut() {
+        object.retain(|key, value| !(key == "transient" && *value == json!(false)) && *value != json!([]));
+    }
+    value
+}
+
+#[test]
+fn every_message_and_every_policy_has_an_example() {
+    let mut shown = BTreeSet::new();
+    for example in examples() {
+        let value: Value = serde_json::from_str(example.get()).unwrap();
+        shown.insert(schema_of(&value).to_owned());
+        shown.extend(value["type"].as_str().map(str::to_owned));
+        shown.extend(value["tool_calls"]["policy"].as_str().map(str::to_owned));
+        shown.extend(value["events"]["mode"].as_str().map(str::to_owned));
+        shown.extend(value.as_object().into_iter().flatten().map(|(key, _)| key.clone()));
+    }
+    let expected = "describe-request description compact event events-end events_end reply compaction progress log \
+                    result decline needs error strip omit selective inline file summary reasoning tool_calls";
+    for word in expected.split_whitespace() {
+        assert!(shown.contains(word), "{word} has no example");
+    }
+}
+
+#[test]
+fn the_answers_are_of_the_types_that_their_kinds_have() {
+    let requests = examples()
+        .into_iter()
+        .filter_map(|example| from_line::<CompactRequest>(example.get().as_bytes()).ok());
+    let answers: Vec<Answer> = requests.flat_map(|request| request.answers.into_values()).collect();
+    assert_eq!(answers.len(), 2);
+    assert_eq!(answers[0].as_type::<Completion>().unwrap().text, "They said hello.");
+    assert_eq!(answers[1].as_type::<Completion>().unwrap_err().code, "need_unknown");
+}
+
+#[test]
+fn the_manifest_is_one() {
+    let [text] = blocks("toml")[..] else { panic!("one manifest") };
+    let manifest: Manifest = toml::from_str(text).unwrap();
+    assert_eq!(manifest.name.as_str(), "tool-dedupe");
+    assert_eq!(manifest.run.program, Program::Command(vec!["./tool-dedupe".to_owned()]));
+    assert_eq!(manifest.run.timeout_ms, Some(60_000));
+    through_schema("manifest", &toml::from_str(text).unwrap()).unwrap();
+    through_schema("manifest", &serde_json::to_value(&manifest).unwrap()).unwrap();
+}
+
+#[test]
+fn the_limits_are_the_constants() {
+    #[track_caller]
+    fn says(row: &str, limit: impl std::fmt::Display, unit: &str) {
+        let line = format!("| {row} | {limit}{unit}");
+        assert!(TEXT.contains(&line), "the text does not say: {line}");
+    }
+    says("`describe`", DESCRIBE_DEADLINE_MS / 1000, " s |");
+    says("`compact`, each round", COMPACT_DEADLINE_MS / 1000, " s");
+    says("a whole reply", RESULT_BYTES_MAX, " bytes |");
+    says("a summary", SUMMARY_BYTES_MAX, " bytes |");
+    says("`state`", STATE_BYTES_MAX, " bytes |");
+    says("rounds of `needs`", NEEDS_ROUNDS_MAX, " |");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn the_smallest_strategy_works() {
+    if Command::new("jq").arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("skipped: there is no jq");
+        return;
+    }
+    let described = shell("describe", "");
+    accepts("description", &described);
+    let request = examples().into_iter().find(|example| example.get().contains("\"id\":\"c1\"")).unwrap();
+    let reply = accepts("reply", &shell("run", request.get()));
+    let strip = json!({"policy": "strip", "request": false, "response": true});
+    assert_eq!(
+        reply,
+        json!({"type": "result", "id": "c1", "compactions": [{"from_turn": 5, "to_turn": 37, "tool_calls": strip}]})
+    );
+}
+
+/// What the strategy of the text writes.
+fn shell(verb: &str, input: &str) -> String {
+    let [script] = blocks("sh")[..] else { panic!("one script") };
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", verb]).env(ENV_PROTOCOL, "1");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh starts");
+    // It need not read what it is sent.
+    let _ = child.stdin.take().expect("stdin is a pipe").write_all(input.as_bytes());
+    let output = child.wait_with_output().expect("sh ends");
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
