@@ -1,0 +1,133 @@
+//! The bundled strategies as a host meets them: executables with a cleared environment and three pipes. What
+//! they decide is tested in their own files.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use assert_cmd::cargo::cargo_bin;
+use jp_compact_schema::{Description, Determinism, Input, Reply, from_line};
+use serde_json::{Value, json};
+
+fn strategies() -> [&'static Path; 2] {
+    [cargo_bin!("compact-strategy-strip-reasoning"), cargo_bin!("compact-strategy-strip-tools")]
+}
+
+fn start(strategy: &Path, verb: &str) -> Command {
+    let mut command = Command::new(strategy);
+    command.env_clear().env("JP_COMPACT_PROTOCOL", "1").arg(verb);
+    command
+}
+
+/// A request for turns 1 to 2, of which the view shows as much as `kinds` says.
+fn request(id: &str, options: &Value, kinds: &Value) -> String {
+    let row = |turn: usize| json!({"turn": turn, "events": 4, "tokens": 40, "view_tokens": 40, "complete": true, "kinds": kinds});
+    let header = json!({
+        "type": "compact", "id": id, "protocol": 1, "strategy": "s",
+        "conversation": {"id": "17738399468", "format": "jp", "turns": 4, "events": 16, "bytes": 4096},
+        "range": {"from_turn": 1, "to_turn": 2}, "requested_range": {"from_turn": 1, "to_turn": 2},
+        "range_exact": false, "options": options,
+        "context": {
+            "now": "2026-01-01T00:00:00Z", "estimator": "chars/4",
+            "tokens": {"raw": 160, "view": 160, "in_range": 80},
+            "turns": [row(1), row(2)], "compactions": [], "tool_hints": {},
+        },
+        "outline": null, "events": null, "limits": {"deadline_ms": 60_000, "result_bytes_max": 8_388_608},
+        "answers": {}, "state": null, "dry_run": false,
+    });
+    format!("{header}\n")
+}
+
+fn full() -> Value {
+    json!({"reasoning": 1, "reasoning_tokens": 9, "tool_calls": 1, "tool_errors": 0, "tool_request_tokens": 9, "tool_response_tokens": 9})
+}
+
+fn empty() -> Value {
+    json!({"reasoning": 0, "reasoning_tokens": 0, "tool_calls": 0, "tool_errors": 0, "tool_request_tokens": 0, "tool_response_tokens": 0})
+}
+
+fn answers(strategy: &Path, verb: &str, input: &str) -> Vec<Reply> {
+    let output =
+        start(strategy, verb).write_stdin(input).assert().success().stderr("").get_output().stdout.clone();
+    String::from_utf8(output).unwrap().lines().map(|line| Reply::parse(line).unwrap()).collect()
+}
+
+#[track_caller]
+fn check(strategy: &Path, options: &Value, expect: &Value) {
+    let replies = answers(strategy, "run", &request("c1", options, &full()));
+    let expect = json!({"type": "result", "id": "c1", "compactions": [expect]});
+    assert_eq!(serde_json::to_value(&replies).unwrap(), json!([expect]));
+}
+
+#[test]
+fn each_describes_itself_under_the_name_of_its_executable() {
+    for strategy in strategies() {
+        let output = start(strategy, "describe").assert().success().stderr("").get_output().stdout.clone();
+        let description: Description = from_line(&output).unwrap();
+        let stem = strategy.file_stem().unwrap().to_str().unwrap();
+        assert_eq!(stem, format!("compact-strategy-{}", description.name));
+        assert_eq!(description.version, env!("CARGO_PKG_VERSION"));
+        assert_eq!(description.protocols, [1]);
+        assert_eq!((description.input, description.determinism), (Input::None, Determinism::Pure));
+        assert!(description.has_feature("worker"));
+    }
+}
+
+#[test]
+fn strip_reasoning_proposes_the_requested_range() {
+    let [strategy, _] = strategies();
+    check(strategy, &json!({}), &json!({"from_turn": 1, "to_turn": 2, "reasoning": "strip"}));
+}
+
+#[test]
+fn strip_tools_proposes_what_its_mode_says() {
+    let [_, strategy] = strategies();
+    let strip = |request: bool, response: bool| json!({"from_turn": 1, "to_turn": 2, "tool_calls": {"policy": "strip", "request": request, "response": response}});
+    check(strategy, &json!({}), &strip(true, true));
+    check(strategy, &json!({"mode": "strip"}), &strip(true, true));
+    check(strategy, &json!({"mode": "strip-requests"}), &strip(true, false));
+    check(strategy, &json!({"mode": "strip-responses"}), &strip(false, true));
+    check(
+        strategy,
+        &json!({"mode": "omit"}),
+        &json!({"from_turn": 1, "to_turn": 2, "tool_calls": {"policy": "omit"}}),
+    );
+}
+
+#[test]
+fn both_decline_when_the_view_shows_nothing() {
+    for strategy in strategies() {
+        let replies = answers(strategy, "run", &request("c1", &json!({}), &empty()));
+        assert!(matches!(&replies[..], [Reply::Decline(decline)] if decline.id == "c1"), "{replies:?}");
+    }
+}
+
+#[test]
+fn both_work_on_until_stdin_closes() {
+    for strategy in strategies() {
+        let input = request("a", &json!({}), &full()) + "\n" + &request("b", &json!({}), &empty());
+        let replies = answers(strategy, "worker", &input);
+        assert!(matches!(&replies[..], [Reply::Result(_), Reply::Decline(_)]), "{replies:?}");
+        assert_eq!(replies.iter().map(Reply::id).collect::<Vec<_>>(), [Some("a"), Some("b")]);
+    }
+}
+
+#[test]
+fn an_option_that_the_schema_does_not_know_is_refused_by_strip_tools_itself() {
+    let [_, strategy] = strategies();
+    let replies = answers(strategy, "run", &request("c1", &json!({"mode": "shred"}), &full()));
+    assert!(matches!(&replies[..], [Reply::Error(error)] if error.code == "options_invalid"), "{replies:?}");
+}
+
+#[test]
+fn started_by_hand_both_explain_themselves() {
+    for strategy in strategies() {
+        for verb in ["run", "--help", "describe"] {
+            let assert = start(strategy, verb).env_remove("JP_COMPACT_PROTOCOL").assert().code(64).stdout("");
+            let text = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+            assert!(text.contains("jp-compact --strategy strip-"), "{text}");
+        }
+        start(strategy, "unknown").assert().code(64).stdout("");
+    }
+}
