@@ -12,7 +12,7 @@ use jp_compact_engine::session::Starter;
 use serde_json::{Value, json};
 
 use crate::args::{Compact, ResetNumber};
-use crate::commands::{change, grouped};
+use crate::commands::{change, grouped, short};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
@@ -68,7 +68,8 @@ async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<
     let mut tally = Tally::default();
     for transcript in &args.transcripts {
         let done = compact::compact(&run, transcript, environment).await;
-        let done = done.map(|report| (as_json(&report, run.dry_run), as_text(&report, run.dry_run)));
+        let done =
+            done.map(|report| (as_json(&report, run.dry_run), as_text(&report, run.dry_run, environment)));
         tally.count(args, quiet, transcript, done.map_err(Report::from))?;
     }
     Ok(tally.exit(args))
@@ -91,11 +92,12 @@ fn reset(
         "dry_run": args.dry_run,
         "removed": report.removed,
     });
+    let path = short(&report.path, environment);
     let would = if args.dry_run { "would be removed from" } else { "removed from" };
     let text = match report.removed {
-        0 => format!("no overlay to remove in {}", report.path.display()),
-        1 => format!("1 overlay {would} {}", report.path.display()),
-        removed => format!("{removed} overlays {would} {}", report.path.display()),
+        0 => format!("no overlay to remove in {path}"),
+        1 => format!("1 overlay {would} {path}"),
+        removed => format!("{removed} overlays {would} {path}"),
     };
     Ok((json, escape::text(&text)))
 }
@@ -206,9 +208,10 @@ fn as_json(report: &compact::Report, dry_run: bool) -> Value {
     })
 }
 
-fn as_text(report: &compact::Report, dry_run: bool) -> String {
+fn as_text(report: &compact::Report, dry_run: bool, environment: &Environment) -> String {
+    let path = short(&report.path, environment);
     if let Some(nothing) = report.nothing {
-        return format!("{}: {nothing}", escape::line(&report.path.display().to_string()));
+        return escape::line(&format!("{path}: {nothing}"));
     }
     let made: usize = report
         .steps
@@ -217,7 +220,7 @@ fn as_text(report: &compact::Report, dry_run: bool) -> String {
         .sum();
     let overlays = if made == 1 { "1 overlay".to_owned() } else { format!("{made} overlays") };
     let verb = if dry_run { "would be appended" } else { "appended" };
-    let mut lines = vec![format!("{}: {overlays} {verb}", report.path.display())];
+    let mut lines = vec![format!("{path}: {overlays} {verb}")];
     for step in &report.steps {
         let name = format!("{} {}", step.strategy, step.version);
         match &step.outcome {

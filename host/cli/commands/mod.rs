@@ -8,7 +8,7 @@ pub(crate) mod show;
 pub(crate) mod strategy;
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jp_compact_core::Stream;
 use jp_compact_engine::environment::Environment;
@@ -36,6 +36,11 @@ pub(crate) fn read(transcript: &OsStr, environment: &Environment) -> Result<Read
     let opened = pipeline::open(transcript, environment)?;
     let id = opened.place.id().map(str::to_owned);
     Ok(Read { path: opened.place.path().to_owned(), id, stream: opened.stream })
+}
+
+/// A path as people read it: from the current folder, where it lies below.
+pub(crate) fn short(path: &Path, environment: &Environment) -> String {
+    path.strip_prefix(&environment.cwd).unwrap_or(path).display().to_string()
 }
 
 /// A number as people read it: 1,234,567.

@@ -13,7 +13,7 @@ use jp_compact_core::{Survey, estimate};
 use jp_compact_engine::environment::Environment;
 use serde_json::{Map, Value, json};
 
-use crate::commands::{change, grouped, read};
+use crate::commands::{change, grouped, read, short};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     let mut text = format!(
         "{}: {} turns, {} events, {} overlays\n",
-        read.path.display(),
+        short(&read.path, environment),
         stream.turns(),
         stream.conversation_events(),
         rows.len()
