@@ -335,6 +335,14 @@ fn dropping_the_future_at_once_kills_the_runner() {
 }
 
 #[test]
+fn a_runner_without_a_group_is_reached_by_its_number() {
+    let place = Place::new();
+    let runner = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/slow-runner"));
+    let result = place.run(Launch { runner, deadline: SOON, ..place.launch(&[]) });
+    assert!(matches!(result, Err(ProcessError::Deadline { .. })), "{result:?}");
+}
+
+#[test]
 fn many_at_once_do_not_hear_each_others_ends() {
     let place = Rc::new(Place::new());
     let codes: Vec<_> = (1..=20_u8).map(|code| code.to_string()).collect();

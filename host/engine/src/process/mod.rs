@@ -127,7 +127,9 @@ async fn follow(
         child.terminate();
         // The pipes flow on, so that last words are heard and nobody blocks on them. How it ends
         // now changes nothing: the deadline has passed.
-        let _ = flow.until(timeout(grace, child.exited())).await;
+        if let Ok(Ok(())) = flow.until(timeout(grace, child.exited())).await {
+            let _ = timeout(PIPES_OPEN_MAX, flow.end()).await;
+        }
         return Err(Ending::Deadline);
     }
     match timeout(PIPES_OPEN_MAX, flow.end()).await {

@@ -99,6 +99,8 @@ mod tests {
             // Root is not held up by modes, so the unlocking is looked at for itself.
             unlock(dir.path());
             assert_eq!([mode(dir.path()), mode(&deep), mode(&outside)], [0o700, 0o700, 0o555]);
+            unlock(&dir.path().join("a/link"));
+            assert_eq!(mode(&outside), 0o555);
         }
         let path = dir.path().to_owned();
         drop(dir);
