@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use jp_compact_core::spec::Spec;
 use jp_compact_core::{Bound, Overlap, bound};
@@ -30,7 +32,6 @@ Examples:
     name = "jp-compact",
     version,
     about,
-    args_conflicts_with_subcommands = true,
     after_help = EXAMPLES,
     after_long_help = format!("{EXAMPLES}\n\nExit codes:\n{}", crate::exit::table()),
     max_term_width = 100
@@ -42,6 +43,32 @@ pub(crate) struct Cli {
     pub(crate) compact: Compact,
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
+}
+
+impl Cli {
+    /// Reads a command line.
+    ///
+    /// # Errors
+    /// A wrong one, or a text that was asked for.
+    pub(crate) fn read(line: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches_from(line)?;
+        if let Some(command) = matches.subcommand_name() {
+            let own = Self::command();
+            let stray = own.get_arguments().map(|argument| argument.get_id().as_str()).find(|id| {
+                !["verbose", "quiet"].contains(id)
+                    && matches.value_source(id) == Some(ValueSource::CommandLine)
+            });
+            if let Some(stray) = stray {
+                let what = stray.replace('_', "-");
+                let message = format!(
+                    "`{command}` is a command, and what stands before it ({what}) is not of that command\n\n\
+                     hint: flags of a command follow it; a transcript that is called so is given as `./{command}`"
+                );
+                return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
+            }
+        }
+        Self::from_arg_matches(&matches)
+    }
 }
 
 /// How much is said.

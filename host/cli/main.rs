@@ -11,7 +11,6 @@ mod output;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap::error::ErrorKind;
 use jp_compact_engine::environment::Environment;
 
@@ -28,7 +27,7 @@ fn run() -> Exit {
     if std::env::args_os().len() == 1 {
         return jp::serve();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             let done = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);

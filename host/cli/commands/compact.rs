@@ -218,9 +218,12 @@ fn as_text(report: &compact::Report, dry_run: bool, environment: &Environment) -
         .iter()
         .map(|step| if let Outcome::Made(made) = &step.outcome { made.len() } else { 0 })
         .sum();
-    let overlays = if made == 1 { "1 overlay".to_owned() } else { format!("{made} overlays") };
     let verb = if dry_run { "would be appended" } else { "appended" };
-    let mut lines = vec![format!("{path}: {overlays} {verb}")];
+    let mut lines = vec![match made {
+        0 => format!("{path}: nothing to append"),
+        1 => format!("{path}: 1 overlay {verb}"),
+        made => format!("{path}: {made} overlays {verb}"),
+    }];
     for step in &report.steps {
         let name = format!("{} {}", step.strategy, step.version);
         match &step.outcome {

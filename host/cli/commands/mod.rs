@@ -56,10 +56,10 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// How much smaller, in percent: `-43 %`, or `+2 %` when it grew.
+/// How much smaller, in percent: `-43 %`, `+2 %` when it grew, or `unchanged`.
 pub(crate) fn change(before: u64, after: u64) -> String {
-    if before == 0 {
-        return "0 %".into();
+    if before == after || before == 0 {
+        return "unchanged".into();
     }
     let percent = (after as f64 / before as f64 - 1.0) * 100.0;
     format!("{percent:+.0} %")
