@@ -279,7 +279,9 @@ impl Head {
         } else {
             None
         };
-        if kind != Kind::Unknown {
+        // A config delta that JP packed into an old stream may lack one; JP would not load it, and we append nothing.
+        let needs_none = kind == Kind::Unknown || kind == Kind::ConfigDelta && self.timestamp.is_empty();
+        if !needs_none {
             string(self.timestamp, "timestamp")?;
             if timestamp.is_none() {
                 let found = text::unquote(self.timestamp.of(bytes));
