@@ -1,0 +1,684 @@
+//! A write is whole or not at all, and on disk before it is reported: the real executable under strace, in the
+//! order of its system calls, killed before every one of them, and with calls that fail.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
+#![expect(clippy::disallowed_methods, reason = "tests start processes")]
+
+mod strace;
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use assert_cmd::cargo::cargo_bin;
+use serde_json::{Value, json};
+use strace::{Call, Ran, Strace, skip};
+
+const NOW: &str = "2026-03-01T00:00:00Z";
+const ORPHAN: &str = ".events.json.jpc-";
+/// A strategy that costs a shell to start and nothing to digest.
+const STRATEGY: &str = r#"#!/bin/sh
+case "$1" in
+describe) echo '{"type":"describe","protocols":[1],"name":"quick","version":"1.0.0","description":"Strips the first turns","produces":["reasoning"],"input":"none"}' ;;
+run) echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":1,"reasoning":"strip"}]}' ;;
+esac
+"#;
+const APPEND: [&str; 4] = ["--strategy", "quick", "--now", NOW];
+const RESET: [&str; 1] = ["--reset"];
+const BUNDLED: [&str; 6] = ["--strategy", "strip-reasoning", "--strategy", "strip-tools", "--now", NOW];
+
+fn host() -> &'static Path {
+    cargo_bin!("jp-compact")
+}
+
+/// A conversation, and what the executable needs around it.
+struct World {
+    root: PathBuf,
+    folder: PathBuf,
+    before: Vec<u8>,
+    _temp: tempfile::TempDir,
+}
+
+impl World {
+    /// A conversation in a folder of its own, outside any workspace.
+    fn new() -> Self {
+        Self::at("conversation", &turns(5, 200))
+    }
+
+    fn at(folder: &str, events: &Value) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let before = format!("{events:#}\n").into_bytes();
+        let world = Self { folder: root.join(folder), root, before, _temp: temp };
+        for folder in [&world.folder, &world.root.join("tmp"), &world.root.join("plugins")] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let strategy = world.root.join("plugins/quick");
+        fs::write(&strategy, STRATEGY).unwrap();
+        fs::set_permissions(&strategy, fs::Permissions::from_mode(0o755)).unwrap();
+        world.restore();
+        world
+    }
+
+    fn events(&self) -> PathBuf {
+        self.folder.join("events.json")
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fs::read(self.events()).unwrap()
+    }
+
+    /// The conversation as it was, and nothing beside it.
+    fn restore(&self) {
+        for name in self.names() {
+            fs::remove_file(self.folder.join(name)).unwrap();
+        }
+        fs::write(self.events(), &self.before).unwrap();
+    }
+
+    /// What lies in the conversation's folder.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    fn orphans(&self) -> usize {
+        self.names().iter().filter(|name| name.starts_with(ORPHAN)).count()
+    }
+
+    fn arguments(&self, words: &[&str]) -> Vec<OsString> {
+        let plugins = ["--sandbox=contained".into(), "--plugin-dir".into(), self.root.join("plugins").into()];
+        plugins
+            .into_iter()
+            .chain(words.iter().map(OsString::from))
+            .chain([self.folder.clone().into()])
+            .collect()
+    }
+
+    /// Where the executable looks for what is not in the conversation's folder. Its environment is else empty.
+    fn surround(&self, command: &mut Command) {
+        command.env("TMPDIR", self.root.join("tmp")).env("JP_USER_DATA_DIR", self.root.join("data"));
+        command.current_dir(&self.root);
+    }
+
+    /// Runs the executable undisturbed.
+    fn run(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(host());
+        command.env_clear().args(self.arguments(words));
+        self.surround(&mut command);
+        command.output().unwrap()
+    }
+
+    #[track_caller]
+    fn succeeds(&self, words: &[&str]) -> Output {
+        let output = self.run(words);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {}\n{stderr}", output.status);
+        output
+    }
+
+    /// Runs it under strace.
+    fn trace(&self, strace: &Strace, options: &[String], words: &[&str]) -> Ran {
+        strace.run(&self.root, options, |command| {
+            command.arg(host()).args(self.arguments(words));
+            self.surround(command);
+        })
+    }
+
+    /// What an undisturbed run makes of the conversation; the conversation is restored.
+    fn after(&self, words: &[&str]) -> Vec<u8> {
+        self.succeeds(words);
+        let after = self.bytes();
+        assert_ne!(after, self.before);
+        self.restore();
+        after
+    }
+
+    fn is_temporary(&self, path: &Path) -> bool {
+        path.parent() == Some(&*self.folder)
+            && path.file_name().is_some_and(|name| name.to_str().unwrap().starts_with(ORPHAN))
+    }
+}
+
+/// A conversation of so many turns, each with reasoning and a tool call whose response has so many bytes.
+fn turns(turns: usize, response_bytes: usize) -> Value {
+    let mut second = 0;
+    let mut event = |kind: &str, fields: Value| {
+        second += 1;
+        let mut event = json!({
+            "timestamp": format!("2026-01-01 00:{:02}:{:02}.5", second / 60, second % 60), "type": kind,
+        });
+        event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        event
+    };
+    let mut events = vec![event("config_delta", json!({"delta": {}}))];
+    for turn in 0..turns {
+        let id = format!("call{turn}");
+        // "QUJD" is base64 of "ABC".
+        let response = "QUJD".repeat(response_bytes / 3);
+        events.extend([
+            event("turn_start", json!({})),
+            event("chat_request", json!({"content": format!("question {turn}")})),
+            event("chat_response", json!({"reasoning": "I think of it. ".repeat(9)})),
+            event("tool_call_request", json!({"id": id, "name": "read", "arguments": {"path": "QUJD"}})),
+            event("tool_call_response", json!({"id": id, "content": response, "is_error": false})),
+            event("chat_response", json!({"message": format!("answer {turn}")})),
+        ]);
+    }
+    events.into()
+}
+
+/// The place of the call that took the lock.
+fn locked(ran: &Ran) -> Option<usize> {
+    ran.calls.iter().position(|call| call.name == "flock" && call.returned() == Some(0))
+}
+
+// The order of the calls.
+
+/// Checks the order of a write that was not disturbed: `lock` is what is locked, `report` where it is reported.
+#[track_caller]
+fn check_order(world: &World, ran: &Ran, lock: &Path, report: &str) {
+    assert!(ran.status.success(), "{}", ran.stderr);
+    let (events, report) = (world.events(), world.root.join(report));
+
+    let locked = ran.find(0, "lock", |call| call.name == "flock");
+    assert_eq!(ran.calls[locked].file(0), Some(lock));
+    assert!(ran.calls[locked].has_flag("LOCK_EX") && ran.calls[locked].returned() == Some(0));
+    let descriptor = &ran.calls[locked].args[0];
+
+    let created = ran.find(locked, "exclusive create", |call| call.has_flag("O_EXCL"));
+    let temporary = ran.calls[created].opened().unwrap();
+    assert_eq!(temporary.parent(), Some(&*world.folder));
+    let name = temporary.file_name().unwrap().to_str().unwrap();
+    let (pid, random) = name.strip_prefix(ORPHAN).unwrap().split_once('-').unwrap();
+    assert_eq!(pid.parse(), Ok(ran.calls[0].pid), "{name}");
+    assert!(random.len() >= 8 && random.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
+
+    let synced = ran.find(created, "fsync of the temporary file", |call| {
+        call.name == "fsync" && call.file(0) == Some(temporary)
+    });
+    let written: usize = ran.calls[created..synced]
+        .iter()
+        .filter(|call| call.writes() && call.file(0) == Some(temporary))
+        .map(|call| call.returned().unwrap())
+        .sum();
+    assert_eq!(written, world.bytes().len());
+
+    let renamed = ran.find(synced, "rename", |call| call.name.starts_with("rename"));
+    assert_eq!(ran.calls[renamed].paths(), [temporary, &*events]);
+    let folder_synced = ran.find(renamed, "fsync of the folder", |call| call.name == "fsync");
+    assert_eq!(ran.calls[folder_synced].file(0), Some(&*world.folder));
+
+    ran.find(folder_synced, "release of the lock", |call| {
+        call.name == "close" && call.args[0] == *descriptor
+    });
+    let is_report = |call: &Call| call.writes() && call.file(0) == Some(&*report);
+    let reported = ran.find(0, "report", is_report);
+    assert!(reported > folder_synced, "reported too early:\n{}", ran.text(locked));
+
+    // And nothing else: each once, no other file of the folder opened to be written, none removed, no process
+    // started under the lock.
+    assert_eq!(ran.count(|call| call.name == "fsync"), 2);
+    assert_eq!(ran.count(|call| call.name.starts_with("rename")), 1);
+    assert_eq!(ran.count(|call| call.writes() && call.file(0) == Some(temporary)), {
+        let written = &ran.calls[created..synced];
+        written.iter().filter(|call| call.writes()).count()
+    });
+    for call in &ran.calls {
+        let writable = call.has_flag("O_WRONLY") || call.has_flag("O_RDWR");
+        let here = call.opened().is_some_and(|path| path.parent() == Some(&*world.folder));
+        assert!(!(writable && here) || call.opened() == Some(temporary), "{call:?}");
+        let gone = ["unlink", "unlinkat", "truncate", "ftruncate"].contains(&&*call.name);
+        assert!(!gone || call.paths().iter().all(|path| path.parent() != Some(&*world.folder)), "{call:?}");
+    }
+    let started = |call: &&Call| ["clone", "clone3", "fork", "vfork"].contains(&&*call.name);
+    assert_eq!(ran.calls[locked..].iter().find(started), None, "the lock is not held while strategies run");
+}
+
+fn follow() -> Vec<String> {
+    vec!["-f".into()]
+}
+
+#[test]
+fn an_append_is_on_disk_before_it_is_reported() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let world = World::new();
+    let ran = world.trace(&strace, &follow(), &BUNDLED);
+    assert!(ran.stderr.contains("2 overlays appended"), "{}", ran.stderr);
+    check_order(&world, &ran, &world.folder, "stderr");
+}
+
+#[test]
+fn an_append_is_on_disk_before_it_is_reported_as_json() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let world = World::new();
+    let ran = world.trace(&strace, &follow(), &[&APPEND[..], &["--json"]].concat());
+    let line: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(line["overlays"].as_array().unwrap().len(), 1);
+    check_order(&world, &ran, &world.folder, "stdout");
+}
+
+#[test]
+fn in_a_workspace_it_is_jp_s_own_lock() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let world = World::at("ws/.jp/conversations/17738399468-review", &turns(5, 200));
+    let ran = world.trace(&strace, &follow(), &APPEND);
+    check_order(&world, &ran, &world.root.join("ws/.jp/locks/jp-c17738399468.lock"), "stderr");
+}
+
+#[test]
+fn a_large_conversation_is_written_in_the_same_order() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let world = World::at("conversation", &turns(5, 600_000));
+    let ran = world.trace(&strace, &follow(), &APPEND);
+    check_order(&world, &ran, &world.folder, "stderr");
+    assert!(ran.count(|call| call.writes() && call.file(0).is_some_and(|path| world.is_temporary(path))) > 1);
+}
+
+#[test]
+fn a_reset_is_on_disk_before_it_is_reported() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let world = World::new();
+    world.succeeds(&APPEND);
+    let ran = world.trace(&strace, &follow(), &RESET);
+    assert!(ran.stderr.contains("1 overlay removed"), "{}", ran.stderr);
+    check_order(&world, &ran, &world.folder, "stderr");
+    assert_eq!(world.bytes(), world.before);
+}
+
+#[test]
+fn a_dry_run_neither_locks_nor_writes() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let world = World::new();
+    let ran = world.trace(&strace, &follow(), &[&APPEND[..], &["--dry-run"]].concat());
+    assert!(ran.status.success(), "{}", ran.stderr);
+    assert_eq!(
+        ran.count(|call| ["flock", "fsync"].contains(&&*call.name) || call.name.starts_with("rename")),
+        0
+    );
+    assert_eq!(ran.count(|call| call.has_flag("O_EXCL")), 0);
+    assert_eq!(world.bytes(), world.before);
+}
+
+// Death at every call.
+
+/// Kills the executable before a call, by the call's name and how many of that name went before.
+fn kill(world: &World, strace: &Strace, words: &[&str], name: &str, ordinal: usize) -> Ran {
+    world.trace(strace, &["-e".into(), format!("inject={name}:signal=SIGKILL:when={ordinal}")], words)
+}
+
+/// What must hold after any death: the old file or the new one, and the next run works and cleans up.
+#[track_caller]
+fn check_survived(world: &World, ran: &Ran, words: &[&str], after: &[u8]) {
+    let found = world.bytes();
+    let died_at = || ran.text(ran.calls.len().saturating_sub(3));
+    assert!(found == world.before || found == after, "neither old nor new, killed at\n{}", died_at());
+    serde_json::from_slice::<Value>(&found).unwrap();
+    assert!(world.orphans() <= 1, "killed at\n{}", died_at());
+    world.succeeds(words);
+    assert_eq!(world.names(), ["events.json"], "killed at\n{}", died_at());
+    if found == world.before {
+        assert_eq!(world.bytes(), after);
+    } else {
+        // A reset finds nothing to remove, and this strategy proposes the same again.
+        let history = found.strip_suffix(b"\n]\n").unwrap();
+        assert!(world.bytes().starts_with(history), "killed at\n{}", died_at());
+    }
+}
+
+/// Counts the calls of each name before `end`.
+fn tally(calls: &[Call]) -> HashMap<&str, usize> {
+    let mut tally = HashMap::new();
+    for call in calls {
+        *tally.entry(&*call.name).or_default() += 1;
+    }
+    tally
+}
+
+/// Walks over the calls of a run: sparsely up to the lock, all from there to the exit.
+fn walk(world: &World, words: &[&str]) {
+    let Some(strace) = Strace::find(host()) else { return };
+    let after = world.after(words);
+    let whole = world.trace(&strace, &[], words);
+    world.restore();
+    let lock = locked(&whole).unwrap();
+    for at in (1..lock).step_by(lock / 12) {
+        let name = &whole.calls[at].name;
+        let ordinal = tally(&whole.calls[..=at])[&**name];
+        let ran = kill(world, &strace, words, name, ordinal);
+        check_survived(world, &ran, words, &after);
+        world.restore();
+    }
+
+    // Calls are named by how many of that name went before, and how many there are before the lock varies with
+    // the timing of the strategy's process: so each run says itself where it died, and is tried again elsewhere.
+    let steps: Vec<&str> = whole.calls[lock..].iter().map(|call| &*call.name).collect();
+    let mut missing: BTreeSet<usize> = (0..steps.len()).collect();
+    let mut before_lock: HashMap<String, usize> = HashMap::new();
+    let learn = |before: &mut HashMap<String, usize>, calls: &[Call]| {
+        *before = tally(calls).into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    };
+    learn(&mut before_lock, &whole.calls[..lock]);
+    let (mut orphaned, mut old, mut new) = (0, 0, 0);
+    let mut tries = 0;
+    while let Some(&step) = missing.first() {
+        tries += 1;
+        assert!(tries <= 6 * steps.len(), "never died at {:?}", missing.iter().map(|at| steps[*at]));
+        let name = steps[step];
+        let inside = steps[..=step].iter().filter(|other| **other == name).count();
+        let ordinal = before_lock.get(name).copied().unwrap_or_default() + inside;
+        let ran = kill(world, &strace, words, name, ordinal);
+        // The lock itself is the call that a run dies at when it dies at step 0.
+        let start = ran.calls.iter().position(|call| call.name == "flock");
+        if let Some(start) = start {
+            learn(&mut before_lock, &ran.calls[..start]);
+            let died: Vec<&str> = ran.calls[start..].iter().map(|call| &*call.name).collect();
+            if ran.status.signal() == Some(9) && steps.starts_with(&died) && missing.remove(&(died.len() - 1))
+            {
+                orphaned += world.orphans();
+                let count = if world.bytes() == after { &mut new } else { &mut old };
+                *count += 1;
+            }
+        }
+        check_survived(world, &ran, words, &after);
+        world.restore();
+    }
+    assert!(orphaned >= 3 && old >= 10 && new >= 5, "{orphaned} orphans, {old} old, {new} new");
+}
+
+#[test]
+fn a_death_at_any_call_of_an_append_leaves_the_old_or_the_new_file() {
+    walk(&World::new(), &APPEND);
+}
+
+#[test]
+fn a_death_at_any_call_of_a_reset_leaves_the_old_or_the_new_file() {
+    let mut world = World::new();
+    world.succeeds(&APPEND);
+    world.before = world.bytes();
+    walk(&world, &RESET);
+}
+
+#[test]
+fn what_a_living_process_is_writing_is_no_orphan() {
+    let world = World::new();
+    let theirs = format!("{ORPHAN}{}-0123456789abcdef", std::process::id());
+    fs::write(world.folder.join(&theirs), "[").unwrap();
+    world.succeeds(&APPEND);
+    assert!(world.names().contains(&theirs));
+}
+
+// Calls that fail.
+
+/// Which call is made to fail, and how.
+struct Fault {
+    is: fn(&World, &Call) -> bool,
+    error: &'static str,
+}
+
+/// Runs with one call failing. Where the call is found by its number, and the number varies, it is tried again.
+#[track_caller]
+fn fail(world: &World, strace: &Strace, words: &[&str], fault: &Fault) -> Ran {
+    let mut seen = world.trace(strace, &[], words);
+    for _ in 0..10 {
+        world.restore();
+        let at = seen.find(0, "such call", |call| (fault.is)(world, call));
+        let name = &seen.calls[at].name;
+        let ordinal = tally(&seen.calls[..=at])[&**name];
+        let inject = format!("inject={name}:error={}:when={ordinal}", fault.error);
+        let ran = world.trace(strace, &["-e".into(), inject], words);
+        let injected = ran.calls.iter().find(|call| call.is_injected());
+        if injected.is_some_and(|call| (fault.is)(world, call)) {
+            return ran;
+        }
+        world.restore();
+        seen = world.trace(strace, &[], words);
+    }
+    panic!("no run had the call fail");
+}
+
+/// Checks a failure before the rename: told once, the file named, the old bytes there and nothing else.
+#[track_caller]
+fn check_refused(world: &World, ran: &Ran, doing: &str, cause: &str) {
+    let path = world.events();
+    let expect = format!("error: failed to {doing} {}\n\nCaused by:\n  {cause} (os error", path.display());
+    assert!(ran.stderr.starts_with(&expect), "expected {expect}\ngot {}", ran.stderr);
+    assert_eq!(ran.stderr.matches("error:").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stdout, "");
+    assert_eq!(ran.status.code(), Some(4));
+    assert_eq!(world.bytes(), world.before);
+    assert_eq!(world.names(), ["events.json"]);
+    assert_eq!(ran.count(|call| call.name.starts_with("rename") && call.returned() == Some(0)), 0);
+}
+
+fn check_fault(doing: &str, cause: &str, fault: &Fault) {
+    let Some(strace) = Strace::find(host()) else { return };
+    let mut world = World::new();
+    let ran = fail(&world, &strace, &APPEND, fault);
+    check_refused(&world, &ran, doing, cause);
+    world.succeeds(&APPEND);
+    world.before = world.bytes();
+    let ran = fail(&world, &strace, &RESET, fault);
+    check_refused(&world, &ran, doing, cause);
+}
+
+fn is_fsync_of_the_file(world: &World, call: &Call) -> bool {
+    call.name == "fsync" && call.file(0).is_some_and(|path| world.is_temporary(path))
+}
+
+fn is_fsync_of_the_folder(world: &World, call: &Call) -> bool {
+    call.name == "fsync" && call.file(0) == Some(&*world.folder)
+}
+
+fn is_write_to_the_file(world: &World, call: &Call) -> bool {
+    call.writes() && call.file(0).is_some_and(|path| world.is_temporary(path))
+}
+
+fn is_create(world: &World, call: &Call) -> bool {
+    call.has_flag("O_EXCL") && call.paths().iter().any(|path| world.is_temporary(path))
+}
+
+#[test]
+fn a_failed_fsync_is_an_error_and_never_tried_again() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let fault = Fault { is: is_fsync_of_the_file, error: "EIO" };
+    let world = World::new();
+    let ran = fail(&world, &strace, &APPEND, &fault);
+    assert_eq!(ran.count(|call| call.name == "fsync"), 1, "{}", ran.text(locked(&ran).unwrap()));
+    check_fault("write a new version of", "Input/output error", &fault);
+}
+
+#[test]
+fn a_failed_rename_is_an_error() {
+    let is = |_: &World, call: &Call| call.name.starts_with("rename");
+    check_fault("replace", "Permission denied", &Fault { is, error: "EACCES" });
+}
+
+#[test]
+fn a_failed_write_is_an_error() {
+    let fault = Fault { is: is_write_to_the_file, error: "ENOSPC" };
+    check_fault("write a new version of", "No space left on device", &fault);
+}
+
+#[test]
+fn a_temporary_file_that_cannot_be_made_is_an_error() {
+    let doing = "make a temporary file with the same owner beside";
+    check_fault(doing, "Read-only file system", &Fault { is: is_create, error: "EROFS" });
+    let is = |world: &World, call: &Call| {
+        call.name == "fchmod" && call.file(0).is_some_and(|path| world.is_temporary(path))
+    };
+    check_fault(doing, "Operation not permitted", &Fault { is, error: "EPERM" });
+}
+
+#[test]
+fn a_later_write_that_fails_is_an_error_too() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let world = World::at("conversation", &turns(5, 60_000));
+    world.succeeds(&APPEND);
+    let world = World { before: world.bytes(), ..world };
+    // A reset writes nothing but the file, so that its writes are numbered alike in every run.
+    for ordinal in 1.. {
+        let inject = format!("inject=write:error=ENOSPC:when={ordinal}");
+        let ran = world.trace(&strace, &["-e".into(), inject], &RESET);
+        let Some(failed) = ran.calls.iter().find(|call| call.is_injected()) else { break };
+        if !is_write_to_the_file(&world, failed) {
+            assert!(ordinal > 2, "several writes were expected:\n{}", ran.text(0));
+            return;
+        }
+        check_refused(&world, &ran, "write a new version of", "No space left on device");
+    }
+    panic!("the report was not written");
+}
+
+#[test]
+fn a_write_that_was_interrupted_is_continued() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let world = World::new();
+    let after = world.after(&APPEND);
+    let ran = fail(&world, &strace, &APPEND, &Fault { is: is_write_to_the_file, error: "EINTR" });
+    assert!(ran.status.success(), "{}", ran.stderr);
+    assert_eq!(world.bytes(), after);
+}
+
+#[test]
+fn a_folder_that_cannot_be_synced_is_no_success() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let fault = Fault { is: is_fsync_of_the_folder, error: "EIO" };
+    let mut world = World::new();
+    for words in [&APPEND[..], &RESET[..]] {
+        let after = world.after(words);
+        let ran = fail(&world, &strace, words, &fault);
+        let expect = format!(
+            "error: {} is replaced, but failed to sync its folder\n\nCaused by:\n  Input/output error",
+            world.events().display()
+        );
+        assert!(ran.stderr.starts_with(&expect), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("appended") && !ran.stderr.contains("removed"), "{}", ran.stderr);
+        assert_eq!(ran.status.code(), Some(4));
+        assert_eq!(ran.count(|call| call.name == "fsync"), 2);
+        assert_eq!((world.bytes(), world.names()), (after.clone(), vec!["events.json".to_owned()]));
+        world.before = after;
+    }
+}
+
+#[test]
+fn a_failure_is_an_error_in_json_too() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let world = World::new();
+    let words = [&APPEND[..], &["--json"]].concat();
+    let ran = fail(&world, &strace, &words, &Fault { is: is_fsync_of_the_folder, error: "EIO" });
+    let line: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&line["error"]["code"], &line["overlays"]), (&json!(4), &Value::Null));
+}
+
+#[test]
+fn what_cannot_be_removed_now_is_removed_by_the_next_run() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let world = World::new();
+    let options =
+        ["rename", "unlink"].map(|call| format!("inject=?{call},?{call}at,?{call}at2:error=EACCES"));
+    let options: Vec<_> = options.into_iter().flat_map(|inject| ["-e".into(), inject]).collect();
+    let ran = world.trace(&strace, &options, &APPEND);
+    assert_eq!(ran.status.code(), Some(4), "{}", ran.stderr);
+    assert_eq!((world.bytes(), world.orphans()), (world.before.clone(), 1));
+    world.succeeds(&APPEND);
+    assert_eq!(world.names(), ["events.json"]);
+}
+
+/// Fills a file system of its own, so that there is room for the old file and not for the new one. What is printed
+/// at the end is the exit code, then the names in the folder.
+const FULL_DISK: &str = r#"
+set -e
+mount -t tmpfs -o size=256k none "$1"
+mkdir "$1/conversation"
+cp "$2" "$1/conversation/events.json"
+head -c 1000000 /dev/zero > "$1/fill" 2>/dev/null || true
+shift 2
+code=0
+"$@" "$PWD/disk/conversation" || code=$?
+cmp "$PWD/disk/conversation/events.json" "$PWD/original"
+echo "$code" $(ls -A "$PWD/disk/conversation")
+"#;
+
+#[test]
+fn a_disk_that_is_full_is_an_error() {
+    let world = World::at("conversation", &turns(5, 2_000));
+    let [disk, original] = ["disk", "original"].map(|name| world.root.join(name));
+    fs::create_dir(&disk).unwrap();
+    fs::write(&original, &world.before).unwrap();
+    let unshare = |namespaces: &[&str], script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(namespaces).args(["sh", "-c", script, "sh"]).arg(&disk).arg(&original).arg(host());
+        command.args(["--sandbox=contained", "--plugin-dir"]).arg(world.root.join("plugins")).args(APPEND);
+        world.surround(&mut command);
+        command.output()
+    };
+    // A user namespace first: it needs no privileges.
+    let possible = [&["--mount"][..], &["--map-root-user", "--mount"][..]].into_iter().find(|namespaces| {
+        let tried = unshare(namespaces, r#"mount -t tmpfs -o size=256k none "$1""#);
+        tried.is_ok_and(|output| output.status.success())
+    });
+    let Some(namespaces) = possible else {
+        skip("no file system of a few pages can be mounted here, so that no disk is full");
+        return;
+    };
+    let output = unshare(namespaces, FULL_DISK).unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "4 events.json\n", "{stderr}");
+    let expect = format!(
+        "error: failed to write a new version of {}\n\nCaused by:\n  No space left on device (os error 28)\n",
+        disk.join("conversation/events.json").display()
+    );
+    assert_eq!(stderr, expect);
+}
+
+// A clock that runs backwards.
+
+/// The overlays' stamps, in the order of the file.
+fn stamps(world: &World) -> Vec<String> {
+    let events: Vec<Value> = serde_json::from_slice(&world.bytes()).unwrap();
+    let overlays = events.iter().filter(|event| event["type"] == "compaction");
+    overlays.map(|event| event["timestamp"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_overlay_made_by_a_clock_that_ran_backwards_wins_all_the_same() {
+    let world = World::new();
+    world.succeeds(&["--strategy", "strip-tools", "--now", "2026-03-01T00:00:00Z"]);
+    world.succeeds(&[
+        "--strategy",
+        "strip-tools:mode=omit",
+        "--strategy",
+        "strip-reasoning",
+        "--now",
+        "2019-01-01T00:00:00Z",
+    ]);
+    let expect = ["2026-03-01 00:00:00.0", "2026-03-01 00:00:00.000000001", "2026-03-01 00:00:00.000000002"];
+    assert_eq!(stamps(&world), expect);
+    let view = world.view();
+    let calls = view.iter().filter(|event| event["type"] == "tool_call_request");
+    // Of five turns three are kept.
+    assert_eq!(calls.count(), 3, "{view:#?}");
+
+    world.succeeds(&["--strategy", "quick", "--now", "2019-01-01T00:00:00Z"]);
+    assert_eq!(stamps(&world)[3], "2026-03-01 00:00:00.000000003");
+    world.succeeds(&["--strategy", "quick", "--now", "2026-03-01T00:00:00.000000009Z"]);
+    assert_eq!(stamps(&world)[4], "2026-03-01 00:00:00.000000009");
+}
+
+impl World {
+    /// What a model is sent, in the transcript's own form.
+    #[track_caller]
+    fn view(&self) -> Vec<Value> {
+        let mut command = Command::new(host());
+        command.env_clear().args(["print", "--compacted", "--as", "source"]).arg(&self.folder);
+        self.surround(&mut command);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
