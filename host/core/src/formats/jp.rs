@@ -211,7 +211,8 @@ impl Head {
     /// The event, checked as JP checks it. An error is a fragment that names the type and the member.
     fn event(&self, bytes: &[u8], count: &mut Count) -> Result<Event, String> {
         let is_string = |span: Span| span.of(bytes).first() == Some(&b'"');
-        let tag = if is_string(self.kind) { text::unquote(self.kind.of(bytes)) } else { Cow::Borrowed("") };
+        // What JP would not load is unknown, whatever it calls itself: kept, and in no turn.
+        let tag = if self.is_loadable(bytes) { text::unquote(self.kind.of(bytes)) } else { Cow::Borrowed("") };
         let need = |span: Span, name: &str, opens: &[u8], shape: &str| match span.of(bytes).first() {
             None => Err(format!("a `{tag}` without `{name}`")),
             Some(first) if !opens.contains(first) => {
@@ -279,14 +280,9 @@ impl Head {
         } else {
             None
         };
-        // A config delta that JP packed into an old stream may lack one; JP would not load it, and we append nothing.
-        let needs_none = kind == Kind::Unknown || kind == Kind::ConfigDelta && self.timestamp.is_empty();
-        if !needs_none {
-            string(self.timestamp, "timestamp")?;
-            if timestamp.is_none() {
-                let found = text::unquote(self.timestamp.of(bytes));
-                return Err(format!("the `timestamp` of a `{tag}` is no point in time: `{found}`"));
-            }
+        if kind != Kind::Unknown && timestamp.is_none() {
+            let found = text::unquote(self.timestamp.of(bytes));
+            return Err(format!("the `timestamp` of a `{tag}` is no point in time: `{found}`"));
         }
         if kind.is_conversation() && !self.metadata.is_empty() {
             need(self.metadata, "metadata", b"{", "an object")?;
