@@ -50,20 +50,18 @@ pub enum Reset {
 /// with a malformed overlay can be mended. None when there is no overlay of that number.
 #[must_use]
 pub fn reset(index: &Index, which: Reset) -> Option<(Vec<Piece>, usize)> {
-    let overlays: Vec<usize> =
-        (0..index.events.len()).filter(|place| index.events[*place].kind.is_overlay()).collect();
-    let removed = match which {
-        Reset::All => overlays,
-        Reset::One(number) => vec![*overlays.get(number.checked_sub(1)?)?],
+    let mut overlays = (0..index.events.len()).filter(|place| index.events[*place].kind.is_overlay());
+    let one = match which {
+        Reset::All => None,
+        Reset::One(number) => Some(overlays.nth(number.checked_sub(1)?)?),
     };
-    let goes = |place: usize| {
-        let event = &index.events[place];
-        removed.contains(&place)
-            || event.kind == Kind::Receipt
-                && (which == Reset::All || removed.iter().any(|overlay| belongs(index, place, *overlay)))
+    let goes = |place: usize| match (index.events[place].kind, one) {
+        (Kind::Receipt, Some(overlay)) => belongs(index, place, overlay),
+        (kind, None) => kind.is_overlay() || kind == Kind::Receipt,
+        (_, Some(overlay)) => place == overlay,
     };
     let kept = (0..index.events.len()).filter(|place| !goes(*place)).map(Element::Old);
-    Some((splice::array(index, kept), removed.len()))
+    Some((splice::array(index, kept), one.map_or_else(|| index.overlays(), |_| 1)))
 }
 
 /// Whether a receipt is that of an overlay: it bears its time and its range (JP-STREAM, "Overlays of our own

@@ -104,10 +104,10 @@ pub(crate) fn array(index: &Index, elements: impl Iterator<Item = Element>) -> V
         before = Some(old);
     }
     if before.is_none() {
-        pieces.fresh(b"[]\n");
-    } else {
-        pieces.old(index.body_end..index.bytes.len());
+        // Nothing is left: what stood before the first element goes too, as it came with one.
+        pieces.old(0..index.array_start + 1);
     }
+    pieces.old(index.body_end..index.bytes.len());
     pieces.0
 }
 

@@ -40,6 +40,8 @@ pub struct Index {
     pub(crate) events: Vec<Event>,
     /// Number of turns.
     pub(crate) turns: usize,
+    /// Offset of the `[`.
+    pub(crate) array_start: usize,
     /// Offset behind the last element, or behind `[` when there is none.
     pub(crate) body_end: usize,
     /// The first element that JP would not load: without `type` or `timestamp`.
@@ -78,7 +80,8 @@ pub fn index(bytes: Bytes) -> Result<Index, Unreadable> {
     }
     let mut events = Vec::with_capacity(bytes.len() / 4096);
     let mut count = Count::default();
-    let (mut body_end, mut unloadable) = (scanner.at(), None);
+    let array_start = scanner.at() - 1;
+    let (mut body_end, mut unloadable) = (array_start + 1, None);
     if !scanner.take(b']') {
         loop {
             let element = events.len();
@@ -111,7 +114,7 @@ pub fn index(bytes: Bytes) -> Result<Index, Unreadable> {
         });
     }
     let turns = count.turns();
-    Ok(Index { bytes, events, turns, body_end, unloadable })
+    Ok(Index { bytes, events, turns, array_start, body_end, unloadable })
 }
 
 /// Counts turns and numbers on the way through (JP-STREAM, "Turns").
