@@ -1,5 +1,6 @@
 //! Which tool request and which response are one call: a call pairs with the next response of its id, for
-//! ids are used again (PROVIDER-RULES, G1-G3).
+//! ids are used again (PROVIDER-RULES, G1-G3). A call that was given up pairs with none: once a later turn uses
+//! its id again, the answers are to that call, and each would otherwise pair one call too early for ever.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -26,7 +27,13 @@ impl Pairs {
         let mut waiting: HashMap<_, VecDeque<usize>> = HashMap::new();
         for (element, event) in events.iter().enumerate() {
             match event.kind {
-                Kind::ToolRequest => waiting.entry(stream.text(event.id)).or_default().push_back(element),
+                Kind::ToolRequest => {
+                    let calls = waiting.entry(stream.text(event.id)).or_default();
+                    if calls.back().is_some_and(|call| events[*call].turn != event.turn) {
+                        calls.clear();
+                    }
+                    calls.push_back(element);
+                }
                 Kind::ToolResponse { .. } => {
                     let request = waiting.get_mut(&stream.text(event.id)).and_then(VecDeque::pop_front);
                     if let Some(request) = request {
