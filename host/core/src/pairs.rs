@@ -2,6 +2,7 @@
 //! ids are used again (PROVIDER-RULES, G1-G3). A call that was given up pairs with none: once a later turn uses
 //! its id again, the answers are to that call, and each would otherwise pair one call too early for ever.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use crate::event::Kind;
@@ -54,6 +55,17 @@ impl Pairs {
     #[must_use]
     pub fn partner(&self, element: usize) -> Option<usize> {
         self.partners.get(element).copied().flatten()
+    }
+
+    /// The tool of the call that `element` is a half of: its own name, or that of its request.
+    #[must_use]
+    pub fn tool<'a>(&self, stream: &'a Stream, element: usize) -> Option<Cow<'a, str>> {
+        let request = match stream.events()[element].kind {
+            Kind::ToolRequest => element,
+            Kind::ToolResponse { .. } => self.partner(element)?,
+            _ => return None,
+        };
+        Some(stream.text(stream.events()[request].name))
     }
 
     /// A call that `range` would split, as the turns of its halves.

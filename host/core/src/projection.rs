@@ -232,14 +232,8 @@ impl<'a> Plan<'a> {
 
     /// The tool that a half of a call belongs to: its own name, or by its id.
     fn tool_name(&self, element: usize) -> Cow<'_, str> {
-        let event = &self.stream.events()[element];
-        if event.kind == Kind::ToolRequest {
-            return self.stream.text(event.name);
-        }
-        match self.pairs.as_ref().and_then(|pairs| pairs.partner(element)) {
-            Some(request) => self.stream.text(self.stream.events()[request].name),
-            None => Cow::Borrowed(self.name_by_id(element)),
-        }
+        let own = self.pairs.as_ref().and_then(|pairs| pairs.tool(self.stream, element));
+        own.unwrap_or_else(|| Cow::Borrowed(self.name_by_id(element)))
     }
 
     fn name_by_id(&self, element: usize) -> &str {
@@ -265,7 +259,7 @@ pub fn listed_element(stream: &Stream, overlay: &Overlay, call: &StoredCall) -> 
 }
 
 /// Tool names by call id, the last request with an id winning.
-pub(crate) fn tool_names(stream: &Stream) -> HashMap<Cow<'_, str>, Cow<'_, str>> {
+fn tool_names(stream: &Stream) -> HashMap<Cow<'_, str>, Cow<'_, str>> {
     let requests = stream.events().iter().filter(|event| event.kind == Kind::ToolRequest);
     requests.map(|event| (stream.text(event.id), stream.text(event.name))).collect()
 }

@@ -14,7 +14,6 @@ use crate::decode;
 use crate::estimate::ESTIMATOR;
 use crate::event::Kind;
 use crate::overlay::{Overlay, ToolPolicy};
-use crate::projection::tool_names;
 use crate::stream::Stream;
 use crate::survey::Survey;
 use crate::turn::TurnRange;
@@ -172,16 +171,11 @@ fn event_lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<EventLine> {
 /// The envelope of each event, in columns.
 fn outline(survey: &Survey<'_>, scope: TurnRange) -> Outline {
     let stream = survey.stream;
-    let names = tool_names(stream);
     let mut outline = Outline::default();
     let (mut types, mut tools) = (Table::default(), Table::default());
     for (seq, element) in elements(stream, scope) {
         let event = &stream.events()[element];
-        let tool = match event.kind {
-            Kind::ToolRequest => Some(stream.text(event.name)),
-            Kind::ToolResponse { .. } => names.get(&stream.text(event.id)).cloned(),
-            _ => None,
-        };
+        let tool = survey.pairs.tool(stream, element);
         outline.seq.push(seq);
         outline.turn.push(event.turn);
         outline.r#type.push(types.place(&type_name(stream, element)));

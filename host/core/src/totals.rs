@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use crate::estimate::tokens;
 use crate::event::Kind;
-use crate::projection::tool_names;
 use crate::survey::Survey;
 use crate::view::Part;
 
@@ -34,7 +33,6 @@ pub struct Totals {
 #[must_use]
 pub fn totals(survey: &Survey<'_>) -> Totals {
     let stream = survey.stream;
-    let names = tool_names(stream);
     let mut all = Sizes::default();
     let mut by_type: BTreeMap<&'static str, Sizes> = BTreeMap::new();
     let mut by_tool: BTreeMap<String, Sizes> = BTreeMap::new();
@@ -43,9 +41,8 @@ pub fn totals(survey: &Survey<'_>) -> Totals {
         count(&mut all);
         count(by_type.entry(name).or_default());
         if let Some(element) = element.filter(|_| kind.is_tool()) {
-            let id = stream.text(stream.events()[element].id);
-            let tool = names.get(&id).map_or("unknown", |name| name);
-            count(by_tool.entry(tool.to_owned()).or_default());
+            let tool = survey.pairs.tool(stream, element).unwrap_or("unknown".into());
+            count(by_tool.entry(tool.into_owned()).or_default());
         }
     };
     for (element, event) in stream.events().iter().enumerate() {
