@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::{Event, Kind};
+use crate::turn::TurnRange;
 
 /// A stored overlay.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,6 +176,12 @@ impl Overlay {
             applied_by_jp: !ours,
             not_applied,
         })
+    }
+
+    /// What it covers of so many turns: its range, clamped to them. None where it has no effect.
+    #[must_use]
+    pub fn reach(&self, turns: usize) -> Option<TurnRange> {
+        TurnRange::new(self.from_turn, self.to_turn.min(turns.checked_sub(1)?))
     }
 
     /// Whether its range covers `turn`.

@@ -98,13 +98,12 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn of(stream: &'a Stream, overlays: &'a [Overlay]) -> Self {
         let mut turns = vec![Winners::default(); stream.turns()];
-        let last = stream.turns().saturating_sub(1);
+        let mut ours = false;
         for (place, overlay) in overlays.iter().enumerate() {
-            if stream.turns() == 0 || overlay.from_turn > overlay.to_turn.min(last) {
-                continue;
-            }
+            let Some(range) = overlay.reach(stream.turns()) else { continue };
+            ours |= !overlay.applied_by_jp && overlay.tool_calls.is_some();
             let blanket = matches!(overlay.tool_calls, Some(ToolPolicy::Strip { .. } | ToolPolicy::Omit));
-            for turn in &mut turns[overlay.from_turn..=overlay.to_turn.min(last)] {
+            for turn in &mut turns[range.from()..=range.to()] {
                 let win = |winner: &mut Option<usize>| {
                     if winner.is_none_or(|other| overlay.stamp >= overlays[other].stamp) {
                         *winner = Some(place);
@@ -121,7 +120,6 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-        let ours = overlays.iter().any(|overlay| !overlay.applied_by_jp && overlay.tool_calls.is_some());
         let names = if overlays.iter().any(|overlay| overlay.tool_calls.is_some()) {
             tool_names(stream)
         } else {
