@@ -3,7 +3,9 @@
 
 use std::str::FromStr;
 
-use crate::turn::TurnRange;
+use crate::pairs::Pairs;
+use crate::stream::Stream;
+use crate::turn::{self, TurnRange};
 
 /// Which overlaps extend a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,6 +27,23 @@ impl FromStr for Overlap {
             _ => Err(format!("expected `partial` or `union`, not `{text}`")),
         }
     }
+}
+
+/// The range around `range` that is closed over the summaries that show in a stream, and over those that were
+/// `accepted` in the same run. A summary ends where the stream does, and closure never enters an open turn.
+#[must_use]
+pub fn close(
+    range: TurnRange,
+    stream: &Stream,
+    pairs: &Pairs,
+    accepted: &[TurnRange],
+    overlap: Overlap,
+) -> TurnRange {
+    let open = usize::from(turn::open(stream, pairs, true).is_some());
+    let last = stream.turns().saturating_sub(1 + open);
+    let accepted = accepted.iter().map(|range| (range.from(), range.to()));
+    let summaries = stream.summaries().chain(accepted).map(|(from, to)| (from, to.min(last)));
+    extend(range, summaries, overlap)
 }
 
 /// The smallest range around `range` that is closed over `summaries`: a fixpoint, whatever their order.

@@ -114,6 +114,13 @@ pub enum Nothing {
         /// What was asked for.
         range: TurnRange,
     },
+    /// Closed over older summaries, the range would split a tool call.
+    ClosureSplits {
+        /// What was asked for.
+        range: TurnRange,
+        /// What it became.
+        closed: TurnRange,
+    },
 }
 
 impl std::fmt::Display for Nothing {
@@ -142,6 +149,10 @@ impl std::fmt::Display for Nothing {
             Self::Split { range } => {
                 write!(out, "nothing to compact: every part of {range} would split a tool call")
             }
+            Self::ClosureSplits { range, closed } => write!(
+                out,
+                "nothing to compact: closed over older summaries, {range} became {closed}, which would split a tool call"
+            ),
         }
     }
 }
@@ -177,24 +188,21 @@ pub fn select_for_summary(
     overlap: Overlap,
 ) -> Result<Selected, Nothing> {
     let mut trimmed = trim(survey, selected.requested, true)?;
-    let summaries = survey.stream.summaries().chain(accepted.iter().map(|range| (range.from(), range.to())));
-    let extended = overlap::extend(trimmed.requested, summaries.clone(), overlap);
-    let closed = trim(survey, clip(survey, extended), true)?.requested;
+    let closed = overlap::close(trimmed.requested, survey.stream, &survey.pairs, accepted, overlap);
+    if survey.pairs.split_by(closed).is_some() {
+        return Err(Nothing::ClosureSplits { range: trimmed.requested, closed });
+    }
     if closed != trimmed.requested {
         trimmed.notes.push(Note::Extended { from: trimmed.requested, to: closed });
     }
-    let around = summaries.filter_map(|(from, to)| TurnRange::new(from, to)).find(|old| old.covers(closed));
-    if let Some(inside) = around.filter(|inside| *inside != closed) {
+    let last = survey.stream.turns().saturating_sub(1);
+    let summaries = survey.stream.summaries().filter_map(|(from, to)| TurnRange::new(from, to.min(last)));
+    let around = summaries.chain(accepted.iter().copied()).find(|old| old.covers(closed) && *old != closed);
+    if let Some(inside) = around.filter(|_| overlap == Overlap::Partial) {
         trimmed.notes.push(Note::Nested { range: closed, inside });
     }
     trimmed.range = closed;
     Ok(trimmed)
-}
-
-/// The part of a range that lies in the stream.
-fn clip(survey: &Survey<'_>, range: TurnRange) -> TurnRange {
-    let last = survey.stream.turns().saturating_sub(1);
-    TurnRange::new(range.from(), range.to().min(last)).unwrap_or(range)
 }
 
 /// Leaves out an open turn, and shrinks until no call is split.

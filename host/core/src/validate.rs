@@ -262,8 +262,7 @@ fn check_summary(asked: &Asked<'_>, range: TurnRange, text: String) -> Result<St
     if text.len() as u64 > SUMMARY_BYTES_MAX {
         return Err(Refusal::SummaryTooLong(text.len()));
     }
-    let accepted = asked.accepted.iter().map(|range| (range.from(), range.to()));
-    let closed = overlap::extend(range, asked.stream.summaries().chain(accepted), asked.overlap);
+    let closed = overlap::close(range, asked.stream, asked.pairs, asked.accepted, asked.overlap);
     if closed != range {
         return Err(Refusal::NotClosed { range, closed });
     }
