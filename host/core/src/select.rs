@@ -74,7 +74,7 @@ impl std::fmt::Display for Note {
             Self::OpenTurn { turn, why: Open::Unanswered } => {
                 write!(out, "turn {turn} is left out: it does not end in a message of the assistant")
             }
-            Self::Shrunk { from, to } => write!(out, "{from} would split a tool call, {to} do not"),
+            Self::Shrunk { from, to } => write!(out, "{from} would split a tool call, and became {to}"),
             Self::Extended { from, to } => {
                 write!(out, "{from} became {to}, to be closed over older summaries")
             }
@@ -167,12 +167,11 @@ pub fn select(survey: &Survey<'_>, wanted: Wanted, now: Timestamp) -> Result<Sel
         return Err(Nothing::NoTurns);
     }
     let to = wanted.to.unwrap_or(Bound::FromEnd(KEEP_LAST));
-    let nothing = if wanted.to.is_none() && turns <= KEEP_LAST {
-        Nothing::KeepLast { turns }
-    } else {
-        Nothing::Bounds { turns }
-    };
-    let range = bound::resolve(survey.stream, wanted.from, Some(to), now).ok_or(nothing)?;
+    let resolve = |to| bound::resolve(survey.stream, wanted.from, to, now);
+    let range = resolve(Some(to)).ok_or_else(|| match (wanted.to, resolve(None)) {
+        (None, Some(_)) => Nothing::KeepLast { turns },
+        _ => Nothing::Bounds { turns },
+    })?;
     trim(survey, range, false)
 }
 

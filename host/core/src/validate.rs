@@ -155,7 +155,7 @@ impl std::fmt::Display for Refusal {
             Self::Nothing => write!(out, "a result without a compaction; nothing to do is a `decline`"),
             Self::Inverted { from, to } => write!(out, "turn range ends at {to}, before it starts at {from}"),
             Self::OutOfRange { range, asked } => {
-                write!(out, "{range} lie outside {asked}, which were asked for")
+                write!(out, "a compaction of {range} leaves the range asked for, {asked}")
             }
             Self::NoPolicy => write!(out, "a compaction without a policy"),
             Self::NotProduced(kind) => {
