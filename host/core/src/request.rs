@@ -46,19 +46,21 @@ pub struct Ask<'a> {
 /// The request's lines: the header, and for `input: full` the events and the end.
 #[must_use]
 pub fn lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<u8> {
-    let events = if ask.description.input == Input::Full { event_lines(survey, ask) } else { Vec::new() };
-    let mut request = header(survey, ask);
-    if ask.description.input == Input::Full {
-        request.events = Some(Events::Inline { count: events.len() as u64 });
-    }
     let mut lines = Vec::new();
-    push(&mut lines, &request);
-    if ask.description.input == Input::Full {
-        for event in &events {
-            push(&mut lines, event);
-        }
-        push(&mut lines, &EventsEnd::new(ask.id, events.len() as u64));
+    let mut request = header(survey, ask);
+    if ask.description.input != Input::Full {
+        push(&mut lines, &request);
+        return lines;
     }
+    let count = events(survey, ask).count() as u64;
+    request.events = Some(Events::Inline { count });
+    push(&mut lines, &request);
+    for (seq, element) in events(survey, ask) {
+        if let Some(event) = event_line(survey, seq, element) {
+            push(&mut lines, &event);
+        }
+    }
+    push(&mut lines, &EventsEnd::new(ask.id, count));
     lines
 }
 
@@ -154,18 +156,18 @@ fn elements<'a>(stream: &'a Stream, scope: TurnRange) -> impl Iterator<Item = (u
     stream.numbered().filter(move |(_, element)| scope.contains(stream.events()[*element].turn))
 }
 
-fn event_lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<EventLine> {
-    let line = |(seq, element): (u64, usize)| {
-        let event = match decode::raw(survey.stream, element) {
-            Some(members) => serde_json::value::to_raw_value(&members),
-            None => {
-                serde_json::value::to_raw_value(&survey.stream.value(survey.stream.events()[element].span))
-            }
-        };
-        let turn = survey.stream.events()[element].turn;
-        Some(EventLine::new(seq, turn, survey.estimate.tokens(element), event.ok()?))
-    };
-    elements(survey.stream, scope(survey, ask)).filter_map(line).collect()
+/// Those of them that are sent as events: an element that is no object is none.
+fn events<'a>(survey: &'a Survey<'_>, ask: &Ask<'_>) -> impl Iterator<Item = (u64, usize)> + 'a {
+    let stream = survey.stream;
+    elements(stream, scope(survey, ask))
+        .filter(|(_, element)| stream.events()[*element].span.of(stream.bytes()).first() == Some(&b'{'))
+}
+
+fn event_line(survey: &Survey<'_>, seq: u64, element: usize) -> Option<EventLine> {
+    let members = decode::raw(survey.stream, element)?;
+    let event = serde_json::value::to_raw_value(&members).ok()?;
+    let turn = survey.stream.events()[element].turn;
+    Some(EventLine::new(seq, turn, survey.estimate.tokens(element), event))
 }
 
 /// The envelope of each event, in columns.
