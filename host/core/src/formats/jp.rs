@@ -215,7 +215,8 @@ impl Head {
     fn event(&self, bytes: &[u8], count: &mut Count) -> Result<Event, String> {
         let is_string = |span: Span| span.of(bytes).first() == Some(&b'"');
         // What JP would not load is unknown, whatever it calls itself: kept, and in no turn.
-        let tag = if self.is_loadable(bytes) { text::unquote(self.kind.of(bytes)) } else { Cow::Borrowed("") };
+        let tag =
+            if self.is_loadable(bytes) { text::unquote(self.kind.of(bytes)) } else { Cow::Borrowed("") };
         let need = |span: Span, name: &str, opens: &[u8], shape: &str| match span.of(bytes).first() {
             None => Err(format!("a `{tag}` without `{name}`")),
             Some(first) if !opens.contains(first) => {
