@@ -7,12 +7,22 @@
 //!
 //! # The raw-stream invariant
 //!
-//! A request to a strategy is made from a [`Stream`] and from nothing else, and a [`View`] cannot become one:
+//! A request to a strategy is made from a [`Survey`], and that from a [`Stream`] and from nothing else:
 //!
-//! ```compile_fail
-//! # fn check(view: jp_compact_core::View) {
-//! let pairs = jp_compact_core::Pairs::of(&view);
-//! # }
+//! ```
+//! use jp_compact_core::{Stream, Survey};
+//! fn survey(history: &Stream) -> Survey<'_> {
+//!     Survey::of(history)
+//! }
+//! ```
+//!
+//! A [`View`] cannot stand for history; this is the same but for one word, and does not compile:
+//!
+//! ```compile_fail,E0308
+//! use jp_compact_core::{View, Survey};
+//! fn survey(history: &View) -> Survey<'_> {
+//!     Survey::of(history)
+//! }
 //! ```
 
 pub mod append;
