@@ -1,0 +1,172 @@
+//! Bounds as people type them, and the turns they mean (JP-STREAM, "Ranges").
+
+use jiff::SignedDuration;
+use jp_compact_core::bound::{self, Bound};
+use jp_compact_core::{Stream, TurnRange};
+use serde_json::json;
+
+use crate::build::{Build, jp, own, when};
+
+#[track_caller]
+fn parses(text: &str, expected: Bound) {
+    assert_eq!(text.parse(), Ok(expected));
+}
+
+#[test]
+fn a_bound_is_a_turn_turns_from_the_end_a_time_or_last() {
+    parses("0", Bound::Turn(0));
+    parses("5", Bound::Turn(5));
+    parses("007", Bound::Turn(7));
+    parses("-3", Bound::FromEnd(3));
+    parses("-0", Bound::FromEnd(0));
+    parses("last", Bound::AfterLast);
+    parses("90s", Bound::Ago(SignedDuration::from_secs(90)));
+    parses("5h", Bound::Ago(SignedDuration::from_hours(5)));
+    parses("1d 12h", Bound::Ago(SignedDuration::from_hours(36)));
+    parses("2w", Bound::Ago(SignedDuration::from_hours(14 * 24)));
+    parses("PT5M", Bound::Ago(SignedDuration::from_mins(5)));
+    parses("0s", Bound::Ago(SignedDuration::ZERO));
+}
+
+#[test]
+fn anything_else_is_refused_and_quoted() {
+    for text in [
+        "",
+        " ",
+        "-",
+        "--3",
+        "+3",
+        "3.5",
+        "five",
+        "Last",
+        "5 hours ago",
+        "-5h",
+        "5x",
+        "1mo",
+        "1y",
+        "0x1",
+        "\u{663}",
+    ] {
+        let error = text.parse::<Bound>().unwrap_err();
+        assert!(error.contains(&format!("`{text}`")), "{text}: {error}");
+    }
+    let huge = "99999999999999999999999";
+    assert!(huge.parse::<Bound>().unwrap_err().contains(huge));
+    assert!(format!("-{huge}").parse::<Bound>().is_err());
+}
+
+/// Five turns that begin 0, 6, 12, 18 and 24 seconds after the first event; it is second 30 now. The overlays
+/// end at turn 2.
+fn stream() -> Stream {
+    Build::turns(5)
+        .raw(jp(60, 2, 2, json!({"reasoning": "strip"})))
+        .raw(own(61, 0, 1, json!({"tool_calls": {"policy": "omit"}})))
+        .stream()
+}
+
+fn bound(text: &str) -> Option<Bound> {
+    (text != "none").then(|| text.parse().unwrap())
+}
+
+#[track_caller]
+fn check_in(stream: &Stream, from: &str, to: &str, expected: Option<(usize, usize)>) {
+    let range = bound::resolve(stream, bound(from), bound(to), when(30));
+    assert_eq!(range.map(|range| (range.from(), range.to())), expected, "{from}..{to}");
+}
+
+#[track_caller]
+fn check(from: &str, to: &str, expected: Option<(usize, usize)>) {
+    check_in(&stream(), from, to, expected);
+}
+
+#[test]
+fn from() {
+    check("none", "none", Some((0, 4)));
+    check("0", "none", Some((0, 4)));
+    check("4", "none", Some((4, 4)));
+    check("5", "none", None);
+    check("-0", "none", Some((4, 4)));
+    check("-4", "none", Some((0, 4)));
+    check("-99", "none", Some((0, 4)));
+    check("last", "none", Some((3, 4)));
+}
+
+#[test]
+fn from_a_time_is_the_first_turn_begun_at_or_after_it() {
+    check("18s", "none", Some((2, 4)));
+    check("17s", "none", Some((3, 4)));
+    check("19s", "none", Some((2, 4)));
+    check("1d", "none", Some((0, 4)));
+    check("5s", "none", None);
+    check("0s", "none", None);
+}
+
+#[test]
+fn to() {
+    check("none", "0", Some((0, 0)));
+    check("none", "4", Some((0, 4)));
+    check("none", "99", Some((0, 4)));
+    check("none", "-1", Some((0, 3)));
+    check("none", "-4", Some((0, 0)));
+    check("none", "-5", None);
+    check("none", "last", Some((0, 3)));
+}
+
+#[test]
+fn to_a_time_is_the_last_turn_begun_at_or_before_it() {
+    check("none", "18s", Some((0, 2)));
+    check("none", "19s", Some((0, 1)));
+    check("none", "17s", Some((0, 2)));
+    check("none", "0s", Some((0, 4)));
+    check("none", "30s", Some((0, 0)));
+    check("none", "31s", None);
+    check("none", "99999d", None);
+}
+
+#[test]
+fn from_behind_to_is_nothing() {
+    check("3", "2", None);
+    check("3", "3", Some((3, 3)));
+    check("last", "2", None);
+    check("12s", "24s", None);
+}
+
+#[test]
+fn last_is_turn_0_without_overlays_and_clamped_as_an_end() {
+    let fresh = Build::turns(3).stream();
+    check_in(&fresh, "last", "none", Some((0, 2)));
+    check_in(&fresh, "none", "last", Some((0, 0)));
+    let all = Build::turns(3).raw(jp(60, 0, 2, json!({}))).stream();
+    check_in(&all, "last", "none", None);
+    check_in(&all, "none", "last", Some((0, 2)));
+    let beyond = Build::turns(3).raw(jp(60, 0, usize::MAX, json!({}))).stream();
+    check_in(&beyond, "last", "none", Some((0, 2)));
+}
+
+#[test]
+fn a_stream_without_a_turn_holds_no_range() {
+    for (from, to) in
+        [("none", "none"), ("0", "0"), ("-0", "-0"), ("last", "last"), ("0s", "0s"), ("none", "99")]
+    {
+        check_in(&Build::default().stream(), from, to, None);
+        check_in(&Build::default().config().unknown().stream(), from, to, None);
+    }
+}
+
+#[test]
+fn a_turn_begins_with_its_first_conversation_event() {
+    let stream = Build::default().config().unknown().ask("a").turn().config().ask("b").stream();
+    assert_eq!(stream.turns_began(), [when(2), when(3)]);
+}
+
+#[test]
+fn a_range_is_never_empty() {
+    assert_eq!(TurnRange::new(2, 1), None);
+    let range = TurnRange::new(1, 3).unwrap();
+    assert_eq!(
+        (range.to_string(), TurnRange::new(4, 4).unwrap().to_string()),
+        ("turns 1-3".into(), "turn 4".into())
+    );
+    assert!(range.contains(1) && range.contains(3) && !range.contains(0) && !range.contains(4));
+    assert!(range.covers(range) && !range.covers(TurnRange::new(0, 3).unwrap()));
+}

@@ -1,0 +1,171 @@
+//! Transcripts put together element by element, and views written so short that a table can hold them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use jp_compact_core::projection::project;
+use jp_compact_core::{Stream, time};
+use serde_json::{Value, json};
+
+/// So many seconds after the first event's time, in JP's form.
+pub(crate) fn at(second: i64) -> String {
+    time::format(when(second))
+}
+
+/// The same as a point in time.
+pub(crate) fn when(second: i64) -> Timestamp {
+    time::parse("2026-04-02 09:00:00").unwrap() + SignedDuration::from_secs(second)
+}
+
+pub(crate) fn base64(text: &str) -> String {
+    STANDARD.encode(text)
+}
+
+/// A transcript in the making. Each element comes a second after the one before.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Build(Vec<Value>);
+
+impl Build {
+    /// So many complete turns: `turn_start`, a request, a thought, a call and its answer, a message. The
+    /// number of an element is six times its turn, and its place in it.
+    pub(crate) fn turns(turns: usize) -> Self {
+        (0..turns).fold(Self::default(), |build, turn| {
+            let id = format!("c{turn}");
+            build
+                .turn()
+                .ask(&format!("ask{turn}"))
+                .think(&format!("think{turn}"))
+                .call(&id, "read")
+                .answer(&id, &format!("body{turn}"))
+                .say(&format!("say{turn}"))
+        })
+    }
+
+    fn event(self, kind: &str, members: Value) -> Self {
+        let mut event = json!({"timestamp": at(i64::try_from(self.0.len()).unwrap()), "type": kind});
+        event.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        self.raw(event)
+    }
+
+    pub(crate) fn turn(self) -> Self {
+        self.event("turn_start", json!({}))
+    }
+
+    pub(crate) fn ask(self, text: &str) -> Self {
+        self.event("chat_request", json!({"content": text}))
+    }
+
+    pub(crate) fn say(self, text: &str) -> Self {
+        self.event("chat_response", json!({"message": text}))
+    }
+
+    pub(crate) fn think(self, text: &str) -> Self {
+        self.event("chat_response", json!({"reasoning": text}))
+    }
+
+    pub(crate) fn call(self, id: &str, tool: &str) -> Self {
+        let arguments = json!({"of": base64(id)});
+        self.event("tool_call_request", json!({"id": id, "name": tool, "arguments": arguments}))
+    }
+
+    pub(crate) fn answer(self, id: &str, content: &str) -> Self {
+        self.answered(id, content, false)
+    }
+
+    pub(crate) fn fail(self, id: &str, content: &str) -> Self {
+        self.answered(id, content, true)
+    }
+
+    fn answered(self, id: &str, content: &str, is_error: bool) -> Self {
+        let content = base64(content);
+        self.event("tool_call_response", json!({"id": id, "content": content, "is_error": is_error}))
+    }
+
+    pub(crate) fn inquire(self, id: &str) -> Self {
+        self.event("inquiry_request", json!({"id": id, "source": "tool", "question": {"text": "sure?"}}))
+    }
+
+    pub(crate) fn config(self) -> Self {
+        self.event("config_delta", json!({"delta": {"a": 1}}))
+    }
+
+    pub(crate) fn unknown(self) -> Self {
+        self.event("bookmark", json!({"of": "a later program"}))
+    }
+
+    pub(crate) fn raw(mut self, element: Value) -> Self {
+        self.0.push(element);
+        self
+    }
+
+    pub(crate) fn all(mut self, elements: &[Value]) -> Self {
+        self.0.extend_from_slice(elements);
+        self
+    }
+
+    /// As JP writes it.
+    pub(crate) fn bytes(&self) -> Bytes {
+        format!("{:#}\n", Value::from(self.0.clone())).into()
+    }
+
+    #[track_caller]
+    pub(crate) fn stream(&self) -> Stream {
+        Stream::parse(self.bytes()).unwrap()
+    }
+}
+
+/// A `compaction`, made so many seconds after the first event.
+pub(crate) fn jp(second: i64, from: usize, to: usize, policies: Value) -> Value {
+    stored("compaction", second, from, to, policies)
+}
+
+/// A `jp_compact_overlay`.
+pub(crate) fn own(second: i64, from: usize, to: usize, policies: Value) -> Value {
+    stored("jp_compact_overlay", second, from, to, policies)
+}
+
+/// A `jp_compact_receipt`.
+pub(crate) fn receipt(second: i64, from: usize, to: usize) -> Value {
+    stored("jp_compact_receipt", second, from, to, json!({"strategy": "s", "version": "1.0.0"}))
+}
+
+fn stored(kind: &str, second: i64, from: usize, to: usize, members: Value) -> Value {
+    let mut overlay = json!({"type": kind, "timestamp": at(second), "from_turn": from, "to_turn": to});
+    overlay.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    overlay
+}
+
+/// What a provider is sent of a stream, a word an event: `?request`, `~thought`, `=message`, `>id{arguments}`,
+/// `<id:content`, and `!` for an error. `|` stands between turns.
+pub(crate) fn shown(stream: &Stream) -> String {
+    let mut words = Vec::new();
+    let mut turn = 0;
+    for event in project(stream).events(stream) {
+        if event.turn != turn {
+            words.push("|".to_owned());
+            turn = event.turn;
+        }
+        words.push(word(&Value::Object(event.event)));
+    }
+    words.join(" ")
+}
+
+fn word(event: &Value) -> String {
+    let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+    match event["type"].as_str().unwrap() {
+        "chat_request" => format!("?{}", text("content")),
+        "chat_response" if event.get("reasoning").is_some() => format!("~{}", text("reasoning")),
+        "chat_response" => format!("={}", text("message")),
+        "tool_call_request" => {
+            let arguments = event["arguments"].as_object().unwrap();
+            let values: Vec<_> = arguments.values().filter_map(Value::as_str).collect();
+            format!(">{}{{{}}}", text("id"), values.join(","))
+        }
+        "tool_call_response" => {
+            let mark = if event["is_error"] == true { "!" } else { "" };
+            format!("<{}{mark}:{}", text("id"), text("content"))
+        }
+        other => panic!("a view holds no {other}"),
+    }
+}

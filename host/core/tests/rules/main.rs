@@ -1,0 +1,11 @@
+//! The rules of the core, each as data: an input, and what must come of it. JP's golden cases are in
+//! `goldens.rs`.
+#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
+
+mod bounds;
+mod build;
+mod grammar;
+mod overlap;
+mod pairs;
+mod select;
+mod spec;

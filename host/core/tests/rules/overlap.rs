@@ -1,0 +1,67 @@
+//! What becomes of a summary's range where summaries are (RFD 064, "Summary Overlap Resolution").
+
+use jp_compact_core::TurnRange;
+use jp_compact_core::overlap::{Overlap, extend};
+
+#[track_caller]
+fn check(
+    range: (usize, usize),
+    summaries: &[(usize, usize)],
+    partial: (usize, usize),
+    union: (usize, usize),
+) {
+    let range = TurnRange::new(range.0, range.1).unwrap();
+    for (overlap, expected) in [(Overlap::Partial, partial), (Overlap::Union, union)] {
+        let turned = extend(range, summaries.iter().rev().copied(), overlap);
+        let extended = extend(range, summaries.iter().copied(), overlap);
+        assert_eq!((extended.from(), extended.to()), expected, "{overlap:?}");
+        assert_eq!(extended, turned, "{overlap:?} depends on the order");
+    }
+}
+
+#[test]
+fn apart_nothing_happens() {
+    check((3, 5), &[], (3, 5), (3, 5));
+    check((3, 5), &[(0, 2), (6, 9)], (3, 5), (3, 5));
+}
+
+#[test]
+fn a_partial_overlap_extends_to_the_union() {
+    check((3, 5), &[(0, 3)], (0, 5), (0, 5));
+    check((3, 5), &[(5, 8)], (3, 8), (3, 8));
+    check((3, 5), &[(0, 4), (4, 8)], (0, 8), (0, 8));
+}
+
+#[test]
+fn inside_an_older_one_only_union_extends() {
+    check((3, 5), &[(0, 9)], (3, 5), (0, 9));
+    check((3, 5), &[(3, 9)], (3, 5), (3, 9));
+    check((3, 5), &[(3, 5)], (3, 5), (3, 5));
+}
+
+#[test]
+fn around_an_older_one_nothing_is_extended() {
+    check((3, 9), &[(4, 5)], (3, 9), (3, 9));
+    check((3, 9), &[(3, 5), (9, 9)], (3, 9), (3, 9));
+}
+
+#[test]
+fn extension_goes_on_until_it_is_stable() {
+    check((3, 5), &[(5, 7), (7, 9), (9, 12), (13, 14)], (3, 12), (3, 12));
+    check((3, 5), &[(9, 12), (7, 9), (5, 7), (0, 2)], (3, 12), (3, 12));
+    // It was nested, and is not any more once a third one has grown the range.
+    check((3, 4), &[(2, 5), (4, 8)], (2, 8), (2, 8));
+}
+
+#[test]
+fn an_inverted_overlay_is_none() {
+    check((3, 5), &[(6, 2), (5, 4)], (3, 5), (3, 5));
+}
+
+#[test]
+fn the_two_rules_have_names() {
+    assert_eq!("partial".parse(), Ok(Overlap::Partial));
+    assert_eq!("union".parse(), Ok(Overlap::Union));
+    assert_eq!(Overlap::default(), Overlap::Partial);
+    assert_eq!("both".parse::<Overlap>(), Err("expected `partial` or `union`, not `both`".into()));
+}

@@ -1,0 +1,130 @@
+//! Which halves are one call (PROVIDER-RULES, G1 and G3), and what a range does to them.
+
+use jp_compact_core::turn::{Open, open};
+use jp_compact_core::{Pairs, TurnRange};
+
+use crate::build::Build;
+
+/// Which elements pair, as `request-response`, in order.
+#[track_caller]
+fn check(build: &Build, expected: &[(usize, usize)]) {
+    let stream = build.stream();
+    let pairs = Pairs::of(&stream);
+    let found: Vec<_> = (0..stream.events().len())
+        .filter_map(|element| pairs.partner(element).map(|partner| (element, partner)))
+        .filter(|(element, partner)| element < partner)
+        .collect();
+    assert_eq!(found, expected);
+    for (request, response) in found {
+        assert_eq!(pairs.partner(response), Some(request));
+    }
+}
+
+fn turn() -> Build {
+    Build::default().turn()
+}
+
+#[test]
+fn a_call_pairs_with_the_next_answer_of_its_id() {
+    check(&turn().call("a", "t").call("b", "t").answer("b", "").answer("a", ""), &[(1, 4), (2, 3)]);
+    check(&turn().call("a", "t").answer("a", "").call("a", "t").answer("a", ""), &[(1, 2), (3, 4)]);
+    check(&turn().call("a", "t").call("a", "t").answer("a", "").answer("a", ""), &[(1, 3), (2, 4)]);
+    check(&turn().call("a", "t").turn().answer("a", ""), &[(1, 3)]);
+}
+
+#[test]
+fn halves_without_a_partner_stay_alone() {
+    check(&turn().answer("a", "").call("a", "t"), &[]);
+    check(&turn().call("a", "t").answer("a", "").answer("a", ""), &[(1, 2)]);
+    check(&turn().call("a", "t").answer("A", ""), &[]);
+}
+
+#[test]
+fn a_call_that_was_given_up_takes_no_later_calls_answer() {
+    let given_up =
+        turn().call("a", "t").turn().call("a", "t").answer("a", "").turn().call("a", "t").answer("a", "");
+    check(&given_up, &[(3, 4), (6, 7)]);
+    let stream = given_up.stream();
+    let pairs = Pairs::of(&stream);
+    assert_eq!(open(&stream, &pairs, false), None);
+    assert_eq!(pairs.split_by(TurnRange::new(1, 1).unwrap()), None);
+}
+
+#[test]
+fn an_id_that_is_written_differently_is_the_same_id() {
+    let stream = jp_compact_core::Stream::parse(
+        br#"[{"type":"tool_call_request","timestamp":"2026-01-01 00:00:00","id":"\u0061","name":"t"},
+             {"type":"tool_call_response","timestamp":"2026-01-01 00:00:00","id":"a","content":"","is_error":false}]"#
+            .as_slice()
+            .into(),
+    );
+    assert_eq!(Pairs::of(&stream.unwrap()).partner(0), Some(1));
+}
+
+/// A call from turn 1 to turn 2, and one from turn 3 to turn 5.
+fn across() -> Build {
+    turn()
+        .ask("")
+        .turn()
+        .call("a", "t")
+        .turn()
+        .answer("a", "")
+        .turn()
+        .call("b", "t")
+        .turn()
+        .say("")
+        .turn()
+        .answer("b", "")
+}
+
+#[track_caller]
+fn shrinks(from: usize, to: usize, expected: Option<(usize, usize)>) {
+    let pairs = Pairs::of(&across().stream());
+    let shrunk = pairs.shrink(TurnRange::new(from, to).unwrap());
+    assert_eq!(shrunk.map(|range| (range.from(), range.to())), expected);
+}
+
+#[test]
+fn a_range_shrinks_from_its_ends_until_it_splits_no_call() {
+    shrinks(0, 5, Some((0, 5)));
+    shrinks(1, 2, Some((1, 2)));
+    shrinks(0, 1, Some((0, 0)));
+    shrinks(0, 4, Some((0, 2)));
+    shrinks(2, 5, Some((3, 5)));
+    shrinks(1, 1, None);
+    shrinks(2, 2, None);
+    shrinks(4, 4, Some((4, 4)));
+    shrinks(2, 4, None);
+}
+
+#[track_caller]
+fn opens(build: &Build, range: Option<Open>, summary: Option<Open>) {
+    let stream = build.stream();
+    let pairs = Pairs::of(&stream);
+    assert_eq!(open(&stream, &pairs, false), range);
+    assert_eq!(open(&stream, &pairs, true), summary);
+}
+
+#[test]
+fn a_last_turn_is_open_while_a_call_waits() {
+    let waits = Some(Open::ToolCall);
+    opens(&turn().ask("").call("a", "t"), waits, waits);
+    opens(&turn().call("a", "t").call("b", "t").answer("b", ""), waits, waits);
+    opens(&turn().call("a", "t").inquire("a"), waits, waits);
+    opens(&turn().call("a", "t").config().unknown(), waits, waits);
+    opens(&turn().call("a", "t").say("never mind"), None, None);
+    opens(&turn().call("a", "t").ask("never mind"), None, Some(Open::Unanswered));
+    opens(&turn().call("a", "t").turn().say(""), None, None);
+}
+
+#[test]
+fn for_a_summary_it_is_open_until_the_assistant_has_spoken() {
+    let unanswered = Some(Open::Unanswered);
+    opens(&turn(), None, unanswered);
+    opens(&turn().ask(""), None, unanswered);
+    opens(&turn().say("").think(""), None, unanswered);
+    opens(&turn().call("a", "t").answer("a", ""), None, unanswered);
+    opens(&turn().ask("").say(""), None, None);
+    opens(&turn().ask("").say("").config().unknown(), None, None);
+    opens(&Build::default(), None, None);
+}

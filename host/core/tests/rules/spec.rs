@@ -1,0 +1,115 @@
+//! Strategies and options as people type them.
+
+use jp_compact_core::spec::{Options, Spec, typed, whole};
+use serde_json::{Value, json};
+
+#[track_caller]
+fn pairs(text: &str, name: &str, expected: &[(&str, &str)]) {
+    let expected = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    assert_eq!(text.parse(), Ok(Spec { name: name.into(), options: Options::Pairs(expected) }));
+}
+
+#[test]
+fn a_name_alone_or_with_pairs() {
+    pairs("strip-tools", "strip-tools", &[]);
+    pairs("s:a=1", "s", &[("a", "1")]);
+    pairs("s:a=1,b=two", "s", &[("a", "1"), ("b", "two")]);
+    pairs("s:a=x=y", "s", &[("a", "x=y")]);
+    pairs("s:a=", "s", &[("a", "")]);
+    pairs("s:url=http://host:1/", "s", &[("url", "http://host:1/")]);
+}
+
+#[test]
+fn a_value_ends_at_the_next_comma_outside_quotes_and_brackets() {
+    pairs(r#"s:a=["x","y"],b=2"#, "s", &[("a", r#"["x","y"]"#), ("b", "2")]);
+    pairs(r#"s:a={"x":1,"y":[2,3]},b=2"#, "s", &[("a", r#"{"x":1,"y":[2,3]}"#), ("b", "2")]);
+    pairs(r#"s:a="x,y",b=2"#, "s", &[("a", r#""x,y""#), ("b", "2")]);
+    pairs(r#"s:a="x\",y",b=2"#, "s", &[("a", r#""x\",y""#), ("b", "2")]);
+    pairs("s:a=f(1,2),b=2", "s", &[("a", "f(1,2)"), ("b", "2")]);
+    pairs("s:a=],b=2", "s", &[("a", "]"), ("b", "2")]);
+    pairs("s:a=\u{e9},b=\u{1f600}", "s", &[("a", "\u{e9}"), ("b", "\u{1f600}")]);
+}
+
+#[test]
+fn all_at_once() {
+    let options = |text: &str| text.parse::<Spec>().unwrap().options;
+    let Value::Object(map) = json!({"a": 1, "b": [2]}) else { unreachable!() };
+    assert_eq!(options(r#"s:{"a": 1, "b": [2]}"#), Options::Whole(map));
+    assert_eq!(options("s:@options.json"), Options::File("options.json".into()));
+    assert_eq!(options("s:@/a:b,c=d"), Options::File("/a:b,c=d".into()));
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    let error = text.parse::<Spec>().unwrap_err();
+    assert!(error.starts_with(expected), "{text}: {error}");
+}
+
+#[test]
+fn what_is_no_strategy() {
+    refused("", "expected NAME");
+    refused(":a=1", "expected NAME");
+    refused("s:", "expected `key=value`, not ``");
+    refused("s:a", "expected `key=value`, not `a`");
+    refused("s:a=1,", "expected `key=value`, not ``");
+    refused("s:a=1,a=2", "option `a` is given twice");
+    refused("s:@", "`@` without a file");
+    refused(r#"s:{"a":1,"a":2}"#, "option `a` is given twice");
+    refused(r#"s:{"a":1"#, "EOF");
+    refused(r#"s:{"a":1} x"#, "trailing characters");
+    assert!(whole("[1]").is_err());
+}
+
+fn schema() -> Value {
+    json!({"properties": {
+        "text": {"type": "string"}, "count": {"type": "integer"}, "on": {"type": "boolean"},
+        "mode": {"enum": ["strip", "omit"]}, "fixed": {"const": "x"}, "mixed": {"enum": ["a", 1]},
+        "either": {"anyOf": [{"type": "string"}, {"const": "y"}]}, "or_null": {"oneOf": [{"type": "string"}, {"type": "null"}]},
+        "several": {"type": ["string", "null"]}, "list": {"type": "array"}, "any": {},
+    }})
+}
+
+#[track_caller]
+fn means(key: &str, text: &str, expected: Value) {
+    let options = typed(&[(key.into(), text.into())], Some(&schema())).unwrap();
+    assert_eq!(options[key], expected, "{key}={text}");
+}
+
+#[test]
+fn a_value_is_text_where_the_schema_wants_a_string() {
+    means("text", "5", json!("5"));
+    means("text", r#""5""#, json!(r#""5""#));
+    means("mode", "strip", json!("strip"));
+    means("fixed", "x", json!("x"));
+    means("either", "z", json!("z"));
+}
+
+#[test]
+fn a_value_is_json_where_the_schema_wants_something_else() {
+    means("count", "5", json!(5));
+    means("on", "true", json!(true));
+    means("list", "[1,\"a\"]", json!([1, "a"]));
+    means("mixed", "1", json!(1));
+    means("several", "null", json!(null));
+    means("or_null", r#""z""#, json!("z"));
+    means("any", "{}", json!({}));
+}
+
+#[track_caller]
+fn untyped(key: &str, text: &str, schema: Option<&Value>, expected: &str) {
+    let error = typed(&[(key.into(), text.into())], schema).unwrap_err();
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn what_no_schema_takes() {
+    untyped("count", "five", Some(&schema()), "option `count`: expected JSON, not `five`: ");
+    untyped(
+        "cuont",
+        "5",
+        Some(&schema()),
+        "option `cuont` is unknown; the strategy knows `text`, `count`, `on`, ",
+    );
+    untyped("a", "5", None, "option `a` is unknown; the strategy has no options");
+    untyped("a", "5", Some(&json!({})), "option `a` is unknown; the strategy has no options");
+}
