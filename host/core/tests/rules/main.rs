@@ -7,5 +7,7 @@ mod build;
 mod grammar;
 mod overlap;
 mod pairs;
+mod replies;
 mod select;
 mod spec;
+mod validate;

@@ -1,0 +1,145 @@
+//! What a strategy may answer, from its whole output to what could be appended. Two turns are asked for.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jp_compact_core::reply::{self, Terminal};
+use jp_compact_core::validate::{Asked, validate};
+use jp_compact_core::{Overlap, Pairs, TurnRange};
+use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
+use serde::Deserialize;
+
+use crate::build::Build;
+
+/// What the host makes of an output: how many compactions, or why it refuses. What is no result counts none.
+fn outcome(output: &[u8]) -> Result<usize, String> {
+    let answer = reply::read(output, "c1").map_err(|violation| violation.to_string())?;
+    let Terminal::Result(result) = answer.terminal else { return Ok(0) };
+    let stream = Build::turns(2).stream();
+    let range = TurnRange::new(0, 1).unwrap();
+    let asked = Asked {
+        stream: &stream,
+        pairs: &Pairs::of(&stream),
+        range,
+        requested: range,
+        produces: &[Summary, Reasoning, ToolCalls],
+        accepted: &[],
+        overlap: Overlap::Partial,
+    };
+    validate(&asked, result.compactions).map(|made| made.len()).map_err(|refusal| refusal.to_string())
+}
+
+#[derive(Deserialize)]
+struct Expected {
+    verdict: String,
+    why: String,
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "says what it could not see")]
+fn every_verdict_is_reached() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/replies");
+    let Ok(verdicts) = std::fs::read(folder.join("verdicts.json")) else {
+        eprintln!("the collection of replies is not here; only the project's own are checked");
+        return;
+    };
+    let verdicts: BTreeMap<String, Expected> = serde_json::from_slice(&verdicts).unwrap();
+    let mut wrong = Vec::new();
+    for (name, expected) in &verdicts {
+        let output = replace(&std::fs::read(folder.join(name)).unwrap(), b"@ID@", b"c1");
+        let outcome = outcome(&output);
+        if outcome.is_ok() != (expected.verdict != "reject") {
+            wrong.push(format!("{name} ({}): {outcome:?}", expected.why));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut replaced = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(from.len()).position(|window| window == from) {
+        replaced.extend_from_slice(&rest[..at]);
+        replaced.extend_from_slice(to);
+        rest = &rest[at + from.len()..];
+    }
+    replaced.extend_from_slice(rest);
+    replaced
+}
+
+const STRIP: &str =
+    r#"{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":1,"reasoning":"strip"}]}"#;
+const LOG: &str = r#"{"type":"log","id":"c1","level":"info","message":"m"}"#;
+const PROGRESS: &str = r#"{"type":"progress","id":"c1","done":1}"#;
+const DECLINE: &str = r#"{"type":"decline","id":"c1","reason":"r"}"#;
+
+#[track_caller]
+fn takes(output: &str, compactions: usize) {
+    assert_eq!(outcome(output.as_bytes()), Ok(compactions));
+}
+
+#[test]
+fn one_terminal_line_is_a_reply() {
+    takes(STRIP, 1);
+    takes(&format!("{STRIP}\n"), 1);
+    takes(&format!("\n \t\r\n{STRIP}\r\n\n  \n"), 1);
+    takes(&format!("{PROGRESS}\n{LOG}\n{PROGRESS}\n{STRIP}\n"), 1);
+    takes(&format!("{}\n{STRIP}\n", r#"{"type":"telemetry","id":7,"x":[[]]}"#), 1);
+    takes(&format!("  {STRIP}  "), 1);
+    takes(DECLINE, 0);
+    takes(r#"{"type":"error","id":"c1","code":"internal","message":"m"}"#, 0);
+    takes(r#"{"type":"needs","id":"c1","requests":{"k":{"kind":"tokens.count","text":"t"}}}"#, 0);
+    takes(
+        r#"{"type":"result","id":"c1","later":1,"compactions":[{"from_turn":1,"to_turn":1,"tool_calls":{"policy":"omit"}}]}"#,
+        1,
+    );
+}
+
+#[test]
+fn logs_are_kept_in_order() {
+    let output = format!("{LOG}\n{}\n{DECLINE}", LOG.replace("\"m\"", "\"n\""));
+    let answer = reply::read(output.as_bytes(), "c1").unwrap();
+    assert_eq!(answer.logs.iter().map(|log| log.message.as_str()).collect::<Vec<_>>(), ["m", "n"]);
+}
+
+#[track_caller]
+fn violates(output: impl AsRef<[u8]>, expected: &str) {
+    let violation = reply::read(output.as_ref(), "c1").unwrap_err().to_string();
+    assert!(violation.starts_with(expected), "{violation}");
+}
+
+#[test]
+fn anything_else_is_a_violation() {
+    violates("", "it ended without a result, decline, needs or error");
+    violates("\n\n", "it ended without");
+    violates(format!("{PROGRESS}\n{LOG}"), "it ended without");
+    violates(format!("{STRIP}\n{STRIP}"), "it went on after its answer: {\"type\":\"result\"");
+    violates(format!("{DECLINE}\n{LOG}"), "it went on after its answer: {\"type\":\"log\"");
+    violates(format!("{DECLINE}\nbye"), "it went on after its answer: bye");
+    violates(format!("hello\n{STRIP}"), "line 1 of its output is no message (");
+    violates(format!("{LOG}\n\n[{STRIP}]"), "line 3 of its output is no message (");
+    violates(format!("{STRIP}{STRIP}"), "line 1 of its output is no message (");
+    violates(STRIP.replace("c1", "c2"), "it answered the request `c2`, and was asked `c1`");
+    violates(LOG.replace("c1", "c2"), "it answered the request `c2`");
+    violates(STRIP.replace(r#""id":"c1","#, ""), "line 1 of its output is no message (missing field `id`");
+    violates(STRIP.replace("strip", "stirp"), "line 1 of its output is no message (");
+    violates(
+        STRIP.replace("reasoning", "raesoning"),
+        "line 1 of its output is no message (unknown field `raesoning`",
+    );
+    violates(b"\xff", "its output is not UTF-8 at byte 0");
+    violates(
+        [STRIP.as_bytes(), b"\n\xc3"].concat(),
+        &format!("its output is not UTF-8 at byte {}", STRIP.len() + 1),
+    );
+    violates(format!("\u{feff}{STRIP}"), "line 1 of its output is no message (");
+}
+
+#[test]
+fn a_quote_is_200_bytes_at_most_and_whole_characters() {
+    let long = format!("a{}", "\u{e9}".repeat(500));
+    let reply::Violation::NotAMessage { quote, .. } = reply::read(long.as_bytes(), "c1").unwrap_err() else {
+        panic!("another violation");
+    };
+    assert_eq!(quote, format!("a{}...", "\u{e9}".repeat(99)));
+}

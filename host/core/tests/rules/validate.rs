@@ -1,0 +1,260 @@
+//! Every reason to refuse a proposal (PROTOCOL.md, "Replies"), by what it says.
+
+use jp_compact_core::overlap::Overlap;
+use jp_compact_core::overlay::{StoredCall, ToolPolicy};
+use jp_compact_core::validate::{Asked, Compaction, Refusal, validate};
+use jp_compact_core::{Pairs, TurnRange};
+use jp_compact_schema::ContentKind::{self, Reasoning, Summary, ToolCalls};
+use jp_compact_schema::{RequestAction, ResponseAction};
+use serde_json::{Value, json};
+
+use crate::build::{Build, jp};
+
+const ALL: &[ContentKind] = &[Summary, Reasoning, ToolCalls];
+
+/// Eight turns, of which 1 to 6 are asked for, and 1 to 7 where a summary is made. A call leads from turn 8 to
+/// turn 9.
+fn build() -> Build {
+    Build::turns(8).turn().call("w", "t").turn().answer("w", "").say("")
+}
+
+struct Ask {
+    build: Build,
+    produces: &'static [ContentKind],
+    range: (usize, usize),
+    requested: (usize, usize),
+    accepted: Vec<TurnRange>,
+    overlap: Overlap,
+}
+
+impl Default for Ask {
+    fn default() -> Self {
+        let build = build();
+        let accepted = Vec::new();
+        Self { build, produces: ALL, range: (1, 7), requested: (1, 6), accepted, overlap: Overlap::Partial }
+    }
+}
+
+impl Ask {
+    fn answer(&self, proposal: &Value) -> Result<Vec<Compaction>, Refusal> {
+        let range = |(from, to)| TurnRange::new(from, to).unwrap();
+        let stream = self.build.stream();
+        let asked = Asked {
+            stream: &stream,
+            pairs: &Pairs::of(&stream),
+            range: range(self.range),
+            requested: range(self.requested),
+            produces: self.produces,
+            accepted: &self.accepted,
+            overlap: self.overlap,
+        };
+        validate(&asked, serde_json::from_value(proposal.clone()).unwrap())
+    }
+
+    #[track_caller]
+    fn refuses(&self, payload: Value, expected: &str) {
+        assert_eq!(self.answer(&json!([payload])).unwrap_err().to_string(), expected);
+    }
+
+    #[track_caller]
+    fn takes(&self, payload: Value) {
+        self.answer(&json!([payload])).unwrap();
+    }
+}
+
+fn refuses(payload: Value, expected: &str) {
+    Ask::default().refuses(payload, expected);
+}
+
+fn covering(from: usize, to: usize, policies: Value) -> Value {
+    let mut payload = json!({"from_turn": from, "to_turn": to});
+    payload.as_object_mut().unwrap().extend(policies.as_object().unwrap().clone());
+    payload
+}
+
+fn strip(from: usize, to: usize) -> Value {
+    covering(from, to, json!({"reasoning": "strip"}))
+}
+
+fn summary(from: usize, to: usize, text: &str) -> Value {
+    covering(from, to, json!({"summary": {"summary": text}}))
+}
+
+fn calls(from: usize, to: usize, calls: Value) -> Value {
+    covering(from, to, json!({"tool_calls": {"policy": "selective", "calls": calls}}))
+}
+
+#[test]
+fn a_result_without_a_compaction_is_refused() {
+    let refusal = Ask::default().answer(&json!([])).unwrap_err();
+    assert_eq!(refusal.to_string(), "a result without a compaction; nothing to do is a `decline`");
+}
+
+#[test]
+fn a_range_must_lie_in_the_one_that_was_asked_for() {
+    let ask = Ask::default();
+    ask.takes(strip(1, 6));
+    ask.takes(strip(3, 3));
+    ask.takes(summary(1, 7, "S"));
+    refuses(strip(4, 2), "turn range ends at 2, before it starts at 4");
+    refuses(strip(0, 3), "a compaction of turns 0-3 leaves the range asked for, turns 1-6");
+    refuses(strip(6, 7), "a compaction of turns 6-7 leaves the range asked for, turns 1-6");
+    refuses(strip(9, 9), "a compaction of turn 9 leaves the range asked for, turns 1-6");
+    refuses(
+        strip(1, usize::MAX),
+        &format!("a compaction of turns 1-{} leaves the range asked for, turns 1-6", usize::MAX),
+    );
+    refuses(summary(0, 7, "S"), "a compaction of turns 0-7 leaves the range asked for, turns 1-7");
+}
+
+#[test]
+fn a_compaction_says_something_and_only_what_was_announced() {
+    refuses(json!({"from_turn": 1, "to_turn": 2}), "a compaction without a policy");
+    let only_reasoning = Ask { produces: &[Reasoning], ..Ask::default() };
+    only_reasoning.takes(strip(1, 2));
+    only_reasoning.refuses(summary(1, 2, "S"), "`summary` is not among the kinds that the strategy produces");
+    only_reasoning.refuses(
+        covering(1, 2, json!({"reasoning": "strip", "tool_calls": {"policy": "omit"}})),
+        "`tool_calls` is not among the kinds that the strategy produces",
+    );
+    Ask { produces: &[ToolCalls], ..Ask::default() }
+        .refuses(strip(1, 2), "`reasoning` is not among the kinds that the strategy produces");
+}
+
+#[test]
+fn a_summary_is_not_blank_holds_no_nul_and_is_256_kib_at_most() {
+    for blank in ["", " ", "\n\t ", "\u{3000}\u{a0}"] {
+        refuses(summary(1, 2, blank), "a blank summary would erase its range");
+    }
+    refuses(summary(1, 2, "a\0b"), "a summary holds a NUL character");
+    Ask::default().takes(summary(1, 2, &"x".repeat(262_144)));
+    refuses(summary(1, 2, &"x".repeat(262_145)), "a summary of 262145 bytes, 262144 are allowed");
+    refuses(summary(1, 2, &"\u{e9}".repeat(131_073)), "a summary of 262146 bytes, 262144 are allowed");
+}
+
+#[test]
+fn two_summaries_of_one_reply_do_not_overlap() {
+    let ask = Ask::default();
+    let answer = |left, right| ask.answer(&json!([left, right]));
+    assert_eq!(answer(summary(1, 3, "A"), summary(4, 6, "B")).unwrap().len(), 2);
+    assert_eq!(answer(summary(1, 3, "A"), strip(2, 4)).unwrap().len(), 2);
+    assert_eq!(
+        answer(summary(1, 3, "A"), summary(3, 6, "B")).unwrap_err().to_string(),
+        "two summaries overlap: turns 1-3 and turns 3-6"
+    );
+    assert_eq!(
+        ask.answer(&json!([summary(2, 5, "A"), strip(1, 1), summary(3, 4, "B")])).unwrap_err().to_string(),
+        "two summaries overlap: turns 2-5 and turns 3-4"
+    );
+}
+
+#[test]
+fn a_reply_is_taken_whole_or_not_at_all() {
+    let refusal = Ask::default().answer(&json!([strip(1, 2), strip(5, 4)])).unwrap_err();
+    assert_eq!(refusal, Refusal::Inverted { from: 5, to: 4 });
+}
+
+#[test]
+fn a_summary_is_closed_over_older_ones() {
+    let older =
+        Ask { build: build().raw(jp(90, 3, 5, json!({"summary": {"summary": "S"}}))), ..Ask::default() };
+    let open = "range_not_closed: a summary of turns 4-6 would overlap older ones, turns 3-6 would not";
+    older.refuses(summary(4, 6, "S"), open);
+    older.takes(summary(3, 6, "S"));
+    older.takes(summary(4, 4, "S"));
+    older.takes(strip(4, 6));
+    let union = Ask { overlap: Overlap::Union, ..older };
+    union.refuses(
+        summary(4, 4, "S"),
+        "range_not_closed: a summary of turn 4 would overlap older ones, turns 3-5 would not",
+    );
+    let accepted = Ask { accepted: vec![TurnRange::new(3, 5).unwrap()], ..Ask::default() };
+    accepted.refuses(summary(4, 6, "S"), open);
+}
+
+#[test]
+fn an_older_summary_that_ends_behind_the_stream_can_be_closed_over() {
+    let older = |from, to| build().raw(jp(90, from, to, json!({"summary": {"summary": "S"}})));
+    let whole = Ask { build: older(3, usize::MAX), range: (1, 9), ..Ask::default() };
+    whole.takes(summary(2, 9, "S"));
+    Ask { overlap: Overlap::Union, ..whole }.takes(summary(3, 9, "S"));
+    Ask { build: older(10, 12), range: (1, 9), ..Ask::default() }.takes(summary(1, 9, "S"));
+}
+
+#[test]
+fn no_call_is_split() {
+    let ask = || Ask { range: (0, 9), requested: (0, 9), ..Ask::default() };
+    ask().takes(strip(8, 9));
+    ask().refuses(strip(7, 8), "turns 7-8 would split a tool call between turns 8 and 9");
+    ask().refuses(summary(9, 9, "S"), "turn 9 would split a tool call between turns 8 and 9");
+}
+
+#[test]
+fn a_selective_list_names_tool_events_in_the_range_once() {
+    refuses(calls(1, 2, json!([])), "a selective policy without calls");
+    for (call, wrong) in [
+        (json!([{"seq": 9, "omit": true}, {"seq": 9, "request": "strip"}]), "9 is named twice"),
+        (json!([{"seq": 1_000_000_000, "omit": true}]), "1000000000 does not exist"),
+        (json!([{"seq": u64::MAX, "omit": true}]), "18446744073709551615 does not exist"),
+        (json!([{"seq": 7, "omit": true}]), "7 is no half of a tool call"),
+        (json!([{"seq": 6, "omit": true}]), "6 is no half of a tool call"),
+        (json!([{"seq": 3, "omit": true}]), "3 lies outside the range"),
+        (json!([{"seq": 10, "request": "strip"}]), "10 is a response, and gets a policy for requests"),
+        (json!([{"seq": 9, "response": "strip"}]), "9 is a request, and gets a policy for responses"),
+        (json!([{"seq": 9, "request": "strip", "response": "strip"}]), {
+            "9 is a request, and gets a policy for responses"
+        }),
+        (json!([{"seq": 9, "request": "strip", "omit": true}]), "9 is omitted, and gets another policy too"),
+        (
+            json!([{"seq": 10, "response": "strip", "omit": true}]),
+            "10 is omitted, and gets another policy too",
+        ),
+        (json!([{"seq": 9}]), "9 is named without a policy"),
+        (json!([{"seq": 9, "omit": false}]), "9 is named without a policy"),
+    ] {
+        refuses(calls(1, 2, call), &format!("event {wrong}"));
+    }
+}
+
+#[test]
+fn what_is_stored_of_a_selective_list_keeps_the_calls_id() {
+    let listed = json!([
+        {"seq": 9, "request": "strip"}, {"seq": 10, "response": {"replace": "short"}}, {"seq": 16, "omit": true},
+    ]);
+    let made = Ask::default().answer(&json!([calls(1, 2, listed)])).unwrap();
+    let stored =
+        |seq, id: &str| StoredCall { seq, id: id.into(), request: None, response: None, omit: false };
+    let expected = vec![
+        StoredCall { request: Some(RequestAction::Strip), ..stored(9, "c1") },
+        StoredCall { response: Some(ResponseAction::Replace("short".into())), ..stored(10, "c1") },
+        StoredCall { omit: true, ..stored(16, "c2") },
+    ];
+    assert_eq!(made[0].tool_calls(), Some(&ToolPolicy::Selective(expected)));
+}
+
+#[test]
+fn an_orphan_may_be_listed() {
+    let build = Build::turns(1).turn().answer("lost", "").call("never", "t").say("");
+    let ask = Ask { build, range: (0, 1), requested: (0, 1), ..Ask::default() };
+    ask.takes(calls(0, 1, json!([{"seq": 7, "omit": true}, {"seq": 8, "request": "strip"}])));
+}
+
+#[test]
+fn a_payload_becomes_what_it_says() {
+    let payload = covering(
+        2,
+        4,
+        json!({"summary": {"summary": "S"}, "reasoning": "strip",
+               "tool_calls": {"policy": "strip", "request": true, "response": false}}),
+    );
+    let made = Ask::default()
+        .answer(&json!([payload, covering(1, 1, json!({"tool_calls": {"policy": "omit"}}))]))
+        .unwrap();
+    assert_eq!((made[0].range().from(), made[0].range().to()), (2, 4));
+    assert_eq!(made[0].summary(), Some("S"));
+    assert_eq!(made[0].reasoning(), Some(jp_compact_schema::Reasoning::Strip));
+    let strip = ToolPolicy::Strip { request: true, response: false, overrides: Default::default() };
+    assert_eq!(made[0].tool_calls(), Some(&strip));
+    assert_eq!(made[1].tool_calls(), Some(&ToolPolicy::Omit));
+    assert_eq!((made[1].summary(), made[1].reasoning()), (None, None));
+}
