@@ -4,10 +4,13 @@
 
 mod bounds;
 mod build;
+mod estimate;
 mod grammar;
 mod overlap;
 mod pairs;
 mod replies;
+mod report;
+mod request;
 mod select;
 mod spec;
 mod validate;

@@ -1,0 +1,98 @@
+//! How much a text is: characters of decoded text / 4.
+
+use jp_compact_core::Survey;
+use jp_compact_core::estimate::{Estimate, tokens};
+use serde_json::{Value, json};
+
+use crate::build::{Build, at, base64, jp};
+
+#[test]
+fn a_token_is_four_characters_begun() {
+    assert_eq!([0, 1, 4, 5, 8].map(tokens), [0, 1, 1, 2, 2]);
+}
+
+#[track_caller]
+fn check(mut element: Value, chars: u64) {
+    element["timestamp"] = at(0).into();
+    assert_eq!(Estimate::of(&Build::default().raw(element).stream()).chars(0), chars);
+}
+
+#[test]
+fn text_counts_decoded_and_in_characters() {
+    check(json!({"type": "chat_request", "content": "h\u{e9}llo\n"}), 6);
+    check(json!({"type": "chat_response", "message": base64("plain text is not decoded")}), 36);
+    check(json!({"type": "chat_response", "reasoning": "\u{1f600}"}), 1);
+    check(
+        json!({"type": "tool_call_response", "id": "a", "content": base64("h\u{e9}llo"), "is_error": false}),
+        5,
+    );
+    check(json!({"type": "tool_call_response", "id": "a", "content": "no base64!", "is_error": true}), 10);
+}
+
+#[test]
+fn arguments_count_their_keys_and_values() {
+    let call =
+        |arguments| json!({"type": "tool_call_request", "id": "a", "name": "t", "arguments": arguments});
+    check(call(json!({})), 0);
+    check(json!({"type": "tool_call_request", "id": "a", "name": "t"}), 0);
+    check(call(json!({"path": base64("f.rs")})), 8);
+    check(
+        call(json!({"a": [base64("12"), 34, true, null], "b": {"c": base64("5")}})),
+        1 + 2 + 2 + 4 + 1 + 1 + 1,
+    );
+}
+
+#[test]
+fn what_no_model_reads_counts_nothing() {
+    check(json!({"type": "turn_start", "metadata": {"a": "b"}}), 0);
+    check(json!({"type": "inquiry_request", "id": "a", "source": "s", "question": "q"}), 0);
+    check(json!({"type": "config_delta", "delta": {"a": "b"}}), 0);
+    check(json!({"type": "bookmark", "content": "text"}), 0);
+    check(jp(0, 0, 0, json!({"summary": {"summary": "text"}})), 0);
+}
+
+/// Turn 0 as the turn table has it, where 4 turns of `ask0`, `think0`, `read{of: c0}`, `body0`, `say0` stand.
+#[track_caller]
+fn row(overlays: &[Value], view_tokens: u64, kinds: Value) {
+    let stream = Build::turns(4).all(overlays).stream();
+    let survey = Survey::of(&stream);
+    let row = serde_json::to_value(&survey.turns[0]).unwrap();
+    let expected = json!({"turn": 0, "events": 6, "tokens": 6, "view_tokens": view_tokens, "complete": true, "kinds": kinds});
+    assert_eq!(row, expected);
+}
+
+fn kinds(reasoning: [u64; 2], calls: [u64; 4]) -> Value {
+    json!({
+        "reasoning": reasoning[0], "reasoning_tokens": reasoning[1], "tool_calls": calls[0], "tool_errors": calls[1],
+        "tool_request_tokens": calls[2], "tool_response_tokens": calls[3],
+    })
+}
+
+#[test]
+fn the_turn_table_counts_what_the_view_still_shows() {
+    row(&[], 6, kinds([1, 2], [1, 0, 1, 2]));
+    row(&[jp(60, 0, 0, json!({"reasoning": "strip"}))], 5, kinds([0, 0], [1, 0, 1, 2]));
+    row(&[jp(60, 0, 0, json!({"tool_calls": {"policy": "omit"}}))], 4, kinds([1, 2], [0, 0, 0, 0]));
+    let strip = |request, response| {
+        jp(60, 0, 0, json!({"tool_calls": {"policy": "strip", "request": request, "response": response}}))
+    };
+    row(&[strip(true, false)], 5, kinds([1, 2], [1, 0, 0, 2]));
+    row(&[strip(false, true)], 11, kinds([1, 2], [1, 0, 1, 0]));
+    row(&[jp(60, 0, 0, json!({"summary": {"summary": "12345678"}}))], 11, kinds([0, 0], [0, 0, 0, 0]));
+}
+
+#[test]
+fn a_failed_call_is_an_error_and_an_open_turn_is_not_complete() {
+    let stream = Build::default().turn().call("a", "t").fail("a", "").call("b", "t").stream();
+    let row = Survey::of(&stream).turns[0].clone();
+    assert_eq!((row.complete, row.kinds.tool_calls, row.kinds.tool_errors), (false, 2, 1));
+}
+
+#[test]
+fn a_summary_counts_where_it_begins() {
+    let stream = Build::turns(3).raw(jp(60, 1, 2, json!({"summary": {"summary": "1234"}}))).stream();
+    let survey = Survey::of(&stream);
+    assert_eq!(survey.turns.iter().map(|row| row.view_tokens).collect::<Vec<_>>(), [6, 10, 0]);
+    assert_eq!(survey.estimate.view_tokens(&survey.view), 16);
+    assert_eq!(survey.estimate.stream_tokens(), 18);
+}

@@ -1,0 +1,257 @@
+//! Requests: what a strategy is sent is what it asked for and no more, and every line fits its schema.
+
+use jp_compact_core::request::{Ask, lines};
+use jp_compact_core::{Stream, Survey, TurnRange};
+use jp_compact_schema::{Description, Input, Limits, Scope, catalog};
+use serde_json::{Map, Value, json};
+
+use crate::build::{Build, at, base64, jp, own, receipt, when};
+
+fn describe(input: Input) -> Description {
+    Description { input, ..Description::new("a-strategy", "1.0.0", "for a test") }
+}
+
+/// The lines of a request for turn 1, each held to its schema.
+#[track_caller]
+fn ask(stream: &Stream, description: &Description) -> Vec<Value> {
+    let turn_1 = TurnRange::new(1, 1).unwrap();
+    let ask = Ask {
+        id: "c1",
+        description,
+        conversation: Some("17738399468"),
+        digest: Some("d1635"),
+        range: turn_1,
+        requested: turn_1,
+        options: &Map::from_iter([("mode".to_owned(), json!("strip"))]),
+        now: when(500),
+        limits: Limits { deadline_ms: 60_000, result_bytes_max: 8_388_608 },
+        dry_run: false,
+    };
+    let bytes = lines(&Survey::of(stream), &ask);
+    assert!(bytes.ends_with(b"\n"));
+    let lines: Vec<Value> =
+        str::from_utf8(&bytes).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for line in &lines {
+        let name = line["type"].as_str().unwrap().replace('_', "-");
+        let schema = catalog::get(&name).unwrap().json();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        if let Err(error) = validator.validate(line) {
+            panic!("{error}\n{line}");
+        }
+    }
+    lines
+}
+
+fn summarised() -> Build {
+    Build::turns(3).raw(jp(60, 0, 0, json!({"summary": {"summary": "a secret"}}))).raw(receipt(60, 0, 0))
+}
+
+#[test]
+fn the_header_alone_answers_input_none() {
+    let lines = ask(&Build::turns(3).stream(), &describe(Input::None));
+    let row = json!({
+        "turn": 1, "events": 6, "tokens": 6, "view_tokens": 6, "complete": true,
+        "kinds": {"reasoning": 1, "reasoning_tokens": 2, "tool_calls": 1, "tool_errors": 0, "tool_request_tokens": 1, "tool_response_tokens": 2},
+    });
+    let header = json!({
+        "type": "compact", "id": "c1", "protocol": 1, "strategy": "a-strategy",
+        "conversation": {"id": "17738399468", "format": "jp", "turns": 3, "events": 18, "bytes": Build::turns(3).bytes().len()},
+        "range": {"from_turn": 1, "to_turn": 1}, "requested_range": {"from_turn": 1, "to_turn": 1}, "range_exact": false,
+        "options": {"mode": "strip"},
+        "context": {
+            "now": "2026-04-02T09:08:20Z", "estimator": "chars/4", "tokens": {"raw": 18, "view": 18, "in_range": 6},
+            "turns": [row], "compactions": [], "tool_hints": {},
+        },
+        "outline": null, "events": null, "limits": {"deadline_ms": 60000, "result_bytes_max": 8388608},
+        "answers": {}, "state": null, "dry_run": false,
+    });
+    assert_eq!(lines, [header]);
+}
+
+#[test]
+fn the_header_comes_first_and_its_first_fields_never_change() {
+    let stream = Build::turns(3).stream();
+    let turn_1 = TurnRange::new(1, 1).unwrap();
+    let ask = Ask {
+        id: "c1",
+        description: &describe(Input::Full),
+        conversation: None,
+        digest: None,
+        range: turn_1,
+        requested: turn_1,
+        options: &Map::new(),
+        now: when(0),
+        limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
+        dry_run: true,
+    };
+    let bytes = lines(&Survey::of(&stream), &ask);
+    assert!(bytes.starts_with(br#"{"type":"compact","id":"c1","protocol":1,"#));
+}
+
+#[test]
+fn an_outline_is_the_header_too() {
+    let build = Build::turns(1)
+        .turn()
+        .call("a", "grep")
+        .fail("a", "x")
+        .raw(jp(60, 0, 0, json!({"reasoning": "strip"})))
+        .config()
+        .unknown()
+        .answer("lost", "y")
+        .raw(json!({"timestamp": at(0), "note": 1}));
+    let lines = ask(&build.stream(), &describe(Input::Outline));
+    let [header] = lines.as_slice() else { panic!("more than a header: {lines:?}") };
+    let mut outline = header["outline"].clone();
+    let bytes = outline.as_object_mut().unwrap().remove("bytes").unwrap();
+    let sizes: Vec<_> = bytes.as_array().unwrap().iter().map(|size| size.as_u64().unwrap()).collect();
+    let stream = build.stream();
+    let spans = [6, 7, 8, 11, 12, 13].map(|element: usize| stream.events()[element].span);
+    assert_eq!(sizes, spans.map(|span| (span.end - span.start) as u64));
+    assert_eq!(
+        outline,
+        json!({
+            "types": ["turn_start", "tool_call_request", "tool_call_response", "bookmark", "unknown"], "tools": ["grep"],
+            "seq": [6, 7, 8, 9, 10, 11], "turn": [1, 1, 1, 1, 1, 1], "type": [0, 1, 2, 3, 2, 4],
+            "tool": [null, 0, 0, null, null, null], "pair": [null, 8, 7, null, null, null],
+            "tokens": [0, 1, 1, 0, 1, 0], "error": [8],
+        })
+    );
+}
+
+#[test]
+fn in_an_outline_an_answer_bears_the_tool_of_its_own_call() {
+    let build = Build::turns(1).turn().call("a", "read").answer("a", "").call("a", "grep").answer("a", "");
+    let header = &ask(&build.stream(), &describe(Input::Outline))[0];
+    assert_eq!(header["outline"]["tools"], json!(["read", "grep"]));
+    assert_eq!(header["outline"]["tool"], json!([null, 0, 0, 1, 1]));
+}
+
+#[test]
+fn full_input_is_a_header_the_events_and_an_end() {
+    let build = Build::turns(1)
+        .raw(jp(60, 0, 0, json!({"reasoning": "strip"})))
+        .turn()
+        .config()
+        .raw(json!({"timestamp": at(1), "type": "chat_request", "content": base64("plain"), "later": base64("kept")}))
+        .raw(json!({"timestamp": at(2), "type": "tool_call_request", "id": "a", "name": "t",
+                    "arguments": {"p": base64("x.rs"), "l": [base64("y"), 1]}, "metadata": {"m": base64("z")}}))
+        .raw(own(61, 0, 0, json!({"tool_calls": {"policy": "omit"}})))
+        .answer("a", "found")
+        .raw(json!({"timestamp": at(3), "type": "bookmark", "content": base64("as it is")}));
+    let lines = ask(&build.stream(), &describe(Input::Full));
+    assert_eq!(lines[0]["events"], json!({"mode": "inline", "count": 5}));
+    assert_eq!(lines[0]["outline"], Value::Null);
+    let line = |seq: u64, tokens: u64, event: Value| json!({"type": "event", "seq": seq, "turn": 1, "tokens": tokens, "event": event});
+    assert_eq!(
+        lines[1..],
+        [
+            line(6, 0, json!({"timestamp": at(7), "type": "turn_start"})),
+            line(
+                7,
+                2,
+                json!({"timestamp": at(1), "type": "chat_request", "content": base64("plain"), "later": base64("kept")})
+            ),
+            line(
+                8,
+                2,
+                json!({"timestamp": at(2), "type": "tool_call_request", "id": "a", "name": "t",
+                              "arguments": {"p": "x.rs", "l": ["y", 1]}, "metadata": {"m": "z"}})
+            ),
+            line(
+                9,
+                2,
+                json!({"timestamp": at(12), "type": "tool_call_response", "id": "a", "content": "found", "is_error": false})
+            ),
+            line(10, 0, json!({"timestamp": at(3), "type": "bookmark", "content": base64("as it is")})),
+            json!({"type": "events_end", "id": "c1", "count": 5}),
+        ]
+    );
+}
+
+#[test]
+fn an_element_that_is_no_object_is_no_event_line() {
+    let build = Build::turns(2).raw(json!("text")).raw(json!(null));
+    let lines = ask(&build.stream(), &describe(Input::Full));
+    assert_eq!(lines[0]["events"]["count"], 6);
+    assert_eq!(lines.len(), 8);
+}
+
+#[test]
+fn a_scope_of_the_conversation_sends_every_turn() {
+    for input in [Input::None, Input::Outline, Input::Full] {
+        let wide = Description { scope: Scope::Conversation, ..describe(input) };
+        let (wide, narrow) =
+            (ask(&Build::turns(3).stream(), &wide), ask(&Build::turns(3).stream(), &describe(input)));
+        let turns = |lines: &[Value]| lines[0]["context"]["turns"].as_array().unwrap().len();
+        assert_eq!((turns(&wide), turns(&narrow)), (3, 1));
+        let rows = |lines: &[Value]| lines[0]["outline"]["seq"].as_array().map_or(0, Vec::len);
+        let rows_expected = if input == Input::Outline { (18, 6) } else { (0, 0) };
+        assert_eq!((rows(&wide), rows(&narrow)), rows_expected);
+        let events = if input == Input::Full { (20, 8) } else { (1, 1) };
+        assert_eq!((wide.len(), narrow.len()), events);
+        assert_eq!(wide[0]["range"], narrow[0]["range"]);
+    }
+}
+
+#[test]
+fn a_summarys_text_goes_to_none_but_those_who_want_it() {
+    for input in [Input::None, Input::Outline, Input::Full] {
+        for scope in [Scope::Range, Scope::Conversation] {
+            let description = Description { scope, ..describe(input) };
+            let all = Value::from(ask(&summarised().stream(), &description)).to_string();
+            assert!(!all.contains("a secret") && !all.contains("previous_summaries"), "{all}");
+        }
+    }
+    let wants = Description { wants: vec!["previous_summaries".into()], ..describe(Input::None) };
+    let header = &ask(&summarised().stream(), &wants)[0];
+    let expected = json!([{"from_turn": 0, "to_turn": 0, "text": "a secret"}]);
+    assert_eq!(header["context"]["previous_summaries"], expected);
+    let none_yet = &ask(&Build::turns(2).stream(), &wants)[0];
+    assert_eq!(none_yet["context"]["previous_summaries"], json!([]));
+}
+
+#[test]
+fn the_digest_goes_to_none_but_those_who_want_it() {
+    let digest = |wants: &[&str]| {
+        let wants = wants.iter().map(|word| (*word).to_owned()).collect();
+        ask(&Build::turns(2).stream(), &Description { wants, ..describe(Input::None) })[0]["conversation"]
+            .get("digest")
+            .cloned()
+    };
+    assert_eq!(digest(&[]), None);
+    assert_eq!(digest(&["previous_summaries", "later"]), None);
+    assert_eq!(digest(&["digest"]), Some(json!("d1635")));
+}
+
+#[test]
+fn earlier_overlays_are_ranges_and_kinds() {
+    let list = json!({"policy": "selective", "calls": [{"seq": 3, "id": "c0", "response": {"replace": "a secret"}}]});
+    let build = summarised()
+        .raw(jp(61, 1, 9, json!({"reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": false}})))
+        .raw(own(62, 0, 0, json!({"tool_calls": list})))
+        .raw(jp(63, 2, 2, json!({"tool_calls": {"policy": "omit"}})));
+    let header = &ask(&build.stream(), &describe(Input::None))[0];
+    assert_eq!(
+        header["context"]["compactions"],
+        json!([
+            {"from_turn": 0, "to_turn": 0, "summary": true},
+            {"from_turn": 1, "to_turn": 9, "reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": false}},
+            {"from_turn": 0, "to_turn": 0, "tool_calls": {"policy": "selective"}},
+            {"from_turn": 2, "to_turn": 2, "tool_calls": {"policy": "omit"}},
+        ])
+    );
+    assert!(!header.to_string().contains("a secret"));
+}
+
+#[test]
+fn numbers_and_the_raw_input_skip_what_is_no_history() {
+    let plain = Build::turns(2).unknown();
+    let (before, after) =
+        (plain.stream(), plain.clone().config().raw(jp(60, 0, 0, json!({}))).raw(receipt(60, 0, 0)).stream());
+    assert_eq!(before.numbered().collect::<Vec<_>>(), after.numbered().collect::<Vec<_>>());
+    assert!(before.raw_input().eq(after.raw_input()));
+    assert_eq!(before.raw_input().count(), 13);
+    let led = Build::default().config().raw(jp(60, 0, 0, json!({}))).ask("").config().say("").stream();
+    assert_eq!(led.numbered().collect::<Vec<_>>(), [(0, 2), (1, 4)]);
+    assert_eq!((led.element(1), led.element(2), led.element(u64::MAX)), (Some(4), None, None));
+}
