@@ -2,6 +2,8 @@
 //! `goldens.rs`.
 #![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
 
+mod append;
+mod bad_input;
 mod bounds;
 mod build;
 mod estimate;
@@ -12,5 +14,6 @@ mod replies;
 mod report;
 mod request;
 mod select;
+mod source;
 mod spec;
 mod validate;

@@ -1,0 +1,237 @@
+//! Valid compactions as elements: their stamps, their places, the bytes around them.
+
+use bytes::Bytes;
+use jp_compact_core::append::{self, Entry, NotAppendable, Receipt};
+use jp_compact_core::source::{Reset, reset};
+use jp_compact_core::splice::concat;
+use jp_compact_core::validate::{Asked, validate};
+use jp_compact_core::{Overlap, Pairs, Stream, TurnRange, time};
+use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
+use serde_json::{Map, Value, json};
+
+use crate::build::{Build, at, jp, own, receipt, when};
+
+/// What one strategy made of the whole stream.
+pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
+    let whole = TurnRange::new(0, stream.turns() - 1).unwrap();
+    let asked = Asked {
+        stream,
+        pairs: &Pairs::of(stream),
+        range: whole,
+        requested: whole,
+        produces: &[Summary, Reasoning, ToolCalls],
+        accepted: &[],
+        overlap: Overlap::Partial,
+    };
+    let receipt = Receipt {
+        strategy: "a-strategy".to_owned().try_into().unwrap(),
+        version: "1.2.3".into(),
+        executable_sha256: "e".repeat(64),
+        options: Map::from_iter([("mode".to_owned(), json!("omit"))]),
+        input_sha256: "i".repeat(64),
+        tier: "contained".into(),
+    };
+    let compactions = validate(&asked, serde_json::from_value(proposal).unwrap()).unwrap();
+    compactions.into_iter().map(|compaction| Entry { compaction, receipt: receipt.clone() }).collect()
+}
+
+fn strip() -> Value {
+    json!([{"from_turn": 0, "to_turn": 0, "reasoning": "strip"}])
+}
+
+/// The file after an append at second 100.
+#[track_caller]
+fn appended(source: &Bytes, proposal: Value) -> Bytes {
+    let stream = Stream::parse(source.clone()).unwrap();
+    let entries = entries(&stream, proposal);
+    let made = append::stamp(&stream, &entries, when(100)).unwrap();
+    concat(&append::append(&stream, &entries, &made), source).into()
+}
+
+#[track_caller]
+fn stamps(build: &Build, now: i64, expected: &[&str]) {
+    let stream = build.stream();
+    let two = json!([
+        {"from_turn": 0, "to_turn": 0, "reasoning": "strip"}, {"from_turn": 0, "to_turn": 0, "tool_calls": {"policy": "omit"}},
+    ]);
+    let made = append::stamp(&stream, &entries(&stream, two), when(now)).unwrap();
+    assert_eq!(made.iter().map(|made| time::format(made.overlay.stamp)).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn stamps_grow_whatever_the_clock_says() {
+    let old = jp(60, 0, 0, json!({"reasoning": "strip"}));
+    stamps(&Build::turns(1), 100, &["2026-04-02 09:01:40.0", "2026-04-02 09:01:40.000000001"]);
+    stamps(
+        &Build::turns(1).raw(old.clone()),
+        100,
+        &["2026-04-02 09:01:40.0", "2026-04-02 09:01:40.000000001"],
+    );
+    stamps(
+        &Build::turns(1).raw(old.clone()),
+        60,
+        &["2026-04-02 09:01:00.000000001", "2026-04-02 09:01:00.000000002"],
+    );
+    // The clock ran backwards: the newest overlay decides, wherever it stands.
+    let older = jp(5, 0, 0, json!({}));
+    stamps(
+        &Build::turns(1).raw(old.clone()).raw(older),
+        -1000,
+        &["2026-04-02 09:01:00.000000001", "2026-04-02 09:01:00.000000002"],
+    );
+    stamps(
+        &Build::turns(1).raw(own(70, 0, 0, json!({}))).raw(old).raw(receipt(80, 0, 0)),
+        0,
+        &["2026-04-02 09:01:10.000000001", "2026-04-02 09:01:10.000000002"],
+    );
+}
+
+#[test]
+fn at_the_end_of_time_nothing_can_be_newer() {
+    let mut last = jp(0, 0, 0, json!({"reasoning": "strip"}));
+    last["timestamp"] = time::format(jiff::Timestamp::MAX).into();
+    let stream = Build::turns(1).raw(last).stream();
+    let refused = append::stamp(&stream, &entries(&stream, strip()), when(0)).unwrap_err();
+    assert_eq!(refused, NotAppendable::EndOfTime);
+    assert_eq!(refused.to_string(), "the newest overlay bears the last time there is, none can be newer");
+}
+
+#[test]
+fn behind_each_overlay_stands_its_receipt() {
+    let source = Build::turns(2).raw(jp(60, 0, 0, json!({"reasoning": "strip"}))).bytes();
+    let file = appended(
+        &source,
+        json!([
+            {"from_turn": 0, "to_turn": 1, "summary": {"summary": "S"}, "reasoning": "strip"},
+            {"from_turn": 1, "to_turn": 1, "tool_calls": {"policy": "strip", "request": false, "response": true}},
+        ]),
+    );
+    let elements: Vec<Value> = serde_json::from_slice(&file).unwrap();
+    let origin = |second: &str, from: usize, to: usize| {
+        json!({
+            "timestamp": second, "type": "jp_compact_receipt", "from_turn": from, "to_turn": to,
+            "strategy": "a-strategy", "version": "1.2.3", "executable_sha256": "e".repeat(64),
+            "options": {"mode": "omit"}, "input_sha256": "i".repeat(64), "tier": "contained",
+        })
+    };
+    let (first, second) = ("2026-04-02 09:01:40.0", "2026-04-02 09:01:40.000000001");
+    let expected = [
+        json!({"timestamp": first, "type": "compaction", "from_turn": 0, "to_turn": 1, "summary": {"summary": "S"}, "reasoning": "strip"}),
+        origin(first, 0, 1),
+        json!({"timestamp": second, "type": "compaction", "from_turn": 1, "to_turn": 1, "tool_calls": {"policy": "strip", "request": false, "response": true}}),
+        origin(second, 1, 1),
+    ];
+    assert_eq!(elements[13..], expected);
+}
+
+#[test]
+fn what_jp_reads_goes_into_a_compaction_of_its_own() {
+    let source = Build::turns(1).bytes();
+    let stream = Stream::parse(source.clone()).unwrap();
+    let entries = entries(
+        &stream,
+        json!([{"from_turn": 0, "to_turn": 0, "reasoning": "strip",
+                "tool_calls": {"policy": "selective", "calls": [{"seq": 3, "request": "strip"}]}}]),
+    );
+    let made = append::stamp(&stream, &entries, when(100)).unwrap();
+    assert_eq!(made.iter().map(|made| (made.number, made.entry)).collect::<Vec<_>>(), [(1, 0), (2, 0)]);
+    assert!(made[0].overlay.applied_by_jp && !made[1].overlay.applied_by_jp);
+    let file: Vec<Value> =
+        serde_json::from_slice(&concat(&append::append(&stream, &entries, &made), &source)).unwrap();
+    let kinds: Vec<_> = file[6..].iter().map(|element| element["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["compaction", "jp_compact_receipt", "jp_compact_overlay", "jp_compact_receipt"]);
+    assert_eq!((file[6].get("tool_calls"), file[8].get("reasoning")), (None, None));
+    assert_eq!(
+        file[8]["tool_calls"],
+        json!({"policy": "selective", "calls": [{"seq": 3, "id": "c0", "request": "strip"}]})
+    );
+}
+
+#[test]
+fn a_list_alone_makes_no_compaction_of_jps() {
+    let proposal = json!([{"from_turn": 0, "to_turn": 0,
+        "tool_calls": {"policy": "selective", "calls": [{"seq": 4, "response": {"replace": "r"}}, {"seq": 3, "request": "strip"}]}}]);
+    let file = appended(&Build::turns(1).bytes(), proposal);
+    let stream = Stream::parse(file).unwrap();
+    assert_eq!(stream.overlays().len(), 1);
+    assert_eq!(crate::build::shown(&stream), "?ask0 ~think0 >c0{} <c0:r =say0");
+}
+
+/// Every byte but the closing bracket and white space before it stays where it was, and a reset gives the
+/// very original.
+#[track_caller]
+fn survives(source: &str) {
+    let source = Bytes::from(source.to_owned());
+    let file = appended(&source, strip());
+    let body = Stream::parse(source.clone()).unwrap().body_end();
+    assert_eq!(file[..body], source[..body]);
+    assert!(file.ends_with(&source[body..]));
+    let stream = Stream::parse(file.clone()).unwrap();
+    assert_eq!(stream.overlays().len(), 1);
+    let (pieces, removed) = reset(stream.index(), Reset::All).unwrap();
+    assert_eq!((concat(&pieces, &file), removed), (source.to_vec(), 1));
+}
+
+const ASK: &str = r#"{"type":"chat_request","timestamp":"2026-01-01 00:00:00","content":"]"}"#;
+
+#[test]
+fn whatever_the_file_looks_like_history_stays() {
+    survives(&format!("[{ASK}]"));
+    survives(&format!("[{ASK}]\n"));
+    survives(&format!("[\n  {ASK},\n  {ASK}\n]\n"));
+    survives(&format!(" \t[ {ASK}\r\n,{ASK} \t ]\r\n\r\n"));
+}
+
+#[test]
+fn jps_layout_is_kept() {
+    let source = Build::turns(1).bytes();
+    let file = String::from_utf8(appended(&source, strip()).to_vec()).unwrap();
+    let value: Value = serde_json::from_str(&file).unwrap();
+    assert_eq!(file, format!("{value:#}\n"));
+}
+
+#[test]
+fn an_append_to_an_empty_array_can_be_reset() {
+    for source in ["[]", "[]\n", "[\n]\n", " [ ] "] {
+        let stream = Stream::parse(source.as_bytes().into()).unwrap();
+        let one_turn = Build::turns(1).stream();
+        let entries = entries(&one_turn, strip());
+        let made = append::stamp(&stream, &entries, when(0)).unwrap();
+        let file = Bytes::from(concat(&append::append(&stream, &entries, &made), source.as_bytes()));
+        let grown = Stream::parse(file.clone()).unwrap();
+        assert_eq!(grown.overlays().len(), 1);
+        assert_eq!(concat(&reset(grown.index(), Reset::All).unwrap().0, &file), source.as_bytes());
+    }
+}
+
+#[test]
+fn a_stream_that_jp_would_trash_takes_no_append() {
+    for (element, refused) in [
+        (json!({"timestamp": at(0), "note": "no type"}), true),
+        (json!({"type": 5, "timestamp": at(0)}), true),
+        (json!({"type": "bookmark"}), true),
+        (json!({"type": "bookmark", "timestamp": null}), true),
+        (json!({"type": "chat_request", "content": "no time"}), true),
+        (json!("text"), true),
+        (json!(null), true),
+        (json!({"type": "bookmark", "timestamp": at(0)}), false),
+    ] {
+        let build = Build::turns(1).raw(element.clone());
+        let stream = build.stream();
+        let expected = refused.then(|| {
+            let at = stream.events()[6].span.start;
+            NotAppendable::Unloadable { element: 6, at }
+        });
+        assert_eq!(append::check(&stream).err(), expected, "{element}");
+    }
+}
+
+#[test]
+fn a_refusal_to_append_names_the_element_and_its_byte() {
+    let stream = Stream::parse(br#"[{"a":1}]"#.as_slice().into()).unwrap();
+    assert_eq!(
+        append::check(&stream).unwrap_err().to_string(),
+        "element 0 (byte 1): an element without `type` or `timestamp`, for which JP would move the conversation to \
+         its trash"
+    );
+}

@@ -1,0 +1,183 @@
+//! What is no stream: each is one error that names the byte, and the element where it lies in one.
+
+use bytes::Bytes;
+use jp_compact_core::Stream;
+use jp_compact_core::event::Kind;
+use jp_compact_core::formats::jp::{Unreadable, index};
+use serde_json::{Value, json};
+
+use crate::build::{Build, at};
+
+#[track_caller]
+fn error(bytes: &[u8]) -> Unreadable {
+    let error = index(Bytes::copy_from_slice(bytes)).unwrap_err();
+    assert!(error.at <= bytes.len(), "{error}");
+    error
+}
+
+#[track_caller]
+fn refused(bytes: impl AsRef<[u8]>, expected: &str) {
+    assert_eq!(error(bytes.as_ref()).to_string(), expected);
+}
+
+#[test]
+fn what_is_no_array() {
+    refused("", "byte 0: the file is empty, expected a JSON array");
+    refused(" \n", "byte 0: the file is empty, expected a JSON array");
+    refused("hello", "byte 0: not a JSON value");
+    refused("{}", "byte 0: expected a JSON array of events");
+    refused("\n {\"type\":\"turn_start\"}", "byte 2: expected a JSON array of events");
+    refused("null", "byte 0: expected a JSON array of events");
+    refused("\"[]\"", "byte 0: expected a JSON array of events");
+    refused("{\"a\":}", "byte 5: not a JSON value");
+    refused("\u{feff}[]", "byte 0: not a JSON value");
+    refused("[]x", "byte 2: text after the closing `]`");
+    refused("[] []", "byte 3: text after the closing `]`");
+    refused("[\0]", "element 0 (byte 1): not a JSON value");
+    refused("[{}{}]", "byte 3: expected `,` or `]` between events");
+    refused("[{},]", "element 1 (byte 4): not a JSON value");
+    refused("[{}", "byte 3: the input ends in the middle of a value");
+}
+
+#[test]
+fn invalid_utf8_is_found_where_it_stands() {
+    refused(b"[{\"a\":\"x\xff\"}]", "element 0 (byte 8): invalid UTF-8");
+    refused(b"[{},{\"\xc3\":1}]", "element 1 (byte 6): invalid UTF-8");
+    refused(b"[{}\xff]", "byte 3: expected `,` or `]` between events");
+    refused(b"\xff\xfe[\0]\0", "byte 0: not a JSON value");
+}
+
+#[test]
+fn a_stream_cut_off_anywhere_is_an_error_or_only_its_last_line_end() {
+    let whole = Build::turns(1)
+        .say("\n")
+        .unknown()
+        .raw(crate::build::jp(60, 0, 0, json!({"reasoning": "strip"})))
+        .bytes();
+    assert!(Stream::parse(whole.clone()).is_ok());
+    for end in 0..whole.len() - 1 {
+        let error = error(&whole[..end]);
+        assert!(error.at == end || (error.at == 0 && whole[..end].is_empty()), "cut at {end}: {error}");
+    }
+    assert!(Stream::parse(whole.slice(..whole.len() - 1)).is_ok());
+}
+
+#[test]
+fn nesting_has_jps_limit() {
+    let before = format!(r#"[{{"type":"x","timestamp":"{}","v":"#, at(0));
+    let nested = |depth: usize| format!("{before}{}{}}}]", "[".repeat(depth), "]".repeat(depth));
+    assert!(Stream::parse(nested(125).into()).is_ok());
+    refused(
+        nested(126),
+        &format!("element 0 (byte {}): values nest deeper than 127 levels", before.len() + 125),
+    );
+    for depth in [200, 100_000] {
+        assert_eq!(error(nested(depth).as_bytes()).element, Some(0));
+    }
+    refused("[".repeat(200), "element 0 (byte 127): values nest deeper than 127 levels");
+    let stored: Value = serde_json::from_str(&nested(125)).unwrap();
+    assert!(stored.is_array(), "what the limit lets through can be read");
+}
+
+/// Behind two good elements, one without a member, or with a wrong one.
+#[track_caller]
+fn field(kind: &str, members: Value, expected: &str) {
+    let mut element = json!({"type": kind, "timestamp": at(0)});
+    element.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    let bytes = Build::default().turn().unknown().raw(element).bytes();
+    let error = error(&bytes);
+    assert_eq!((error.element, error.what.as_str()), (Some(2), expected));
+    assert!(bytes[error.at..].starts_with(b"{"), "{error}");
+}
+
+#[test]
+fn a_known_event_without_what_it_needs_names_element_and_field() {
+    field("chat_request", json!({}), "a `chat_request` without `content`");
+    field("chat_request", json!({"content": 5}), "the `content` of a `chat_request` must be a string");
+    field("chat_response", json!({}), "a `chat_response` without a `message`, `reasoning` or `data`");
+    field(
+        "chat_response",
+        json!({"message": 5}),
+        "a `chat_response` without a `message`, `reasoning` or `data`",
+    );
+    let (call, answer) = ("tool_call_request", "tool_call_response");
+    field(call, json!({"name": "t"}), "a `tool_call_request` without `id`");
+    field(call, json!({"id": "a"}), "a `tool_call_request` without `name`");
+    field(call, json!({"id": 1, "name": "t"}), "the `id` of a `tool_call_request` must be a string");
+    field(
+        call,
+        json!({"id": "a", "name": "t", "arguments": "{}"}),
+        "the `arguments` of a `tool_call_request` must be an object",
+    );
+    field(answer, json!({"content": "", "is_error": true}), "a `tool_call_response` without `id`");
+    field(answer, json!({"id": "a", "is_error": true}), "a `tool_call_response` without `content`");
+    field(answer, json!({"id": "a", "content": ""}), "a `tool_call_response` without `is_error`");
+    field(
+        answer,
+        json!({"id": "a", "content": "", "is_error": "no"}),
+        "the `is_error` of a `tool_call_response` must be true or false",
+    );
+    field("inquiry_request", json!({"source": 1, "question": 1}), "a `inquiry_request` without `id`");
+    field("inquiry_request", json!({"id": "a", "question": 1}), "a `inquiry_request` without `source`");
+    field("inquiry_request", json!({"id": "a", "source": 1}), "a `inquiry_request` without `question`");
+    field("inquiry_response", json!({"answer": 1}), "a `inquiry_response` without `id`");
+    field("inquiry_response", json!({"id": "a"}), "a `inquiry_response` without `answer`");
+    field("turn_start", json!({"metadata": []}), "the `metadata` of a `turn_start` must be an object");
+    for kind in ["turn_start", "config_delta", "compaction", "jp_compact_overlay", "jp_compact_receipt"] {
+        field(
+            kind,
+            json!({"timestamp": "yesterday"}),
+            &format!("the `timestamp` of a `{kind}` is no point in time: `yesterday`"),
+        );
+    }
+}
+
+#[test]
+fn a_member_that_comes_twice_counts_the_last_time() {
+    let element = format!(
+        r#"[{{"type":"x","type":"chat_request","timestamp":"{}","content":5,"content":"a","c\u006fntent":"b"}}]"#,
+        at(0)
+    );
+    let stream = Stream::parse(element.into()).unwrap();
+    assert_eq!(stream.events()[0].kind, Kind::ChatRequest);
+    assert_eq!(stream.text(stream.events()[0].body), "b");
+}
+
+/// Kept, invisible to turns; see `append` for what it takes no append.
+#[track_caller]
+fn unknown(element: Value) {
+    let stream = Build::default().raw(element.clone()).ask("").stream();
+    let event = stream.events()[0];
+    assert_eq!(
+        (event.kind, event.turn, event.seq, stream.turns()),
+        (Kind::Unknown, 0, Some(0), 1),
+        "{element}"
+    );
+    assert_eq!(stream.value(event.span), Some(element));
+}
+
+#[test]
+fn an_element_without_type_or_timestamp_is_unknown_and_kept() {
+    unknown(json!({"note": 1}));
+    unknown(json!({"timestamp": at(0)}));
+    unknown(json!({"type": "bookmark"}));
+    unknown(json!({"type": null, "timestamp": at(0)}));
+    unknown(json!({"type": "chat_request", "content": "no time"}));
+    unknown(json!({"type": "turn_start"}));
+    unknown(json!({"type": "compaction", "from_turn": "x"}));
+    unknown(json!({"type": "tool_call_request", "timestamp": null}));
+    unknown(json!({"type": "bookmark", "timestamp": "yesterday"}));
+    unknown(json!("text"));
+    unknown(json!([1]));
+    unknown(json!(null));
+}
+
+#[test]
+fn no_error_are_an_empty_array_and_one_long_line() {
+    let empty = Stream::parse(Bytes::from_static(b"[]")).unwrap();
+    assert_eq!((empty.turns(), empty.events().len()), (0, 0));
+    let long = "\u{e9}\\n".repeat(1 << 20);
+    let source = format!(r#"[{{"type":"chat_request","timestamp":"{}","content":"{long}"}}]"#, at(0));
+    let stream = Stream::parse(source.into()).unwrap();
+    assert_eq!(stream.text(stream.events()[0].body).chars().count(), 2 << 20);
+}
