@@ -10,6 +10,7 @@ mod estimate;
 mod grammar;
 mod overlap;
 mod pairs;
+mod properties;
 mod replies;
 mod report;
 mod request;

@@ -1,0 +1,389 @@
+//! What holds for every stream. Streams are made of random but well-formed elements, overlays of both grammars
+//! among them, in range or not.
+
+use bytes::Bytes;
+use jp_compact_core::append::{self, Entry, Receipt};
+use jp_compact_core::bound::{self, Bound};
+use jp_compact_core::overlap::{Overlap, extend};
+use jp_compact_core::projection::project;
+use jp_compact_core::request::{Ask, lines};
+use jp_compact_core::select::{Wanted, select, select_for_summary};
+use jp_compact_core::source::{Reset, render, reset};
+use jp_compact_core::splice::concat;
+use jp_compact_core::validate::{Asked, Compaction, validate};
+use jp_compact_core::{Pairs, Stream, Survey, TurnRange, turn};
+use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
+use jp_compact_schema::{Description, Input, Limits, Scope};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::{Map, Value, json};
+
+use crate::build::{at, base64, when};
+
+/// Text that needs escapes, that is base64, that is none.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        Just("abcd".into()),
+        Just("\"\\\n\u{1f600}".into()),
+        "[a-z ]{0,12}",
+        Just("aGk=".into())
+    ]
+}
+
+fn event() -> impl Strategy<Value = Value> {
+    let id = || prop::sample::select(vec!["a", "b", "c\u{e9}"]);
+    let tool = prop::sample::select(vec!["read", "grep"]);
+    prop_oneof![
+        3 => Just(json!({"type": "turn_start"})),
+        2 => text().prop_map(|text| json!({"type": "chat_request", "content": text})),
+        2 => text().prop_map(|text| json!({"type": "chat_response", "message": text})),
+        2 => text().prop_map(|text| json!({"type": "chat_response", "reasoning": text, "metadata": {"s": text}})),
+        1 => text().prop_map(|text| json!({"type": "chat_response", "data": [text, 1]})),
+        3 => (id(), tool, text()).prop_map(|(id, tool, text)| {
+            json!({"type": "tool_call_request", "id": id, "name": tool, "arguments": {"x": base64(&text)}})
+        }),
+        1 => id().prop_map(|id| json!({"type": "tool_call_request", "id": id, "name": "bare"})),
+        3 => (id(), text(), any::<bool>(), any::<bool>()).prop_map(|(id, text, is_error, encode)| {
+            let content = if encode { base64(&text) } else { text };
+            json!({"type": "tool_call_response", "id": id, "content": content, "is_error": is_error})
+        }),
+        1 => id().prop_map(|id| json!({"type": "inquiry_request", "id": id, "source": 1, "question": {}})),
+        1 => Just(json!({"type": "config_delta", "delta": {"a": 1}})),
+        1 => text().prop_map(|text| json!({"type": "bookmark", "content": text})),
+    ]
+}
+
+fn turn_number() -> impl Strategy<Value = usize> {
+    prop_oneof![9 => 0..8usize, 1 => Just(usize::MAX)]
+}
+
+fn policies() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        text().prop_map(|text| json!({"summary": {"summary": text}})),
+        Just(json!({"reasoning": "strip"})),
+        Just(json!({"tool_calls": {"policy": "omit"}})),
+        any::<(bool, bool)>().prop_map(|(request, response)| {
+            json!({"tool_calls": {"policy": "strip", "request": request, "response": response}})
+        }),
+    ]
+}
+
+fn own_policies() -> impl Strategy<Value = Value> {
+    let entry = (0..30u64, prop::sample::select(vec!["a", "b", "c\u{e9}"]), 0..4u8, text());
+    let call = entry.prop_map(|(seq, id, action, text)| match action {
+        0 => json!({"seq": seq, "id": id, "request": "strip"}),
+        1 => json!({"seq": seq, "id": id, "response": {"replace": text}}),
+        2 => json!({"seq": seq, "id": id, "response": "strip"}),
+        _ => json!({"seq": seq, "id": id, "omit": true}),
+    });
+    prop_oneof![
+        3 => prop::collection::vec(call, 0..12)
+            .prop_map(|calls| json!({"tool_calls": {"policy": "selective", "calls": calls}})),
+        1 => any::<(bool, bool)>().prop_map(|(request, response)| json!({
+            "tool_calls": {"policy": "strip", "request": request, "response": response},
+            "tool_overrides": {"read": {"request": "keep"}, "grep": {"response": "strip"}},
+        })),
+    ]
+}
+
+fn overlay() -> impl Strategy<Value = Value> {
+    let kind = prop_oneof![
+        3 => policies().prop_map(|policies| ("compaction", policies)),
+        2 => own_policies().prop_map(|policies| ("jp_compact_overlay", policies)),
+        1 => Just(("jp_compact_receipt", json!({"strategy": "s"}))),
+    ];
+    (kind, 60..64i64, turn_number(), turn_number()).prop_map(|((kind, policies), second, from, to)| {
+        let mut overlay = json!({"type": kind, "timestamp": at(second), "from_turn": from, "to_turn": to});
+        overlay.as_object_mut().unwrap().extend(policies.as_object().unwrap().clone());
+        overlay
+    })
+}
+
+/// Elements written as JP writes them, on one line, or one a line with odd white space.
+fn written(elements: Vec<Value>, layout: u8) -> Bytes {
+    let array = Value::from(elements);
+    match layout {
+        0 => format!("{array:#}\n"),
+        1 => array.to_string(),
+        _ => {
+            let elements: Vec<_> = array.as_array().unwrap().iter().map(ToString::to_string).collect();
+            format!(" [\t{} \r\n]\n\n", elements.join(" ,\n\n"))
+        }
+    }
+    .into()
+}
+
+fn timed((second, mut event): (usize, Value)) -> Value {
+    event["timestamp"] = at(i64::try_from(second).unwrap()).into();
+    event
+}
+
+fn history() -> impl Strategy<Value = Bytes> {
+    (prop::collection::vec(event(), 0..40), 0..3u8)
+        .prop_map(|(events, layout)| written(events.into_iter().enumerate().map(timed).collect(), layout))
+}
+
+/// History with overlays anywhere in it.
+fn transcript() -> impl Strategy<Value = Bytes> {
+    let overlays = prop::collection::vec((any::<Index>(), overlay()), 0..8);
+    (prop::collection::vec(event(), 0..40), overlays, 0..3u8).prop_map(|(events, overlays, layout)| {
+        let mut elements: Vec<_> = events.into_iter().enumerate().map(timed).collect();
+        for (place, overlay) in overlays {
+            elements.insert(place.index(elements.len() + 1), overlay);
+        }
+        written(elements, layout)
+    })
+}
+
+fn parse(bytes: &Bytes) -> Stream {
+    Stream::parse(bytes.clone()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What a strategy might propose for a range: every kind, and each listed call that may be listed.
+fn proposal(stream: &Stream, range: TurnRange, kind: u8) -> Value {
+    let covering = |policies: Value| {
+        let mut payload = json!({"from_turn": range.from(), "to_turn": range.to()});
+        payload.as_object_mut().unwrap().extend(policies.as_object().unwrap().clone());
+        payload
+    };
+    match kind {
+        0 => json!([covering(json!({"summary": {"summary": "S \"\u{e9}\n"}}))]),
+        1 => json!([
+            covering(json!({"reasoning": "strip"})),
+            covering(json!({"tool_calls": {"policy": "omit"}}))
+        ]),
+        _ => {
+            let tools = stream.numbered().filter(|(_, element)| stream.events()[*element].kind.is_tool());
+            let inside = tools.filter(|(_, element)| range.contains(stream.events()[*element].turn));
+            let calls: Vec<_> = inside.map(|(seq, _)| json!({"seq": seq, "omit": true})).collect();
+            json!([covering(
+                json!({"reasoning": "strip", "tool_calls": {"policy": "selective", "calls": calls}})
+            )])
+        }
+    }
+}
+
+fn valid(stream: &Stream, range: TurnRange, kind: u8) -> Vec<Compaction> {
+    let pairs = Pairs::of(stream);
+    let produces = &[Summary, Reasoning, ToolCalls];
+    let (overlap, accepted) = (Overlap::Partial, &[]);
+    let asked = Asked { stream, pairs: &pairs, range, requested: range, produces, accepted, overlap };
+    let proposal = serde_json::from_value(proposal(stream, range, kind)).unwrap();
+    validate(&asked, proposal).unwrap_or_default()
+}
+
+fn entries(compactions: Vec<Compaction>) -> Vec<Entry> {
+    let receipt = Receipt {
+        strategy: "s".to_owned().try_into().unwrap(),
+        version: "1".into(),
+        executable_sha256: String::new(),
+        options: Map::new(),
+        input_sha256: String::new(),
+        tier: String::new(),
+    };
+    compactions.into_iter().map(|compaction| Entry { compaction, receipt: receipt.clone() }).collect()
+}
+
+fn resets(bytes: &Bytes, which: Reset) -> Bytes {
+    let (pieces, _) = reset(parse(bytes).index(), which).unwrap();
+    concat(&pieces, bytes).into()
+}
+
+/// What a provider is sent, without where it comes from.
+fn sent(stream: &Stream) -> Vec<(usize, Map<String, Value>)> {
+    project(stream).events(stream).map(|event| (event.turn, event.event)).collect()
+}
+
+fn request(survey: &Survey<'_>, range: TurnRange, input: Input) -> Vec<u8> {
+    let mut description = Description::new("s", "1", "");
+    description.input = input;
+    description.scope = Scope::Conversation;
+    description.wants = vec!["previous_summaries".into()];
+    let ask = Ask {
+        id: "c1",
+        description: &description,
+        conversation: None,
+        digest: None,
+        range,
+        requested: range,
+        options: &Map::new(),
+        now: when(0),
+        limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
+        dry_run: false,
+    };
+    lines(survey, &ask)
+}
+
+proptest! {
+    #[test]
+    fn an_append_keeps_history_and_a_reset_gives_it_back(
+        bytes in transcript(), from in 0..8usize, length in 0..8usize, kind in 0..3u8, now in 0..100i64,
+    ) {
+        let stream = parse(&bytes);
+        let range = TurnRange::new(from, (from + length).min(stream.turns().saturating_sub(1)));
+        let compactions = range.map(|range| valid(&stream, range, kind)).unwrap_or_default();
+        let entries = entries(compactions);
+        let made = append::stamp(&stream, &entries, when(now)).unwrap();
+        let mut file = Bytes::from(concat(&append::append(&stream, &entries, &made), &bytes));
+
+        prop_assert_eq!(&file[..stream.body_end()], &bytes[..stream.body_end()]);
+        prop_assert!(file.ends_with(&bytes[stream.body_end()..]));
+        let grown = parse(&file);
+        prop_assert!(stream.raw_input().eq(grown.raw_input()));
+        prop_assert_eq!(grown.turns(), stream.turns());
+        let newest = stream.overlays().iter().map(|overlay| overlay.stamp).max();
+        prop_assert!(made.iter().all(|made| Some(made.overlay.stamp) > newest));
+        let read = grown.overlays()[stream.overlays().len()..].iter().cloned();
+        let expected = made.iter().map(|made| made.overlay.clone());
+        let placeless = |overlay| jp_compact_core::overlay::Overlay { element: 0, ..overlay };
+        prop_assert_eq!(read.map(placeless).collect::<Vec<_>>(), expected.map(placeless).collect::<Vec<_>>());
+        let overlays: Vec<_> = stream.overlays().iter().cloned().chain(made.iter().map(|made| made.overlay.clone())).collect();
+        let foreseen = jp_compact_core::projection::project_through(&stream, &overlays);
+        let foreseen: Vec<_> = foreseen.events(&stream).map(|event| (event.turn, event.event)).collect();
+        prop_assert_eq!(foreseen, sent(&grown));
+
+        prop_assert_eq!(resets(&file, Reset::All), resets(&bytes, Reset::All));
+        for made in made.iter().rev() {
+            file = resets(&file, Reset::One(made.number));
+        }
+        prop_assert_eq!(file, bytes);
+    }
+
+    #[test]
+    fn the_projection_is_a_function_and_its_source_projects_to_itself(bytes in transcript()) {
+        let stream = parse(&bytes);
+        let view = project(&stream);
+        prop_assert_eq!(&view, &project(&parse(&bytes)));
+        prop_assert!(view.items().windows(2).all(|pair| pair[0].turn <= pair[1].turn));
+        let source = Bytes::from(concat(&render(&stream, &view), &bytes));
+        let again = parse(&source);
+        prop_assert!(again.overlays().is_empty());
+        prop_assert_eq!(sent(&again), sent(&stream));
+        prop_assert_eq!(concat(&render(&again, &project(&again)), &source), source);
+    }
+
+    #[test]
+    fn without_overlays_the_source_is_the_file(bytes in history()) {
+        let stream = parse(&bytes);
+        prop_assert!(project(&stream).is_whole(&stream));
+        prop_assert_eq!(concat(&render(&stream, &project(&stream)), &bytes), bytes.clone());
+        prop_assert_eq!(resets(&bytes, Reset::All), bytes);
+    }
+
+    #[test]
+    fn a_reset_of_all_leaves_the_raw_input(bytes in transcript()) {
+        let plain = parse(&resets(&bytes, Reset::All));
+        prop_assert!(plain.overlays().is_empty());
+        prop_assert!(plain.raw_input().eq(parse(&bytes).raw_input()));
+        prop_assert_eq!(project(&plain).items().len(), plain.events().len());
+    }
+
+    #[test]
+    fn ranges_never_leave_the_stream(bytes in transcript(), from in bound(), to in bound(), now in -10..80i64) {
+        let stream = parse(&bytes);
+        if let Some(range) = bound::resolve(&stream, from, to, when(now)) {
+            prop_assert!(range.to() < stream.turns());
+        }
+    }
+
+    #[test]
+    fn a_selected_range_splits_no_call_and_is_closed(
+        bytes in transcript(), from in bound(), to in bound(), union in any::<bool>(), accepted in range(),
+    ) {
+        let stream = parse(&bytes);
+        let survey = Survey::of(&stream);
+        let overlap = if union { Overlap::Union } else { Overlap::Partial };
+        let Ok(selected) = select(&survey, Wanted { from, to }, when(30)) else { return Ok(()) };
+        let last = stream.turns() - 1;
+        let whole = |range: TurnRange, for_summary| {
+            let open = turn::open(&stream, &survey.pairs, for_summary).is_some();
+            range.to() <= last && !(open && range.contains(last)) && survey.pairs.split_by(range).is_none()
+        };
+        prop_assert!(whole(selected.range, false));
+        prop_assert_eq!(selected.range, selected.requested);
+        let accepted = [accepted];
+        if let Ok(closed) = select_for_summary(&survey, &selected, &accepted, overlap) {
+            prop_assert!(whole(closed.range, true));
+            prop_assert!(closed.range.covers(closed.requested));
+            let payload = json!([{"from_turn": closed.range.from(), "to_turn": closed.range.to(), "summary": {"summary": "S"}}]);
+            let asked = Asked {
+                stream: &stream, pairs: &survey.pairs, range: closed.range, requested: closed.requested,
+                produces: &[Summary], accepted: &accepted, overlap,
+            };
+            // What the host asks for, a strategy can answer.
+            prop_assert!(validate(&asked, serde_json::from_value(payload).unwrap()).is_ok());
+        }
+    }
+
+    #[test]
+    fn extension_is_a_fixpoint_whatever_the_order(
+        range in range(), summaries in prop::collection::vec((0..12usize, 0..12usize), 0..8), turned in any::<Index>(), union in any::<bool>(),
+    ) {
+        let overlap = if union { Overlap::Union } else { Overlap::Partial };
+        let extended = extend(range, summaries.iter().copied(), overlap);
+        prop_assert!(extended.covers(range));
+        prop_assert_eq!(extend(extended, summaries.iter().copied(), overlap), extended);
+        let mut other = summaries.clone();
+        other.reverse();
+        prop_assert_eq!(extend(range, other.iter().copied(), overlap), extended);
+        if !other.is_empty() {
+            let at = turned.index(other.len());
+            other.rotate_left(at);
+        }
+        prop_assert_eq!(extend(range, other.iter().copied(), overlap), extended);
+        for (from, to) in summaries.into_iter().filter(|(from, to)| from <= to) {
+            let apart = to < extended.from() || extended.to() < from;
+            let inside = extended.from() <= from && to <= extended.to();
+            let around = from <= extended.from() && extended.to() <= to;
+            prop_assert!(apart || inside || (around && !union));
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(
+        bytes in transcript(), edits in prop::collection::vec((any::<Index>(), any::<u8>(), 0..3u8), 0..4),
+    ) {
+        let mut bytes = bytes.to_vec();
+        for (place, byte, edit) in edits {
+            let place = place.index(bytes.len());
+            match edit {
+                0 => bytes[place] = byte,
+                1 => bytes.insert(place, byte),
+                _ if bytes.len() > 1 => drop(bytes.remove(place)),
+                _ => {}
+            }
+        }
+        let bytes = Bytes::from(bytes);
+        let Ok(stream) = Stream::parse(bytes.clone()) else { return Ok(()) };
+        let survey = Survey::of(&stream);
+        let source = concat(&render(&stream, &survey.view), &bytes);
+        prop_assert!(Stream::parse(source.into()).is_ok());
+        let mut json = Vec::new();
+        survey.view.write_json(&stream, &mut json).unwrap();
+        prop_assert!(serde_json::from_slice::<Vec<Value>>(&json).is_ok());
+        prop_assert!(resets(&bytes, Reset::All).len() <= bytes.len());
+        if let Some(range) = TurnRange::new(0, stream.turns().saturating_sub(1)) {
+            for input in [Input::None, Input::Outline, Input::Full] {
+                let lines = request(&survey, range, input);
+                for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                    prop_assert!(serde_json::from_slice::<Map<String, Value>>(line).is_ok());
+                }
+            }
+        }
+    }
+}
+
+fn bound() -> impl Strategy<Value = Option<Bound>> {
+    let seconds = (0..80u32).prop_map(|seconds| bound::duration(&format!("{seconds}s")).unwrap());
+    prop::option::of(prop_oneof![
+        turn_number().prop_map(Bound::Turn),
+        turn_number().prop_map(Bound::FromEnd),
+        seconds.prop_map(Bound::Ago),
+        Just(Bound::AfterLast),
+    ])
+}
+
+fn range() -> impl Strategy<Value = TurnRange> {
+    (0..12usize, 0..12usize).prop_map(|(one, two)| TurnRange::new(one.min(two), one.max(two)).unwrap())
+}
