@@ -246,14 +246,18 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The element that an entry of a stored `selective` names. None when its number and its id disagree, or when
-/// it lies outside the overlay's range: then the entry has no effect.
+/// The element that an entry of a stored `selective` names. None when its number and its id disagree, when it
+/// lies outside the overlay's range, or when nothing is said of this half: then the entry has no effect.
 #[must_use]
 pub fn listed_element(stream: &Stream, overlay: &Overlay, call: &StoredCall) -> Option<usize> {
     let element = stream.element(call.seq)?;
     let event = &stream.events()[element];
-    (event.kind.is_tool() && overlay.covers(event.turn) && stream.text(event.id) == call.id)
-        .then_some(element)
+    let says = match event.kind {
+        Kind::ToolRequest => call.omit || call.request.is_some(),
+        Kind::ToolResponse { .. } => call.omit || call.response.is_some(),
+        _ => false,
+    };
+    (says && overlay.covers(event.turn) && stream.text(event.id) == call.id).then_some(element)
 }
 
 /// Tool names by call id, the last request with an id winning.

@@ -95,6 +95,18 @@ fn an_entry_whose_number_and_id_disagree_does_nothing() {
 }
 
 #[test]
+fn an_entry_that_says_nothing_of_its_half_shadows_nothing() {
+    let stripped = ">x{} >y{} <x:[compacted] read: success <y!:[compacted] grep: error >z{} | <z:Z";
+    for call in [
+        json!({"seq": 1, "id": "x", "response": "strip"}),
+        json!({"seq": 3, "id": "x", "request": "strip"}),
+        json!({"seq": 1, "id": "x"}),
+    ] {
+        check(&[jp(60, 0, 0, strip(true, true)), own(61, 0, 0, selective(json!([call])))], stripped);
+    }
+}
+
+#[test]
 fn a_hint_replaces_the_half_that_it_names_and_inherits_the_other() {
     check(
         &[own(60, 0, 0, hinted(true, true, json!({"read": {"response": "keep"}})))],
