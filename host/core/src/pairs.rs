@@ -14,7 +14,7 @@ use crate::turn::TurnRange;
 pub struct Pairs {
     /// The partner of each element.
     partners: Vec<Option<usize>>,
-    /// The turns of calls that began in one turn and were answered in a later one.
+    /// The turns of calls that began in one turn and were answered in a later one, in the order of the answers.
     across: Vec<(usize, usize)>,
 }
 
@@ -77,17 +77,24 @@ impl Pairs {
             .find(|(request, response)| range.contains(*request) != range.contains(*response))
     }
 
-    /// The greatest range in `range` that splits no call, shrunk from the ends.
+    /// A range in `range` that splits no call: begun behind the answers to calls from before it, ended before
+    /// the calls that are answered behind it. None when nothing is left.
     #[must_use]
     pub fn shrink(&self, range: TurnRange) -> Option<TurnRange> {
         let mut shrunk = range;
-        while let Some((request, response)) = self.split_by(shrunk) {
-            shrunk = if shrunk.contains(response) {
-                // The call began before the range: begin behind its answer.
-                TurnRange::new(response + 1, shrunk.to())?
-            } else {
-                TurnRange::new(shrunk.from(), request.checked_sub(1)?)?
-            };
+        // In these orders one pass moves each end over all calls, and neither end's move splits more at the
+        // other.
+        for &(request, response) in &self.across {
+            if request < shrunk.from() && shrunk.contains(response) {
+                shrunk = TurnRange::new(response + 1, shrunk.to())?;
+            }
+        }
+        let mut by_request = self.across.clone();
+        by_request.sort_unstable_by(|left, right| right.cmp(left));
+        for (request, response) in by_request {
+            if shrunk.contains(request) && response > shrunk.to() {
+                shrunk = TurnRange::new(shrunk.from(), request.checked_sub(1)?)?;
+            }
         }
         Some(shrunk)
     }
