@@ -81,7 +81,8 @@ pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Tim
         }
         Some(Bound::AfterLast) => stream.after_last_overlay().min(last),
     };
-    TurnRange::new(from, to).filter(|range| range.from() <= last)
+    // No end lies behind the last turn, so that no beginning does either.
+    TurnRange::new(from, to)
 }
 
 /// A point in time so long ago; before all time, the beginning of time.
