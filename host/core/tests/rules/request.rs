@@ -253,5 +253,6 @@ fn numbers_and_the_raw_input_skip_what_is_no_history() {
     assert_eq!(before.raw_input().count(), 13);
     let led = Build::default().config().raw(jp(60, 0, 0, json!({}))).ask("").config().say("").stream();
     assert_eq!(led.numbered().collect::<Vec<_>>(), [(0, 2), (1, 4)]);
+    assert_eq!(led.events().iter().filter_map(|event| event.seq).collect::<Vec<_>>(), [0, 1]);
     assert_eq!((led.element(1), led.element(2), led.element(u64::MAX)), (Some(4), None, None));
 }
