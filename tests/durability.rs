@@ -5,179 +5,22 @@
 #![expect(clippy::disallowed_methods, reason = "tests start processes")]
 
 mod strace;
+mod world;
 
 use std::collections::{BTreeSet, HashMap};
-use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 
-use assert_cmd::cargo::cargo_bin;
 use serde_json::{Value, json};
 use strace::{Call, Ran, Strace, skip};
-
-const NOW: &str = "2026-03-01T00:00:00Z";
-const ORPHAN: &str = ".events.json.jpc-";
-/// A strategy that costs a shell to start and nothing to digest.
-const STRATEGY: &str = r#"#!/bin/sh
-case "$1" in
-describe) echo '{"type":"describe","protocols":[1],"name":"quick","version":"1.0.0","description":"Strips the first turns","produces":["reasoning"],"input":"none"}' ;;
-run) echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":1,"reasoning":"strip"}]}' ;;
-esac
-"#;
-const APPEND: [&str; 4] = ["--strategy", "quick", "--now", NOW];
-const RESET: [&str; 1] = ["--reset"];
-const BUNDLED: [&str; 6] = ["--strategy", "strip-reasoning", "--strategy", "strip-tools", "--now", NOW];
-
-fn host() -> &'static Path {
-    cargo_bin!("jp-compact")
-}
-
-/// A conversation, and what the executable needs around it.
-struct World {
-    root: PathBuf,
-    folder: PathBuf,
-    before: Vec<u8>,
-    _temp: tempfile::TempDir,
-}
-
-impl World {
-    /// A conversation in a folder of its own, outside any workspace.
-    fn new() -> Self {
-        Self::at("conversation", &turns(5, 200))
-    }
-
-    fn at(folder: &str, events: &Value) -> Self {
-        let temp = tempfile::tempdir().unwrap();
-        let root = temp.path().canonicalize().unwrap();
-        let before = format!("{events:#}\n").into_bytes();
-        let world = Self { folder: root.join(folder), root, before, _temp: temp };
-        for folder in [&world.folder, &world.root.join("tmp"), &world.root.join("plugins")] {
-            fs::create_dir_all(folder).unwrap();
-        }
-        let strategy = world.root.join("plugins/quick");
-        fs::write(&strategy, STRATEGY).unwrap();
-        fs::set_permissions(&strategy, fs::Permissions::from_mode(0o755)).unwrap();
-        world.restore();
-        world
-    }
-
-    fn events(&self) -> PathBuf {
-        self.folder.join("events.json")
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        fs::read(self.events()).unwrap()
-    }
-
-    /// The conversation as it was, and nothing beside it.
-    fn restore(&self) {
-        for name in self.names() {
-            fs::remove_file(self.folder.join(name)).unwrap();
-        }
-        fs::write(self.events(), &self.before).unwrap();
-    }
-
-    /// What lies in the conversation's folder.
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.folder).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
-
-    fn orphans(&self) -> usize {
-        self.names().iter().filter(|name| name.starts_with(ORPHAN)).count()
-    }
-
-    fn arguments(&self, words: &[&str]) -> Vec<OsString> {
-        let plugins = ["--sandbox=contained".into(), "--plugin-dir".into(), self.root.join("plugins").into()];
-        plugins
-            .into_iter()
-            .chain(words.iter().map(OsString::from))
-            .chain([self.folder.clone().into()])
-            .collect()
-    }
-
-    /// Where the executable looks for what is not in the conversation's folder. Its environment is else empty.
-    fn surround(&self, command: &mut Command) {
-        command.env("TMPDIR", self.root.join("tmp")).env("JP_USER_DATA_DIR", self.root.join("data"));
-        command.current_dir(&self.root);
-    }
-
-    /// Runs the executable undisturbed.
-    fn run(&self, words: &[&str]) -> Output {
-        let mut command = Command::new(host());
-        command.env_clear().args(self.arguments(words));
-        self.surround(&mut command);
-        command.output().unwrap()
-    }
-
-    #[track_caller]
-    fn succeeds(&self, words: &[&str]) -> Output {
-        let output = self.run(words);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words:?}: {}\n{stderr}", output.status);
-        output
-    }
-
-    /// Runs it under strace.
-    fn trace(&self, strace: &Strace, options: &[String], words: &[&str]) -> Ran {
-        strace.run(&self.root, options, |command| {
-            command.arg(host()).args(self.arguments(words));
-            self.surround(command);
-        })
-    }
-
-    /// What an undisturbed run makes of the conversation; the conversation is restored.
-    fn after(&self, words: &[&str]) -> Vec<u8> {
-        self.succeeds(words);
-        let after = self.bytes();
-        assert_ne!(after, self.before);
-        self.restore();
-        after
-    }
-
-    fn is_temporary(&self, path: &Path) -> bool {
-        path.parent() == Some(&*self.folder)
-            && path.file_name().is_some_and(|name| name.to_str().unwrap().starts_with(ORPHAN))
-    }
-}
-
-/// A conversation of so many turns, each with reasoning and a tool call whose response has so many bytes.
-fn turns(turns: usize, response_bytes: usize) -> Value {
-    let mut second = 0;
-    let mut event = |kind: &str, fields: Value| {
-        second += 1;
-        let mut event = json!({
-            "timestamp": format!("2026-01-01 00:{:02}:{:02}.5", second / 60, second % 60), "type": kind,
-        });
-        event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        event
-    };
-    let mut events = vec![event("config_delta", json!({"delta": {}}))];
-    for turn in 0..turns {
-        let id = format!("call{turn}");
-        // "QUJD" is base64 of "ABC".
-        let response = "QUJD".repeat(response_bytes / 3);
-        events.extend([
-            event("turn_start", json!({})),
-            event("chat_request", json!({"content": format!("question {turn}")})),
-            event("chat_response", json!({"reasoning": "I think of it. ".repeat(9)})),
-            event("tool_call_request", json!({"id": id, "name": "read", "arguments": {"path": "QUJD"}})),
-            event("tool_call_response", json!({"id": id, "content": response, "is_error": false})),
-            event("chat_response", json!({"message": format!("answer {turn}")})),
-        ]);
-    }
-    events.into()
-}
+use world::{APPEND, BUNDLED, ORPHAN, PLUGINS, RESET, World, host, turns};
 
 /// The place of the call that took the lock.
 fn locked(ran: &Ran) -> Option<usize> {
     ran.calls.iter().position(|call| call.name == "flock" && call.returned() == Some(0))
 }
-
-// The order of the calls.
 
 /// Checks the order of a write that was not disturbed: `lock` is what is locked, `report` where it is reported.
 #[track_caller]
@@ -304,8 +147,6 @@ fn a_dry_run_neither_locks_nor_writes() {
     assert_eq!(world.bytes(), world.before);
 }
 
-// Death at every call.
-
 /// Kills the executable before a call, by the call's name and how many of that name went before.
 fn kill(world: &World, strace: &Strace, words: &[&str], name: &str, ordinal: usize) -> Ran {
     world.trace(strace, &["-e".into(), format!("inject={name}:signal=SIGKILL:when={ordinal}")], words)
@@ -412,8 +253,6 @@ fn what_a_living_process_is_writing_is_no_orphan() {
     assert!(world.names().contains(&theirs));
 }
 
-// Calls that fail.
-
 /// Which call is made to fail, and how.
 struct Fault {
     is: fn(&World, &Call) -> bool,
@@ -517,9 +356,9 @@ fn a_temporary_file_that_cannot_be_made_is_an_error() {
 #[test]
 fn a_later_write_that_fails_is_an_error_too() {
     let Some(strace) = Strace::find(host()) else { return };
-    let world = World::at("conversation", &turns(5, 60_000));
+    let mut world = World::at("conversation", &turns(5, 60_000));
     world.succeeds(&APPEND);
-    let world = World { before: world.bytes(), ..world };
+    world.before = world.bytes();
     // A reset writes nothing but the file, so that its writes are numbered alike in every run.
     for ordinal in 1.. {
         let inject = format!("inject=write:error=ENOSPC:when={ordinal}");
@@ -613,7 +452,7 @@ fn a_disk_that_is_full_is_an_error() {
     let unshare = |namespaces: &[&str], script: &str| {
         let mut command = Command::new("unshare");
         command.args(namespaces).args(["sh", "-c", script, "sh"]).arg(&disk).arg(&original).arg(host());
-        command.args(["--sandbox=contained", "--plugin-dir"]).arg(world.root.join("plugins")).args(APPEND);
+        command.args(["--sandbox=contained", "--plugin-dir", PLUGINS]).args(APPEND);
         world.surround(&mut command);
         command.output()
     };
@@ -635,8 +474,6 @@ fn a_disk_that_is_full_is_an_error() {
     );
     assert_eq!(stderr, expect);
 }
-
-// A clock that runs backwards.
 
 /// The overlays' stamps, in the order of the file.
 fn stamps(world: &World) -> Vec<String> {
@@ -668,17 +505,4 @@ fn an_overlay_made_by_a_clock_that_ran_backwards_wins_all_the_same() {
     assert_eq!(stamps(&world)[3], "2026-03-01 00:00:00.000000003");
     world.succeeds(&["--strategy", "quick", "--now", "2026-03-01T00:00:00.000000009Z"]);
     assert_eq!(stamps(&world)[4], "2026-03-01 00:00:00.000000009");
-}
-
-impl World {
-    /// What a model is sent, in the transcript's own form.
-    #[track_caller]
-    fn view(&self) -> Vec<Value> {
-        let mut command = Command::new(host());
-        command.env_clear().args(["print", "--compacted", "--as", "source"]).arg(&self.folder);
-        self.surround(&mut command);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
 }

@@ -1,0 +1,364 @@
+//! Rust sources as what they name: every path, resolved through the file's own imports, also inside macros and
+//! attributes. A parser reads them, for a search of the text finds words in comments and misses `use a::{b::c}`.
+//! What may be named is not known here.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use syn::buffer::{Cursor, TokenBuffer};
+use syn::visit::{self, Visit};
+use syn::{Attribute, ImplItem, Item, Meta, UseTree};
+
+/// What one file says.
+#[derive(Debug, Default)]
+pub(crate) struct Source {
+    /// Where it is, from the root of the project.
+    pub(crate) file: String,
+    pub(crate) lines: usize,
+    /// Whether it begins with a doc comment of its own.
+    pub(crate) opens_with_doc: bool,
+    pub(crate) names: Vec<Name>,
+    /// Whether the keyword `unsafe` stands anywhere.
+    pub(crate) has_unsafe: bool,
+    /// How many `#[allow]`s there are.
+    pub(crate) allows: usize,
+    /// Modules in files of their own that are compiled for tests only.
+    test_modules: Vec<String>,
+}
+
+/// A path that a file names. Macros end in `!`, imports of everything in `*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) path: String,
+    /// Whether it is only brought into scope here.
+    pub(crate) imported: bool,
+    /// Whether only tests see it.
+    pub(crate) in_tests: bool,
+}
+
+impl Name {
+    /// Whether it is that path, lies below it, or is an import of everything that may hide it.
+    pub(crate) fn is_within(&self, path: &str) -> bool {
+        let below = |path: &str, above: &str| {
+            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        };
+        match self.path.strip_suffix("::*") {
+            Some(all) => below(all, path) || below(path, all),
+            None => below(&self.path, path),
+        }
+    }
+
+    /// The first segment: a crate, or something of the file's own crate.
+    pub(crate) fn first(&self) -> &str {
+        self.path.split("::").next().expect("a split has a first part")
+    }
+}
+
+impl Source {
+    /// What a text says that stands, or might stand, at that place.
+    pub(crate) fn read(file: &str, text: &str) -> Self {
+        let parsed = syn::parse_file(text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let tokens = TokenBuffer::new2(text.parse().expect("what was parsed has tokens"));
+        let mut reader = Reader { in_tests: 0, imports: HashMap::new(), source: Self::default() };
+        reader.source.file = file.to_owned();
+        reader.source.lines = text.lines().count();
+        reader.source.opens_with_doc = text.starts_with("//! ");
+        reader.source.has_unsafe = any_ident(tokens.begin(), "unsafe");
+        reader.visit_file(&parsed);
+        reader.resolve();
+        reader.source
+    }
+
+    /// The names that production code uses.
+    pub(crate) fn production(&self) -> impl Iterator<Item = &Name> {
+        self.names.iter().filter(|name| !name.in_tests)
+    }
+}
+
+/// Reads every source of the project: all but what tools make, and what begins with a dot.
+pub(crate) fn all(root: &Path) -> Vec<Source> {
+    let mut files = Vec::new();
+    walk(root, &mut files);
+    files.sort();
+    let relative = |file: &Path| file.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+    let read = |file: &PathBuf| Source::read(&relative(file), &std::fs::read_to_string(file).unwrap());
+    let mut sources: Vec<Source> = files.iter().map(read).collect();
+    let for_tests: Vec<String> = sources.iter().flat_map(|source| source.test_modules.clone()).collect();
+    for source in &mut sources {
+        let of_tests = |module: &String| {
+            source.file.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        };
+        if source.file.contains("/tests/") || for_tests.iter().any(of_tests) {
+            source.names.iter_mut().for_each(|name| name.in_tests = true);
+        }
+    }
+    sources
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.starts_with('.') || name == "target" {
+            continue;
+        }
+        if path.is_dir() {
+            walk(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+struct Reader {
+    /// How many items deep in what only tests see.
+    in_tests: usize,
+    /// What an imported name stands for. One table for the whole file: where two scopes give a name two meanings,
+    /// more is found than is there, never less.
+    imports: HashMap<String, Vec<String>>,
+    source: Source,
+}
+
+impl Reader {
+    fn name(&mut self, path: String, imported: bool) {
+        self.source.names.push(Name { path, imported, in_tests: self.in_tests > 0 });
+    }
+
+    /// Replaces the first segment of each path by what it was imported as, as often as that is an import itself.
+    fn resolve(&mut self) {
+        let mut resolved = Vec::new();
+        for name in &self.source.names {
+            for path in meanings(&name.path, &self.imports, 0) {
+                let name = Name { path, ..name.clone() };
+                // A word alone that no import explains is of the file's own crate, or a local variable.
+                if name.imported || name.path.contains("::") || name.path.ends_with('!') {
+                    resolved.push(name);
+                }
+            }
+        }
+        self.source.names = resolved;
+    }
+
+    fn use_tree(&mut self, tree: &UseTree, above: &str) {
+        let join = |name: &dyn ToString| match above {
+            "" => name.to_string(),
+            _ => format!("{above}::{}", name.to_string()),
+        };
+        match tree {
+            UseTree::Path(path) => self.use_tree(&path.tree, &join(&path.ident)),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.use_tree(tree, above)),
+            UseTree::Glob(_) => self.name(join(&"*"), true),
+            UseTree::Name(name) if name.ident == "self" => self.import(above.to_owned(), None),
+            UseTree::Name(name) => self.import(join(&name.ident), None),
+            UseTree::Rename(rename) => {
+                let path = if rename.ident == "self" { above.to_owned() } else { join(&rename.ident) };
+                self.import(path, Some(rename.rename.to_string()));
+            }
+        }
+    }
+
+    fn import(&mut self, path: String, renamed: Option<String>) {
+        let local = renamed.unwrap_or_else(|| path.rsplit("::").next().unwrap_or_default().to_owned());
+        if local != path {
+            self.imports.entry(local).or_default().push(path.clone());
+        }
+        self.name(path, true);
+    }
+
+    /// Collects the paths of tokens that nothing has parsed: the insides of macros and attributes.
+    fn tokens(&mut self, mut cursor: Cursor<'_>) {
+        let mut path = String::new();
+        loop {
+            if let Some((ident, rest)) = cursor.ident() {
+                if !path.is_empty() && !path.ends_with("::") {
+                    self.loose(std::mem::take(&mut path));
+                }
+                path.push_str(&ident.to_string());
+                cursor = rest;
+            } else if let Some(rest) = double_colon(cursor) {
+                path.push_str("::");
+                cursor = rest;
+            } else {
+                let path = std::mem::take(&mut path);
+                if let Some((inside, _, _, rest)) = cursor.any_group() {
+                    self.loose(path);
+                    self.tokens(inside);
+                    cursor = rest;
+                } else if let Some((punct, rest)) = cursor.punct() {
+                    // `name!` before brackets is a macro; before `=` it is a comparison.
+                    let called = punct.as_char() == '!' && rest.any_group().is_some();
+                    self.loose(if called && !path.is_empty() { path + "!" } else { path });
+                    cursor = rest;
+                } else if let Some((_, rest)) = cursor.literal() {
+                    self.loose(path);
+                    cursor = rest;
+                } else if let Some((_, rest)) = cursor.lifetime() {
+                    self.loose(path);
+                    cursor = rest;
+                } else {
+                    self.loose(path);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn loose(&mut self, path: String) {
+        let path = path.trim_start_matches("::").trim_end_matches("::");
+        if !path.is_empty() {
+            self.name(path.to_owned(), false);
+        }
+    }
+
+    fn in_tests_if(&mut self, tests: bool, read: impl FnOnce(&mut Self)) {
+        self.in_tests += usize::from(tests);
+        read(self);
+        self.in_tests -= usize::from(tests);
+    }
+}
+
+impl<'ast> Visit<'ast> for Reader {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let tests = for_tests(attributes(item));
+        if let Item::Mod(module) = item
+            && tests
+            && module.content.is_none()
+        {
+            let file = Path::new(&self.source.file);
+            let stem = file.file_stem().unwrap().to_str().unwrap();
+            let folder = match stem {
+                "mod" | "lib" | "main" => file.parent().unwrap().to_owned(),
+                _ => file.with_extension(""),
+            };
+            self.source.test_modules.push(folder.join(module.ident.to_string()).to_str().unwrap().to_owned());
+        }
+        self.in_tests_if(tests, |reader| visit::visit_item(reader, item));
+    }
+
+    fn visit_impl_item(&mut self, item: &'ast ImplItem) {
+        let tests = matches!(item, ImplItem::Fn(item) if for_tests(&item.attrs));
+        self.in_tests_if(tests, |reader| visit::visit_impl_item(reader, item));
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.use_tree(&item.tree, "");
+    }
+
+    fn visit_item_extern_crate(&mut self, item: &'ast syn::ItemExternCrate) {
+        self.import(item.ident.to_string(), item.rename.as_ref().map(|(_, name)| name.to_string()));
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        self.name(segments.join("::"), false);
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        let segments: Vec<String> =
+            call.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        self.name(segments.join("::") + "!", false);
+        self.tokens(TokenBuffer::new2(call.tokens.clone()).begin());
+    }
+
+    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+        let list = match &attribute.meta {
+            Meta::List(list) => TokenBuffer::new2(list.tokens.clone()),
+            _ => TokenBuffer::new2(Default::default()),
+        };
+        let conditional = attribute.path().is_ident("cfg_attr") && any_ident(list.begin(), "allow");
+        self.source.allows += usize::from(attribute.path().is_ident("allow") || conditional);
+        self.tokens(list.begin());
+        visit::visit_attribute(self, attribute);
+    }
+}
+
+/// What a path may stand for; itself where nothing of that name is imported.
+fn meanings(path: &str, imports: &HashMap<String, Vec<String>>, depth: usize) -> Vec<String> {
+    let (first, rest) = path.split_once("::").map_or((path, ""), |(first, rest)| (first, rest));
+    let word = first.trim_end_matches('!');
+    match imports.get(word) {
+        // `use x::x` stands for itself, and imports may name each other in a circle.
+        Some(imported) if depth < 8 => {
+            let join = |above: &String| match (rest, first.ends_with('!')) {
+                ("", false) => above.clone(),
+                ("", true) => format!("{above}!"),
+                _ => format!("{above}::{rest}"),
+            };
+            let ends = |above: &String| above.split("::").next() == Some(word);
+            imported
+                .iter()
+                .flat_map(|above| {
+                    if ends(above) { vec![join(above)] } else { meanings(&join(above), imports, depth + 1) }
+                })
+                .collect()
+        }
+        _ => vec![path.to_owned()],
+    }
+}
+
+fn double_colon(cursor: Cursor<'_>) -> Option<Cursor<'_>> {
+    let colon = |cursor: Cursor<'_>| cursor.punct().is_some_and(|(punct, _)| punct.as_char() == ':');
+    let rest = cursor.punct().filter(|_| colon(cursor))?.1;
+    rest.punct().filter(|_| colon(rest)).map(|(_, rest)| rest)
+}
+
+fn any_ident(mut cursor: Cursor<'_>, word: &str) -> bool {
+    while let Some((_, rest)) = cursor.token_tree() {
+        let here = cursor.ident().is_some_and(|(ident, _)| ident == word);
+        let inside = cursor.any_group().is_some_and(|(inside, ..)| any_ident(inside, word));
+        if here || inside {
+            return true;
+        }
+        cursor = rest;
+    }
+    false
+}
+
+/// Whether attributes leave something to tests: `#[test]`, or a `cfg` that cannot hold without `test`.
+fn for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.meta {
+        Meta::Path(path) => path.is_ident("test"),
+        Meta::List(list) if list.path.is_ident("cfg") => {
+            list.parse_args().is_ok_and(|condition: Meta| needs_test(&condition))
+        }
+        _ => false,
+    })
+}
+
+fn needs_test(condition: &Meta) -> bool {
+    let parts = |list: &syn::MetaList| -> Vec<Meta> {
+        let parts =
+            list.parse_args_with(syn::punctuated::Punctuated::<Meta, syn::Token![,]>::parse_terminated);
+        parts.map(|parts| parts.into_iter().collect()).unwrap_or_default()
+    };
+    match condition {
+        Meta::Path(path) => path.is_ident("test"),
+        Meta::List(list) if list.path.is_ident("all") => parts(list).iter().any(needs_test),
+        Meta::List(list) if list.path.is_ident("any") => {
+            let parts = parts(list);
+            !parts.is_empty() && parts.iter().all(needs_test)
+        }
+        _ => false,
+    }
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::ExternCrate(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::ForeignMod(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Macro(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        // What is not recognised counts as production code.
+        _ => &[],
+    }
+}
