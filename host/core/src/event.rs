@@ -91,7 +91,7 @@ pub struct Event {
     pub turn: usize,
     /// Its number among the numbered elements, from 0.
     pub seq: Option<u64>,
-    /// When it happened. `None` only for an unknown element without a readable one.
+    /// When it happened. `None` only for an unknown element or a config delta without a readable one.
     pub timestamp: Option<Timestamp>,
     /// Where the id of a tool call lies, as a JSON string.
     pub id: Span,

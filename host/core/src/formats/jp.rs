@@ -214,9 +214,13 @@ impl Head {
     /// The event, checked as JP checks it. An error is a fragment that names the type and the member.
     fn event(&self, bytes: &[u8], count: &mut Count) -> Result<Event, String> {
         let is_string = |span: Span| span.of(bytes).first() == Some(&b'"');
-        // What JP would not load is unknown, whatever it calls itself: kept, and in no turn.
-        let tag =
-            if self.is_loadable(bytes) { text::unquote(self.kind.of(bytes)) } else { Cow::Borrowed("") };
+        // What JP would not load is unknown, whatever it calls itself: kept, and in no turn. But a config delta is
+        // no strategy's business, and those of old streams may lack a time.
+        let mut tag =
+            if is_string(self.kind) { text::unquote(self.kind.of(bytes)) } else { Cow::Borrowed("") };
+        if tag != "config_delta" && !self.is_loadable(bytes) {
+            tag = Cow::Borrowed("");
+        }
         let need = |span: Span, name: &str, opens: &[u8], shape: &str| match span.of(bytes).first() {
             None => Err(format!("a `{tag}` without `{name}`")),
             Some(first) if !opens.contains(first) => {
@@ -284,7 +288,7 @@ impl Head {
         } else {
             None
         };
-        if kind != Kind::Unknown && timestamp.is_none() {
+        if kind != Kind::Unknown && timestamp.is_none() && is_string(self.timestamp) {
             let found = text::unquote(self.timestamp.of(bytes));
             return Err(format!("the `timestamp` of a `{tag}` is no point in time: `{found}`"));
         }

@@ -173,6 +173,14 @@ fn an_element_without_type_or_timestamp_is_unknown_and_kept() {
 }
 
 #[test]
+fn an_old_config_delta_may_lack_a_time_and_is_no_event() {
+    let stream = Build::default().raw(json!({"type": "config_delta", "delta": {}})).ask("").stream();
+    let event = stream.events()[0];
+    assert_eq!((event.kind, event.seq, event.timestamp), (Kind::ConfigDelta, None, None));
+    assert!(jp_compact_core::append::check(&stream).is_err());
+}
+
+#[test]
 fn no_error_are_an_empty_array_and_one_long_line() {
     let empty = Stream::parse(Bytes::from_static(b"[]")).unwrap();
     assert_eq!((empty.turns(), empty.events().len()), (0, 0));
