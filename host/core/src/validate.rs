@@ -135,10 +135,8 @@ pub enum CallWrong {
     Missing,
     /// It is no half of a tool call.
     NoTool,
-    /// It lies outside the payload's range.
+    /// It lies outside the payload's range. Its other half cannot: no range splits a call.
     Outside,
-    /// Its other half lies outside the payload's range.
-    PartnerOutside,
     /// `request` on a response.
     RequestOnResponse,
     /// `response` on a request.
@@ -183,7 +181,6 @@ impl std::fmt::Display for Refusal {
                     CallWrong::Missing => "does not exist",
                     CallWrong::NoTool => "is no half of a tool call",
                     CallWrong::Outside => "lies outside the range",
-                    CallWrong::PartnerOutside => "has its other half outside the range",
                     CallWrong::RequestOnResponse => "is a response, and gets a policy for requests",
                     CallWrong::ResponseOnRequest => "is a request, and gets a policy for responses",
                     CallWrong::OmitAndMore => "is omitted, and gets another policy too",
@@ -295,16 +292,12 @@ fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result
 
 fn stored_call(asked: &Asked<'_>, range: TurnRange, call: SelectiveCall) -> Result<StoredCall, CallWrong> {
     let element = asked.stream.element(call.seq).ok_or(CallWrong::Missing)?;
-    let events = asked.stream.events();
-    let event = &events[element];
+    let event = &asked.stream.events()[element];
     if !event.kind.is_tool() {
         return Err(CallWrong::NoTool);
     }
     if !range.contains(event.turn) {
         return Err(CallWrong::Outside);
-    }
-    if asked.pairs.partner(element).is_some_and(|partner| !range.contains(events[partner].turn)) {
-        return Err(CallWrong::PartnerOutside);
     }
     match (call.request.is_some(), call.response.is_some(), call.omit) {
         (false, false, false) => return Err(CallWrong::NoOpinion),

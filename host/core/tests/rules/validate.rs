@@ -186,6 +186,8 @@ fn no_call_is_split() {
     let ask = || Ask { range: (0, 9), requested: (0, 9), ..Ask::default() };
     ask().takes(strip(8, 9));
     ask().refuses(strip(7, 8), "turns 7-8 would split a tool call between turns 8 and 9");
+    let listed = json!([{"seq": 49, "omit": true}]);
+    ask().refuses(calls(7, 8, listed), "turns 7-8 would split a tool call between turns 8 and 9");
     ask().refuses(summary(9, 9, "S"), "turn 9 would split a tool call between turns 8 and 9");
 }
 
