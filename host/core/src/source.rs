@@ -11,12 +11,10 @@ use crate::stream::Stream;
 use crate::text;
 use crate::view::{Part, SUMMARY_REQUEST, View};
 
-/// Writes a view as JP's on-disk array. A stream without overlays gives its very bytes.
+/// Writes a view as JP's on-disk array. A stream without overlays gives its very bytes, in
+/// one piece.
 #[must_use]
 pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
-    if view.is_whole(stream) {
-        return vec![Piece::Old(0..stream.bytes().len())];
-    }
     let synthetic =
         |at, kind, member, text| Element::New(splice::pretty(&decode::synthetic(at, kind, member, text)));
     let elements = view.items().iter().map(|item| match &item.part {

@@ -92,13 +92,6 @@ impl View {
         &self.items
     }
 
-    /// Whether it is the stream itself, but for overlays.
-    #[must_use]
-    pub fn is_whole(&self, stream: &Stream) -> bool {
-        self.items.len() == stream.events().len()
-            && self.items.iter().all(|item| matches!(item.part, Part::Kept(_)))
-    }
-
     /// What a provider is sent, decoded, in order.
     pub fn events<'a>(&'a self, stream: &'a Stream) -> impl Iterator<Item = ViewEvent> + 'a {
         self.items.iter().filter_map(|item| {
