@@ -1,6 +1,6 @@
 //! How many tokens a text is, about: characters of decoded text / 4, rounded up (RFD D17, "Trigger"). What is
-//! counted is the text that a model is sent: messages, reasoning, the strings of arguments, the content of
-//! responses, base64 undone. Punctuation of JSON, names, ids, metadata and inquiries count nothing.
+//! counted is the text that a model is sent: messages, reasoning, keys and values of arguments, the content of
+//! responses, base64 undone. Punctuation of JSON, names of tools, ids, metadata and inquiries count nothing.
 
 use serde_json::Value;
 

@@ -32,6 +32,7 @@ pub mod estimate;
 pub mod event;
 pub mod formats;
 mod json;
+pub mod open;
 pub mod overlap;
 pub mod overlay;
 pub mod pairs;

@@ -3,9 +3,10 @@
 
 use std::str::FromStr;
 
+use crate::open;
 use crate::pairs::Pairs;
 use crate::stream::Stream;
-use crate::turn::{self, TurnRange};
+use crate::turn::TurnRange;
 
 /// Which overlaps extend a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,7 +40,7 @@ pub fn close(
     accepted: &[TurnRange],
     overlap: Overlap,
 ) -> TurnRange {
-    let open = usize::from(turn::open(stream, pairs, true).is_some());
+    let open = usize::from(open::open(stream, pairs, true).is_some());
     let last = stream.turns().saturating_sub(1 + open);
     let accepted = accepted.iter().map(|range| (range.from(), range.to()));
     let summaries = stream.summaries().chain(accepted).map(|(from, to)| (from, to.min(last)));

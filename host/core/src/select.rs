@@ -4,9 +4,10 @@
 use jiff::Timestamp;
 
 use crate::bound::{self, Bound};
+use crate::open::{self, Open};
 use crate::overlap::{self, Overlap};
 use crate::survey::Survey;
-use crate::turn::{self, Open, TurnRange};
+use crate::turn::TurnRange;
 
 /// How many turns at the end are kept when nobody says otherwise.
 pub const KEEP_LAST: usize = 3;
@@ -209,7 +210,7 @@ fn trim(survey: &Survey<'_>, range: TurnRange, for_summary: bool) -> Result<Sele
     let mut notes = Vec::new();
     let mut range = range;
     let last = survey.stream.turns().saturating_sub(1);
-    if let Some(why) = turn::open(survey.stream, &survey.pairs, for_summary)
+    if let Some(why) = open::open(survey.stream, &survey.pairs, for_summary)
         && range.contains(last)
     {
         let shorter = last.checked_sub(1).and_then(|to| TurnRange::new(range.from(), to));

@@ -5,10 +5,11 @@ use jp_compact_schema::{Kinds, Turn};
 
 use crate::estimate::{Estimate, tokens};
 use crate::event::Kind;
+use crate::open;
 use crate::pairs::Pairs;
 use crate::projection::project;
 use crate::stream::Stream;
-use crate::turn::{self, TurnRange};
+use crate::turn::TurnRange;
 use crate::view::{Item, Origin, Part, View};
 
 /// A stream and what follows from it.
@@ -109,7 +110,7 @@ fn table(stream: &Stream, pairs: &Pairs, view: &View, estimate: &Estimate) -> Ve
         entry.kinds.tool_response_tokens = tokens(chars.responses);
     }
     if let Some(last) = turns.last_mut() {
-        last.complete = turn::open(stream, pairs, true).is_none();
+        last.complete = open::open(stream, pairs, true).is_none();
     }
     turns
 }

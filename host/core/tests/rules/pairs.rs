@@ -1,6 +1,6 @@
 //! Which halves are one call (PROVIDER-RULES, G1 and G3), and what a range does to them.
 
-use jp_compact_core::turn::{Open, open};
+use jp_compact_core::open::{Open, open};
 use jp_compact_core::{Pairs, TurnRange};
 
 use crate::build::Build;

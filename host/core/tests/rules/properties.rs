@@ -11,7 +11,7 @@ use jp_compact_core::select::{Wanted, select, select_for_summary};
 use jp_compact_core::source::{Reset, render, reset};
 use jp_compact_core::splice::{Piece, concat};
 use jp_compact_core::validate::{Asked, Compaction, validate};
-use jp_compact_core::{Pairs, Stream, Survey, TurnRange, turn};
+use jp_compact_core::{Pairs, Stream, Survey, TurnRange, open};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use jp_compact_schema::{Description, Input, Limits, Scope};
 use proptest::prelude::*;
@@ -296,7 +296,7 @@ proptest! {
         let Ok(selected) = select(&survey, Wanted { from, to }, when(30)) else { return Ok(()) };
         let last = stream.turns() - 1;
         let whole = |range: TurnRange, for_summary| {
-            let open = turn::open(&stream, &survey.pairs, for_summary).is_some();
+            let open = open::open(&stream, &survey.pairs, for_summary).is_some();
             range.to() <= last && !(open && range.contains(last)) && survey.pairs.split_by(range).is_none()
         };
         prop_assert!(whole(selected.range, false));
