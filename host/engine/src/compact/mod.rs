@@ -22,8 +22,11 @@ pub use reset::{ResetReport, reset};
 use crate::environment::Environment;
 use crate::failure::{Failure, Overtaken};
 use crate::session::Starter;
-use crate::store::{self, Current, LOCK_WAIT, Place, ReplaceError};
+use crate::store::{self, Current, LOCK_WAIT, Place, ReplaceError, StoreError};
 use ask::Asking;
+
+/// How long a lock is waited for at a time: an interrupt is heard in between.
+const LOCK_STEP: Duration = Duration::from_millis(100);
 
 /// What a run does to every transcript.
 #[derive(Debug)]
@@ -164,7 +167,7 @@ pub async fn compact(run: &Run, transcript: &OsStr, environment: &Environment) -
     let new = made.iter().map(|made| made.overlay.clone());
     let overlays: Vec<_> = stream.overlays().iter().cloned().chain(new).collect();
     report.tokens_after = survey.estimate.view_tokens(&project_through(&stream, &overlays));
-    let made = if run.dry_run { made } else { write(&place, &stream, &asking, made)? };
+    let made = if run.dry_run { made } else { write(&place, &stream, &asking, made).await? };
     for made in made {
         let step = &mut report.steps[asking.owners[made.entry]];
         if let Outcome::Made(overlays) = &mut step.outcome {
@@ -175,26 +178,38 @@ pub async fn compact(run: &Run, transcript: &OsStr, environment: &Environment) -
 }
 
 /// Appends in one write. A transcript that has grown meanwhile is checked and stamped anew.
-fn write(
+async fn write(
     place: &Place,
     stream: &Stream,
     asking: &Asking<'_>,
     mut made: Vec<Made>,
 ) -> Result<Vec<Made>, Failure> {
-    let build = |current| match current {
-        Current::Same => Ok(append::append(stream, &asking.entries, &made)),
-        Current::Grown(bytes) => {
-            let grown = Stream::parse(bytes).map_err(Overtaken::Unreadable)?;
-            append::check(&grown).map_err(Overtaken::NotAppendable)?;
-            asking.recheck(&grown).map_err(Overtaken::Refused)?;
-            made =
-                append::stamp(&grown, &asking.entries, asking.run.now).map_err(Overtaken::NotAppendable)?;
-            Ok(append::append(&grown, &asking.entries, &made))
+    let mut waited = Duration::ZERO;
+    loop {
+        let build = |current| match current {
+            Current::Same => Ok(append::append(stream, &asking.entries, &made)),
+            Current::Grown(bytes) => {
+                let grown = Stream::parse(bytes).map_err(Overtaken::Unreadable)?;
+                append::check(&grown).map_err(Overtaken::NotAppendable)?;
+                asking.recheck(&grown).map_err(Overtaken::Refused)?;
+                made = append::stamp(&grown, &asking.entries, asking.run.now)
+                    .map_err(Overtaken::NotAppendable)?;
+                Ok(append::append(&grown, &asking.entries, &made))
+            }
+        };
+        match store::replace(place, stream.bytes(), stream.body_end(), LOCK_STEP, build) {
+            Ok(()) => return Ok(made),
+            Err(ReplaceError::Build(source)) => {
+                return Err(Failure::Overtaken { path: place.path().to_owned(), source });
+            }
+            Err(ReplaceError::Store(StoreError::Locked { path, lock, .. })) => {
+                waited += LOCK_STEP;
+                if waited >= LOCK_WAIT {
+                    return Err(StoreError::Locked { path, lock, waited }.into());
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            Err(ReplaceError::Store(error)) => return Err(error.into()),
         }
-    };
-    match store::replace(place, stream.bytes(), stream.body_end(), LOCK_WAIT, build) {
-        Ok(()) => Ok(made),
-        Err(ReplaceError::Store(error)) => Err(Failure::Store(error)),
-        Err(ReplaceError::Build(source)) => Err(Failure::Overtaken { path: place.path().to_owned(), source }),
     }
 }
