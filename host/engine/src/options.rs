@@ -5,6 +5,7 @@ use std::fs;
 
 use jp_compact_core::spec::{self, Options};
 use jp_compact_schema::Description;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
 
 use crate::environment::Environment;
@@ -54,11 +55,18 @@ fn check(schema: &Value, options: &Map<String, Value>) -> Result<(), String> {
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| format!("the strategy's `options_schema` is no JSON Schema: {error}"))?;
     let options = Value::Object(options.clone());
-    match validator.validate(&options) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            let at = error.instance_path().to_string();
-            Err(if at.is_empty() { error.to_string() } else { format!("{at}: {error}") })
+    validator.validate(&options).map_err(|error| {
+        let what = match error.kind() {
+            // All of them: the user has to choose one.
+            ValidationErrorKind::Enum { options } => {
+                let values: Vec<_> = options.as_array().into_iter().flatten().map(Value::to_string).collect();
+                format!("{} is not one of {}", error.instance(), values.join(", "))
+            }
+            _ => error.to_string(),
+        };
+        match error.instance_path().to_string().trim_start_matches('/') {
+            "" => what,
+            option => format!("option `{option}`: {what}"),
         }
-    }
+    })
 }
