@@ -30,10 +30,14 @@ fn run() -> Exit {
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
-            let done = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            // Nothing can be said when even printing fails.
-            let _ = error.print();
-            return if done { Exit::Done } else { Exit::Usage };
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+                // Nothing can be said when even printing fails.
+                let _ = error.print();
+                return Exit::Done;
+            }
+            // A script may pass on what others wrote.
+            output::people(&escape::text(&error.render().to_string()));
+            return Exit::Usage;
         }
     };
     log(cli.verbosity.verbose);
@@ -72,7 +76,7 @@ fn log(verbose: u8) {
     };
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        .with_writer(|| output::Escaped)
         .with_ansi(false)
         .without_time()
         .with_target(false)

@@ -5,6 +5,8 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 use serde::Serialize;
 
+use crate::escape;
+
 /// How much of an output is gathered before it is written.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -38,6 +40,20 @@ pub(crate) fn people(text: &str) {
         text.push('\n');
     }
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Stderr for logs, which hold what strategies wrote: escaped, a whole line at a time.
+pub(crate) struct Escaped;
+
+impl Write for Escaped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = escape::text(&String::from_utf8_lossy(bytes));
+        io::stderr().write_all(text.as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Whether somebody sits in front of stdin.
