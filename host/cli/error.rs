@@ -101,7 +101,9 @@ fn exit(failure: &Failure) -> Exit {
         Failure::NoSuchOverlay { .. } | Failure::PluginDir { .. } => Exit::Usage,
         Failure::NotInstalled { .. } => Exit::NotFound,
         Failure::Strategy { source, .. } => match source.as_ref() {
-            StrategyFailure::NotFound { .. } | StrategyFailure::ReservedName { .. } => Exit::NotFound,
+            StrategyFailure::NotFound { .. }
+            | StrategyFailure::NotExecutable { .. }
+            | StrategyFailure::ReservedName { .. } => Exit::NotFound,
             StrategyFailure::NotContained { .. }
             | StrategyFailure::NoJail
             | StrategyFailure::NotGranted { .. } => Exit::NotTrusted,
@@ -123,9 +125,10 @@ fn exit(failure: &Failure) -> Exit {
 fn hint(failure: &Failure) -> Option<String> {
     let text = match failure {
         Failure::Store(error) => return error.hint().map(str::to_owned),
-        Failure::Unreadable { .. } => {
-            "a JP conversation's events.json is an array of events; if an overlay is malformed, `--reset` removes it"
+        Failure::Unreadable { source, .. } if source.is_of_overlay() => {
+            "`--reset` removes overlays, malformed ones too, and leaves the events as they are"
         }
+        Failure::Unreadable { .. } => "a transcript is JP's events.json: one JSON array of events",
         Failure::NotAppendable { .. } => "mend or remove that element; reading commands work as it is",
         Failure::Overtaken { .. } => "run it again on what is there now",
         Failure::NoSuchOverlay { .. } => "`jp-compact show TRANSCRIPT` lists them with their numbers",
@@ -134,8 +137,9 @@ fn hint(failure: &Failure) -> Option<String> {
             "`cargo build` and `cargo install` make every executable; keep them in one folder"
         }
         Failure::Strategy { name, source } => match source.as_ref() {
-            StrategyFailure::NotFound { .. } => {
-                "`jp-compact strategy list` shows where they are looked for; --plugin-dir DIR adds a folder"
+            StrategyFailure::NotFound { .. } => "--plugin-dir DIR adds a folder to look in",
+            StrategyFailure::NotExecutable { path } => {
+                return Some(format!("`chmod +x {}` makes it one", path.display()));
             }
             StrategyFailure::ReservedName { .. } => {
                 "rename the plugin; a bundled strategy cannot be replaced"
@@ -154,10 +158,13 @@ fn hint(failure: &Failure) -> Option<String> {
                 "`--deadline 5m` gives it more time; a description has to come within 2 s"
             }
             StrategyFailure::Reported { error, .. } => return error.hint.clone(),
-            StrategyFailure::BadDescription { .. }
-            | StrategyFailure::Violation(_)
-            | StrategyFailure::Refused(_)
-            | StrategyFailure::Crashed { .. } => {
+            StrategyFailure::BadDescription { .. } => {
+                "`jp-compact schema description` prints what a strategy has to answer `describe` with"
+            }
+            StrategyFailure::Violation(_) => {
+                "nothing was appended; `jp-compact schema reply` prints what a strategy may answer"
+            }
+            StrategyFailure::Refused(_) | StrategyFailure::Crashed { .. } => {
                 return Some(format!(
                     "nothing was appended; `jp-compact -v ...` shows what `{name}` writes to stderr"
                 ));

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::event::{Event, Kind};
-use crate::formats::jp::{self, Index, Unreadable};
+use crate::formats::jp::{self, Index, MALFORMED, Unreadable};
 use crate::json::Span;
 use crate::overlay::Overlay;
 use crate::text;
@@ -42,7 +42,7 @@ impl Stream {
             if event.kind.is_overlay() {
                 let overlay = Overlay::read(element, event, event.span.of(&index.bytes)).map_err(|what| {
                     let kind = if event.kind == Kind::Overlay { "jp_compact_overlay" } else { "compaction" };
-                    let what = format!("a malformed `{kind}`: {what}");
+                    let what = format!("{MALFORMED}`{kind}`: {what}");
                     Unreadable { at: event.span.start, element: Some(element), what }
                 })?;
                 overlays.push(overlay);

@@ -1,6 +1,7 @@
 //! Why a command failed, as values: which step, for which file or strategy. Whoever reports it decides what a
 //! person reads, and what the process exits with.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
@@ -91,6 +92,13 @@ pub enum StrategyFailure {
     NotFound {
         /// Those that there are.
         known: Vec<String>,
+        /// Where they were looked for.
+        folders: Vec<PathBuf>,
+    },
+    /// A file bears the name, and is not executable.
+    NotExecutable {
+        /// The file.
+        path: PathBuf,
     },
     /// A plugin bears the name of a bundled strategy.
     ReservedName {
@@ -136,6 +144,8 @@ pub enum StrategyFailure {
     Crashed {
         /// How it ended.
         status: ExitStatus,
+        /// Whether it had answered before.
+        answered: bool,
         /// Its last words.
         stderr: Stderr,
     },
@@ -165,7 +175,9 @@ impl std::fmt::Display for Failure {
                 write!(out, "{} has no overlay {number}, it has {overlays}", path.display())
             }
             Self::Strategy { name, source } => match source.as_ref() {
-                StrategyFailure::NotFound { .. } => write!(out, "there is no strategy `{name}`"),
+                StrategyFailure::NotFound { .. } | StrategyFailure::NotExecutable { .. } => {
+                    write!(out, "there is no strategy `{name}`")
+                }
                 StrategyFailure::ReservedName { .. } => write!(out, "strategy `{name}` is ambiguous"),
                 StrategyFailure::NotContained { .. }
                 | StrategyFailure::NoJail
@@ -208,7 +220,11 @@ impl std::error::Error for Failure {
 impl std::fmt::Display for StrategyFailure {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotFound { known } => write!(out, "the strategies found are {}", known.join(", ")),
+            Self::NotFound { known, folders } => {
+                let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+                write!(out, "found in {}: {}", folders.join(", "), known.join(", "))
+            }
+            Self::NotExecutable { path } => write!(out, "{} is not executable", path.display()),
             Self::ReservedName { plugin, bundled } => {
                 write!(out, "{} bears the name of the bundled {}", plugin.display(), bundled.display())
             }
@@ -221,11 +237,29 @@ impl std::fmt::Display for StrategyFailure {
             Self::BadDescription { what } | Self::BadOptions { what } => write!(out, "{what}"),
             Self::Version(mismatch) => write!(out, "{mismatch}"),
             Self::Process(error) => write!(out, "{error}"),
-            Self::Crashed { status, .. } => write!(out, "it ended with {status} and no answer"),
+            Self::Crashed { status, answered: false, .. } => {
+                write!(out, "it ended with {} and no answer", ending(*status))
+            }
+            Self::Crashed { status, .. } => {
+                write!(
+                    out,
+                    "it answered, and then ended with {}: nothing is taken from a process that fails",
+                    ending(*status)
+                )
+            }
             Self::Violation(violation) => write!(out, "{violation}"),
             Self::Reported { error, .. } => write!(out, "{} ({})", error.message, error.code),
             Self::Refused(refusal) => write!(out, "{refusal}"),
         }
+    }
+}
+
+/// How a process ended, for people.
+fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
     }
 }
 

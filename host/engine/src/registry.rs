@@ -48,9 +48,7 @@ impl Registry {
             let found =
                 executables(&folder).map_err(|source| Failure::PluginDir { path: folder.clone(), source })?;
             plugins.extend(found.into_iter().filter_map(|path| {
-                let stem = path.file_stem()?.to_str()?.replace('_', "-");
-                let name = StrategyName::parse(&stem).ok()?;
-                Some(Plugin { name, path, bundled: false, shadowed: false })
+                Some(Plugin { name: name_of(&path)?, path, bundled: false, shadowed: false })
             }));
         }
         let home = environment.exe.as_deref().and_then(Path::parent).unwrap_or(Path::new("/"));
@@ -97,7 +95,10 @@ impl Registry {
             let mut known: Vec<_> = self.plugins.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
             known.sort();
             known.dedup();
-            return Err(failed(StrategyFailure::NotFound { known }));
+            return Err(failed(match self.not_executable(name) {
+                Some(path) => StrategyFailure::NotExecutable { path },
+                None => StrategyFailure::NotFound { known, folders: self.folders.clone() },
+            }));
         };
         match bearers.find(|other| other.bundled && !first.bundled) {
             Some(bundled) => Err(failed(StrategyFailure::ReservedName {
@@ -107,6 +108,20 @@ impl Registry {
             None => Ok(first),
         }
     }
+
+    /// A file in the user's folders that would be the strategy, were it executable.
+    fn not_executable(&self, name: &str) -> Option<PathBuf> {
+        let (_own, given) = self.folders.split_last()?;
+        let files = given.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+        files
+            .map(|file| file.path())
+            .find(|path| name_of(path).is_some_and(|own| own.as_str() == name) && path.is_file())
+    }
+}
+
+/// The name of the strategy that a file is, by the file's own.
+fn name_of(path: &Path) -> Option<StrategyName> {
+    StrategyName::parse(&path.file_stem()?.to_str()?.replace('_', "-")).ok()
 }
 
 /// Marks all but the first of each name; one file reached twice is one plugin.

@@ -78,12 +78,16 @@ impl Starter {
         let deadline = Duration::from_millis(DESCRIBE_DEADLINE_MS);
         let ended = self.run(&plugin.path, "describe", question, deadline).await?;
         if !ended.status.success() {
-            return Err(StrategyFailure::Crashed { status: ended.status, stderr: ended.stderr });
+            return Err(StrategyFailure::Crashed {
+                status: ended.status,
+                answered: false,
+                stderr: ended.stderr,
+            });
         }
         let description = read_description(&ended.stdout)?;
         agree(&description.protocols).map_err(StrategyFailure::Version)?;
         if description.name != plugin.name.as_str() {
-            let what = format!("it calls itself `{}`, its file `{}`", description.name, plugin.name);
+            let what = format!("it calls itself `{}`, and its file is `{}`", description.name, plugin.name);
             return Err(StrategyFailure::BadDescription { what });
         }
         if description.produces.is_empty() {
@@ -108,14 +112,18 @@ impl Starter {
         let answer = match reply::read(&ended.stdout, id) {
             // Whoever fails without a word has crashed; what it did not say is no violation.
             Err(Violation::NoTerminal) if !ended.status.success() => {
-                return Err(StrategyFailure::Crashed { status: ended.status, stderr: ended.stderr });
+                return Err(StrategyFailure::Crashed {
+                    status: ended.status,
+                    answered: false,
+                    stderr: ended.stderr,
+                });
             }
             other => other.map_err(StrategyFailure::Violation)?,
         };
         match answer.terminal {
             Terminal::Error(error) => Err(StrategyFailure::Reported { error, status: ended.status }),
             _ if !ended.status.success() => {
-                Err(StrategyFailure::Crashed { status: ended.status, stderr: ended.stderr })
+                Err(StrategyFailure::Crashed { status: ended.status, answered: true, stderr: ended.stderr })
             }
             terminal => Ok(Answer { terminal, logs: answer.logs }),
         }

@@ -10,6 +10,9 @@ use crate::event::{Event, Kind};
 use crate::json::{Malformed, Scanner, Span};
 use crate::{text, time};
 
+/// How the reason begins where an overlay is malformed.
+pub(crate) const MALFORMED: &str = "a malformed ";
+
 /// Why bytes are no stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
@@ -19,6 +22,14 @@ pub struct Unreadable {
     pub element: Option<usize>,
     /// What is wrong, as a fragment.
     pub what: String,
+}
+
+impl Unreadable {
+    /// Whether it is an overlay that cannot be read: a reset would mend it.
+    #[must_use]
+    pub fn is_of_overlay(&self) -> bool {
+        self.what.starts_with(MALFORMED)
+    }
 }
 
 impl std::fmt::Display for Unreadable {
