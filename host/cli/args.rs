@@ -32,6 +32,7 @@ Examples:
     name = "jp-compact",
     version,
     about,
+    override_usage = "jp-compact [OPTIONS] <TRANSCRIPT>...\n       jp-compact <COMMAND>",
     after_help = EXAMPLES,
     after_long_help = format!("{EXAMPLES}\n\nExit codes:\n{}", crate::exit::table()),
     max_term_width = 100

@@ -12,19 +12,22 @@ use jp_compact_engine::session::Starter;
 use serde_json::{Value, json};
 
 use crate::args::{Compact, ResetNumber};
-use crate::commands::{change, grouped, short};
+use crate::commands::{change, counted, grouped, misspelt, short, turns};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
 
 /// What runs when nobody names a strategy.
 const DEFAULT_STRATEGIES: [&str; 2] = ["strip-reasoning", "strip-tools"];
+/// A shorter number is not meant for the id of a conversation: those count tenths of seconds since 1970.
+const ID_DIGITS_MIN: usize = 6;
 
 pub(crate) fn run(args: &Compact, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     if args.transcripts.is_empty() {
         let hint = "give a conversation: `jp-compact .jp/conversations/17738399468-review`, or see `jp-compact --help`";
         return Err(Report::new(Exit::Usage, "there is no TRANSCRIPT to compact", Some(hint)));
     }
+    check_meant(args, environment)?;
     if let Some(which) = args.reset {
         return each(args, quiet, |transcript| reset(args, which, transcript, environment));
     }
@@ -39,6 +42,33 @@ pub(crate) fn run(args: &Compact, quiet: bool, environment: &Environment) -> Res
             _ = terminate.recv() => Err(interrupted()),
         }
     })
+}
+
+/// Refuses what would do something else than was meant, before anything is done.
+fn check_meant(args: &Compact, environment: &Environment) -> Result<(), Report> {
+    let words = args.transcripts.iter().filter_map(|transcript| transcript.to_str());
+    for (place, word) in words.enumerate() {
+        if word == "-" {
+            let hint = "`print -` and `show -` read it; what is compacted is a conversation in its folder";
+            return Err(Report::new(Exit::Usage, "`-` is stdin, and stdin is only read", Some(hint)));
+        }
+        if environment.cwd.join(word).exists() {
+            continue;
+        }
+        let is_number = word.len() < ID_DIGITS_MIN && word.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number && !word.is_empty() && matches!(args.reset, Some(ResetNumber::All)) {
+            let hint = format!("`--reset={word}` removes overlay {word} alone, `--reset` all of them");
+            return Err(Report::new(Exit::Usage, format!("`{word}` is no TRANSCRIPT"), Some(&hint)));
+        }
+        if place == 0
+            && let Some(command) = misspelt(word)
+        {
+            let hint = format!("`jp-compact {command}` is a command; nothing was compacted");
+            let message = format!("`{word}` is neither a command nor a TRANSCRIPT");
+            return Err(Report::new(Exit::Usage, message, Some(&hint)));
+        }
+    }
+    Ok(())
 }
 
 fn interrupted() -> Report {
@@ -96,8 +126,7 @@ fn reset(
     let would = if args.dry_run { "would be removed from" } else { "removed from" };
     let text = match report.removed {
         0 => format!("no overlay to remove in {path}"),
-        1 => format!("1 overlay {would} {path}"),
-        removed => format!("{removed} overlays {would} {path}"),
+        removed => format!("{} {would} {path}", counted(removed, "overlay")),
     };
     Ok((json, escape::text(&text)))
 }
@@ -208,6 +237,11 @@ fn as_json(report: &compact::Report, dry_run: bool) -> Value {
     })
 }
 
+/// A level or a severity as people read it.
+fn word(variant: &impl std::fmt::Debug) -> String {
+    format!("{variant:?}").to_lowercase()
+}
+
 fn as_text(report: &compact::Report, dry_run: bool, environment: &Environment) -> String {
     let path = short(&report.path, environment);
     if let Some(nothing) = report.nothing {
@@ -221,8 +255,7 @@ fn as_text(report: &compact::Report, dry_run: bool, environment: &Environment) -
     let verb = if dry_run { "would be appended" } else { "appended" };
     let mut lines = vec![match made {
         0 => format!("{path}: nothing to append"),
-        1 => format!("{path}: 1 overlay {verb}"),
-        made => format!("{path}: {made} overlays {verb}"),
+        made => format!("{path}: {} {verb}", counted(made, "overlay")),
     }];
     for step in &report.steps {
         let name = format!("{} {}", step.strategy, step.version);
@@ -232,13 +265,13 @@ fn as_text(report: &compact::Report, dry_run: bool, environment: &Environment) -
                 let (from, to) = (made.overlay.from_turn, made.overlay.to_turn);
                 let kinds = made.overlay.kinds().join(", ");
                 let theirs = if made.overlay.applied_by_jp { "" } else { " (not applied by JP itself)" };
-                format!("  {}  {name}  turns {from}-{to}: {kinds}{theirs}", made.number)
+                format!("  {}  {name}  {}: {kinds}{theirs}", made.number, turns(from, to))
             })),
         }
-        lines.extend(step.logs.iter().map(|(level, text)| format!("     {name}: {level:?}: {text}")));
+        lines.extend(step.logs.iter().map(|(level, text)| format!("     {name}: {}: {text}", word(level))));
         lines.extend(step.diagnostics.iter().map(|found| {
             let turn = found.turn.map_or(String::new(), |turn| format!(" in turn {turn}"));
-            format!("     {name}: {:?}{turn}: {}", found.severity, found.message)
+            format!("     {name}: {}{turn}: {}", word(&found.severity), found.message)
         }));
     }
     lines.extend(report.notes.iter().map(|note| format!("  note: {note}")));

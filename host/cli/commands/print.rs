@@ -10,7 +10,7 @@ use jp_compact_core::{View, source};
 use jp_compact_engine::environment::Environment;
 use serde_json::Value;
 
-use crate::commands::{Read, read};
+use crate::commands::{Read, read, turns};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
@@ -105,11 +105,10 @@ fn write_text(read: &Read, view: &View, compacted: bool, out: &mut dyn Write) ->
         for (place, overlay) in read.stream.overlays().iter().enumerate() {
             writeln!(
                 out,
-                "[overlay {}, {}: turns {}-{}, {}; --compacted applies it]",
+                "[overlay {}, {}: {}, {}; --compacted applies it]",
                 place + 1,
                 view::timestamp_text(overlay.stamp),
-                overlay.from_turn,
-                overlay.to_turn,
+                turns(overlay.from_turn, overlay.to_turn),
                 overlay.kinds().join(", ")
             )?;
         }

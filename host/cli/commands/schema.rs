@@ -9,7 +9,7 @@ use crate::output;
 
 /// Print a JSON Schema of the strategy protocol, or list them
 #[derive(Debug, Parser)]
-#[command(after_help = "Examples:\n  jp-compact schema\n  jp-compact schema result")]
+#[command(after_help = "Examples:\n  jp-compact schema\n  jp-compact schema reply")]
 pub(crate) struct Args {
     /// The message; without one, the names are listed
     name: Option<String>,

@@ -13,7 +13,7 @@ use jp_compact_core::{Survey, estimate};
 use jp_compact_engine::environment::Environment;
 use serde_json::{Map, Value, json};
 
-use crate::commands::{change, grouped, read, short};
+use crate::commands::{change, counted, grouped, read, short, turns};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
@@ -68,11 +68,11 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         return Ok(Exit::Done);
     }
     let mut text = format!(
-        "{}: {} turns, {} events, {} overlays\n",
+        "{}: {}, {}, {}\n",
         short(&read.path, environment),
-        stream.turns(),
-        stream.conversation_events(),
-        rows.len()
+        counted(stream.turns(), "turn"),
+        counted(stream.conversation_events(), "event"),
+        counted(rows.len(), "overlay")
     );
     for (place, row) in rows.iter().enumerate() {
         row.text(place + 1, &mut text);
@@ -130,9 +130,8 @@ impl Row<'_> {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "{number:>3}  turns {}-{}: {}  {} -> {} tokens ({})  {}  {origin}",
-            self.overlay.from_turn,
-            self.overlay.to_turn,
+            "{number:>3}  {}: {}  {} -> {} tokens ({})  {}  {origin}",
+            turns(self.overlay.from_turn, self.overlay.to_turn),
             self.overlay.kinds().join(", "),
             grouped(self.before),
             grouped(self.after),

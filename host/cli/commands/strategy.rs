@@ -128,11 +128,18 @@ fn show(
     }
     let properties = said.options_schema.as_ref().and_then(|schema| schema.get("properties"));
     for (option, property) in properties.and_then(Value::as_object).into_iter().flatten() {
-        let default =
-            property.get("default").map_or(String::new(), |default| format!(" [default: {default}]"));
-        let values = property.get("enum").map_or(String::new(), |values| format!(" one of {values}"));
-        let what = property.get("description").and_then(Value::as_str).unwrap_or_default();
-        row("option", format!("{option}{values}{default} {what}"));
+        let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let mut text = option.clone();
+        if let Some(values) = property.get("enum").and_then(Value::as_array) {
+            text += &format!("={}", values.iter().map(word).collect::<Vec<_>>().join("|"));
+        }
+        if let Some(default) = property.get("default") {
+            text += &format!(" [default: {}]", word(default));
+        }
+        if let Some(what) = property.get("description").and_then(Value::as_str) {
+            text += &format!("  {what}");
+        }
+        row("option", text);
     }
     output::data(|out| out.write_all(escape::text(&text).as_bytes()))?;
     Ok(Exit::Done)
