@@ -1,0 +1,335 @@
+//! `jp-compact TRANSCRIPT...`: what is run, appended, printed.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Conversation, DECLINE, STRIP, World, described};
+
+const NOW: [&str; 2] = ["--now", "2026-11-21T07:40:00Z"];
+
+#[test]
+fn the_default_run_strips_reasoning_then_tools_of_all_but_three_turns() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let ran = world.run(&["conversation", "--now", "2026-11-21T07:40:00Z"]).exits(0);
+    assert_eq!(ran.text(), "", "stdout is for data");
+    insta::assert_snapshot!(ran.stderr, @r"
+    conversation/events.json: 2 overlays appended
+      1  strip-reasoning [version]  turns 0-1: reasoning
+      2  strip-tools [version]  turns 0-1: tool_calls
+      a model is sent about 151 tokens, was 187 (-19 %)
+    ");
+    let overlays = transcript.overlays();
+    assert_eq!(
+        overlays,
+        [
+            json!({"timestamp": "2026-11-21 07:40:00.0", "type": "compaction", "from_turn": 0, "to_turn": 1,
+                   "reasoning": "strip"}),
+            json!({"timestamp": "2026-11-21 07:40:00.000000001", "type": "compaction", "from_turn": 0, "to_turn": 1,
+                   "tool_calls": {"policy": "strip", "request": true, "response": true}}),
+        ]
+    );
+}
+
+#[test]
+fn overlays_stand_in_the_order_of_the_strategies() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let order = ["--strategy", "strip-tools:mode=omit", "-s", "strip-reasoning"];
+    world.run(&[&["conversation"], &order[..]].concat()).exits(0);
+    let overlays = transcript.overlays();
+    assert_eq!(overlays[0]["tool_calls"], json!({"policy": "omit"}));
+    assert_eq!(overlays[1]["reasoning"], "strip");
+}
+
+#[test]
+fn all_strategies_of_a_run_see_one_snapshot() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(2));
+    for name in ["first", "second"] {
+        let request = world.path(&format!("{name}.json"));
+        let id = if name == "first" { "c1" } else { "c2" };
+        let run = format!("cat > {}\n{}", request.display(), STRIP.replace("c1", id));
+        world.plugin(name, &run);
+    }
+    world.run_plugin("first", &["--strategy", "second"]).exits(0);
+    let request = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(world.path(&format!("{name}.json"))).unwrap()).unwrap()
+    };
+    let (first, second) = (request("first"), request("second"));
+    assert_eq!(second["context"]["compactions"], json!([]));
+    assert_eq!(first["context"], second["context"]);
+    assert_eq!((&first["id"], &second["id"]), (&json!("c1"), &json!("c2")));
+}
+
+#[test]
+fn one_failure_appends_nothing_of_the_others() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(5));
+    world
+        .plugin("fails", r#"echo '{"type":"error","id":"c2","code":"no","message":"no","transient":false}'"#);
+    let strategies = ["--strategy", "strip-tools", "--strategy", "fails", "--strategy", "strip-reasoning"];
+    let plugins = ["--plugin-dir", "plugins", "--sandbox=contained"];
+    world.run(&[&["conversation"], &strategies[..], &plugins].concat()).exits(16);
+    transcript.assert_untouched();
+}
+
+#[test]
+fn a_decline_is_no_failure_and_hinders_nobody() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(5));
+    world.plugin("declines", DECLINE);
+    let ran = world.run_plugin("declines", &["--strategy", "strip-tools"]).exits(0);
+    assert!(ran.stderr.contains("declines 1.0.0  declined: not today"), "{}", ran.stderr);
+    assert_eq!(transcript.overlays().len(), 1);
+}
+
+#[test]
+fn where_all_decline_nothing_is_written() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(5));
+    world.plugin("declines", DECLINE);
+    world.run_plugin("declines", &[]).exits(0).says("nothing to append");
+    transcript.assert_untouched();
+}
+
+#[test]
+fn a_second_run_finds_nothing_left_to_do() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(5));
+    world.run(&["conversation"]).exits(0);
+    let after = transcript.now();
+    let again = world.run(&["conversation", "--json"]).exits(0).line();
+    assert_eq!(again["overlays"], json!([]));
+    assert_eq!(again["declines"].as_array().unwrap().len(), 2);
+    assert_eq!(transcript.now(), after);
+}
+
+#[test]
+fn a_dry_run_changes_neither_bytes_nor_times() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let ran = world.run(&["conversation", "--dry-run"]).exits(0);
+    assert!(ran.stderr.contains("2 overlays would be appended"), "{}", ran.stderr);
+    transcript.assert_untouched();
+    let line = world.run(&["conversation", "-n", "--json"]).exits(0).line();
+    assert_eq!((&line["dry_run"], line["overlays"].as_array().unwrap().len()), (&json!(true), 2));
+    assert!(line["tokens"]["after"].as_u64() < line["tokens"]["before"].as_u64());
+    transcript.assert_untouched();
+}
+
+#[test]
+fn a_dry_run_works_on_what_is_never_written_to() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(5));
+    std::os::unix::fs::symlink(&transcript.path, world.path("link.json")).unwrap();
+    fs::copy(&transcript.path, world.path("copy.json")).unwrap();
+    for name in ["link.json", "copy.json"] {
+        world.run(&[name, "--dry-run"]).exits(0).says("2 overlays would be appended");
+        world.run(&[name]).exits(4);
+    }
+    transcript.assert_untouched();
+}
+
+#[test]
+fn a_line_of_json_says_what_was_made_and_what_was_declined() {
+    let world = World::new();
+    let transcript = world.conversation(".jp/conversations/17738399468-a-slug", &Conversation::of(5));
+    world.plugin("declines", DECLINE.replace("c1", "c2").as_str());
+    let strategies = ["--strategy", "strip-tools", "--strategy", "declines"];
+    let plugins = ["--plugin-dir", "plugins", "--sandbox=contained", "--json"];
+    let ran = world.run(&[&["17738399468"], &strategies[..], &plugins].concat()).exits(0);
+    assert_eq!(ran.stderr, "", "a script reads one stream");
+    let line = ran.line();
+    assert_eq!(line["path"], transcript.path.to_str().unwrap());
+    assert_eq!(line["conversation_id"], "17738399468");
+    assert_eq!(
+        line["overlays"],
+        json!([{"number": 1, "from_turn": 0, "to_turn": 1, "kinds": ["tool_calls"], "strategy": "strip-tools",
+                "version": env!("CARGO_PKG_VERSION"), "applied_by_jp": true}])
+    );
+    assert_eq!(
+        line["declines"],
+        json!([{"strategy": "declines", "version": "1.0.0", "reason": "not today"}])
+    );
+    assert_eq!(line["tokens"], json!({"before": 187, "after": 180, "estimator": "chars/4"}));
+    assert_eq!(line["tier"], "contained");
+    let shown = world.run(&["show", "17738399468", "--json"]).exits(0).line();
+    assert_eq!(shown["totals"]["all"]["view"], line["tokens"]["after"]);
+}
+
+#[test]
+fn quiet_says_nothing_but_errors() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(5));
+    let ran = world.run(&["conversation", "-q"]).exits(0);
+    assert_eq!((ran.text(), ran.stderr.as_str()), ("", ""));
+    let line = world.run(&["conversation", "-q", "--json"]).exits(0).line();
+    assert_eq!(line["declines"].as_array().unwrap().len(), 2);
+    assert!(world.run(&["nowhere", "-q"]).exits(4).stderr.starts_with("error: "));
+}
+
+#[test]
+fn verbose_shows_what_strategies_write_to_stderr() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(5));
+    world.plugin("talks", &format!("echo 'thinking hard' >&2\n{STRIP}"));
+    assert!(!world.run_plugin("talks", &["--dry-run"]).exits(0).stderr.contains("thinking hard"));
+    world.run_plugin("talks", &["--dry-run", "-v"]).exits(0).says("thinking hard");
+}
+
+#[test]
+fn an_open_last_turn_is_left_out_and_that_is_said() {
+    let world = World::new();
+    let waiting = Conversation::of(2).turn("And now?").request("fs_read_file", json!({"path": "b"}));
+    let transcript = world.conversation("conversation", &waiting);
+    world
+        .run(&["conversation", "--keep-last", "0"])
+        .exits(0)
+        .says("turn 2 is left out: a tool call in it waits");
+    assert!(transcript.overlays().iter().all(|overlay| overlay["to_turn"] == 1));
+    world
+        .run(&["conversation", "--from", "2", "--keep-last", "0"])
+        .exits(0)
+        .says("nothing to compact: turn 2");
+}
+
+#[test]
+fn a_clock_that_runs_backwards_lets_no_old_overlay_win() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(5));
+    world.run(&[&["conversation", "-s", "strip-tools"], &NOW[..]].concat()).exits(0);
+    let earlier = ["conversation", "-s", "strip-tools:mode=omit", "--now", "2020-01-01T00:00:00Z"];
+    world.run(&earlier).exits(0);
+    let overlays = transcript.overlays();
+    assert_eq!(overlays[1]["timestamp"], "2026-11-21 07:40:00.000000001");
+    let view = world.run(&["print", "conversation", "--compacted"]).exits(0);
+    assert_eq!(view.text().matches("tool call").count(), 3, "the newer policy counts:\n{}", view.text());
+}
+
+#[test]
+fn what_jp_cannot_read_is_kept_apart_and_said() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(2));
+    let result = r#"echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool_calls":
+        {"policy":"selective","calls":[{"seq":4,"response":{"replace":"[seen]"}}]}}]}'"#;
+    world.plugin("selects", &result.replace('\n', ""));
+    world
+        .run_plugin("selects", &[])
+        .exits(0)
+        .says("1  selects 1.0.0  turn 0: tool_calls (not applied by JP itself)");
+    let overlays = transcript.overlays();
+    assert_eq!(overlays[0]["type"], "jp_compact_overlay");
+    assert_eq!(overlays[0]["tool_calls"]["calls"][0]["id"], "call_1");
+    let view = world.run(&["print", "conversation", "--compacted"]).exits(0);
+    assert!(view.text().contains("tool result [overlay]:\n  [seen]\n"), "{}", view.text());
+    world.run(&["conversation", "--reset"]).exits(0);
+    transcript.assert_same_bytes();
+}
+
+#[test]
+fn a_summary_stands_for_its_turns() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(4));
+    let result = r#"echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":2,"summary":{"summary":"They read a file."}}]}'"#;
+    world.script("plugins/sums", &described("sums", &json!({"produces": ["summary"]}), result));
+    let plugin = ["--strategy", "sums", "--plugin-dir", "plugins", "--sandbox=contained", "--to", "2"];
+    world.run(&[&["conversation"], &plugin[..]].concat()).exits(0);
+    assert_eq!(transcript.overlays()[0]["summary"], json!({"summary": "They read a file."}));
+    let view = world.run(&["print", "conversation", "--compacted"]).exits(0);
+    insta::assert_snapshot!(view.text(), @r#"
+    --- turn 0 [overlay: a summary of turns 0-2 of the history] ---
+    user:
+      [Summary of previous conversation]
+    assistant:
+      They read a file.
+    --- turn 1 (turn 3 of the history) ---
+    user:
+      What does the file say?
+    assistant, reasoning:
+      The file has to be read before anything can be said of it.
+    tool call fs_read_file:
+      {"path":"src/main.rs"}
+    tool result:
+      fn main() { println!("hello"); }
+    assistant:
+      It prints a greeting.
+    "#);
+}
+
+#[test]
+fn every_transcript_is_tried_and_some_failed_is_a_code_of_its_own() {
+    let world = World::new();
+    let good =
+        [world.conversation("one", &Conversation::of(5)), world.conversation("three", &Conversation::of(5))];
+    let bad = world.raw("two", b"{}");
+    let ran = world.run(&["one", "two", "three", "--json"]).exits(19);
+    let lines = ran.lines();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[1]["error"]["code"], 4);
+    assert_eq!(lines[1]["path"], "two");
+    assert!(ran.stderr.contains("/work/two/events.json"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("1 of 3 transcripts failed\n"), "{}", ran.stderr);
+    good.iter().for_each(|transcript| assert_eq!(transcript.overlays().len(), 2));
+    bad.assert_untouched();
+}
+
+#[test]
+fn one_transcript_alone_fails_with_its_own_code() {
+    let world = World::new();
+    world.raw("two", b"{}");
+    let line = world.run(&["two", "--json"]).exits(4).line();
+    assert_eq!(line["error"]["code"], 4);
+}
+
+#[test]
+fn a_transcript_named_twice_is_compacted_once() {
+    let world = World::new();
+    let transcript = world.conversation("one", &Conversation::of(5));
+    world.run(&["one", "one/events.json"]).exits(0);
+    assert_eq!(transcript.overlays().len(), 2);
+}
+
+#[test]
+fn without_a_transcript_an_example_is_shown() {
+    let world = World::new();
+    world
+        .run(&["--strategy", "strip-tools"])
+        .exits(2)
+        .says("`jp-compact .jp/conversations/17738399468-review`");
+}
+
+#[test]
+fn a_misspelt_command_compacts_nothing() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::of(5));
+    world.run(&["shwo", "conversation"]).exits(2).says("`shwo` is neither a command nor a TRANSCRIPT");
+    world.run(&["prin", "conversation", "--json"]).exits(2).says("`jp-compact print` is a command");
+    transcript.assert_untouched();
+    world.conversation("shwo", &Conversation::of(5));
+    world.run(&["shwo", "conversation"]).exits(0);
+}
+
+#[test]
+fn what_strategies_say_beside_their_answer_is_shown() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(2));
+    let run = r#"
+echo '{"type":"progress","id":"c1","done":1,"total":2}'
+echo '{"type":"log","id":"c1","level":"warn","message":"odd \u001b[31mcall"}'
+echo
+echo '{"type":"a-later-message","id":"c1"}'
+echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool_calls":{"policy":"omit"}}],"diagnostics":[{"severity":"warning","code":"orphan","message":"a lone half","turn":1}]}'"#;
+    world.plugin("chatty", run);
+    let ran = world.run_plugin("chatty", &["--dry-run"]).exits(0);
+    insta::assert_snapshot!(ran.stderr, @r"
+    conversation/events.json: 1 overlay would be appended
+      1  chatty 1.0.0  turn 0: tool_calls
+         chatty 1.0.0: warn: odd \u{1b}[31mcall
+         chatty 1.0.0: warning in turn 1: a lone half
+      a model is sent about 63 tokens, was 75 (-16 %)
+    ");
+    let line = world.run_plugin("chatty", &["--dry-run", "--json"]).exits(0).line();
+    assert_eq!(line["diagnostics"][0]["found"]["code"], "orphan");
+}

@@ -1,0 +1,86 @@
+//! Every bundled strategy over every case of JP's own, where those lie beside the project: not a byte of history
+//! changes, JP can read what was appended, and a reset restores the file.
+
+use std::path::{Path, PathBuf};
+use std::{fs, thread};
+
+use serde_json::Value;
+
+use crate::support::World;
+
+/// Every bundled strategy, in every mode.
+const STRATEGIES: [&str; 5] = [
+    "strip-reasoning",
+    "strip-tools",
+    "strip-tools:mode=strip-requests",
+    "strip-tools:mode=strip-responses",
+    "strip-tools:mode=omit",
+];
+
+fn cases() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shared = fs::read_dir(root.join("../shared/data/jp-golden"));
+    if shared.is_err() {
+        eprintln!("JP's golden cases are not here; only the sample is checked");
+    }
+    let mut cases: Vec<_> = shared.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    cases.push(root.join("tests/sample"));
+    cases.retain(|case| case.join("events.json").is_file());
+    cases.sort();
+    cases
+}
+
+/// In two halves, for they are many.
+fn each_case(check: impl Fn(&Path) + Sync) {
+    let cases = cases();
+    let (left, right) = cases.split_at(cases.len() / 2);
+    thread::scope(|scope| {
+        scope.spawn(|| left.iter().for_each(|case| check(case)));
+        right.iter().for_each(|case| check(case));
+    });
+}
+
+#[test]
+fn no_strategy_changes_a_byte_of_history_and_a_reset_restores_the_file() {
+    each_case(|case| {
+        let name = case.file_name().unwrap().to_str().unwrap();
+        let bytes = fs::read(case.join("events.json")).unwrap();
+        let had = String::from_utf8_lossy(&bytes).matches("\"compaction\"").count();
+        let world = World::new();
+        let mut made = 0;
+        let transcript = world.raw("conversation", &bytes);
+        for strategy in STRATEGIES {
+            let run = world.run(&["conversation", "--strategy", strategy, "--keep-last", "0", "--json"]);
+            if run.stderr.contains("for which JP would move the conversation to its trash") {
+                assert_eq!(run.code, Some(4));
+                return transcript.assert_untouched();
+            }
+            assert_eq!(run.code, Some(0), "{name}: {}", run.stderr);
+            made += run.line()["overlays"].as_array().unwrap().len();
+        }
+        assert_eq!(transcript.overlays().len(), made, "{name}");
+        if had == 0 {
+            world.run(&["conversation", "--reset"]).exits(0);
+        } else {
+            // Those that were there before stay; the new ones are the last.
+            let shown = world.run(&["show", "conversation", "--json"]).exits(0).line();
+            let last = shown["overlays"].as_array().unwrap().len();
+            for number in (last + 1 - made..=last).rev() {
+                world.run(&["conversation", &format!("--reset={number}")]).exits(0);
+            }
+        }
+        transcript.assert_same_bytes();
+    });
+}
+
+#[test]
+fn the_view_that_is_printed_is_jps_own() {
+    each_case(|case| {
+        let Ok(expect) = fs::read(case.join("projected.json")) else { return };
+        let world = World::new();
+        let name = case.join("events.json");
+        let printed = world.run(&["print", name.to_str().unwrap(), "--compacted", "--json"]).exits(0);
+        let expect: Value = serde_json::from_slice(&expect).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&printed.stdout).unwrap(), expect, "{}", case.display());
+    });
+}

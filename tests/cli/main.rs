@@ -1,0 +1,25 @@
+//! The `jp-compact` executable, end to end: real files, real strategies, an environment of its own. Rules are
+//! tested in core; here is what a person or a script meets.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a test may panic, starts what people start, and says what it could not see"
+)]
+
+mod bad_input;
+mod bounds;
+mod compact;
+mod door;
+mod errors;
+mod goldens;
+mod interrupt;
+mod listing;
+mod options;
+mod print;
+mod replies;
+mod reset;
+mod show;
+mod store;
+mod strategies;
+mod support;

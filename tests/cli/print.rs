@@ -1,0 +1,238 @@
+//! `jp-compact print`: for people, for scripts, and in the transcript's own form.
+
+use serde_json::{Value, json};
+
+use crate::support::{Conversation, World};
+
+/// One turn of every shape, and an overlay over the first.
+fn conversation() -> Conversation {
+    Conversation::new()
+        .turn("Read it.")
+        .reasoning("I shall.")
+        .call("fs_read_file", json!({"path": "a"}), "one\ntwo\n")
+        .message("Done.")
+        .turn("Thanks!")
+        .message("Welcome.")
+}
+
+#[test]
+fn text_shows_turns_roles_and_what_was_said() {
+    let world = World::new();
+    world.conversation("conversation", &conversation());
+    let ran = world.run(&["print", "conversation"]).exits(0);
+    assert_eq!(ran.stderr, "");
+    insta::assert_snapshot!(ran.text(), @r#"
+    --- turn 0 ---
+    user:
+      Read it.
+    assistant, reasoning:
+      I shall.
+    tool call fs_read_file:
+      {"path":"a"}
+    tool result:
+      one
+      two
+    assistant:
+      Done.
+    --- turn 1 ---
+    user:
+      Thanks!
+    assistant:
+      Welcome.
+    "#);
+}
+
+#[test]
+fn text_marks_what_an_overlay_changed() {
+    let world = World::new();
+    world.conversation("conversation", &conversation());
+    world.run(&["conversation", "--to", "0", "--now", "2026-11-21T07:40:00Z"]).exits(0);
+    let compacted = world.run(&["print", "conversation", "--compacted"]).exits(0);
+    insta::assert_snapshot!(compacted.text(), @r"
+    --- turn 0 ---
+    user:
+      Read it.
+    tool call fs_read_file [overlay]:
+      {}
+    tool result [overlay]:
+      [compacted] fs_read_file: success
+    assistant:
+      Done.
+    --- turn 1 ---
+    user:
+      Thanks!
+    assistant:
+      Welcome.
+    ");
+    let whole = world.run(&["print", "conversation"]).exits(0);
+    insta::assert_snapshot!(whole.text().lines().rev().take(2).collect::<Vec<_>>().join("\n"), @r"
+    [overlay 2, 2026-11-21 07:40:00.000000001: turn 0, tool_calls; --compacted applies it]
+    [overlay 1, 2026-11-21 07:40:00.0: turn 0, reasoning; --compacted applies it]
+    ");
+}
+
+#[test]
+fn json_is_an_array_of_the_events_that_a_provider_is_sent() {
+    let world = World::new();
+    world.conversation("conversation", &conversation());
+    let json = world.run(&["print", "conversation", "--as", "json"]).exits(0);
+    let events: Vec<Value> = serde_json::from_str(json.text()).unwrap();
+    assert_eq!(events.len(), 7, "but for `turn_start`");
+    assert_eq!(
+        events[2],
+        json!({"turn": 0, "origin": {"kept": 0}, "event": {"timestamp": "2026-03-18 11:58:04.0",
+               "type": "tool_call_request", "id": "call_1", "name": "fs_read_file", "arguments": {"path": "a"}}})
+    );
+    let short = world.run(&["print", "conversation", "--json"]).exits(0);
+    assert_eq!(short.stdout, json.stdout);
+
+    world.run(&["conversation", "--to", "0"]).exits(0);
+    let whole = world.run(&["print", "conversation", "--json"]).exits(0);
+    assert_eq!(whole.stdout, json.stdout, "overlays are applied where that is said");
+    let compacted = world.run(&["print", "conversation", "--json", "--compacted"]).exits(0);
+    let events: Vec<Value> = serde_json::from_str(compacted.text()).unwrap();
+    assert_eq!(events[1]["event"]["arguments"], json!({}));
+    assert_eq!(events[2]["event"]["content"], "[compacted] fs_read_file: success");
+}
+
+#[test]
+fn source_is_the_transcript_and_its_view_keeps_unchanged_events_to_the_byte() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &conversation());
+    let source = ["print", "conversation", "--as", "source"];
+    let view = [&source[..], &["--compacted"]].concat();
+    assert_eq!(world.run(&source).exits(0).stdout, transcript.before());
+    assert_eq!(world.run(&view).exits(0).stdout, transcript.before());
+
+    world.run(&["conversation", "--to", "0"]).exits(0);
+    assert_eq!(world.run(&source).exits(0).stdout, transcript.now());
+    let view = world.run(&view).exits(0);
+    let elements: Vec<Value> = serde_json::from_str(view.text()).unwrap();
+    assert_eq!(elements.len(), conversation().elements().len() - 1, "reasoning and overlays are gone");
+    for element in conversation().elements().iter().filter(|element| element["type"] == "chat_request") {
+        let bytes = serde_json::to_string_pretty(element).unwrap().replace('\n', "\n  ");
+        assert!(view.text().contains(&bytes), "{bytes}");
+    }
+    world.file("view/events.json", &view.stdout);
+    let of = |name| world.run(&["print", name, "--json", "--compacted"]).exits(0).stdout;
+    assert_eq!(of("view"), of("conversation"), "a view is a transcript that shows the same");
+}
+
+#[test]
+fn a_dash_is_stdin() {
+    let world = World::new();
+    let bytes = conversation().bytes();
+    let transcript = world.raw("conversation", &bytes);
+    for arguments in
+        [&["print"][..], &["print", "--json"], &["print", "--as", "source"], &["print", "--compacted"]]
+    {
+        let of = |name| [arguments, &[name]].concat();
+        let piped = world.pipe(&of("-"), &bytes).exits(0);
+        assert_eq!(piped.stdout, world.run(&of("conversation")).exits(0).stdout);
+    }
+    let shown = world.pipe(&["show", "-"], &bytes).exits(0);
+    assert!(shown.text().starts_with("standard input: 2 turns"), "{}", shown.text());
+    world.pipe(&["print", "-"], b"{").exits(4).says("standard input");
+    transcript.assert_untouched();
+}
+
+#[test]
+fn stdin_is_read_and_never_compacted() {
+    let world = World::new();
+    for arguments in [&["-"][..], &["-", "--reset"], &["-", "--dry-run"]] {
+        world.pipe(arguments, &conversation().bytes()).exits(2).says("stdin is only read");
+    }
+}
+
+const SNEAKY: &str = "\u{1b}[2J\u{9b}31m\u{202e}evil\u{2066}\r\u{7}\u{e0041}\u{7f}";
+
+/// Nothing in a text may steer a terminal.
+#[track_caller]
+fn assert_harmless(text: &str) {
+    let harmful = |c: &char| {
+        c.is_control() && *c != '\n' && *c != '\t'
+            || ('\u{202a}'..='\u{202e}').contains(c)
+            || ('\u{2066}'..='\u{2069}').contains(c)
+            || ('\u{e0000}'..='\u{e007f}').contains(c)
+    };
+    assert_eq!(text.chars().find(harmful), None, "{text:?}");
+}
+
+#[test]
+fn text_from_a_transcript_cannot_steer_a_terminal() {
+    let world = World::new();
+    let sneaky = Conversation::new()
+        .turn(SNEAKY)
+        .reasoning(SNEAKY)
+        .call(SNEAKY, json!({SNEAKY: SNEAKY}), SNEAKY)
+        .message(SNEAKY)
+        .event("chat_response", json!({"data": {"a": SNEAKY}}))
+        .compaction(json!({"from_turn": 9, "to_turn": 9, "summary": {"summary": SNEAKY}}));
+    let transcript = world.conversation(&format!("conversation {SNEAKY}"), &sneaky);
+    let name = transcript.folder().to_str().unwrap();
+    for arguments in [
+        &["print"][..],
+        &["print", "--compacted"],
+        &["show"],
+        &["--keep-last", "0"],
+        &["--keep-last", "0"],
+        &["--reset"],
+    ] {
+        let ran = world.run(&[arguments, &[name]].concat()).exits(0);
+        assert_harmless(ran.text());
+        assert_harmless(&ran.stderr);
+        assert!(format!("{}{}", ran.text(), ran.stderr).contains("\\u{1b}[2J"), "it is shown, made visible");
+    }
+    let json = world.run(&["print", name, "--json"]).exits(0);
+    let events: Vec<Value> = serde_json::from_str(json.text()).unwrap();
+    assert_eq!(events[0]["event"]["content"], SNEAKY, "JSON is left as it is");
+    assert_eq!(world.run(&["print", name, "--as", "source"]).exits(0).stdout, transcript.now());
+}
+
+#[test]
+fn an_error_about_a_sneaky_transcript_or_strategy_cannot_steer_a_terminal() {
+    let world = World::new();
+    let timeless = json!([{"type": "turn_start", "timestamp": SNEAKY}]);
+    world.raw("bad", &serde_json::to_vec(&timeless).unwrap());
+    world.conversation("good", &Conversation::of(2));
+    let decline = json!({"type": "decline", "id": "c1", "reason": SNEAKY});
+    let error = json!({"type": "error", "id": "c1", "code": SNEAKY, "message": SNEAKY, "transient": false, "hint": SNEAKY});
+    for (name, answer) in
+        [("declines", decline.to_string()), ("errs", error.to_string()), ("talks", SNEAKY.into())]
+    {
+        world.plugin(name, &format!("cat <<'END'\n{answer}\nEND\ncat <<'END' >&2\n{SNEAKY}\nEND"));
+    }
+    let plugin = |name| {
+        ["good", "-v", "--strategy", name, "--plugin-dir", "plugins", "--sandbox=contained", "--to", "0"]
+    };
+    for (arguments, code) in [
+        (&["print", "bad"][..], 4),
+        (&["bad"], 4),
+        (&["print", SNEAKY], 4),
+        (&["good", "--strategy", SNEAKY], 10),
+        (&["good", "--strategy", &format!("strip-tools:{SNEAKY}=1")], 2),
+        (&["good", "--from", SNEAKY], 2),
+        (&["schema", SNEAKY], 2),
+        (&plugin("declines"), 0),
+        (&plugin("errs"), 16),
+        (&plugin("talks"), 15),
+    ] {
+        let ran = world.run(arguments).exits(code);
+        assert_harmless(&ran.stderr);
+        assert_harmless(ran.text());
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let world = World::new();
+    let long = Conversation::of(3000);
+    world.conversation("conversation", &long);
+    for arguments in [&["print", "conversation"][..], &["print", "conversation", "--json"], &["--help"]] {
+        let mut command = world.command(arguments);
+        let mut child = world.spawn(&mut command);
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{arguments:?}");
+    }
+}

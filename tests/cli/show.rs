@@ -1,0 +1,109 @@
+//! `jp-compact show`: overlays, their numbers and origin, and where the tokens are.
+
+use serde_json::json;
+
+use crate::support::{Conversation, World};
+
+/// One of JP's own overlays, one that JP drafts, one that only we apply, and a receipt that belongs to none.
+fn conversation() -> Conversation {
+    Conversation::of(4)
+        .compaction(json!({"from_turn": 0, "to_turn": 0, "reasoning": "strip"}))
+        .compaction(json!({"from_turn": 0, "to_turn": 1, "tool_calls": {"policy": "strip", "request": true,
+                           "response": false}, "tool_overrides": {"fs_read_file": {"response": "strip"}}}))
+        .event("jp_compact_overlay", json!({"from_turn": 1, "to_turn": 1, "tool_calls": {"policy": "selective",
+               "calls": [{"seq": 10, "id": "call_2", "response": "strip"}, {"seq": 10, "id": "call_9", "omit": true}]}}))
+        .event("jp_compact_receipt", json!({"from_turn": 3, "to_turn": 3, "strategy": "gone", "version": "1"}))
+        .compaction(json!({"from_turn": 9, "to_turn": 9, "tool_calls": {"policy": "omit"}}))
+}
+
+#[test]
+fn every_overlay_is_listed_with_its_number_range_origin_and_effect() {
+    let world = World::new();
+    world.conversation("conversation", &conversation());
+    world.run(&["conversation", "--now", "2026-11-21T07:40:00Z", "--strategy", "strip-tools"]).exits(0);
+    let ran = world.run(&["show", "conversation"]).exits(0);
+    assert_eq!(ran.stderr, "");
+    insta::assert_snapshot!(world.plain(ran.text()), @r"
+    conversation/events.json: 4 turns, 24 events, 5 overlays
+      1  turn 0: reasoning  149 -> 135 tokens (-9 %)  2026-03-18 11:58:25.0  without a receipt
+      2  turns 0-1: tool_calls  135 -> 127 tokens (-6 %)  2026-03-18 11:58:26.0  without a receipt
+         note: its `tool_overrides` is kept and not applied
+      3  turn 1: tool_calls  127 -> 128 tokens (+1 %)  2026-03-18 11:58:27.0  without a receipt
+         note: JP itself does not apply it
+         note: event 10 is not a half of call `call_9` in its range: no effect on it
+      4  turn 9: tool_calls  128 -> 128 tokens (unchanged)  2026-03-18 11:58:29.0  without a receipt
+         note: its range holds no turn: it has no effect
+      5  turn 0: tool_calls  128 -> 128 tokens (unchanged)  2026-11-21 07:40:00.0  by strip-tools [version], contained
+
+    tokens by type           raw          view
+    assistant                 21            21  unchanged
+    reasoning                 58            44  -24 %
+    tool_requests             15             8  -47 %
+    tool_responses            32            33  +3 %
+    user                      23            23  unchanged
+
+    tokens by tool           raw          view
+    fs_read_file              47            40  -15 %
+
+    in all           raw          view
+    tokens           149           128  -14 %
+    ");
+}
+
+#[test]
+fn json_has_the_receipt_and_the_totals() {
+    let world = World::new();
+    let transcript = world.conversation(".jp/conversations/17738399468", &conversation());
+    world.run(&["17738399468", "--strategy", "strip-tools"]).exits(0);
+    let line = world.run(&["show", "jp-c17738399468", "--json"]).exits(0).line();
+    assert_eq!(line["path"], transcript.path.to_str().unwrap());
+    assert_eq!(line["conversation_id"], "17738399468");
+    assert_eq!((&line["turns"], &line["events"]), (&json!(4), &json!(24)));
+    let overlays = line["overlays"].as_array().unwrap();
+    let numbers: Vec<_> = overlays.iter().map(|overlay| overlay["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5], "a receipt is not numbered");
+    assert_eq!(overlays[0]["receipt"], json!(null));
+    assert_eq!((&overlays[2]["applied_by_jp"], &overlays[0]["applied_by_jp"]), (&json!(false), &json!(true)));
+    let receipt = &overlays[4]["receipt"];
+    assert_eq!((&receipt["strategy"], &receipt["tier"]), (&json!("strip-tools"), &json!("contained")));
+    assert_eq!(receipt["options"], json!({"mode": "strip"}));
+    for digest in ["executable_sha256", "input_sha256"] {
+        assert_eq!(receipt[digest].as_str().map(str::len), Some(64), "{receipt}");
+    }
+    let chain: Vec<_> = overlays.iter().map(|overlay| &overlay["tokens"]).collect();
+    assert!(chain.windows(2).all(|pair| pair[0]["after"] == pair[1]["before"]), "{chain:?}");
+    assert_eq!(line["totals"]["all"]["raw"], chain[0]["before"]);
+    assert_eq!(line["totals"]["all"]["view"], chain[4]["after"]);
+    assert!(line["totals"]["by_tool"]["fs_read_file"]["raw"].as_u64() > Some(0));
+}
+
+#[test]
+fn without_overlays_there_are_totals_alone() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(1));
+    let ran = world.run(&["show", "conversation"]).exits(0);
+    insta::assert_snapshot!(ran.text(), @r"
+    conversation/events.json: 1 turn, 6 events, 0 overlays
+
+    tokens by type           raw          view
+    assistant                  6             6  unchanged
+    reasoning                 15            15  unchanged
+    tool_requests              4             4  unchanged
+    tool_responses             8             8  unchanged
+    user                       6             6  unchanged
+
+    tokens by tool           raw          view
+    fs_read_file              12            12  unchanged
+
+    in all           raw          view
+    tokens            38            38  unchanged
+    ");
+    world.raw("empty", b"[]");
+    let ran = world.run(&["show", "empty"]).exits(0);
+    insta::assert_snapshot!(ran.text(), @r"
+    empty/events.json: 0 turns, 0 events, 0 overlays
+
+    in all           raw          view
+    tokens             0             0  unchanged
+    ");
+}
