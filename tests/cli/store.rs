@@ -163,7 +163,7 @@ fn meanwhile(then: &[u8], code: i32) -> Vec<u8> {
         let transcript = world.conversation("conversation", &Conversation::of(5));
         let later = world.file("later.json", then);
         world.plugin("slow", &format!("{how} {} {}\n{STRIP}", later.display(), transcript.path.display()));
-        let ran = world.run_plugin("slow", &[]).exits(code);
+        let ran = world.run_plugin("slow", &["--now", "2026-11-01T00:00:00Z"]).exits(code);
         let now = transcript.now();
         if code != 0 {
             assert!(ran.stderr.contains("/work/conversation/events.json"), "{}", ran.stderr);
