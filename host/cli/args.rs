@@ -12,7 +12,7 @@ use jp_compact_core::spec::Spec;
 use jp_compact_core::{Bound, Overlap, bound};
 use jp_compact_engine::compact::Sandbox;
 
-use crate::commands::{completions, print, schema, show, strategy};
+use crate::commands::{completions, man, print, schema, show, strategy};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,7 +56,7 @@ impl Cli {
         if let Some(command) = matches.subcommand_name() {
             let own = Self::command();
             let stray = own.get_arguments().map(|argument| argument.get_id().as_str()).find(|id| {
-                !["verbose", "quiet"].contains(id)
+                !["verbose", "quiet", "log_format"].contains(id)
                     && matches.value_source(id) == Some(ValueSource::CommandLine)
             });
             if let Some(stray) = stray {
@@ -81,6 +81,23 @@ pub(crate) struct Verbosity {
     /// Say nothing but errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
+    /// What stderr is written in: text for people, or one line of JSON for each message
+    #[arg(
+        long,
+        global = true,
+        value_name = "text|json",
+        value_enum,
+        default_value = "text",
+        hide_possible_values = true
+    )]
+    pub(crate) log_format: LogFormat,
+}
+
+/// What stderr is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -90,6 +107,7 @@ pub(crate) enum Command {
     Strategy(strategy::Args),
     Schema(schema::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// What compacts.
@@ -134,6 +152,9 @@ pub(crate) struct Compact {
     /// How long a strategy may take for one request
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
     pub(crate) deadline: Duration,
+    /// How long to wait for a conversation that somebody else has locked
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(crate) lock_timeout: Duration,
     /// The time that stamps overlays and that durations count from, instead of the clock's
     #[arg(long, value_name = "RFC3339")]
     pub(crate) now: Option<Timestamp>,
@@ -188,9 +209,14 @@ fn from_bound(text: &str) -> Result<Bound, String> {
     text.parse().map_err(|error| format!("{error}\n\nhint: `--from last {text}` if that is the conversation"))
 }
 
-fn deadline(text: &str) -> Result<Duration, String> {
+fn duration(text: &str) -> Result<Duration, String> {
     let duration = bound::duration(text).and_then(|duration| Duration::try_from(duration).ok());
-    duration
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| "expected a duration such as 90s or 5m".into())
+    duration.ok_or_else(|| "expected a duration such as 90s or 5m".into())
+}
+
+fn deadline(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("expected a duration such as 90s or 5m".into()),
+        duration => Ok(duration),
+    }
 }

@@ -8,13 +8,14 @@ mod escape;
 mod exit;
 mod jp;
 mod output;
+mod progress;
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use jp_compact_engine::environment::Environment;
 
-use args::{Cli, Command};
+use args::{Cli, Command, LogFormat, Verbosity};
 use error::Report;
 use exit::Exit;
 
@@ -40,11 +41,11 @@ fn run() -> Exit {
             return Exit::Usage;
         }
     };
-    log(cli.verbosity.verbose);
+    log(&cli.verbosity);
     match dispatch(cli) {
         Ok(exit) => exit,
         Err(report) => {
-            output::people(&report.text());
+            output::failure(&report, &report.text());
             report.exit
         }
     }
@@ -63,22 +64,28 @@ fn dispatch(cli: Cli) -> Result<Exit, Report> {
         Some(Command::Strategy(args)) => commands::strategy::run(&args, &environment),
         Some(Command::Schema(args)) => commands::schema::run(&args),
         Some(Command::Completions(args)) => commands::completions::run(&args),
+        Some(Command::Man(args)) => commands::man::run(&args),
     }
 }
 
 /// Sends the libraries' traces to stderr, when they were asked for. Payloads and events are at `trace` alone.
-fn log(verbose: u8) {
-    let level = match verbose {
+fn log(verbosity: &Verbosity) {
+    let json = verbosity.log_format == LogFormat::Json;
+    if json {
+        output::speak_json();
+    }
+    let level = match verbosity.verbose {
         0 => return,
         1 => tracing::Level::INFO,
         2 => tracing::Level::DEBUG,
         _ => tracing::Level::TRACE,
     };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(|| output::Escaped)
-        .with_ansi(false)
-        .without_time()
-        .with_target(false)
-        .init();
+    let log =
+        tracing_subscriber::fmt().with_max_level(level).with_ansi(false).without_time().with_target(false);
+    if json {
+        log.json().with_writer(std::io::stderr).init();
+    } else {
+        // What a strategy wrote may be in any of them.
+        log.with_writer(|| output::Escaped).init();
+    }
 }

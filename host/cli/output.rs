@@ -2,8 +2,10 @@
 //! either. A reader that went away is no error.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::escape;
 
@@ -33,8 +35,35 @@ pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
     })
 }
 
+/// Whether what is for people is written for programs instead: one line of JSON a message.
+static SPEAKS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on stderr is lines of JSON.
+pub(crate) fn speak_json() {
+    SPEAKS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Whether stderr is lines of JSON.
+pub(crate) fn is_for_programs() -> bool {
+    SPEAKS_JSON.load(Ordering::Relaxed)
+}
+
+/// Writes a failure for people: its text, or for programs all of it.
+pub(crate) fn failure(report: &impl Serialize, text: &str) {
+    if is_for_programs() {
+        let _ = writeln!(io::stderr(), "{}", json!({ "level": "ERROR", "error": report }));
+    } else {
+        people(text);
+    }
+}
+
 /// Writes a text for people. Nothing can be said when even that fails.
 pub(crate) fn people(text: &str) {
+    if is_for_programs() {
+        let line = json!({ "level": "INFO", "fields": { "message": text.trim_end() } });
+        let _ = writeln!(io::stderr(), "{line}");
+        return;
+    }
     let mut text = text.to_owned();
     if !text.ends_with('\n') {
         text.push('\n');

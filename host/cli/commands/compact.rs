@@ -1,5 +1,11 @@
 //! `jp-compact TRANSCRIPT...`: runs strategies and appends their overlays, or removes overlays.
 
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use jp_compact_core::select::Wanted;
 use jp_compact_core::source::Reset;
 use jp_compact_core::spec::{Options, Spec};
@@ -7,20 +13,28 @@ use jp_compact_core::{Bound, estimate};
 use jp_compact_engine::clock::Clock;
 use jp_compact_engine::compact::{self, Outcome, Run};
 use jp_compact_engine::environment::Environment;
+use jp_compact_engine::failure::Failure;
 use jp_compact_engine::registry::Registry;
-use jp_compact_engine::session::Starter;
+use jp_compact_engine::session::{Sessions, Spool, Starter, Watch};
+use jp_compact_engine::store;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use crate::args::{Compact, ResetNumber};
 use crate::commands::{change, counted, grouped, misspelt, short, turns};
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::progress::Progress;
 use crate::{escape, output};
 
 /// What runs when nobody names a strategy.
 const DEFAULT_STRATEGIES: [&str; 2] = ["strip-reasoning", "strip-tools"];
 /// A shorter number is not meant for the id of a conversation: those count tenths of seconds since 1970.
 const ID_DIGITS_MIN: usize = 6;
+/// Workers of one strategy.
+const WORKERS_MAX: usize = 4;
+/// Transcripts in memory at once.
+const TRANSCRIPTS_MAX: usize = 16;
 
 pub(crate) fn run(args: &Compact, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     if args.transcripts.is_empty() {
@@ -77,32 +91,86 @@ fn interrupted() -> Report {
 
 async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let registry = Registry::discover(environment, &args.discovery.plugin_dirs)?;
-    let starter = Starter { runner: registry.runner().to_owned(), temp_dir: environment.temp_dir.clone() };
+    let spool = Spool::make(&environment.temp_dir)?;
+    let starter = Starter {
+        runner: registry.runner().to_owned(),
+        temp_dir: environment.temp_dir.clone(),
+        spool: Some(Arc::new(spool)),
+    };
     let default =
         DEFAULT_STRATEGIES.map(|name| Spec { name: name.into(), options: Options::Pairs(Vec::new()) });
     let specs = if args.strategies.is_empty() { &default[..] } else { &args.strategies[..] };
     let strategies =
         compact::prepare(specs, &registry, &starter, args.discovery.sandbox(), environment).await?;
+    let progress = Arc::new(Progress::new(quiet));
+    // One transcript is one request for each strategy, and not worth a process that lives on.
+    let workers_max = if args.transcripts.len() > 1 { workers_max() } else { 0 };
+    let sessions = Sessions::new(starter, args.deadline)
+        .with_workers(workers_max)
+        .watched_by(Arc::clone(&progress) as Arc<dyn Watch>);
     let run = Run {
         strategies,
-        starter,
+        sessions,
         wanted: Wanted {
             from: args.from.or(args.keep_first.map(Bound::Turn)),
             to: args.to.or(args.keep_last.map(Bound::FromEnd)),
         },
         overlap: args.overlap,
-        deadline: args.deadline,
+        lock_wait: args.lock_timeout,
         now: args.now.map_or(Clock::System, Clock::Fixed).now(),
         dry_run: args.dry_run,
     };
+    let (run, environment) = (Arc::new(run), Arc::new(environment.clone()));
     let mut tally = Tally::default();
-    for transcript in &args.transcripts {
-        let done = compact::compact(&run, transcript, environment).await;
+    let mut waiting = args.transcripts.iter();
+    let mut running: VecDeque<Running<'_>> = VecDeque::new();
+    loop {
+        while running.len() < TRANSCRIPTS_MAX
+            && let Some(transcript) = waiting.as_slice().first()
+        {
+            let path = store::locate(transcript, &environment).map(|place| place.path().to_owned()).ok();
+            // Two runs on one transcript at once would not see each other's overlays.
+            if path.is_some() && running.iter().any(|other| other.path == path) {
+                break;
+            }
+            waiting.next();
+            let work = (Arc::clone(&run), transcript.clone(), Arc::clone(&environment));
+            let work = tokio::spawn(async move { compact::compact(&work.0, &work.1, &work.2).await });
+            running.push_back(Running { transcript, path, work: Aborting(work) });
+        }
+        let Some(mut next) = running.pop_front() else { break };
+        let done = (&mut next.work.0).await.map_err(|_| bug()).and_then(|done| done.map_err(Report::from));
         let done =
-            done.map(|report| (as_json(&report, run.dry_run), as_text(&report, run.dry_run, environment)));
-        tally.count(args, quiet, transcript, done.map_err(Report::from))?;
+            done.map(|report| (as_json(&report, run.dry_run), as_text(&report, run.dry_run, &environment)));
+        progress.suspend(|| tally.count(args, quiet, next.transcript, done))?;
     }
+    run.sessions.close().await;
     Ok(tally.exit(args))
+}
+
+/// A transcript that is being worked on.
+struct Running<'a> {
+    transcript: &'a OsStr,
+    path: Option<PathBuf>,
+    work: Aborting,
+}
+
+/// Work that ends when nobody waits for it.
+struct Aborting(JoinHandle<Result<compact::Report, Failure>>);
+
+impl Drop for Aborting {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn bug() -> Report {
+    Report::new(Exit::Bug, "failed to finish a transcript: a bug in jp-compact", None)
+}
+
+/// As many as the machine can run at once, within reason.
+fn workers_max() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX)
 }
 
 fn reset(
@@ -115,7 +183,7 @@ fn reset(
         ResetNumber::All => Reset::All,
         ResetNumber::One(number) => Reset::One(number),
     };
-    let report = compact::reset(transcript, which, args.dry_run, environment)?;
+    let report = compact::reset(transcript, which, args.dry_run, args.lock_timeout, environment)?;
     let json = json!({
         "path": report.path.to_string_lossy(),
         "conversation_id": report.id,
@@ -169,7 +237,7 @@ impl Tally {
                 if args.json {
                     output::json_line(&json!({ "path": transcript.to_string_lossy(), "error": report }))?;
                 }
-                output::people(&report.text());
+                output::failure(&report, &report.text());
                 self.failed.push(report.exit);
             }
         }

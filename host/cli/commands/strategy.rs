@@ -97,7 +97,8 @@ fn show(
     let failed = |source| Failure::of_strategy(name, source);
     let plugin = registry.find(name)?;
     allow(plugin.bundled, discovery.sandbox(), &plugin.path).map_err(failed)?;
-    let starter = Starter { runner: registry.runner().to_owned(), temp_dir: environment.temp_dir.clone() };
+    let starter =
+        Starter { runner: registry.runner().to_owned(), temp_dir: environment.temp_dir.clone(), spool: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let described = runtime.block_on(starter.describe(plugin)).map_err(failed)?;
     let description = serde_json::to_value(&described.description).unwrap_or_default();

@@ -1,7 +1,10 @@
 //! What a strategy answered, from its whole output: any number of `progress` and `log`, then exactly one
 //! terminal line (PROTOCOL.md, "Replies" and "Ends"). Anything else is a violation, and nothing is taken.
 
-use jp_compact_schema::{Decline, ErrorReply, Log, Needs, Reply, ResultReply};
+use std::collections::BTreeMap;
+
+use jp_compact_schema::version::{NEEDS_ROUNDS_MAX, STATE_BYTES_MAX};
+use jp_compact_schema::{self as schema, Decline, ErrorReply, Log, Needs, Progress, Reply, ResultReply};
 
 /// How much of an offending line is quoted, in bytes.
 const QUOTE_BYTES_MAX: usize = 200;
@@ -26,6 +29,19 @@ pub enum Terminal {
     Needs(Needs),
     /// The strategy failed.
     Error(ErrorReply),
+}
+
+/// What one line of an output is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// Blank, or a message of a later version.
+    Nothing,
+    /// How far the strategy is. Shown while it comes, if somebody watches.
+    Progress(Progress),
+    /// A line for the log.
+    Log(Log),
+    /// The line that ends the reply.
+    Terminal(Terminal),
 }
 
 /// Why an output is no reply. Quotes are as the strategy wrote them: escape them before a terminal sees them.
@@ -59,6 +75,18 @@ pub enum Violation {
         /// Its beginning.
         quote: String,
     },
+    /// One `needs` too many.
+    TooManyRounds,
+    /// A `needs` with a key that an earlier round has used.
+    KeyUsedTwice {
+        /// The key.
+        key: String,
+    },
+    /// The `state` of a `needs` is too large.
+    StateTooLarge {
+        /// Its size.
+        bytes: usize,
+    },
 }
 
 impl std::fmt::Display for Violation {
@@ -73,6 +101,11 @@ impl std::fmt::Display for Violation {
             }
             Self::NoTerminal => write!(out, "it ended without a result, decline, needs or error"),
             Self::AfterTerminal { quote } => write!(out, "it went on after its answer: {quote}"),
+            Self::TooManyRounds => write!(out, "it answered `needs` more than {NEEDS_ROUNDS_MAX} times"),
+            Self::KeyUsedTwice { key } => write!(out, "it needs `{key}`, a key that it has used before"),
+            Self::StateTooLarge { bytes } => {
+                write!(out, "its `state` has {bytes} bytes, {STATE_BYTES_MAX} are allowed")
+            }
         }
     }
 }
@@ -86,34 +119,79 @@ impl std::error::Error for Violation {}
 pub fn read(output: &[u8], id: &str) -> Result<Answer, Violation> {
     let text = std::str::from_utf8(output).map_err(|error| Violation::NotUtf8 { at: error.valid_up_to() })?;
     let (mut terminal, mut logs) = (None, Vec::new());
-    for (place, line) in text.lines().enumerate() {
-        if line.trim_matches([' ', '\t', '\r']).is_empty() {
-            continue;
+    for (place, text) in text.lines().enumerate() {
+        if terminal.is_some() && !is_blank(text) {
+            return Err(after_terminal(text));
         }
-        if terminal.is_some() {
-            return Err(Violation::AfterTerminal { quote: quote(line) });
-        }
-        let reply = Reply::parse(line).map_err(|error| Violation::NotAMessage {
-            line: place + 1,
-            quote: quote(line),
-            why: error.to_string(),
-        })?;
-        if let Some(found) = reply.id()
-            && found != id
-        {
-            return Err(Violation::WrongId { found: quote(found), expected: id.to_owned() });
-        }
-        match reply {
-            Reply::Log(log) => logs.push(log),
-            Reply::Result(result) => terminal = Some(Terminal::Result(result)),
-            Reply::Decline(decline) => terminal = Some(Terminal::Decline(decline)),
-            Reply::Needs(needs) => terminal = Some(Terminal::Needs(needs)),
-            Reply::Error(error) => terminal = Some(Terminal::Error(error)),
-            // Progress is shown while it comes; unknown messages are of a later version.
-            _ => {}
+        match line(text, place + 1, id)? {
+            Line::Log(log) => logs.push(log),
+            Line::Terminal(line) => terminal = Some(line),
+            Line::Nothing | Line::Progress(_) => {}
         }
     }
     terminal.map(|terminal| Answer { terminal, logs }).ok_or(Violation::NoTerminal)
+}
+
+/// Reads one line of the reply to the request `id`: its text, and its number from 1.
+///
+/// # Errors
+/// It violates the protocol.
+pub fn line(text: &str, number: usize, id: &str) -> Result<Line, Violation> {
+    if is_blank(text) {
+        return Ok(Line::Nothing);
+    }
+    let reply = Reply::parse(text).map_err(|error| Violation::NotAMessage {
+        line: number,
+        quote: quote(text),
+        why: error.to_string(),
+    })?;
+    if let Some(found) = reply.id()
+        && found != id
+    {
+        return Err(Violation::WrongId { found: quote(found), expected: id.to_owned() });
+    }
+    Ok(match reply {
+        Reply::Progress(progress) => Line::Progress(progress),
+        Reply::Log(log) => Line::Log(log),
+        Reply::Result(result) => Line::Terminal(Terminal::Result(result)),
+        Reply::Decline(decline) => Line::Terminal(Terminal::Decline(decline)),
+        Reply::Needs(needs) => Line::Terminal(Terminal::Needs(needs)),
+        Reply::Error(error) => Line::Terminal(Terminal::Error(error)),
+        _ => Line::Nothing,
+    })
+}
+
+/// Whether a line is nothing at all.
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
+    text.trim_matches([' ', '\t', '\r', '\n']).is_empty()
+}
+
+/// The violation of a line behind the terminal one.
+#[must_use]
+pub fn after_terminal(text: &str) -> Violation {
+    Violation::AfterTerminal { quote: quote(text) }
+}
+
+/// Checks a `needs` against the rounds before it: how many there were, and what they were answered.
+///
+/// # Errors
+/// It violates the protocol.
+pub fn check_needs(
+    needs: &Needs,
+    rounds_before: u32,
+    answers: &BTreeMap<String, schema::Answer>,
+) -> Result<(), Violation> {
+    if rounds_before >= NEEDS_ROUNDS_MAX {
+        return Err(Violation::TooManyRounds);
+    }
+    if let Some(key) = needs.requests.keys().find(|key| answers.contains_key(*key)) {
+        return Err(Violation::KeyUsedTwice { key: quote(key) });
+    }
+    match needs.state.as_ref().map(String::len) {
+        Some(bytes) if bytes as u64 > STATE_BYTES_MAX => Err(Violation::StateTooLarge { bytes }),
+        _ => Ok(()),
+    }
 }
 
 fn quote(line: &str) -> String {

@@ -2,6 +2,7 @@
 //! description asks for (PROTOCOL.md, "describe" and "compact").
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
 
 use jiff::Timestamp;
 use jp_compact_schema::{
@@ -37,40 +38,54 @@ pub struct Ask<'a> {
     pub options: &'a Map<String, Value>,
     /// The time of the run.
     pub now: Timestamp,
+    /// Whether a summary must be of exactly `range`.
+    pub range_exact: bool,
     /// What the strategy has to keep to.
     pub limits: Limits,
     /// Whether nothing will be appended.
     pub dry_run: bool,
 }
 
-/// The request's lines: the header, and for `input: full` the events and the end.
+/// All of the request's lines: the header, and for `input: full` the events and the end.
 #[must_use]
 pub fn lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<u8> {
-    let mut lines = Vec::new();
-    let mut request = header(survey, ask);
     if ask.description.input != Input::Full {
-        push(&mut lines, &request);
-        return lines;
+        return line(&header(survey, ask, None));
     }
-    let count = events(survey, ask).count() as u64;
-    request.events = Some(Events::Inline { count });
-    push(&mut lines, &request);
-    for (seq, element) in events(survey, ask) {
-        if let Some(event) = event_line(survey, seq, element) {
-            push(&mut lines, &event);
-        }
-    }
-    push(&mut lines, &EventsEnd::new(ask.id, count));
+    let mut events = Vec::new();
+    let count = write_events(survey, ask, &mut events).unwrap_or_default();
+    let mut lines = line(&header(survey, ask, Some(Events::Inline { count })));
+    lines.append(&mut events);
+    lines.extend(line(&EventsEnd::new(ask.id, count)));
     lines
 }
 
-fn push(lines: &mut Vec<u8>, message: &impl serde::Serialize) {
+/// Writes the event lines of `input: full`, and counts them. They depend on the scope and, but for the scope
+/// `conversation`, on the range; on nothing else of what is asked.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_events(survey: &Survey<'_>, ask: &Ask<'_>, out: &mut impl Write) -> io::Result<u64> {
+    let mut count = 0;
+    for (seq, element) in events(survey, ask) {
+        if let Some(event) = event_line(survey, seq, element) {
+            out.write_all(&line(&event))?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// A message as a line.
+#[must_use]
+pub fn line(message: &impl serde::Serialize) -> Vec<u8> {
     // Messages are structs of strings and numbers: writing them cannot fail.
-    lines.extend(to_line(message).unwrap_or_default());
+    to_line(message).unwrap_or_default()
 }
 
 /// The turns that a strategy is told of.
-fn scope(survey: &Survey<'_>, ask: &Ask<'_>) -> TurnRange {
+#[must_use]
+pub fn scope(survey: &Survey<'_>, ask: &Ask<'_>) -> TurnRange {
     match ask.description.scope {
         Scope::Conversation => {
             TurnRange::new(0, survey.stream.turns().saturating_sub(1)).unwrap_or(ask.range)
@@ -79,7 +94,9 @@ fn scope(survey: &Survey<'_>, ask: &Ask<'_>) -> TurnRange {
     }
 }
 
-fn header(survey: &Survey<'_>, ask: &Ask<'_>) -> CompactRequest {
+/// The request's header; `events` says how those of `input: full` come.
+#[must_use]
+pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> CompactRequest {
     let stream = survey.stream;
     let range = |range: TurnRange| Range { from_turn: range.from(), to_turn: range.to() };
     let scope = scope(survey, ask);
@@ -99,7 +116,7 @@ fn header(survey: &Survey<'_>, ask: &Ask<'_>) -> CompactRequest {
         },
         range: range(ask.range),
         requested_range: range(ask.requested),
-        range_exact: false,
+        range_exact: ask.range_exact,
         options: ask.options.clone(),
         context: Context {
             now: ask.now.to_string(),
@@ -118,7 +135,7 @@ fn header(survey: &Survey<'_>, ask: &Ask<'_>) -> CompactRequest {
             previous_summaries: wants("previous_summaries").then(|| previous_summaries(stream)),
         },
         outline: (ask.description.input == Input::Outline).then(|| outline(survey, scope)),
-        events: None,
+        events,
         limits: ask.limits,
         answers: BTreeMap::new(),
         state: None,

@@ -1,7 +1,7 @@
 //! SHA-256 of executables and of raw input, in hexadecimal.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write};
 use std::path::Path;
 
 use jp_compact_core::Stream;
@@ -20,6 +20,41 @@ pub fn of_file(path: &Path) -> io::Result<String> {
             0 => return Ok(hexadecimal(hash)),
             read => hash.update(&buffer[..read]),
         }
+    }
+}
+
+/// The digest of bytes.
+#[must_use]
+pub fn of_bytes(bytes: &[u8]) -> String {
+    hexadecimal(Sha256::new_with_prefix(bytes))
+}
+
+/// Passes bytes on, and keeps their digest.
+pub(crate) struct Digesting<W> {
+    inner: W,
+    hash: Sha256,
+}
+
+impl<W: Write> Digesting<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        Self { inner, hash: Sha256::new() }
+    }
+
+    /// The digest of what has passed.
+    pub(crate) fn sha256(self) -> String {
+        hexadecimal(self.hash)
+    }
+}
+
+impl<W: Write> Write for Digesting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
     }
 }
 

@@ -138,6 +138,8 @@ pub enum StrategyFailure {
         /// What is wrong.
         what: String,
     },
+    /// Its events could not be put where it reads them.
+    Spool(std::io::Error),
     /// The process did not end by itself.
     Process(ProcessError),
     /// It crashed, or was killed, without saying why.
@@ -236,6 +238,7 @@ impl std::fmt::Display for StrategyFailure {
             Self::Unreadable { path, .. } => write!(out, "failed to read {}", path.display()),
             Self::BadDescription { what } | Self::BadOptions { what } => write!(out, "{what}"),
             Self::Version(mismatch) => write!(out, "{mismatch}"),
+            Self::Spool(_) => write!(out, "failed to write its events into a file for it"),
             Self::Process(error) => write!(out, "{error}"),
             Self::Crashed { status, answered: false, .. } => {
                 write!(out, "it ended with {} and no answer", ending(*status))
@@ -266,7 +269,7 @@ fn ending(status: ExitStatus) -> String {
 impl std::error::Error for StrategyFailure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Unreadable { source, .. } => Some(source),
+            Self::Unreadable { source, .. } | Self::Spool(source) => Some(source),
             Self::Process(error) => error.source(),
             _ => None,
         }

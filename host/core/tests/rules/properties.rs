@@ -209,6 +209,7 @@ fn request(survey: &Survey<'_>, range: TurnRange, input: Input) -> Vec<u8> {
         requested: range,
         options: &Map::new(),
         now: when(0),
+        range_exact: false,
         limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
         dry_run: false,
     };

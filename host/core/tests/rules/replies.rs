@@ -7,6 +7,7 @@ use jp_compact_core::reply::{self, Terminal};
 use jp_compact_core::validate::{Asked, validate};
 use jp_compact_core::{Overlap, Pairs, TurnRange};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
+use jp_compact_schema::{Answer, NeedRequest, Needs};
 use serde::Deserialize;
 
 use crate::build::Build;
@@ -142,4 +143,22 @@ fn a_quote_is_200_bytes_at_most_and_whole_characters() {
         panic!("another violation");
     };
     assert_eq!(quote, format!("a{}...", "\u{e9}".repeat(99)));
+}
+
+#[track_caller]
+fn needs(keys: &[&str], state_bytes: usize, rounds_before: u32, expect: Result<(), &str>) {
+    let requests = keys.iter().map(|key| ((*key).to_owned(), NeedRequest::Unknown)).collect();
+    let needs = Needs { id: "c1".into(), requests, state: Some("s".repeat(state_bytes)) };
+    let answers = BTreeMap::from([("used".to_owned(), Answer::Ok(serde_json::Map::new()))]);
+    let checked = reply::check_needs(&needs, rounds_before, &answers).map_err(|wrong| wrong.to_string());
+    assert_eq!(checked, expect.map_err(str::to_owned));
+}
+
+#[test]
+fn needs_are_held_to_their_rounds_keys_and_state() {
+    needs(&["new"], 64 << 10, 7, Ok(()));
+    needs(&[], 0, 0, Ok(()));
+    needs(&["new"], 0, 8, Err("it answered `needs` more than 8 times"));
+    needs(&["new", "used"], 0, 1, Err("it needs `used`, a key that it has used before"));
+    needs(&["new"], (64 << 10) + 1, 0, Err("its `state` has 65537 bytes, 65536 are allowed"));
 }

@@ -24,6 +24,7 @@ fn ask(stream: &Stream, description: &Description) -> Vec<Value> {
         requested: turn_1,
         options: &Map::from_iter([("mode".to_owned(), json!("strip"))]),
         now: when(500),
+        range_exact: false,
         limits: Limits { deadline_ms: 60_000, result_bytes_max: 8_388_608 },
         dry_run: false,
     };
@@ -81,6 +82,7 @@ fn the_header_comes_first_and_its_first_fields_never_change() {
         requested: turn_1,
         options: &Map::new(),
         now: when(0),
+        range_exact: false,
         limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
         dry_run: true,
     };

@@ -7,11 +7,13 @@ use jp_compact_core::select::{self, Nothing, Selected};
 use jp_compact_core::validate::{self, Asked, Compaction, Refusal};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
-use jp_compact_schema::{ContentKind, Limits, Payload};
+use jp_compact_schema::{ContentKind, Input, Limits, Payload};
 
+use super::events::Spooling;
 use super::{Outcome, Ready, Report, Run, Step, TIER};
 use crate::digest;
 use crate::failure::{Failure, StrategyFailure};
+use crate::session::Body;
 use crate::store::Place;
 
 /// What the strategies of a run have proposed so far.
@@ -23,6 +25,7 @@ pub(super) struct Asking<'a> {
     selected: &'a Selected,
     /// The digest of the raw input, once somebody needed it.
     input_sha256: Option<String>,
+    spooled: Spooling,
     proposals: Vec<Proposed<'a>>,
     /// What is going to be appended.
     pub(super) entries: Vec<Entry>,
@@ -50,6 +53,7 @@ impl<'a> Asking<'a> {
             survey,
             selected,
             input_sha256: None,
+            spooled: Spooling::default(),
             proposals: Vec::new(),
             entries: Vec::new(),
             owners: Vec::new(),
@@ -70,11 +74,8 @@ impl<'a> Asking<'a> {
             Err(nothing) => step.outcome = Outcome::Declined(nothing.to_string()),
             Ok(selected) => {
                 report.note(&selected.notes);
-                let asked = async {
-                    let answer = self.exchange(ready, &selected, report.steps.len() + 1).await?;
-                    self.take(ready, selected, answer, report.steps.len(), &mut step)
-                };
-                asked.await.map_err(|source| Failure::of_strategy(&description.name, source))?;
+                let exchange = self.exchange(ready, selected, report.steps.len(), &mut step);
+                exchange.await.map_err(|source| Failure::of_strategy(&description.name, source))?;
             }
         }
         report.steps.push(step);
@@ -90,34 +91,76 @@ impl<'a> Asking<'a> {
         select::select_for_summary(self.survey, self.selected, &accepted, self.run.overlap)
     }
 
+    /// Asks for a range, and once more for a wider one when the strategy chose a part of it that older
+    /// summaries do not let stand.
     async fn exchange(
+        &mut self,
+        ready: &'a Ready,
+        mut selected: Selected,
+        owner: usize,
+        step: &mut Step,
+    ) -> Result<(), StrategyFailure> {
+        let id = self.run.sessions.id();
+        let answer = self.once(ready, &selected, &id, false).await?;
+        if let Some(closed) = self.not_closed(ready, &selected, &answer) {
+            step.logs.extend(answer.logs.into_iter().map(|log| (log.level, log.message)));
+            selected.range = closed;
+            let answer = self.once(ready, &selected, &id, true).await?;
+            return self.take(ready, selected, answer, owner, step);
+        }
+        self.take(ready, selected, answer, owner, step)
+    }
+
+    async fn once(
         &mut self,
         ready: &Ready,
         selected: &Selected,
-        number: usize,
+        id: &str,
+        range_exact: bool,
     ) -> Result<Answer, StrategyFailure> {
-        let description = &ready.described.description;
+        let (run, description) = (self.run, &ready.described.description);
         if description.wants("digest") {
             self.digest();
         }
-        let id = format!("c{number}");
         let ask = Ask {
-            id: &id,
+            id,
             description,
             conversation: self.place.id(),
             digest: self.input_sha256.as_deref(),
             range: selected.range,
             requested: selected.requested,
             options: &ready.options,
-            now: self.run.now,
+            now: run.now,
+            range_exact,
             limits: Limits {
-                deadline_ms: u64::try_from(self.run.deadline.as_millis()).unwrap_or(u64::MAX),
+                deadline_ms: u64::try_from(run.sessions.deadline().as_millis()).unwrap_or(u64::MAX),
                 result_bytes_max: RESULT_BYTES_MAX,
             },
-            dry_run: self.run.dry_run,
+            dry_run: run.dry_run,
         };
-        let request = request::lines(self.survey, &ask);
-        self.run.starter.compact(&ready.described.plugin.path, &id, request, self.run.deadline).await
+        let full = description.input == Input::Full;
+        let events = if full { Some(self.spooled.events(self.survey, &ask, run)?) } else { None };
+        let (body, events) = match &events {
+            Some((lines, count)) => {
+                let (body, events) = Body::of(lines, *count);
+                (body, Some(events))
+            }
+            None => (Body::Nothing, None),
+        };
+        let header = request::header(self.survey, &ask, events);
+        run.sessions.ask(&ready.described, header, &body).await
+    }
+
+    /// The range that would be closed, if that is all that is wrong with an answer and it can be asked for.
+    fn not_closed(&self, ready: &Ready, selected: &Selected, answer: &Answer) -> Option<TurnRange> {
+        let Terminal::Result(result) = &answer.terminal else { return None };
+        let accepted = append::summarised(&self.entries);
+        let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
+        let asked = asked(self.run, stream, pairs, ready, selected, &accepted);
+        match validate::validate(&asked, result.compactions.clone()) {
+            Err(Refusal::NotClosed { closed, .. }) if pairs.split_by(closed).is_none() => Some(closed),
+            _ => None,
+        }
     }
 
     /// Takes what a strategy answered: all of it, or nothing.
@@ -129,7 +172,7 @@ impl<'a> Asking<'a> {
         owner: usize,
         step: &mut Step,
     ) -> Result<(), StrategyFailure> {
-        step.logs = answer.logs.into_iter().map(|log| (log.level, log.message)).collect();
+        step.logs.extend(answer.logs.into_iter().map(|log| (log.level, log.message)));
         match answer.terminal {
             Terminal::Decline(decline) => step.outcome = Outcome::Declined(decline.reason),
             Terminal::Result(result) => {
@@ -145,11 +188,8 @@ impl<'a> Asking<'a> {
                 self.owners.resize(self.entries.len(), owner);
                 self.proposals.push(Proposed { ready, selected, payloads: result.compactions });
             }
-            Terminal::Needs(needs) => {
-                let need = needs.requests.keys().next().cloned().unwrap_or_default();
-                return Err(StrategyFailure::NotGranted { need });
-            }
-            // A session hands no error on; were it one, nothing would be taken from it.
+            // A session hands neither on; were it to, nothing would be taken from them.
+            Terminal::Needs(_) => step.outcome = Outcome::Declined("it needs more than it was given".into()),
             Terminal::Error(error) => step.outcome = Outcome::Declined(error.message),
         }
         Ok(())

@@ -2,6 +2,7 @@
 //! overlays are appended together once all have ended, or none is (JP-STREAM, "Ranges" and "Two copies").
 
 mod ask;
+mod events;
 mod prepare;
 mod reset;
 
@@ -21,8 +22,8 @@ pub use reset::{ResetReport, reset};
 
 use crate::environment::Environment;
 use crate::failure::{Failure, Overtaken};
-use crate::session::Starter;
-use crate::store::{self, Current, LOCK_WAIT, Place, ReplaceError, StoreError};
+use crate::session::Sessions;
+use crate::store::{self, Current, Place, ReplaceError, StoreError};
 use ask::Asking;
 
 /// How long a lock is waited for at a time: an interrupt is heard in between.
@@ -33,14 +34,14 @@ const LOCK_STEP: Duration = Duration::from_millis(100);
 pub struct Run {
     /// The strategies, in the order of their overlays.
     pub strategies: Vec<Ready>,
-    /// How processes are started.
-    pub starter: Starter,
+    /// How they are asked.
+    pub sessions: Sessions,
     /// The turns wanted.
     pub wanted: Wanted,
     /// Which overlaps extend a summary.
     pub overlap: Overlap,
-    /// How long a strategy may take for one request.
-    pub deadline: Duration,
+    /// How long somebody else may hold the lock of a transcript.
+    pub lock_wait: Duration,
     /// The time of the run: it stamps overlays and resolves durations.
     pub now: Timestamp,
     /// Whether nothing is appended.
@@ -197,14 +198,15 @@ async fn write(
                 Ok(append::append(&grown, &asking.entries, &made))
             }
         };
-        match store::replace(place, stream.bytes(), stream.body_end(), LOCK_STEP, build) {
+        let step = LOCK_STEP.min(asking.run.lock_wait.saturating_sub(waited));
+        match store::replace(place, stream.bytes(), stream.body_end(), step, build) {
             Ok(()) => return Ok(made),
             Err(ReplaceError::Build(source)) => {
                 return Err(Failure::Overtaken { path: place.path().to_owned(), source });
             }
             Err(ReplaceError::Store(StoreError::Locked { path, lock, .. })) => {
-                waited += LOCK_STEP;
-                if waited >= LOCK_WAIT {
+                waited += step;
+                if waited >= asking.run.lock_wait {
                     return Err(StoreError::Locked { path, lock, waited }.into());
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;

@@ -2,13 +2,14 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jp_compact_core::formats::jp;
 use jp_compact_core::source::{self, Reset};
 
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::store::{self, Current, LOCK_WAIT, ReplaceError, StoreError};
+use crate::store::{self, Current, ReplaceError, StoreError};
 
 /// What a reset did.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub fn reset(
     transcript: &OsStr,
     which: Reset,
     dry_run: bool,
+    lock_wait: Duration,
     environment: &Environment,
 ) -> Result<ResetReport, Failure> {
     let place = store::locate(transcript, environment)?;
@@ -47,7 +49,7 @@ pub fn reset(
     };
     if removed > 0 && !dry_run {
         // A number means the overlay that was read: growth behind it is a conflict like any other change.
-        let written = store::replace(&place, &bytes, bytes.len(), LOCK_WAIT, |current| match current {
+        let written = store::replace(&place, &bytes, bytes.len(), lock_wait, |current| match current {
             Current::Same => Ok(pieces),
             Current::Grown(_) => Err(StoreError::Changed { path: place.path().to_owned(), how: "grew" }),
         });

@@ -19,6 +19,7 @@ mod private_dir;
 mod stderr;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod unlock;
+mod worker;
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -29,6 +30,7 @@ use tokio::time::timeout;
 
 pub use error::ProcessError;
 pub use stderr::Stderr;
+pub use worker::{Worker, WorkerEnded};
 
 use child::Child;
 use pipes::{Fault, Flow};
@@ -55,7 +57,7 @@ pub struct Launch<'a> {
     pub env: &'a [(String, String)],
     /// Where the private directory is made: the host's temporary directory.
     pub temp_dir: &'a Path,
-    /// Counted from the spawn.
+    /// Counted from the spawn. `Duration::MAX` for a worker, whose deadlines stand per request.
     pub deadline: Duration,
     /// Between SIGTERM and SIGKILL; [`GRACE`] but for tests.
     pub grace: Duration,
@@ -83,10 +85,23 @@ pub struct Ended {
 ///
 /// Everything that made the host end the process, and a program that could not be started.
 pub async fn run(launch: Launch<'_>) -> Result<Ended, ProcessError> {
+    run_heard(launch, &mut |_| {}).await
+}
+
+/// As [`run`], and says what comes on stdout while it comes. Nothing of that may be trusted before the end.
+///
+/// # Errors
+///
+/// As [`run`].
+pub async fn run_heard(
+    launch: Launch<'_>,
+    heard: &mut (dyn FnMut(&[u8]) + Send),
+) -> Result<Ended, ProcessError> {
     let started = Instant::now();
     let mut child = Child::spawn(&launch)?;
     let (mut stdout, mut stderr) = (Vec::new(), Stderr::default());
-    let flow = child.take_pipes()?.flow(launch.stdin, &mut stdout, launch.stdout_bytes_max, &mut stderr);
+    let flow =
+        child.take_pipes()?.flow(launch.stdin, &mut stdout, launch.stdout_bytes_max, &mut stderr, heard);
     let ending = follow(&mut child, flow, launch.deadline, launch.grace).await;
     let wall = started.elapsed();
     // Before anything is reported: whatever is left in the group dies now.

@@ -47,6 +47,11 @@ impl Pipes {
         })
     }
 
+    /// The three, for a caller that pumps them itself.
+    pub(super) fn apart(self) -> (ChildStdin, ChildStdout, ChildStderr) {
+        (self.stdin, self.stdout, self.stderr)
+    }
+
     /// All that flows, until both outputs have ended. Whatever of `input` was not read by then
     /// has no reader that could still answer.
     pub(super) async fn flow(
@@ -55,9 +60,13 @@ impl Pipes {
         stdout: &mut Vec<u8>,
         stdout_bytes_max: usize,
         stderr: &mut Stderr,
+        heard: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<(), Fault> {
         let outputs = async {
-            tokio::try_join!(collect(self.stdout, stdout, stdout_bytes_max), drain(self.stderr, stderr))
+            tokio::try_join!(
+                collect(self.stdout, stdout, stdout_bytes_max, heard),
+                drain(self.stderr, stderr)
+            )
         };
         let feed = async {
             feed(self.stdin, input).await;
@@ -96,6 +105,7 @@ async fn collect(
     mut pipe: impl AsyncRead + Unpin,
     into: &mut Vec<u8>,
     bytes_max: usize,
+    heard: &mut (dyn FnMut(&[u8]) + Send),
 ) -> Result<(), Fault> {
     loop {
         if into.capacity() - into.len() < READ_BYTES_MIN {
@@ -108,10 +118,11 @@ async fn collect(
         if read == 0 {
             return Ok(());
         }
+        heard(&into[into.len() - read..]);
     }
 }
 
-async fn drain(mut pipe: impl AsyncRead + Unpin, into: &mut Stderr) -> Result<(), Fault> {
+pub(super) async fn drain(mut pipe: impl AsyncRead + Unpin, into: &mut Stderr) -> Result<(), Fault> {
     let mut buffer = Vec::new();
     loop {
         buffer.clear();

@@ -1,0 +1,91 @@
+//! Progress on a terminal while strategies work: one line, gone when the work is done. A pipe sees none of it.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jp_compact_engine::session::Watch;
+use jp_compact_schema::Progress as Step;
+
+use crate::{escape, output};
+
+/// A longer message would wrap, and could not be taken back.
+const MESSAGE_CHARS_MAX: usize = 60;
+
+/// The line, and the request that it speaks of.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    shown: Mutex<Option<String>>,
+}
+
+impl Progress {
+    /// On stderr, if that is a terminal and somebody wants to be told.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let wanted = !quiet && !output::is_for_programs();
+        // The library draws on a terminal only.
+        let target = if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        let style = ProgressStyle::with_template("{spinner} {prefix} {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        Self { bar, shown: Mutex::new(None) }
+    }
+
+    /// Takes the line away while something else is written.
+    pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
+    }
+
+    fn shown(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Watch for Progress {
+    fn progress(&self, strategy: &str, id: &str, step: &Step) {
+        *self.shown() = Some(id.to_owned());
+        self.bar.set_prefix(escape::line(strategy));
+        self.bar.set_message(text(step));
+        self.bar.enable_steady_tick(Duration::from_millis(100));
+    }
+
+    fn ended(&self, id: &str) {
+        let mut shown = self.shown();
+        if shown.as_deref() == Some(id) {
+            *shown = None;
+            self.bar.disable_steady_tick();
+            self.bar.finish_and_clear();
+            self.bar.reset();
+        }
+    }
+}
+
+/// A strategy's word, on one line and harmless.
+fn text(step: &Step) -> String {
+    let done = match step.total {
+        Some(total) => format!("{} of {total}", step.done),
+        None => step.done.to_string(),
+    };
+    let Some(message) = &step.message else { return done };
+    let message: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
+    format!("{done} {}", escape::line(&message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(done: u64, total: Option<u64>, message: Option<&str>, expect: &str) {
+        let message = message.map(str::to_owned);
+        assert_eq!(text(&Step { id: "c1".into(), done, total, message }), expect);
+    }
+
+    #[test]
+    fn a_step_is_one_harmless_line() {
+        check(3, None, None, "3");
+        check(3, Some(9), Some("scanning"), "3 of 9 scanning");
+        check(3, Some(9), Some("a\n\u{1b}[2Jb"), "3 of 9 a\\n\\u{1b}[2Jb");
+        check(1, None, Some(&"x".repeat(500)), &format!("1 {}", "x".repeat(60)));
+    }
+}

@@ -1,0 +1,200 @@
+//! Sessions: the exchanges with strategies' processes. One process for one request, or workers that serve many;
+//! the same request and the same answer either way. Takes nothing from a process that failed (PROTOCOL.md,
+//! "Ends").
+
+mod describe;
+mod job;
+mod needs;
+mod one_shot;
+mod pool;
+pub(crate) mod spool;
+mod talk;
+mod watch;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::reply::{self, Answer, Terminal};
+use jp_compact_core::request;
+use jp_compact_schema::{CompactRequest, Description, Events, EventsEnd};
+
+use crate::failure::StrategyFailure;
+use crate::registry::Plugin;
+use pool::Pool;
+
+pub use needs::{Answering, Answers, Nobody, Recorded, key};
+pub use one_shot::Starter;
+pub use spool::{Lines, Spool, Spooled};
+pub use watch::{Unwatched, Watch};
+
+/// A plugin that has described itself, and the digest of what did.
+#[derive(Debug, Clone)]
+pub struct Described {
+    /// The plugin.
+    pub plugin: Plugin,
+    /// What it said.
+    pub description: Description,
+    /// SHA-256 of its executable.
+    pub executable_sha256: String,
+}
+
+/// The events behind a header.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// None: the header is all, or names a file.
+    Nothing,
+    /// So many lines.
+    Events {
+        /// The lines.
+        lines: Bytes,
+        /// Their number.
+        count: u64,
+    },
+}
+
+/// How the strategies of a run are asked.
+#[derive(Debug)]
+pub struct Sessions {
+    starter: Starter,
+    deadline: Duration,
+    workers_max: usize,
+    answers: Arc<dyn Answers>,
+    watch: Arc<dyn Watch>,
+    next_id: AtomicU64,
+    pools: Mutex<HashMap<(PathBuf, String), Arc<Pool>>>,
+}
+
+impl Sessions {
+    /// One process for each request, no model, nobody who watches. The deadline is that of one round.
+    #[must_use]
+    pub fn new(starter: Starter, deadline: Duration) -> Self {
+        Self {
+            starter,
+            deadline,
+            workers_max: 0,
+            answers: Arc::new(Nobody),
+            watch: Arc::new(Unwatched),
+            next_id: AtomicU64::new(1),
+            pools: Mutex::default(),
+        }
+    }
+
+    /// So many workers for each strategy that can be one; 0 for one process a request.
+    #[must_use]
+    pub fn with_workers(self, workers_max: usize) -> Self {
+        Self { workers_max, ..self }
+    }
+
+    /// With somebody who fulfils what strategies need.
+    #[must_use]
+    pub fn answered_by(self, answers: Arc<dyn Answers>) -> Self {
+        Self { answers, ..self }
+    }
+
+    /// With somebody who watches.
+    #[must_use]
+    pub fn watched_by(self, watch: Arc<dyn Watch>) -> Self {
+        Self { watch, ..self }
+    }
+
+    /// How processes are started.
+    #[must_use]
+    pub fn starter(&self) -> &Starter {
+        &self.starter
+    }
+
+    /// How long a strategy may take for one round.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// An id that no other request of the run has.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("c{}", self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Asks a strategy, and does for it what it needs, until it answers in another way. Nothing of its answer
+    /// has been validated.
+    ///
+    /// # Errors
+    /// The process did not end well, its output is no reply, it reported an error, or it needs what was not
+    /// granted.
+    pub async fn ask(
+        &self,
+        described: &Described,
+        mut header: CompactRequest,
+        body: &Body,
+    ) -> Result<Answer, StrategyFailure> {
+        let mut logs = Vec::new();
+        for rounds_before in 0.. {
+            let answer = self.once(described, &header, body).await;
+            self.watch.ended(&header.id);
+            let answer = answer?;
+            logs.extend(answer.logs);
+            let needs = match answer.terminal {
+                Terminal::Needs(needs) => needs,
+                terminal => return Ok(Answer { terminal, logs }),
+            };
+            reply::check_needs(&needs, rounds_before, &header.answers).map_err(StrategyFailure::Violation)?;
+            // What a description asks for was granted before anything ran; what it does not, never was.
+            if let Some(need) = needs::not_granted(&needs, &described.description.needs) {
+                return Err(StrategyFailure::NotGranted { need });
+            }
+            for (key, request) in needs.requests {
+                let answer = needs::answer(&request, &*self.answers).await;
+                header.answers.insert(key, answer);
+            }
+            header.state = needs.state;
+        }
+        unreachable!("the rounds are counted")
+    }
+
+    /// One round.
+    async fn once(
+        &self,
+        described: &Described,
+        header: &CompactRequest,
+        body: &Body,
+    ) -> Result<Answer, StrategyFailure> {
+        let mut lines = vec![Bytes::from(request::line(header))];
+        if let Body::Events { lines: events, count } = body {
+            lines.extend([events.clone(), request::line(&EventsEnd::new(&header.id, *count)).into()]);
+        }
+        if self.workers_max > 0 && described.description.has_feature("worker") {
+            return self.pool(described).ask(&header.id, lines, self.deadline).await;
+        }
+        self.starter.compact(described, &header.id, lines, self.deadline, &*self.watch).await
+    }
+
+    fn pool(&self, described: &Described) -> Arc<Pool> {
+        let key = (described.plugin.path.clone(), described.executable_sha256.clone());
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Pool::new(&self.starter, described, self.workers_max, &self.watch));
+        Arc::clone(pools.entry(key).or_insert_with(new))
+    }
+
+    /// Lets the workers go, and waits until they have. Dropped without this, they are killed.
+    pub async fn close(&self) {
+        let pools = std::mem::take(&mut *self.pools.lock().unwrap_or_else(PoisonError::into_inner));
+        for pool in pools.into_values() {
+            pool.close().await;
+        }
+    }
+}
+
+impl Body {
+    /// Event lines, and how the header names them.
+    #[must_use]
+    pub fn of(lines: &Lines, count: u64) -> (Self, Events) {
+        match lines {
+            Lines::Inline(lines) => (Self::Events { lines: lines.clone(), count }, Events::Inline { count }),
+            Lines::File(spooled) => (Self::Nothing, spooled.events()),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What strategies need and the host does for them. Who answers is whoever the caller names; that a key is used
+//! once, and how many rounds there are, is core's to say.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::pin::Pin;
+
+use jp_compact_core::estimate;
+use jp_compact_schema::{Answer, AnswerError, NeedRequest, Needs};
+use serde_json::{Map, Value};
+
+use crate::digest;
+
+/// The answer while it is being found.
+pub type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+
+/// Fulfils what strategies need.
+pub trait Answers: Debug + Send + Sync {
+    /// Answers one request. That it cannot is an answer too.
+    fn answer<'a>(&'a self, request: &'a NeedRequest) -> Answering<'a>;
+}
+
+/// There is no model.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nobody;
+
+impl Answers for Nobody {
+    fn answer<'a>(&'a self, _: &'a NeedRequest) -> Answering<'a> {
+        Box::pin(async { refused("llm_unavailable", "this host has no model") })
+    }
+}
+
+/// Answers that were given before, by the hash of their request. What was never asked is not answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recorded(BTreeMap<String, Answer>);
+
+impl Recorded {
+    /// From a JSON object of hashes and answers.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text).map(Self)
+    }
+
+    /// With one answer more.
+    #[must_use]
+    pub fn with(mut self, request: &NeedRequest, answer: Answer) -> Self {
+        self.0.insert(key(request), answer);
+        self
+    }
+}
+
+impl Answers for Recorded {
+    fn answer<'a>(&'a self, request: &'a NeedRequest) -> Answering<'a> {
+        let key = key(request);
+        let missing = || refused("llm_unavailable", &format!("no answer was recorded for the request {key}"));
+        let answer = self.0.get(&key).cloned().unwrap_or_else(missing);
+        Box::pin(async { answer })
+    }
+}
+
+/// What a recorded answer is found by: SHA-256 of the request as this host writes it.
+#[must_use]
+pub fn key(request: &NeedRequest) -> String {
+    digest::of_bytes(&serde_json::to_vec(request).unwrap_or_default())
+}
+
+fn refused(code: &str, message: &str) -> Answer {
+    Answer::Err(AnswerError { code: code.to_owned(), message: message.to_owned() })
+}
+
+/// The grant that a request takes, if it takes one.
+fn grant(request: &NeedRequest) -> Option<&'static str> {
+    matches!(request, NeedRequest::LlmComplete { .. }).then_some("llm")
+}
+
+/// The first thing needed that was not granted.
+pub(super) fn not_granted(needs: &Needs, granted: &[String]) -> Option<String> {
+    let mut grants = needs.requests.values().filter_map(grant);
+    grants.find(|grant| !granted.iter().any(|other| other == grant)).map(str::to_owned)
+}
+
+/// Answers one request: what the host can count is counted here, the rest is for `answers`.
+pub(super) async fn answer(request: &NeedRequest, answers: &dyn Answers) -> Answer {
+    match request {
+        NeedRequest::TokensCount { model: None, text } => {
+            let tokens = estimate::tokens(text.chars().count() as u64);
+            Answer::Ok(Map::from_iter([("tokens".to_owned(), Value::from(tokens))]))
+        }
+        NeedRequest::LlmComplete { .. } | NeedRequest::TokensCount { .. } => answers.answer(request).await,
+        _ => refused("need_unknown", "this host does not know what that is"),
+    }
+}

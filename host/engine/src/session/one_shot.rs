@@ -1,0 +1,116 @@
+//! One process for one request, and the one place where a strategy's launch is put together.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::reply::{self, Answer, Terminal, Violation};
+use jp_compact_schema::version::RESULT_BYTES_MAX;
+use tokio::process::{ChildStdin, ChildStdout};
+
+use super::watch::{Glimpse, Watch};
+use super::{Described, Spool};
+use crate::failure::StrategyFailure;
+use crate::process::{self, Ended, GRACE, Launch, ProcessError, Stderr, Worker};
+
+/// How processes are started.
+#[derive(Debug, Clone)]
+pub struct Starter {
+    /// The runner's executable.
+    pub runner: PathBuf,
+    /// Where private directories are made.
+    pub temp_dir: PathBuf,
+    /// Where large requests are put for strategies that can read them there; made before any process.
+    pub spool: Option<std::sync::Arc<Spool>>,
+}
+
+impl Starter {
+    fn launch<'a>(
+        &'a self,
+        program: &'a Path,
+        args: &'a [&'a str],
+        stdin: Vec<Bytes>,
+        deadline: Duration,
+    ) -> Launch<'a> {
+        Launch {
+            runner: &self.runner,
+            program,
+            args,
+            stdin,
+            env: &[],
+            temp_dir: &self.temp_dir,
+            deadline,
+            grace: GRACE,
+            stdout_bytes_max: usize::try_from(RESULT_BYTES_MAX).unwrap_or(usize::MAX),
+        }
+    }
+
+    pub(super) async fn run(
+        &self,
+        program: &Path,
+        name: &str,
+        verb: &str,
+        stdin: Vec<Bytes>,
+        deadline: Duration,
+        heard: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Result<Ended, StrategyFailure> {
+        let args = [verb];
+        let launch = self.launch(program, &args, stdin, deadline);
+        let ended = process::run_heard(launch, heard).await.map_err(StrategyFailure::Process)?;
+        self.report(program, name, verb, ended.status, &ended.stderr);
+        Ok(ended)
+    }
+
+    /// Starts a worker.
+    pub(super) fn worker(
+        &self,
+        described: &Described,
+    ) -> Result<(Worker, ChildStdin, ChildStdout), ProcessError> {
+        Worker::spawn(&self.launch(&described.plugin.path, &["worker"], Vec::new(), Duration::MAX))
+    }
+
+    /// Tells the log how a process ended, and what it wrote to stderr.
+    pub(super) fn report(&self, program: &Path, name: &str, verb: &str, status: ExitStatus, stderr: &Stderr) {
+        tracing::debug!(strategy = name, program = %program.display(), verb, %status, "strategy ended");
+        for line in stderr.text().lines() {
+            tracing::info!(strategy = name, "{line}");
+        }
+    }
+
+    /// Sends one request and reads the whole reply.
+    ///
+    /// # Errors
+    /// The process did not end well, or its output is no reply to `id`.
+    pub(super) async fn compact(
+        &self,
+        described: &Described,
+        id: &str,
+        request: Vec<Bytes>,
+        deadline: Duration,
+        watch: &dyn Watch,
+    ) -> Result<Answer, StrategyFailure> {
+        let (program, name) = (&described.plugin.path, &described.description.name);
+        let mut glimpse = Glimpse::default();
+        let mut heard = |output: &[u8]| glimpse.of(output, id, |progress| watch.progress(name, id, progress));
+        let ended = self.run(program, name, "run", request, deadline, &mut heard).await?;
+        let answer = match reply::read(&ended.stdout, id) {
+            // Whoever fails without a word has crashed; what it did not say is no violation.
+            Err(Violation::NoTerminal) if !ended.status.success() => {
+                return Err(StrategyFailure::Crashed {
+                    status: ended.status,
+                    answered: false,
+                    stderr: ended.stderr,
+                });
+            }
+            other => other.map_err(StrategyFailure::Violation)?,
+        };
+        match answer.terminal {
+            Terminal::Error(error) => Err(StrategyFailure::Reported { error, status: ended.status }),
+            _ if !ended.status.success() => {
+                Err(StrategyFailure::Crashed { status: ended.status, answered: true, stderr: ended.stderr })
+            }
+            terminal => Ok(Answer { terminal, logs: answer.logs }),
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! What is said to a worker and heard of it, over any reader and writer: which request may be sent when, whose
+//! line it is that came, whose deadline runs (PROTOCOL.md, "worker"). Knows no process.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::reply::{self, Answer, Line, Violation};
+use jp_compact_schema::version::RESULT_BYTES_MAX;
+use jp_compact_schema::{Log, Progress};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::task::coop::unconstrained;
+use tokio::time::{Instant, sleep_until};
+
+use super::job::{Job, Queue};
+use crate::failure::StrategyFailure;
+use crate::process::ProcessError;
+
+/// How far ahead a worker with the feature `pipeline` may be sent requests.
+const AHEAD_REQUESTS_MAX: usize = 64;
+/// And how far in bytes, whichever is first.
+const AHEAD_BYTES_MAX: usize = 1 << 20;
+/// As much as a pipe holds.
+const READ_BYTES: usize = 64 << 10;
+/// Requests are gathered into writes of about this size.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// What a worker is held to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Whether it may be sent requests before it has answered the one before.
+    pub(super) pipeline: bool,
+    /// After so many requests a fresh process takes over.
+    pub(super) requests_max: usize,
+    /// The size of one reply.
+    pub(super) reply_bytes_max: usize,
+}
+
+impl Limits {
+    /// Those of the protocol.
+    pub(super) fn new(pipeline: bool) -> Self {
+        let reply_bytes_max = usize::try_from(RESULT_BYTES_MAX).unwrap_or(usize::MAX);
+        Self { pipeline, requests_max: 1_000, reply_bytes_max }
+    }
+}
+
+/// Why a talk is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// The process is no longer needed: no more work, or it has done its share.
+    Finished,
+    /// Its output has ended.
+    Died,
+    /// It has violated the protocol. Whom that concerned was told.
+    Violated,
+    /// The first of the unanswered requests has used its time.
+    Deadline,
+    /// It has answered, and does not read on.
+    Stuck,
+}
+
+/// A request that was sent, or is being sent.
+struct Flight {
+    job: Job,
+    /// How much of it is not written.
+    unwritten_bytes: usize,
+    lines: usize,
+    logs: Vec<Log>,
+}
+
+/// The talk with one process. Invariant: `flights` is in the order in which answers have to come, and what is
+/// unwritten of them, in that order behind `orphan_bytes` of an answered one, is what `outbox` holds.
+pub(super) struct Talk<'a> {
+    queue: &'a Queue,
+    limits: Limits,
+    progress: &'a (dyn Fn(&str, &Progress) + Send + Sync),
+    /// What another process left unanswered. It is sent one at a time.
+    leftover: VecDeque<Job>,
+    careful: bool,
+    flights: VecDeque<Flight>,
+    outbox: VecDeque<Bytes>,
+    orphan_bytes: usize,
+    /// An answer whose successor has not been looked at: a second terminal line takes it back.
+    held: Option<(Job, Answer)>,
+    /// When the time began that the worker has for what it has to do now, and how long that is.
+    since: Instant,
+    patience: Duration,
+    taken: usize,
+    input: Vec<u8>,
+    /// How much of the input is known to hold no end of a line.
+    scanned: usize,
+    reply_bytes: usize,
+    has_spoken: bool,
+}
+
+impl<'a> Talk<'a> {
+    pub(super) fn new(
+        queue: &'a Queue,
+        limits: Limits,
+        leftover: VecDeque<Job>,
+        careful: bool,
+        progress: &'a (dyn Fn(&str, &Progress) + Send + Sync),
+    ) -> Self {
+        Self {
+            queue,
+            limits,
+            progress,
+            leftover,
+            careful,
+            flights: VecDeque::new(),
+            outbox: VecDeque::new(),
+            orphan_bytes: 0,
+            held: None,
+            since: Instant::now(),
+            patience: Duration::MAX,
+            taken: 0,
+            input: Vec::new(),
+            scanned: 0,
+            reply_bytes: 0,
+            has_spoken: false,
+        }
+    }
+
+    /// Whether a request waits for its answer.
+    pub(super) fn waits(&self) -> bool {
+        !self.flights.is_empty()
+    }
+
+    /// Whether the process has written anything.
+    pub(super) fn has_spoken(&self) -> bool {
+        self.has_spoken
+    }
+
+    /// The requests that were not answered, in their order.
+    pub(super) fn unanswered(self) -> VecDeque<Job> {
+        let mut jobs: VecDeque<_> = self.flights.into_iter().map(|flight| flight.job).collect();
+        jobs.extend(self.leftover);
+        jobs
+    }
+
+    /// Sends requests and hears answers until the process is of no more use.
+    pub(super) async fn serve(
+        &mut self,
+        stdin: impl AsyncWrite + Unpin,
+        mut stdout: impl AsyncRead + Unpin,
+    ) -> End {
+        let (queue, mut stdin, mut idle) = (self.queue, Some(stdin), None);
+        loop {
+            // Made before the queue is looked at, so that no news falls between.
+            let news = queue.news();
+            if stdin.is_some() {
+                self.take_on();
+            }
+            let has_work = self.waits() || !self.outbox.is_empty();
+            if !has_work && (stdin.is_none() || self.has_done_its_share() || queue.is_over()) {
+                return End::Finished;
+            }
+            idle = if has_work { None } else { idle.or_else(|| Some(queue.idle())) };
+            self.gather();
+            let deadline = if has_work { self.since.checked_add(self.patience) } else { None };
+            let chunk = self.outbox.front().cloned();
+            self.input.reserve(READ_BYTES);
+            // What has come is read first: it may have come in time.
+            tokio::select! {
+                biased;
+                read = stdout.read_buf(&mut self.input) => {
+                    let ended = !read.is_ok_and(|bytes| bytes > 0);
+                    self.has_spoken |= !self.input.is_empty();
+                    if let Some(end) = self.hear(ended) {
+                        return end;
+                    }
+                    if ended {
+                        return End::Died;
+                    }
+                }
+                written = write(&mut stdin, chunk.as_ref()), if chunk.is_some() => match written {
+                    Ok(bytes) if bytes > 0 => self.wrote(bytes),
+                    // No error: it may answer from what it has read. It can be sent nothing more.
+                    _ => {
+                        stdin = None;
+                        self.outbox.clear();
+                        self.orphan_bytes = 0;
+                    }
+                },
+                () = unconstrained(until(deadline)), if deadline.is_some() => {
+                    return if self.waits() { End::Deadline } else { End::Stuck };
+                }
+                () = news => {}
+            }
+            // What it was sent in vain goes to a process that reads.
+            if stdin.is_none()
+                && self.flights.front().is_some_and(|flight| flight.unwritten_bytes > 0)
+                && self.taken > self.flights.len()
+            {
+                return End::Finished;
+            }
+        }
+    }
+
+    fn has_done_its_share(&self) -> bool {
+        self.taken >= self.limits.requests_max
+    }
+
+    /// Takes the requests that may be sent now.
+    fn take_on(&mut self) {
+        while !self.has_done_its_share() {
+            let free = self.flights.is_empty() && self.outbox.is_empty();
+            self.careful &= !(free && self.leftover.is_empty());
+            let job = if free {
+                self.leftover.pop_front().or_else(|| self.queue.take(usize::MAX))
+            } else if self.limits.pipeline && !self.careful && self.flights.len() < AHEAD_REQUESTS_MAX {
+                let ahead: usize = self.flights.iter().map(|flight| flight.job.bytes()).sum();
+                self.queue.take_ahead(AHEAD_BYTES_MAX.saturating_sub(ahead))
+            } else {
+                None
+            };
+            let Some(job) = job else { return };
+            if self.flights.is_empty() {
+                (self.since, self.patience) = (Instant::now(), job.deadline);
+            }
+            self.taken += 1;
+            self.outbox.extend(job.request.iter().filter(|chunk| !chunk.is_empty()).cloned());
+            let unwritten_bytes = job.bytes();
+            self.flights.push_back(Flight { job, unwritten_bytes, lines: 0, logs: Vec::new() });
+        }
+    }
+
+    /// Makes one write of many small ones.
+    fn gather(&mut self) {
+        if self.outbox.len() < 2 || self.outbox[0].len() >= WRITE_BYTES / 2 {
+            return;
+        }
+        let mut gathered = Vec::new();
+        while let Some(chunk) =
+            self.outbox.pop_front_if(|next| gathered.is_empty() || gathered.len() + next.len() <= WRITE_BYTES)
+        {
+            gathered.extend_from_slice(&chunk);
+        }
+        self.outbox.push_front(gathered.into());
+    }
+
+    fn wrote(&mut self, bytes: usize) {
+        if let Some(chunk) = self.outbox.front_mut() {
+            let _ = chunk.split_to(bytes);
+        }
+        let _ = self.outbox.pop_front_if(|chunk| chunk.is_empty());
+        let of_orphan = bytes.min(self.orphan_bytes);
+        self.orphan_bytes -= of_orphan;
+        let mut left = bytes - of_orphan;
+        for (place, flight) in self.flights.iter_mut().enumerate() {
+            let part = left.min(flight.unwritten_bytes);
+            (left, flight.unwritten_bytes) = (left - part, flight.unwritten_bytes - part);
+            if place == 0 && part > 0 && flight.unwritten_bytes == 0 {
+                self.since = Instant::now();
+            }
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Takes every line that has come whole; at the end of the output also what is no whole line.
+    fn hear(&mut self, ended: bool) -> Option<End> {
+        let mut input = std::mem::take(&mut self.input);
+        let mut start = 0;
+        while let Some(end) = memchr::memchr(b'\n', &input[self.scanned..]) {
+            let end = self.scanned + end;
+            if let Err(end) = self.line(&input[start..end]) {
+                return Some(end);
+            }
+            (start, self.scanned) = (end + 1, end + 1);
+        }
+        if ended && start < input.len() {
+            if let Err(end) = self.line(&input[start..]) {
+                return Some(end);
+            }
+            start = input.len();
+        }
+        let rest = &input[start..];
+        if self.reply_bytes + rest.len() > self.limits.reply_bytes_max {
+            self.deliver();
+            let bytes_max = self.limits.reply_bytes_max;
+            return Some(self.violated(StrategyFailure::Process(ProcessError::OutputTooLarge { bytes_max })));
+        }
+        // Nobody was asked anything that this could be the answer to.
+        if self.flights.is_empty() && !rest.trim_ascii().is_empty() {
+            return Some(self.uncalled_for(&String::from_utf8_lossy(rest)));
+        }
+        self.deliver();
+        input.drain(..start);
+        (self.scanned, self.input) = (input.len(), input);
+        None
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), End> {
+        let before = self.reply_bytes;
+        self.reply_bytes += line.len() + 1;
+        if self.reply_bytes > self.limits.reply_bytes_max {
+            self.deliver();
+            let bytes_max = self.limits.reply_bytes_max;
+            return Err(self.violated(StrategyFailure::Process(ProcessError::OutputTooLarge { bytes_max })));
+        }
+        let text = match std::str::from_utf8(line) {
+            Ok(text) => text,
+            Err(error) => {
+                self.deliver();
+                let at = before + error.valid_up_to();
+                return Err(self.violated(StrategyFailure::Violation(Violation::NotUtf8 { at })));
+            }
+        };
+        if reply::is_blank(text) {
+            return Ok(());
+        }
+        let Some(front) = self.flights.front_mut() else { return Err(self.uncalled_for(text)) };
+        front.lines += 1;
+        let heard = reply::line(text, front.lines, &front.job.id);
+        if let (Err(Violation::WrongId { found, .. }), Some((job, _))) = (&heard, &self.held)
+            && *found == job.id
+        {
+            return Err(self.uncalled_for(text));
+        }
+        self.deliver();
+        let Some(front) = self.flights.front_mut() else { return Ok(()) };
+        match heard {
+            Err(violation) => return Err(self.violated(StrategyFailure::Violation(violation))),
+            Ok(Line::Progress(progress)) => (self.progress)(&front.job.id, &progress),
+            Ok(Line::Log(log)) => front.logs.push(log),
+            Ok(Line::Nothing) => {}
+            Ok(Line::Terminal(terminal)) => {
+                if let Some(Flight { job, unwritten_bytes, logs, .. }) = self.flights.pop_front() {
+                    self.orphan_bytes += unwritten_bytes;
+                    (self.since, self.patience) = (Instant::now(), job.deadline);
+                    if let Some(next) = self.flights.front() {
+                        self.patience = next.job.deadline;
+                    }
+                    self.reply_bytes = 0;
+                    self.held = Some((job, Answer { terminal, logs }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self) {
+        if let Some((job, answer)) = self.held.take() {
+            job.answer(answer);
+        }
+    }
+
+    /// Fails the request that is being answered.
+    fn violated(&mut self, failure: StrategyFailure) -> End {
+        if let Some(flight) = self.flights.pop_front() {
+            flight.job.fail(failure);
+        }
+        End::Violated
+    }
+
+    /// A line behind the last answer takes that back, if it came with it; else it concerns nobody.
+    fn uncalled_for(&mut self, text: &str) -> End {
+        match self.held.take() {
+            Some((job, _)) => job.fail(StrategyFailure::Violation(reply::after_terminal(text))),
+            None => tracing::debug!("a worker spoke without being asked"),
+        }
+        End::Violated
+    }
+}
+
+async fn write(stdin: &mut Option<impl AsyncWrite + Unpin>, chunk: Option<&Bytes>) -> io::Result<usize> {
+    match (stdin, chunk) {
+        (Some(stdin), Some(chunk)) => stdin.write(chunk).await,
+        _ => Ok(0),
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

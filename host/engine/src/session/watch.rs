@@ -1,0 +1,82 @@
+//! What somebody may see while a strategy works: its progress, live and unverified. A look at it changes nothing.
+
+use std::fmt::Debug;
+
+use jp_compact_core::reply::{self, Line};
+use jp_compact_schema::Progress;
+
+/// A longer line is not worth a look before its time.
+const LINE_BYTES_MAX: usize = 4 << 10;
+
+/// Somebody who watches. Everything said here is the strategy's own word: escape it.
+pub trait Watch: Debug + Send + Sync {
+    /// The strategy says how far it is with the request `id`.
+    fn progress(&self, strategy: &str, id: &str, progress: &Progress);
+
+    /// The request `id` has ended.
+    fn ended(&self, id: &str);
+}
+
+/// Nobody watches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn progress(&self, _: &str, _: &str, _: &Progress) {}
+    fn ended(&self, _: &str) {}
+}
+
+/// Finds progress in an output that is still coming. What it cannot read it passes over: whether that is a
+/// violation is decided on the whole.
+#[derive(Debug, Default)]
+pub(super) struct Glimpse {
+    line: Vec<u8>,
+    too_long: bool,
+}
+
+impl Glimpse {
+    pub(super) fn of(&mut self, output: &[u8], id: &str, mut seen: impl FnMut(&Progress)) {
+        for piece in output.split_inclusive(|byte| *byte == b'\n') {
+            self.too_long |= self.line.len() + piece.len() > LINE_BYTES_MAX;
+            if !self.too_long {
+                self.line.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                let text = std::str::from_utf8(&self.line).unwrap_or_default();
+                if !self.too_long
+                    && let Ok(Line::Progress(progress)) = reply::line(text, 0, id)
+                {
+                    seen(&progress);
+                }
+                self.line.clear();
+                self.too_long = false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(output: &[u8], expect: &[u64]) {
+        for chunk_bytes in [1, 7, output.len()] {
+            let (mut glimpse, mut seen) = (Glimpse::default(), Vec::new());
+            for chunk in output.chunks(chunk_bytes) {
+                glimpse.of(chunk, "c1", |progress| seen.push(progress.done));
+            }
+            assert_eq!(seen, expect, "by {chunk_bytes}");
+        }
+    }
+
+    #[test]
+    fn progress_is_seen_and_nothing_else() {
+        let progress = |done| format!(r#"{{"type":"progress","id":"c1","done":{done}}}"#);
+        check(format!("{}\n\n{}\n", progress(1), progress(2)).as_bytes(), &[1, 2]);
+        check(format!("no message\n{}\n{}", progress(1), progress(2)).as_bytes(), &[1]);
+        check(&[&b"\xff\n"[..], progress(3).as_bytes(), b"\n"].concat(), &[3]);
+        check(progress(1).replace("c1", "c2").as_bytes(), &[]);
+        check(format!("{}{}\n{}\n", " ".repeat(5000), progress(1), progress(2)).as_bytes(), &[2]);
+    }
+}
