@@ -34,9 +34,11 @@ const ALL_OF: [(&str, &[&str]); 3] = [
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
 /// Crates that only these packages depend on, but for tests.
-const ONLY_IN: [(&str, &[&str]); 8] = [
+const ONLY_IN: [(&str, &[&str]); 10] = [
     ("clap", &["jp-compact"]),
     ("clap_complete", &["jp-compact"]),
+    ("clap_mangen", &["jp-compact"]),
+    ("indicatif", &["jp-compact"]),
     ("tokio", &["jp-compact", "jp-compact-engine"]),
     ("reqwest", &["jp-compact", "jp-compact-engine"]),
     ("toml", &["jp-compact", "jp-compact-engine"]),
@@ -55,6 +57,8 @@ const CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_engine",
             "clap",
             "clap_complete",
+            "clap_mangen",
+            "indicatif",
             "jiff",
             "serde",
             "serde_json",

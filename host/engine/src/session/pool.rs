@@ -151,7 +151,7 @@ impl Seat {
                 fail_first(&mut unanswered, StrategyFailure::Process(missed));
             }
             (Some(End::Died) | None, Ok(ended)) if waits => {
-                self.died(&mut unanswered, ended, has_spoken, end)
+                self.died(&mut unanswered, ended, has_spoken, end);
             }
             _ => {}
         }
