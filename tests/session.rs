@@ -218,7 +218,7 @@ fn an_answer_out_of_order_is_a_violation_of_the_first_alone() {
     assert_eq!(failed(first), "it answered the request `c2`, and was asked `c1`");
     reason(second);
     reason(third);
-    assert_eq!(world.arrivals()[2..], [(1, "c2".to_owned()), (1, "c3".to_owned())]);
+    assert!(world.arrivals().ends_with(&[(1, "c2".to_owned()), (1, "c3".to_owned())]));
 }
 
 #[test]

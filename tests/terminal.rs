@@ -1,0 +1,133 @@
+//! What the executable does for people at a terminal and for the programs that start it: several transcripts,
+//! flags, manual pages.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on is a test that failed; tests start the executable"
+)]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use assert_cmd::cargo::cargo_bin;
+use serde_json::Value;
+
+/// A folder with so many copies of the sample.
+struct World(tempfile::TempDir);
+
+impl World {
+    fn new(copies: usize) -> Self {
+        let world = Self(tempfile::tempdir().unwrap());
+        for copy in 0..copies {
+            let folder = world.folder(copy);
+            fs::create_dir(&folder).unwrap();
+            let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json");
+            fs::copy(sample, folder.join("events.json")).unwrap();
+        }
+        world
+    }
+
+    fn folder(&self, copy: usize) -> PathBuf {
+        self.0.path().join(format!("c{copy}"))
+    }
+
+    fn bytes(&self, copy: usize) -> Vec<u8> {
+        fs::read(self.folder(copy).join("events.json")).unwrap()
+    }
+
+    fn jp_compact(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(cargo_bin("jp-compact"));
+        command
+            .env_clear()
+            .env("TMPDIR", self.0.path())
+            .current_dir(&self.0)
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    /// The files that no run may leave behind.
+    fn strangers(&self) -> usize {
+        let entries = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.filter(|name| !name.to_str().unwrap().starts_with('c')).count()
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+const NOW: [&str; 4] = ["--now", "2026-03-01T00:00:00Z", "--keep-last", "1"];
+
+#[test]
+fn several_transcripts_get_what_each_would_get_alone_and_are_reported_in_order() {
+    let names: Vec<_> = (0..20).map(|copy| format!("c{copy}")).collect();
+    let alone = World::new(1);
+    assert!(alone.jp_compact(&[&["c0"], &NOW[..]].concat()).status.success());
+    let world = World::new(20);
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let output = world.jp_compact(&[&names[..], &NOW, &["--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for (copy, line) in text(&output.stdout).lines().enumerate() {
+        let report: Value = serde_json::from_str(line).unwrap();
+        assert!(report["path"].as_str().unwrap().ends_with(&format!("/c{copy}/events.json")), "{line}");
+        assert_eq!(report["overlays"].as_array().unwrap().len(), 2);
+        assert!(world.bytes(copy) == alone.bytes(0), "{copy}");
+    }
+    assert_eq!(world.strangers(), 0);
+}
+
+#[test]
+fn a_transcript_named_twice_is_compacted_once() {
+    let world = World::new(1);
+    let output = world.jp_compact(&[&["c0", "./c0/events.json"], &NOW[..], &["--json"]].concat());
+    let counts = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["overlays"].as_array().unwrap().len());
+    assert_eq!(counts.collect::<Vec<_>>(), [2, 0]);
+}
+
+#[test]
+fn of_several_transcripts_some_may_fail() {
+    let world = World::new(2);
+    let output = world.jp_compact(&[&["c0", "nowhere", "c1"], &NOW[..]].concat());
+    assert_eq!(output.status.code(), Some(19));
+    assert!(text(&output.stderr).contains("1 of 3 transcripts failed"));
+    assert!(world.bytes(0) == world.bytes(1));
+}
+
+#[test]
+fn a_lock_is_waited_for_as_long_as_was_said() {
+    let world = World::new(1);
+    let folder = File::open(world.folder(0)).unwrap();
+    folder.lock().unwrap();
+    let before = world.bytes(0);
+    let output = world.jp_compact(&[&["c0", "--lock-timeout", "0s"], &NOW[..]].concat());
+    assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
+    let output = world.jp_compact(&["c0", "--lock-timeout", "soon"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(world.bytes(0) == before);
+}
+
+#[test]
+fn a_log_of_json_is_json_line_by_line() {
+    let world = World::new(1);
+    let output = world.jp_compact(&[&["c0", "nowhere", "-vv", "--log-format", "json"], &NOW[..]].concat());
+    let lines: Vec<Value> =
+        text(&output.stderr).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["fields"]["strategy"] == "strip-tools"), "{lines:#?}");
+    assert!(lines.iter().any(|line| line["level"] == "ERROR" && line["error"]["code"] == 4), "{lines:#?}");
+}
+
+#[test]
+fn there_is_a_page_for_the_executable_and_for_each_command() {
+    let world = World::new(0);
+    let page =
+        |arguments: &[&str]| text(&world.jp_compact(&[&["man"], arguments].concat()).stdout).to_owned();
+    assert!(page(&[]).contains(".TH jp-compact 1"));
+    for command in ["print", "show", "strategy", "schema", "completions", "man"] {
+        assert!(page(&[command]).contains(command), "{command}");
+    }
+    assert_eq!(world.jp_compact(&["man", "nothing"]).status.code(), Some(2));
+}
