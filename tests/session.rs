@@ -249,7 +249,7 @@ fn one_that_dies_is_tried_once_more_on_a_fresh_one() {
 
     let world = World::new(1);
     let failure = block_on(world.ask("dies")).unwrap_err();
-    let StrategyFailure::Crashed { status, stderr } = failure else { panic!("{failure:?}") };
+    let StrategyFailure::Crashed { status, stderr, .. } = failure else { panic!("{failure:?}") };
     assert_eq!((status.code(), stderr.text().as_str()), (Some(3), "last words\n"));
     world.arrived(&[(0, "c1"), (1, "c1")]);
 }
