@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use jp_compact_engine::jail::Confinement;
 use jp_compact_engine::process::{self, Ended, Launch, ProcessError};
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
@@ -33,6 +34,7 @@ impl Place {
         Launch {
             runner: Path::new(RUNNER),
             program: Path::new(STRATEGY),
+            confinement: Confinement::Contained,
             args,
             stdin: Vec::new(),
             env: &[],

@@ -224,6 +224,39 @@ fn a_wrong_call_shows_the_usage() {
 }
 
 #[test]
+fn a_jail_without_landlock_starts_nothing() {
+    let place = Place::new();
+    place.not_started(&["--landlock", "0"], &["/bin/true"], "a jail without Landlock is none");
+}
+
+#[test]
+fn a_jail_grants_its_own_program_only_when_told() {
+    Place::new().not_started(&["--landlock", "1"], &["/bin/true"], "Permission denied");
+}
+
+#[test]
+fn privileges_are_given_up_for_good() {
+    let place = Place::new();
+    let flags = [
+        "--landlock",
+        "1",
+        "--execute",
+        "/usr",
+        "--execute",
+        "/lib64",
+        "--execute",
+        "/bin",
+        "--read",
+        "/proc",
+    ];
+    let status = place.output(&flags, &["/bin/cat", "/proc/self/status"]);
+    for name in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert!(status.contains(&format!("{name}:\t0000000000000000\n")), "{name}: {status}");
+    }
+    assert!(status.contains("NoNewPrivs:\t1\n") && status.contains("Seccomp:\t2\n"), "{status}");
+}
+
+#[test]
 fn a_runner_whose_parent_is_not_the_host_starts_nothing() {
     let place = Place::new();
     // The later number is the one that counts.

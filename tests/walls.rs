@@ -34,7 +34,7 @@ const ALL_OF: [(&str, &[&str]); 3] = [
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
 /// Crates that only these packages depend on, but for tests.
-const ONLY_IN: [(&str, &[&str]); 8] = [
+const ONLY_IN: [(&str, &[&str]); 9] = [
     ("clap", &["jp-compact"]),
     ("clap_complete", &["jp-compact"]),
     ("tokio", &["jp-compact", "jp-compact-engine"]),
@@ -43,6 +43,7 @@ const ONLY_IN: [(&str, &[&str]); 8] = [
     ("jsonschema", &["jp-compact", "jp-compact-engine"]),
     ("libloading", &["jp-compact"]),
     ("libc", &["jp-compact"]),
+    ("seccompiler", &["jp-compact"]),
 ];
 
 /// The crates that the folders of the root package name; the first that fits counts. `std` is everybody's.
@@ -63,7 +64,7 @@ const CRATES: [(&str, &[&str]); 4] = [
             "tracing_subscriber",
         ],
     ),
-    ("plugins/runner/", &["libc", "libloading", "rustix"]),
+    ("plugins/runner/", &["landlock", "libc", "libloading", "rustix", "seccompiler"]),
     ("plugins/", &["jp_compact_strategy", "serde", "serde_json"]),
     ("strategies/", &["jp_compact_strategy", "serde", "serde_json"]),
 ];

@@ -11,6 +11,7 @@ use jp_compact_schema::{DescribeRequest, Description, Host, agree, from_line, to
 
 use crate::digest;
 use crate::failure::StrategyFailure;
+use crate::jail::Confinement;
 use crate::process::{self, Ended, GRACE, Launch};
 use crate::registry::Plugin;
 
@@ -45,6 +46,7 @@ impl Starter {
         let launch = Launch {
             runner: &self.runner,
             program,
+            confinement: Confinement::Contained,
             args: &[verb],
             stdin: vec![Bytes::from(stdin)],
             env: &[],

@@ -4,7 +4,7 @@
 //!
 //! However a run ends (success, error, or a future that is dropped), no process of the strategy's
 //! group and no private directory is left. A process that left the group on purpose (`setsid`)
-//! is out of reach here; denying that call is the jail's part.
+//! is out of reach here; the jail denies that call.
 //!
 //! Two things are asked of the caller. The thread that polls [`run`] must live as long as the
 //! host, because the kernel ties the strategy's life to the thread that spawned it: so a
@@ -30,6 +30,7 @@ use tokio::time::timeout;
 pub use error::ProcessError;
 pub use stderr::Stderr;
 
+use crate::jail::{Confinement, Tier};
 use child::Child;
 use pipes::{Fault, Flow};
 
@@ -47,6 +48,8 @@ pub struct Launch<'a> {
     pub runner: &'a Path,
     /// The strategy's executable, or its interpreter.
     pub program: &'a Path,
+    /// How it is confined. What asks for a jail runs in that jail or fails.
+    pub confinement: Confinement<'a>,
     /// Its arguments; the last is the protocol's `describe` or `run`.
     pub args: &'a [&'a str],
     /// What it reads, in this order; then stdin is closed. Written from where it lies.
@@ -75,6 +78,8 @@ pub struct Ended {
     pub stderr: Stderr,
     /// From the spawn to the end of the process and its output.
     pub wall: Duration,
+    /// How far it was confined.
+    pub tier: Tier,
 }
 
 /// Runs one strategy to its end. Dropping the future kills the strategy.
@@ -102,7 +107,7 @@ pub async fn run(launch: Launch<'_>) -> Result<Ended, ProcessError> {
     }
     match not_started(launch.program, status, &stdout, &stderr) {
         Some(reason) => Err(ProcessError::Start { program: launch.program.to_owned(), reason }),
-        None => Ok(Ended { status, stdout, stderr, wall }),
+        None => Ok(Ended { status, stdout, stderr, wall, tier: launch.confinement.tier() }),
     }
 }
 
