@@ -116,6 +116,7 @@ mod linux {
                 libc::SYS_chroot,
                 libc::SYS_move_mount,
                 libc::SYS_open_tree,
+                SYS_OPEN_TREE_ATTR,
                 libc::SYS_fsopen,
                 libc::SYS_fsconfig,
                 libc::SYS_fsmount,
@@ -164,7 +165,7 @@ mod linux {
             self.always(&[
                 libc::SYS_fchmod,
                 libc::SYS_fchmodat,
-                libc::SYS_fchmodat2,
+                SYS_FCHMODAT2,
                 libc::SYS_fchown,
                 libc::SYS_fchownat,
                 libc::SYS_utimensat,
@@ -321,8 +322,10 @@ mod linux {
     }
 
     // What the C library's crate does not name. The calls have one number everywhere.
+    const SYS_FCHMODAT2: i64 = 452;
     const SYS_SETXATTRAT: i64 = 463;
     const SYS_REMOVEXATTRAT: i64 = 466;
+    const SYS_OPEN_TREE_ATTR: i64 = 467;
     const SYS_FILE_SETATTR: i64 = 469;
     const F_SETSIG: i32 = 10;
     const F_SETOWN_EX: i32 = 15;

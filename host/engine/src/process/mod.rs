@@ -42,7 +42,7 @@ const PIPES_OPEN_MAX: Duration = Duration::from_millis(250);
 const EXIT_NOT_STARTED: i32 = 126;
 
 /// One strategy process: what it is started with, what it is sent, what it may use.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Launch<'a> {
     /// The `compact-runner` executable.
     pub runner: &'a Path,
