@@ -10,6 +10,22 @@ use std::process::{Child, Command, Output, Stdio};
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
 
+/// A jail for the system's own programs.
+const JAIL: [&str; 12] = [
+    "--landlock",
+    "1",
+    "--execute",
+    "/usr",
+    "--execute",
+    "/bin",
+    "--execute",
+    "/lib",
+    "--execute",
+    "/lib64",
+    "--read",
+    "/proc",
+];
+
 /// The place of one test, and the private directory that the runner will make in it.
 struct Place {
     _base: tempfile::TempDir,
@@ -265,17 +281,27 @@ fn a_runner_whose_parent_is_not_the_host_starts_nothing() {
 }
 
 /// A shell as host, whose strategy is `cat` between the two pipes of the test.
-fn shell_host(place: &Place) -> Child {
-    let script = "exec 3<&0; \"$0\" --host-pid $$ --dir \"$1\" -- /bin/cat <&3 & exec 3<&- </dev/null >/dev/null; wait";
+fn shell_host(place: &Place, flags: &[&str]) -> Child {
+    let script = "dir=$1; shift; exec 3<&0; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\" -- /bin/cat <&3 & exec 3<&- </dev/null >/dev/null; wait";
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", script, RUNNER]).arg(&place.dir);
+    command.args(["-c", script, RUNNER]).arg(&place.dir).args(flags);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 #[test]
 fn the_strategy_dies_with_the_host() {
+    dies_with_the_host(&[]);
+}
+
+#[test]
+fn the_strategy_dies_with_the_host_in_a_jail() {
+    dies_with_the_host(&JAIL);
+}
+
+#[track_caller]
+fn dies_with_the_host(flags: &[&str]) {
     let place = Place::new();
-    let mut host = shell_host(&place);
+    let mut host = shell_host(&place, flags);
     let mut stdin = host.stdin.take().unwrap();
     let mut stdout = BufReader::new(host.stdout.take().unwrap());
     stdin.write_all(b"started\n").unwrap();
