@@ -14,6 +14,7 @@ use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -332,6 +333,10 @@ fn there_are_no_sockets() {
     granted.allowed(&["tcp", &port]);
     granted.allowed(&["udp"]);
     granted.denied(&["unix", &place.path("socket")], "EPERM");
+    // What may open connections may not wait for them, from the fourth version on.
+    let newest = granted.jail(versions()[1]);
+    let said = granted.outcome(Confinement::Isolated(&newest), &["tcp-listen"]);
+    assert_eq!(said, if versions()[1] >= 4 { "EACCES" } else { "let through" });
     granted.denied(&["netlink"], "EPERM");
 }
 
@@ -355,6 +360,23 @@ fn the_rest_of_the_kernel_is_closed() {
     }
     place.denied(&["shared-segment"], "EPERM");
     place.denied(&["message-queue"], "EPERM");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn calls_of_another_architecture_are_the_end() {
+    let place = Place::new();
+    let signal = |confinement: Confinement<'_>| {
+        place.run(confinement, &["call-of-another-architecture"]).unwrap().status.signal()
+    };
+    // Where the machine itself has no such calls, they are a fault.
+    let (denied, fault) = (Some(31), Some(11));
+    let contained = signal(Confinement::Contained);
+    assert!([None, fault].contains(&contained), "{contained:?}");
+    for landlock in versions() {
+        let isolated = signal(Confinement::Isolated(&place.jail(landlock)));
+        assert_eq!(isolated, if contained.is_none() { denied } else { fault });
+    }
 }
 
 #[test]

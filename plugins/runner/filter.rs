@@ -18,6 +18,7 @@ pub(crate) use linux::install;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux {
     use std::collections::BTreeMap;
+    use std::collections::btree_map::Entry;
 
     use libc::{AF_INET, AF_INET6, CLONE_THREAD, EPERM};
     use seccompiler::SeccompCmpOp::{Eq, Ge, MaskedEq, Ne};
@@ -68,6 +69,8 @@ mod linux {
             program.push(instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, length));
             program.extend(part);
         }
+        // Each group ends a process that calls by another architecture's numbers. Beyond the last
+        // are new calls, whose numbers are the same for all of them.
         program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
         Ok(program)
     }
@@ -115,7 +118,12 @@ mod linux {
             };
             let rule = SeccompRule::new(arguments.iter().map(condition).collect())
                 .expect("a rule with conditions is one");
-            self.0.entry(call).or_default().push(rule);
+            // What is denied always stays so: an empty list is no list of conditions.
+            match self.0.entry(call) {
+                Entry::Vacant(entry) => drop(entry.insert(vec![rule])),
+                Entry::Occupied(entry) if entry.get().is_empty() => {}
+                Entry::Occupied(entry) => entry.into_mut().push(rule),
+            }
         }
 
         /// Parts of the kernel that a strategy has no business with, and those that would show it

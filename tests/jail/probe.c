@@ -185,6 +185,13 @@ static int attempt(int argc, char **argv) {
 #else
   if (IS("fork-by-its-own-call") || IS("fork-by-x32")) return untried("no such call");
 #endif
+#ifdef __x86_64__
+  if (IS("call-of-another-architecture")) {
+    long result;
+    __asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory");
+    return ends(result);
+  }
+#endif
   if (IS("clone3")) {
     struct { uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack[6]; } args = {.exit_signal = SIGCHLD};
     return after_fork(syscall(435, &args, sizeof args));
