@@ -169,7 +169,7 @@ static int attempt(int argc, char **argv) {
   if (IS("signal-by-file")) return ends(fcntl(0, F_SETOWN, getppid()));
   if (IS("signal-itself")) return ends(kill(getpid(), 0) | kill(0, 0) | raise(SIGCHLD));
   if (IS("limit-parent")) { struct rlimit l; return ends(prlimit(getppid(), RLIMIT_NOFILE, NULL, &l)); }
-  if (IS("renice-parent")) return ends(setpriority(PRIO_PROCESS, getppid(), 0));
+  if (IS("renice-parent")) return ends(setpriority(PRIO_PROCESS, getppid(), getpriority(PRIO_PROCESS, getppid())));
   if (IS("pin-parent")) {
     cpu_set_t all;
     sched_getaffinity(0, sizeof all, &all);
