@@ -1,5 +1,5 @@
 //! What the process door makes of strategies that misbehave. Every run is a real one, through the
-//! real runner; after each, no process of it may be left, nor its private directory.
+//! real runner, at both tiers; after each, no process of it may be left, nor its private directory.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
 #![cfg(target_os = "linux")]
 
@@ -10,7 +10,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use jp_compact_engine::jail::{Abilities, Confinement, Jail};
 use jp_compact_engine::process::{self, Ended, Launch, ProcessError};
+use jp_compact_schema::Permissions;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
 const STRATEGY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/strategy");
@@ -33,6 +35,7 @@ impl Place {
         Launch {
             runner: Path::new(RUNNER),
             program: Path::new(STRATEGY),
+            confinement: Confinement::Contained,
             args,
             stdin: Vec::new(),
             env: &[],
@@ -43,12 +46,20 @@ impl Place {
         }
     }
 
-    /// Runs to the end, and looks at what is left.
+    /// Runs to the end at both tiers, and looks at what is left. Whatever it ends in, it is the same.
     #[track_caller]
     fn run(&self, launch: Launch<'_>) -> Result<Ended, ProcessError> {
-        let result = block_on(process::run(launch));
+        let contained = block_on(process::run(launch.clone()));
         self.is_left_clean();
-        result
+        let jail = jail_of(launch.program);
+        let isolated = block_on(process::run(Launch { confinement: Confinement::Isolated(&jail), ..launch }));
+        self.is_left_clean();
+        let ended = |result: &Result<Ended, ProcessError>| match result {
+            Ok(ended) => format!("{} {} bytes", ended.status, ended.stdout.len()),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(ended(&isolated), ended(&contained));
+        isolated
     }
 
     #[track_caller]
@@ -83,6 +94,14 @@ impl Place {
         let name = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
         private.iter().chain(&inside).map(name).collect()
     }
+}
+
+/// A jail that leaves the hostile strategy what it needs for its work: it is a script that starts others.
+fn jail_of(program: &Path) -> Jail {
+    let read = vec!["/proc".to_owned(), "/dev/zero".to_owned()];
+    let granted = Permissions { subprocess: true, read, ..Permissions::default() };
+    let shell = Path::new("/bin/sh").canonicalize().unwrap();
+    Jail::new(Abilities::of_machine(), program, &granted, Some(&shell)).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

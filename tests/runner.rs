@@ -10,6 +10,22 @@ use std::process::{Child, Command, Output, Stdio};
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
 
+/// A jail for the system's own programs.
+const JAIL: [&str; 12] = [
+    "--landlock",
+    "1",
+    "--execute",
+    "/usr",
+    "--execute",
+    "/bin",
+    "--execute",
+    "/lib",
+    "--execute",
+    "/lib64",
+    "--read",
+    "/proc",
+];
+
 /// The place of one test, and the private directory that the runner will make in it.
 struct Place {
     _base: tempfile::TempDir,
@@ -224,6 +240,39 @@ fn a_wrong_call_shows_the_usage() {
 }
 
 #[test]
+fn a_jail_without_landlock_starts_nothing() {
+    let place = Place::new();
+    place.not_started(&["--landlock", "0"], &["/bin/true"], "a jail without Landlock is none");
+}
+
+#[test]
+fn a_jail_grants_its_own_program_only_when_told() {
+    Place::new().not_started(&["--landlock", "1"], &["/bin/true"], "Permission denied");
+}
+
+#[test]
+fn privileges_are_given_up_for_good() {
+    let place = Place::new();
+    let flags = [
+        "--landlock",
+        "1",
+        "--execute",
+        "/usr",
+        "--execute",
+        "/lib64",
+        "--execute",
+        "/bin",
+        "--read",
+        "/proc",
+    ];
+    let status = place.output(&flags, &["/bin/cat", "/proc/self/status"]);
+    for name in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert!(status.contains(&format!("{name}:\t0000000000000000\n")), "{name}: {status}");
+    }
+    assert!(status.contains("NoNewPrivs:\t1\n") && status.contains("Seccomp:\t2\n"), "{status}");
+}
+
+#[test]
 fn a_runner_whose_parent_is_not_the_host_starts_nothing() {
     let place = Place::new();
     // The later number is the one that counts.
@@ -232,17 +281,27 @@ fn a_runner_whose_parent_is_not_the_host_starts_nothing() {
 }
 
 /// A shell as host, whose strategy is `cat` between the two pipes of the test.
-fn shell_host(place: &Place) -> Child {
-    let script = "exec 3<&0; \"$0\" --host-pid $$ --dir \"$1\" -- /bin/cat <&3 & exec 3<&- </dev/null >/dev/null; wait";
+fn shell_host(place: &Place, flags: &[&str]) -> Child {
+    let script = "dir=$1; shift; exec 3<&0; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\" -- /bin/cat <&3 & exec 3<&- </dev/null >/dev/null; wait";
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", script, RUNNER]).arg(&place.dir);
+    command.args(["-c", script, RUNNER]).arg(&place.dir).args(flags);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 #[test]
 fn the_strategy_dies_with_the_host() {
+    dies_with_the_host(&[]);
+}
+
+#[test]
+fn the_strategy_dies_with_the_host_in_a_jail() {
+    dies_with_the_host(&JAIL);
+}
+
+#[track_caller]
+fn dies_with_the_host(flags: &[&str]) {
     let place = Place::new();
-    let mut host = shell_host(&place);
+    let mut host = shell_host(&place, flags);
     let mut stdin = host.stdin.take().unwrap();
     let mut stdout = BufReader::new(host.stdout.take().unwrap());
     stdin.write_all(b"started\n").unwrap();

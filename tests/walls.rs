@@ -34,7 +34,7 @@ const ALL_OF: [(&str, &[&str]); 3] = [
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
 /// Crates that only these packages depend on, but for tests.
-const ONLY_IN: [(&str, &[&str]); 10] = [
+const ONLY_IN: [(&str, &[&str]); 11] = [
     ("clap", &["jp-compact"]),
     ("clap_complete", &["jp-compact"]),
     ("clap_mangen", &["jp-compact"]),
@@ -45,6 +45,7 @@ const ONLY_IN: [(&str, &[&str]); 10] = [
     ("jsonschema", &["jp-compact", "jp-compact-engine"]),
     ("libloading", &["jp-compact"]),
     ("libc", &["jp-compact"]),
+    ("seccompiler", &["jp-compact"]),
 ];
 
 /// The crates that the folders of the root package name; the first that fits counts. `std` is everybody's.
@@ -67,7 +68,7 @@ const CRATES: [(&str, &[&str]); 4] = [
             "tracing_subscriber",
         ],
     ),
-    ("plugins/runner/", &["libc", "libloading", "rustix"]),
+    ("plugins/runner/", &["landlock", "libc", "libloading", "rustix", "seccompiler"]),
     ("plugins/", &["jp_compact_strategy", "serde", "serde_json"]),
     ("strategies/", &["jp_compact_strategy", "serde", "serde_json"]),
 ];

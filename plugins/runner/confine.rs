@@ -1,5 +1,5 @@
 //! The steps of the confinement that have safe calls: session, death with the host, limits, the
-//! private directory. Each says why it failed; none goes on without what it was asked for.
+//! private directory, privileges. Each says why it failed; none goes on without what it was asked for.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -57,4 +57,24 @@ pub(crate) fn enter(dir: &Path) -> Result<(), String> {
         .create(dir)
         .and_then(|()| std::env::set_current_dir(dir))
         .map_err(|error| format!("private directory {}: {error}", dir.display()))
+}
+
+/// Gives up what the super-user can do beyond its own files, and every way to win it back: with
+/// no new privileges the exec leaves a program of user 0 without them as well. What is left to it
+/// is what any user has, and the jail bounds that.
+#[cfg(target_os = "linux")]
+pub(crate) fn drop_privileges() -> Result<(), String> {
+    use rustix::thread::{CapabilitySet, CapabilitySets};
+
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, sets)
+        .map_err(|error| format!("capabilities not dropped: {error}"))?;
+    rustix::thread::set_no_new_privs(true).map_err(|error| format!("new privileges not given up: {error}"))
+}
+
+/// There is no jail here that this could be a part of; the next step says so.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn drop_privileges() -> Result<(), String> {
+    Ok(())
 }

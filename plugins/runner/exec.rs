@@ -48,7 +48,7 @@ pub(crate) fn reset_signals() -> Result<(), String> {
 
 /// Becomes the program. Returns only when that failed, with the reason. `execve` and not
 /// `execvp`, which would hand a file without `#!` to a shell.
-pub(crate) fn replace(program: &OsStr, args: &[OsString], environment: &[OsString]) -> String {
+pub(crate) fn replace(program: &OsStr, args: &[OsString], environment: &[OsString], jailed: bool) -> String {
     let words = iter::once(program).chain(args.iter().map(OsString::as_os_str));
     let strings = c_strings(words).and_then(|argv| Ok((argv, c_strings(environment)?)));
     let Ok((argv, envp)) = strings else {
@@ -58,7 +58,7 @@ pub(crate) fn replace(program: &OsStr, args: &[OsString], environment: &[OsStrin
     // SAFETY: the first word is a C string, and both tables end in a null pointer; what they
     // point to lives in `argv` and `envp`, which outlive the call.
     unsafe { libc::execve(words[0], words.as_ptr(), variables.as_ptr()) };
-    reason(&io::Error::last_os_error())
+    reason(&io::Error::last_os_error(), jailed)
 }
 
 fn c_strings(words: impl IntoIterator<Item: AsRef<OsStr>>) -> Result<Vec<CString>, NulError> {
@@ -70,12 +70,17 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 }
 
 /// The system's reason, with what it usually means where the system's own words mislead.
-fn reason(error: &io::Error) -> String {
+fn reason(error: &io::Error, jailed: bool) -> String {
     match error.raw_os_error() {
         Some(libc::ENOEXEC) => {
             format!("{error}: neither a script with a `#!` line nor an executable of this machine")
         }
         Some(libc::ENOENT) => format!("{error}: the file or the interpreter of its `#!` line is missing"),
+        Some(libc::EACCES) if jailed => {
+            format!(
+                "{error}: the file or its interpreter may not be executed; a script needs the grant `runtime`"
+            )
+        }
         Some(libc::EACCES) => format!("{error}: the file or its interpreter may not be executed"),
         _ => error.to_string(),
     }

@@ -4,8 +4,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-pub(crate) const USAGE: &str =
-    "usage: compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]... -- PROGRAM ARG...";
+pub(crate) const USAGE: &str = "\
+usage: compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]...
+                      [--landlock ABI [--execute PATH]... [--read PATH]... [--open PATH]... [--network] [--subprocess]]
+                      -- PROGRAM ARG...";
 
 /// What the host asked for. Invariant: `dir` and `program` are absolute.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,13 +21,33 @@ pub(crate) struct Invocation {
     /// Names of granted variables. Their values come by our own environment, because a command
     /// line can be read by every user of the machine.
     pub(crate) env: Vec<OsString>,
+    /// The jail; without one the program is contained and no more.
+    pub(crate) jail: Option<Jail>,
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
+}
+
+/// What a jailed program may do. Invariant: the paths are absolute.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Jail {
+    /// The version of Landlock's interface that must be there, and all of it enforced.
+    pub(crate) landlock: u8,
+    /// Files and folders to read and to execute.
+    pub(crate) execute: Vec<PathBuf>,
+    /// Files and folders to read.
+    pub(crate) read: Vec<PathBuf>,
+    /// Folders whose files can be opened by name, but not listed.
+    pub(crate) open: Vec<PathBuf>,
+    /// Sockets of the Internet's families.
+    pub(crate) network: bool,
+    /// Processes of its own.
+    pub(crate) subprocess: bool,
 }
 
 impl Invocation {
     pub(crate) fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Self, String> {
         let (mut host_pid, mut dir, mut cpu_seconds, mut env) = (None, None, None, Vec::new());
+        let (mut landlock, mut jail) = (None, Jail::default());
         loop {
             let flag = words.next().ok_or("`--` and a program are missing")?;
             if flag == "--" {
@@ -37,18 +59,31 @@ impl Invocation {
                 Some("--dir") => dir = Some(PathBuf::from(value()?)),
                 Some("--cpu-seconds") => cpu_seconds = Some(number(&value()?)?),
                 Some("--env") => env.push(value()?),
+                Some("--landlock") => landlock = Some(number(&value()?)?),
+                Some("--execute") => jail.execute.push(value()?.into()),
+                Some("--read") => jail.read.push(value()?.into()),
+                Some("--open") => jail.open.push(value()?.into()),
+                Some("--network") => jail.network = true,
+                Some("--subprocess") => jail.subprocess = true,
                 _ => return Err(format!("unknown option {}", flag.display())),
             }
         }
         let dir = dir.ok_or("--dir is missing")?;
         let program = words.next().ok_or("a program is missing after `--`")?;
-        for path in [&*dir, Path::new(&program)] {
+        let granted = [&jail.execute, &jail.read, &jail.open].into_iter().flatten().map(PathBuf::as_path);
+        for path in [&*dir, Path::new(&program)].into_iter().chain(granted) {
             if !path.is_absolute() {
                 return Err(format!("{} is not an absolute path", path.display()));
             }
         }
         let host_pid = host_pid.ok_or("--host-pid is missing")?;
-        Ok(Self { host_pid, dir, cpu_seconds, env, program, args: words.collect() })
+        let jail = match landlock {
+            Some(landlock) => Some(Jail { landlock, ..jail }),
+            // What is granted out of a jail that was not asked for is a mistake of the caller's.
+            None if jail != Jail::default() => return Err("--landlock is missing".to_owned()),
+            None => None,
+        };
+        Ok(Self { host_pid, dir, cpu_seconds, env, jail, program, args: words.collect() })
     }
 }
 
@@ -59,7 +94,7 @@ fn number<N: std::str::FromStr>(word: &OsStr) -> Result<N, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Invocation;
+    use super::{Invocation, Jail};
 
     fn parse(line: &str) -> Result<Invocation, String> {
         Invocation::parse(line.split_whitespace().map(Into::into))
@@ -78,6 +113,7 @@ mod tests {
             dir: "/d".into(),
             cpu_seconds: Some(3),
             env: vec!["A".into(), "B".into()],
+            jail: None,
             program: "/p".into(),
             args: vec!["--dir".into(), "--".into(), "x".into()],
         };
@@ -87,6 +123,25 @@ mod tests {
     #[test]
     fn a_worker_has_no_limit_of_processor_time() {
         assert_eq!(parse("--host-pid 7 --dir /d -- /p").unwrap().cpu_seconds, None);
+    }
+
+    #[test]
+    fn a_jail_is_what_is_granted() {
+        let line = "--host-pid 7 --dir /d --landlock 6 --read /r --execute /x --open /o --subprocess -- /p";
+        let jail = Jail {
+            landlock: 6,
+            execute: vec!["/x".into()],
+            read: vec!["/r".into()],
+            open: vec!["/o".into()],
+            network: false,
+            subprocess: true,
+        };
+        assert_eq!(parse(line).unwrap().jail, Some(jail));
+    }
+
+    #[test]
+    fn grants_without_a_jail_are_refused() {
+        refused("--host-pid 7 --dir /d --network -- /p", "--landlock is missing");
     }
 
     #[test]
@@ -108,6 +163,7 @@ mod tests {
     #[test]
     fn relative_paths_are_refused() {
         refused("--host-pid 7 --dir d -- /p", "d is not an absolute path");
+        refused("--host-pid 7 --dir /d --landlock 1 --read r -- /p", "r is not an absolute path");
         refused("--host-pid 7 --dir /d -- p", "p is not an absolute path");
     }
 }

@@ -4,11 +4,18 @@
 //! fails is the end, never a warning.
 //!
 //! ```text
-//! compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]... -- PROGRAM ARG...
+//! compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]... [JAIL] -- PROGRAM ARG...
 //! ```
 //!
 //! The order is fixed: a session of its own; death with the host; limits; the private directory;
-//! no open file but the three pipes; default signals; exec. Exit codes of its own are 64 when it
+//! no open file but the three pipes; default signals; then, where a jail was asked for, no
+//! capabilities and no new privileges, Landlock (`jail.rs`), seccomp (`filter.rs`); exec.
+//!
+//! That a program runs at all is the whole report of a jail: the host says which version of
+//! Landlock it found, and the runner enforces all of that version or ends. Nothing is reported
+//! from inside, so there is nothing that a strategy could forge.
+//!
+//! Exit codes of its own are 64 when it
 //! was called wrongly and 126, with one line on stderr, when it could not start the program.
 //! Every other exit code and every signal is the program's.
 
@@ -18,7 +25,9 @@ compile_error!("compact-runner confines processes with Unix calls; there is none
 mod confine;
 mod environment;
 mod exec;
+mod filter;
 mod invocation;
+mod jail;
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -44,13 +53,22 @@ fn main() -> ExitCode {
 /// Returns only when a step failed, with the reason.
 fn start(invocation: &Invocation) -> Result<std::convert::Infallible, String> {
     let environment = environment::of_strategy(&invocation.dir, &invocation.env)?;
+    confine(invocation)?;
+    Err(exec::replace(&invocation.program, &invocation.args, &environment, invocation.jail.is_some()))
+}
+
+/// All that is done before anything of the strategy's is opened.
+fn confine(invocation: &Invocation) -> Result<(), String> {
     confine::lead_session()?;
     confine::die_with_host(invocation.host_pid)?;
     confine::limit(invocation.cpu_seconds)?;
     confine::enter(&invocation.dir)?;
     exec::close_inherited()?;
     exec::reset_signals()?;
-    Err(exec::replace(&invocation.program, &invocation.args, &environment))
+    let Some(jail) = &invocation.jail else { return Ok(()) };
+    confine::drop_privileges()?;
+    jail::enforce(jail, &invocation.dir)?;
+    filter::install(jail, invocation.host_pid)
 }
 
 fn end(code: u8, message: &str) -> ExitCode {

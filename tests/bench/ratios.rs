@@ -6,6 +6,7 @@
 
 mod generate;
 mod measure;
+mod spawn;
 mod table;
 
 use std::fs;
@@ -40,6 +41,7 @@ fn main() -> io::Result<()> {
     bench.stripped()?;
     bench.print(&mut table, "print, calls and reasoning stripped", "stripped")?;
     bench.command(&mut table)?;
+    spawn::rows(&mut table, &bench.folder, bench.runs)?;
     bench.peers(&mut table)?;
     println!("{table}");
     Ok(())

@@ -13,6 +13,7 @@ use super::exit::Exits;
 use super::pipes::Pipes;
 use super::private_dir::PrivateDir;
 use super::{Launch, ProcessError};
+use crate::jail::Confinement;
 
 /// Invariant: until `reaped`, `pid` is this child's and so is the group of that number, if there
 /// is one; so every signal is sent before the child is reaped.
@@ -107,6 +108,9 @@ fn runner_args(launch: &Launch<'_>, dir: &PrivateDir) -> io::Result<Vec<OsString
     // The values go through the runner's environment: every user can read a command line.
     for (name, _) in launch.env {
         args.extend(["--env".into(), name.into()]);
+    }
+    if let Confinement::Isolated(jail) = launch.confinement {
+        args.extend(jail.args());
     }
     args.extend(["--".into(), std::path::absolute(launch.program)?.into()]);
     args.extend(launch.args.iter().map(OsString::from));

@@ -4,7 +4,7 @@
 //!
 //! However a run ends (success, error, or a future that is dropped), no process of the strategy's
 //! group and no private directory is left. A process that left the group on purpose (`setsid`)
-//! is out of reach here; denying that call is the jail's part.
+//! is out of reach here; the jail denies that call.
 //!
 //! Two things are asked of the caller. The thread that polls [`run`] must live as long as the
 //! host, because the kernel ties the strategy's life to the thread that spawned it: so a
@@ -32,6 +32,7 @@ pub use error::ProcessError;
 pub use stderr::Stderr;
 pub use worker::{Worker, WorkerEnded};
 
+use crate::jail::{Confinement, Tier};
 use child::Child;
 use pipes::{Fault, Flow};
 
@@ -43,12 +44,14 @@ const PIPES_OPEN_MAX: Duration = Duration::from_millis(250);
 const EXIT_NOT_STARTED: i32 = 126;
 
 /// One strategy process: what it is started with, what it is sent, what it may use.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Launch<'a> {
     /// The `compact-runner` executable.
     pub runner: &'a Path,
     /// The strategy's executable, or its interpreter.
     pub program: &'a Path,
+    /// How it is confined. What asks for a jail runs in that jail or fails.
+    pub confinement: Confinement<'a>,
     /// Its arguments; the last is the protocol's `describe` or `run`.
     pub args: &'a [&'a str],
     /// What it reads, in this order; then stdin is closed. Written from where it lies.
@@ -77,6 +80,8 @@ pub struct Ended {
     pub stderr: Stderr,
     /// From the spawn to the end of the process and its output.
     pub wall: Duration,
+    /// How far it was confined.
+    pub tier: Tier,
 }
 
 /// Runs one strategy to its end. Dropping the future kills the strategy.
@@ -117,7 +122,7 @@ pub async fn run_heard(
     }
     match not_started(launch.program, status, &stdout, &stderr) {
         Some(reason) => Err(ProcessError::Start { program: launch.program.to_owned(), reason }),
-        None => Ok(Ended { status, stdout, stderr, wall }),
+        None => Ok(Ended { status, stdout, stderr, wall, tier: launch.confinement.tier() }),
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use super::watch::{Glimpse, Watch};
 use super::{Described, Spool};
 use crate::failure::StrategyFailure;
+use crate::jail::Confinement;
 use crate::process::{self, Ended, GRACE, Launch, ProcessError, Stderr, Worker};
 
 /// How processes are started.
@@ -36,6 +37,7 @@ impl Starter {
         Launch {
             runner: &self.runner,
             program,
+            confinement: Confinement::Contained,
             args,
             stdin,
             env: &[],

@@ -1,0 +1,370 @@
+//! The system calls that a jailed program may not make. A list of what is denied: a strategy's
+//! runtime is unknown, and a list of what is allowed would break the next version of it.
+//!
+//! What is here is what Landlock does not cover: sockets, processes, other processes, memory that
+//! no limit counts, the metadata of files, and the parts of the kernel that nothing honest needs.
+
+use crate::invocation::Jail;
+
+/// Where there is no filter there is no jail.
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub(crate) fn install(_jail: &Jail, _host_pid: u32) -> Result<(), String> {
+    Err("there is no filter of system calls for this machine".to_owned())
+}
+
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) use linux::install;
+
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod linux {
+    use std::collections::BTreeMap;
+    use std::collections::btree_map::Entry;
+
+    use libc::{AF_INET, AF_INET6, CLONE_THREAD, EPERM};
+    use seccompiler::SeccompCmpOp::{Eq, Ge, MaskedEq, Ne};
+    use seccompiler::{
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+        SeccompRule, TargetArch, sock_filter,
+    };
+
+    use super::Jail;
+
+    /// The numbers of the x32 calls begin here; those of x86_64 mean the same with it.
+    const X32: u32 = 0x4000_0000;
+    /// So many calls of the list are compared one by one. The kernel runs a new filter once for every
+    /// call there is, to know those that are always allowed: as one long list, that took half as
+    /// long as a spawn.
+    const GROUP: usize = 6;
+    /// From this version on, Landlock keeps signals in the jail.
+    const LANDLOCK_SIGNALS: u8 = 6;
+
+    pub(crate) fn install(jail: &Jail, host_pid: u32) -> Result<(), String> {
+        let program = program(jail, host_pid, std::process::id())
+            .map_err(|error| format!("filter of system calls not made: {error}"))?;
+        seccompiler::apply_filter(&program)
+            .map_err(|error| format!("filter of system calls not installed: {error}"))
+    }
+
+    fn program(jail: &Jail, host_pid: u32, pid: u32) -> Result<BpfProgram, seccompiler::Error> {
+        let mut deny = Deny::default();
+        deny.everywhere();
+        deny.metadata();
+        deny.other_processes(pid);
+        deny.signals(jail, host_pid, pid);
+        deny.processes(jail.subprocess);
+        deny.sockets(jail.network);
+        deny.memory(jail.subprocess);
+        let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+        let mut program = guards();
+        let rules: Vec<_> = deny.0.into_iter().collect();
+        for group in rules.chunks(GROUP) {
+            let rules = group.iter().cloned().collect();
+            let denied = SeccompAction::Errno(EPERM.cast_unsigned());
+            let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, architecture)?;
+            let part = BpfProgram::try_from(filter)?;
+            // What lies beyond the group goes on behind it; the number stays loaded.
+            let last = group.last().map_or(0, |(call, _)| number(*call));
+            program.push(instruction(libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K, 0, 1, last));
+            let length = u32::try_from(part.len()).expect("a group is short");
+            program.push(instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, length));
+            program.extend(part);
+        }
+        // Each group ends a process that calls by another architecture's numbers. Beyond the last
+        // are new calls, whose numbers are the same for all of them.
+        program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
+        Ok(program)
+    }
+
+    fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+        sock_filter { code: code as u16, jt, jf, k }
+    }
+
+    fn number(call: i64) -> u32 {
+        u32::try_from(call).expect("system calls have small numbers")
+    }
+
+    /// What the list cannot say, before it: a number of x32 is another name of a call that may be
+    /// on the list; and `clone3`, whose flags lie in memory, is not there, so that every C library
+    /// takes `clone`, whose flags can be looked at.
+    fn guards() -> BpfProgram {
+        let errno = |errno: i32| libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
+        let clone3 = number(libc::SYS_clone3);
+        vec![
+            instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+            instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, errno(EPERM)),
+            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, clone3),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, errno(libc::ENOSYS)),
+        ]
+    }
+
+    /// The list: a call without rules is denied always, one with rules when one of them holds.
+    #[derive(Default)]
+    struct Deny(BTreeMap<i64, Vec<SeccompRule>>);
+
+    impl Deny {
+        fn always(&mut self, calls: &[i64]) {
+            self.0.extend(calls.iter().map(|call| (*call, Vec::new())));
+        }
+
+        /// Denies the call when all of these hold of its arguments.
+        fn when(&mut self, call: i64, arguments: &[(u8, SeccompCmpOp, u32)]) {
+            let condition = |(number, test, value): &(u8, SeccompCmpOp, u32)| {
+                // The kernel's own types of these arguments are 32 bits wide; what lies above
+                // them it does not look at, and neither may we.
+                let length = SeccompCmpArgLen::Dword;
+                SeccompCondition::new(*number, length, test.clone(), u64::from(*value))
+                    .expect("a call has six arguments")
+            };
+            let rule = SeccompRule::new(arguments.iter().map(condition).collect())
+                .expect("a rule with conditions is one");
+            // What is denied always stays so: an empty list is no list of conditions.
+            match self.0.entry(call) {
+                Entry::Vacant(entry) => drop(entry.insert(vec![rule])),
+                Entry::Occupied(entry) if entry.get().is_empty() => {}
+                Entry::Occupied(entry) => entry.into_mut().push(rule),
+            }
+        }
+
+        /// Parts of the kernel that a strategy has no business with, and those that would show it
+        /// or take it elsewhere than Landlock looks.
+        fn everywhere(&mut self) {
+            self.always(&[
+                libc::SYS_io_uring_setup,
+                libc::SYS_io_uring_enter,
+                libc::SYS_io_uring_register,
+                libc::SYS_keyctl,
+                libc::SYS_add_key,
+                libc::SYS_request_key,
+                libc::SYS_bpf,
+                libc::SYS_perf_event_open,
+                libc::SYS_userfaultfd,
+                libc::SYS_syslog,
+                libc::SYS_mount,
+                libc::SYS_umount2,
+                libc::SYS_pivot_root,
+                libc::SYS_chroot,
+                libc::SYS_move_mount,
+                libc::SYS_open_tree,
+                SYS_OPEN_TREE_ATTR,
+                libc::SYS_fsopen,
+                libc::SYS_fsconfig,
+                libc::SYS_fsmount,
+                libc::SYS_fspick,
+                libc::SYS_mount_setattr,
+                libc::SYS_setns,
+                libc::SYS_unshare,
+                libc::SYS_name_to_handle_at,
+                libc::SYS_open_by_handle_at,
+                // They tell of changes to files that cannot be opened.
+                libc::SYS_fanotify_init,
+                libc::SYS_inotify_init1,
+                #[cfg(target_arch = "x86_64")]
+                libc::SYS_inotify_init,
+                // Names that all processes of a machine share.
+                libc::SYS_shmget,
+                libc::SYS_shmat,
+                libc::SYS_shmctl,
+                libc::SYS_semget,
+                libc::SYS_semctl,
+                libc::SYS_semop,
+                libc::SYS_semtimedop,
+                libc::SYS_msgget,
+                libc::SYS_msgctl,
+                libc::SYS_msgsnd,
+                libc::SYS_msgrcv,
+                libc::SYS_mq_open,
+                libc::SYS_mq_unlink,
+                libc::SYS_reboot,
+                libc::SYS_swapon,
+                libc::SYS_swapoff,
+                libc::SYS_acct,
+                libc::SYS_quotactl,
+                libc::SYS_init_module,
+                libc::SYS_finit_module,
+                libc::SYS_delete_module,
+                libc::SYS_kexec_load,
+                #[cfg(target_arch = "x86_64")]
+                libc::SYS_kexec_file_load,
+            ]);
+        }
+
+        /// Landlock lets everybody change modes, owners, times and attributes of what is theirs by
+        /// name, and older versions of it lets them cut files off. The transcript is the user's.
+        fn metadata(&mut self) {
+            self.always(&[
+                libc::SYS_fchmod,
+                libc::SYS_fchmodat,
+                SYS_FCHMODAT2,
+                libc::SYS_fchown,
+                libc::SYS_fchownat,
+                libc::SYS_utimensat,
+                libc::SYS_setxattr,
+                libc::SYS_lsetxattr,
+                libc::SYS_fsetxattr,
+                libc::SYS_removexattr,
+                libc::SYS_lremovexattr,
+                libc::SYS_fremovexattr,
+                SYS_SETXATTRAT,
+                SYS_REMOVEXATTRAT,
+                SYS_FILE_SETATTR,
+                libc::SYS_truncate,
+            ]);
+            #[cfg(target_arch = "x86_64")]
+            self.always(&[
+                libc::SYS_chmod,
+                libc::SYS_chown,
+                libc::SYS_lchown,
+                libc::SYS_utime,
+                libc::SYS_utimes,
+                libc::SYS_futimesat,
+            ]);
+            // The flags of a file (immutable, and the like) are set by these.
+            for request in [FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR] {
+                self.when(libc::SYS_ioctl, &[(1, Eq, request)]);
+            }
+        }
+
+        /// To look into other processes, and to change how they run: all of them belong to the
+        /// same user, so nothing else forbids it.
+        fn other_processes(&mut self, pid: u32) {
+            self.always(&[
+                libc::SYS_ptrace,
+                libc::SYS_process_vm_readv,
+                libc::SYS_process_vm_writev,
+                libc::SYS_process_madvise,
+                libc::SYS_process_mrelease,
+                libc::SYS_kcmp,
+                libc::SYS_pidfd_getfd,
+                libc::SYS_migrate_pages,
+                libc::SYS_move_pages,
+            ]);
+            for call in [
+                libc::SYS_prlimit64,
+                libc::SYS_sched_setaffinity,
+                libc::SYS_sched_setattr,
+                libc::SYS_sched_setparam,
+                libc::SYS_sched_setscheduler,
+            ] {
+                self.when(call, &[(0, Ne, 0), (0, Ne, pid)]);
+            }
+            for (call, all_of_a_user) in
+                [(libc::SYS_setpriority, PRIO_USER), (libc::SYS_ioprio_set, IOPRIO_WHO_USER)]
+            {
+                self.when(call, &[(1, Ne, 0), (1, Ne, pid)]);
+                self.when(call, &[(0, Eq, all_of_a_user)]);
+            }
+        }
+
+        /// Signals to others. A process knows its own number, and that number does not change
+        /// with exec; so all others can be told from it, where it has no processes of its own.
+        fn signals(&mut self, jail: &Jail, host_pid: u32, pid: u32) {
+            let (own_group, negative) = (pid.wrapping_neg(), 1 << 31);
+            self.always(&[libc::SYS_pidfd_send_signal]);
+            if !jail.subprocess {
+                self.when(libc::SYS_kill, &[(0, Ne, 0), (0, Ne, pid), (0, Ne, own_group)]);
+                for call in [libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo] {
+                    self.when(call, &[(0, Ne, pid)]);
+                }
+            } else if jail.landlock < LANDLOCK_SIGNALS {
+                self.when(libc::SYS_kill, &[(0, Ge, negative), (0, Ne, own_group)]);
+                for call in
+                    [libc::SYS_kill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo]
+                {
+                    self.when(call, &[(0, Eq, host_pid)]);
+                }
+            }
+            // By the number of a thread, which says nothing of whose thread it is.
+            if jail.landlock < LANDLOCK_SIGNALS {
+                self.when(libc::SYS_tkill, &[(0, Ne, pid)]);
+            }
+            // A file can be told to send a signal, to anybody.
+            for command in [libc::F_SETOWN, F_SETOWN_EX, F_SETSIG, libc::F_NOTIFY] {
+                self.when(libc::SYS_fcntl, &[(1, Eq, command.cast_unsigned())]);
+            }
+            for request in [FIOSETOWN, SIOCSPGRP] {
+                self.when(libc::SYS_ioctl, &[(1, Eq, request)]);
+            }
+            // It dies with the host, and may not take that back.
+            self.when(libc::SYS_prctl, &[(0, Eq, libc::PR_SET_PDEATHSIG.cast_unsigned())]);
+        }
+
+        /// No processes, threads alone; or processes of this group and with these namespaces, so
+        /// that killing the group reaches everything.
+        fn processes(&mut self, granted: bool) {
+            self.always(&[libc::SYS_setsid, libc::SYS_setpgid]);
+            if granted {
+                for flag in [
+                    libc::CLONE_PARENT,
+                    libc::CLONE_NEWNS,
+                    libc::CLONE_NEWCGROUP,
+                    libc::CLONE_NEWUTS,
+                    libc::CLONE_NEWIPC,
+                    libc::CLONE_NEWUSER,
+                    libc::CLONE_NEWPID,
+                    libc::CLONE_NEWNET,
+                ] {
+                    let flag = flag.cast_unsigned();
+                    self.when(libc::SYS_clone, &[(0, MaskedEq(flag.into()), flag)]);
+                }
+            } else {
+                let thread = CLONE_THREAD.cast_unsigned();
+                self.when(libc::SYS_clone, &[(0, MaskedEq(thread.into()), 0)]);
+                #[cfg(target_arch = "x86_64")]
+                self.always(&[libc::SYS_fork, libc::SYS_vfork]);
+            }
+        }
+
+        /// No sockets, or those of the Internet. Pairs of them stay, but for datagrams: such a
+        /// pair can be sent from and connected to any other address.
+        fn sockets(&mut self, granted: bool) {
+            if granted {
+                let [v4, v6] = [AF_INET, AF_INET6].map(i32::cast_unsigned);
+                self.when(libc::SYS_socket, &[(0, Ne, v4), (0, Ne, v6)]);
+            } else {
+                self.always(&[
+                    libc::SYS_socket,
+                    libc::SYS_connect,
+                    libc::SYS_bind,
+                    libc::SYS_listen,
+                    libc::SYS_accept,
+                    libc::SYS_accept4,
+                ]);
+            }
+            for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+                let kind = kind.cast_unsigned();
+                self.when(libc::SYS_socketpair, &[(1, MaskedEq(SOCKET_KIND), kind)]);
+            }
+        }
+
+        /// Memory that the limit of data does not count: files in memory, stacks that grow, and
+        /// what processes share; the last is of use to those that may have processes.
+        fn memory(&mut self, subprocess: bool) {
+            self.always(&[libc::SYS_memfd_create, libc::SYS_memfd_secret]);
+            let [shared, anonymous, grows] =
+                [libc::MAP_SHARED, libc::MAP_ANONYMOUS, libc::MAP_GROWSDOWN].map(i32::cast_unsigned);
+            self.when(libc::SYS_mmap, &[(3, MaskedEq(grows.into()), grows)]);
+            if !subprocess {
+                let both = shared | anonymous;
+                self.when(libc::SYS_mmap, &[(3, MaskedEq(both.into()), both)]);
+            }
+        }
+    }
+
+    // What the C library's crate does not name. The calls have one number everywhere.
+    const SYS_FCHMODAT2: i64 = 452;
+    const SYS_SETXATTRAT: i64 = 463;
+    const SYS_REMOVEXATTRAT: i64 = 466;
+    const SYS_OPEN_TREE_ATTR: i64 = 467;
+    const SYS_FILE_SETATTR: i64 = 469;
+    const F_SETSIG: i32 = 10;
+    const F_SETOWN_EX: i32 = 15;
+    const FIOSETOWN: u32 = 0x8901;
+    const SIOCSPGRP: u32 = 0x8902;
+    const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
+    const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
+    const PRIO_USER: u32 = 2;
+    const IOPRIO_WHO_USER: u32 = 3;
+    /// The bits of a socket's type that are the type.
+    const SOCKET_KIND: u64 = 0xf;
+}

@@ -1,0 +1,62 @@
+//! What it costs to start a strategy: through the runner, in its jail, and from a host that holds much memory.
+//! The strategy is `true`, and what it is compared with is a spawn of `true`.
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use jp_compact_engine::jail::{Abilities, Confinement, Jail};
+use jp_compact_engine::process::{self, GRACE, Launch};
+use jp_compact_schema::Permissions;
+
+use crate::measure::{Used, command, medians, run};
+use crate::table::Table;
+
+const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
+const TRUE: &str = "/bin/true";
+/// One start is too short to be measured; this many are one run.
+const STARTS: usize = 50;
+const BALLAST_BYTES: usize = 1 << 30;
+
+/// Adds its rows to the table.
+pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<()> {
+    let jail = Jail::new(Abilities::of_machine(), Path::new(TRUE), &Permissions::default(), None);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let start = |confinement: Confinement<'_>| {
+        let launch = Launch {
+            runner: Path::new(RUNNER),
+            program: Path::new(TRUE),
+            confinement,
+            args: &[],
+            stdin: Vec::new(),
+            env: &[],
+            temp_dir: folder,
+            deadline: Duration::from_secs(60),
+            grace: GRACE,
+            stdout_bytes_max: 1,
+        };
+        runtime.block_on(process::run(launch)).map(drop).map_err(io::Error::other)
+    };
+    let confinement = jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated);
+    let mut spawn = || times(|| run(&mut command(TRUE, folder)).map(drop));
+    let mut contained = || times(|| start(Confinement::Contained));
+    let mut isolated = || times(|| start(confinement));
+    let [spawned, contained, isolated] = medians(runs, [&mut spawn, &mut contained, &mut isolated])?;
+    let ballast = vec![1_u8; BALLAST_BYTES];
+    let [full] = medians(runs, [&mut || times(|| start(confinement))])?;
+    drop(std::hint::black_box(ballast));
+    table.times("strategy, contained / spawn of true", contained.wall, spawned.wall, None);
+    let tier = confinement.tier();
+    table.times(&format!("strategy, {tier} / spawn of true"), isolated.wall, spawned.wall, Some(4.0));
+    table.times(&format!("strategy, {tier}: host with 1 GB / without"), full.wall, isolated.wall, Some(1.25));
+    Ok(())
+}
+
+/// The time of one, measured over many.
+fn times(mut start: impl FnMut() -> io::Result<()>) -> io::Result<Used> {
+    let begun = Instant::now();
+    for _ in 0..STARTS {
+        start()?;
+    }
+    Ok(Used { wall: begun.elapsed() / STARTS as u32, ..Used::default() })
+}

@@ -1,0 +1,296 @@
+/* Attempts that a jail must refuse, one for each word; and, as `without`, a machine that lacks what
+ * a jail is made of. Ends with 0 when the attempt was let through, with 1 when it was denied (the
+ * error is on stdout), with 2 when it could not be tried. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#endif
+
+static int ends(long result) {
+  if (result >= 0) { printf("let through\n"); return 0; }
+  printf("%s\n", strerrorname_np(errno));
+  return 1;
+}
+
+static int untried(const char *why) { printf("not tried: %s\n", why); return 2; }
+
+static int reads(const char *path) {
+  char byte;
+  int file = open(path, O_RDONLY);
+  if (file < 0) return ends(-1);
+  return ends(read(file, &byte, 1));
+}
+
+static const char *of_parent(const char *name) {
+  static char path[64];
+  snprintf(path, sizeof path, "/proc/%d/%s", getppid(), name);
+  return path;
+}
+
+static int connects(int family, int type, struct sockaddr *address, socklen_t length) {
+  int s = socket(family, type, 0);
+  if (s < 0) return ends(-1);
+  return ends(connect(s, address, length));
+}
+
+static struct sockaddr_in local(int port) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+static struct sockaddr_un named(const char *path, socklen_t *length) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+  *length = offsetof(struct sockaddr_un, sun_path) + strlen(path) + 1;
+  /* An abstract name is written with an @. */
+  if (path[0] == '@') { address.sun_path[0] = 0; *length -= 1; }
+  return address;
+}
+
+/* A pair of datagram sockets is connected, and can all the same send to anybody. */
+static int datagram_from_a_pair(int type, const char *path) {
+  int pair[2];
+  socklen_t length;
+  struct sockaddr_un address = named(path, &length);
+  if (socketpair(AF_UNIX, type, 0, pair) < 0) return ends(-1);
+  return ends(sendto(pair[0], "x", 1, 0, (struct sockaddr *)&address, length));
+}
+
+static int after_fork(long pid) {
+  if (pid == 0) _exit(0);
+  if (pid > 0) waitpid(pid, NULL, 0);
+  return ends(pid);
+}
+
+static void *in_thread(void *unused) { return unused; }
+
+static int starts_thread(void) {
+  pthread_t thread;
+  int error = pthread_create(&thread, NULL, in_thread, NULL);
+  if (error) { errno = error; return ends(-1); }
+  return ends(-pthread_join(thread, NULL));
+}
+
+static int attempt(int argc, char **argv) {
+  const char *what = argv[1], *at = argc > 2 ? argv[2] : "";
+#define IS(word) (strcmp(what, word) == 0)
+  /* Files. */
+  if (IS("nothing")) return ends(0);
+  if (IS("read")) return reads(at);
+  if (IS("list")) return ends(open(at, O_RDONLY | O_DIRECTORY));
+  if (IS("create")) return ends(open(at, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  if (IS("write")) return ends(open(at, O_WRONLY));
+  if (IS("truncate")) return ends(truncate(at, 1));
+  if (IS("unlink")) return ends(unlink(at));
+  if (IS("rename")) return ends(rename(at, argv[3]));
+  if (IS("link")) return ends(link(at, "linked"));
+  if (IS("symlink-and-read")) { if (symlink(at, "link") < 0) return ends(-1); return reads("link"); }
+  if (IS("mkdir")) return ends(mkdir(at, 0700));
+  if (IS("mkfifo")) return ends(mkfifo(at, 0600));
+  if (IS("chmod")) return ends(chmod(at, 0644));
+  if (IS("chown")) return ends(chown(at, getuid(), getgid()));
+  if (IS("utimes")) return ends(utimes(at, NULL));
+  if (IS("setxattr")) return ends(setxattr(at, "user.probe", "x", 1, 0));
+  if (IS("inotify")) return ends(syscall(SYS_inotify_init1, 0));
+  if (IS("handle")) {
+    struct { struct file_handle handle; char bytes[128]; } h = {.handle.handle_bytes = 128};
+    int mount;
+    return ends(name_to_handle_at(AT_FDCWD, at, &h.handle, &mount, 0));
+  }
+  if (IS("use-private-folder")) {
+    char bytes[2];
+    if (mkdir("a", 0700) < 0) return ends(-1);
+    int file = open("a/b", O_RDWR | O_CREAT, 0600);
+    if (file < 0 || write(file, "xy", 2) != 2 || ftruncate(file, 1) < 0) return ends(-1);
+    if (pread(file, bytes, 2, 0) != 1 || rename("a/b", "a/c") < 0 || symlink("a/c", "d") < 0) return ends(-1);
+    if (unlink("d") < 0 || unlink("a/c") < 0) return ends(-1);
+    return ends(rmdir("a"));
+  }
+  if (IS("move-in-private-folder")) {
+    if (mkdir("a", 0700) < 0 || open("a/b", O_RDWR | O_CREAT, 0600) < 0) return ends(-1);
+    return ends(rename("a/b", "c"));
+  }
+  /* Other processes. */
+  if (IS("read-environment-of-parent")) return reads(of_parent("environ"));
+  if (IS("read-memory-of-parent")) return ends(open(of_parent("mem"), O_RDONLY));
+  if (IS("read-arguments-of-parent")) return reads(of_parent("cmdline"));
+  if (IS("list-processes")) return ends(open("/proc", O_RDONLY | O_DIRECTORY));
+  if (IS("ptrace")) return ends(ptrace(PTRACE_SEIZE, getppid(), NULL, NULL));
+  if (IS("ptrace-me")) return ends(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+  if (IS("read-memory-by-call")) {
+    char byte;
+    struct iovec here = {&byte, 1}, there = {(void *)strtoul(at, NULL, 0), 1};
+    return ends(process_vm_readv(getppid(), &here, 1, &there, 1, 0));
+  }
+  if (IS("signal-parent")) return ends(kill(getppid(), 0));
+  if (IS("signal-thread-of-parent")) return ends(syscall(SYS_tgkill, getppid(), getppid(), 0));
+  if (IS("signal-by-thread-alone")) return ends(syscall(SYS_tkill, getppid(), 0));
+  if (IS("signal-all")) return ends(kill(-1, 0));
+  if (IS("queue-signal-to-parent")) return ends(sigqueue(getppid(), 0, (union sigval){0}));
+  if (IS("signal-by-descriptor")) {
+    int process = syscall(SYS_pidfd_open, getppid(), 0);
+    if (process < 0) return ends(-1);
+    return ends(syscall(SYS_pidfd_send_signal, process, 0, NULL, 0));
+  }
+  if (IS("signal-by-file")) return ends(fcntl(0, F_SETOWN, getppid()));
+  if (IS("signal-itself")) return ends(kill(getpid(), 0) | kill(0, 0) | raise(SIGCHLD));
+  if (IS("limit-parent")) { struct rlimit l; return ends(prlimit(getppid(), RLIMIT_NOFILE, NULL, &l)); }
+  if (IS("renice-parent")) return ends(setpriority(PRIO_PROCESS, getppid(), getpriority(PRIO_PROCESS, getppid())));
+  if (IS("pin-parent")) {
+    cpu_set_t all;
+    sched_getaffinity(0, sizeof all, &all);
+    return ends(sched_setaffinity(getppid(), sizeof all, &all));
+  }
+  if (IS("outlive-host")) return ends(prctl(PR_SET_PDEATHSIG, 0));
+  /* Processes of its own. */
+  if (IS("fork")) return after_fork(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+  if (IS("fork-by-library")) return after_fork(fork());
+#ifdef SYS_fork
+  if (IS("fork-by-its-own-call")) return after_fork(syscall(SYS_fork));
+  if (IS("fork-by-x32")) return after_fork(syscall(0x40000000 | SYS_fork));
+#else
+  if (IS("fork-by-its-own-call") || IS("fork-by-x32")) return untried("no such call");
+#endif
+#ifdef __x86_64__
+  if (IS("call-of-another-architecture")) {
+    long result;
+    __asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory");
+    return ends(result);
+  }
+#endif
+  if (IS("clone3")) {
+    struct { uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack[6]; } args = {.exit_signal = SIGCHLD};
+    return after_fork(syscall(435, &args, sizeof args));
+  }
+  if (IS("thread")) return starts_thread();
+  if (IS("setsid-in-a-child")) {
+    int status;
+    pid_t child = fork();
+    if (child < 0) return untried("no child");
+    if (child == 0) _exit(setsid() < 0);
+    waitpid(child, &status, 0);
+    errno = EPERM;
+    return ends(WEXITSTATUS(status) ? -1 : 0);
+  }
+  if (IS("exec")) { execl(at, at, "let through", (char *)NULL); return ends(-1); }
+  if (IS("exec-of-its-own-making")) {
+    int in = open(argv[0], O_RDONLY), out = open("copy", O_WRONLY | O_CREAT, 0700);
+    char buffer[65536];
+    ssize_t n;
+    while ((n = read(in, buffer, sizeof buffer)) > 0) if (write(out, buffer, n) != n) return untried("no copy");
+    close(out);
+    execl("./copy", "copy", "nothing", (char *)NULL);
+    return ends(-1);
+  }
+  if (IS("exec-from-memory")) {
+    int file = syscall(SYS_memfd_create, "x", 0);
+    return ends(file);
+  }
+  if (IS("unshare")) return ends(syscall(SYS_unshare, CLONE_NEWUSER));
+  if (IS("clone-namespace")) return after_fork(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0));
+  if (IS("setns")) { int file = open("/proc/self/ns/uts", O_RDONLY); return ends(syscall(SYS_setns, file, 0)); }
+  if (IS("mount")) return ends(mount("none", ".", "tmpfs", 0, NULL));
+  /* Sockets. */
+  if (IS("tcp")) { struct sockaddr_in a = local(atoi(at)); return connects(AF_INET, SOCK_STREAM, (void *)&a, sizeof a); }
+  if (IS("tcp-listen")) {
+    struct sockaddr_in a = local(0);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    if (s < 0 || bind(s, (void *)&a, sizeof a) < 0) return ends(-1);
+    return ends(listen(s, 1));
+  }
+  if (IS("tcp6")) return ends(socket(AF_INET6, SOCK_STREAM, 0));
+  if (IS("udp")) { struct sockaddr_in a = local(9); return connects(AF_INET, SOCK_DGRAM, (void *)&a, sizeof a); }
+  if (IS("unix")) { socklen_t n; struct sockaddr_un a = named(at, &n); return connects(AF_UNIX, SOCK_DGRAM, (void *)&a, n); }
+  if (IS("netlink")) return ends(socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE));
+  if (IS("vsock")) return ends(socket(40, SOCK_STREAM, 0));
+  if (IS("packet")) return ends(socket(17, SOCK_RAW, 0));
+  if (IS("pair")) { int pair[2]; return ends(socketpair(AF_UNIX, SOCK_STREAM, 0, pair)); }
+  if (IS("datagram-from-a-pair")) return datagram_from_a_pair(SOCK_DGRAM, at);
+  if (IS("datagram-from-a-raw-pair")) return datagram_from_a_pair(SOCK_RAW, at);
+  if (IS("io_uring")) { char params[256] = {0}; return ends(syscall(SYS_io_uring_setup, 1, params)); }
+  /* The rest of the kernel. */
+  if (IS("keyring")) return ends(syscall(SYS_keyctl, 0, -3, 1));
+  if (IS("bpf")) { char attributes[64] = {0}; return ends(syscall(SYS_bpf, 0, attributes, 64)); }
+  if (IS("perf")) { uint32_t attributes[32] = {1, 128, 1}; return ends(syscall(SYS_perf_event_open, attributes, 0, -1, -1, 0)); }
+  if (IS("userfaultfd")) return ends(syscall(SYS_userfaultfd, 1));
+  if (IS("kernel-log")) return ends(syscall(SYS_syslog, 10, 0, 0));
+  if (IS("shared-segment")) return ends(shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600));
+  if (IS("message-queue")) return ends(msgget(IPC_PRIVATE, IPC_CREAT | 0600));
+  /* Memory: as much as asked for, in a way that no limit counts. */
+  if (IS("shared-memory")) return ends(mmap(0, 1 << 20, 3, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);
+  if (IS("growing-memory")) return ends(mmap(0, 1 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) == MAP_FAILED ? -1 : 0);
+  if (IS("much-memory")) return ends(mmap(0, 600 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);
+  return untried("no such attempt");
+}
+
+/* Makes the calls of one ability fail as they do on a machine without it, then goes on as the words
+ * that follow. It can only take away. */
+static int without(char **argv) {
+  const char *what = argv[0];
+  uint32_t first = SYS_landlock_create_ruleset, last = first + 2, prctl_call = UINT32_MAX;
+  if (strcmp(what, "seccomp") == 0) { first = last = SYS_seccomp; prctl_call = SYS_prctl; }
+  struct sock_filter filter[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, first, 0, 2),
+    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last, 1, 0),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, prctl_call, 0, 4),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_GET_SECCOMP, 1, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return untried("no filter");
+  execv(argv[1], argv + 1);
+  return untried("no exec");
+}
+
+/* Becomes another user, then goes on as the words that follow. */
+static int as_user(char **argv) {
+  uid_t id = atoi(argv[0]);
+  if (setresgid(id, id, id) || setresuid(id, id, id)) return untried("no other user");
+  execv(argv[1], argv + 1);
+  return untried("no exec");
+}
+
+int main(int argc, char **argv) {
+  if (argc > 3 && strcmp(argv[1], "without") == 0) return without(argv + 2);
+  if (argc > 3 && strcmp(argv[1], "as") == 0) return as_user(argv + 2);
+  return argc > 1 ? attempt(argc, argv) : untried("no word");
+}
