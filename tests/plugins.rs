@@ -1,0 +1,135 @@
+//! The example plugins, end to end: each is started as its `plugin.toml` says, on a conversation, and what the
+//! view then shows is what the plugin promises. A missing interpreter skips its example and says so, or fails
+//! where `JP_COMPACT_TEST_ALL` is set, as `.ci/run` does.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and runs what users run"
+)]
+
+#[path = "examples/world.rs"]
+mod world;
+
+use serde_json::{Value, json};
+use world::{Conversation, World};
+
+/// Two turns that read, write and run, and a third that is kept.
+fn conversation() -> Conversation {
+    let mut conversation = Conversation::default();
+    conversation.turn("look at it");
+    conversation.call("r1", "fs_read_file", &json!({"path": "a.rs"}), &"old ".repeat(2000), false);
+    conversation.call(
+        "t1",
+        "cargo_test",
+        &json!({"package": "clock"}),
+        "3 failed: `ä` is\u{2028}two bytes",
+        true,
+    );
+    conversation.call("g1", "fs_grep_files", &json!({"pattern": "len"}), "a.rs:41", false);
+    conversation.turn("mend it");
+    conversation.call(
+        "w1",
+        "fs_modify_file",
+        &json!({"path": "a.rs", "patch": "x".repeat(4000)}),
+        "done",
+        false,
+    );
+    conversation.call("g1", "fs_grep_files", &json!({"pattern": "len"}), "b.rs:7", false);
+    conversation.call(
+        "r2",
+        "fs_read_file",
+        &json!({"path": "b.rs"}),
+        &format!("{}END", "ü\"\n".repeat(900)),
+        false,
+    );
+    conversation.turn("thanks");
+    conversation.turn("bye");
+    conversation
+}
+
+/// What becomes of the calls, in their order: for each its arguments and its output as a model is sent them.
+#[track_caller]
+fn check(spec: &str, expect: &[(&str, fn(&Value, &str) -> bool)]) {
+    let name = spec.split(':').next().unwrap();
+    let Some(world) = World::with(name) else { return };
+    let shown = world.compact(spec, &conversation());
+    let ids: Vec<_> = shown.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, expect.iter().map(|(id, _)| *id).collect::<Vec<_>>(), "{spec}");
+    for (call, (_, is)) in shown.iter().zip(expect) {
+        assert!(is(&call.arguments, &call.output), "{spec}: {call:?}");
+    }
+}
+
+fn stripped(_: &Value, output: &str) -> bool {
+    output.starts_with("[compacted] ")
+}
+
+fn whole(arguments: &Value, output: &str) -> bool {
+    !arguments.as_object().unwrap().is_empty()
+        && !output.starts_with('[')
+        && !output.contains("characters cut")
+}
+
+#[test]
+fn keep_errors_keeps_what_failed() {
+    check(
+        "keep-errors",
+        &[
+            ("r1", stripped),
+            ("t1", whole),
+            ("g1", stripped),
+            ("w1", stripped),
+            ("g1", stripped),
+            ("r2", stripped),
+        ],
+    );
+    check(
+        r#"keep-errors:{"keep":["fs_grep_files"]}"#,
+        &[("r1", stripped), ("t1", whole), ("g1", whole), ("w1", stripped), ("g1", whole), ("r2", stripped)],
+    );
+}
+
+#[test]
+fn drop_large_drops_what_is_over_its_size() {
+    check(
+        "drop-large",
+        &[("r1", stripped), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", whole)],
+    );
+    check(
+        "drop-large:max_tokens=500",
+        &[("r1", stripped), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", stripped)],
+    );
+}
+
+#[test]
+fn dedupe_keeps_the_last_of_identical_calls() {
+    check("dedupe", &[("r1", whole), ("t1", whole), ("w1", whole), ("g1", whole), ("r2", whole)]);
+    let note = |_: &Value, output: &str| output == "[the same call was made again in turn 1]";
+    check(
+        "dedupe:mode=note",
+        &[("r1", whole), ("t1", whole), ("g1", note), ("w1", whole), ("g1", whole), ("r2", whole)],
+    );
+}
+
+#[test]
+fn supersede_replaces_a_read_of_what_was_written_later() {
+    let changed = |_: &Value, output: &str| output == "[changed in turn 1]";
+    check(
+        "supersede",
+        &[("r1", changed), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", whole)],
+    );
+}
+
+#[test]
+fn a_strategy_with_nothing_to_do_declines() {
+    for name in ["keep-errors", "drop-large", "dedupe", "supersede"] {
+        let Some(world) = World::with(name) else { continue };
+        let mut conversation = Conversation::default();
+        for turn in 0..5 {
+            conversation.turn(&format!("turn {turn}"));
+        }
+        let report = world.report(name, &conversation);
+        assert_eq!(report["overlays"], json!([]), "{name}: {report}");
+    }
+}
