@@ -101,7 +101,9 @@ impl Drop for Child {
 fn runner_args(launch: &Launch<'_>, dir: &PrivateDir) -> io::Result<Vec<OsString>> {
     let mut args: Vec<OsString> = vec!["--host-pid".into(), std::process::id().to_string().into()];
     args.extend(["--dir".into(), dir.path().into()]);
-    args.extend(["--cpu-seconds".into(), cpu_seconds(launch.deadline).to_string().into()]);
+    if launch.deadline < Duration::MAX {
+        args.extend(["--cpu-seconds".into(), cpu_seconds(launch.deadline).to_string().into()]);
+    }
     // The values go through the runner's environment: every user can read a command line.
     for (name, _) in launch.env {
         args.extend(["--env".into(), name.into()]);

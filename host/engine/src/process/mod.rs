@@ -19,6 +19,7 @@ mod private_dir;
 mod stderr;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod unlock;
+mod worker;
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -29,6 +30,7 @@ use tokio::time::timeout;
 
 pub use error::ProcessError;
 pub use stderr::Stderr;
+pub use worker::{Worker, WorkerEnded};
 
 use child::Child;
 use pipes::{Fault, Flow};
@@ -55,7 +57,7 @@ pub struct Launch<'a> {
     pub env: &'a [(String, String)],
     /// Where the private directory is made: the host's temporary directory.
     pub temp_dir: &'a Path,
-    /// Counted from the spawn.
+    /// Counted from the spawn. `Duration::MAX` for a worker, whose deadlines stand per request.
     pub deadline: Duration,
     /// Between SIGTERM and SIGKILL; [`GRACE`] but for tests.
     pub grace: Duration,

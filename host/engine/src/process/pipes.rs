@@ -47,6 +47,11 @@ impl Pipes {
         })
     }
 
+    /// The three, for a caller that pumps them itself.
+    pub(super) fn apart(self) -> (ChildStdin, ChildStdout, ChildStderr) {
+        (self.stdin, self.stdout, self.stderr)
+    }
+
     /// All that flows, until both outputs have ended. Whatever of `input` was not read by then
     /// has no reader that could still answer.
     pub(super) async fn flow(
@@ -111,7 +116,7 @@ async fn collect(
     }
 }
 
-async fn drain(mut pipe: impl AsyncRead + Unpin, into: &mut Stderr) -> Result<(), Fault> {
+pub(super) async fn drain(mut pipe: impl AsyncRead + Unpin, into: &mut Stderr) -> Result<(), Fault> {
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
