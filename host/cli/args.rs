@@ -188,7 +188,7 @@ fn from_bound(text: &str) -> Result<Bound, String> {
     text.parse().map_err(|error| format!("{error}\n\nhint: `--from last {text}` if that is the conversation"))
 }
 
-fn deadline(text: &str) -> Result<Duration, String> {
+pub(crate) fn deadline(text: &str) -> Result<Duration, String> {
     let duration = bound::duration(text).and_then(|duration| Duration::try_from(duration).ok());
     duration
         .filter(|duration| !duration.is_zero())

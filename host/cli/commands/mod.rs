@@ -6,6 +6,7 @@ pub(crate) mod print;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod strategy;
+pub(crate) mod strategy_test;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `jp-compact strategy list|show`: which strategies there are, and what one says of itself.
+//! `jp-compact strategy`: which strategies there are, and what one says of itself.
 
 use clap::{Parser, Subcommand};
 use jp_compact_engine::compact::allow;
@@ -9,6 +9,7 @@ use jp_compact_engine::session::Starter;
 use serde_json::{Value, json};
 
 use crate::args::Discovery;
+use crate::commands::strategy_test;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
@@ -43,6 +44,7 @@ enum What {
         #[command(flatten)]
         discovery: Discovery,
     },
+    Test(strategy_test::Args),
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
@@ -55,6 +57,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             let registry = Registry::discover(environment, &discovery.plugin_dirs)?;
             show(&registry, name, *json, discovery, environment)
         }
+        What::Test(args) => strategy_test::run(args, environment),
     }
 }
 

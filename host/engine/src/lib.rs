@@ -6,6 +6,7 @@ pub mod compact;
 pub mod digest;
 pub mod environment;
 pub mod failure;
+pub mod kit;
 pub mod options;
 pub mod process;
 pub mod registry;
