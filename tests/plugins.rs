@@ -48,9 +48,12 @@ fn conversation() -> Conversation {
     conversation
 }
 
+/// Whether a call is shown as it should be, by its arguments and its output.
+type Shows = fn(&Value, &str) -> bool;
+
 /// What becomes of the calls, in their order: for each its arguments and its output as a model is sent them.
 #[track_caller]
-fn check(spec: &str, expect: &[(&str, fn(&Value, &str) -> bool)]) {
+fn check(spec: &str, expect: &[(&str, Shows)]) {
     let name = spec.split(':').next().unwrap();
     let Some(world) = World::with(name) else { return };
     let shown = world.compact(spec, &conversation());
@@ -122,8 +125,39 @@ fn supersede_replaces_a_read_of_what_was_written_later() {
 }
 
 #[test]
+fn truncate_keeps_head_and_tail() {
+    let cut = |_: &Value, output: &str| {
+        let (head, rest) = output.split_once("\n[... ").unwrap();
+        let (count, tail) = rest.split_once(" characters cut ...]\n").unwrap();
+        let whole = head.chars().count() + tail.chars().count() + count.parse::<usize>().unwrap();
+        head.chars().count() == 400
+            && [8000, 2703].contains(&whole)
+            && "old ü\"\nEND".contains(tail.chars().last().unwrap())
+    };
+    check(
+        "truncate",
+        &[("r1", cut), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", cut)],
+    );
+    let all = |_: &Value, output: &str| output == "\n[... 2700 characters cut ...]\nEND";
+    let most = |_: &Value, output: &str| output == "\n[... 7997 characters cut ...]\nld ";
+    check(
+        "truncate:head=0,tail=3",
+        &[("r1", most), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", all)],
+    );
+}
+
+#[test]
+fn drop_arguments_drops_what_is_over_its_size() {
+    let dropped = |arguments: &Value, output: &str| *arguments == json!({}) && output == "done";
+    check(
+        "drop-arguments",
+        &[("r1", whole), ("t1", whole), ("g1", whole), ("w1", dropped), ("g1", whole), ("r2", whole)],
+    );
+}
+
+#[test]
 fn a_strategy_with_nothing_to_do_declines() {
-    for name in ["keep-errors", "drop-large", "dedupe", "supersede"] {
+    for name in world::EXAMPLES {
         let Some(world) = World::with(name) else { continue };
         let mut conversation = Conversation::default();
         for turn in 0..5 {

@@ -1,4 +1,4 @@
-//! One example plugin, installed where `jp-compact` finds it, and a conversation to run it on.
+//! The example plugins, installed as a user has them, and a conversation to run one on.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use std::sync::Once;
 use assert_cmd::cargo::cargo_bin;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jp_compact_schema::{Manifest, Program};
+use jp_compact_engine::kit::Subject;
 use serde_json::{Value, json};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -30,16 +30,12 @@ pub(crate) struct Shown {
 }
 
 /// The plugin's folder, as it is in the project.
-pub(crate) fn folder(name: &str) -> PathBuf {
+fn source(name: &str) -> PathBuf {
     Path::new(ROOT).join("plugins").join(name)
 }
 
-pub(crate) fn manifest(name: &str) -> Manifest {
-    toml::from_str(&fs::read_to_string(folder(name).join("plugin.toml")).unwrap()).unwrap()
-}
-
 /// What the test lacks to run an example: skipped with a word about it, or failed.
-pub(crate) fn lacks(what: &str) {
+fn lacks(what: &str) {
     let missing = format!("{what} is missing: its example plugin was not run");
     assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{missing}");
     #[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
@@ -58,7 +54,7 @@ pub(crate) fn has(program: &str) -> bool {
 
 /// What an example was built to, beside the executables of the project. `cargo test` builds examples only where
 /// all tests are run; here they are built in any case.
-pub(crate) fn example(file: &str) -> PathBuf {
+fn example(file: &str) -> PathBuf {
     static BUILT: Once = Once::new();
     let folder = cargo_bin("jp-compact").parent().unwrap().to_owned();
     BUILT.call_once(|| {
@@ -70,40 +66,77 @@ pub(crate) fn example(file: &str) -> PathBuf {
     folder.join("examples").join(file)
 }
 
-/// The words that start a plugin, but for the verb. None when an interpreter is missing.
-pub(crate) fn command(name: &str) -> Option<Vec<String>> {
-    let Program::Command(mut words) = manifest(name).run.program else {
-        panic!("{name} is a library");
-    };
-    let interpreters: &[&str] = match name {
-        "drop-large" => &["sh", "jq"],
-        "dedupe" => &[],
-        _ => &[&words[0]],
-    };
-    if !interpreters.iter().all(|program| has(program)) {
-        return None;
-    }
-    for word in &mut words {
-        let file = folder(name).join(&*word);
-        if name == "dedupe" {
-            *word = example("dedupe").display().to_string();
-        } else if file.is_file() {
-            *word = file.display().to_string();
+/// An example as a user has it: its folder, with what has to be built.
+pub(crate) struct Installed {
+    base: tempfile::TempDir,
+    folder: PathBuf,
+}
+
+/// Every example.
+pub(crate) const EXAMPLES: [&str; 6] =
+    ["keep-errors", "drop-large", "dedupe", "supersede", "truncate", "drop-arguments"];
+
+impl Installed {
+    /// None when something that the example needs is missing.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join(name);
+        let copied = Command::new("cp").arg("-r").arg(source(name)).arg(&folder).status().unwrap();
+        assert!(copied.success());
+        let needs: &[&str] = match name {
+            "keep-errors" => &["python3"],
+            "drop-large" => &["sh", "jq"],
+            "supersede" => &["node"],
+            "truncate" => &["cc"],
+            _ => &[],
+        };
+        if !needs.iter().all(|program| has(program)) {
+            return None;
         }
+        match name {
+            "dedupe" => copy(&example("dedupe"), &folder.join("dedupe")),
+            "drop-arguments" => {
+                let library = "libdrop_arguments.so";
+                copy(&example(library), &folder.join(library));
+            }
+            "truncate" => build_c(&folder),
+            _ => {}
+        }
+        Some(Self { base, folder })
     }
-    Some(words)
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// Builds a library as the comment in its manifest says.
+fn build_c(folder: &Path) {
+    let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
+    let line = manifest.split('`').nth(1).unwrap();
+    let line = line.replace("-I..", &format!("-I{ROOT}/plugins -Wall -Wextra -Werror"));
+    let mut words = line.split(' ');
+    let mut compiler = Command::new(words.next().unwrap());
+    assert!(compiler.args(words).current_dir(folder).status().unwrap().success());
+}
+
+/// Copies a file by a process of its own: a file that this one had open for writing could not be executed while
+/// another test starts something.
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }
 
 impl World {
     /// A folder with the plugin in it, under its name. None when something that it needs is missing.
     pub(crate) fn with(name: &str) -> Option<Self> {
-        let base = tempfile::tempdir().unwrap();
-        let words = command(name)?;
-        let plugins = base.path().join("plugins");
+        let installed = Installed::of(name)?;
+        let subject = Subject::at(installed.folder(), &cargo_bin("compact-runner")).unwrap();
+        let plugins = installed.base.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
-        let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
-        install(&plugins.join(name), &format!("#!/bin/sh\nexec {} \"$@\"\n", quoted.join(" ")));
-        Some(Self { base })
+        let words = subject.args.iter().map(String::as_str);
+        let words: Vec<_> = [subject.program.to_str().unwrap()].into_iter().chain(words).collect();
+        install(&plugins.join(name), &format!("#!/bin/sh\nexec '{}' \"$@\"\n", words.join("' '")));
+        Some(Self { base: installed.base })
     }
 
     /// Runs the plugin on all turns but the last, and says what a model is then sent.
@@ -137,12 +170,11 @@ impl World {
     }
 }
 
-/// Writes an executable, by a process of its own: a file that this one had open for writing could not be executed
-/// while another test starts something.
+/// Writes an executable.
 pub(crate) fn install(place: &Path, text: &str) {
     let draft = place.with_extension("draft");
     fs::write(&draft, text).unwrap();
-    assert!(Command::new("cp").arg(&draft).arg(place).status().unwrap().success());
+    copy(&draft, place);
     fs::remove_file(draft).unwrap();
     fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -1,0 +1,110 @@
+//! The conformance kit: it passes every bundled strategy and every example, and finds the one rule that each of
+//! many broken strategies breaks.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and starts what it tests"
+)]
+
+#[path = "examples/world.rs"]
+#[expect(dead_code, reason = "the other test runs the examples on a conversation")]
+mod world;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use assert_cmd::cargo::cargo_bin;
+use jp_compact_engine::kit::{self, CHECKS, Level, Outcome, Place, Subject, Verdict};
+
+/// Makes the checks of a plugin.
+fn test(path: &Path, deadline: Duration) -> Vec<Outcome> {
+    let runner = cargo_bin("compact-runner");
+    let base = tempfile::tempdir().unwrap();
+    let subject = Subject::at(path, &runner).unwrap();
+    let place = Place { runner: &runner, temp_dir: base.path(), deadline };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(kit::test(&place, &subject, Level::Full))
+}
+
+#[track_caller]
+fn passes(path: &Path) {
+    let outcomes = test(path, Duration::from_secs(60));
+    let failed: Vec<_> = outcomes
+        .iter()
+        .filter_map(|outcome| match &outcome.verdict {
+            Verdict::Failed { why } => Some(format!("{}: {why}", outcome.check.id)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failed, Vec::<String>::new(), "{}", path.display());
+    // What was skipped is skipped for a reason of the strategy's, never because nothing could be asked.
+    let passed = outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Passed).count();
+    assert!(passed >= 40, "{passed} checks of {}", path.display());
+}
+
+#[test]
+fn the_bundled_strategies_pass() {
+    for name in ["compact-strategy-strip-reasoning", "compact-strategy-strip-tools"] {
+        passes(&cargo_bin(name));
+    }
+}
+
+#[test]
+fn every_example_passes() {
+    for name in world::EXAMPLES {
+        if let Some(installed) = world::Installed::of(name) {
+            passes(installed.folder());
+        }
+    }
+}
+
+/// A strategy that breaks the rule of this number, and no other.
+fn broken(base: &Path, id: &str) -> PathBuf {
+    let text = include_str!("examples/broken.py").replace("@MODE@", id);
+    let place = base.join("broken");
+    world::install(&place, &text);
+    place
+}
+
+/// Says what is wrong, if it does not fail the check of its number and no other.
+fn finds(id: &str) -> Option<String> {
+    let deadline = Duration::from_secs(if id == "R01" { 2 } else { 30 });
+    let base = tempfile::tempdir().unwrap();
+    let outcomes = test(&broken(base.path(), id), deadline);
+    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
+    let failed: Vec<_> = failed.map(|outcome| (outcome.check.id, &outcome.verdict)).collect();
+    (failed.len() != 1 || failed[0].0 != id).then(|| format!("{id}: {failed:?}"))
+}
+
+/// What no script could break by itself, or breaks in a test of its own.
+const ELSEWHERE: [&str; 3] = ["S01", "D07", "P07"];
+
+#[test]
+fn each_check_finds_what_breaks_its_rule() {
+    if !world::has("python3") {
+        return;
+    }
+    let ids = CHECKS.iter().map(|check| check.id).filter(|id| !ELSEWHERE.contains(id));
+    let ids: Vec<_> = ids.collect();
+    // Side by side, for most of the time is waiting for interpreters.
+    let wrong: Vec<_> = std::thread::scope(|scope| {
+        let chunks = ids.chunks(ids.len().div_ceil(4));
+        let threads: Vec<_> = chunks
+            .map(|ids| scope.spawn(|| ids.iter().filter_map(|id| finds(id)).collect::<Vec<_>>()))
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_sound_ones_of_the_broken_pass() {
+    if !world::has("python3") {
+        return;
+    }
+    for mode in ["none", "summary"] {
+        let base = tempfile::tempdir().unwrap();
+        passes(&broken(base.path(), mode));
+    }
+}
