@@ -108,3 +108,35 @@ fn the_sound_ones_of_the_broken_pass() {
         passes(&broken(base.path(), mode));
     }
 }
+
+/// Writes a new strategy, builds it as it says, and tests it.
+#[track_caller]
+fn starts_sound(language: &str, needs: &[&str]) {
+    if !needs.iter().all(|program| world::has(program)) {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let mut new = assert_cmd::Command::new(cargo_bin("jp-compact"));
+    new.env_clear().env("HOME", base.path()).current_dir(base.path());
+    let assert = new.args(["strategy", "new", "my-own", "--lang", language]).assert().success();
+    let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    if let Some(line) = said.lines().find_map(|line| line.trim().strip_prefix('(')) {
+        let target = base.path().join("my-own/target");
+        let mut shell = std::process::Command::new("sh");
+        // Its one dependency was fetched for this project.
+        shell.env("CARGO_TARGET_DIR", target).env("CARGO_NET_OFFLINE", "true").env_remove("RUSTFLAGS");
+        let line = line.trim_end_matches(')');
+        assert!(shell.arg("-ec").arg(line).current_dir(base.path()).status().unwrap().success(), "{line}");
+    }
+    passes(&base.path().join("my-own"));
+    new.assert().code(2);
+}
+
+#[test]
+fn a_new_strategy_passes_as_it_is() {
+    starts_sound("python", &["python3"]);
+    starts_sound("sh", &["sh", "jq"]);
+    starts_sound("node", &["node"]);
+    starts_sound("c", &["cc"]);
+    starts_sound("rust", &[]);
+}

@@ -167,3 +167,48 @@ fn a_strategy_with_nothing_to_do_declines() {
         assert_eq!(report["overlays"], json!([]), "{name}: {report}");
     }
 }
+
+/// The fenced blocks of the author's guide that stand behind a mark, in their order.
+fn commands() -> Vec<String> {
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/plugins/README.md")).unwrap();
+    let blocks = guide.split("<!-- run -->\n```sh\n").skip(1);
+    blocks.map(|block| block.split_once("\n```").unwrap().0.to_owned()).collect()
+}
+
+#[test]
+fn the_commands_of_the_guide_do_what_it_says() {
+    if !["sh", "jq"].into_iter().all(world::has) {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample");
+    let copied = std::process::Command::new("cp").arg("-r").arg(sample).arg(base.path()).status().unwrap();
+    assert!(copied.success());
+    let folder = assert_cmd::cargo::cargo_bin("jp-compact").parent().unwrap().to_owned();
+    let mut said = Vec::new();
+    for commands in commands() {
+        let mut shell = std::process::Command::new("sh");
+        shell.env_clear().env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display()));
+        let output = shell.arg("-ec").arg(&commands).current_dir(base.path()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{commands}: {stderr}{}", String::from_utf8_lossy(&output.stdout));
+        said.push(String::from_utf8(output.stdout).unwrap() + &stderr);
+    }
+    assert_eq!(said.len(), 4);
+    assert!(
+        said[1].contains("the host would append its compaction") && said[1].contains(" 0 failed"),
+        "{}",
+        said[1]
+    );
+    assert!(said[1].contains("by strip-all 1.0.0"), "{}", said[1]);
+    assert!(said[2].contains(" 0 failed"), "{}", said[2]);
+    assert!(said[3].starts_with(r#"{"type":"result","id":"c1","#), "{}", said[3]);
+}
+
+#[test]
+fn the_guide_names_every_example() {
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/plugins/README.md")).unwrap();
+    for name in world::EXAMPLES {
+        assert!(guide.contains(&format!("| `{name}` |")), "{name}");
+    }
+}

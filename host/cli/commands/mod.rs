@@ -6,6 +6,8 @@ pub(crate) mod print;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod strategy;
+pub(crate) mod strategy_new;
+pub(crate) mod strategy_run;
 pub(crate) mod strategy_test;
 
 use std::ffi::OsStr;

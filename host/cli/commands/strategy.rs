@@ -9,7 +9,7 @@ use jp_compact_engine::session::Starter;
 use serde_json::{Value, json};
 
 use crate::args::Discovery;
-use crate::commands::strategy_test;
+use crate::commands::{strategy_new, strategy_run, strategy_test};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
@@ -45,6 +45,8 @@ enum What {
         discovery: Discovery,
     },
     Test(strategy_test::Args),
+    New(strategy_new::Args),
+    Run(strategy_run::Args),
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
@@ -58,6 +60,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             show(&registry, name, *json, discovery, environment)
         }
         What::Test(args) => strategy_test::run(args, environment),
+        What::New(args) => strategy_new::run(args, environment),
+        What::Run(args) => strategy_run::run(args, environment),
     }
 }
 

@@ -1,10 +1,12 @@
 //! The requests that a strategy is sent by the kit: made from a conversation as every request is, then made odd.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use jp_compact_core::request::{self, Ask};
 use jp_compact_core::select::{self, Wanted};
 use jp_compact_core::validate::{self, Asked, Refusal};
-use jp_compact_core::{Bound, Overlap, Stream, Survey, TurnRange};
+use jp_compact_core::{Overlap, Stream, Survey, TurnRange};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
 use jp_compact_schema::{ContentKind, Description, Limits, Payload};
 use serde_json::{Map, Value, json};
@@ -22,20 +24,15 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// For these turns of a conversation; for all but the last without any. None when a strategy that summarizes
-    /// would not be asked.
-    pub(super) fn new(
+    /// For these turns of a conversation. None when nothing is left of them to be asked for.
+    pub(super) fn of_turns(
         survey: &'a Survey<'a>,
         description: &'a Description,
         options: &'a Map<String, Value>,
         id: &str,
-        turns: Option<usize>,
-        deadline_ms: u64,
+        wanted: Wanted,
+        deadline: Duration,
     ) -> Option<Self> {
-        let wanted = match turns {
-            Some(turn) => Wanted { from: Some(Bound::Turn(turn)), to: Some(Bound::Turn(turn)) },
-            None => Wanted { from: None, to: Some(Bound::FromEnd(1)) },
-        };
         // The only clock that a pure strategy reads stands still.
         let now = Timestamp::UNIX_EPOCH;
         let mut selected = select::select(survey, wanted, now).ok()?;
@@ -51,7 +48,10 @@ impl<'a> Request<'a> {
             requested: selected.requested,
             options,
             now,
-            limits: Limits { deadline_ms, result_bytes_max: RESULT_BYTES_MAX },
+            limits: Limits {
+                deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
+                result_bytes_max: RESULT_BYTES_MAX,
+            },
             dry_run: false,
         };
         let bytes = request::lines(survey, &ask);

@@ -19,10 +19,7 @@ pub(super) async fn check(
     level: Level,
     findings: &mut Findings,
 ) -> Option<Description> {
-    let place = &Place { deadline: Duration::from_millis(DESCRIBE_DEADLINE_MS), ..*place };
-    let host =
-        Host { name: "jp-compact".into(), version: env!("CARGO_PKG_VERSION").into(), features: Vec::new() };
-    let question = to_line(&DescribeRequest::new(host)).unwrap_or_default();
+    let (place, question) = (&in_time(place), question());
     let description = match ask(place, subject, question.clone()).await {
         Ok(description) => description,
         Err(failed) => {
@@ -54,6 +51,21 @@ pub(super) async fn check(
     // Without a common version there is nothing to say to it, and without a product nothing to ask.
     let can_be_asked = agree(&description.protocols).is_ok() && !description.produces.is_empty();
     can_be_asked.then_some(description)
+}
+
+/// The description alone.
+pub(super) async fn once(place: &Place<'_>, subject: &Subject) -> Result<Description, Failed> {
+    ask(&in_time(place), subject, question()).await
+}
+
+fn in_time<'a>(place: &Place<'a>) -> Place<'a> {
+    Place { deadline: Duration::from_millis(DESCRIBE_DEADLINE_MS), ..*place }
+}
+
+fn question() -> Vec<u8> {
+    let version = env!("CARGO_PKG_VERSION").into();
+    let host = Host { name: "jp-compact".into(), version, features: Vec::new() };
+    to_line(&DescribeRequest::new(host)).unwrap_or_default()
 }
 
 async fn ask(place: &Place<'_>, subject: &Subject, question: Vec<u8>) -> Result<Description, Failed> {

@@ -97,7 +97,7 @@ pub(super) async fn put(
     Err(failed("N03", format!("it asked once more after {NEEDS_ROUNDS_MAX} rounds")))
 }
 
-fn process_failed(error: &ProcessError) -> Failed {
+pub(super) fn process_failed(error: &ProcessError) -> Failed {
     let id = match error {
         ProcessError::Deadline { .. } => "R01",
         ProcessError::OutputTooLarge { .. } => "R04",
@@ -108,7 +108,7 @@ fn process_failed(error: &ProcessError) -> Failed {
 }
 
 /// The line that ends the reply, if the reply is one and the process ended as it must.
-fn terminal(ended: &Ended, id: &str) -> Result<Terminal, Failed> {
+pub(super) fn terminal(ended: &Ended, id: &str) -> Result<Terminal, Failed> {
     let read = reply::read(&ended.stdout, id);
     let last_words = || match ended.stderr.last_lines(3) {
         words if words.is_empty() => String::new(),
@@ -151,7 +151,7 @@ fn not_a_message(output: &[u8], line: usize, why: &str) -> &'static str {
 }
 
 /// Whether the host would take it.
-fn judge(request: &Request<'_>, terminal: Terminal, model: Model) -> Result<Terminal, Failed> {
+pub(super) fn judge(request: &Request<'_>, terminal: Terminal, model: Model) -> Result<Terminal, Failed> {
     match &terminal {
         Terminal::Result(result) => {
             request.validate(result.compactions.clone()).map_err(|refusal| refused(&refusal))?;

@@ -7,20 +7,25 @@ mod checks;
 mod conversation;
 mod describe;
 mod exchange;
+mod rehearse;
 mod subject;
+mod template;
 mod worker;
 
 use std::collections::BTreeMap;
 
+use jp_compact_core::select::Wanted;
 use jp_compact_core::spec::Options;
-use jp_compact_core::{Stream, Survey};
+use jp_compact_core::{Bound, Stream, Survey};
 use jp_compact_schema::{Description, Determinism};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use checks::{CHECKS, Check, Level, find};
 pub use exchange::Place;
+pub use rehearse::{NotTaken, Rehearsal, rehearse};
 pub use subject::Subject;
+pub use template::{Language, create};
 
 use crate::environment::Environment;
 use crate::options;
@@ -113,9 +118,13 @@ impl Bench<'_> {
         put(self.place, self.subject, self.description, request, model).await.map(without_id)
     }
 
+    /// A request for one turn, or for all but the last.
     fn request<'a>(&'a self, survey: &'a Survey<'a>, id: &str, turn: Option<usize>) -> Option<Request<'a>> {
-        let deadline_ms = u64::try_from(self.place.deadline.as_millis()).unwrap_or(u64::MAX);
-        Request::new(survey, self.description, &self.options, id, turn, deadline_ms)
+        let wanted = match turn {
+            Some(turn) => Wanted { from: Some(Bound::Turn(turn)), to: Some(Bound::Turn(turn)) },
+            None => Wanted { from: None, to: Some(Bound::FromEnd(1)) },
+        };
+        Request::of_turns(survey, self.description, &self.options, id, wanted, self.place.deadline)
     }
 
     fn is_pure(&self) -> bool {
