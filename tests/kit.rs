@@ -77,8 +77,65 @@ fn finds(id: &str) -> Option<String> {
     (failed.len() != 1 || failed[0].0 != id).then(|| format!("{id}: {failed:?}"))
 }
 
-/// What no script could break by itself, or breaks in a test of its own.
-const ELSEWHERE: [&str; 3] = ["S01", "D07", "P07"];
+/// What has a test of its own.
+const ELSEWHERE: [&str; 2] = ["S01", "D07"];
+
+#[track_caller]
+fn fails_alone(outcomes: &[Outcome], id: &str, part: &str) {
+    let failed = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
+        Verdict::Failed { why } => Some((outcome.check.id, why.as_str())),
+        _ => None,
+    });
+    let failed: Vec<_> = failed.collect();
+    assert!(failed.len() == 1 && failed[0].0 == id && failed[0].1.contains(part), "{failed:?}");
+}
+
+#[test]
+fn what_cannot_be_started_fails_the_first_check() {
+    let base = tempfile::tempdir().unwrap();
+    let place = base.path().join("no-shebang");
+    world::install(&place, "echo hello\n");
+    fails_alone(&test(&place, Duration::from_secs(30)), "S01", "neither a script with a `#!` line");
+}
+
+#[test]
+fn a_manifest_that_says_something_else_is_found() {
+    if let Some(installed) = world::Installed::of("keep-errors") {
+        let manifest = installed.folder().join("plugin.toml");
+        let text = std::fs::read_to_string(&manifest).unwrap().replace("\"0.1.0\"", "\"0.2.0\"");
+        std::fs::write(manifest, text).unwrap();
+        fails_alone(&test(installed.folder(), Duration::from_secs(60)), "D07", "0.2.0");
+    }
+}
+
+#[test]
+fn what_is_not_a_strategy_at_all_fails_where_it_is_none() {
+    let outcomes = test(Path::new("/bin/true"), Duration::from_secs(30));
+    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
+    assert_eq!(failed.map(|outcome| outcome.check.id).collect::<Vec<_>>(), ["S02", "S03", "D02"]);
+}
+
+#[test]
+fn the_command_line_says_what_failed() {
+    let base = tempfile::tempdir().unwrap();
+    let strategy = cargo_bin("compact-strategy-strip-tools");
+    let jp_compact = |arguments: &[&str]| {
+        let mut command = assert_cmd::Command::new(cargo_bin("jp-compact"));
+        command.env_clear().env("HOME", base.path()).current_dir(base.path()).args(arguments);
+        command.output().unwrap()
+    };
+    let strategy = strategy.to_str().unwrap();
+    let good = jp_compact(&["strategy", "test", strategy, "--level", "core", "--json"]);
+    assert_eq!(good.status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&good.stdout).unwrap();
+    assert_eq!((report["passed"].as_bool(), report["checks"][0]["id"].as_str()), (Some(true), Some("S01")));
+    let bad = jp_compact(&["strategy", "test", "/bin/true", "--only", "d02"]);
+    assert_eq!(bad.status.code(), Some(15));
+    let text = String::from_utf8(bad.stdout).unwrap();
+    assert!(text.starts_with("D02  FAILED ") && text.ends_with("0 passed, 1 failed, 0 skipped\n"), "{text}");
+    assert_eq!(jp_compact(&["strategy", "test", "nowhere"]).status.code(), Some(10));
+    assert_eq!(jp_compact(&["strategy", "test", "/bin/true", "--only", "X99"]).status.code(), Some(2));
+}
 
 #[test]
 fn each_check_finds_what_breaks_its_rule() {

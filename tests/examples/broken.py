@@ -91,7 +91,7 @@ def answer(request, events):
     compactions = {
         "P01": [], "P02": [{**strip, "reasonning": "strip"}], "P03": [{**strip, "from_turn": last + 1}],
         "P04": [{**strip, "to_turn": last + 1}], "P05": [whole], "P06": [{**whole, "summary": {"summary": "text"}}],
-        "P08": [selective({"seq": 0, "response": "strip"})],
+        "P07": [{**strip, "to_turn": min(2, last)}], "P08": [selective({"seq": 0, "response": "strip"})],
     }.get(MODE, [strip])
     if MODE == "F01" and any(key.startswith("x_") for key in request["context"]):
         sys.exit(1)

@@ -68,18 +68,19 @@ fn events(strange: &str) -> Vec<Value> {
         ]
         .concat(),
     );
-    // Ids come again, an answer lacks its call, and a type is of a later version.
+    // Ids come again, an answer lacks its call, a type is of a later version, and a call is answered one turn later.
+    let [late, answer] = call("c8", "cargo_test", &test, "14 of 14 passed, late.", false);
     turn(
         &mut events,
         "And now?",
         &[
             &call("c1", "fs_read_file", &path, &long, false)[..],
             &[json!({"type": "x_of_a_later_version", "content": strange, "is_error": true})],
-            &[json!({"type": "tool_call_response", "id": "c9", "content": "Nobody asked for this.", "is_error": false})],
+            &[json!({"type": "tool_call_response", "id": "c9", "content": "Nobody asked for this.", "is_error": false}), late],
         ]
         .concat(),
     );
-    turn(&mut events, "Why?", &[reasoning("Only thoughts in this turn, and no call at all.")]);
+    turn(&mut events, "Why?", &[reasoning("No call in this turn, only the end of one."), answer]);
     // A call that was given up.
     turn(
         &mut events,

@@ -23,8 +23,16 @@ pub(super) async fn check(
     let description = match ask(place, subject, question.clone()).await {
         Ok(description) => description,
         Err(failed) => {
+            let unasked: &[&str] = match failed.id {
+                "S01" => &["S02", "S03", "D"],
+                "D01" => &["D02", "D03", "D04", "D05", "D06", "D07", "D08", "D09"],
+                _ => &["D03", "D04", "D05", "D06", "D07", "D08", "D09"],
+            };
+            if failed.id != "S01" {
+                started_by_hand(place, subject, findings).await;
+            }
             findings.fail(failed);
-            findings.skip_from(&["D", "S"], "it did not describe itself");
+            findings.skip_from(unasked, "it did not describe itself");
             return None;
         }
     };

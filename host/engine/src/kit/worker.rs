@@ -18,7 +18,7 @@ use crate::process::{GRACE, Worker};
 /// How long a worker has to exit when stdin closes.
 const EXIT: Duration = Duration::from_secs(5);
 /// How long an answer may take that a single process gave long ago; what does not come by then was not flushed.
-const ANSWER: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(10);
 /// As many as a host sends ahead.
 const AHEAD: usize = 64;
 
