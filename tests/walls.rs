@@ -68,7 +68,7 @@ const CRATES: [(&str, &[&str]); 4] = [
             "tracing_subscriber",
         ],
     ),
-    ("plugins/runner/", &["landlock", "libc", "libloading", "rustix", "seccompiler"]),
+    ("plugins/runner/", &["landlock", "libc", "libloading", "rustix", "seccompiler", "serde", "serde_json"]),
     ("plugins/", &["jp_compact_strategy", "serde", "serde_json"]),
     ("strategies/", &["jp_compact_strategy", "serde", "serde_json"]),
 ];
@@ -285,7 +285,9 @@ fn wrong_doors<'a>(sources: impl IntoIterator<Item = &'a Source>) -> Vec<String>
 
 fn wrong_unsafe(sources: &[Source]) -> Vec<String> {
     let unsafe_: Vec<&Source> = sources.iter().filter(|source| source.has_unsafe).collect();
-    let elsewhere = unsafe_.iter().filter(|source| !source.file.starts_with("plugins/runner/"));
+    // What `export_strategy!` expands to is the only other.
+    let rooms = ["plugins/runner/", "strategies/sdk/src/export.rs"];
+    let elsewhere = unsafe_.iter().filter(|source| !rooms.iter().any(|room| source.file.starts_with(room)));
     let mut wrong: Vec<String> =
         elsewhere.map(|source| format!("{} holds unsafe code", source.file)).collect();
     let lines: usize = unsafe_.iter().map(|source| source.lines).sum();

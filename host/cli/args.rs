@@ -214,7 +214,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     duration.ok_or_else(|| "expected a duration such as 90s or 5m".into())
 }
 
-fn deadline(text: &str) -> Result<Duration, String> {
+pub(crate) fn deadline(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("expected a duration such as 90s or 5m".into()),
         duration => Ok(duration),

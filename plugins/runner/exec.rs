@@ -1,5 +1,5 @@
-//! The calls that have no safe form: closing what was inherited, default signals, exec. All the
-//! `unsafe` of the project's own executables is in this file.
+//! The calls that have no safe form: closing what was inherited, default signals, exec. With
+//! `library.rs` this file has all the `unsafe` of the project's own executables.
 #![expect(unsafe_code, reason = "close_range, signal masks and execve have no safe form")]
 
 use std::ffi::{CString, NulError, OsStr, OsString, c_char};

@@ -1,6 +1,6 @@
 //! `compact-runner`: confines the process it is, then becomes a strategy. It owns what lies
 //! between the host's spawn and the strategy's first instruction, and it is the only room with
-//! `unsafe` (all of it in `exec.rs`). It refuses to start anything half confined: a step that
+//! `unsafe` (all of it in `exec.rs` and `library.rs`). It refuses to start anything half confined: a step that
 //! fails is the end, never a warning.
 //!
 //! ```text
@@ -18,16 +18,21 @@
 //! Exit codes of its own are 64 when it
 //! was called wrongly and 126, with one line on stderr, when it could not start the program.
 //! Every other exit code and every signal is the program's.
+//!
+//! For a shared library the program is the runner again, as `compact-runner --dylib LIBRARY VERB`: confined by
+//! then, it opens the library and speaks for it (`dylib.rs`).
 
 #[cfg(not(unix))]
 compile_error!("compact-runner confines processes with Unix calls; there is none for this system yet");
 
 mod confine;
+mod dylib;
 mod environment;
 mod exec;
 mod filter;
 mod invocation;
 mod jail;
+mod library;
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -41,7 +46,11 @@ const EXIT_USAGE: u8 = 64;
 const EXIT_NOT_STARTED: u8 = 126;
 
 fn main() -> ExitCode {
-    let invocation = match Invocation::parse(std::env::args_os().skip(1)) {
+    let mut words = std::env::args_os().skip(1).peekable();
+    if words.next_if(|word| word == "--dylib").is_some() {
+        return dylib::serve(words);
+    }
+    let invocation = match Invocation::parse(words) {
         Ok(invocation) => invocation,
         Err(reason) => return end(EXIT_USAGE, &format!("{reason}\n{}", invocation::USAGE)),
     };

@@ -86,7 +86,7 @@ fn a_crate_of_another_room_is_found() {
     falls(wall, cli, "use clap::Args; use jp_compact_core::Stream; use std::fmt; mod libc_of_ours;", &[]);
     let runner = "plugins/runner/exec.rs";
     falls(wall, runner, "use jp_compact_schema::Name;", &["jp_compact_schema::Name"]);
-    falls(wall, runner, "fn f() { serde_json::to_string(&1); libc::fork(); }", &["serde_json::to_string"]);
+    falls(wall, runner, "fn f() { tokio::spawn(1); libc::fork(); }", &["tokio::spawn"]);
     let strategy = "strategies/summarize/main.rs";
     falls(wall, strategy, "use jp_compact_schema::Range;", &["jp_compact_schema::Range"]);
     falls(wall, strategy, "#[derive(clap::Parser)] struct S;", &["clap::Parser"]);

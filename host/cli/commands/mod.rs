@@ -7,6 +7,9 @@ pub(crate) mod print;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod strategy;
+pub(crate) mod strategy_new;
+pub(crate) mod strategy_run;
+pub(crate) mod strategy_test;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `jp-compact strategy list|show`: which strategies there are, and what one says of itself.
+//! `jp-compact strategy`: which strategies there are, and what one says of itself.
 
 use clap::{Parser, Subcommand};
 use jp_compact_engine::compact::allow;
@@ -9,6 +9,7 @@ use jp_compact_engine::session::Starter;
 use serde_json::{Value, json};
 
 use crate::args::Discovery;
+use crate::commands::{strategy_new, strategy_run, strategy_test};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
@@ -43,6 +44,9 @@ enum What {
         #[command(flatten)]
         discovery: Discovery,
     },
+    Test(strategy_test::Args),
+    New(strategy_new::Args),
+    Run(strategy_run::Args),
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
@@ -55,6 +59,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             let registry = Registry::discover(environment, &discovery.plugin_dirs)?;
             show(&registry, name, *json, discovery, environment)
         }
+        What::Test(args) => strategy_test::run(args, environment),
+        What::New(args) => strategy_new::run(args, environment),
+        What::Run(args) => strategy_run::run(args, environment),
     }
 }
 

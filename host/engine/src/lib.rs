@@ -7,6 +7,7 @@ pub mod digest;
 pub mod environment;
 pub mod failure;
 pub mod jail;
+pub mod kit;
 pub mod options;
 pub mod process;
 pub mod registry;

@@ -39,7 +39,9 @@
 //! ```
 
 mod converse;
+pub mod dylib;
 mod exchange;
+mod export;
 mod outcome;
 mod serve;
 pub mod testing;

@@ -1,0 +1,106 @@
+//! `jp-compact strategy run`: one exchange with a strategy, shown and not appended.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use jp_compact_core::select::Wanted;
+use jp_compact_core::spec::Options;
+use jp_compact_core::{Bound, Survey, spec};
+use jp_compact_engine::environment::Environment;
+use jp_compact_engine::kit::{NotTaken, Place, rehearse};
+use jp_compact_engine::registry::Registry;
+
+use crate::args::deadline;
+use crate::commands::{read, strategy_test};
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::{escape, output};
+
+/// Longer lines are cut, but not in a record.
+const LINE_CHARS_MAX: usize = 2_000;
+
+/// Put one request to a strategy, show the exchange, and append nothing
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:\n  jp-compact strategy run ./strip-all 17738399468 --keep-last 1")]
+pub(crate) struct Args {
+    /// An executable, a shared library, or a folder with a plugin.toml
+    path: PathBuf,
+    /// A conversation folder, an events.json, a conversation's id, or - for stdin
+    transcript: OsString,
+    /// Options, as a JSON object
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = options)]
+    options: Options,
+    /// Ask for all turns but the last N
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    keep_last: usize,
+    /// Write the exchange to a new file, whole, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// How long it may take for one request
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
+    deadline: Duration,
+}
+
+fn options(text: &str) -> Result<Options, String> {
+    spec::whole(text).map(Options::Whole)
+}
+
+pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    let registry = Registry::discover(environment, &[])?;
+    let subject = strategy_test::subject(&args.path, &registry, environment)?;
+    let read = read(&args.transcript, environment)?;
+    let survey = Survey::of(&read.stream);
+    let place = Place { runner: registry.runner(), temp_dir: &environment.temp_dir, deadline: args.deadline };
+    let wanted = Wanted { from: None, to: Some(Bound::FromEnd(args.keep_last)) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let rehearsed = runtime.block_on(rehearse(&place, &subject, &survey, wanted, &args.options, environment));
+    let rehearsal = rehearsed.map_err(|not_taken| failed(args, not_taken))?;
+    let mut text = String::new();
+    for (mark, lines) in [('>', &rehearsal.sent), ('<', &rehearsal.heard)] {
+        for line in lines {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{mark} {}", escape::line(&cut(line)));
+        }
+    }
+    output::data(|out| out.write_all(text.as_bytes()))?;
+    if !rehearsal.stderr.is_empty() {
+        output::people(&escape::text(&rehearsal.stderr));
+    }
+    if let Some(file) = &args.record {
+        rehearsal.record(&environment.cwd.join(file)).map_err(|error| {
+            let mut report = Report::new(Exit::Usage, format!("failed to write {}", file.display()), None);
+            report.causes.push(error.to_string());
+            report
+        })?;
+    }
+    let said = rehearsal.verdict.map_err(|not_taken| failed(args, not_taken))?;
+    output::people(&escape::text(&said));
+    Ok(Exit::Done)
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARS_MAX) {
+        None => line.to_owned(),
+        Some((end, _)) => format!("{} ... ({} bytes)", &line[..end], line.len()),
+    }
+}
+
+/// The exit code is that of a run in which the strategy had done the same.
+fn failed(args: &Args, NotTaken { check, why }: NotTaken) -> Report {
+    let exit = match check {
+        "S01" | "R02" => Exit::Crashed,
+        "R01" => Exit::Deadline,
+        "R11" => Exit::Reported,
+        _ if check.starts_with('D') => Exit::BadDescription,
+        _ if check.starts_with('P') => Exit::Refused,
+        _ => Exit::Violation,
+    };
+    let path = args.path.display();
+    let hint = format!("`jp-compact strategy test {path} --only {check}` says what was expected");
+    let mut report = Report::new(exit, format!("the host would take nothing of {path}"), Some(&hint));
+    report.causes.push(why);
+    report
+}

@@ -1,0 +1,112 @@
+//! `jp-compact strategy test`: whether a strategy keeps the rules of the protocol.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use jp_compact_engine::environment::Environment;
+use jp_compact_engine::kit::{self, CHECKS, Check, Level, Outcome, Place, Subject, Verdict};
+use jp_compact_engine::registry::Registry;
+use serde_json::json;
+
+use crate::args::deadline;
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::{escape, output};
+
+/// Check a strategy against every rule of the protocol: it is executed many times
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Examples:\n  jp-compact strategy test ./strip-all\n  jp-compact strategy test plugins/keep-errors --level core\n  jp-compact strategy test ./strip-all --only P04"
+)]
+pub(crate) struct Args {
+    /// An executable, a shared library, or a folder with a plugin.toml
+    path: PathBuf,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    /// Report this check alone, by its number
+    #[arg(long, value_name = "ID", value_parser = check)]
+    only: Option<&'static Check>,
+    /// What every host relies on, or also what only odd requests bring to light
+    #[arg(long, value_enum, default_value = "full")]
+    level: LevelWord,
+    /// How long it may take for one request
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
+    deadline: Duration,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LevelWord {
+    Core,
+    Full,
+}
+
+fn check(id: &str) -> Result<&'static Check, String> {
+    let known = || CHECKS.iter().map(|check| check.id).collect::<Vec<_>>().join(", ");
+    kit::find(id).ok_or_else(|| format!("the checks are {}", known()))
+}
+
+pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    let registry = Registry::discover(environment, &[])?;
+    let subject = subject(&args.path, &registry, environment)?;
+    let place = Place { runner: registry.runner(), temp_dir: &environment.temp_dir, deadline: args.deadline };
+    let level = match (args.level, args.only) {
+        (LevelWord::Core, None) => Level::Core,
+        _ => Level::Full,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut outcomes = runtime.block_on(kit::test(&place, &subject, level));
+    outcomes.retain(|outcome| args.only.is_none_or(|only| only == outcome.check));
+    let failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
+    if args.json {
+        let path = args.path.to_string_lossy();
+        output::json_line(&json!({ "path": path, "passed": !failed, "checks": outcomes }))?;
+    } else {
+        output::data(|out| out.write_all(escape::text(&table(&outcomes)).as_bytes()))?;
+    }
+    Ok(if failed { Exit::Violation } else { Exit::Done })
+}
+
+/// The plugin at a path that was typed.
+pub(crate) fn subject(
+    path: &std::path::Path,
+    registry: &Registry,
+    environment: &Environment,
+) -> Result<Subject, Report> {
+    Subject::at(&environment.cwd.join(path), registry.runner()).map_err(|why| {
+        let exit = if why.starts_with("plugin.toml") { Exit::BadDescription } else { Exit::NotFound };
+        let hint = "give an executable, a shared library, or a folder with a plugin.toml";
+        let mut report = Report::new(exit, format!("{} is no strategy", path.display()), Some(hint));
+        report.causes.push(why);
+        report
+    })
+}
+
+fn table(outcomes: &[Outcome]) -> String {
+    let mut text = String::new();
+    let mut counts = [0; 3];
+    for Outcome { check, verdict } in outcomes {
+        let (word, place) = match verdict {
+            Verdict::Passed => ("ok", 0),
+            Verdict::Failed { .. } => ("FAILED", 1),
+            Verdict::Skipped { .. } => ("skipped", 2),
+        };
+        counts[place] += 1;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{}  {word:<7}  {}", check.id, check.expected);
+        match verdict {
+            Verdict::Failed { why } => {
+                let _ = writeln!(text, "              sent: {}\n              {why}", check.sent);
+            }
+            Verdict::Skipped { why } => {
+                let _ = writeln!(text, "              {why}");
+            }
+            Verdict::Passed => {}
+        }
+    }
+    let [passed, failed, skipped] = counts;
+    let _ = writeln!(text, "{passed} passed, {failed} failed, {skipped} skipped");
+    text
+}

@@ -1,0 +1,133 @@
+//! The conversations that a strategy is tested on: small, and with everything in them that real ones have and
+//! authors forget. Data only.
+
+use bytes::Bytes;
+use jp_compact_core::Stream;
+use serde_json::{Value, json};
+
+/// Conversations are written by hand here, so that none can be unreadable.
+fn stream(mut events: Vec<Value>) -> Stream {
+    for (second, event) in events.iter_mut().enumerate() {
+        event["timestamp"] = json!(format!(
+            "2026-01-05 {:02}:{:02}:{:02}.0",
+            second / 3600 % 24,
+            second / 60 % 60,
+            second % 60
+        ));
+    }
+    let bytes = serde_json::to_vec(&events).expect("values have string keys");
+    Stream::parse(Bytes::from(bytes)).expect("a conversation of the kit's is a stream")
+}
+
+fn turn(events: &mut Vec<Value>, asks: &str, inside: &[Value]) {
+    events.push(json!({"type": "turn_start"}));
+    events.push(json!({"type": "chat_request", "content": asks}));
+    events.extend_from_slice(inside);
+    events.push(json!({"type": "chat_response", "message": "So much for that."}));
+}
+
+fn call(id: &str, tool: &str, arguments: &Value, output: &str, is_error: bool) -> [Value; 2] {
+    [
+        json!({"type": "tool_call_request", "id": id, "name": tool, "arguments": arguments}),
+        json!({"type": "tool_call_response", "id": id, "content": output, "is_error": is_error}),
+    ]
+}
+
+fn reasoning(text: &str) -> Value {
+    json!({"type": "chat_response", "reasoning": text})
+}
+
+fn events(strange: &str) -> Vec<Value> {
+    let long = format!("fn main() {{ {strange} }} ").repeat(400);
+    let path = json!({"path": "src/a.rs"});
+    let mut events = Vec::new();
+    turn(
+        &mut events,
+        "What is in a.rs?",
+        &[
+            &[reasoning("Read it first, and then say what is in it.")][..],
+            &call("c1", "fs_read_file", &path, &long, false),
+        ]
+        .concat(),
+    );
+    let test = json!({"package": "the clock"});
+    turn(
+        &mut events,
+        "Mend it.",
+        &[
+            &[reasoning("Does the test fail? Let us see what it says.")][..],
+            &call("c2", "cargo_test", &test, &format!("3 of 14 failed: {strange}"), true),
+            &call(
+                "c3",
+                "fs_modify_file",
+                &json!({"path": "src/a.rs", "patch": long}),
+                "1 line changed.",
+                false,
+            ),
+            &call("c4", "cargo_test", &test, "14 of 14 passed.", false),
+        ]
+        .concat(),
+    );
+    // Ids come again, an answer lacks its call, a type is of a later version, and a call is answered one turn later.
+    let [late, answer] = call("c8", "cargo_test", &test, "14 of 14 passed, late.", false);
+    turn(
+        &mut events,
+        "And now?",
+        &[
+            &call("c1", "fs_read_file", &path, &long, false)[..],
+            &[json!({"type": "x_of_a_later_version", "content": strange, "is_error": true})],
+            &[json!({"type": "tool_call_response", "id": "c9", "content": "Nobody asked for this.", "is_error": false}), late],
+        ]
+        .concat(),
+    );
+    turn(&mut events, "Why?", &[reasoning("No call in this turn, only the end of one."), answer]);
+    // A call that was given up.
+    turn(
+        &mut events,
+        "Look for more.",
+        &[
+            json!({"type": "tool_call_request", "id": "c5", "name": "fs_grep_files", "arguments": {"pattern": "a b"}}),
+        ],
+    );
+    turn(&mut events, "Thanks.", &[]);
+    events
+}
+
+/// A conversation with calls, failures, reasoning, and what is odd about real ones.
+pub(super) fn plain() -> Stream {
+    stream(events("x"))
+}
+
+/// The same with characters that some take for the end of a line.
+pub(super) fn strange() -> Stream {
+    stream(events("\u{2028}\u{2029}\u{85}\u{b}\u{c}\r\0\"\\ü🦀"))
+}
+
+/// Nothing but talk.
+pub(super) fn talk() -> Stream {
+    let mut events = Vec::new();
+    for asks in ["Hello.", "How are you?", "Good bye."] {
+        turn(&mut events, asks, &[]);
+    }
+    stream(events)
+}
+
+/// Overlays of every kind in the middle.
+pub(super) fn overlaid() -> Stream {
+    let mut events = events("x");
+    events.push(json!({"type": "compaction", "from_turn": 0, "to_turn": 1, "summary": {"summary": "They read a.rs and mended it."}}));
+    events.push(json!({"type": "compaction", "from_turn": 1, "to_turn": 2, "reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": true}}));
+    stream(events)
+}
+
+/// One event of 3 MiB, and many turns.
+pub(super) fn long() -> Stream {
+    let mut events = events("x");
+    let path = json!({"path": "src/long.rs"});
+    let output = "a line of a long file\n".repeat((3 << 20) / 22);
+    for place in 0..300 {
+        let output = if place == 7 { &*output } else { "short, as most are" };
+        turn(&mut events, "Go on.", &call("c7", "fs_read_file", &path, output, false));
+    }
+    stream(events)
+}

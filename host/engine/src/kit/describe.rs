@@ -1,0 +1,167 @@
+//! The checks of how a strategy starts and presents itself.
+
+use std::path::Path;
+use std::time::Duration;
+
+use jp_compact_schema::version::{DESCRIBE_DEADLINE_MS, EXIT_USAGE};
+use jp_compact_schema::{DescribeRequest, Description, Host, StrategyName, agree, from_line, to_line};
+use serde_json::{Map, Value};
+
+use super::checks::Level;
+use super::exchange::{Failed, Place, failed};
+use super::{Findings, Subject};
+use crate::process::{self, Ended, ProcessError};
+
+/// Makes them, and returns the description if there is one to go on with.
+pub(super) async fn check(
+    place: &Place<'_>,
+    subject: &Subject,
+    level: Level,
+    findings: &mut Findings,
+) -> Option<Description> {
+    let (place, question) = (&in_time(place), question());
+    let description = match ask(place, subject, question.clone()).await {
+        Ok(description) => description,
+        Err(failed) => {
+            let unasked: &[&str] = match failed.id {
+                "S01" => &["S02", "S03", "D"],
+                "D01" => &["D02", "D03", "D04", "D05", "D06", "D07", "D08", "D09"],
+                _ => &["D03", "D04", "D05", "D06", "D07", "D08", "D09"],
+            };
+            if failed.id != "S01" {
+                started_by_hand(place, subject, findings).await;
+            }
+            findings.fail(failed);
+            findings.skip_from(unasked, "it did not describe itself");
+            return None;
+        }
+    };
+    started_by_hand(place, subject, findings).await;
+    findings
+        .failed
+        .extend(statements(subject, &description).into_iter().map(|failed| (failed.id, failed.why)));
+    match ask(place, subject, question.clone()).await {
+        Ok(again) if again == description => {}
+        Ok(_) => findings.fail(failed("D08", "the second description is another")),
+        Err(error) => findings.fail(failed("D08", error.why)),
+    }
+    if findings.failed.contains_key("D08") {
+        findings.skip(&["D09"], "it describes itself in other words each time");
+    } else if level == Level::Full {
+        let mut odd: Value = serde_json::from_slice(&question).unwrap_or_default();
+        odd["x_later"] = serde_json::json!({"type": "compact"});
+        match ask(place, subject, format!("{odd}\n").into_bytes()).await {
+            Ok(again) if again == description => {}
+            Ok(_) => findings.fail(failed("D09", "it described itself in other words")),
+            Err(error) => findings.fail(failed("D09", error.why)),
+        }
+    }
+    // Without a common version there is nothing to say to it, and without a product nothing to ask.
+    let can_be_asked = agree(&description.protocols).is_ok() && !description.produces.is_empty();
+    can_be_asked.then_some(description)
+}
+
+/// The description alone.
+pub(super) async fn once(place: &Place<'_>, subject: &Subject) -> Result<Description, Failed> {
+    ask(&in_time(place), subject, question()).await
+}
+
+fn in_time<'a>(place: &Place<'a>) -> Place<'a> {
+    Place { deadline: Duration::from_millis(DESCRIBE_DEADLINE_MS), ..*place }
+}
+
+fn question() -> Vec<u8> {
+    let version = env!("CARGO_PKG_VERSION").into();
+    let host = Host { name: "jp-compact".into(), version, features: Vec::new() };
+    to_line(&DescribeRequest::new(host)).unwrap_or_default()
+}
+
+async fn ask(place: &Place<'_>, subject: &Subject, question: Vec<u8>) -> Result<Description, Failed> {
+    let ended = place.start(subject, "describe", question).await.map_err(|error| match error {
+        ProcessError::Start { .. } | ProcessError::Runner { .. } => failed("S01", error),
+        _ => failed("D01", error),
+    })?;
+    if !ended.status.success() {
+        let words = ended.stderr.last_lines(3);
+        return Err(failed("D01", format!("it ended with {}: {words}", ended.status)));
+    }
+    let text = std::str::from_utf8(&ended.stdout)
+        .map_err(|error| failed("D02", format!("it is not UTF-8: {error}")))?;
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    match (lines.next(), lines.next()) {
+        (Some(line), None) => from_line(line.as_bytes()).map_err(|error| failed("D02", error)),
+        (None, _) => Err(failed("D02", "it wrote nothing")),
+        (Some(_), Some(_)) => Err(failed("D02", "it wrote more than one line")),
+    }
+}
+
+/// What the description says, taken by itself and beside the manifest.
+fn statements(subject: &Subject, said: &Description) -> Vec<Failed> {
+    let mut wrong = Vec::new();
+    match StrategyName::parse(&said.name) {
+        Err(error) => wrong.push(failed("D03", format!("`{}`: {error}", said.name))),
+        Ok(_) if said.name != subject.name => {
+            wrong.push(failed("D03", format!("it calls itself `{}`, and is `{}`", said.name, subject.name)));
+        }
+        Ok(_) => {}
+    }
+    if let Err(mismatch) = agree(&said.protocols) {
+        wrong.push(failed("D04", mismatch));
+    }
+    if said.produces.is_empty() {
+        wrong.push(failed("D05", "`produces` is empty"));
+    }
+    if let Some(schema) = &said.options_schema
+        && let Err(what) = defaults(schema)
+    {
+        wrong.push(failed("D06", what));
+    }
+    if let Some(manifest) = &subject.manifest
+        && (manifest.version != said.version || manifest.protocols != said.protocols)
+    {
+        let (own, theirs) = ((&said.version, &said.protocols), (&manifest.version, &manifest.protocols));
+        wrong.push(failed("D07", format!("it says {own:?}, its manifest {theirs:?}")));
+    }
+    wrong
+}
+
+/// Whether a schema is one, and takes its own defaults.
+fn defaults(schema: &Value) -> Result<(), String> {
+    let validator =
+        jsonschema::validator_for(schema).map_err(|error| format!("it is no JSON Schema: {error}"))?;
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let defaults: Map<String, Value> = properties
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, property)| Some((name.clone(), property.get("default")?.clone())))
+        .collect();
+    let required = schema.get("required").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
+    // What the user has to say has no default, and is nothing that could be tried here.
+    if required {
+        return Ok(());
+    }
+    validator.validate(&Value::Object(defaults)).map_err(|error| format!("its defaults do not pass: {error}"))
+}
+
+async fn started_by_hand(place: &Place<'_>, subject: &Subject, findings: &mut Findings) {
+    match place.start(subject, "x-no-verb", Vec::new()).await {
+        Ok(ended) => findings.failed.extend(usage("S03", &ended)),
+        Err(error) => findings.fail(failed("S03", error)),
+    }
+    // The runner gives every strategy the variable; `env` takes it away again.
+    let Some(program) = subject.program.to_str() else { return };
+    let words = ["-u", "JP_COMPACT_PROTOCOL", program].into_iter();
+    let words: Vec<&str> = words.chain(subject.args.iter().map(String::as_str)).chain(["run"]).collect();
+    match process::run(place.launch(Path::new("/usr/bin/env"), &words, Vec::new())).await {
+        Ok(ended) => findings.failed.extend(usage("S02", &ended)),
+        Err(ProcessError::Start { reason, .. }) => findings.skip(&["S02"], &reason),
+        Err(error) => findings.fail(failed("S02", error)),
+    }
+}
+
+fn usage(id: &'static str, ended: &Ended) -> Option<(&'static str, String)> {
+    let quiet = ended.stdout.is_empty();
+    let right = ended.status.code() == Some(EXIT_USAGE.into()) && quiet;
+    let what = if quiet { "" } else { ", and wrote to stdout" };
+    (!right).then(|| (id, format!("it ended with {}{what}", ended.status)))
+}

@@ -1,0 +1,232 @@
+//! One request put to one process, through all rounds of `needs`, and which check its end fails, if any.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::reply::{self, Terminal, Violation};
+use jp_compact_core::validate::Refusal;
+use jp_compact_schema::version::{NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX, STATE_BYTES_MAX};
+use jp_compact_schema::{Description, NeedRequest, Needs, Reply};
+use serde_json::{Map, Value, json};
+
+use super::ask::Request;
+use super::subject::Subject;
+use crate::jail::Confinement;
+use crate::process::{self, Ended, GRACE, Launch, ProcessError};
+
+/// A check that failed, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failed {
+    pub(super) id: &'static str,
+    pub(super) why: String,
+}
+
+pub(super) fn failed(id: &'static str, why: impl std::fmt::Display) -> Failed {
+    Failed { id, why: why.to_string() }
+}
+
+/// How the kit starts processes.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The runner's executable.
+    pub runner: &'a Path,
+    /// Where private directories are made.
+    pub temp_dir: &'a Path,
+    /// How long a strategy may take for a request.
+    pub deadline: Duration,
+}
+
+impl<'a> Place<'a> {
+    /// What the kit starts: contained, without grants.
+    pub(super) fn launch(&self, program: &'a Path, args: &'a [&'a str], stdin: Vec<u8>) -> Launch<'a> {
+        Launch {
+            runner: self.runner,
+            program,
+            confinement: Confinement::Contained,
+            args,
+            stdin: vec![Bytes::from(stdin)],
+            env: &[],
+            temp_dir: self.temp_dir,
+            deadline: self.deadline,
+            grace: GRACE,
+            stdout_bytes_max: usize::try_from(RESULT_BYTES_MAX).unwrap_or(usize::MAX),
+        }
+    }
+
+    pub(super) async fn start(
+        &self,
+        subject: &Subject,
+        verb: &str,
+        stdin: Vec<u8>,
+    ) -> Result<Ended, ProcessError> {
+        let words: Vec<&str> = subject.args.iter().map(String::as_str).chain([verb]).collect();
+        let launch = Place { ..*self }.launch(&subject.program, &words, stdin);
+        process::run(launch).await
+    }
+}
+
+/// What the fixed model answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Model {
+    Answers,
+    Refuses,
+}
+
+/// Puts a request, and returns the line that ended the last round.
+pub(super) async fn put(
+    place: &Place<'_>,
+    subject: &Subject,
+    description: &Description,
+    mut request: Request<'_>,
+    model: Model,
+) -> Result<Terminal, Failed> {
+    let (mut answers, mut used) = (Map::new(), BTreeSet::new());
+    for _ in 0..=NEEDS_ROUNDS_MAX {
+        let ended =
+            place.start(subject, "run", request.bytes()).await.map_err(|error| process_failed(&error))?;
+        let terminal = terminal(&ended, &request.id)?;
+        let Terminal::Needs(needs) = terminal else {
+            return judge(&request, terminal, model);
+        };
+        check_needs(&needs, description, &mut used)?;
+        for (key, need) in &needs.requests {
+            answers.insert(key.clone(), answer(need, model));
+        }
+        request.answered(&answers, needs.state.as_deref());
+    }
+    Err(failed("N03", format!("it asked once more after {NEEDS_ROUNDS_MAX} rounds")))
+}
+
+pub(super) fn process_failed(error: &ProcessError) -> Failed {
+    let id = match error {
+        ProcessError::Deadline { .. } => "R01",
+        ProcessError::OutputTooLarge { .. } => "R04",
+        ProcessError::PipesHeldOpen => "R03",
+        _ => "S01",
+    };
+    failed(id, error)
+}
+
+/// The line that ends the reply, if the reply is one and the process ended as it must.
+pub(super) fn terminal(ended: &Ended, id: &str) -> Result<Terminal, Failed> {
+    let read = reply::read(&ended.stdout, id);
+    let last_words = || match ended.stderr.last_lines(3) {
+        words if words.is_empty() => String::new(),
+        words => format!("; its last words: {words}"),
+    };
+    match read {
+        Ok(answer) if ended.status.success() || matches!(answer.terminal, Terminal::Error(_)) => {
+            Ok(answer.terminal)
+        }
+        Ok(_) => {
+            Err(failed("R02", format!("it ended with {} after its answer{}", ended.status, last_words())))
+        }
+        Err(Violation::NoTerminal) if !ended.status.success() => {
+            Err(failed("R02", format!("it ended with {} and no answer{}", ended.status, last_words())))
+        }
+        Err(violation) => Err(violated(&violation, &ended.stdout)),
+    }
+}
+
+pub(super) fn violated(violation: &Violation, output: &[u8]) -> Failed {
+    let id = match violation {
+        Violation::NotUtf8 { .. } => "R07",
+        Violation::WrongId { .. } => "R10",
+        Violation::NoTerminal => "R05",
+        Violation::AfterTerminal { .. } => "R06",
+        Violation::NotAMessage { line, why, .. } => not_a_message(output, *line, why),
+        Violation::KeyUsedTwice { .. } => "N02",
+        Violation::TooManyRounds => "N03",
+        Violation::StateTooLarge { .. } => "N04",
+    };
+    failed(id, violation)
+}
+
+/// What is no message, what is a message but for a compaction in it, and what lacks a field.
+fn not_a_message(output: &[u8], line: usize, why: &str) -> &'static str {
+    let text = output.split(|byte| *byte == b'\n').nth(line - 1).unwrap_or_default();
+    let value: Option<Value> = serde_json::from_slice(text).ok();
+    match value.as_ref().and_then(|value| value.get("type")).and_then(Value::as_str) {
+        None => "R08",
+        Some("result") if why.contains("unknown field") || why.contains("unknown variant") => "P02",
+        Some(_) => "R09",
+    }
+}
+
+/// Whether the host would take it.
+pub(super) fn judge(request: &Request<'_>, terminal: Terminal, model: Model) -> Result<Terminal, Failed> {
+    match &terminal {
+        Terminal::Result(result) => {
+            request.validate(result.compactions.clone()).map_err(|refusal| refused(&refusal))?;
+        }
+        Terminal::Error(error) if model == Model::Answers => {
+            return Err(failed("R11", format!("it answered {}: {}", error.code, error.message)));
+        }
+        _ => {}
+    }
+    Ok(terminal)
+}
+
+fn refused(refusal: &Refusal) -> Failed {
+    let id = match refusal {
+        Refusal::Nothing => "P01",
+        Refusal::Inverted { .. } => "P03",
+        Refusal::OutOfRange { .. } => "P04",
+        Refusal::NoPolicy => "P05",
+        Refusal::NotProduced(_) => "P06",
+        Refusal::SplitsCall { .. } => "P07",
+        Refusal::SelectiveEmpty | Refusal::Call { .. } => "P08",
+        Refusal::SummaryBlank | Refusal::SummaryNul | Refusal::SummaryTooLong(_) => "P09",
+        Refusal::SummariesOverlap(..) => "P10",
+        Refusal::NotClosed { .. } => "P11",
+        _ => "P02",
+    };
+    failed(id, refusal)
+}
+
+fn check_needs(needs: &Needs, description: &Description, used: &mut BTreeSet<String>) -> Result<(), Failed> {
+    let names_llm = description.needs.iter().any(|need| need == "llm");
+    let asks_llm = needs.requests.values().any(|need| matches!(need, NeedRequest::LlmComplete { .. }));
+    if asks_llm && !names_llm {
+        return Err(failed("N01", "it asks a model, and `needs` of its description does not name `llm`"));
+    }
+    if needs.requests.is_empty() {
+        return Err(failed("N02", "it needs nothing: `requests` is empty"));
+    }
+    if let Some(key) = needs.requests.keys().find(|key| !used.insert((*key).clone())) {
+        return Err(failed("N02", format!("it used the key `{key}` twice")));
+    }
+    match needs.state.as_ref().map_or(0, String::len) as u64 {
+        bytes if bytes > STATE_BYTES_MAX => Err(failed("N04", format!("its state is {bytes} bytes"))),
+        _ => Ok(()),
+    }
+}
+
+fn answer(need: &NeedRequest, model: Model) -> Value {
+    match (need, model) {
+        (_, Model::Refuses) => json!({"err": {"code": "llm_refused", "message": "the kit's model refuses"}}),
+        (NeedRequest::LlmComplete { .. }, _) => {
+            let text = "They read a file, mended it, and looked for more.";
+            json!({"ok": {"text": text, "model": "kit/fixed", "usage": {"input_tokens": 9, "output_tokens": 9}}})
+        }
+        (NeedRequest::TokensCount { text, .. }, _) => json!({"ok": {"tokens": text.len().div_ceil(4)}}),
+        _ => json!({"err": {"code": "need_unknown", "message": "this host does not know that"}}),
+    }
+}
+
+/// A terminal line without its id, to be compared with that of another request.
+pub(super) fn without_id(terminal: Terminal) -> Value {
+    let reply = match terminal {
+        Terminal::Result(result) => Reply::Result(result),
+        Terminal::Decline(decline) => Reply::Decline(decline),
+        Terminal::Needs(needs) => Reply::Needs(needs),
+        Terminal::Error(error) => Reply::Error(error),
+    };
+    let mut value = serde_json::to_value(reply).unwrap_or_default();
+    if let Value::Object(fields) = &mut value {
+        fields.shift_remove("id");
+    }
+    value
+}

@@ -1,0 +1,85 @@
+//! What is tested: an executable, a shared library, or a folder with a manifest. Reads the manifest, and executes
+//! nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jp_compact_schema::{Manifest, Program};
+
+/// Where a program without a slash is looked up, as PROTOCOL.md has it.
+const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// A plugin that can be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// The name that it has to go by, where its file or manifest says one.
+    pub name: String,
+    /// Its manifest, if it has one.
+    pub manifest: Option<Manifest>,
+    /// What is executed.
+    pub program: PathBuf,
+    /// The arguments before the verb.
+    pub args: Vec<String>,
+}
+
+impl Subject {
+    /// The plugin at a path. `runner` opens libraries.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn at(path: &Path, runner: &Path) -> Result<Self, String> {
+        let path = path.canonicalize().map_err(|error| error.to_string())?;
+        if path.is_dir() {
+            return Self::in_folder(&path, runner);
+        }
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).ok_or("its name is not UTF-8")?;
+        let (program, args, stem) = if path.extension().is_some_and(|extension| extension == "so") {
+            let stem = stem.strip_prefix("lib").unwrap_or(stem);
+            (runner.to_owned(), library(&path)?, stem)
+        } else {
+            // The bundled ones are tested as everybody's are.
+            let stem = stem.strip_prefix("compact-strategy-").unwrap_or(stem);
+            (path.clone(), Vec::new(), stem)
+        };
+        Ok(Self { name: stem.replace('_', "-"), manifest: None, program, args })
+    }
+
+    fn in_folder(folder: &Path, runner: &Path) -> Result<Self, String> {
+        let file = folder.join("plugin.toml");
+        let text = fs::read_to_string(&file).map_err(|error| format!("plugin.toml: {error}"))?;
+        let manifest: Manifest = toml::from_str(&text)
+            .map_err(|error| format!("plugin.toml: {}", error.to_string().trim_end()))?;
+        let (program, args) = match &manifest.run.program {
+            Program::Dylib(file) => (runner.to_owned(), library(&folder.join(file))?),
+            Program::Command(words) => {
+                let (first, rest) = words.split_first().ok_or("an empty command")?;
+                // A word that names a file of the folder means that file, wherever the process stands.
+                let rest = rest.iter().map(|word| {
+                    let file = folder.join(word);
+                    let named = !word.starts_with('-') && file.is_file();
+                    if named {
+                        file.to_str().map_or_else(|| word.clone(), str::to_owned)
+                    } else {
+                        word.clone()
+                    }
+                });
+                (program(folder, first)?, rest.collect())
+            }
+        };
+        Ok(Self { name: manifest.name.to_string(), manifest: Some(manifest), program, args })
+    }
+}
+
+fn program(folder: &Path, word: &str) -> Result<PathBuf, String> {
+    if word.contains('/') {
+        return Ok(folder.join(word));
+    }
+    let mut places = PATH.iter().map(|place| Path::new(place).join(word));
+    places.find(|place| place.is_file()).ok_or_else(|| format!("`{word}` is not in {}", PATH.join(":")))
+}
+
+fn library(path: &Path) -> Result<Vec<String>, String> {
+    let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+    let path = path.to_str().ok_or("its path is not UTF-8")?;
+    Ok(vec!["--dylib".into(), path.to_owned()])
+}

@@ -1,0 +1,70 @@
+//! The strategy `drop-arguments`, a shared library: strips the arguments of tool calls over a size, whole files
+//! that were written above all. It reads the outline alone.
+
+use jp_compact_strategy::schema::{
+    CompactRequest, ContentKind, Description, Determinism, Input, Payload, RequestAction, SelectiveCall,
+    ToolCalls,
+};
+use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, export_strategy, options};
+use serde::Deserialize;
+use serde_json::json;
+
+struct DropArguments;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    max_tokens: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { max_tokens: 500 }
+    }
+}
+
+impl Strategy for DropArguments {
+    fn describe(&self) -> Description {
+        Description {
+            produces: vec![ContentKind::ToolCalls],
+            input: Input::Outline,
+            determinism: Determinism::Pure,
+            features: vec!["worker".to_owned()],
+            options_schema: Some(json!({
+                "type": "object",
+                "properties": {
+                    "max_tokens": {
+                        "description": "the largest call that keeps its arguments",
+                        "type": "integer", "minimum": 0, "default": Options::default().max_tokens,
+                    },
+                },
+                "additionalProperties": false,
+            })),
+            ..Description::new("drop-arguments", "0.1.0", "Strip the arguments of large tool calls")
+        }
+    }
+
+    fn compact(&self, request: &CompactRequest, _: &mut Exchange<'_>) -> Result<Outcome, StrategyError> {
+        let Options { max_tokens } = options(request)?;
+        let outline =
+            request.outline.as_ref().ok_or_else(|| StrategyError::new("request_invalid", "no outline"))?;
+        let range = request.requested_range;
+        let shown =
+            |turn| request.turns_in(range).any(|row| row.turn == turn && row.kinds.tool_request_tokens > 0);
+        let rows = outline.seq.iter().zip(&outline.turn).zip(&outline.r#type).zip(&outline.tokens);
+        let large = rows.filter(|(((_, turn), kind), tokens)| {
+            let name = outline.types.get(**kind).map(String::as_str);
+            name == Some("tool_call_request") && **tokens > max_tokens && shown(**turn)
+        });
+        let entry =
+            |seq| SelectiveCall { seq, request: Some(RequestAction::Strip), response: None, omit: false };
+        let calls: Vec<_> = large.map(|(((seq, _), _), _)| entry(*seq)).collect();
+        if calls.is_empty() {
+            return Ok(Outcome::decline(format!("no call in range is over {max_tokens} tokens")));
+        }
+        let tool_calls = Some(ToolCalls::Selective { calls });
+        Ok(Outcome::propose(Payload { tool_calls, ..Payload::of(range) }))
+    }
+}
+
+export_strategy!(DropArguments);

@@ -1,0 +1,232 @@
+//! The example plugins, installed as a user has them, and a conversation to run one on.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Once;
+
+use assert_cmd::cargo::cargo_bin;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jp_compact_engine::kit::Subject;
+use serde_json::{Value, json};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// Where a strategy's interpreter is looked up.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The folder of one test.
+pub(crate) struct World {
+    base: tempfile::TempDir,
+}
+
+/// A tool call as a model is sent it.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) id: String,
+    pub(crate) arguments: Value,
+    pub(crate) output: String,
+}
+
+/// The plugin's folder, as it is in the project.
+fn source(name: &str) -> PathBuf {
+    Path::new(ROOT).join("plugins").join(name)
+}
+
+/// What the test lacks to run an example: skipped with a word about it, or failed.
+fn lacks(what: &str) {
+    let missing = format!("{what} is missing: its example plugin was not run");
+    assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{missing}");
+    #[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
+    {
+        eprintln!("{missing}");
+    }
+}
+
+pub(crate) fn has(program: &str) -> bool {
+    let found = PATH.split(':').any(|folder| Path::new(folder).join(program).is_file());
+    if !found {
+        lacks(program);
+    }
+    found
+}
+
+/// What an example was built to, beside the executables of the project. `cargo test` builds examples only where
+/// all tests are run; here they are built in any case.
+fn example(file: &str) -> PathBuf {
+    static BUILT: Once = Once::new();
+    let folder = cargo_bin("jp-compact").parent().unwrap().to_owned();
+    BUILT.call_once(|| {
+        let release = folder.ends_with("release").then_some("--release");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(ROOT).args(["build", "--quiet", "--examples"]).args(release);
+        assert!(cargo.status().unwrap().success());
+    });
+    folder.join("examples").join(file)
+}
+
+/// An example as a user has it: its folder, with what has to be built.
+pub(crate) struct Installed {
+    base: tempfile::TempDir,
+    folder: PathBuf,
+}
+
+/// Every example.
+pub(crate) const EXAMPLES: [&str; 6] =
+    ["keep-errors", "drop-large", "dedupe", "supersede", "truncate", "drop-arguments"];
+
+impl Installed {
+    /// None when something that the example needs is missing.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join(name);
+        let copied = Command::new("cp").arg("-r").arg(source(name)).arg(&folder).status().unwrap();
+        assert!(copied.success());
+        let needs: &[&str] = match name {
+            "keep-errors" => &["python3"],
+            "drop-large" => &["sh", "jq"],
+            "supersede" => &["node"],
+            "truncate" => &["cc"],
+            _ => &[],
+        };
+        if !needs.iter().all(|program| has(program)) {
+            return None;
+        }
+        match name {
+            "dedupe" => copy(&example("dedupe"), &folder.join("dedupe")),
+            "drop-arguments" => {
+                let library = "libdrop_arguments.so";
+                copy(&example(library), &folder.join(library));
+            }
+            "truncate" => build_c(&folder),
+            _ => {}
+        }
+        Some(Self { base, folder })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// Builds a library as the comment in its manifest says.
+fn build_c(folder: &Path) {
+    let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
+    let line = manifest.split('`').nth(1).unwrap();
+    let line = line.replace("-I..", &format!("-I{ROOT}/plugins -Wall -Wextra -Werror"));
+    let mut words = line.split(' ');
+    let mut compiler = Command::new(words.next().unwrap());
+    assert!(compiler.args(words).current_dir(folder).status().unwrap().success());
+}
+
+/// Copies a file by a process of its own: a file that this one had open for writing could not be executed while
+/// another test starts something.
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
+impl World {
+    /// A folder with the plugin in it, under its name. None when something that it needs is missing.
+    pub(crate) fn with(name: &str) -> Option<Self> {
+        let installed = Installed::of(name)?;
+        let subject = Subject::at(installed.folder(), &cargo_bin("compact-runner")).unwrap();
+        let plugins = installed.base.path().join("plugins");
+        fs::create_dir(&plugins).unwrap();
+        let words = subject.args.iter().map(String::as_str);
+        let words: Vec<_> = [subject.program.to_str().unwrap()].into_iter().chain(words).collect();
+        install(&plugins.join(name), &format!("#!/bin/sh\nexec '{}' \"$@\"\n", words.join("' '")));
+        Some(Self { base: installed.base })
+    }
+
+    /// Runs the plugin on all turns but the last, and says what a model is then sent.
+    #[track_caller]
+    pub(crate) fn compact(&self, spec: &str, conversation: &Conversation) -> Vec<Shown> {
+        let report = self.report(spec, conversation);
+        assert_eq!(report["overlays"].as_array().unwrap().len(), 1, "{report}");
+        let printed = self.jp_compact(&["print", "conversation", "--compacted", "--json"]);
+        let view: Vec<Value> = serde_json::from_slice(&printed.stdout).unwrap();
+        calls(view.iter().map(|part| &part["event"]))
+    }
+
+    /// Runs the plugin on all turns but the last.
+    #[track_caller]
+    pub(crate) fn report(&self, spec: &str, conversation: &Conversation) -> Value {
+        let folder = self.base.path().join("conversation");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("events.json"), conversation.bytes()).unwrap();
+        fs::write(folder.join("base_config.json"), "{}").unwrap();
+        let place = ["conversation", "--plugin-dir", "plugins", "--sandbox=contained", "--keep-last", "1"];
+        let output = self.jp_compact(&[&place[..], &["--json", "--strategy", spec]].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{spec}: {stderr}{}", String::from_utf8_lossy(&output.stdout));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn jp_compact(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(cargo_bin("jp-compact"));
+        let base = self.base.path();
+        command.env_clear().env("HOME", base).current_dir(base).args(arguments).output().unwrap()
+    }
+}
+
+/// Writes an executable.
+pub(crate) fn install(place: &Path, text: &str) {
+    let draft = place.with_extension("draft");
+    fs::write(&draft, text).unwrap();
+    copy(&draft, place);
+    fs::remove_file(draft).unwrap();
+    fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn calls<'a>(events: impl Iterator<Item = &'a Value>) -> Vec<Shown> {
+    let mut calls: Vec<Shown> = Vec::new();
+    for event in events {
+        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        match event["type"].as_str() {
+            Some("tool_call_request") => {
+                let arguments = event["arguments"].clone();
+                calls.push(Shown { id: text("id"), arguments, output: String::new() });
+            }
+            Some("tool_call_response") => calls.last_mut().unwrap().output = text("content"),
+            _ => {}
+        }
+    }
+    calls
+}
+
+/// A conversation as JP stores it.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation {
+    events: Vec<Value>,
+}
+
+impl Conversation {
+    pub(crate) fn turn(&mut self, content: &str) {
+        self.push(json!({"type": "turn_start"}));
+        self.push(json!({"type": "chat_request", "content": content}));
+        self.push(json!({"type": "chat_response", "message": format!("about {content}")}));
+    }
+
+    pub(crate) fn call(&mut self, id: &str, tool: &str, arguments: &Value, output: &str, is_error: bool) {
+        let stored = arguments.as_object().unwrap().iter();
+        let stored: serde_json::Map<_, _> = stored
+            .map(|(key, value)| (key.clone(), json!(STANDARD.encode(value.as_str().unwrap()))))
+            .collect();
+        self.push(json!({"type": "tool_call_request", "id": id, "name": tool, "arguments": stored}));
+        let content = STANDARD.encode(output);
+        self.push(json!({"type": "tool_call_response", "id": id, "content": content, "is_error": is_error}));
+    }
+
+    fn push(&mut self, mut event: Value) {
+        let second = self.events.len();
+        event["timestamp"] = json!(format!("2026-11-20 09:{:02}:{:02}.0", second / 60, second % 60));
+        self.events.push(event);
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(&self.events).unwrap();
+        bytes.push(b'\n');
+        bytes
+    }
+}

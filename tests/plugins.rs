@@ -1,0 +1,214 @@
+//! The example plugins, end to end: each is started as its `plugin.toml` says, on a conversation, and what the
+//! view then shows is what the plugin promises. A missing interpreter skips its example and says so, or fails
+//! where `JP_COMPACT_TEST_ALL` is set, as `.ci/run` does.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and runs what users run"
+)]
+
+#[path = "examples/world.rs"]
+mod world;
+
+use serde_json::{Value, json};
+use world::{Conversation, World};
+
+/// Two turns that read, write and run, and a third that is kept.
+fn conversation() -> Conversation {
+    let mut conversation = Conversation::default();
+    conversation.turn("look at it");
+    conversation.call("r1", "fs_read_file", &json!({"path": "a.rs"}), &"old ".repeat(2000), false);
+    conversation.call(
+        "t1",
+        "cargo_test",
+        &json!({"package": "clock"}),
+        "3 failed: `ä` is\u{2028}two bytes",
+        true,
+    );
+    conversation.call("g1", "fs_grep_files", &json!({"pattern": "len"}), "a.rs:41", false);
+    conversation.turn("mend it");
+    conversation.call(
+        "w1",
+        "fs_modify_file",
+        &json!({"path": "a.rs", "patch": "x".repeat(4000)}),
+        "done",
+        false,
+    );
+    conversation.call("g1", "fs_grep_files", &json!({"pattern": "len"}), "b.rs:7", false);
+    conversation.call(
+        "r2",
+        "fs_read_file",
+        &json!({"path": "b.rs"}),
+        &format!("{}END", "ü\"\n".repeat(900)),
+        false,
+    );
+    conversation.turn("thanks");
+    conversation.turn("bye");
+    conversation
+}
+
+/// Whether a call is shown as it should be, by its arguments and its output.
+type Shows = fn(&Value, &str) -> bool;
+
+/// What becomes of the calls, in their order: for each its arguments and its output as a model is sent them.
+#[track_caller]
+fn check(spec: &str, expect: &[(&str, Shows)]) {
+    let name = spec.split(':').next().unwrap();
+    let Some(world) = World::with(name) else { return };
+    let shown = world.compact(spec, &conversation());
+    let ids: Vec<_> = shown.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, expect.iter().map(|(id, _)| *id).collect::<Vec<_>>(), "{spec}");
+    for (call, (_, is)) in shown.iter().zip(expect) {
+        assert!(is(&call.arguments, &call.output), "{spec}: {call:?}");
+    }
+}
+
+fn stripped(_: &Value, output: &str) -> bool {
+    output.starts_with("[compacted] ")
+}
+
+fn whole(arguments: &Value, output: &str) -> bool {
+    !arguments.as_object().unwrap().is_empty()
+        && !output.starts_with('[')
+        && !output.contains("characters cut")
+}
+
+#[test]
+fn keep_errors_keeps_what_failed() {
+    check(
+        "keep-errors",
+        &[
+            ("r1", stripped),
+            ("t1", whole),
+            ("g1", stripped),
+            ("w1", stripped),
+            ("g1", stripped),
+            ("r2", stripped),
+        ],
+    );
+    check(
+        r#"keep-errors:{"keep":["fs_grep_files"]}"#,
+        &[("r1", stripped), ("t1", whole), ("g1", whole), ("w1", stripped), ("g1", whole), ("r2", stripped)],
+    );
+}
+
+#[test]
+fn drop_large_drops_what_is_over_its_size() {
+    check(
+        "drop-large",
+        &[("r1", stripped), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", whole)],
+    );
+    check(
+        "drop-large:max_tokens=500",
+        &[("r1", stripped), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", stripped)],
+    );
+}
+
+#[test]
+fn dedupe_keeps_the_last_of_identical_calls() {
+    check("dedupe", &[("r1", whole), ("t1", whole), ("w1", whole), ("g1", whole), ("r2", whole)]);
+    let note = |_: &Value, output: &str| output == "[the same call was made again in turn 1]";
+    check(
+        "dedupe:mode=note",
+        &[("r1", whole), ("t1", whole), ("g1", note), ("w1", whole), ("g1", whole), ("r2", whole)],
+    );
+}
+
+#[test]
+fn supersede_replaces_a_read_of_what_was_written_later() {
+    let changed = |_: &Value, output: &str| output == "[changed in turn 1]";
+    check(
+        "supersede",
+        &[("r1", changed), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", whole)],
+    );
+}
+
+#[test]
+fn truncate_keeps_head_and_tail() {
+    let cut = |_: &Value, output: &str| {
+        let (head, rest) = output.split_once("\n[... ").unwrap();
+        let (count, tail) = rest.split_once(" characters cut ...]\n").unwrap();
+        let whole = head.chars().count() + tail.chars().count() + count.parse::<usize>().unwrap();
+        head.chars().count() == 400
+            && [8000, 2703].contains(&whole)
+            && "old ü\"\nEND".contains(tail.chars().last().unwrap())
+    };
+    check(
+        "truncate",
+        &[("r1", cut), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", cut)],
+    );
+    let all = |_: &Value, output: &str| output == "\n[... 2700 characters cut ...]\nEND";
+    let most = |_: &Value, output: &str| output == "\n[... 7997 characters cut ...]\nld ";
+    check(
+        "truncate:head=0,tail=3",
+        &[("r1", most), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", all)],
+    );
+}
+
+#[test]
+fn drop_arguments_drops_what_is_over_its_size() {
+    let dropped = |arguments: &Value, output: &str| *arguments == json!({}) && output == "done";
+    check(
+        "drop-arguments",
+        &[("r1", whole), ("t1", whole), ("g1", whole), ("w1", dropped), ("g1", whole), ("r2", whole)],
+    );
+}
+
+#[test]
+fn a_strategy_with_nothing_to_do_declines() {
+    for name in world::EXAMPLES {
+        let Some(world) = World::with(name) else { continue };
+        let mut conversation = Conversation::default();
+        for turn in 0..5 {
+            conversation.turn(&format!("turn {turn}"));
+        }
+        let report = world.report(name, &conversation);
+        assert_eq!(report["overlays"], json!([]), "{name}: {report}");
+    }
+}
+
+/// The fenced blocks of the author's guide that stand behind a mark, in their order.
+fn commands() -> Vec<String> {
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/plugins/README.md")).unwrap();
+    let blocks = guide.split("<!-- run -->\n```sh\n").skip(1);
+    blocks.map(|block| block.split_once("\n```").unwrap().0.to_owned()).collect()
+}
+
+#[test]
+fn the_commands_of_the_guide_do_what_it_says() {
+    if !["sh", "jq"].into_iter().all(world::has) {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample");
+    let copied = std::process::Command::new("cp").arg("-r").arg(sample).arg(base.path()).status().unwrap();
+    assert!(copied.success());
+    let folder = assert_cmd::cargo::cargo_bin("jp-compact").parent().unwrap().to_owned();
+    let mut said = Vec::new();
+    for commands in commands() {
+        let mut shell = std::process::Command::new("sh");
+        shell.env_clear().env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display()));
+        let output = shell.arg("-ec").arg(&commands).current_dir(base.path()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{commands}: {stderr}{}", String::from_utf8_lossy(&output.stdout));
+        said.push(String::from_utf8(output.stdout).unwrap() + &stderr);
+    }
+    assert_eq!(said.len(), 4);
+    assert!(
+        said[1].contains("the host would append its compaction") && said[1].contains(" 0 failed"),
+        "{}",
+        said[1]
+    );
+    assert!(said[1].contains("by strip-all 1.0.0"), "{}", said[1]);
+    assert!(said[2].contains(" 0 failed"), "{}", said[2]);
+    assert!(said[3].starts_with(r#"{"type":"result","id":"c1","#), "{}", said[3]);
+}
+
+#[test]
+fn the_guide_names_every_example() {
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/plugins/README.md")).unwrap();
+    for name in world::EXAMPLES {
+        assert!(guide.contains(&format!("| `{name}` |")), "{name}");
+    }
+}
