@@ -87,6 +87,7 @@ fn durations_count_back_from_now() {
     check("--from 4h --keep-last 0", (3, 5));
     check("--to 4h", (0, 2));
     check("--from 1d --to 90m", (0, 5));
+    check("--from 4h30m --to 4h30m", (2, 2));
     check("--from 1m --keep-last 0", None);
     check("--to 7h", None);
 }
@@ -139,7 +140,7 @@ fn what_is_no_bound_is_refused() {
     refused("--to 99999999999999999999999", "99999999999999999999999");
     refused("--keep-last -1", "-1");
     refused("--now yesterday", "--now");
-    refused("--deadline 0", "expected a duration such as 90s or 5m");
+    refused("--deadline 0s", "expected a duration such as 90s or 5m");
     refused("--deadline soon", "expected a duration such as 90s or 5m");
     refused("--overlap some", "expected `partial` or `union`");
 }

@@ -1,6 +1,7 @@
 //! What JP meets: it starts every `jp-*` on PATH without arguments, writes one line, and waits.
 
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -49,11 +50,13 @@ fn an_answer_does_not_wait_for_the_pipe_to_be_closed() {
 #[test]
 fn a_silent_pipe_is_not_waited_for() {
     let world = World::new();
+    let started = Instant::now();
     let mut child = world.spawn(world.command::<&str>(&[]).stdin(Stdio::piped()));
     let stdin = child.stdin.take().unwrap();
     let ran = Ran::of(&world, child.wait_with_output().unwrap());
     drop(stdin);
     usage(ran);
+    assert!(started.elapsed() < Duration::from_secs(30), "it is half a second");
 }
 
 #[test]

@@ -14,9 +14,13 @@ fn world() -> World {
 
 /// A run of the plugin `mine`, which consists of this text.
 fn of_plugin(text: &str) -> Ran {
+    of_plugin_within("60s", text)
+}
+
+fn of_plugin_within(deadline: &str, text: &str) -> Ran {
     let world = world();
     world.script("plugins/mine", text);
-    world.run_plugin("mine", &["--deadline", "300ms"])
+    world.run_plugin("mine", &["--deadline", deadline])
 }
 
 fn of_run(run: &str) -> Ran {
@@ -229,7 +233,7 @@ fn a_strategy_that_cannot_start() {
 
 #[test]
 fn a_strategy_that_misses_its_deadline() {
-    let ran = of_run("exec sleep 1000").exits(14);
+    let ran = of_plugin_within("300ms", &described("mine", &json!({}), "exec sleep 1000")).exits(14);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` failed
 

@@ -64,7 +64,7 @@ fn a_deadline_is_one() {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::of(2));
     world.plugin("odd", "echo still thinking >&2; exec sleep 1000");
-    let ran = world.run_plugin("odd", &["--deadline", "300ms"]).exits(14).says("it did not end within 300ms");
+    let ran = world.run_plugin("odd", &["--deadline", "3s"]).exits(14).says("it did not end within 3s");
     assert!(ran.stderr.contains("still thinking"), "{}", ran.stderr);
     transcript.assert_untouched();
 }
