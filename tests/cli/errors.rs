@@ -63,7 +63,7 @@ fn wrong_options() {
     "#);
     let ran = world().run(&["conversation", "--strategy", "strip-tools:mode=omit,mode=strip"]).exits(2);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: invalid value 'strip-tools:mode=omit,mode=strip' for '--strategy <NAME[:OPTIONS]>': option `mode` is given twice
+    error: invalid value 'strip-tools:mode=omit,mode=strip' for '--strategy <NAME|PATH[:OPTIONS]>': option `mode` is given twice
 
     For more information, try '--help'.
     ");
@@ -151,7 +151,7 @@ fn a_strategy_that_is_ambiguous() {
 fn a_strategy_that_may_not_run() {
     let world = world();
     world.plugin("mine", STRIP);
-    let ran = world.run(&["conversation", "--strategy", "mine", "--plugin-dir", "plugins"]).exits(11);
+    let ran = world.run(&["conversation", "--strategy", "mine", "--trust-dir", "plugins"]).exits(11);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` may not run
 
@@ -174,7 +174,10 @@ fn a_strategy_that_may_not_run() {
     error: strategy `mine` may not run
 
     Caused by:
-      it needs `llm`, which this version cannot grant
+      it needs `llm`, which was not granted
+
+    hint: grant it with
+      jp-compact strategy trust /work/plugins/mine --grant llm,runtime:sh
     ");
 }
 

@@ -5,14 +5,14 @@ use jp_compact_core::source::Reset;
 use jp_compact_core::spec::{Options, Spec};
 use jp_compact_core::{Bound, estimate};
 use jp_compact_engine::clock::Clock;
-use jp_compact_engine::compact::{self, Outcome, Run};
+use jp_compact_engine::compact::{self, Outcome, Preparation, Run};
+use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
-use jp_compact_engine::registry::Registry;
 use jp_compact_engine::session::Starter;
 use serde_json::{Value, json};
 
 use crate::args::{Compact, ResetNumber};
-use crate::commands::{change, counted, grouped, misspelt, short, turns};
+use crate::commands::{change, consent, counted, grouped, misspelt, short, turns};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
@@ -76,13 +76,27 @@ fn interrupted() -> Report {
 }
 
 async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
-    let registry = Registry::discover(environment, &args.discovery.plugin_dirs)?;
+    let registry = args.discovery.registry(environment)?;
+    let mut trust = args.discovery.trust(environment)?;
+    let descriptions = Descriptions::open(environment);
     let starter = Starter { runner: registry.runner().to_owned(), temp_dir: environment.temp_dir.clone() };
     let default =
         DEFAULT_STRATEGIES.map(|name| Spec { name: name.into(), options: Options::Pairs(Vec::new()) });
     let specs = if args.strategies.is_empty() { &default[..] } else { &args.strategies[..] };
-    let strategies =
-        compact::prepare(specs, &registry, &starter, args.discovery.sandbox(), environment).await?;
+    let strategies = loop {
+        let preparation = Preparation {
+            registry: &registry,
+            trust: &trust,
+            descriptions: &descriptions,
+            starter: &starter,
+            sandbox: args.discovery.sandbox(),
+            reachable: compact::REACHABLE,
+        };
+        match compact::prepare(specs, &preparation, environment).await {
+            Err(failure) => consent::settle(failure, &mut trust).await?,
+            Ok(strategies) => break strategies,
+        }
+    };
     let run = Run {
         strategies,
         starter,
@@ -98,8 +112,7 @@ async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<
     let mut tally = Tally::default();
     for transcript in &args.transcripts {
         let done = compact::compact(&run, transcript, environment).await;
-        let done =
-            done.map(|report| (as_json(&report, run.dry_run), as_text(&report, run.dry_run, environment)));
+        let done = done.map(|report| (as_json(&report, &run), as_text(&report, run.dry_run, environment)));
         tally.count(args, quiet, transcript, done.map_err(Report::from))?;
     }
     Ok(tally.exit(args))
@@ -190,7 +203,8 @@ impl Tally {
 }
 
 /// One line of JSON: what was made, what was declined, what it saves.
-fn as_json(report: &compact::Report, dry_run: bool) -> Value {
+fn as_json(report: &compact::Report, run: &Run) -> Value {
+    let tier = run.strategies.iter().map(|ready| ready.tier).min().unwrap_or(compact::REACHABLE);
     let mut overlays = Vec::new();
     let mut declines = Vec::new();
     for step in &report.steps {
@@ -222,7 +236,7 @@ fn as_json(report: &compact::Report, dry_run: bool) -> Value {
     json!({
         "path": report.path.to_string_lossy(),
         "conversation_id": report.id,
-        "dry_run": dry_run,
+        "dry_run": run.dry_run,
         "overlays": overlays,
         "declines": declines,
         "diagnostics": diagnostics,
@@ -231,7 +245,7 @@ fn as_json(report: &compact::Report, dry_run: bool) -> Value {
             "after": report.tokens_after,
             "estimator": estimate::ESTIMATOR,
         },
-        "tier": compact::TIER,
+        "tier": tier.word(),
         "nothing": report.nothing.map(|nothing| nothing.to_string()),
         "notes": report.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })

@@ -2,6 +2,7 @@
 
 pub(crate) mod compact;
 pub(crate) mod completions;
+pub(crate) mod consent;
 pub(crate) mod print;
 pub(crate) mod schema;
 pub(crate) mod show;

@@ -3,13 +3,16 @@
 
 pub mod clock;
 pub mod compact;
+pub mod describe_cache;
 pub mod digest;
 pub mod environment;
 pub mod failure;
 pub mod options;
+mod private_file;
 pub mod process;
 pub mod registry;
 pub mod session;
 pub mod store;
+pub mod trust;
 
 pub use failure::{Failure, StrategyFailure};

@@ -1,111 +1,59 @@
-//! `jp-compact strategy list|show`: which strategies there are, and what one says of itself.
+//! `jp-compact strategy show`: what one strategy says of itself. It is executed, unless those bytes have said it
+//! before.
 
-use clap::{Parser, Subcommand};
-use jp_compact_engine::compact::allow;
+use clap::Parser;
+use jp_compact_engine::compact::{Preparation, REACHABLE};
+use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
-use jp_compact_engine::registry::{Plugin, Registry};
 use jp_compact_engine::session::Starter;
+use jp_compact_engine::trust::grants;
 use serde_json::{Value, json};
 
+use super::origin;
 use crate::args::Discovery;
+use crate::commands::consent;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
 
-/// List strategies, or show what one says of itself
+/// Show what a strategy says of itself: it is executed, unless it was before
 #[derive(Debug, Parser)]
-#[command(
-    after_help = "Examples:\n  jp-compact strategy list\n  jp-compact strategy show strip-tools --json"
-)]
 pub(crate) struct Args {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    /// List the strategies found; none is executed
-    List {
-        /// Print one line of JSON
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        discovery: Discovery,
-    },
-    /// Show what a strategy says of itself: it is executed
-    Show {
-        /// Its name
-        name: String,
-        /// Print one line of JSON
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        discovery: Discovery,
-    },
+    /// Its name, or its path
+    name: String,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    discovery: Discovery,
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    match &args.what {
-        What::List { json, discovery } => {
-            let registry = Registry::discover(environment, &discovery.plugin_dirs)?;
-            list(&registry, *json)
-        }
-        What::Show { name, json, discovery } => {
-            let registry = Registry::discover(environment, &discovery.plugin_dirs)?;
-            show(&registry, name, *json, discovery, environment)
-        }
-    }
-}
-
-fn origin(plugin: &Plugin) -> &'static str {
-    match (plugin.bundled, plugin.shadowed) {
-        (true, _) => "bundled",
-        (false, false) => "plugin",
-        (false, true) => "shadowed",
-    }
-}
-
-fn list(registry: &Registry, json: bool) -> Result<Exit, Report> {
-    if json {
-        let plugins: Vec<_> = registry
-            .plugins()
-            .iter()
-            .map(|plugin| json!({ "name": plugin.name, "path": plugin.path.to_string_lossy(), "origin": origin(plugin) }))
-            .collect();
-        let folders: Vec<_> = registry.folders().iter().map(|folder| folder.to_string_lossy()).collect();
-        output::json_line(&json!({ "strategies": plugins, "folders": folders }))?;
-        return Ok(Exit::Done);
-    }
-    let width = registry.plugins().iter().map(|plugin| plugin.name.as_str().len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for plugin in registry.plugins() {
-        let (name, path) = (plugin.name.as_str(), plugin.path.display());
-        text.push_str(&format!("{name:<width$}  {:<8}  {path}\n", origin(plugin)));
-    }
-    output::data(|out| out.write_all(escape::text(&text).as_bytes()))?;
-    Ok(Exit::Done)
-}
-
-fn show(
-    registry: &Registry,
-    name: &str,
-    json: bool,
-    discovery: &Discovery,
-    environment: &Environment,
-) -> Result<Exit, Report> {
-    let failed = |source| Failure::of_strategy(name, source);
-    let plugin = registry.find(name)?;
-    allow(plugin.bundled, discovery.sandbox(), &plugin.path).map_err(failed)?;
+    let registry = args.discovery.registry(environment)?;
+    let trust = args.discovery.trust(environment)?;
     let starter = Starter { runner: registry.runner().to_owned(), temp_dir: environment.temp_dir.clone() };
+    let plugin = registry.find_to_run(&args.name, &trust)?;
+    let preparation = Preparation {
+        registry: &registry,
+        trust: &trust,
+        descriptions: &Descriptions::open(environment),
+        starter: &starter,
+        sandbox: args.discovery.sandbox(),
+        reachable: REACHABLE,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let described = runtime.block_on(starter.describe(plugin)).map_err(failed)?;
+    let (described, _) = runtime
+        .block_on(preparation.describe(&plugin))
+        .map_err(|source| Failure::of_strategy(&args.name, source))?;
+    let granted = grants::grants(&described.cleared.permissions);
     let description = serde_json::to_value(&described.description).unwrap_or_default();
-    if json {
+    if args.json {
         output::json_line(&json!({
             "path": plugin.path.to_string_lossy(),
-            "origin": origin(plugin),
-            "executable_sha256": described.executable_sha256,
+            "origin": origin(&plugin),
+            "executable_sha256": described.cleared.sha256,
+            "granted": granted.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "description": description,
         }))?;
         return Ok(Exit::Done);
@@ -113,8 +61,11 @@ fn show(
     let said = &described.description;
     let mut text = format!("{} {}: {}\n", said.name, said.version, said.description);
     let mut row = |label: &str, value: String| text.push_str(&format!("  {label:<12} {value}\n"));
-    row("executable", format!("{} ({})", plugin.path.display(), origin(plugin)));
-    row("sha256", described.executable_sha256.clone());
+    row("executable", format!("{} ({})", plugin.path.display(), origin(&plugin)));
+    row("sha256", described.cleared.sha256.clone());
+    if !plugin.bundled() {
+        row("granted", consent::list(&granted));
+    }
     for key in ["produces", "input", "scope", "determinism", "wants", "needs", "features"] {
         match &description[key] {
             Value::Null => {}

@@ -9,7 +9,7 @@ use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
 use jp_compact_schema::{ContentKind, Limits, Payload};
 
-use super::{Outcome, Ready, Report, Run, Step, TIER};
+use super::{Outcome, Ready, Report, Run, Step};
 use crate::digest;
 use crate::failure::{Failure, StrategyFailure};
 use crate::store::Place;
@@ -117,7 +117,9 @@ impl<'a> Asking<'a> {
             dry_run: self.run.dry_run,
         };
         let request = request::lines(self.survey, &ask);
-        self.run.starter.compact(&ready.described.plugin.path, &id, request, self.run.deadline).await
+        let cleared = &ready.described.cleared;
+        let answer = self.run.starter.compact(cleared, &id, request, self.run.deadline).await;
+        answer.map_err(|error| error.of_run(cleared))
     }
 
     /// Takes what a strategy answered: all of it, or nothing.
@@ -147,7 +149,7 @@ impl<'a> Asking<'a> {
             }
             Terminal::Needs(needs) => {
                 let need = needs.requests.keys().next().cloned().unwrap_or_default();
-                return Err(StrategyFailure::NotGranted { need });
+                return Err(StrategyFailure::NotGranted { need, command: None });
             }
             // A session hands no error on; were it one, nothing would be taken from it.
             Terminal::Error(error) => step.outcome = Outcome::Declined(error.message),
@@ -194,12 +196,12 @@ fn asked<'a>(
 fn entry(ready: &Ready, compaction: Compaction, input_sha256: &str) -> Entry {
     let described = &ready.described;
     let receipt = Receipt {
-        strategy: described.plugin.name.clone(),
+        strategy: described.cleared.plugin.name.clone(),
         version: described.description.version.clone(),
-        executable_sha256: described.executable_sha256.clone(),
+        executable_sha256: described.cleared.sha256.clone(),
         options: ready.options.clone(),
         input_sha256: input_sha256.to_owned(),
-        tier: TIER.to_owned(),
+        tier: ready.tier.word().to_owned(),
     };
     Entry { compaction, receipt }
 }

@@ -1,69 +1,59 @@
 //! Which strategies there are, and where. Finding one never executes it. The bundled ones lie beside the
-//! host's own executable and are never looked for on PATH; others come from folders that the user names.
+//! host's own executable and are never looked for on PATH; the order of the others is that of [`folders`].
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+mod folders;
+mod plugin;
+
 use std::path::{Path, PathBuf};
 
 use jp_compact_schema::StrategyName;
 
 use crate::environment::Environment;
 use crate::failure::{Failure, StrategyFailure};
+use crate::trust::Trust;
 
-/// What a bundled strategy's executable is called before its name.
-const BUNDLED_PREFIX: &str = "compact-strategy-";
+pub use folders::{Folder, Wanted};
+pub use plugin::{Form, MANIFEST_FILE, Origin, Plugin};
+
 /// The executable that starts all others.
 const RUNNER: &str = "compact-runner";
-
-/// An executable that is a strategy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plugin {
-    /// The strategy's name: the file's stem, `_` as `-`.
-    pub name: StrategyName,
-    /// The executable.
-    pub path: PathBuf,
-    /// Whether it came with the host.
-    pub bundled: bool,
-    /// Whether another of that name runs in its place.
-    pub shadowed: bool,
-}
 
 /// What was found, in the order of discovery.
 #[derive(Debug, Clone)]
 pub struct Registry {
     plugins: Vec<Plugin>,
     runner: PathBuf,
-    folders: Vec<PathBuf>,
+    folders: Vec<Folder>,
+    cwd: PathBuf,
 }
 
 impl Registry {
-    /// Searches the folders given, in their order, then the host's own.
+    /// Searches every folder of discovery, in order.
     ///
     /// # Errors
-    /// A folder cannot be searched, or the host was installed without its runner.
-    pub fn discover(environment: &Environment, plugin_dirs: &[PathBuf]) -> Result<Self, Failure> {
-        let mut plugins = Vec::new();
-        for folder in plugin_dirs {
-            let folder = environment.cwd.join(folder);
-            let found =
-                executables(&folder).map_err(|source| Failure::PluginDir { path: folder.clone(), source })?;
-            plugins.extend(found.into_iter().filter_map(|path| {
-                Some(Plugin { name: name_of(&path)?, path, bundled: false, shadowed: false })
-            }));
-        }
+    /// A folder that the user named cannot be searched, or the host was installed without its runner.
+    pub fn discover(environment: &Environment, wanted: &Wanted<'_>) -> Result<Self, Failure> {
         let home = environment.exe.as_deref().and_then(Path::parent).unwrap_or(Path::new("/"));
-        let own = executables(home).map_err(|source| Failure::PluginDir { path: home.to_owned(), source })?;
-        plugins.extend(own.into_iter().filter_map(|path| {
-            let name = path.file_name()?.to_str()?.strip_prefix(BUNDLED_PREFIX)?;
-            Some(Plugin { name: StrategyName::parse(name).ok()?, path, bundled: true, shadowed: false })
-        }));
+        let folders = folders::of(environment, wanted, home);
+        let mut plugins = Vec::new();
+        for folder in &folders {
+            match plugin::in_folder(folder) {
+                Ok(found) => plugins.extend(found),
+                Err(source) if folder.origin.is_named_by_hand() || folder.origin == Origin::Bundled => {
+                    return Err(Failure::PluginDir { path: folder.path.clone(), source });
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    tracing::warn!(folder = %folder.path.display(), %error, "failed to search a folder");
+                }
+            }
+        }
         let runner = home.join(RUNNER);
-        if !is_executable(&runner) {
+        if !plugin::is_executable(&runner) {
             return Err(Failure::NotInstalled { missing: RUNNER.into(), folder: home.to_owned() });
         }
         mark_shadowed(&mut plugins);
-        let folders = plugin_dirs.iter().map(|folder| environment.cwd.join(folder));
-        Ok(Self { plugins, runner, folders: folders.chain([home.to_owned()]).collect() })
+        Ok(Self { plugins, runner, folders, cwd: environment.cwd.clone() })
     }
 
     /// Everything found, shadowed ones too.
@@ -74,7 +64,7 @@ impl Registry {
 
     /// The folders searched, in order.
     #[must_use]
-    pub fn folders(&self) -> &[PathBuf] {
+    pub fn folders(&self) -> &[Folder] {
         &self.folders
     }
 
@@ -84,73 +74,77 @@ impl Registry {
         &self.runner
     }
 
-    /// The plugin that runs under a name.
+    /// The plugin that is meant by a name, or by a path: whatever has a `/` in it.
     ///
     /// # Errors
     /// There is none, or one bears the name of a bundled strategy: those cannot be replaced.
-    pub fn find(&self, name: &str) -> Result<&Plugin, Failure> {
+    pub fn find(&self, name: &str) -> Result<Plugin, Failure> {
         let failed = |source| Failure::of_strategy(name, source);
-        let mut bearers = self.plugins.iter().filter(|plugin| plugin.name.as_str() == name);
-        let Some(first) = bearers.next() else {
-            let mut known: Vec<_> = self.plugins.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
-            known.sort();
-            known.dedup();
-            return Err(failed(match self.not_executable(name) {
-                Some(path) => StrategyFailure::NotExecutable { path },
-                None => StrategyFailure::NotFound { known, folders: self.folders.clone() },
-            }));
+        let found = if name.contains('/') {
+            plugin::at(&self.cwd.join(name).components().collect::<PathBuf>(), Origin::Path)
+                .map_err(failed)?
+        } else {
+            self.bearers(name).next().cloned().ok_or_else(|| failed(self.not_found(name)))?
         };
-        match bearers.find(|other| other.bundled && !first.bundled) {
-            Some(bundled) => Err(failed(StrategyFailure::ReservedName {
-                plugin: first.path.clone(),
-                bundled: bundled.path.clone(),
-            })),
-            None => Ok(first),
+        let bundled = self.bearers(found.name.as_str()).find(|other| other.bundled());
+        let taken = bundled.filter(|bundled| !found.bundled() && !found.is_same_file(bundled));
+        match taken.map(|bundled| bundled.path.clone()) {
+            Some(bundled) => Err(failed(StrategyFailure::ReservedName { plugin: found.path, bundled })),
+            None => Ok(found),
         }
     }
 
-    /// A file in the user's folders that would be the strategy, were it executable.
-    fn not_executable(&self, name: &str) -> Option<PathBuf> {
-        let (_own, given) = self.folders.split_last()?;
-        let files = given.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-        files
-            .map(|file| file.path())
-            .find(|path| name_of(path).is_some_and(|own| own.as_str() == name) && path.is_file())
+    /// The plugin that runs under a name.
+    ///
+    /// # Errors
+    /// As [`Registry::find`]; and it is not trusted, but hides one that is.
+    pub fn find_to_run(&self, name: &str, trust: &Trust) -> Result<Plugin, Failure> {
+        let found = self.find(name)?;
+        if name.contains('/') || found.bundled() {
+            return Ok(found);
+        }
+        let mut hidden = self.bearers(name).filter(|other| other.shadowed).peekable();
+        if hidden.peek().is_none() || trust.is_trusted(&found) {
+            return Ok(found);
+        }
+        match hidden.find(|other| trust.is_trusted(other)) {
+            None => Ok(found),
+            Some(trusted) => {
+                let source =
+                    StrategyFailure::Hides { plugin: found.path.clone(), trusted: trusted.path.clone() };
+                Err(Failure::of_strategy(name, source))
+            }
+        }
     }
-}
 
-/// The name of the strategy that a file is, by the file's own.
-fn name_of(path: &Path) -> Option<StrategyName> {
-    StrategyName::parse(&path.file_stem()?.to_str()?.replace('_', "-")).ok()
+    fn bearers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Plugin> {
+        self.plugins.iter().filter(move |plugin| plugin.name.as_str() == name)
+    }
+
+    /// Why there is none: a file would be the strategy, were it executable; or nothing would.
+    fn not_found(&self, name: &str) -> StrategyFailure {
+        let others = self.folders.iter().filter(|folder| folder.origin != Origin::Bundled);
+        if let Some(path) = others.into_iter().find_map(|folder| plugin::not_executable(&folder.path, name)) {
+            return StrategyFailure::NotExecutable { path };
+        }
+        let mut known: Vec<_> = self.plugins.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
+        known.sort();
+        known.dedup();
+        let searched = self.folders.iter().filter(|folder| folder.path.is_dir());
+        StrategyFailure::NotFound { known, folders: searched.map(|folder| folder.path.clone()).collect() }
+    }
 }
 
 /// Marks all but the first of each name; one file reached twice is one plugin.
 fn mark_shadowed(plugins: &mut Vec<Plugin>) {
-    let mut seen: Vec<(StrategyName, PathBuf)> = Vec::new();
+    let mut seen: Vec<(StrategyName, Plugin)> = Vec::new();
     plugins.retain_mut(|plugin| {
-        let real = plugin.path.canonicalize().unwrap_or_else(|_| plugin.path.clone());
-        if seen.iter().any(|(name, path)| *name == plugin.name && *path == real) {
+        let mut same_name = seen.iter().filter(|(name, _)| *name == plugin.name).peekable();
+        plugin.shadowed = same_name.peek().is_some();
+        if same_name.any(|(_, other)| other.is_same_file(plugin)) {
             return false;
         }
-        plugin.shadowed = seen.iter().any(|(name, _)| *name == plugin.name);
-        seen.push((plugin.name.clone(), real));
+        seen.push((plugin.name.clone(), plugin.clone()));
         true
     });
-}
-
-/// The executable files of a folder, by name.
-fn executables(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if is_executable(&path) {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
