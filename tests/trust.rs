@@ -244,11 +244,11 @@ fn what_belongs_to_somebody_else_is_not_run() {
     let house = House::new();
     let plugin = house.strategy("plugin", "plugin");
     house.ok(&["strategy", "trust", "./plugin"]);
-    if std::os::unix::fs::chown(&plugin, Some(65_534), None).is_err() {
+    if std::os::unix::fs::chown(&plugin, Some(54_321), None).is_err() {
         return; // Only root gives files away; what is owned by root passes for everybody.
     }
     let stderr = house.fails(&house.compact("./plugin", &[]), 11);
-    assert!(stderr.contains("(mode 0755) is owned by uid 65534, neither root nor you"), "{stderr}");
+    assert!(stderr.contains("(mode 0755) is owned by uid 54321, neither root nor you"), "{stderr}");
     assert!(stderr.contains("chown"), "{stderr}");
     let list = house.ok(&["strategy", "list", "--plugin-dir", "."]);
     assert!(list.lines().any(|line| line.starts_with("plugin") && line.contains("insecure")), "{list}");
@@ -351,7 +351,6 @@ fn trust_that_others_could_write_down_counts_for_nothing() {
 
 #[test]
 fn a_swap_between_check_and_start_never_runs_the_swapped_file() {
-    const TRIES: usize = 1_000;
     let house = House::new();
     house.install("plugin", "#!/bin/sh\necho good\n");
     house.install("good", "#!/bin/sh\necho good\n");
@@ -362,7 +361,7 @@ fn a_swap_between_check_and_start_never_runs_the_swapped_file() {
     let found = registry.find("./plugin").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (mut ran, mut refused) = (0, 0);
-    for number in 0..TRIES {
+    for number in 0..1_000 {
         // Now and then it is swapped before the check, too, and the check sees that.
         swap(&house, if number % 10 == 0 { "evil" } else { "good" });
         let Ok(cleared) = trust.clear(&found) else {
@@ -385,7 +384,7 @@ fn a_swap_between_check_and_start_never_runs_the_swapped_file() {
         assert_eq!(text(&ended.stdout), "good\n", "try {number}");
         ran += 1;
     }
-    assert_eq!((ran, refused), (TRIES / 10 * 9, TRIES / 10));
+    assert_eq!((ran, refused), (900, 100));
 }
 
 #[test]
