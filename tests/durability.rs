@@ -452,7 +452,7 @@ fn a_disk_that_is_full_is_an_error() {
     let unshare = |namespaces: &[&str], script: &str| {
         let mut command = Command::new("unshare");
         command.args(namespaces).args(["sh", "-c", script, "sh"]).arg(&disk).arg(&original).arg(host());
-        command.args(["--sandbox=contained", "--plugin-dir", PLUGINS]).args(APPEND);
+        command.args(["--sandbox=contained", "--trust-dir", PLUGINS]).args(APPEND);
         world.surround(&mut command);
         command.output()
     };

@@ -9,6 +9,7 @@
 )]
 
 #[path = "examples/world.rs"]
+#[expect(dead_code, reason = "the kit's tests install executables")]
 mod world;
 
 use serde_json::{Value, json};

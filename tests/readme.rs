@@ -122,8 +122,7 @@ fn the_strategies_are_those_that_are_bundled() {
 #[test]
 fn the_strategy_of_ones_own_works() {
     let folder = tempfile::tempdir().unwrap();
-    let plugin = folder.path().join("plugins/strip-all");
-    fs::create_dir(plugin.parent().unwrap()).unwrap();
+    let plugin = folder.path().join("strip-all");
     // Copied by a process of its own: a file that this one had open for writing could not be executed while
     // another test starts something.
     let written = folder.path().join("strip-all.txt");
@@ -134,8 +133,9 @@ fn the_strategy_of_ones_own_works() {
     let conversation = folder.path().join("17738399468-sample");
     fs::create_dir(&conversation).unwrap();
     fs::copy(Path::new(ROOT).join("tests/sample/events.json"), conversation.join("events.json")).unwrap();
-    let arguments =
-        ["17738399468-sample", "--strategy", "strip-all", "--plugin-dir", "plugins", "--sandbox=contained"];
+    assert!(readme().contains("`jp-compact strategy trust ./strip-all`"));
+    assert!(jp_compact(folder.path(), &["strategy", "trust", "./strip-all"]).status.success());
+    let arguments = ["--strategy", "./strip-all", "--sandbox=require", "17738399468-sample"];
     let output = jp_compact(folder.path(), &[&arguments[..], &["--keep-last", "1", "--json"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -13,14 +13,17 @@ use jp_compact_core::reply::{Answer, Terminal};
 use jp_compact_core::select::Wanted;
 use jp_compact_core::{Bound, Overlap};
 use jp_compact_engine::StrategyFailure;
-use jp_compact_engine::compact::{Ready, Run, compact};
+use jp_compact_engine::compact::{Preparation, Ready, Run, Sandbox, compact, prepare};
+use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
+use jp_compact_engine::jail::Abilities;
 use jp_compact_engine::process::ProcessError;
-use jp_compact_engine::registry::{Plugin, Registry};
-use jp_compact_engine::session::{Body, Described, Recorded, Sessions, Spool, Starter, Watch};
+use jp_compact_engine::registry::{Form, Origin, Plugin, Registry, Wanted as Folders};
+use jp_compact_engine::session::{Body, Confined, Described, Recorded, Sessions, Spool, Starter, Watch};
+use jp_compact_engine::trust::{Cleared, Trust, Word};
 use jp_compact_schema::{
-    Answer as Given, CompactRequest, ContentKind, Description, Events, Input, Message, NeedRequest, Progress,
-    Role,
+    Answer as Given, CompactRequest, ContentKind, Description, Events, Input, Message, NeedRequest,
+    Permissions, Progress, Role, StrategyName,
 };
 use jp_compact_strategy::testing::request;
 use serde_json::{Map, Value, json};
@@ -64,14 +67,13 @@ impl World {
     fn described(&self) -> Described {
         let name = "worker";
         Described {
-            plugin: plugin(name),
+            confined: confined(name),
             description: Description {
                 produces: vec![ContentKind::Summary],
                 features: self.features.clone(),
                 needs: self.needs.clone(),
                 ..Description::new(name, "1.0.0", "for a test")
             },
-            executable_sha256: "0".repeat(64),
         }
     }
 
@@ -137,9 +139,21 @@ fn starter(folder: &Path, spool: Option<Arc<Spool>>) -> Starter {
     Starter { runner: cargo_bin("compact-runner"), temp_dir: folder.to_owned(), spool }
 }
 
-fn plugin(name: &str) -> Plugin {
-    let name = jp_compact_schema::StrategyName::parse(name).unwrap();
-    Plugin { name, path: PathBuf::from(STRATEGY), bundled: false, shadowed: false }
+/// The strategy as a plugin that may run, contained: it takes notes outside any jail.
+fn confined(name: &str) -> Confined {
+    let (name, path) = (StrategyName::parse(name).unwrap(), PathBuf::from(STRATEGY));
+    let (real, form) = (path.clone(), Form::Executable);
+    let plugin = Plugin { name, path, real, origin: Origin::Path, form, shadowed: false };
+    let cleared = Cleared {
+        program: plugin.path.clone(),
+        plugin,
+        sha256: "0".repeat(64),
+        args: Vec::new(),
+        folder: None,
+        permissions: Permissions::default(),
+        interpreter: None,
+    };
+    Confined::contained(cleared, &cargo_bin("compact-runner")).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -539,14 +553,21 @@ fn bundled_strategies_answer_the_same_either_way() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json");
     let environment =
         Environment { exe: Some(cargo_bin("jp-compact")), ..Environment::bare(world.folder.path()) };
-    let registry = Registry::discover(&environment, &[]).unwrap();
+    let registry = Registry::discover(&environment, &Folders::default()).unwrap();
+    let trust = Trust::open(&environment, &Word::default()).unwrap();
     let answers = [0, 1, 3].map(|workers_max| {
         let starter = starter(world.folder.path(), None);
         let specs =
             ["strip-reasoning", "strip-tools", "strip-tools:mode=omit"].map(|spec| spec.parse().unwrap());
-        let sandbox = jp_compact_engine::compact::Sandbox::Unsaid;
-        let strategies =
-            block_on(jp_compact_engine::compact::prepare(&specs, &registry, &starter, sandbox, &environment));
+        let preparation = Preparation {
+            registry: &registry,
+            trust: &trust,
+            descriptions: &Descriptions::open(&environment),
+            starter: &starter,
+            sandbox: Sandbox::Unsaid,
+            abilities: Abilities::of_machine(),
+        };
+        let strategies = block_on(prepare(&specs, &preparation, &environment));
         let run = run(Sessions::new(starter, NEVER).with_workers(workers_max), strategies.unwrap(), true);
         compacted(&world, &sample, &run).unwrap()
     });

@@ -11,8 +11,12 @@ use jiff::Timestamp;
 use jp_compact_core::spec::Spec;
 use jp_compact_core::{Bound, Overlap, bound};
 use jp_compact_engine::compact::Sandbox;
+use jp_compact_engine::environment::Environment;
+use jp_compact_engine::failure::Failure;
+use jp_compact_engine::registry::{Registry, Wanted};
+use jp_compact_engine::trust::{Trust, Word};
 
-use crate::commands::{completions, man, print, schema, show, strategy};
+use crate::commands::{completions, doctor, man, print, schema, show, strategy};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -105,6 +109,7 @@ pub(crate) enum Command {
     Print(print::Args),
     Show(show::Args),
     Strategy(strategy::Args),
+    Doctor(doctor::Args),
     Schema(schema::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -118,8 +123,8 @@ pub(crate) struct Compact {
     pub(crate) transcripts: Vec<OsString>,
     /// A strategy to run, in the order given [default: strip-reasoning, then strip-tools]
     ///
-    /// Options follow a colon: NAME:key=value,key=value or NAME:{"key":...} or NAME:@FILE.
-    #[arg(short, long = "strategy", value_name = "NAME[:OPTIONS]")]
+    /// A path has a `/` in it, such as ./strip-all. Options follow a colon: NAME:key=value,key=value or NAME:{"key":...} or NAME:@FILE.
+    #[arg(short, long = "strategy", value_name = "NAME|PATH[:OPTIONS]")]
     pub(crate) strategies: Vec<Spec>,
     /// First turn: a number from 0, -N from the end, a time ago (5h), or `last` [default: 0]
     ///
@@ -163,12 +168,18 @@ pub(crate) struct Compact {
 /// Where strategies are, and how far they are trusted.
 #[derive(Debug, Args)]
 pub(crate) struct Discovery {
-    /// Another folder with strategies; each executable in it is one, named by its file's stem
+    /// Another folder with strategies: executables, named by their files' stems, or folders with a plugin.toml
     #[arg(long = "plugin-dir", value_name = "DIR")]
-    pub(crate) plugin_dirs: Vec<PathBuf>,
+    plugin_dirs: Vec<PathBuf>,
+    /// As --plugin-dir, and trust what is in it: for whoever built it himself
+    #[arg(long = "trust-dir", value_name = "DIR")]
+    trust_dirs: Vec<PathBuf>,
+    /// Trust what this file says: `strategy trust` writes it, and it can be committed
+    #[arg(long, value_name = "FILE")]
+    trust_lock: Option<PathBuf>,
     /// Whether strategies need a jail: `require` one, or run them `contained`, with your permissions
     ///
-    /// This version has no jail: bundled strategies run contained, others only if you say so here.
+    /// Without this all run in a jail. Where the machine has none, bundled strategies run contained, others not.
     #[arg(long, value_name = "WHICH", value_enum)]
     sandbox: Option<SandboxWord>,
 }
@@ -180,6 +191,17 @@ enum SandboxWord {
 }
 
 impl Discovery {
+    /// The strategies that there are.
+    pub(crate) fn registry(&self, environment: &Environment) -> Result<Registry, Failure> {
+        let wanted = Wanted { trust_dirs: &self.trust_dirs, plugin_dirs: &self.plugin_dirs };
+        Registry::discover(environment, &wanted)
+    }
+
+    /// What is trusted.
+    pub(crate) fn trust(&self, environment: &Environment) -> Result<Trust, Failure> {
+        Trust::open(environment, &Word { lock: self.trust_lock.as_deref(), dirs: &self.trust_dirs })
+    }
+
     /// What was said about jails.
     pub(crate) fn sandbox(&self) -> Sandbox {
         match self.sandbox {

@@ -4,8 +4,10 @@
 use std::error::Error;
 
 use jp_compact_engine::failure::{Failure, StrategyFailure};
+use jp_compact_engine::jail::Missing;
 use jp_compact_engine::process::ProcessError;
 use jp_compact_engine::store::{StoreError, StoreErrorKind};
+use jp_compact_engine::trust;
 use jp_compact_schema::Mismatch;
 use serde::Serialize;
 
@@ -72,6 +74,9 @@ impl From<Failure> for Report {
             causes.push(error.to_string());
             cause = error.source();
         }
+        if let Failure::TrustLock { what, .. } = &failure {
+            causes.push(what.clone());
+        }
         causes.extend(last_words(&failure));
         let exit = exit(&failure);
         Self { code: exit.code(), message: failure.to_string(), causes, hint: hint(&failure), exit }
@@ -82,7 +87,7 @@ impl From<Failure> for Report {
 fn last_words(failure: &Failure) -> Option<String> {
     let Failure::Strategy { source, .. } = failure else { return None };
     let (StrategyFailure::Crashed { stderr, .. }
-    | StrategyFailure::Process(ProcessError::Deadline { stderr, .. })) = source.as_ref()
+    | StrategyFailure::Process(ProcessError::Deadline { stderr, .. })) = source.plain()
     else {
         return None;
     };
@@ -98,16 +103,25 @@ fn exit(failure: &Failure) -> Exit {
         },
         Failure::Unreadable { .. } | Failure::NotAppendable { .. } => Exit::Transcript,
         Failure::Overtaken { .. } => Exit::Conflict,
-        Failure::NoSuchOverlay { .. } | Failure::PluginDir { .. } => Exit::Usage,
+        Failure::NoSuchOverlay { .. } | Failure::PluginDir { .. } | Failure::TrustLock { .. } => Exit::Usage,
         Failure::NotInstalled { .. } => Exit::NotFound,
-        Failure::Strategy { source, .. } => match source.as_ref() {
+        Failure::Strategy { source, .. } => match source.plain() {
             StrategyFailure::NotFound { .. }
             | StrategyFailure::NotExecutable { .. }
-            | StrategyFailure::ReservedName { .. } => Exit::NotFound,
-            StrategyFailure::NotContained { .. }
-            | StrategyFailure::NoJail
+            | StrategyFailure::NoPlugin { .. }
+            | StrategyFailure::ReservedName { .. }
+            | StrategyFailure::Hides { .. } => Exit::NotFound,
+            StrategyFailure::NotTrusted(_)
+            | StrategyFailure::Insecure(_)
+            | StrategyFailure::NoState
+            | StrategyFailure::Unreadable { .. }
+            | StrategyFailure::Unwritable { .. }
+            | StrategyFailure::NotContained { .. }
+            | StrategyFailure::NoJail { .. }
             | StrategyFailure::NotGranted { .. } => Exit::NotTrusted,
-            StrategyFailure::BadDescription { .. } => Exit::BadDescription,
+            StrategyFailure::BadDescription { .. } | StrategyFailure::BadManifest { .. } => {
+                Exit::BadDescription
+            }
             StrategyFailure::Version(Mismatch::StrategyTooOld { .. }) => Exit::TooOld,
             StrategyFailure::Version(_) => Exit::TooNew,
             StrategyFailure::BadOptions { .. } => Exit::Usage,
@@ -123,6 +137,14 @@ fn exit(failure: &Failure) -> Exit {
 }
 
 fn hint(failure: &Failure) -> Option<String> {
+    if let Failure::Strategy { source, .. } = failure
+        && let StrategyFailure::Lacking { missing, command, .. } = source.as_ref()
+    {
+        let missing = trust::grants::line(missing);
+        return Some(format!(
+            "it asked for {missing}, which was not granted; if it fails for that, grant it with\n  {command}"
+        ));
+    }
     let text = match failure {
         Failure::Store(error) => return error.hint().map(str::to_owned),
         Failure::Unreadable { source, .. } if source.is_of_overlay() => {
@@ -133,10 +155,13 @@ fn hint(failure: &Failure) -> Option<String> {
         Failure::Overtaken { .. } => "run it again on what is there now",
         Failure::NoSuchOverlay { .. } => "`jp-compact show TRANSCRIPT` lists them with their numbers",
         Failure::PluginDir { .. } => "give an existing folder to --plugin-dir",
+        Failure::TrustLock { .. } => {
+            "`jp-compact strategy trust PLUGIN --trust-lock FILE` writes such a file"
+        }
         Failure::NotInstalled { .. } => {
             "`cargo build` and `cargo install` make every executable; keep them in one folder"
         }
-        Failure::Strategy { name, source } => match source.as_ref() {
+        Failure::Strategy { name, source } => match source.plain() {
             StrategyFailure::NotFound { .. } => "--plugin-dir DIR adds a folder to look in",
             StrategyFailure::NotExecutable { path } => {
                 return Some(format!("`chmod +x {}` makes it one", path.display()));
@@ -144,11 +169,36 @@ fn hint(failure: &Failure) -> Option<String> {
             StrategyFailure::ReservedName { .. } => {
                 "rename the plugin; a bundled strategy cannot be replaced"
             }
-            StrategyFailure::NotContained { .. } => {
-                "`--sandbox=contained` runs it with your own permissions: do that only if you know what it does"
+            StrategyFailure::Hides { trusted, .. } => {
+                return Some(format!(
+                    "trust it, remove it, or name the one you mean by its path: `--strategy {}`",
+                    trust::quoted(trusted)
+                ));
             }
-            StrategyFailure::NoJail => {
-                "leave `--sandbox` out for bundled strategies, or say `--sandbox=contained`"
+            StrategyFailure::NotTrusted(candidate) => {
+                return Some(format!(
+                    "look at what it does, then trust these bytes with\n  {}",
+                    candidate.command()
+                ));
+            }
+            StrategyFailure::Insecure(insecure) => {
+                return Some(format!("{} keeps others from changing it", insecure.remedy()));
+            }
+            StrategyFailure::NoState => "set HOME, or XDG_STATE_HOME to an absolute path",
+            StrategyFailure::NotGranted { command, .. } => {
+                return command.as_ref().map(|command| format!("grant it with\n  {command}"));
+            }
+            StrategyFailure::BadManifest { .. } => {
+                "`jp-compact schema manifest` prints what a manifest may hold"
+            }
+            StrategyFailure::NotContained { missing, .. } => {
+                let way_down = "`--sandbox=contained` runs it with your own permissions: do that only if you know \
+                                what it does";
+                return Some(format!("{}; {way_down}", remedies(missing)));
+            }
+            StrategyFailure::NoJail { missing } => {
+                let way_down = "`--sandbox=contained` runs strategies without one";
+                return Some(format!("{}; {way_down}", remedies(missing)));
             }
             StrategyFailure::BadOptions { .. } => {
                 return Some(format!("`jp-compact strategy show {name}` shows its options"));
@@ -174,6 +224,11 @@ fn hint(failure: &Failure) -> Option<String> {
         _ => return None,
     };
     Some(text.to_owned())
+}
+
+/// What gives a machine its jail.
+fn remedies(missing: &[Missing]) -> String {
+    missing.iter().map(|missing| missing.remedy).collect::<Vec<_>>().join("; ")
 }
 
 /// What the store says, for a command that has no engine call around it.

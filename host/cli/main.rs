@@ -62,6 +62,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Report> {
         Some(Command::Print(args)) => commands::print::run(&args, &environment),
         Some(Command::Show(args)) => commands::show::run(&args, &environment),
         Some(Command::Strategy(args)) => commands::strategy::run(&args, &environment),
+        Some(Command::Doctor(args)) => commands::doctor::run(&args, &environment),
         Some(Command::Schema(args)) => commands::schema::run(&args),
         Some(Command::Completions(args)) => commands::completions::run(&args),
         Some(Command::Man(args)) => commands::man::run(&args),

@@ -90,6 +90,16 @@ pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
+/// Whether somebody can be asked: sits in front of stdin, and sees what is written to stderr.
+pub(crate) fn can_ask() -> bool {
+    stdin_is_terminal() && io::stderr().is_terminal()
+}
+
+/// Writes a question, without a newline behind it.
+pub(crate) fn question(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// Stdout without the line buffer of the standard library, which would cut large writes at newlines.
 struct RawStdout(std::fs::File);
 

@@ -70,7 +70,7 @@ fn one_failure_appends_nothing_of_the_others() {
     world
         .plugin("fails", r#"echo '{"type":"error","id":"c2","code":"no","message":"no","transient":false}'"#);
     let strategies = ["--strategy", "strip-tools", "--strategy", "fails", "--strategy", "strip-reasoning"];
-    let plugins = ["--plugin-dir", "plugins", "--sandbox=contained"];
+    let plugins = ["--trust-dir", "plugins", "--sandbox=contained"];
     world.run(&[&["conversation"], &strategies[..], &plugins].concat()).exits(16);
     transcript.assert_untouched();
 }
@@ -138,7 +138,7 @@ fn a_line_of_json_says_what_was_made_and_what_was_declined() {
     let transcript = world.conversation(".jp/conversations/17738399468-a-slug", &Conversation::of(5));
     world.plugin("declines", DECLINE.replace("c1", "c2").as_str());
     let strategies = ["--strategy", "strip-tools", "--strategy", "declines"];
-    let plugins = ["--plugin-dir", "plugins", "--sandbox=contained", "--json"];
+    let plugins = ["--trust-dir", "plugins", "--sandbox=contained", "--json"];
     let ran = world.run(&[&["17738399468"], &strategies[..], &plugins].concat()).exits(0);
     assert_eq!(ran.stderr, "", "a script reads one stream");
     let line = ran.line();
@@ -234,7 +234,7 @@ fn a_summary_stands_for_its_turns() {
     let transcript = world.conversation("conversation", &Conversation::of(4));
     let result = r#"echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":2,"summary":{"summary":"They read a file."}}]}'"#;
     world.script("plugins/sums", &described("sums", &json!({"produces": ["summary"]}), result));
-    let plugin = ["--strategy", "sums", "--plugin-dir", "plugins", "--sandbox=contained", "--to", "2"];
+    let plugin = ["--strategy", "sums", "--trust-dir", "plugins", "--sandbox=contained", "--to", "2"];
     world.run(&[&["conversation"], &plugin[..]].concat()).exits(0);
     assert_eq!(transcript.overlays()[0]["summary"], json!({"summary": "They read a file."}));
     let view = world.run(&["print", "conversation", "--compacted"]).exits(0);

@@ -67,7 +67,7 @@ fn wrong_options() {
     "#);
     let ran = world().run(&["conversation", "--strategy", "strip-tools:mode=omit,mode=strip"]).exits(2);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: invalid value 'strip-tools:mode=omit,mode=strip' for '--strategy <NAME[:OPTIONS]>': option `mode` is given twice
+    error: invalid value 'strip-tools:mode=omit,mode=strip' for '--strategy <NAME|PATH[:OPTIONS]>': option `mode` is given twice
 
     For more information, try '--help'.
     ");
@@ -151,34 +151,44 @@ fn a_strategy_that_is_ambiguous() {
     ");
 }
 
+/// What a machine without Landlock says.
+#[track_caller]
+fn without_a_jail(world: &World, words: &[&str]) -> Ran {
+    let mut command = world.command(&[&["conversation"], words].concat());
+    world.finish(command.env("JP_COMPACT_TEST_LANDLOCK", "0")).exits(11)
+}
+
 #[test]
 fn a_strategy_that_may_not_run() {
     let world = world();
     world.plugin("mine", STRIP);
-    let ran = world.run(&["conversation", "--strategy", "mine", "--plugin-dir", "plugins"]).exits(11);
+    let ran = without_a_jail(&world, &["--strategy", "mine", "--trust-dir", "plugins"]);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` may not run
 
     Caused by:
-      /work/plugins/mine is not bundled, and this version has no jail to run it in
+      /work/plugins/mine is not bundled, and there is no jail to run it in: this machine lacks Landlock
 
-    hint: `--sandbox=contained` runs it with your own permissions: do that only if you know what it does
+    hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs it with your own permissions: do that only if you know what it does
     ");
-    let ran = world.run(&["conversation", "--sandbox=require"]).exits(11);
+    let ran = without_a_jail(&world, &["--sandbox=require"]);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `strip-reasoning` may not run
 
     Caused by:
-      `--sandbox=require` asks for a jail, and this version has none
+      `--sandbox=require` asks for a jail, and there is none: this machine lacks Landlock
 
-    hint: leave `--sandbox` out for bundled strategies, or say `--sandbox=contained`
+    hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs strategies without one
     ");
     let ran = of_plugin(&described("mine", &json!({"needs": ["llm"]}), STRIP)).exits(11);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` may not run
 
     Caused by:
-      it needs `llm`, which this version cannot grant
+      it needs `llm`, which was not granted
+
+    hint: grant it with
+      jp-compact strategy trust /work/plugins/mine --grant llm,runtime:sh
     ");
 }
 

@@ -17,7 +17,7 @@ fn interrupted(world: &World, signal: Signal, then: &str) {
     let told = world.path("told");
     assert!(Command::new("/bin/mkfifo").arg(&told).status().unwrap().success());
     world.plugin("tells", &format!("sleep 1000 & echo $$ $! > {}\n{then}", told.display()));
-    let strategies = ["-s", "strip-tools", "-s", "tells", "--plugin-dir", "plugins", "--sandbox=contained"];
+    let strategies = ["-s", "strip-tools", "-s", "tells", "--trust-dir", "plugins", "--sandbox=contained"];
     let child = world.spawn(&mut world.command(&[&["conversation"], &strategies[..]].concat()));
 
     // A pipe is opened for reading when somebody opens it for writing.

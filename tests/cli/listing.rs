@@ -13,8 +13,8 @@ fn strategy_list_names_the_bundled_ones() {
     let ran = world.run(&["strategy", "list"]).exits(0);
     assert_eq!(ran.stderr, "");
     insta::assert_snapshot!(world.plain(ran.text()), @r"
-    strip-reasoning  bundled   [bin]/compact-strategy-strip-reasoning
-    strip-tools      bundled   [bin]/compact-strategy-strip-tools
+    strip-reasoning  bundled      trusted    not described yet  ([bin]/compact-strategy-strip-reasoning)
+    strip-tools      bundled      trusted    not described yet  ([bin]/compact-strategy-strip-tools)
     ");
     let line = world.run(&["strategy", "list", "--json"]).exits(0).line();
     let names: Vec<_> = line["strategies"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
@@ -49,7 +49,7 @@ fn a_listing_executes_nothing() {
     world.script("plugins/mine", &format!("#!/bin/sh\n: > {}\n", started.display()));
     world.file("plugins/README.md", b"not a strategy\n");
     world.script("plugins/Not_A_Name", "#!/bin/sh\n");
-    let ran = world.run(&["strategy", "list", "--plugin-dir", "plugins"]).exits(0);
+    let ran = world.run(&["strategy", "list", "--trust-dir", "plugins"]).exits(0);
     assert_eq!(ran.text().lines().count(), 3, "{}", ran.text());
     assert!(!started.exists());
 }
@@ -59,7 +59,7 @@ fn strategy_show_runs_a_plugin_where_that_is_said() {
     let world = World::new();
     let sneaky = json!({"description": "a \u{1b}[31mred\nlie"});
     world.script("plugins/mine", &described("mine", &sneaky, DECLINE));
-    let arguments = ["strategy", "show", "mine", "--plugin-dir", "plugins", "--sandbox=contained"];
+    let arguments = ["strategy", "show", "mine", "--trust-dir", "plugins", "--sandbox=contained"];
     let ran = world.run(&arguments).exits(0);
     assert!(ran.text().starts_with("mine 1.0.0: a \\u{1b}[31mred"), "{}", ran.text());
 }

@@ -10,6 +10,7 @@
 mod bad_input;
 mod bounds;
 mod compact;
+mod doctor;
 mod door;
 mod errors;
 mod goldens;

@@ -203,7 +203,7 @@ fn an_error_about_a_sneaky_transcript_or_strategy_cannot_steer_a_terminal() {
         world.plugin(name, &format!("cat <<'END'\n{answer}\nEND\ncat <<'END' >&2\n{SNEAKY}\nEND"));
     }
     let plugin = |name| {
-        ["good", "-v", "--strategy", name, "--plugin-dir", "plugins", "--sandbox=contained", "--to", "0"]
+        ["good", "-v", "--strategy", name, "--trust-dir", "plugins", "--sandbox=contained", "--to", "0"]
     };
     for (arguments, code) in [
         (&["print", "bad"][..], 4),

@@ -123,7 +123,7 @@ fn an_error_reply_is_the_strategys_own_word() {
 #[test]
 fn what_nobody_grants_is_not_answered() {
     let needs = r#"echo '{"type":"needs","id":"c1","requests":{"s0":{"kind":"llm.complete","messages":[],"max_tokens":1}},"state":""}'"#;
-    fails(needs, 11, "which this version cannot grant");
+    fails(needs, 11, "which was not granted");
 }
 
 #[test]

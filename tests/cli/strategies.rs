@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::support::{Conversation, DECLINE, STRIP, Transcript, World, described};
+use crate::support::{Conversation, DECLINE, Ran, STRIP, Transcript, World, described};
 
 const CONTAINED: &str = "--sandbox=contained";
 
@@ -41,24 +41,49 @@ fn strategies_are_found_before_a_transcript_is_looked_at() {
     world.run(&["nowhere", "--strategy", "strip-tolls"]).exits(10);
 }
 
+/// On a machine without Landlock.
+#[track_caller]
+fn without_a_jail(world: &World, words: &[&str]) -> Ran {
+    world.finish(world.command(words).env("JP_COMPACT_TEST_LANDLOCK", "0"))
+}
+
 #[test]
-fn a_plugin_runs_only_where_that_is_said() {
+fn without_a_jail_a_plugin_runs_only_where_that_is_said() {
     let (world, transcript) = world();
     let started = world.path("started");
     world.script("plugins/mine", &format!("#!/bin/sh\n: > {}\n", started.display()));
-    let arguments = ["conversation", "--strategy", "mine", "--plugin-dir", "plugins"];
-    world.run(&arguments).exits(11).says("`--sandbox=contained`");
-    world.run(&[&arguments[..], &["--sandbox=require"]].concat()).exits(11);
-    world.run(&["strategy", "show", "mine", "--plugin-dir", "plugins"]).exits(11);
+    let arguments = ["conversation", "--strategy", "mine", "--trust-dir", "plugins"];
+    without_a_jail(&world, &arguments).exits(11).says("`--sandbox=contained`");
+    without_a_jail(&world, &[&arguments[..], &["--sandbox=require"]].concat()).exits(11);
+    without_a_jail(&world, &["strategy", "show", "mine", "--trust-dir", "plugins"]).exits(11);
     assert!(!started.exists(), "it ran");
     transcript.assert_untouched();
 }
 
 #[test]
+fn a_plugin_is_jailed_where_nothing_is_said() {
+    let (world, _) = world();
+    let outside = world.path("outside");
+    let mark = format!(": > {} 2>/dev/null\n", outside.display());
+    world.plugin("mine", &format!("{mark}{STRIP}"));
+    let arguments = ["conversation", "--strategy", "mine", "--trust-dir", "plugins", "--keep-last", "0"];
+    let line = world.run(&[&arguments[..], &["--json", "--sandbox=require"]].concat()).exits(0).line();
+    assert_eq!(line["tier"], "isolated", "{line}");
+    assert!(!outside.exists(), "it wrote outside its jail");
+    let line = world.run(&[&arguments[..], &["--json", CONTAINED]].concat()).exits(0).line();
+    assert_eq!(line["tier"], "contained", "{line}");
+    assert!(outside.exists(), "it was confined where that was given up");
+}
+
+#[test]
 fn a_jail_that_is_required_and_missing_stops_bundled_strategies_too() {
     let (world, transcript) = world();
-    world.run(&["conversation", "--sandbox=require"]).exits(11).says("this version has none");
+    without_a_jail(&world, &["conversation", "--sandbox=require"])
+        .exits(11)
+        .says("this machine lacks Landlock");
     transcript.assert_untouched();
+    let line = without_a_jail(&world, &["conversation", "--keep-last", "0", "--json"]).exits(0).line();
+    assert_eq!(line["tier"], "contained", "{line}");
 }
 
 #[test]
@@ -83,7 +108,7 @@ fn of_two_plugins_with_one_name_the_first_folder_wins() {
     let (world, transcript) = world();
     world.plugin("mine", STRIP);
     world.script("others/mine.sh", &described("mine", &json!({}), DECLINE));
-    let folders = |first, second| ["--plugin-dir", first, "--plugin-dir", second];
+    let folders = |first, second| ["--trust-dir", first, "--trust-dir", second];
     let run = ["conversation", "--strategy", "mine", CONTAINED, "--keep-last", "0", "--dry-run"];
     world.run(&[&run[..], &folders("plugins", "others")].concat()).exits(0).says("1 overlay");
     world.run(&[&run[..], &folders("others", "plugins")].concat()).exits(0).says("declined: not today");
@@ -91,15 +116,15 @@ fn of_two_plugins_with_one_name_the_first_folder_wins() {
 
     let list = world.run(&[&["strategy", "list"][..], &folders("plugins", "others")].concat()).exits(0);
     insta::assert_snapshot!(world.plain(list.text()), @r"
-    mine             plugin    /work/plugins/mine
-    mine             shadowed  /work/others/mine.sh
-    strip-reasoning  bundled   [bin]/compact-strategy-strip-reasoning
-    strip-tools      bundled   [bin]/compact-strategy-strip-tools
+    mine             trust-dir    trusted    a test  (/work/plugins/mine)
+    mine             shadowed     trusted    a test  (/work/others/mine.sh)
+    strip-reasoning  bundled      trusted    not described yet  ([bin]/compact-strategy-strip-reasoning)
+    strip-tools      bundled      trusted    not described yet  ([bin]/compact-strategy-strip-tools)
     ");
     let list =
         world.run(&[&["strategy", "list", "--json"][..], &folders("others", "plugins")].concat()).line();
     let origins: Vec<_> = list["strategies"].as_array().unwrap().iter().map(|one| &one["origin"]).collect();
-    assert_eq!(origins, ["plugin", "shadowed", "bundled", "bundled"]);
+    assert_eq!(origins, ["trust-dir", "shadowed", "bundled", "bundled"]);
 }
 
 #[test]
@@ -107,7 +132,7 @@ fn one_file_reached_twice_is_one_plugin() {
     let (world, _) = world();
     world.plugin("mine", DECLINE);
     symlink("plugins", world.path("linked")).unwrap();
-    let folders = ["--plugin-dir", "plugins", "--plugin-dir", "linked", "--plugin-dir", "plugins"];
+    let folders = ["--trust-dir", "plugins", "--trust-dir", "linked", "--trust-dir", "plugins"];
     let list = world.run(&[&["strategy", "list", "--json"][..], &folders].concat()).exits(0).line();
     assert_eq!(list["strategies"].as_array().unwrap().len(), 3, "{list}");
 }
@@ -197,8 +222,7 @@ fn a_strategy_starts_with_nothing_but_what_the_protocol_names() {
     let seen = world.path("seen");
     let run = format!("env > {0}; pwd >> {0}; echo \"$@\" >> {0}\n{DECLINE}", seen.display());
     world.plugin("looks", &run);
-    let arguments =
-        ["conversation", "--strategy", "looks", "--plugin-dir", "plugins", CONTAINED, "--to", "0"];
+    let arguments = ["conversation", "--strategy", "looks", "--trust-dir", "plugins", CONTAINED, "--to", "0"];
     world.finish(world.command(&arguments).env("SECRET_TOKEN", "x")).exits(0);
     let seen = fs::read_to_string(seen).unwrap();
     let mut names: Vec<_> = seen.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();

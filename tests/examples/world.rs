@@ -9,7 +9,6 @@ use std::sync::Once;
 use assert_cmd::cargo::cargo_bin;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jp_compact_engine::kit::Subject;
 use serde_json::{Value, json};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -130,12 +129,9 @@ impl World {
     /// A folder with the plugin in it, under its name. None when something that it needs is missing.
     pub(crate) fn with(name: &str) -> Option<Self> {
         let installed = Installed::of(name)?;
-        let subject = Subject::at(installed.folder(), &cargo_bin("compact-runner")).unwrap();
         let plugins = installed.base.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
-        let words = subject.args.iter().map(String::as_str);
-        let words: Vec<_> = [subject.program.to_str().unwrap()].into_iter().chain(words).collect();
-        install(&plugins.join(name), &format!("#!/bin/sh\nexec '{}' \"$@\"\n", words.join("' '")));
+        fs::rename(installed.folder(), plugins.join(name)).unwrap();
         Some(Self { base: installed.base })
     }
 
@@ -156,7 +152,7 @@ impl World {
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("events.json"), conversation.bytes()).unwrap();
         fs::write(folder.join("base_config.json"), "{}").unwrap();
-        let place = ["conversation", "--plugin-dir", "plugins", "--sandbox=contained", "--keep-last", "1"];
+        let place = ["conversation", "--trust-dir", "plugins", "--sandbox=require", "--keep-last", "1"];
         let output = self.jp_compact(&[&place[..], &["--json", "--strategy", spec]].concat());
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{spec}: {stderr}{}", String::from_utf8_lossy(&output.stdout));

@@ -47,7 +47,17 @@ impl World {
         fs::create_dir_all(&world.folder).unwrap();
         fs::create_dir(world.root.join("tmp")).unwrap();
         world.restore();
+        world.settle();
         world
+    }
+
+    /// Has the strategies copied and described, so that no run that is looked at does it; and leaves no folder in
+    /// which digests could be remembered, for when that is done depends on the time.
+    fn settle(&self) {
+        self.succeeds(&[&["--strategy", "quick", "--dry-run"], &BUNDLED[..]].concat());
+        let digests = self.root.join("home/.local/state/jp-compact/trust/digests");
+        let _ = fs::remove_dir_all(&digests);
+        fs::write(digests, "").unwrap();
     }
 
     pub(crate) fn events(&self) -> PathBuf {
@@ -77,13 +87,14 @@ impl World {
     }
 
     pub(crate) fn arguments(&self, words: &[&str]) -> Vec<OsString> {
-        let words = ["--sandbox=contained", "--plugin-dir", PLUGINS].iter().chain(words);
+        let words = ["--sandbox=contained", "--trust-dir", PLUGINS].iter().chain(words);
         words.map(OsString::from).chain([self.folder.clone().into()]).collect()
     }
 
     /// Where the executable looks for what is not in the conversation's folder. Its environment is else empty.
     pub(crate) fn surround(&self, command: &mut Command) {
         command.env("TMPDIR", self.root.join("tmp")).env("JP_USER_DATA_DIR", self.root.join("data"));
+        command.env("HOME", self.root.join("home"));
         command.current_dir(&self.root);
     }
 

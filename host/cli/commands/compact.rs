@@ -11,17 +11,18 @@ use jp_compact_core::source::Reset;
 use jp_compact_core::spec::{Options, Spec};
 use jp_compact_core::{Bound, estimate};
 use jp_compact_engine::clock::Clock;
-use jp_compact_engine::compact::{self, Outcome, Run};
+use jp_compact_engine::compact::{self, Outcome, Preparation, Run};
+use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
-use jp_compact_engine::registry::Registry;
+use jp_compact_engine::jail::{Abilities, Tier};
 use jp_compact_engine::session::{Sessions, Spool, Starter, Watch};
 use jp_compact_engine::store;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::args::{Compact, ResetNumber};
-use crate::commands::{change, counted, grouped, misspelt, short, turns};
+use crate::commands::{change, consent, counted, grouped, misspelt, short, turns};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::progress::Progress;
@@ -90,18 +91,36 @@ fn interrupted() -> Report {
 }
 
 async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
-    let registry = Registry::discover(environment, &args.discovery.plugin_dirs)?;
+    let registry = args.discovery.registry(environment)?;
+    let mut trust = args.discovery.trust(environment)?;
+    let descriptions = Descriptions::open(environment);
     let spool = Spool::make(&environment.temp_dir)?;
     let starter = Starter {
         runner: registry.runner().to_owned(),
         temp_dir: environment.temp_dir.clone(),
         spool: Some(Arc::new(spool)),
     };
+    let abilities = Abilities::of_machine().at_most(environment.landlock_max);
     let default =
         DEFAULT_STRATEGIES.map(|name| Spec { name: name.into(), options: Options::Pairs(Vec::new()) });
     let specs = if args.strategies.is_empty() { &default[..] } else { &args.strategies[..] };
-    let strategies =
-        compact::prepare(specs, &registry, &starter, args.discovery.sandbox(), environment).await?;
+    let strategies = loop {
+        let preparation = Preparation {
+            registry: &registry,
+            trust: &trust,
+            descriptions: &descriptions,
+            starter: &starter,
+            sandbox: args.discovery.sandbox(),
+            abilities,
+        };
+        match compact::prepare(specs, &preparation, environment).await {
+            Err(failure) => {
+                let failure = consent::introduce(failure, &preparation).await;
+                consent::settle(failure, &mut trust).await?;
+            }
+            Ok(strategies) => break strategies,
+        }
+    };
     let progress = Arc::new(Progress::new(quiet));
     // One transcript is one request for each strategy, and not worth a process that lives on.
     let workers_max = if args.transcripts.len() > 1 { workers_max() } else { 0 };
@@ -140,8 +159,7 @@ async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<
         }
         let Some(mut next) = running.pop_front() else { break };
         let done = (&mut next.work.0).await.map_err(|_| bug()).and_then(|done| done.map_err(Report::from));
-        let done =
-            done.map(|report| (as_json(&report, run.dry_run), as_text(&report, run.dry_run, &environment)));
+        let done = done.map(|report| (as_json(&report, &run), as_text(&report, run.dry_run, &environment)));
         progress.suspend(|| tally.count(args, quiet, next.transcript, done))?;
     }
     run.sessions.close().await;
@@ -258,7 +276,8 @@ impl Tally {
 }
 
 /// One line of JSON: what was made, what was declined, what it saves.
-fn as_json(report: &compact::Report, dry_run: bool) -> Value {
+fn as_json(report: &compact::Report, run: &Run) -> Value {
+    let tier = run.strategies.iter().map(|ready| ready.described.confined.tier()).min();
     let mut overlays = Vec::new();
     let mut declines = Vec::new();
     for step in &report.steps {
@@ -290,7 +309,7 @@ fn as_json(report: &compact::Report, dry_run: bool) -> Value {
     json!({
         "path": report.path.to_string_lossy(),
         "conversation_id": report.id,
-        "dry_run": dry_run,
+        "dry_run": run.dry_run,
         "overlays": overlays,
         "declines": declines,
         "diagnostics": diagnostics,
@@ -299,7 +318,7 @@ fn as_json(report: &compact::Report, dry_run: bool) -> Value {
             "after": report.tokens_after,
             "estimator": estimate::ESTIMATOR,
         },
-        "tier": compact::TIER,
+        "tier": tier.map(Tier::as_str),
         "nothing": report.nothing.map(|nothing| nothing.to_string()),
         "notes": report.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })

@@ -2,14 +2,13 @@
 
 pub(crate) mod compact;
 pub(crate) mod completions;
+pub(crate) mod consent;
+pub(crate) mod doctor;
 pub(crate) mod man;
 pub(crate) mod print;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod strategy;
-pub(crate) mod strategy_new;
-pub(crate) mod strategy_run;
-pub(crate) mod strategy_test;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,29 +1,11 @@
-//! SHA-256 of executables and of raw input, in hexadecimal.
+//! SHA-256 of bytes and of raw input, in hexadecimal.
 
-use std::fs::File;
-use std::io::{self, Read as _, Write};
-use std::path::Path;
+use std::io::{self, Write};
 
 use jp_compact_core::Stream;
 use sha2::{Digest as _, Sha256};
 
-/// The digest of a file's bytes.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn of_file(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hexadecimal(hash)),
-            read => hash.update(&buffer[..read]),
-        }
-    }
-}
-
-/// The digest of bytes.
+/// The digest of some bytes.
 #[must_use]
 pub fn of_bytes(bytes: &[u8]) -> String {
     hexadecimal(Sha256::new_with_prefix(bytes))
@@ -70,6 +52,6 @@ pub fn of_raw_input(stream: &Stream) -> String {
     hexadecimal(hash)
 }
 
-fn hexadecimal(hash: Sha256) -> String {
+pub(crate) fn hexadecimal(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -17,6 +17,14 @@ pub struct Environment {
     pub jp_user_data_dir: Option<PathBuf>,
     /// `XDG_DATA_HOME`, where it is absolute: the specification has others ignored.
     pub xdg_data_home: Option<PathBuf>,
+    /// `XDG_STATE_HOME`, where it is absolute.
+    pub xdg_state_home: Option<PathBuf>,
+    /// `XDG_CACHE_HOME`, where it is absolute.
+    pub xdg_cache_home: Option<PathBuf>,
+    /// The folders of `JP_COMPACT_PLUGIN_PATH`, in order.
+    pub plugin_path: Vec<PathBuf>,
+    /// `JP_COMPACT_TEST_LANDLOCK`, for tests: act as if the machine's Landlock were no newer than that, 0 for none.
+    pub landlock_max: Option<u8>,
     /// The folder for temporary files.
     pub temp_dir: PathBuf,
     /// The host's own executable, symlinks resolved.
@@ -34,7 +42,11 @@ impl Environment {
             cwd: env::current_dir()?,
             home: env::home_dir().filter(|home| !home.as_os_str().is_empty()),
             jp_user_data_dir: folder("JP_USER_DATA_DIR"),
-            xdg_data_home: folder("XDG_DATA_HOME").filter(|folder| folder.is_absolute()),
+            xdg_data_home: absolute_folder("XDG_DATA_HOME"),
+            xdg_state_home: absolute_folder("XDG_STATE_HOME"),
+            xdg_cache_home: absolute_folder("XDG_CACHE_HOME"),
+            plugin_path: folders("JP_COMPACT_PLUGIN_PATH"),
+            landlock_max: env::var("JP_COMPACT_TEST_LANDLOCK").ok().map(|max| max.parse().unwrap_or(0)),
             temp_dir: env::temp_dir(),
             exe: env::current_exe().and_then(|exe| exe.canonicalize()).ok(),
         })
@@ -50,6 +62,10 @@ impl Environment {
             home: None,
             jp_user_data_dir: None,
             xdg_data_home: None,
+            xdg_state_home: None,
+            xdg_cache_home: None,
+            plugin_path: Vec::new(),
+            landlock_max: None,
             exe: None,
         }
     }
@@ -63,11 +79,50 @@ impl Environment {
         let home = || self.home.as_ref().map(|home| home.join(".local/share/jp"));
         own.or_else(xdg).or_else(home)
     }
+
+    /// What is ours in the user's data: `$XDG_DATA_HOME/jp-compact`, else `~/.local/share/jp-compact`.
+    #[must_use]
+    pub fn data(&self) -> Option<PathBuf> {
+        self.ours(self.xdg_data_home.as_ref(), ".local/share")
+    }
+
+    /// What is ours in the user's state: `$XDG_STATE_HOME/jp-compact`, else `~/.local/state/jp-compact`.
+    #[must_use]
+    pub fn state(&self) -> Option<PathBuf> {
+        self.ours(self.xdg_state_home.as_ref(), ".local/state")
+    }
+
+    /// What is ours in the user's cache: `$XDG_CACHE_HOME/jp-compact`, else `~/.cache/jp-compact`.
+    #[must_use]
+    pub fn cache(&self) -> Option<PathBuf> {
+        self.ours(self.xdg_cache_home.as_ref(), ".cache")
+    }
+
+    fn ours(&self, xdg: Option<&PathBuf>, below_home: &str) -> Option<PathBuf> {
+        let home = || self.home.as_ref().map(|home| self.cwd.join(home).join(below_home));
+        xdg.cloned().or_else(home).map(|folder| folder.join("jp-compact"))
+    }
+
+    /// The value of a variable that was granted to a strategy by name, where it is set and is text.
+    #[must_use]
+    pub fn granted(name: &str) -> Option<String> {
+        env::var(name).ok()
+    }
 }
 
 /// A variable that names a folder. An empty one counts as unset.
 fn folder(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn absolute_folder(name: &str) -> Option<PathBuf> {
+    folder(name).filter(|folder| folder.is_absolute())
+}
+
+/// A variable that lists folders, as PATH does. Empty ones count as not there.
+fn folders(name: &str) -> Vec<PathBuf> {
+    let listed = env::var_os(name).unwrap_or_default();
+    env::split_paths(&listed).filter(|folder| !folder.as_os_str().is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -108,6 +163,22 @@ mod tests {
     #[test]
     fn without_any_there_is_no_such_folder() {
         check(None, None, None, None);
+    }
+
+    #[test]
+    fn our_own_folders_follow_xdg_and_then_home() {
+        let home = Environment { home: Some("/home/u".into()), ..Environment::bare("/work") };
+        let xdg = Environment {
+            xdg_data_home: Some("/d".into()),
+            xdg_state_home: Some("/s".into()),
+            xdg_cache_home: Some("/c".into()),
+            ..home.clone()
+        };
+        let ours = |environment: &Environment| [environment.data(), environment.state(), environment.cache()];
+        let below = |folders: [&str; 3]| folders.map(|folder| Some(Path::new(folder).join("jp-compact")));
+        assert_eq!(ours(&home), below(["/home/u/.local/share", "/home/u/.local/state", "/home/u/.cache"]));
+        assert_eq!(ours(&xdg), below(["/d", "/s", "/c"]));
+        assert_eq!(ours(&Environment::bare("/work")), [None, None, None]);
     }
 
     #[test]

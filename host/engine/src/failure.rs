@@ -11,8 +11,11 @@ use jp_compact_core::reply::Violation;
 use jp_compact_core::validate::Refusal;
 use jp_compact_schema::{ErrorReply, Mismatch};
 
+use crate::jail::Missing;
 use crate::process::{ProcessError, Stderr};
+use crate::registry::MANIFEST_FILE;
 use crate::store::StoreError;
+use crate::trust::{Candidate, Cleared, Grant, Insecure, grants};
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -64,6 +67,13 @@ pub enum Failure {
         /// Why.
         source: std::io::Error,
     },
+    /// A lock file of trust is none.
+    TrustLock {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The executables that belong to the host are not beside it.
     NotInstalled {
         /// What is missing.
@@ -107,17 +117,67 @@ pub enum StrategyFailure {
         /// The bundled one.
         bundled: PathBuf,
     },
-    /// It is not bundled, and was not allowed to run without a jail.
+    /// It is not trusted, and another of its name is that would run without it.
+    Hides {
+        /// The plugin.
+        plugin: PathBuf,
+        /// The one that is trusted.
+        trusted: PathBuf,
+    },
+    /// What lies at a path is no plugin.
+    NoPlugin {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        what: String,
+    },
+    /// Its manifest is none, or cannot be followed.
+    BadManifest {
+        /// The plugin's folder.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Its bytes are not trusted.
+    NotTrusted(Box<Candidate>),
+    /// Others could change it.
+    Insecure(Insecure),
+    /// There is no folder for trust.
+    NoState,
+    /// What belongs to trust cannot be written.
+    Unwritable {
+        /// The folder or file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not bundled, was not allowed to run without a jail, and there is none for it.
     NotContained {
         /// The plugin.
         path: PathBuf,
+        /// What the machine lacks.
+        missing: Vec<Missing>,
     },
     /// A jail was asked for, and there is none.
-    NoJail,
+    NoJail {
+        /// What the machine lacks.
+        missing: Vec<Missing>,
+    },
     /// It needs what nobody granted.
     NotGranted {
         /// What it needs.
         need: String,
+        /// The command that grants it, where there is one.
+        command: Option<String>,
+    },
+    /// It failed, and was not granted all that it asked for.
+    Lacking {
+        /// What was not granted.
+        missing: Vec<Grant>,
+        /// The command that grants it.
+        command: String,
+        /// How it failed.
+        source: Box<Self>,
     },
     /// Its executable cannot be read.
     Unreadable {
@@ -176,13 +236,18 @@ impl std::fmt::Display for Failure {
             Self::NoSuchOverlay { path, number, overlays } => {
                 write!(out, "{} has no overlay {number}, it has {overlays}", path.display())
             }
-            Self::Strategy { name, source } => match source.as_ref() {
+            Self::Strategy { name, source } => match source.plain() {
                 StrategyFailure::NotFound { .. } | StrategyFailure::NotExecutable { .. } => {
                     write!(out, "there is no strategy `{name}`")
                 }
                 StrategyFailure::ReservedName { .. } => write!(out, "strategy `{name}` is ambiguous"),
+                StrategyFailure::Hides { .. } => write!(out, "strategy `{name}` is ambiguous"),
+                StrategyFailure::NoPlugin { .. } => write!(out, "there is no strategy at `{name}`"),
+                StrategyFailure::NotTrusted(_) => write!(out, "strategy `{name}` is not trusted"),
                 StrategyFailure::NotContained { .. }
-                | StrategyFailure::NoJail
+                | StrategyFailure::NoJail { .. }
+                | StrategyFailure::Insecure(_)
+                | StrategyFailure::NoState
                 | StrategyFailure::NotGranted { .. } => write!(out, "strategy `{name}` may not run"),
                 StrategyFailure::BadOptions { .. } => {
                     write!(out, "strategy `{name}` does not take these options")
@@ -194,6 +259,7 @@ impl std::fmt::Display for Failure {
             Self::PluginDir { path, .. } => {
                 write!(out, "failed to search the plugin folder {}", path.display())
             }
+            Self::TrustLock { path, .. } => write!(out, "failed to read the trust lock {}", path.display()),
             Self::NotInstalled { missing, folder } => {
                 write!(out, "`{missing}` is not in {}, where jp-compact itself is", folder.display())
             }
@@ -214,7 +280,8 @@ impl std::error::Error for Failure {
             },
             Self::Strategy { source, .. } => Some(source.as_ref()),
             Self::PluginDir { source, .. } => Some(source),
-            Self::NoSuchOverlay { .. } | Self::NotInstalled { .. } => None,
+            // A text and no error; whoever reports it says it as a cause.
+            Self::TrustLock { .. } | Self::NoSuchOverlay { .. } | Self::NotInstalled { .. } => None,
         }
     }
 }
@@ -230,11 +297,28 @@ impl std::fmt::Display for StrategyFailure {
             Self::ReservedName { plugin, bundled } => {
                 write!(out, "{} bears the name of the bundled {}", plugin.display(), bundled.display())
             }
-            Self::NotContained { path } => {
-                write!(out, "{} is not bundled, and this version has no jail to run it in", path.display())
+            Self::Hides { plugin, trusted } => {
+                write!(out, "{} is not trusted, and hides {}, which is", plugin.display(), trusted.display())
             }
-            Self::NoJail => write!(out, "`--sandbox=require` asks for a jail, and this version has none"),
-            Self::NotGranted { need } => write!(out, "it needs `{need}`, which this version cannot grant"),
+            Self::NoPlugin { path, what } => write!(out, "{}: {what}", path.display()),
+            Self::BadManifest { path, what } => write!(out, "{}: {what}", path.join(MANIFEST_FILE).display()),
+            Self::NotTrusted(candidate) => {
+                let path = candidate.plugin.real.display();
+                let changed = if candidate.changed { ": it changed since it was trusted" } else { "" };
+                write!(out, "{path} (sha256 {}){changed}", candidate.sha256)
+            }
+            Self::Insecure(insecure) => write!(out, "{insecure}"),
+            Self::Lacking { source, .. } => write!(out, "{source}"),
+            Self::NoState => write!(out, "there is no folder to keep trusted plugins in"),
+            Self::Unwritable { path, .. } => write!(out, "failed to write to {}", path.display()),
+            Self::NotContained { path, missing } => {
+                let lacks = lacks(missing);
+                write!(out, "{} is not bundled, and there is no jail to run it in: {lacks}", path.display())
+            }
+            Self::NoJail { missing } => {
+                write!(out, "`--sandbox=require` asks for a jail, and there is none: {}", lacks(missing))
+            }
+            Self::NotGranted { need, .. } => write!(out, "it needs `{need}`, which was not granted"),
             Self::Unreadable { path, .. } => write!(out, "failed to read {}", path.display()),
             Self::BadDescription { what } | Self::BadOptions { what } => write!(out, "{what}"),
             Self::Version(mismatch) => write!(out, "{mismatch}"),
@@ -257,6 +341,12 @@ impl std::fmt::Display for StrategyFailure {
     }
 }
 
+/// What a machine lacks, for people.
+fn lacks(missing: &[Missing]) -> String {
+    let what: Vec<_> = missing.iter().map(|missing| missing.what).collect();
+    format!("this machine lacks {}", what.join(" and "))
+}
+
 /// How a process ended, for people.
 fn ending(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
@@ -269,10 +359,39 @@ fn ending(status: ExitStatus) -> String {
 impl std::error::Error for StrategyFailure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Unreadable { source, .. } | Self::Spool(source) => Some(source),
+            Self::Unreadable { source, .. } | Self::Unwritable { source, .. } | Self::Spool(source) => {
+                Some(source)
+            }
             Self::Process(error) => error.source(),
+            Self::Lacking { source, .. } => source.source(),
             _ => None,
         }
+    }
+}
+
+impl StrategyFailure {
+    /// The failure itself, without what might explain it.
+    #[must_use]
+    pub fn plain(&self) -> &Self {
+        match self {
+            Self::Lacking { source, .. } => source.plain(),
+            other => other,
+        }
+    }
+
+    /// The failure of a plugin that ran; where it was not granted all that it asked for, that is said with it.
+    #[must_use]
+    pub fn of_run(self, cleared: &Cleared) -> Self {
+        let missing = cleared.missing();
+        let may_explain = matches!(
+            self,
+            Self::Crashed { .. } | Self::Process(_) | Self::Reported { .. } | Self::Violation(_)
+        );
+        if missing.is_empty() || !may_explain {
+            return self;
+        }
+        let all = grants::with(cleared.permissions.clone(), &missing);
+        Self::Lacking { missing, command: cleared.command(&all), source: Box::new(self) }
     }
 }
 

@@ -12,7 +12,6 @@ use jp_compact_schema::Permissions;
 
 pub use abilities::{Abilities, Missing, Tier};
 
-use crate::compact::Sandbox;
 use abilities::LANDLOCK_WHOLE;
 
 /// Where the libraries of the system are: what a program needs that was granted nothing.
@@ -64,20 +63,7 @@ pub enum Confinement<'a> {
     Isolated(&'a Jail),
 }
 
-impl<'a> Confinement<'a> {
-    /// How a strategy is started, given what the user said and the jail that this machine has for it;
-    /// `None` when it may not start. There is no way down that was not typed, but for what came
-    /// with the host.
-    #[must_use]
-    pub fn decide(sandbox: Sandbox, bundled: bool, jail: Option<&'a Jail>) -> Option<Self> {
-        match (sandbox, jail) {
-            (Sandbox::Contained, _) => Some(Self::Contained),
-            (Sandbox::Require | Sandbox::Unsaid, Some(jail)) => Some(Self::Isolated(jail)),
-            (Sandbox::Unsaid, None) if bundled => Some(Self::Contained),
-            (Sandbox::Require | Sandbox::Unsaid, None) => None,
-        }
-    }
-
+impl Confinement<'_> {
     /// The tier that a program reaches which starts like this.
     #[must_use]
     pub fn tier(self) -> Tier {
@@ -141,6 +127,13 @@ impl Jail {
     #[must_use]
     pub fn with_spool(mut self, folder: &Path) -> Self {
         self.open.push(folder.to_owned());
+        self
+    }
+
+    /// Lets one more file be executed and read: what opens a shared library, and the library.
+    #[must_use]
+    pub fn with_program(mut self, program: &Path) -> Self {
+        self.execute.push(program.to_owned());
         self
     }
 
@@ -220,24 +213,6 @@ mod tests {
         adds(&Permissions::default(), Some("/home/u/bin/python3"), &[&expect[..], &RUNTIME_FILES].concat());
         let expect = ["/usr", "/bin", "/sbin", "/home/u/python3"];
         adds(&Permissions::default(), Some("/home/u/python3"), &[&expect[..], &RUNTIME_FILES].concat());
-    }
-
-    #[track_caller]
-    fn starts(sandbox: Sandbox, bundled: bool, jailed: Option<Tier>, without: Option<Tier>) {
-        let jail = Jail::new(WHOLE, Path::new("/own"), &Permissions::default(), None).unwrap();
-        let tier = |jail| Confinement::decide(sandbox, bundled, jail).map(Confinement::tier);
-        assert_eq!([tier(Some(&jail)), tier(None)], [jailed, without], "{sandbox:?}, bundled: {bundled}");
-    }
-
-    #[test]
-    fn without_a_jail_the_bundled_alone_start_unasked() {
-        let (contained, isolated) = (Some(Tier::Contained), Some(Tier::Isolated));
-        starts(Sandbox::Unsaid, true, isolated, contained);
-        starts(Sandbox::Unsaid, false, isolated, None);
-        starts(Sandbox::Require, true, isolated, None);
-        starts(Sandbox::Require, false, isolated, None);
-        starts(Sandbox::Contained, true, contained, contained);
-        starts(Sandbox::Contained, false, contained, contained);
     }
 
     #[test]

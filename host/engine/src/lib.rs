@@ -3,15 +3,18 @@
 
 pub mod clock;
 pub mod compact;
+pub mod describe_cache;
 pub mod digest;
 pub mod environment;
 pub mod failure;
 pub mod jail;
 pub mod kit;
 pub mod options;
+mod private_file;
 pub mod process;
 pub mod registry;
 pub mod session;
 pub mod store;
+pub mod trust;
 
 pub use failure::{Failure, StrategyFailure};

@@ -118,7 +118,7 @@ impl World {
     /// Compacts `conversation` with one plugin of `plugins/`.
     #[track_caller]
     pub(crate) fn run_plugin(&self, name: &str, more: &[&str]) -> Ran {
-        let all = ["--strategy", name, "--plugin-dir", "plugins", "--sandbox=contained", "--keep-last", "0"];
+        let all = ["--strategy", name, "--trust-dir", "plugins", "--sandbox=contained", "--keep-last", "0"];
         let arguments: Vec<_> = ["conversation"].iter().chain(&all).chain(more).collect();
         self.run(&arguments)
     }

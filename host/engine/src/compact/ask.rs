@@ -10,7 +10,7 @@ use jp_compact_schema::version::RESULT_BYTES_MAX;
 use jp_compact_schema::{ContentKind, Input, Limits, Payload};
 
 use super::events::Spooling;
-use super::{Outcome, Ready, Report, Run, Step, TIER};
+use super::{Outcome, Ready, Report, Run, Step};
 use crate::digest;
 use crate::failure::{Failure, StrategyFailure};
 use crate::session::Body;
@@ -148,7 +148,8 @@ impl<'a> Asking<'a> {
             None => (Body::Nothing, None),
         };
         let header = request::header(self.survey, &ask, events);
-        run.sessions.ask(&ready.described, header, &body).await
+        let answer = run.sessions.ask(&ready.described, header, &body).await;
+        answer.map_err(|error| error.of_run(&ready.described.confined.cleared))
     }
 
     /// The range that would be closed, if that is all that is wrong with an answer and it can be asked for.
@@ -234,12 +235,12 @@ fn asked<'a>(
 fn entry(ready: &Ready, compaction: Compaction, input_sha256: &str) -> Entry {
     let described = &ready.described;
     let receipt = Receipt {
-        strategy: described.plugin.name.clone(),
+        strategy: described.confined.cleared.plugin.name.clone(),
         version: described.description.version.clone(),
-        executable_sha256: described.executable_sha256.clone(),
+        executable_sha256: described.confined.cleared.sha256.clone(),
         options: ready.options.clone(),
         input_sha256: input_sha256.to_owned(),
-        tier: TIER.to_owned(),
+        tier: described.confined.tier().to_string(),
     };
     Entry { compaction, receipt }
 }

@@ -17,7 +17,7 @@ use jp_compact_core::select::{self, Note, Nothing, Wanted};
 use jp_compact_core::{Overlap, Stream, Survey};
 use jp_compact_schema::{Diagnostic, Level};
 
-pub use prepare::{Ready, Sandbox, TIER, allow, prepare};
+pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
 pub use reset::{ResetReport, reset};
 
 use crate::environment::Environment;

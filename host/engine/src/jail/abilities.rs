@@ -71,6 +71,12 @@ impl Abilities {
         Self { landlock: 0, seccomp: false }
     }
 
+    /// The same, with a Landlock no newer than that. What a machine cannot do nobody gives it.
+    #[must_use]
+    pub fn at_most(self, landlock: Option<u8>) -> Self {
+        Self { landlock: landlock.map_or(self.landlock, |max| max.min(self.landlock)), ..self }
+    }
+
     /// The tier that this machine reaches.
     #[must_use]
     pub fn tier(self) -> Tier {

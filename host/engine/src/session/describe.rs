@@ -5,32 +5,27 @@ use std::time::Duration;
 use jp_compact_schema::version::DESCRIBE_DEADLINE_MS;
 use jp_compact_schema::{DescribeRequest, Description, Host, agree, from_line, to_line};
 
-use super::{Described, Starter};
-use crate::digest;
+use super::{Confined, Starter};
 use crate::failure::StrategyFailure;
-use crate::registry::Plugin;
+use crate::trust::Cleared;
 
 /// What this host can do for a strategy beside the plain exchange.
 const FEATURES: [&str; 3] = ["events.file", "needs.llm", "worker"];
 
 impl Starter {
-    /// Asks a plugin to describe itself.
+    /// Asks a plugin to describe itself. Whether what it says will do is for [`check`] to say.
     ///
     /// # Errors
-    /// It cannot be started, fails, or says what is no description of it.
-    pub async fn describe(&self, plugin: &Plugin) -> Result<Described, StrategyFailure> {
-        let executable_sha256 = digest::of_file(&plugin.path)
-            .map_err(|source| StrategyFailure::Unreadable { path: plugin.path.clone(), source })?;
+    /// It cannot be started, fails, or says what is no description.
+    pub async fn describe(&self, confined: &Confined) -> Result<Description, StrategyFailure> {
         let host = Host {
             name: "jp-compact".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             features: FEATURES.map(str::to_owned).to_vec(),
         };
-        let question = to_line(&DescribeRequest::new(host)).unwrap_or_default();
+        let question = vec![to_line(&DescribeRequest::new(host)).unwrap_or_default().into()];
         let deadline = Duration::from_millis(DESCRIBE_DEADLINE_MS);
-        let question = vec![question.into()];
-        let name = plugin.name.as_str();
-        let ended = self.run(&plugin.path, name, "describe", question, deadline, &mut |_| {}).await?;
+        let ended = self.run(confined, "describe", question, deadline, &mut |_| {}).await?;
         if !ended.status.success() {
             return Err(StrategyFailure::Crashed {
                 status: ended.status,
@@ -38,18 +33,27 @@ impl Starter {
                 stderr: ended.stderr,
             });
         }
-        let description = read_description(&ended.stdout)?;
-        agree(&description.protocols).map_err(StrategyFailure::Version)?;
-        if description.name != plugin.name.as_str() {
-            let what = format!("it calls itself `{}`, and its file is `{}`", description.name, plugin.name);
-            return Err(StrategyFailure::BadDescription { what });
-        }
-        if description.produces.is_empty() {
-            let what = "it produces nothing: `produces` is empty".into();
-            return Err(StrategyFailure::BadDescription { what });
-        }
-        Ok(Described { plugin: plugin.clone(), description, executable_sha256 })
+        read_description(&ended.stdout)
     }
+}
+
+/// Whether a description is one that the host can work with, of the plugin that it was said of.
+///
+/// # Errors
+/// It is not.
+pub fn check(description: &Description, cleared: &Cleared) -> Result<(), StrategyFailure> {
+    agree(&description.protocols).map_err(StrategyFailure::Version)?;
+    let name = &cleared.plugin.name;
+    if description.name != name.as_str() {
+        let found_as = if cleared.plugin.manifest().is_some() { "manifest" } else { "file" };
+        let what = format!("it calls itself `{}`, and its {found_as} is `{name}`", description.name);
+        return Err(StrategyFailure::BadDescription { what });
+    }
+    if description.produces.is_empty() {
+        let what = "it produces nothing: `produces` is empty".into();
+        return Err(StrategyFailure::BadDescription { what });
+    }
+    Ok(())
 }
 
 /// Reads the one line that `describe` answers with.

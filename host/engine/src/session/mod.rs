@@ -2,6 +2,7 @@
 //! the same request and the same answer either way. Takes nothing from a process that failed (PROTOCOL.md,
 //! "Ends").
 
+mod confined;
 mod describe;
 mod job;
 mod needs;
@@ -11,8 +12,6 @@ pub(crate) mod spool;
 mod talk;
 mod watch;
 
-use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,23 +22,22 @@ use jp_compact_core::request;
 use jp_compact_schema::{CompactRequest, Description, Events, EventsEnd};
 
 use crate::failure::StrategyFailure;
-use crate::registry::Plugin;
 use pool::Pool;
 
+pub use confined::Confined;
+pub use describe::check;
 pub use needs::{Answering, Answers, Nobody, Recorded, key};
 pub use one_shot::Starter;
 pub use spool::{Lines, Spool, Spooled};
 pub use watch::{Unwatched, Watch};
 
-/// A plugin that has described itself, and the digest of what did.
+/// A plugin that may run and has described itself.
 #[derive(Debug, Clone)]
 pub struct Described {
-    /// The plugin.
-    pub plugin: Plugin,
+    /// The plugin, what is started of it, and how far it is confined.
+    pub confined: Confined,
     /// What it said.
     pub description: Description,
-    /// SHA-256 of its executable.
-    pub executable_sha256: String,
 }
 
 /// The events behind a header.
@@ -65,7 +63,8 @@ pub struct Sessions {
     answers: Arc<dyn Answers>,
     watch: Arc<dyn Watch>,
     next_id: AtomicU64,
-    pools: Mutex<HashMap<(PathBuf, String), Arc<Pool>>>,
+    /// The same bytes with other permissions, or in another jail, are another's.
+    pools: Mutex<Vec<(Confined, Arc<Pool>)>>,
 }
 
 impl Sessions {
@@ -144,7 +143,7 @@ impl Sessions {
             reply::check_needs(&needs, rounds_before, &header.answers).map_err(StrategyFailure::Violation)?;
             // What a description asks for was granted before anything ran; what it does not, never was.
             if let Some(need) = needs::not_granted(&needs, &described.description.needs) {
-                return Err(StrategyFailure::NotGranted { need });
+                return Err(StrategyFailure::NotGranted { need, command: None });
             }
             for (key, request) in needs.requests {
                 let answer = needs::answer(&request, &*self.answers).await;
@@ -173,16 +172,19 @@ impl Sessions {
     }
 
     fn pool(&self, described: &Described) -> Arc<Pool> {
-        let key = (described.plugin.path.clone(), described.executable_sha256.clone());
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(Pool::new(&self.starter, described, self.workers_max, &self.watch));
-        Arc::clone(pools.entry(key).or_insert_with(new))
+        if let Some((_, pool)) = pools.iter().find(|(confined, _)| *confined == described.confined) {
+            return Arc::clone(pool);
+        }
+        let pool = Arc::new(Pool::new(&self.starter, described, self.workers_max, &self.watch));
+        pools.push((described.confined.clone(), Arc::clone(&pool)));
+        pool
     }
 
     /// Lets the workers go, and waits until they have. Dropped without this, they are killed.
     pub async fn close(&self) {
         let pools = std::mem::take(&mut *self.pools.lock().unwrap_or_else(PoisonError::into_inner));
-        for pool in pools.into_values() {
+        for (_, pool) in pools {
             pool.close().await;
         }
     }

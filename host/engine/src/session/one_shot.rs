@@ -1,6 +1,6 @@
 //! One process for one request, and the one place where a strategy's launch is put together.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -10,9 +10,8 @@ use jp_compact_schema::version::RESULT_BYTES_MAX;
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::watch::{Glimpse, Watch};
-use super::{Described, Spool};
+use super::{Confined, Described, Spool};
 use crate::failure::StrategyFailure;
-use crate::jail::Confinement;
 use crate::process::{self, Ended, GRACE, Launch, ProcessError, Stderr, Worker};
 
 /// How processes are started.
@@ -29,18 +28,19 @@ pub struct Starter {
 impl Starter {
     fn launch<'a>(
         &'a self,
-        program: &'a Path,
+        confined: &'a Confined,
         args: &'a [&'a str],
+        env: &'a [(String, String)],
         stdin: Vec<Bytes>,
         deadline: Duration,
     ) -> Launch<'a> {
         Launch {
             runner: &self.runner,
-            program,
-            confinement: Confinement::Contained,
+            program: &confined.program,
+            confinement: confined.confinement(),
             args,
             stdin,
-            env: &[],
+            env,
             temp_dir: &self.temp_dir,
             deadline,
             grace: GRACE,
@@ -50,17 +50,22 @@ impl Starter {
 
     pub(super) async fn run(
         &self,
-        program: &Path,
-        name: &str,
+        confined: &Confined,
         verb: &str,
         stdin: Vec<Bytes>,
         deadline: Duration,
         heard: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Ended, StrategyFailure> {
-        let args = [verb];
-        let launch = self.launch(program, &args, stdin, deadline);
-        let ended = process::run_heard(launch, heard).await.map_err(StrategyFailure::Process)?;
-        self.report(program, name, verb, ended.status, &ended.stderr);
+        let (args, env) = (confined.args(verb), confined.env());
+        let launch = self.launch(confined, &args, &env, stdin, deadline);
+        let ended = process::run_heard(launch, heard).await.map_err(|error| match error {
+            ProcessError::Start { program, reason } => {
+                ProcessError::Start { program: confined.known_as(program), reason }
+            }
+            other => other,
+        });
+        let ended = ended.map_err(StrategyFailure::Process)?;
+        self.report(confined, verb, ended.status, &ended.stderr);
         Ok(ended)
     }
 
@@ -69,11 +74,14 @@ impl Starter {
         &self,
         described: &Described,
     ) -> Result<(Worker, ChildStdin, ChildStdout), ProcessError> {
-        Worker::spawn(&self.launch(&described.plugin.path, &["worker"], Vec::new(), Duration::MAX))
+        let confined = &described.confined;
+        let (args, env) = (confined.args("worker"), confined.env());
+        Worker::spawn(&self.launch(confined, &args, &env, Vec::new(), Duration::MAX))
     }
 
     /// Tells the log how a process ended, and what it wrote to stderr.
-    pub(super) fn report(&self, program: &Path, name: &str, verb: &str, status: ExitStatus, stderr: &Stderr) {
+    pub(super) fn report(&self, confined: &Confined, verb: &str, status: ExitStatus, stderr: &Stderr) {
+        let (name, program) = (confined.cleared.plugin.name.as_str(), &confined.program);
         tracing::debug!(strategy = name, program = %program.display(), verb, %status, "strategy ended");
         for line in stderr.text().lines() {
             tracing::info!(strategy = name, "{line}");
@@ -92,10 +100,10 @@ impl Starter {
         deadline: Duration,
         watch: &dyn Watch,
     ) -> Result<Answer, StrategyFailure> {
-        let (program, name) = (&described.plugin.path, &described.description.name);
+        let (confined, name) = (&described.confined, &described.description.name);
         let mut glimpse = Glimpse::default();
         let mut heard = |output: &[u8]| glimpse.of(output, id, |progress| watch.progress(name, id, progress));
-        let ended = self.run(program, name, "run", request, deadline, &mut heard).await?;
+        let ended = self.run(confined, "run", request, deadline, &mut heard).await?;
         let answer = match reply::read(&ended.stdout, id) {
             // Whoever fails without a word has crashed; what it did not say is no violation.
             Err(Violation::NoTerminal) if !ended.status.success() => {

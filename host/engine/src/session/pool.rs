@@ -141,7 +141,7 @@ impl Seat {
         let mut unanswered = talk.unanswered();
         let ended = worker.end(patience, grace).await;
         if let Ok(ended) = &ended {
-            self.starter.report(&self.described.plugin.path, name, "worker", ended.status, &ended.stderr);
+            self.starter.report(&self.described.confined, "worker", ended.status, &ended.stderr);
         }
         match (end, ended) {
             (_, Err(error)) if waits => fail_first(&mut unanswered, StrategyFailure::Process(error)),
@@ -160,10 +160,11 @@ impl Seat {
 
     /// The first of the unanswered has used an attempt; the others could do nothing for it.
     fn died(&self, unanswered: &mut VecDeque<Job>, ended: WorkerEnded, has_spoken: bool, end: Option<End>) {
-        let program = &self.described.plugin.path;
-        let not_started = if has_spoken { None } else { ended.not_started(program) };
+        let confined = &self.described.confined;
+        let not_started = if has_spoken { None } else { ended.not_started(&confined.program) };
         if let Some(reason) = not_started {
-            let failure = ProcessError::Start { program: program.clone(), reason };
+            let program = confined.known_as(confined.program.clone());
+            let failure = ProcessError::Start { program, reason };
             return fail_first(unanswered, StrategyFailure::Process(failure));
         }
         let Some(first) = unanswered.front_mut() else { return };

@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
-use jp_compact_core::select::Wanted;
+use jp_compact_core::select;
 use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Survey, spec};
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::kit::{NotTaken, Place, rehearse};
-use jp_compact_engine::registry::Registry;
+use jp_compact_engine::registry::{Registry, Wanted};
 
+use super::test;
 use crate::args::deadline;
-use crate::commands::{read, strategy_test};
+use crate::commands::read;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
@@ -49,12 +50,12 @@ fn options(text: &str) -> Result<Options, String> {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let registry = Registry::discover(environment, &[])?;
-    let subject = strategy_test::subject(&args.path, &registry, environment)?;
+    let registry = Registry::discover(environment, &Wanted::default())?;
+    let subject = test::subject(&args.path, &registry, environment)?;
     let read = read(&args.transcript, environment)?;
     let survey = Survey::of(&read.stream);
     let place = Place { runner: registry.runner(), temp_dir: &environment.temp_dir, deadline: args.deadline };
-    let wanted = Wanted { from: None, to: Some(Bound::FromEnd(args.keep_last)) };
+    let wanted = select::Wanted { from: None, to: Some(Bound::FromEnd(args.keep_last)) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rehearsed = runtime.block_on(rehearse(&place, &subject, &survey, wanted, &args.options, environment));
     let rehearsal = rehearsed.map_err(|not_taken| failed(args, not_taken))?;

@@ -3,7 +3,7 @@
 use clap::{Parser, ValueEnum};
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::kit::{Language, create};
-use jp_compact_engine::registry::Registry;
+use jp_compact_engine::registry::{Registry, Wanted};
 use jp_compact_schema::StrategyName;
 
 use crate::error::Report;
@@ -36,7 +36,7 @@ fn name(text: &str) -> Result<StrategyName, String> {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let registry = Registry::discover(environment, &[])?;
+    let registry = Registry::discover(environment, &Wanted::default())?;
     let name = &args.name;
     if registry.plugins().iter().any(|plugin| plugin.name == *name) {
         let what = format!("a bundled strategy is called `{name}`");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::kit::{self, CHECKS, Check, Level, Outcome, Place, Subject, Verdict};
-use jp_compact_engine::registry::Registry;
+use jp_compact_engine::registry::{Registry, Wanted};
 use serde_json::json;
 
 use crate::args::deadline;
@@ -49,7 +49,7 @@ fn check(id: &str) -> Result<&'static Check, String> {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let registry = Registry::discover(environment, &[])?;
+    let registry = Registry::discover(environment, &Wanted::default())?;
     let subject = subject(&args.path, &registry, environment)?;
     let place = Place { runner: registry.runner(), temp_dir: &environment.temp_dir, deadline: args.deadline };
     let level = match (args.level, args.only) {

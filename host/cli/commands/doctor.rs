@@ -1,0 +1,65 @@
+//! `jp-compact doctor`: what this machine can do for a jail, what it lacks, and which strategies were installed.
+//! Starts nothing.
+
+use clap::Parser;
+use jp_compact_engine::environment::Environment;
+use jp_compact_engine::jail::Abilities;
+use serde_json::json;
+
+use crate::args::Discovery;
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::{escape, output};
+
+/// Say how far strategies are confined here, what is missing, and where they are looked for
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    discovery: Discovery,
+}
+
+pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    let registry = args.discovery.registry(environment)?;
+    let abilities = Abilities::of_machine().at_most(environment.landlock_max);
+    let (tier, missing) = (abilities.tier(), abilities.missing());
+    let bundled: Vec<_> = registry.plugins().iter().filter(|plugin| plugin.bundled()).collect();
+    if args.json {
+        let folder = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        let missing: Vec<_> =
+            missing.iter().map(|lack| json!({ "what": lack.what, "remedy": lack.remedy })).collect();
+        let folders: Vec<_> = registry
+            .folders()
+            .iter()
+            .map(|found| json!({ "path": folder(&found.path), "origin": found.origin.word(), "is_there": found.path.is_dir() }))
+            .collect();
+        output::json_line(&json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "tier": tier.as_str(),
+            "landlock": abilities.landlock,
+            "seccomp": abilities.seccomp,
+            "missing": missing,
+            "runner": folder(registry.runner()),
+            "bundled": bundled.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>(),
+            "folders": folders,
+        }))?;
+        return Ok(Exit::Done);
+    }
+    let names: Vec<_> = bundled.iter().map(|plugin| plugin.name.as_str()).collect();
+    let mut text = format!("jp-compact {}\n", env!("CARGO_PKG_VERSION"));
+    let mut row = |label: &str, value: String| text.push_str(&format!("  {label:<9} {value}\n"));
+    row("jail", tier.to_string());
+    for lack in &missing {
+        row("missing", format!("{}: {}", lack.what, lack.remedy));
+    }
+    row("runner", registry.runner().display().to_string());
+    row("bundled", names.join(", "));
+    for folder in registry.folders() {
+        let gone = if folder.path.is_dir() { "" } else { " (not there)" };
+        row("searched", format!("{} ({}){gone}", folder.path.display(), folder.origin.word()));
+    }
+    output::data(|out| out.write_all(escape::text(&text).as_bytes()))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,106 @@
+//! `jp-compact strategy list`: every strategy found. None is executed: what is shown of one is its manifest, or
+//! what it said when it was.
+
+use clap::Parser;
+use jp_compact_engine::describe_cache::Descriptions;
+use jp_compact_engine::environment::Environment;
+use jp_compact_engine::registry::{Form, Plugin};
+use serde_json::json;
+
+use super::{origin, standing};
+use crate::args::Discovery;
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::{escape, output};
+
+/// List the strategies found; none is executed
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    discovery: Discovery,
+}
+
+/// One line of the list.
+struct Row<'a> {
+    plugin: &'a Plugin,
+    trust: &'static str,
+    sha256: Option<String>,
+    version: Option<String>,
+    description: Option<String>,
+    problem: Option<&'a str>,
+}
+
+pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    let registry = args.discovery.registry(environment)?;
+    let trust = args.discovery.trust(environment)?;
+    let descriptions = Descriptions::open(environment);
+    let rows: Vec<_> = registry
+        .plugins()
+        .iter()
+        .map(|plugin| {
+            let (trust, sha256) = standing(plugin, &trust);
+            row(plugin, trust, sha256, &descriptions)
+        })
+        .collect();
+    if args.json {
+        let folders: Vec<_> = registry
+            .folders()
+            .iter()
+            .map(|folder| json!({ "path": folder.path.to_string_lossy(), "origin": folder.origin.word() }))
+            .collect();
+        let rows: Vec<_> = rows.iter().map(Row::json).collect();
+        output::json_line(&json!({ "strategies": rows, "folders": folders }))?;
+        return Ok(Exit::Done);
+    }
+    let width = rows.iter().map(|row| row.plugin.name.as_str().len()).max().unwrap_or(0);
+    let text: String = rows.iter().map(|row| row.text(width) + "\n").collect();
+    output::data(|out| out.write_all(text.as_bytes()))?;
+    Ok(Exit::Done)
+}
+
+fn row<'a>(
+    plugin: &'a Plugin,
+    trust: &'static str,
+    sha256: Option<String>,
+    descriptions: &Descriptions,
+) -> Row<'a> {
+    let said = sha256.as_deref().and_then(|sha256| descriptions.get(sha256));
+    let manifest = plugin.manifest().map(|manifest| (&manifest.version, &manifest.description));
+    let said = said.as_ref().map(|said| (&said.version, &said.description));
+    let (version, description) = manifest.or(said).map(|(one, other)| (one.clone(), other.clone())).unzip();
+    let problem = if let Form::Broken(what) = &plugin.form { Some(what.as_str()) } else { None };
+    Row { plugin, trust, sha256, version, description, problem }
+}
+
+impl Row<'_> {
+    fn text(&self, width: usize) -> String {
+        let (name, path) = (self.plugin.name.as_str(), self.plugin.path.display());
+        let said = match (self.problem, &self.description) {
+            (Some(problem), _) => format!("broken: {}", problem.lines().next().unwrap_or_default()),
+            (None, Some(description)) => description.clone(),
+            (None, None) => "not described yet".into(),
+        };
+        let line =
+            format!("{name:<width$}  {:<11}  {:<9}  {said}  ({path})", origin(self.plugin), self.trust);
+        escape::line(&line)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "name": self.plugin.name,
+            "path": self.plugin.path.to_string_lossy(),
+            "origin": origin(self.plugin),
+            "found_in": self.plugin.origin.word(),
+            "shadowed": self.plugin.shadowed,
+            "trust": self.trust,
+            "sha256": self.sha256,
+            "version": self.version,
+            "description": self.description,
+            "described": self.description.is_some(),
+            "problem": self.problem,
+        })
+    }
+}

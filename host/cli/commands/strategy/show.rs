@@ -1,0 +1,99 @@
+//! `jp-compact strategy show`: what one strategy says of itself. It is executed, unless those bytes have said it
+//! before.
+
+use clap::Parser;
+use jp_compact_engine::compact::Preparation;
+use jp_compact_engine::describe_cache::Descriptions;
+use jp_compact_engine::environment::Environment;
+use jp_compact_engine::failure::Failure;
+use jp_compact_engine::jail::Abilities;
+use jp_compact_engine::session::Starter;
+use jp_compact_engine::trust::grants;
+use serde_json::{Value, json};
+
+use super::origin;
+use crate::args::Discovery;
+use crate::commands::consent;
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::{escape, output};
+
+/// Show what a strategy says of itself: it is executed, unless it was before
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Its name, or its path
+    name: String,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    discovery: Discovery,
+}
+
+pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    let registry = args.discovery.registry(environment)?;
+    let trust = args.discovery.trust(environment)?;
+    let starter =
+        Starter { runner: registry.runner().to_owned(), temp_dir: environment.temp_dir.clone(), spool: None };
+    let plugin = registry.find_to_run(&args.name, &trust)?;
+    let preparation = Preparation {
+        registry: &registry,
+        trust: &trust,
+        descriptions: &Descriptions::open(environment),
+        starter: &starter,
+        sandbox: args.discovery.sandbox(),
+        abilities: Abilities::of_machine().at_most(environment.landlock_max),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let described = runtime
+        .block_on(preparation.describe(&plugin))
+        .map_err(|source| Failure::of_strategy(&args.name, source))?;
+    let granted = grants::grants(&described.confined.cleared.permissions);
+    let description = serde_json::to_value(&described.description).unwrap_or_default();
+    if args.json {
+        output::json_line(&json!({
+            "path": plugin.path.to_string_lossy(),
+            "origin": origin(&plugin),
+            "executable_sha256": described.confined.cleared.sha256,
+            "granted": granted.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "description": description,
+        }))?;
+        return Ok(Exit::Done);
+    }
+    let said = &described.description;
+    let mut text = format!("{} {}: {}\n", said.name, said.version, said.description);
+    let mut row = |label: &str, value: String| text.push_str(&format!("  {label:<12} {value}\n"));
+    row("executable", format!("{} ({})", plugin.path.display(), origin(&plugin)));
+    row("sha256", described.confined.cleared.sha256.clone());
+    if !plugin.bundled() {
+        row("granted", consent::list(&granted));
+    }
+    for key in ["produces", "input", "scope", "determinism", "wants", "needs", "features"] {
+        match &description[key] {
+            Value::Null => {}
+            Value::String(word) => row(key, word.clone()),
+            Value::Array(words) if words.is_empty() => {}
+            Value::Array(words) => {
+                row(key, words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "));
+            }
+            other => row(key, other.to_string()),
+        }
+    }
+    let properties = said.options_schema.as_ref().and_then(|schema| schema.get("properties"));
+    for (option, property) in properties.and_then(Value::as_object).into_iter().flatten() {
+        let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let mut text = option.clone();
+        if let Some(values) = property.get("enum").and_then(Value::as_array) {
+            text += &format!("={}", values.iter().map(word).collect::<Vec<_>>().join("|"));
+        }
+        if let Some(default) = property.get("default") {
+            text += &format!(" [default: {}]", word(default));
+        }
+        if let Some(what) = property.get("description").and_then(Value::as_str) {
+            text += &format!("  {what}");
+        }
+        row("option", text);
+    }
+    output::data(|out| out.write_all(escape::text(&text).as_bytes()))?;
+    Ok(Exit::Done)
+}

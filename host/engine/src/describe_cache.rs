@@ -1,0 +1,89 @@
+//! What strategies said of themselves, by the digest of what said it, so that nobody is asked twice. What cannot
+//! be read counts as not there.
+
+use std::path::PathBuf;
+
+use jp_compact_schema::Description;
+use serde::{Deserialize, Serialize};
+
+use crate::environment::Environment;
+use crate::private_file;
+
+/// The version of an entry's form.
+const CACHE: u32 = 1;
+
+/// The descriptions that are kept.
+#[derive(Debug, Clone)]
+pub struct Descriptions {
+    /// None: nothing is kept.
+    folder: Option<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    cache: u32,
+    sha256: String,
+    description: Description,
+}
+
+impl Descriptions {
+    /// Those of the user.
+    #[must_use]
+    pub fn open(environment: &Environment) -> Self {
+        Self { folder: environment.cache().map(|cache| cache.join("descriptions")) }
+    }
+
+    fn file(&self, sha256: &str) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(format!("{sha256}.json")))
+    }
+
+    /// What the bytes of this digest said.
+    #[must_use]
+    pub fn get(&self, sha256: &str) -> Option<Description> {
+        let bytes = private_file::read(&self.file(sha256)?).ok()??;
+        let entry: Entry = serde_json::from_slice(&bytes).ok()?;
+        (entry.cache == CACHE && entry.sha256 == sha256).then_some(entry.description)
+    }
+
+    /// Keeps what they said. That it cannot be kept costs time, and nothing else.
+    pub fn put(&self, sha256: &str, description: &Description) {
+        let Some(file) = self.file(sha256) else { return };
+        let entry = Entry { cache: CACHE, sha256: sha256.to_owned(), description: description.clone() };
+        let written = serde_json::to_vec(&entry)
+            .map_err(std::io::Error::from)
+            .and_then(|entry| private_file::write(&file, &entry, private_file::PRIVATE));
+        if let Err(error) = written {
+            tracing::debug!(%error, path = %file.display(), "a description is not kept");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn garbage_is_as_good_as_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let kept = Descriptions { folder: Some(base.path().join("descriptions")) };
+        let description = Description::new("a", "1", "d");
+        assert_eq!(kept.get("12"), None);
+        kept.put("12", &description);
+        assert_eq!(kept.get("12"), Some(description.clone()));
+        let file = kept.file("12").unwrap();
+        let good = std::fs::read_to_string(&file).unwrap();
+        for garbage in ["", "{", "[]", &good[..good.len() - 2], &good.replace("\"12\"", "\"13\"")] {
+            std::fs::write(&file, garbage).unwrap();
+            assert_eq!(kept.get("12"), None, "{garbage}");
+        }
+        kept.put("12", &description);
+        assert_eq!(kept.get("12"), Some(description));
+    }
+
+    #[test]
+    fn without_a_folder_nothing_is_kept() {
+        let none = Descriptions { folder: None };
+        none.put("12", &Description::new("a", "1", "d"));
+        assert_eq!(none.get("12"), None);
+    }
+}

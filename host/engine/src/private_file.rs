@@ -1,0 +1,99 @@
+//! The host's own small files: descriptions, digests, trust. Written whole or not at all, under a name that
+//! nobody waits for, and read by their owner alone. Transcripts are the store's business, not this file's.
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::Path;
+
+/// What only its owner reads and writes.
+pub(crate) const PRIVATE: u32 = 0o600;
+
+/// Makes a folder that only its owner can enter, and those above it that are missing.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Puts a file in place of what is there, the folder above it made where it is missing. For what can be made
+/// again: after a crash of the machine it may be garbage, and whoever reads it must say so.
+pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    check_size(bytes.len() as u64)?;
+    let mut file = begin(path)?;
+    file.write_all(bytes)?;
+    finish(file, path, mode)
+}
+
+/// The same for what the user said: it is on disk when this returns.
+pub(crate) fn write_durably(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    check_size(bytes.len() as u64)?;
+    let mut file = begin(path)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    finish(file, path, mode)?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+/// Refuses to write more than the process may put into one file: the system would end the process for trying.
+pub(crate) fn check_size(bytes: u64) -> io::Result<()> {
+    match rustix::process::getrlimit(rustix::process::Resource::Fsize).current {
+        Some(limit) if bytes > limit => Err(io::ErrorKind::FileTooLarge.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A file that is gone again unless it is finished.
+pub(crate) fn begin(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    if !folder.is_dir() {
+        make_folder(folder)?;
+    }
+    tempfile::Builder::new().prefix(".new-").tempfile_in(folder)
+}
+
+/// Gives a file its mode and its name.
+pub(crate) fn finish(file: tempfile::NamedTempFile, path: &Path, mode: u32) -> io::Result<()> {
+    file.as_file().set_permissions(Permissions::from_mode(mode))?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Reads a file that may not be there.
+pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_file_and_the_folders_made_for_it_are_private() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("a/b/file");
+        write(&path, b"one", PRIVATE).unwrap();
+        write(&path, b"two", PRIVATE).unwrap();
+        assert_eq!(read(&path).unwrap().unwrap(), b"two");
+        assert_eq!(
+            [mode(&path), mode(&base.path().join("a/b")), mode(&base.path().join("a"))],
+            [0o600, 0o700, 0o700]
+        );
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_not_finished_leaves_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        drop(begin(&base.path().join("file")).unwrap());
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+        assert_eq!(read(&base.path().join("file")).unwrap(), None);
+    }
+}

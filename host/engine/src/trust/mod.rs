@@ -1,0 +1,418 @@
+//! Who may run, as which bytes, with which permissions. Trust is a digest that the user said yes to, in the state
+//! folder, in a lock file, or for a whole folder; whoever is trusted runs from a copy that bears that digest.
+//! Whether there is a jail to run it in is decided elsewhere.
+
+pub mod grants;
+mod known;
+mod lock;
+mod modes;
+mod record;
+mod shebang;
+mod start;
+mod store;
+mod tree;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jp_compact_schema::{Description, Permissions, Runtime};
+
+use crate::environment::Environment;
+use crate::failure::{Failure, StrategyFailure};
+use crate::registry::{Form, Origin, Plugin};
+use known::Digests;
+use lock::Lock;
+use record::Records;
+use store::{Kept, Store};
+
+pub use grants::Grant;
+pub use modes::{Insecure, Why};
+pub use record::Record;
+pub use start::Cleared;
+
+/// What the user said on the command line.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Word<'a> {
+    /// `--trust-lock`.
+    pub lock: Option<&'a Path>,
+    /// `--trust-dir`.
+    pub dirs: &'a [PathBuf],
+}
+
+/// Everything that is trusted.
+#[derive(Debug)]
+pub struct Trust {
+    digests: Digests,
+    state: Option<State>,
+    lock: Option<Lock>,
+    /// Real paths.
+    dirs: Vec<PathBuf>,
+}
+
+/// The user's own trust, and the copies.
+#[derive(Debug)]
+struct State {
+    folder: PathBuf,
+    records: Records,
+    store: Store,
+    /// Why it counts for nothing.
+    insecure: Option<Insecure>,
+}
+
+/// Whether a plugin is trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It came with the host.
+    Bundled,
+    /// These permissions were granted to these very bytes.
+    Trusted {
+        /// What was granted.
+        permissions: Permissions,
+        /// The interpreter of the runtime, as it was found when trust was given.
+        interpreter: Option<PathBuf>,
+    },
+    /// Nobody said anything of it.
+    Untrusted,
+    /// Other bytes at its path were trusted.
+    Changed,
+}
+
+/// A plugin's bytes, and whether they are trusted.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// SHA-256 of its bytes.
+    pub sha256: String,
+    /// Whether they are trusted.
+    pub standing: Standing,
+}
+
+/// What the user has to decide about.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The plugin.
+    pub plugin: Plugin,
+    /// The digest of the bytes that are asked about.
+    pub sha256: String,
+    /// What it asks for.
+    pub asked: Permissions,
+    /// Whether other bytes at its path were trusted.
+    pub changed: bool,
+    /// What it says of itself, where that could be learnt safely.
+    pub description: Option<Description>,
+    /// The lock file that was named.
+    lock: Option<PathBuf>,
+}
+
+impl Candidate {
+    /// The command that trusts it with what it asks for.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let mut command = format!("jp-compact strategy trust {}", quoted(&self.plugin.real));
+        let asked = grants::grants(&self.asked);
+        // A script's interpreter is granted with the trust in it.
+        if self.plugin.manifest().is_some() && !asked.is_empty() {
+            command.push_str(&format!(" --grant {}", quoted(Path::new(&grants::line(&asked)))));
+        }
+        if let Some(lock) = &self.lock {
+            command.push_str(&format!(" --trust-lock {}", quoted(lock)));
+        }
+        command
+    }
+}
+
+impl Trust {
+    /// Opens the user's trust. Nothing is written by that.
+    ///
+    /// # Errors
+    /// The lock file that was named is none.
+    pub fn open(environment: &Environment, word: &Word<'_>) -> Result<Self, Failure> {
+        let state = environment.state().map(|state| State::open(state.join("trust")));
+        let lock = word.lock.map(|path| {
+            let path = environment.cwd.join(path);
+            Lock::read(&path).map_err(|what| Failure::TrustLock { path, what })
+        });
+        let real = |dir: &PathBuf| environment.cwd.join(dir).canonicalize().ok();
+        Ok(Self {
+            digests: Digests::new(
+                state
+                    .as_ref()
+                    .filter(|state| state.insecure.is_none())
+                    .map(|state| state.folder.join("digests")),
+            ),
+            state,
+            lock: lock.transpose()?,
+            dirs: word.dirs.iter().filter_map(real).collect(),
+        })
+    }
+
+    /// Hashes a plugin, unless it is known, and looks whether those bytes are trusted.
+    ///
+    /// # Errors
+    /// It cannot be read, or is nothing that could be trusted.
+    pub fn judge(&self, plugin: &Plugin) -> Result<Judged, StrategyFailure> {
+        let sha256 = self.digests.of(&plugin.real).map_err(unreadable(&plugin.real))?;
+        let standing = self.standing(plugin, &sha256)?;
+        Ok(Judged { sha256, standing })
+    }
+
+    fn standing(&self, plugin: &Plugin, sha256: &str) -> Result<Standing, StrategyFailure> {
+        if plugin.bundled() {
+            return Ok(Standing::Bundled);
+        }
+        let written = self.written(plugin, sha256);
+        // A folder that was vouched for trusts what nobody wrote of, with what it asks for.
+        if plugin.origin == Origin::TrustDir
+            && self.vouched(plugin).is_some()
+            && !matches!(written, Ok(Standing::Trusted { .. }))
+        {
+            let (permissions, interpreter) = (asked(plugin), start::interpreter(plugin));
+            return Ok(Standing::Trusted { permissions, interpreter });
+        }
+        written
+    }
+
+    /// What the lock file says, or the user's records.
+    fn written(&self, plugin: &Plugin, sha256: &str) -> Result<Standing, StrategyFailure> {
+        if let Some(entry) = self.lock.as_ref().and_then(|lock| lock.of(&plugin.real)) {
+            let (permissions, interpreter) = (entry.permissions.clone(), start::interpreter(plugin));
+            return Ok(if entry.sha256 == sha256 {
+                Standing::Trusted { permissions, interpreter }
+            } else {
+                Standing::Changed
+            });
+        }
+        let Some(state) = &self.state else { return Ok(Standing::Untrusted) };
+        state.check()?;
+        Ok(match state.records.of(&plugin.real).map_err(unreadable(&state.folder))? {
+            None => Standing::Untrusted,
+            Some(record) if record.sha256 == sha256 => {
+                Standing::Trusted { permissions: record.permissions, interpreter: record.interpreter }
+            }
+            Some(_) => Standing::Changed,
+        })
+    }
+
+    /// Whether a plugin is trusted as it is. One that cannot be read is not.
+    #[must_use]
+    pub fn is_trusted(&self, plugin: &Plugin) -> bool {
+        self.judge(plugin).is_ok_and(|judged| matches!(judged.standing, Standing::Trusted { .. }))
+    }
+
+    /// What others could change of a plugin, if anything.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
+    pub fn insecure(&self, plugin: &Plugin) -> Result<Option<Insecure>, StrategyFailure> {
+        if plugin.bundled() {
+            return Ok(None);
+        }
+        match self.check_modes(plugin) {
+            Err(StrategyFailure::Insecure(insecure)) => Ok(Some(insecure)),
+            other => other.map(|()| None),
+        }
+    }
+
+    /// The folder of `--trust-dir` that a plugin lies in.
+    fn vouched(&self, plugin: &Plugin) -> Option<&Path> {
+        self.dirs.iter().find(|dir| plugin.real.starts_with(dir)).map(PathBuf::as_path)
+    }
+
+    /// What can be started of a plugin that is trusted: its copy, verified. The bundled are started where they lie.
+    ///
+    /// # Errors
+    /// It is not trusted, others could change it, or it is nothing that can be started.
+    pub fn clear(&self, plugin: &Plugin) -> Result<Cleared, StrategyFailure> {
+        if let Form::Broken(what) = &plugin.form {
+            return Err(StrategyFailure::BadManifest { path: plugin.path.clone(), what: what.clone() });
+        }
+        let Judged { sha256, standing } = self.judge(plugin)?;
+        match standing {
+            Standing::Bundled => Ok(start::bundled(plugin, sha256)),
+            Standing::Trusted { permissions, interpreter } => {
+                self.check_modes(plugin)?;
+                let copy = self.keep(plugin, &sha256)?;
+                start::copy(plugin, sha256, &copy, permissions, interpreter)
+            }
+            Standing::Untrusted | Standing::Changed => {
+                self.check_modes(plugin)?;
+                let changed = standing == Standing::Changed;
+                let candidate = self.candidate_of(plugin, sha256, changed);
+                Err(StrategyFailure::NotTrusted(Box::new(candidate)))
+            }
+        }
+    }
+
+    /// What the user is asked about when nobody asked yet.
+    ///
+    /// # Errors
+    /// As [`Trust::clear`], but that it is not trusted.
+    pub fn candidate(&self, plugin: &Plugin) -> Result<Candidate, StrategyFailure> {
+        if let Form::Broken(what) = &plugin.form {
+            return Err(StrategyFailure::BadManifest { path: plugin.path.clone(), what: what.clone() });
+        }
+        self.check_modes(plugin)?;
+        let Judged { sha256, standing } = self.judge(plugin)?;
+        Ok(self.candidate_of(plugin, sha256, standing == Standing::Changed))
+    }
+
+    fn candidate_of(&self, plugin: &Plugin, sha256: String, changed: bool) -> Candidate {
+        let lock = self.lock.as_ref().map(|lock| lock.path.clone());
+        Candidate { plugin: plugin.clone(), sha256, asked: asked(plugin), changed, description: None, lock }
+    }
+
+    /// What can be started to hear what an untrusted plugin says of itself, with its interpreter at most. For a
+    /// jail alone.
+    ///
+    /// # Errors
+    /// It cannot be copied, or changed meanwhile.
+    pub fn clear_to_describe(&self, candidate: &Candidate) -> Result<Cleared, StrategyFailure> {
+        let (plugin, sha256) = (&candidate.plugin, &candidate.sha256);
+        let copy = self.keep(plugin, sha256)?;
+        let permissions = Permissions { runtime: candidate.asked.runtime, ..Permissions::default() };
+        start::copy(plugin, sha256.clone(), &copy, permissions, start::interpreter(plugin))
+    }
+
+    /// Trusts the bytes that the candidate names, and keeps them. Returns what was granted: the interpreter of a
+    /// bare script is, without being named.
+    ///
+    /// # Errors
+    /// Other bytes are there by now, or trust cannot be written down.
+    pub fn grant(&mut self, candidate: &Candidate, granted: &[Grant]) -> Result<Record, StrategyFailure> {
+        let plugin = &candidate.plugin;
+        let path = plugin.real.to_str().ok_or_else(|| StrategyFailure::NoPlugin {
+            path: plugin.real.clone(),
+            what: "its path is not text, and cannot be written down".into(),
+        })?;
+        let base = if plugin.manifest().is_some() { Permissions::default() } else { asked(plugin) };
+        let permissions = grants::with(base, granted);
+        self.check_modes(plugin)?;
+        self.keep(plugin, &candidate.sha256)?;
+        let (name, sha256) = (plugin.name.clone(), candidate.sha256.clone());
+        let record = Record::new(name, path.into(), sha256, permissions, start::interpreter(plugin));
+        if let Some(lock) = &mut self.lock {
+            let (name, sha256) = (record.name.clone(), record.sha256.clone());
+            lock.put(name, &plugin.real, sha256, record.permissions.clone())
+                .map_err(unwritable(&lock.path))?;
+        } else {
+            let state = self.state()?;
+            state.records.write(&record).map_err(unwritable(&state.folder))?;
+        }
+        Ok(record)
+    }
+
+    /// Takes trust back from a real path, or from every plugin of a name. Returns how many were trusted.
+    ///
+    /// # Errors
+    /// It cannot be taken back.
+    pub fn revoke(&mut self, real: Option<&Path>, name: &str) -> Result<usize, StrategyFailure> {
+        if let Some(lock) = &mut self.lock {
+            return lock.remove(real, name).map_err(unwritable(&lock.path));
+        }
+        let state = self.state()?;
+        let is_meant = |record: &&Record| match real {
+            Some(real) => Path::new(&record.path) == real,
+            None => record.name.as_str() == name,
+        };
+        let all = state.records.all().map_err(unreadable(&state.folder))?;
+        let (meant, others): (Vec<_>, Vec<_>) = all.iter().partition(is_meant);
+        for record in &meant {
+            state.records.remove(record).map_err(unwritable(&state.folder))?;
+            if !others.iter().any(|other| other.sha256 == record.sha256) {
+                state.store.forget(&record.sha256).map_err(unwritable(&state.folder))?;
+            }
+        }
+        Ok(meant.len())
+    }
+
+    fn keep(&self, plugin: &Plugin, sha256: &str) -> Result<PathBuf, StrategyFailure> {
+        let state = self.state()?;
+        match state.store.keep(&plugin.real, sha256, &self.digests).map_err(unwritable(&state.folder))? {
+            Kept::At(copy) => Ok(copy),
+            Kept::Changed => {
+                let candidate = self.candidate_of(plugin, sha256.to_owned(), true);
+                Err(StrategyFailure::NotTrusted(Box::new(candidate)))
+            }
+        }
+    }
+
+    fn state(&self) -> Result<&State, StrategyFailure> {
+        let state = self.state.as_ref().ok_or(StrategyFailure::NoState)?;
+        state.check()?;
+        Ok(state)
+    }
+
+    fn check_modes(&self, plugin: &Plugin) -> Result<(), StrategyFailure> {
+        let until = if plugin.origin == Origin::TrustDir { self.vouched(plugin) } else { None };
+        let failed = unreadable(&plugin.real);
+        let mut found = modes::check_up(&plugin.real, until).map_err(&failed)?;
+        if plugin.manifest().is_some() && found.is_none() {
+            for path in tree::Tree::of(&plugin.real).map_err(&failed)?.paths() {
+                found = found.or(modes::check_one(&path).map_err(&failed)?);
+            }
+        }
+        found.map_or(Ok(()), |insecure| Err(StrategyFailure::Insecure(insecure)))
+    }
+}
+
+impl State {
+    fn open(folder: PathBuf) -> Self {
+        // One that is not there yet will be made as it should be.
+        let insecure = modes::check_one(&folder).unwrap_or_default();
+        Self {
+            records: Records(folder.join("records")),
+            store: Store(folder.join("store")),
+            folder,
+            insecure,
+        }
+    }
+
+    fn check(&self) -> Result<(), StrategyFailure> {
+        self.insecure.clone().map_or(Ok(()), |insecure| Err(StrategyFailure::Insecure(insecure)))
+    }
+}
+
+/// What a plugin asks for: as its manifest says, or, being a script, its interpreter.
+#[must_use]
+pub fn asked(plugin: &Plugin) -> Permissions {
+    match &plugin.form {
+        Form::Folder(manifest) => manifest.permissions.clone(),
+        Form::Executable => {
+            let runtime = start::interpreter(plugin).map_or(Runtime::None, |path| shebang::runtime(&path));
+            Permissions { runtime, ..Permissions::default() }
+        }
+        Form::Dylib | Form::Broken(_) => Permissions::default(),
+    }
+}
+
+fn unreadable(path: &Path) -> impl Fn(io::Error) -> StrategyFailure {
+    move |source| StrategyFailure::Unreadable { path: path.to_owned(), source }
+}
+
+fn unwritable(path: &Path) -> impl Fn(io::Error) -> StrategyFailure {
+    move |source| StrategyFailure::Unwritable { path: path.to_owned(), source }
+}
+
+/// A path as a shell takes it.
+#[must_use]
+pub fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-,:=+@".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_quoted_where_a_shell_would_take_it_apart() {
+        for (path, expect) in
+            [("/a/b-c.d", "/a/b-c.d"), ("/a b", "'/a b'"), ("/it's", r"'/it'\''s'"), ("", "''")]
+        {
+            assert_eq!(quoted(Path::new(path)), expect);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Who could change a plugin, as OpenSSH's StrictModes asks it: the plugin and every folder above it are owned by
+//! root or the user, and nobody else may write there.
+
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+const STICKY: u32 = 0o1000;
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// A file or folder that others could change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Insecure {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Its mode.
+    pub mode: u32,
+    /// What is wrong with it.
+    pub why: Why,
+}
+
+/// Why a file or folder is not secure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// It is owned by neither root nor the user, but by this one.
+    Owner(u32),
+    /// Its group may write to it.
+    Group(u32),
+    /// Everybody may.
+    Others,
+}
+
+impl fmt::Display for Insecure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, mode) = (self.path.display(), self.mode);
+        match self.why {
+            Why::Owner(uid) => {
+                write!(f, "{path} (mode {mode:04o}) is owned by uid {uid}, neither root nor you")
+            }
+            Why::Group(gid) => write!(f, "{path} (mode {mode:04o}) can be written to by group {gid}"),
+            Why::Others => write!(f, "{path} (mode {mode:04o}) can be written to by everybody"),
+        }
+    }
+}
+
+impl Insecure {
+    /// What mends it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let path = super::quoted(&self.path);
+        match self.why {
+            Why::Owner(_) => {
+                format!("`chown \"$(id -u)\" {path}`, or copy the plugin to a folder of your own")
+            }
+            Why::Group(_) => format!("`chmod g-w {path}`"),
+            Why::Others => format!("`chmod go-w {path}`"),
+        }
+    }
+}
+
+/// Checks a real path and every folder above it; below `until` alone, where that is given.
+pub(super) fn check_up(path: &Path, until: Option<&Path>) -> io::Result<Option<Insecure>> {
+    let mut below: Option<Metadata> = None;
+    for step in path.ancestors().take_while(|step| until != Some(*step)) {
+        let file = fs::symlink_metadata(step)?;
+        if let Some(insecure) = check(step, &file, below.as_ref()) {
+            return Ok(Some(insecure));
+        }
+        below = Some(file);
+    }
+    Ok(None)
+}
+
+/// Checks one file or folder for itself.
+pub(super) fn check_one(path: &Path) -> io::Result<Option<Insecure>> {
+    Ok(check(path, &fs::symlink_metadata(path)?, None))
+}
+
+fn check(path: &Path, file: &Metadata, below: Option<&Metadata>) -> Option<Insecure> {
+    let user = rustix::process::geteuid().as_raw();
+    let ours = |file: &Metadata| [0, user].contains(&file.uid());
+    let insecure = |why| Some(Insecure { path: path.to_owned(), mode: file.mode() & 0o7777, why });
+    if !ours(file) {
+        return insecure(Why::Owner(file.uid()));
+    }
+    // In a sticky folder nobody replaces what is another's.
+    if file.is_dir() && file.mode() & STICKY != 0 && below.is_some_and(ours) {
+        return None;
+    }
+    if file.mode() & OTHERS_WRITE != 0 {
+        return insecure(Why::Others);
+    }
+    if file.mode() & GROUP_WRITES != 0 && !is_private(file.gid(), file.uid()) {
+        return insecure(Why::Group(file.gid()));
+    }
+    None
+}
+
+/// Whether a group is its owner's own: the user's first group, and nobody else's.
+fn is_private(group: u32, owner: u32) -> bool {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    is_private_in(&read("/etc/passwd"), &read("/etc/group"), group, owner)
+}
+
+fn is_private_in(passwd: &str, groups: &str, group: u32, owner: u32) -> bool {
+    let number = |field: Option<&&str>| field.and_then(|field| field.parse::<u32>().ok());
+    let users: Vec<Vec<&str>> = passwd.lines().map(|line| line.split(':').collect()).collect();
+    let names: Vec<&str> = users
+        .iter()
+        .filter(|user| number(user.get(2)) == Some(owner) && number(user.get(3)) == Some(group))
+        .map(|user| user[0])
+        .collect();
+    let is_shared =
+        users.iter().any(|user| number(user.get(3)) == Some(group) && number(user.get(2)) != Some(owner));
+    let members = groups
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>())
+        .filter(|row| number(row.get(2)) == Some(group))
+        .flat_map(|row| row.get(3).map_or(Vec::new(), |members| members.split(',').collect()));
+    !names.is_empty()
+        && !is_shared
+        && members.into_iter().all(|member| member.is_empty() || names.contains(&member))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/h:/bin/sh\nbob:x:1001:1001::/h:/bin/sh\neve:x:1002:50::/h:/bin/sh\nmax:x:1003:50::/h:/bin/sh\n";
+    const GROUPS: &str = "root:x:0:\nann:x:1000:ann\nbob:x:1001:eve\nstaff:x:50:\n";
+
+    #[track_caller]
+    fn private(group: u32, owner: u32, expect: bool) {
+        assert_eq!(is_private_in(PASSWD, GROUPS, group, owner), expect);
+    }
+
+    #[test]
+    fn a_group_is_private_when_its_owner_alone_is_in_it() {
+        private(1000, 1000, true);
+        private(0, 0, true);
+        private(1001, 1001, false);
+        private(50, 1002, false);
+        private(1000, 1001, false);
+        private(4711, 4711, false);
+    }
+
+    /// What the check of `<base>/a/file` says when `a` and the file have these modes.
+    #[track_caller]
+    fn check(folder: u32, file: u32, expect: Option<(&str, Why)>) {
+        let base = tempfile::tempdir().unwrap();
+        let real = base.path().canonicalize().unwrap();
+        let (above, path) = (real.join("a"), real.join("a/file"));
+        fs::create_dir(&above).unwrap();
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(file)).unwrap();
+        fs::set_permissions(&above, fs::Permissions::from_mode(folder)).unwrap();
+        let found = check_up(&path, None).unwrap();
+        let expect = expect.map(|(name, why)| {
+            let path = real.join(name);
+            Insecure { mode: if path == above { folder } else { file }, path, why }
+        });
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn nobody_else_may_write_to_the_plugin_or_above_it() {
+        check(0o755, 0o755, None);
+        check(0o700, 0o700, None);
+        check(0o755, 0o757, Some(("a/file", Why::Others)));
+        check(0o777, 0o755, Some(("a", Why::Others)));
+    }
+
+    #[test]
+    fn a_sticky_folder_passes_for_what_is_one_s_own() {
+        check(0o1777, 0o755, None);
+        check(0o1777, 0o757, Some(("a/file", Why::Others)));
+    }
+
+    #[test]
+    fn a_sticky_bit_on_the_plugin_itself_excuses_nothing() {
+        check(0o755, 0o1757, Some(("a/file", Why::Others)));
+    }
+
+    #[test]
+    fn nothing_is_checked_above_a_folder_that_was_vouched_for() {
+        let base = tempfile::tempdir().unwrap();
+        let real = base.path().canonicalize().unwrap().join("a");
+        fs::create_dir(&real).unwrap();
+        fs::write(real.join("file"), "").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(check_up(&real.join("file"), Some(&real)).unwrap(), None);
+        assert!(check_up(&real.join("file"), None).unwrap().is_some());
+    }
+
+    #[test]
+    fn the_error_names_the_folder_its_mode_and_the_remedy() {
+        let insecure = Insecure { path: "/a b".into(), mode: 0o777, why: Why::Others };
+        assert_eq!(insecure.to_string(), "/a b (mode 0777) can be written to by everybody");
+        assert_eq!(insecure.remedy(), "`chmod go-w '/a b'`");
+    }
+}

@@ -1,0 +1,23 @@
+//! What `doctor` says of a machine.
+
+use serde_json::Value;
+
+use crate::support::World;
+
+#[track_caller]
+fn says(landlock: &str, tier: &str, missing: usize) {
+    let world = World::new();
+    let mut command = world.command(&["doctor", "--json"]);
+    let line = world.finish(command.env("JP_COMPACT_TEST_LANDLOCK", landlock)).exits(0).line();
+    assert_eq!(line["tier"], tier, "{line}");
+    assert_eq!(line["missing"].as_array().map(Vec::len), Some(missing), "{line}");
+    assert!(line["bundled"].as_array().unwrap().contains(&Value::from("strip-tools")), "{line}");
+    let ran = world.finish(world.command(&["doctor"]).env("JP_COMPACT_TEST_LANDLOCK", landlock)).exits(0);
+    assert!(ran.text().contains(tier) && ran.text().contains("strip-tools"), "{}", ran.text());
+}
+
+#[test]
+fn a_machine_without_landlock_is_told_what_to_do() {
+    says("0", "contained", 1);
+    says("1", "partly-isolated", 1);
+}

@@ -1,0 +1,131 @@
+//! A user's home with a conversation in it, for tests that find, trust and run plugins. The environment of the
+//! executable is empty but for what is named here; nothing outside the folder is read or written.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use assert_cmd::cargo::cargo_bin;
+use serde_json::Value;
+
+pub(crate) const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample/events.json");
+
+pub(crate) struct House {
+    pub(crate) root: PathBuf,
+    _temp: tempfile::TempDir,
+}
+
+impl House {
+    pub(crate) fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let house = Self { root: temp.path().canonicalize().unwrap(), _temp: temp };
+        fs::create_dir_all(house.path("conversation")).unwrap();
+        fs::create_dir_all(house.path("tmp")).unwrap();
+        fs::copy(SAMPLE, house.path("conversation/events.json")).unwrap();
+        house
+    }
+
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    /// The executable with words, in this house.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(cargo_bin!("jp-compact"));
+        command.env_clear().env("HOME", &self.root).env("TMPDIR", self.path("tmp"));
+        command.current_dir(&self.root).args(words).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// Runs what has to succeed, and returns stdout.
+    #[track_caller]
+    pub(crate) fn ok(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(words)).unwrap()
+    }
+
+    /// Runs what has to fail, and returns stderr. The conversation stays as it is.
+    #[track_caller]
+    pub(crate) fn fails(&self, words: &[&str], code: i32) -> String {
+        let before = fs::read(self.path("conversation/events.json")).unwrap();
+        let output = self.run(words);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {}", text(&output.stderr));
+        assert_eq!(fs::read(self.path("conversation/events.json")).unwrap(), before);
+        text(&output.stderr)
+    }
+
+    /// The words that compact with one strategy, contained.
+    pub(crate) fn compact<'a>(&self, strategy: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+        let words = ["conversation", "--keep-last", "1", "--sandbox=contained", "--strategy", strategy];
+        [&words[..], more].concat()
+    }
+
+    /// Puts an executable somewhere. Another process writes it: one that this process had open for writing could
+    /// not be executed while another test starts something.
+    pub(crate) fn install(&self, relative: &str, text: &str) -> PathBuf {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut install = Command::new("install")
+            .args(["-m", "755", "/dev/stdin"])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(install.wait().unwrap().success());
+        path
+    }
+
+    /// A strategy that keeps a diary of what it was started as.
+    pub(crate) fn strategy(&self, relative: &str, name: &str) -> PathBuf {
+        self.install(relative, &self.script(name, ""))
+    }
+
+    pub(crate) fn script(&self, name: &str, more: &str) -> String {
+        let diary = self.path("diary");
+        format!(
+            r#"#!/bin/sh
+echo "$1 $0 ${{GRANTED-unset}}" >> {}
+case "$1" in
+describe) echo '{{"type":"describe","protocols":[1],"name":"{name}","version":"1.0.0","description":"Strips all of it","produces":["tool_calls"],"input":"none"{more}}}' ;;
+run) sed 's/^{{"type":"compact","id":"\([^"]*\)".*"requested_range":\({{[^}}]*\)}}.*/{{"type":"result","id":"\1","compactions":[\2,"tool_calls":{{"policy":"omit"}}}}]}}/' ;;
+esac
+"#,
+            diary.display()
+        )
+    }
+
+    /// What strategies were started as, in order: verb, own path, a variable.
+    pub(crate) fn diary(&self) -> Vec<Vec<String>> {
+        let text = fs::read_to_string(self.path("diary")).unwrap_or_default();
+        text.lines().map(|line| line.split(' ').map(str::to_owned).collect()).collect()
+    }
+
+    pub(crate) fn verbs(&self) -> Vec<String> {
+        self.diary().into_iter().map(|line| line[0].clone()).collect()
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+pub(crate) fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+pub(crate) fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
