@@ -397,7 +397,7 @@ fn needs_end() {
 
 #[test]
 fn a_model_answers_whom_it_was_granted() {
-    both_fail("needs-a-model", "it needs `llm`, which this version cannot grant");
+    both_fail("needs-a-model", "it needs `llm`, which was not granted");
     let question = NeedRequest::LlmComplete {
         model: None,
         system: None,

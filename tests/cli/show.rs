@@ -20,7 +20,16 @@ fn conversation() -> Conversation {
 fn every_overlay_is_listed_with_its_number_range_origin_and_effect() {
     let world = World::new();
     world.conversation("conversation", &conversation());
-    world.run(&["conversation", "--now", "2026-11-21T07:40:00Z", "--strategy", "strip-tools"]).exits(0);
+    world
+        .run(&[
+            "conversation",
+            "--now",
+            "2026-11-21T07:40:00Z",
+            "--strategy",
+            "strip-tools",
+            "--sandbox=contained",
+        ])
+        .exits(0);
     let ran = world.run(&["show", "conversation"]).exits(0);
     assert_eq!(ran.stderr, "");
     insta::assert_snapshot!(world.plain(ran.text()), @r"
@@ -54,7 +63,7 @@ fn every_overlay_is_listed_with_its_number_range_origin_and_effect() {
 fn json_has_the_receipt_and_the_totals() {
     let world = World::new();
     let transcript = world.conversation(".jp/conversations/17738399468", &conversation());
-    world.run(&["17738399468", "--strategy", "strip-tools"]).exits(0);
+    world.run(&["17738399468", "--strategy", "strip-tools", "--sandbox=contained"]).exits(0);
     let line = world.run(&["show", "jp-c17738399468", "--json"]).exits(0).line();
     assert_eq!(line["path"], transcript.path.to_str().unwrap());
     assert_eq!(line["conversation_id"], "17738399468");

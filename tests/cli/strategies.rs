@@ -64,8 +64,11 @@ fn without_a_jail_a_plugin_runs_only_where_that_is_said() {
 fn a_plugin_is_jailed_where_nothing_is_said() {
     let (world, _) = world();
     let outside = world.path("outside");
-    let mark = format!(": > {} 2>/dev/null\n", outside.display());
-    world.plugin("mine", &format!("{mark}{STRIP}"));
+    // The shell's own words alone: in the jail it starts nothing else.
+    let describe = r#"{"type":"describe","protocols":[1],"name":"mine","version":"1.0.0","description":"d","produces":["tool_calls"],"input":"none"}"#;
+    let run = format!("echo x 2>/dev/null >{}; {STRIP}", outside.display());
+    let text = format!("#!/bin/sh\ncase \"$1\" in\ndescribe) echo '{describe}' ;;\nrun) {run} ;;\nesac\n");
+    world.script("plugins/mine", &text);
     let arguments = ["conversation", "--strategy", "mine", "--trust-dir", "plugins", "--keep-last", "0"];
     let line = world.run(&[&arguments[..], &["--json", "--sandbox=require"]].concat()).exits(0).line();
     assert_eq!(line["tier"], "isolated", "{line}");

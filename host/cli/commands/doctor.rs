@@ -11,7 +11,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
 
-/// Say how far strategies are confined here, what is missing, and where they are looked for
+/// Say how far strategies are confined here, and what is missing
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Print one line of JSON
