@@ -15,14 +15,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
+use jp_compact_engine::jail::{Abilities, Confinement};
 use jp_compact_engine::kit::{self, CHECKS, Level, Outcome, Place, Subject, Verdict};
 
 /// Makes the checks of a plugin.
 fn test(path: &Path, deadline: Duration) -> Vec<Outcome> {
+    test_confined(path, deadline, true)
+}
+
+fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<Outcome> {
     let runner = cargo_bin("compact-runner");
     let base = tempfile::tempdir().unwrap();
     let subject = Subject::at(path, &runner).unwrap();
-    let place = Place { runner: &runner, temp_dir: base.path(), deadline };
+    let jail = subject.jail(Abilities::of_machine()).unwrap();
+    let confinement = if is_jailed { Confinement::Isolated(&jail) } else { Confinement::Contained };
+    let place = Place { runner: &runner, temp_dir: base.path(), deadline, confinement };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(kit::test(&place, &subject, Level::Full))
 }
@@ -71,7 +78,8 @@ fn broken(base: &Path, id: &str) -> PathBuf {
 fn finds(id: &str) -> Option<String> {
     let deadline = Duration::from_secs(if id == "R01" { 2 } else { 30 });
     let base = tempfile::tempdir().unwrap();
-    let outcomes = test(&broken(base.path(), id), deadline);
+    // In the jail no strategy leaves a process behind, for it can start none.
+    let outcomes = test_confined(&broken(base.path(), id), deadline, id != "R03");
     let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
     let failed: Vec<_> = failed.map(|outcome| (outcome.check.id, &outcome.verdict)).collect();
     (failed.len() != 1 || failed[0].0 != id).then(|| format!("{id}: {failed:?}"))

@@ -185,7 +185,7 @@ pub(crate) struct Discovery {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum SandboxWord {
+pub(crate) enum SandboxWord {
     Require,
     Contained,
 }

@@ -10,11 +10,12 @@ use jp_compact_core::select;
 use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Survey, spec};
 use jp_compact_engine::environment::Environment;
+use jp_compact_engine::jail::Confinement;
 use jp_compact_engine::kit::{NotTaken, Place, rehearse};
 use jp_compact_engine::registry::{Registry, Wanted};
 
 use super::test;
-use crate::args::deadline;
+use crate::args::{SandboxWord, deadline};
 use crate::commands::read;
 use crate::error::Report;
 use crate::exit::Exit;
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// How long it may take for one request
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
     deadline: Duration,
+    /// Whether it needs a jail: `require` one, or run it `contained`, with your permissions [default: require]
+    #[arg(long, value_name = "WHICH", value_enum)]
+    sandbox: Option<SandboxWord>,
 }
 
 fn options(text: &str) -> Result<Options, String> {
@@ -54,7 +58,13 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let subject = test::subject(&args.path, &registry, environment)?;
     let read = read(&args.transcript, environment)?;
     let survey = Survey::of(&read.stream);
-    let place = Place { runner: registry.runner(), temp_dir: &environment.temp_dir, deadline: args.deadline };
+    let jail = test::jail(&subject, args.sandbox, environment)?;
+    let place = Place {
+        runner: registry.runner(),
+        temp_dir: &environment.temp_dir,
+        deadline: args.deadline,
+        confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
+    };
     let wanted = select::Wanted { from: None, to: Some(Bound::FromEnd(args.keep_last)) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rehearsed = runtime.block_on(rehearse(&place, &subject, &survey, wanted, &args.options, environment));

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use jp_compact_engine::environment::Environment;
+use jp_compact_engine::failure::{Failure, StrategyFailure};
+use jp_compact_engine::jail::{Abilities, Confinement, Jail};
 use jp_compact_engine::kit::{self, CHECKS, Check, Level, Outcome, Place, Subject, Verdict};
 use jp_compact_engine::registry::{Registry, Wanted};
 use serde_json::json;
 
-use crate::args::deadline;
+use crate::args::{SandboxWord, deadline};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::{escape, output};
@@ -35,6 +37,9 @@ pub(crate) struct Args {
     /// How long it may take for one request
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
     deadline: Duration,
+    /// Whether it needs a jail: `require` one, or run it `contained`, with your permissions [default: require]
+    #[arg(long, value_name = "WHICH", value_enum)]
+    sandbox: Option<SandboxWord>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -51,7 +56,13 @@ fn check(id: &str) -> Result<&'static Check, String> {
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = Registry::discover(environment, &Wanted::default())?;
     let subject = subject(&args.path, &registry, environment)?;
-    let place = Place { runner: registry.runner(), temp_dir: &environment.temp_dir, deadline: args.deadline };
+    let jail = jail(&subject, args.sandbox, environment)?;
+    let place = Place {
+        runner: registry.runner(),
+        temp_dir: &environment.temp_dir,
+        deadline: args.deadline,
+        confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
+    };
     let level = match (args.level, args.only) {
         (LevelWord::Core, None) => Level::Core,
         _ => Level::Full,
@@ -67,6 +78,25 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::data(|out| out.write_all(escape::text(&table(&outcomes)).as_bytes()))?;
     }
     Ok(if failed { Exit::Violation } else { Exit::Done })
+}
+
+/// The jail for it; none where that was typed. Nobody trusted it, so there is no other way down.
+pub(crate) fn jail(
+    subject: &Subject,
+    sandbox: Option<SandboxWord>,
+    environment: &Environment,
+) -> Result<Option<Jail>, Report> {
+    if matches!(sandbox, Some(SandboxWord::Contained)) {
+        return Ok(None);
+    }
+    let abilities = Abilities::of_machine().at_most(environment.landlock_max);
+    match subject.jail(abilities) {
+        Some(jail) => Ok(Some(jail)),
+        None => {
+            let missing = abilities.missing();
+            Err(Failure::of_strategy(&subject.name, StrategyFailure::NoJail { missing }).into())
+        }
+    }
 }
 
 /// The plugin at a path that was typed.

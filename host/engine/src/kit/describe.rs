@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::checks::Level;
 use super::exchange::{Failed, Place, failed};
+use super::subject::ENV;
 use super::{Findings, Subject};
 use crate::process::{self, Ended, ProcessError};
 
@@ -152,7 +153,7 @@ async fn started_by_hand(place: &Place<'_>, subject: &Subject, findings: &mut Fi
     let Some(program) = subject.program.to_str() else { return };
     let words = ["-u", "JP_COMPACT_PROTOCOL", program].into_iter();
     let words: Vec<&str> = words.chain(subject.args.iter().map(String::as_str)).chain(["run"]).collect();
-    match process::run(place.launch(Path::new("/usr/bin/env"), &words, Vec::new())).await {
+    match process::run(place.launch(Path::new(ENV), &words, Vec::new())).await {
         Ok(ended) => findings.failed.extend(usage("S02", &ended)),
         Err(ProcessError::Start { reason, .. }) => findings.skip(&["S02"], &reason),
         Err(error) => findings.fail(failed("S02", error)),

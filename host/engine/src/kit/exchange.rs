@@ -36,15 +36,17 @@ pub struct Place<'a> {
     pub temp_dir: &'a Path,
     /// How long a strategy may take for a request.
     pub deadline: Duration,
+    /// How it is confined.
+    pub confinement: Confinement<'a>,
 }
 
 impl<'a> Place<'a> {
-    /// What the kit starts: contained, without grants.
+    /// What the kit starts: without variables.
     pub(super) fn launch(&self, program: &'a Path, args: &'a [&'a str], stdin: Vec<u8>) -> Launch<'a> {
         Launch {
             runner: self.runner,
             program,
-            confinement: Confinement::Contained,
+            confinement: self.confinement,
             args,
             stdin: vec![Bytes::from(stdin)],
             env: &[],

@@ -4,10 +4,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jp_compact_schema::{Manifest, Program};
+use jp_compact_schema::{Manifest, Program, Runtime};
+
+use crate::jail::{Abilities, Jail};
+use crate::trust;
 
 /// Where a program without a slash is looked up, as PROTOCOL.md has it.
 const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// What takes variables away.
+pub(super) const ENV: &str = "/usr/bin/env";
 
 /// A plugin that can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +26,8 @@ pub struct Subject {
     pub program: PathBuf,
     /// The arguments before the verb.
     pub args: Vec<String>,
+    /// Its file, or its folder.
+    own: PathBuf,
 }
 
 impl Subject {
@@ -41,7 +49,7 @@ impl Subject {
             let stem = stem.strip_prefix("compact-strategy-").unwrap_or(stem);
             (path.clone(), Vec::new(), stem)
         };
-        Ok(Self { name: stem.replace('_', "-"), manifest: None, program, args })
+        Ok(Self { name: stem.replace('_', "-"), manifest: None, program, args, own: path })
     }
 
     fn in_folder(folder: &Path, runner: &Path) -> Result<Self, String> {
@@ -66,7 +74,31 @@ impl Subject {
                 (program(folder, first)?, rest.collect())
             }
         };
-        Ok(Self { name: manifest.name.to_string(), manifest: Some(manifest), program, args })
+        let name = manifest.name.to_string();
+        Ok(Self { name, manifest: Some(manifest), program, args, own: folder.to_owned() })
+    }
+
+    /// The jail that a user's host would put it in, were all granted that it asks for; none where the machine has
+    /// none. The kit's own `env` may be started in it as well.
+    #[must_use]
+    pub fn jail(&self, abilities: Abilities) -> Option<Jail> {
+        let granted = self.manifest.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
+        let is_granted = self.manifest.is_none() || granted.runtime != Runtime::None;
+        // What is not its own is an interpreter; what is may name one.
+        let interpreter = if self.program.starts_with(&self.own) {
+            trust::interpreter(&self.program)
+        } else if self.args.first().is_some_and(|arg| arg == "--dylib") {
+            None
+        } else {
+            self.program.canonicalize().ok()
+        };
+        let jail = Jail::new(abilities, &self.own, &granted, interpreter.as_deref().filter(|_| is_granted))?;
+        let jail = jail.with_program(Path::new(ENV));
+        Some(if self.program.starts_with(&self.own) || interpreter.is_some() {
+            jail
+        } else {
+            jail.with_program(&self.program)
+        })
     }
 }
 

@@ -392,6 +392,12 @@ fn unwritable(path: &Path) -> impl Fn(io::Error) -> StrategyFailure {
     move |source| StrategyFailure::Unwritable { path: path.to_owned(), source }
 }
 
+/// The interpreter of a script, where it is one, links resolved.
+#[must_use]
+pub fn interpreter(script: &Path) -> Option<PathBuf> {
+    shebang::interpreter(script)
+}
+
 /// A path as a shell takes it.
 #[must_use]
 pub fn quoted(path: &Path) -> String {
