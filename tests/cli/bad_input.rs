@@ -129,7 +129,7 @@ fn a_folder_without_events_is_no_conversation() {
     let world = World::new();
     world.file("conversation/metadata.json", b"{}");
     for arguments in [&["conversation"][..], &["print", "conversation"], &["conversation", "--reset"]] {
-        world.run(arguments).exits(4).says("/work/conversation is no conversation: it holds no events.json");
+        world.run(arguments).exits(4).says("/here/conversation is no conversation: it holds no events.json");
     }
     fs::create_dir(world.path("conversation/events.json")).unwrap();
     world.run(&["print", "conversation"]).exits(4).says("is a folder, not a file");
@@ -140,7 +140,7 @@ fn a_path_that_is_not_there_is_said_so() {
     let world = World::new();
     for arguments in [&["nowhere"][..], &["print", "nowhere"], &["show", "nowhere"], &["nowhere", "--reset"]]
     {
-        world.run(arguments).exits(4).says("there is no transcript at /work/nowhere");
+        world.run(arguments).exits(4).says("there is no transcript at /here/nowhere");
     }
     world.run(&[""]).exits(4);
 }
@@ -158,13 +158,13 @@ fn what_may_not_be_read_or_written_is_said_so() {
     };
     forbid(&transcript.path, 0o000);
     for arguments in [&["conversation"][..], &["print", "conversation"]] {
-        let ran = world.run(arguments).exits(4).says("/work/conversation/events.json");
+        let ran = world.run(arguments).exits(4).says("/here/conversation/events.json");
         assert!(ran.stderr.contains("Permission denied"), "{}", ran.stderr);
     }
     forbid(&transcript.path, 0o644);
     forbid(transcript.folder(), 0o555);
     world.run(&["print", "conversation"]).exits(0);
-    let ran = world.run(&["conversation"]).exits(4).says("/work/conversation/events.json");
+    let ran = world.run(&["conversation"]).exits(4).says("/here/conversation/events.json");
     assert!(ran.stderr.contains("Permission denied"), "{}", ran.stderr);
     transcript.assert_untouched();
     forbid(transcript.folder(), 0o755);
@@ -180,7 +180,7 @@ fn a_full_disk_leaves_the_old_file() {
         let mut command = Command::new("/bin/sh");
         let limited = format!("ulimit -f {limit}; exec \"$0\" conversation");
         world.enter(&mut command).args(["-c", &limited]).arg(cargo_bin!("jp-compact"));
-        world.finish(&mut command).exits(4).says("/work/conversation/events.json would hold ");
+        world.finish(&mut command).exits(4).says("/here/conversation/events.json would hold ");
         transcript.assert_untouched();
     }
 }

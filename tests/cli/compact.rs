@@ -269,7 +269,7 @@ fn every_transcript_is_tried_and_some_failed_is_a_code_of_its_own() {
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[1]["error"]["code"], 4);
     assert_eq!(lines[1]["path"], "two");
-    assert!(ran.stderr.contains("/work/two/events.json"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("/here/two/events.json"), "{}", ran.stderr);
     assert!(ran.stderr.ends_with("1 of 3 transcripts failed\n"), "{}", ran.stderr);
     good.iter().for_each(|transcript| assert_eq!(transcript.overlays().len(), 2));
     bad.assert_untouched();

@@ -79,7 +79,7 @@ fn a_transcript_that_is_invalid() {
     world.raw("conversation", b"[\n  {\n    \"type\": \"chat_request\",");
     let ran = world.run(&["conversation"]).exits(4);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: failed to read /work/conversation/events.json
+    error: failed to read /here/conversation/events.json
 
     Caused by:
       element 0 (byte 33): the input ends in the middle of a value
@@ -88,7 +88,7 @@ fn a_transcript_that_is_invalid() {
     ");
     let ran = world.run(&["nowhere"]).exits(4);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: there is no transcript at /work/nowhere
+    error: there is no transcript at /here/nowhere
 
     hint: give a conversation folder, an events.json, or an id such as 17738399468 inside its workspace
     ");
@@ -101,7 +101,7 @@ fn a_transcript_that_cannot_be_appended_to() {
     world.conversation("conversation", &timeless);
     let ran = world.run(&["conversation"]).exits(4);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: failed to append to /work/conversation/events.json
+    error: failed to append to /here/conversation/events.json
 
     Caused by:
       element 30 (byte 4269): an element without `type` or `timestamp`, for which JP would move the conversation to its trash
@@ -117,7 +117,7 @@ fn a_conflict() {
     world.plugin("mine", &format!("echo '[]' > {}\n{STRIP}", events.display()));
     let ran = world.run_plugin("mine", &[]).exits(5);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: /work/conversation/events.json shrank since it was read
+    error: /here/conversation/events.json shrank since it was read
 
     hint: run it again on what is there now
     ");
@@ -145,7 +145,7 @@ fn a_strategy_that_is_ambiguous() {
     error: strategy `strip-tools` is ambiguous
 
     Caused by:
-      /work/plugins/strip-tools bears the name of the bundled [bin]/compact-strategy-strip-tools
+      /here/plugins/strip-tools bears the name of the bundled [bin]/compact-strategy-strip-tools
 
     hint: rename the plugin; a bundled strategy cannot be replaced
     ");
@@ -167,7 +167,7 @@ fn a_strategy_that_may_not_run() {
     error: strategy `mine` may not run
 
     Caused by:
-      /work/plugins/mine is not bundled, and there is no jail to run it in: this machine lacks Landlock
+      /here/plugins/mine is not bundled, and there is no jail to run it in: this machine lacks Landlock
 
     hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs it with your own permissions: do that only if you know what it does
     ");
@@ -188,7 +188,7 @@ fn a_strategy_that_may_not_run() {
       it needs `llm`, which was not granted
 
     hint: grant it with
-      jp-compact strategy trust /work/plugins/mine --grant llm,runtime:sh
+      jp-compact strategy trust /here/plugins/mine --grant llm,runtime:sh
     ");
 }
 
@@ -237,7 +237,7 @@ fn a_strategy_that_cannot_start() {
     error: strategy `mine` failed
 
     Caused by:
-      /work/plugins/mine could not be started: Exec format error (os error 8): neither a script with a `#!` line nor an executable of this machine
+      /here/plugins/mine could not be started: Exec format error (os error 8): neither a script with a `#!` line nor an executable of this machine
     ");
 }
 
@@ -302,7 +302,7 @@ fn several_transcripts_of_which_some_failed() {
       1  strip-reasoning [version]  turns 0-1: reasoning
       2  strip-tools [version]  turns 0-1: tool_calls
       a model is sent about 151 tokens, was 187 (-19 %)
-    error: there is no transcript at /work/nowhere
+    error: there is no transcript at /here/nowhere
 
     hint: give a conversation folder, an events.json, or an id such as 17738399468 inside its workspace
     1 of 2 transcripts failed

@@ -107,8 +107,8 @@ fn what_is_no_option_is_refused() {
     refused(":count=1", "expected NAME");
     refused(r#"asks:{"count""#, "asks:{");
     refused("asks:@", "`@` without a file");
-    refused("asks:@missing.json", "/work/missing.json");
-    refused("asks:@list.json", "/work/list.json");
+    refused("asks:@missing.json", "/here/missing.json");
+    refused("asks:@list.json", "/here/list.json");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn an_id_that_is_unknown_or_no_id_is_said_so() {
     world
         .run(&["show", "17738399469"])
         .exits(4)
-        .says("no conversation 17738399469 in /work/.jp or the user's storage");
+        .says("no conversation 17738399469 in /here/.jp or the user's storage");
     for text in ["jp-cx", "jp-c", "../17738399468", "177383994681773839946817738399468"] {
         world.run(&["show", text]).exits(4).says("there is no transcript at");
     }
@@ -144,7 +144,7 @@ fn a_locked_conversation_is_waited_for_and_then_left_alone() {
     let says =
         format!("is locked by another process: no lock on {} in 10 s", world.plain(lock.to_str().unwrap()));
     first.exits(5).says(&says);
-    second.exits(5).says("no lock on /work/conversation in 10 s");
+    second.exits(5).says("no lock on /here/conversation in 10 s");
     in_workspace.assert_untouched();
     alone.assert_untouched();
 
@@ -166,7 +166,7 @@ fn meanwhile(then: &[u8], code: i32) -> Vec<u8> {
         let ran = world.run_plugin("slow", &["--now", "2026-11-01T00:00:00Z"]).exits(code);
         let now = transcript.now();
         if code != 0 {
-            assert!(ran.stderr.contains("/work/conversation/events.json"), "{}", ran.stderr);
+            assert!(ran.stderr.contains("/here/conversation/events.json"), "{}", ran.stderr);
             assert!(now == then, "it was written to");
         }
         now
@@ -212,6 +212,6 @@ fn a_conversation_that_was_removed_meanwhile_is_a_conflict() {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::of(5));
     world.plugin("slow", &format!("rm {}\n{STRIP}", transcript.path.display()));
-    world.run_plugin("slow", &[]).exits(5).says("/work/conversation/events.json");
+    world.run_plugin("slow", &[]).exits(5).says("/here/conversation/events.json");
     assert!(!transcript.path.exists());
 }

@@ -61,6 +61,20 @@ fn without_a_jail_a_plugin_runs_only_where_that_is_said() {
 }
 
 #[test]
+fn a_folder_and_the_way_down_both_typed_are_the_users_word() {
+    let (world, _) = world();
+    world.plugin("mine", STRIP);
+    let arguments = ["conversation", "--strategy", "mine", "--keep-last", "0", "--json"];
+    let typed = ["--plugin-dir", "plugins", "--sandbox=contained"];
+    world.run(&[&arguments[..], &typed[..2]].concat()).exits(11);
+    let line = world.run(&[&arguments[..], &typed].concat()).exits(0).line();
+    assert_eq!(line["tier"], "contained", "{line}");
+    // Found in another way, it is a stranger again.
+    let mut command = world.command(&[&arguments[..], &typed[2..]].concat());
+    world.finish(command.env("JP_COMPACT_PLUGIN_PATH", world.path("plugins"))).exits(11);
+}
+
+#[test]
 fn a_plugin_is_jailed_where_nothing_is_said() {
     let (world, _) = world();
     let outside = world.path("outside");
@@ -119,8 +133,8 @@ fn of_two_plugins_with_one_name_the_first_folder_wins() {
 
     let list = world.run(&[&["strategy", "list"][..], &folders("plugins", "others")].concat()).exits(0);
     insta::assert_snapshot!(world.plain(list.text()), @r"
-    mine             trust-dir    trusted    a test  (/work/plugins/mine)
-    mine             shadowed     trusted    a test  (/work/others/mine.sh)
+    mine             trust-dir    trusted    a test  (/here/plugins/mine)
+    mine             shadowed     trusted    a test  (/here/others/mine.sh)
     strip-reasoning  bundled      trusted    not described yet  ([bin]/compact-strategy-strip-reasoning)
     strip-tools      bundled      trusted    not described yet  ([bin]/compact-strategy-strip-tools)
     ");
@@ -153,7 +167,7 @@ fn a_plugin_that_is_not_executable_is_no_strategy_and_that_is_said() {
     let (world, transcript) = world();
     world.file("plugins/mine", described("mine", &json!({}), STRIP).as_bytes());
     let ran = world.run_plugin("mine", &[]).exits(10);
-    assert!(ran.stderr.contains("/work/plugins/mine is not executable"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("/here/plugins/mine is not executable"), "{}", ran.stderr);
     assert!(ran.stderr.contains("chmod +x"), "{}", ran.stderr);
     transcript.assert_untouched();
 }
@@ -161,17 +175,17 @@ fn a_plugin_that_is_not_executable_is_no_strategy_and_that_is_said() {
 #[test]
 fn a_plugin_folder_that_is_none_is_wrong_usage() {
     let (world, transcript) = world();
-    world.run(&["conversation", "--plugin-dir", "nowhere"]).exits(2).says("/work/nowhere");
+    world.run(&["conversation", "--plugin-dir", "nowhere"]).exits(2).says("/here/nowhere");
     world.run(&["strategy", "list", "--plugin-dir", "conversation/events.json"]).exits(2);
     transcript.assert_untouched();
 }
 
 #[test]
 fn what_cannot_start_is_said_so() {
-    refused("echo no shebang\n", 13, "/work/plugins/odd could not be started");
-    refused("#!/no/such/interpreter\n", 13, "/work/plugins/odd could not be started");
-    refused("\u{7f}ELF, but not really\n", 13, "/work/plugins/odd could not be started");
-    refused("", 13, "/work/plugins/odd could not be started");
+    refused("echo no shebang\n", 13, "/here/plugins/odd could not be started");
+    refused("#!/no/such/interpreter\n", 13, "/here/plugins/odd could not be started");
+    refused("\u{7f}ELF, but not really\n", 13, "/here/plugins/odd could not be started");
+    refused("", 13, "/here/plugins/odd could not be started");
 }
 
 #[test]

@@ -135,7 +135,7 @@ mod tests {
             jp_user_data_dir: own.map(PathBuf::from),
             xdg_data_home: xdg.map(PathBuf::from),
             home: home.map(PathBuf::from),
-            ..Environment::bare("/work")
+            ..Environment::bare("/here")
         };
         assert_eq!(environment.jp_user_data(), expect.map(PathBuf::from));
     }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_relative_folder_is_taken_from_the_current_one() {
-        check(Some("own"), None, None, Some("/work/own"));
+        check(Some("own"), None, None, Some("/here/own"));
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn our_own_folders_follow_xdg_and_then_home() {
-        let home = Environment { home: Some("/home/u".into()), ..Environment::bare("/work") };
+        let home = Environment { home: Some("/home/u".into()), ..Environment::bare("/here") };
         let xdg = Environment {
             xdg_data_home: Some("/d".into()),
             xdg_state_home: Some("/s".into()),
@@ -178,7 +178,7 @@ mod tests {
         let below = |folders: [&str; 3]| folders.map(|folder| Some(Path::new(folder).join("jp-compact")));
         assert_eq!(ours(&home), below(["/home/u/.local/share", "/home/u/.local/state", "/home/u/.cache"]));
         assert_eq!(ours(&xdg), below(["/d", "/s", "/c"]));
-        assert_eq!(ours(&Environment::bare("/work")), [None, None, None]);
+        assert_eq!(ours(&Environment::bare("/here")), [None, None, None]);
     }
 
     #[test]

@@ -242,6 +242,16 @@ impl Trust {
         }
     }
 
+    /// What can be started of an executable that the user took on trust by the words of this very command: the
+    /// file itself, where it lies, with what it asks for.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn in_place(&self, plugin: &Plugin) -> Result<Cleared, StrategyFailure> {
+        let Judged { sha256, .. } = self.judge(plugin)?;
+        Ok(Cleared { permissions: asked(plugin), ..start::bundled(plugin, sha256) })
+    }
+
     /// What the user is asked about when nobody asked yet.
     ///
     /// # Errors
