@@ -16,6 +16,15 @@ pub(crate) fn unquote(raw: &[u8]) -> Cow<'_, str> {
     Cow::Owned(serde_json::from_slice::<String>(raw).unwrap_or_default())
 }
 
+/// The bytes of such a text. For keys: there are many, and they are only compared.
+pub(crate) fn unquote_bytes(raw: &[u8]) -> Cow<'_, [u8]> {
+    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+    if inner.contains(&b'\\') {
+        return Cow::Owned(unquote(raw).into_owned().into_bytes());
+    }
+    Cow::Borrowed(inner)
+}
+
 /// Undoes JP's base64 where it can.
 pub(crate) fn decode(stored: &str) -> Cow<'_, str> {
     match STANDARD.decode(stored).ok().and_then(|bytes| String::from_utf8(bytes).ok()) {
@@ -76,5 +85,7 @@ mod tests {
     fn unquotes_with_and_without_escapes() {
         assert_eq!(unquote(br#""plain""#), "plain");
         assert_eq!(unquote(br#""a\n\u00e9""#), "a\n\u{e9}");
+        assert_eq!(*unquote_bytes(br#""plain""#), *b"plain");
+        assert_eq!(*unquote_bytes(br#""typ\u0065""#), *b"type");
     }
 }

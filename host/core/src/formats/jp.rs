@@ -188,7 +188,7 @@ impl Head {
         let start = scanner.at();
         scanner.object(1, |scanner, key| {
             let value = scanner.value(2)?;
-            if let Some(member) = head.member(&text::unquote(key.of(bytes))) {
+            if let Some(member) = head.member(&text::unquote_bytes(key.of(bytes))) {
                 *member = value;
             }
             Ok(())
@@ -197,22 +197,22 @@ impl Head {
         Ok(head)
     }
 
-    fn member(&mut self, key: &str) -> Option<&mut Span> {
+    fn member(&mut self, key: &[u8]) -> Option<&mut Span> {
         Some(match key {
-            "type" => &mut self.kind,
-            "timestamp" => &mut self.timestamp,
-            "id" => &mut self.id,
-            "name" => &mut self.name,
-            "content" => &mut self.content,
-            "arguments" => &mut self.arguments,
-            "is_error" => &mut self.is_error,
-            "message" => &mut self.message,
-            "reasoning" => &mut self.reasoning,
-            "data" => &mut self.data,
-            "metadata" => &mut self.metadata,
-            "source" => &mut self.source,
-            "question" => &mut self.question,
-            "answer" => &mut self.answer,
+            b"type" => &mut self.kind,
+            b"timestamp" => &mut self.timestamp,
+            b"id" => &mut self.id,
+            b"name" => &mut self.name,
+            b"content" => &mut self.content,
+            b"arguments" => &mut self.arguments,
+            b"is_error" => &mut self.is_error,
+            b"message" => &mut self.message,
+            b"reasoning" => &mut self.reasoning,
+            b"data" => &mut self.data,
+            b"metadata" => &mut self.metadata,
+            b"source" => &mut self.source,
+            b"question" => &mut self.question,
+            b"answer" => &mut self.answer,
             _ => return None,
         })
     }
