@@ -48,8 +48,9 @@ pub(crate) struct Scanner<'a> {
 type Scan<T> = Result<T, Malformed>;
 
 impl<'a> Scanner<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+    /// A cursor that stands at `at`.
+    pub(crate) fn at_byte(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
     }
 
     /// Offset of the next byte.
@@ -269,7 +270,7 @@ mod tests {
 
     /// Whether the scanner takes the whole of `bytes` as one value.
     fn accepts(bytes: &[u8]) -> bool {
-        let mut scanner = Scanner::new(bytes);
+        let mut scanner = Scanner::at_byte(bytes, 0);
         scanner.value(0).is_ok() && scanner.peek().is_none()
     }
 
@@ -355,9 +356,9 @@ mod tests {
 
     #[test]
     fn tells_the_byte_where_it_stopped() {
-        let mut scanner = Scanner::new(b"[1, \"a\tb\"]");
+        let mut scanner = Scanner::at_byte(b"[1, \"a\tb\"]", 0);
         assert_eq!(scanner.value(0), Err(Malformed { at: 6, what: "a control character in a string" }));
-        let mut scanner = Scanner::new(b"[\"ab\xff\"]");
+        let mut scanner = Scanner::at_byte(b"[\"ab\xff\"]", 0);
         assert_eq!(scanner.value(0), Err(Malformed { at: 4, what: "invalid UTF-8" }));
     }
 
