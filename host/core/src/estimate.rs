@@ -32,7 +32,7 @@ impl Estimate {
         let chars = stream.events().iter().map(|event| match event.kind {
             Kind::ChatRequest | Kind::Message | Kind::Reasoning => stream.text(event.body).chars().count(),
             Kind::Data => event.body.end - event.body.start,
-            Kind::ToolResponse { .. } => text::decoded_chars(&stream.text(event.body), &mut buffer),
+            Kind::ToolResponse { .. } => text::stored_chars(event.body.of(stream.bytes()), &mut buffer),
             Kind::ToolRequest => {
                 stream.value(event.body).map_or(0, |arguments| strings(&arguments, &mut buffer))
             }

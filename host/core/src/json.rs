@@ -2,7 +2,7 @@
 //! Nothing is decoded, copied or kept. It accepts what `serde_json` reads into a `Value`, and no more (a
 //! property holds the two together), so that whatever passed here can be decoded later without failing.
 
-use memchr::memchr2;
+use crate::plain::plain;
 
 /// How deep values may nest, the outermost counted: the limit that `serde_json`, and so JP, has.
 pub(crate) const DEPTH_MAX: usize = 127;
@@ -48,8 +48,9 @@ pub(crate) struct Scanner<'a> {
 type Scan<T> = Result<T, Malformed>;
 
 impl<'a> Scanner<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+    /// A cursor that stands at `at`.
+    pub(crate) fn at_byte(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
     }
 
     /// Offset of the next byte.
@@ -200,39 +201,28 @@ impl<'a> Scanner<'a> {
 
     fn string(&mut self) -> Scan<()> {
         self.at += 1;
+        let start = self.at;
+        let mut is_ascii = true;
         loop {
             let rest = &self.bytes[self.at..];
-            let Some(length) = memchr2(b'"', b'\\', rest) else {
-                let at = self.bytes.len();
-                return Err(Malformed { at, what: "the input ends inside a string" });
-            };
-            self.plain_text(&rest[..length])?;
-            self.at += length + 1;
-            if rest[length] == b'"' {
-                return Ok(());
+            let (length, ascii) = plain(rest);
+            is_ascii &= ascii;
+            self.at += length;
+            match rest.get(length) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    self.at += 1;
+                    self.escape()?;
+                }
+                Some(_) => return Err(self.wrong("a control character in a string")),
+                None => return Err(Malformed { at: self.at, what: "the input ends inside a string" }),
             }
-            self.escape()?;
         }
-    }
-
-    /// Checks text without escapes: no control character, and UTF-8.
-    fn plain_text(&self, text: &[u8]) -> Scan<()> {
-        // One pass that the compiler turns into vector code: whether any byte is a control character, and
-        // whether any is not ASCII.
-        let (mut control, mut high) = (false, 0u8);
-        for &byte in text {
-            control |= byte < 0x20;
-            high |= byte;
+        // Escapes are ASCII, and lie between whole characters.
+        if !is_ascii && let Err(error) = std::str::from_utf8(&self.bytes[start..self.at]) {
+            return Err(Malformed { at: start + error.valid_up_to(), what: "invalid UTF-8" });
         }
-        if control {
-            let offset = text.iter().position(|byte| *byte < 0x20).unwrap_or_default();
-            return Err(Malformed { at: self.at + offset, what: "a control character in a string" });
-        }
-        if high >= 0x80
-            && let Err(error) = std::str::from_utf8(text)
-        {
-            return Err(Malformed { at: self.at + error.valid_up_to(), what: "invalid UTF-8" });
-        }
+        self.at += 1;
         Ok(())
     }
 
@@ -280,7 +270,7 @@ mod tests {
 
     /// Whether the scanner takes the whole of `bytes` as one value.
     fn accepts(bytes: &[u8]) -> bool {
-        let mut scanner = Scanner::new(bytes);
+        let mut scanner = Scanner::at_byte(bytes, 0);
         scanner.value(0).is_ok() && scanner.peek().is_none()
     }
 
@@ -366,13 +356,21 @@ mod tests {
 
     #[test]
     fn tells_the_byte_where_it_stopped() {
-        let mut scanner = Scanner::new(b"[1, \"a\tb\"]");
+        let mut scanner = Scanner::at_byte(b"[1, \"a\tb\"]", 0);
         assert_eq!(scanner.value(0), Err(Malformed { at: 6, what: "a control character in a string" }));
-        let mut scanner = Scanner::new(b"[\"ab\xff\"]");
+        let mut scanner = Scanner::at_byte(b"[\"ab\xff\"]", 0);
         assert_eq!(scanner.value(0), Err(Malformed { at: 4, what: "invalid UTF-8" }));
     }
 
     proptest! {
+        #[test]
+        fn agrees_with_serde_json_on_long_strings(
+            text in prop::collection::vec(prop_oneof![200 => 0x20..=0x7Eu8, 1 => any::<u8>()], 0..400),
+        ) {
+            let bytes = [b"\"", &text[..], b"\""].concat();
+            prop_assert_eq!(accepts(&bytes), serde_json::from_slice::<serde_json::Value>(&bytes).is_ok());
+        }
+
         #[test]
         fn agrees_with_serde_json_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             prop_assert_eq!(accepts(&bytes), serde_json::from_slice::<serde_json::Value>(&bytes).is_ok());

@@ -36,6 +36,7 @@ pub mod open;
 pub mod overlap;
 pub mod overlay;
 pub mod pairs;
+mod plain;
 pub mod projection;
 pub mod receipts;
 pub mod reply;

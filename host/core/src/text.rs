@@ -9,11 +9,20 @@ use serde_json::Value;
 /// The text of a JSON string that the index has checked, quotes and escapes undone.
 pub(crate) fn unquote(raw: &[u8]) -> Cow<'_, str> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-    if memchr::memchr(b'\\', inner).is_none() {
-        return String::from_utf8_lossy(inner);
-    }
     // The scanner let it through, so it can be read; an empty text stands for what it never returns.
+    if memchr::memchr(b'\\', inner).is_none() {
+        return Cow::Borrowed(std::str::from_utf8(inner).unwrap_or_default());
+    }
     Cow::Owned(serde_json::from_slice::<String>(raw).unwrap_or_default())
+}
+
+/// The bytes of such a text. For keys: there are many, and they are only compared.
+pub(crate) fn unquote_bytes(raw: &[u8]) -> Cow<'_, [u8]> {
+    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+    if inner.contains(&b'\\') {
+        return Cow::Owned(unquote(raw).into_owned().into_bytes());
+    }
+    Cow::Borrowed(inner)
 }
 
 /// Undoes JP's base64 where it can.
@@ -43,6 +52,14 @@ pub(crate) fn decode_all(value: &mut Value) {
     }
 }
 
+/// Counts the characters of a JSON string once it is decoded, without looking at what is base64 as text first.
+pub(crate) fn stored_chars(raw: &[u8], buffer: &mut Vec<u8>) -> usize {
+    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+    buffer.clear();
+    let decoded = STANDARD.decode_vec(inner, buffer).ok().and_then(|()| std::str::from_utf8(buffer).ok());
+    decoded.map(|text| text.chars().count()).unwrap_or_else(|| decoded_chars(&unquote(raw), &mut Vec::new()))
+}
+
 /// Counts the characters of stored text once it is decoded, into a buffer that is used again.
 pub(crate) fn decoded_chars(stored: &str, buffer: &mut Vec<u8>) -> usize {
     buffer.clear();
@@ -58,6 +75,7 @@ mod tests {
     fn check(stored: &str, text: &str) {
         assert_eq!(decode(stored), text);
         assert_eq!(decoded_chars(stored, &mut Vec::new()), text.chars().count());
+        assert_eq!(stored_chars(&serde_json::to_vec(stored).unwrap(), &mut Vec::new()), text.chars().count());
     }
 
     #[test]
@@ -69,12 +87,20 @@ mod tests {
         check("/w==", "/w==");
         check("ZjAucnM", "ZjAucnM"); // no padding
         check("plain text", "plain text");
+        check("plain \"text\"\n", "plain \"text\"\n");
         check("", "");
+    }
+
+    #[test]
+    fn counts_what_is_base64_behind_its_escapes() {
+        assert_eq!(stored_chars(br#""w6\u006b=""#, &mut Vec::new()), 1);
     }
 
     #[test]
     fn unquotes_with_and_without_escapes() {
         assert_eq!(unquote(br#""plain""#), "plain");
         assert_eq!(unquote(br#""a\n\u00e9""#), "a\n\u{e9}");
+        assert_eq!(*unquote_bytes(br#""plain""#), *b"plain");
+        assert_eq!(*unquote_bytes(br#""typ\u0065""#), *b"type");
     }
 }

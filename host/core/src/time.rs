@@ -6,6 +6,13 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 /// Reads a timestamp in JP's form or in RFC 3339. `None` when it is neither.
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
+    match written_by_jp(text.as_bytes()) {
+        Some(civil) => TimeZone::UTC.to_timestamp(civil).ok(),
+        None => parse_any(text),
+    }
+}
+
+fn parse_any(text: &str) -> Option<Timestamp> {
     // Behind the date, a sign or a `Z` is an offset; a bare date is a date and no point in time.
     let time_of_day = text.get(10..).filter(|rest| rest.contains(':'))?;
     if time_of_day.contains(['+', '-', 'Z', 'z']) {
@@ -13,6 +20,39 @@ pub fn parse(text: &str) -> Option<Timestamp> {
     }
     let civil: DateTime = text.parse().ok()?;
     TimeZone::UTC.to_timestamp(civil).ok()
+}
+
+/// Reads the one form that JP writes, which nearly all are in. `None` says nothing: it may be another form.
+fn written_by_jp(text: &[u8]) -> Option<DateTime> {
+    let (whole, fraction) = text.split_first_chunk::<19>()?;
+    let number = |from: usize, to: usize| digits(&whole[from..to]);
+    let marks = [whole[4], whole[7], whole[10], whole[13], whole[16]];
+    let fraction = match fraction {
+        [] => b"0",
+        [b'.', fraction @ ..] => fraction,
+        _ => return None,
+    };
+    if marks != *b"-- ::" || !(1..=9).contains(&fraction.len()) {
+        return None;
+    }
+    let nanoseconds = digits(fraction)? * 10_i32.pow(u32::try_from(9 - fraction.len()).ok()?);
+    let small = |number: Option<i32>| i8::try_from(number?).ok();
+    DateTime::new(
+        i16::try_from(number(0, 4)?).ok()?,
+        small(number(5, 7))?,
+        small(number(8, 10))?,
+        small(number(11, 13))?,
+        small(number(14, 16))?,
+        small(number(17, 19))?,
+        nanoseconds,
+    )
+    .ok()
+}
+
+/// The number that at most nine digits write.
+fn digits(text: &[u8]) -> Option<i32> {
+    text.iter()
+        .try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i32::from(byte - b'0')))
 }
 
 /// Writes a timestamp in JP's form: up to nanoseconds, trailing zeros trimmed, `.0` when there are none.
@@ -36,6 +76,7 @@ pub fn format(timestamp: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[track_caller]
     fn check(text: &str, expected: Option<&str>) {
@@ -62,5 +103,14 @@ mod tests {
     #[test]
     fn compares_parsed_not_as_text() {
         assert!(parse("2026-12-31 23:00:00.0") > parse("2027-01-01T00:00:00.5+02:00"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_form_that_jp_writes_reads_as_any_other_would(
+            text in "[0-9]{4}-[01][0-9]-[0-3][0-9][ T][0-2][0-9]:[0-6][0-9]:[0-6][0-9]([.,][0-9]{0,10})?",
+        ) {
+            prop_assert_eq!(parse(&text), parse_any(&text));
+        }
     }
 }

@@ -72,64 +72,120 @@ impl Index {
 /// # Errors
 /// When they are not JSON, not an array, or an element of a type that JP knows lacks what JP needs.
 pub fn index(bytes: Bytes) -> Result<Index, Unreadable> {
-    let mut scanner = Scanner::new(&bytes);
-    let outside = |wrong: Malformed| Unreadable { at: wrong.at, element: None, what: wrong.what.into() };
-    match scanner.peek() {
-        Some(b'[') => scanner.expect(b'[', "not an array").map_err(outside)?,
-        None => {
-            return Err(Unreadable {
-                at: 0,
-                element: None,
-                what: "the file is empty, expected a JSON array".into(),
-            });
+    Indexer::default().finish(bytes)
+}
+
+/// Reads an `events.json` while its bytes come: looking at them right away costs half as much as going back to
+/// them when all of a large file has passed.
+#[derive(Default)]
+pub struct Indexer {
+    events: Vec<Event>,
+    count: Count,
+    array_start: usize,
+    body_end: usize,
+    unloadable: Option<usize>,
+    next: Next,
+    /// Where that begins.
+    at: usize,
+    /// How many bytes must have come before it is worth another look.
+    wanted: usize,
+}
+
+/// What is read next. An element is behind us only with the comma or the bracket behind it, for a number may go
+/// on in the bytes to come.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The bracket that opens the array.
+    #[default]
+    Array,
+    /// The first element, or the bracket that closes the array.
+    First,
+    /// An element.
+    Element,
+    /// Nothing but white space.
+    End,
+}
+
+impl Indexer {
+    /// Reads what is there: `bytes` are all that have come, from the first on. What is wrong with them is not
+    /// said before [`Indexer::finish`], for it may be that the rest is missing.
+    pub fn advance(&mut self, bytes: &[u8]) {
+        if bytes.len() < self.wanted {
+            return;
         }
+        let mut scanner = Scanner::at_byte(bytes, self.at);
+        while self.next != Next::End && self.step(&mut scanner, bytes).is_ok() {}
+        // A long element is tried again only when there is twice as much of it.
+        self.wanted = bytes.len() + (bytes.len() - self.at);
+    }
+
+    /// Reads the rest of `bytes`, which begin with all that came before.
+    ///
+    /// # Errors
+    /// As [`index`].
+    pub fn finish(mut self, bytes: Bytes) -> Result<Index, Unreadable> {
+        let mut scanner = Scanner::at_byte(&bytes, self.at);
+        while self.next != Next::End {
+            self.step(&mut scanner, &bytes)?;
+        }
+        if scanner.peek().is_some() {
+            let what = "text after the closing `]`".into();
+            return Err(Unreadable { at: scanner.at(), element: None, what });
+        }
+        let Self { events, count, array_start, body_end, unloadable, .. } = self;
+        Ok(Index { bytes, events, turns: count.turns(), array_start, body_end, unloadable })
+    }
+
+    /// Reads one bracket, or one element and what stands behind it. Where that fails nothing has happened.
+    fn step(&mut self, scanner: &mut Scanner<'_>, bytes: &[u8]) -> Result<(), Unreadable> {
+        if self.next == Next::Array {
+            open(scanner)?;
+            (self.array_start, self.body_end) = (scanner.at() - 1, scanner.at());
+            self.next = Next::First;
+        } else if self.next == Next::First && scanner.take(b']') {
+            self.next = Next::End;
+        } else {
+            let element = self.events.len();
+            let inside = |at, what| Unreadable { at, element: Some(element), what };
+            let mut count = self.count;
+            let head = Head::read(scanner, bytes).map_err(|wrong| inside(wrong.at, wrong.what.into()))?;
+            let event = head.event(bytes, &mut count).map_err(|what| inside(head.span.start, what))?;
+            let next = if scanner.take(b']') { Next::End } else { Next::Element };
+            if next == Next::Element {
+                scanner.expect(b',', "expected `,` or `]` between events").map_err(outside)?;
+            }
+            if self.unloadable.is_none() && !head.is_loadable(bytes) {
+                self.unloadable = Some(element);
+            }
+            self.events.push(event);
+            (self.count, self.body_end, self.next) = (count, head.span.end, next);
+        }
+        self.at = scanner.at();
+        Ok(())
+    }
+}
+
+/// Passes over the bracket that opens the array.
+fn open(scanner: &mut Scanner<'_>) -> Result<(), Unreadable> {
+    let unreadable = |at, what: &str| Err(Unreadable { at, element: None, what: what.into() });
+    match scanner.peek() {
+        Some(b'[') => scanner.expect(b'[', "not an array").map_err(outside),
+        None => unreadable(0, "the file is empty, expected a JSON array"),
         Some(_) => {
             let at = scanner.at();
             scanner.value(0).map_err(outside)?;
-            return Err(Unreadable { at, element: None, what: "expected a JSON array of events".into() });
+            unreadable(at, "expected a JSON array of events")
         }
     }
-    let mut events = Vec::with_capacity(bytes.len() / 4096);
-    let mut count = Count::default();
-    let array_start = scanner.at() - 1;
-    let (mut body_end, mut unloadable) = (array_start + 1, None);
-    if !scanner.take(b']') {
-        loop {
-            let element = events.len();
-            let head = Head::read(&mut scanner, &bytes).map_err(|wrong| Unreadable {
-                at: wrong.at,
-                element: Some(element),
-                what: wrong.what.into(),
-            })?;
-            let event = head.event(&bytes, &mut count).map_err(|what| Unreadable {
-                at: head.span.start,
-                element: Some(element),
-                what,
-            })?;
-            if unloadable.is_none() && !head.is_loadable(&bytes) {
-                unloadable = Some(element);
-            }
-            events.push(event);
-            body_end = head.span.end;
-            if scanner.take(b']') {
-                break;
-            }
-            scanner.expect(b',', "expected `,` or `]` between events").map_err(outside)?;
-        }
-    }
-    if scanner.peek().is_some() {
-        return Err(Unreadable {
-            at: scanner.at(),
-            element: None,
-            what: "text after the closing `]`".into(),
-        });
-    }
-    let turns = count.turns();
-    Ok(Index { bytes, events, turns, array_start, body_end, unloadable })
+}
+
+/// What is wrong in no element.
+fn outside(wrong: Malformed) -> Unreadable {
+    Unreadable { at: wrong.at, element: None, what: wrong.what.into() }
 }
 
 /// Counts turns and numbers on the way through (JP-STREAM, "Turns").
-#[derive(Default)]
+#[derive(Default, Clone, Copy)]
 pub(crate) struct Count {
     turn: usize,
     /// Whether the current turn holds a conversation event.
@@ -188,7 +244,7 @@ impl Head {
         let start = scanner.at();
         scanner.object(1, |scanner, key| {
             let value = scanner.value(2)?;
-            if let Some(member) = head.member(&text::unquote(key.of(bytes))) {
+            if let Some(member) = head.member(&text::unquote_bytes(key.of(bytes))) {
                 *member = value;
             }
             Ok(())
@@ -197,22 +253,22 @@ impl Head {
         Ok(head)
     }
 
-    fn member(&mut self, key: &str) -> Option<&mut Span> {
+    fn member(&mut self, key: &[u8]) -> Option<&mut Span> {
         Some(match key {
-            "type" => &mut self.kind,
-            "timestamp" => &mut self.timestamp,
-            "id" => &mut self.id,
-            "name" => &mut self.name,
-            "content" => &mut self.content,
-            "arguments" => &mut self.arguments,
-            "is_error" => &mut self.is_error,
-            "message" => &mut self.message,
-            "reasoning" => &mut self.reasoning,
-            "data" => &mut self.data,
-            "metadata" => &mut self.metadata,
-            "source" => &mut self.source,
-            "question" => &mut self.question,
-            "answer" => &mut self.answer,
+            b"type" => &mut self.kind,
+            b"timestamp" => &mut self.timestamp,
+            b"id" => &mut self.id,
+            b"name" => &mut self.name,
+            b"content" => &mut self.content,
+            b"arguments" => &mut self.arguments,
+            b"is_error" => &mut self.is_error,
+            b"message" => &mut self.message,
+            b"reasoning" => &mut self.reasoning,
+            b"data" => &mut self.data,
+            b"metadata" => &mut self.metadata,
+            b"source" => &mut self.source,
+            b"question" => &mut self.question,
+            b"answer" => &mut self.answer,
             _ => return None,
         })
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
 
 mod append;
+mod arrival;
 mod bad_input;
 mod bounds;
 mod build;

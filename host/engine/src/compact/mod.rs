@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jp_compact_core::append::{self, Made};
+use jp_compact_core::formats::jp::Indexer;
 use jp_compact_core::projection::project_through;
 use jp_compact_core::select::{self, Note, Nothing, Wanted};
 use jp_compact_core::{Overlap, Stream, Survey};
@@ -106,8 +107,11 @@ pub struct Opened {
 /// There is none, or it is no stream.
 pub fn open(transcript: &OsStr, environment: &Environment) -> Result<Opened, Failure> {
     let place = store::locate(transcript, environment)?;
-    let bytes = store::read(&place)?;
-    let stream = Stream::parse(bytes)
+    let mut indexer = Indexer::default();
+    let bytes = store::read_seen(&place, |bytes| indexer.advance(bytes))?;
+    let stream = indexer
+        .finish(bytes)
+        .and_then(Stream::from_index)
         .map_err(|source| Failure::Unreadable { path: place.path().to_owned(), source })?;
     Ok(Opened { place, stream })
 }

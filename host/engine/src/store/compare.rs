@@ -7,7 +7,7 @@ use std::{
 };
 
 /// How much is read at a time.
-pub(super) const STEP_BYTES: usize = 1 << 20;
+const STEP_BYTES: usize = 1 << 20;
 
 /// What tells one state of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

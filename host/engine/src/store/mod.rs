@@ -20,5 +20,5 @@ pub use self::{
     error::{StoreError, StoreErrorKind},
     place::{Place, locate},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
-    snapshot::{read, read_stdin},
+    snapshot::{read, read_seen, read_stdin},
 };

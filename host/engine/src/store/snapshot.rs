@@ -14,11 +14,14 @@ use bytes::Bytes;
 use memmap2::MmapMut;
 use rustix::fs::OFlags;
 
-use super::{Place, StoreError, compare::STEP_BYTES, error::unreadable};
+use super::{Place, StoreError, error::unreadable};
 
 /// From this size on the bytes lie in a memory map of their own, in huge pages where the system has them: with
 /// ordinary pages their faults cost as much as the copying.
 const MAPPED_FROM_BYTES: usize = 4 << 20;
+
+/// How much of a large file comes at a time: what a processor still has at hand when it is looked at.
+const SEEN_BYTES: usize = 512 << 10;
 
 /// Whether to read through a symlink.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,8 +36,17 @@ pub(super) enum Links {
 ///
 /// Fails where there is no regular file, where the system does not let it be read, and where it changes meanwhile.
 pub fn read(place: &Place) -> Result<Bytes, StoreError> {
+    read_seen(place, |_| {})
+}
+
+/// As [`read`], and shows the bytes of a large file as they come: `seen` is given all so far, from the first on.
+///
+/// # Errors
+///
+/// As [`read`]; what was seen is worth nothing then.
+pub fn read_seen(place: &Place, seen: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
     let mut file = open(place.path(), Links::Follow)?;
-    read_open(&mut file, place.path())
+    read_open_seen(&mut file, place.path(), seen)
 }
 
 /// Reads standard input to its end.
@@ -80,6 +92,10 @@ pub(super) fn open(path: &Path, links: Links) -> Result<File, StoreError> {
 
 /// Reads an open regular file from where it stands to its end.
 pub(super) fn read_open(file: &mut File, path: &Path) -> Result<Bytes, StoreError> {
+    read_open_seen(file, path, |_| {})
+}
+
+fn read_open_seen(file: &mut File, path: &Path, seen: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => changed(path, "shrank"),
         _ => unreadable("read", path)(error),
@@ -87,7 +103,7 @@ pub(super) fn read_open(file: &mut File, path: &Path) -> Result<Bytes, StoreErro
     let before = file.metadata().map_err(failed)?;
     let start = file.stream_position().map_err(failed)?;
     let size = usize::try_from(before.len().saturating_sub(start)).expect("a file fits the address space");
-    let bytes = if size < MAPPED_FROM_BYTES { read_small(file, size) } else { read_large(file, size) }
+    let bytes = if size < MAPPED_FROM_BYTES { read_small(file, size) } else { read_large(file, size, seen) }
         .map_err(failed)?;
     let after = file.metadata().map_err(failed)?;
     if file.read(&mut [0]).map_err(failed)? != 0 {
@@ -106,14 +122,16 @@ fn read_small(file: &mut File, size: usize) -> io::Result<Bytes> {
     Ok(bytes.into())
 }
 
-fn read_large(file: &mut File, size: usize) -> io::Result<Bytes> {
+fn read_large(file: &mut File, size: usize, mut seen: impl FnMut(&[u8])) -> io::Result<Bytes> {
     let mut map = MmapMut::map_anon(size)?;
     #[cfg(target_os = "linux")]
     if let Err(error) = map.advise(memmap2::Advice::HugePage) {
         tracing::debug!(%error, "no huge pages");
     }
-    for step in map.chunks_mut(STEP_BYTES) {
-        file.read_exact(step)?;
+    for start in (0..size).step_by(SEEN_BYTES) {
+        let end = size.min(start + SEEN_BYTES);
+        file.read_exact(&mut map[start..end])?;
+        seen(&map[..end]);
     }
     Ok(Bytes::from_owner(map))
 }

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, os::unix::fs::symlink};
 
-use jp_compact_engine::store::{StoreError, StoreErrorKind, read};
+use jp_compact_engine::store::{StoreError, StoreErrorKind, read, read_seen};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::world::{ID, STREAM, World};
@@ -25,7 +25,14 @@ fn a_large_file_is_read_to_its_last_byte() {
     let world = World::new();
     let bytes: Vec<u8> = (0..(5 << 20) + 7u32).map(|n| (n % 251) as u8).collect();
     world.shared(ID, &bytes, 0);
-    assert_eq!(read(&world.locate(ID).unwrap()).unwrap(), bytes);
+    let place = world.locate(ID).unwrap();
+    assert_eq!(read(&place).unwrap(), bytes);
+    let mut seen = 0;
+    let whole = read_seen(&place, |so_far| {
+        assert!(so_far.len() > seen && bytes.starts_with(so_far));
+        seen = so_far.len();
+    });
+    assert_eq!((whole.unwrap().len(), seen), (bytes.len(), bytes.len()));
 }
 
 #[test]
