@@ -31,7 +31,7 @@ impl World {
     pub(crate) fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
-        for folder in ["home", "work", "tmp"] {
+        for folder in ["home", "here", "tmp"] {
             fs::create_dir(root.join(folder)).unwrap();
         }
         Self { _temp: temp, root }
@@ -39,7 +39,7 @@ impl World {
 
     /// A path in the current folder of the executable.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.root.join("work").join(name)
+        self.root.join("here").join(name)
     }
 
     pub(crate) fn home(&self, name: &str) -> PathBuf {
@@ -91,7 +91,7 @@ impl World {
             .env_clear()
             .env("HOME", self.root.join("home"))
             .env("TMPDIR", self.root.join("tmp"))
-            .current_dir(self.root.join("work"))
+            .current_dir(self.root.join("here"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
