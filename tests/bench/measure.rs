@@ -1,5 +1,5 @@
 //! Runs processes and tells what they used. Sides are run in turns within one run of the bench, and compared by
-//! their medians, for a machine is never quite still.
+//! their medians, for a machine is never quite still; where it is busy, the least that was seen says more.
 
 use std::fs::File;
 use std::io;
@@ -60,14 +60,38 @@ pub(crate) fn run_into(command: &mut Command, path: &Path) -> io::Result<Used> {
     run(command.stdout(File::create(path)?))
 }
 
+/// What several runs have used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Runs {
+    /// As in [`Used`].
+    pub(crate) cpu: Times,
+    /// As in [`Used`].
+    pub(crate) wall: Times,
+    /// As in [`Used`], the median.
+    pub(crate) peak_bytes: u64,
+}
+
+/// What several runs took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) median: Duration,
+    pub(crate) least: Duration,
+}
+
+impl Times {
+    fn of(times: impl Iterator<Item = Duration> + Clone) -> Self {
+        Self { median: median(times.clone()), least: times.min().unwrap_or_default() }
+    }
+}
+
 /// One of the things that are compared: runs once.
 pub(crate) type Side<'a> = &'a mut dyn FnMut() -> io::Result<Used>;
 
-/// The medians of sides that are run in turns, so many times each, after one time that is not counted.
-pub(crate) fn medians<const SIDES: usize>(
+/// Runs sides in turns, so many times each, after one time that is not counted.
+pub(crate) fn in_turns<const SIDES: usize>(
     runs: usize,
     mut sides: [Side<'_>; SIDES],
-) -> io::Result<[Used; SIDES]> {
+) -> io::Result<[Runs; SIDES]> {
     let mut used = [const { Vec::new() }; SIDES];
     for run in 0..=runs {
         for (side, used) in sides.iter_mut().zip(&mut used) {
@@ -77,9 +101,9 @@ pub(crate) fn medians<const SIDES: usize>(
             }
         }
     }
-    Ok(used.map(|used| Used {
-        cpu: median(used.iter().map(|used| used.cpu)),
-        wall: median(used.iter().map(|used| used.wall)),
+    Ok(used.map(|used| Runs {
+        cpu: Times::of(used.iter().map(|used| used.cpu)),
+        wall: Times::of(used.iter().map(|used| used.wall)),
         peak_bytes: median(used.iter().map(|used| used.peak_bytes)),
     }))
 }

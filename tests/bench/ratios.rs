@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use measure::{Used, command, medians, run, run_into};
+use measure::{Used, command, in_turns, run, run_into};
 use table::Table;
 
 const JP_COMPACT: &str = env!("CARGO_BIN_EXE_jp-compact");
@@ -31,7 +31,7 @@ fn main() -> io::Result<()> {
     let written = generate::conversation(SEED, wanted.mb * 1_000_000, &bench.folder.join("large"))?;
     generate::conversation(SEED, SMALL_BYTES, &bench.folder.join("small"))?;
     println!(
-        "{} bytes, {} events, {} turns; medians of {} runs\n",
+        "{} bytes, {} events, {} turns; medians of {} runs in turns, and the ratio of the least\n",
         written.bytes, written.events, written.turns, wanted.runs
     );
 
@@ -130,7 +130,7 @@ impl Bench {
             once(run_into(&mut command, &out))
         };
         let mut cp = || once(self.copied(&events, &out));
-        let [ours, cp] = medians(self.runs, [&mut ours, &mut cp])?;
+        let [ours, cp] = in_turns(self.runs, [&mut ours, &mut cp])?;
         table.times(&format!("{what}: CPU / cp"), ours.cpu, cp.cpu, Some(2.5));
         table.peak(&format!("{what}: peak / file"), ours.peak_bytes, fs::metadata(&events)?.len(), 1.3);
         Ok(())
@@ -148,7 +148,7 @@ impl Bench {
             fs::remove_file(&copy)?;
             Ok(used)
         };
-        let [ours, cp] = medians(self.runs, [&mut ours, &mut cp])?;
+        let [ours, cp] = in_turns(self.runs, [&mut ours, &mut cp])?;
         let size = fs::metadata(&events)?.len();
         table.times("strip-tools: wall / cp and sync", ours.wall, cp.wall, Some(6.0));
         table.times("strip-tools: CPU / cp and sync", ours.cpu, cp.cpu, None);
@@ -178,7 +178,7 @@ impl Bench {
             Ok(self.copied(&from, &to)? + self.synced(&to)?)
         };
         let sides: [measure::Side<'_>; 5] = [&mut nothing, &mut one, &mut dry, &mut two, &mut cp];
-        let [nothing, one, dry, two, cp] = medians(self.runs * 15, sides)?;
+        let [nothing, one, dry, two, cp] = in_turns(self.runs * 15, sides)?;
         table.times("100 KB, one strategy: wall / true", one.wall, nothing.wall, Some(12.0));
         table.times("100 KB, one, --dry-run: wall / true", dry.wall, nothing.wall, None);
         table.times("100 KB, the two default ones: wall / true", two.wall, nothing.wall, None);
@@ -211,7 +211,7 @@ impl Bench {
                 command.current_dir(PEERS).args(&program[1..]).arg(&events);
                 run_into(&mut command, &out)
             };
-            let [ours, peer] = medians(self.runs.min(3), [&mut ours, &mut peer])?;
+            let [ours, peer] = in_turns(self.runs.min(3), [&mut ours, &mut peer])?;
             table.times(&what, ours.cpu, peer.cpu, None);
         }
         Ok(())

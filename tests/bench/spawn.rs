@@ -9,7 +9,7 @@ use jp_compact_engine::jail::{Abilities, Confinement, Jail};
 use jp_compact_engine::process::{self, GRACE, Launch};
 use jp_compact_schema::Permissions;
 
-use crate::measure::{Used, command, medians, run};
+use crate::measure::{Used, command, in_turns, run};
 use crate::table::Table;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
@@ -41,9 +41,9 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<
     let mut spawn = || times(|| run(&mut command(TRUE, folder)).map(drop));
     let mut contained = || times(|| start(Confinement::Contained));
     let mut isolated = || times(|| start(confinement));
-    let [spawned, contained, isolated] = medians(runs, [&mut spawn, &mut contained, &mut isolated])?;
+    let [spawned, contained, isolated] = in_turns(runs, [&mut spawn, &mut contained, &mut isolated])?;
     let ballast = vec![1_u8; BALLAST_BYTES];
-    let [full] = medians(runs, [&mut || times(|| start(confinement))])?;
+    let [full] = in_turns(runs, [&mut || times(|| start(confinement))])?;
     drop(std::hint::black_box(ballast));
     table.times("strategy, contained / spawn of true", contained.wall, spawned.wall, None);
     let tier = confinement.tier();

@@ -2,59 +2,57 @@
 
 use std::time::Duration;
 
-/// A row: what, one side, the other, the ratio and what becomes of it.
-pub(crate) struct Table(Vec<[String; 5]>);
+use crate::measure::Times;
+
+/// A row: what, one side, the other, their ratio, that of the least of both, and what becomes of the first.
+pub(crate) struct Table(Vec<[String; 6]>);
 
 impl Table {
     pub(crate) fn new() -> Self {
-        Self(vec![["", "jp-compact", "the other", "ratio", "target"].map(str::to_owned)])
+        Self(vec![["", "jp-compact", "the other", "ratio", "at best", "target"].map(str::to_owned)])
     }
 
     /// Compares times. Without a target it is there to be looked at.
-    pub(crate) fn times(&mut self, what: &str, ours: Duration, other: Duration, target: Option<f64>) {
-        let ratio = ours.as_secs_f64() / other.as_secs_f64().max(1e-9);
-        self.row(what, [time(ours), time(other), format!("{ratio:.2}"), judged(ratio, target)]);
+    pub(crate) fn times(&mut self, what: &str, ours: Times, other: Times, target: Option<f64>) {
+        let ratio = |ours: Duration, other: Duration| ours.as_secs_f64() / other.as_secs_f64().max(1e-9);
+        let (median, least) = (ratio(ours.median, other.median), ratio(ours.least, other.least));
+        let ratios = [format!("{median:.2}"), format!("{least:.2}")];
+        self.row(what, [time(ours.median), time(other.median)], ratios, &judged(median, target));
     }
 
     /// Compares a peak of memory with the size of the file.
     pub(crate) fn peak(&mut self, what: &str, peak_bytes: u64, file_bytes: u64, target: f64) {
         let ratio = peak_bytes as f64 / file_bytes as f64;
-        self.row(
-            what,
-            [
-                megabytes(peak_bytes),
-                megabytes(file_bytes),
-                format!("{ratio:.2}"),
-                judged(ratio, Some(target)),
-            ],
-        );
+        let sides = [megabytes(peak_bytes), megabytes(file_bytes)];
+        self.row(what, sides, [format!("{ratio:.2}"), String::new()], &judged(ratio, Some(target)));
     }
 
     /// Tells how far a peak of memory lies above the size of the file.
     pub(crate) fn beyond(&mut self, what: &str, peak_bytes: u64, file_bytes: u64, target_mb: f64) {
         let beyond = (peak_bytes as f64 - file_bytes as f64) / 1e6;
+        let sides = [megabytes(peak_bytes), megabytes(file_bytes)];
         let judged = judged(beyond, Some(target_mb)).replace(',', " MB,");
-        self.row(what, [megabytes(peak_bytes), megabytes(file_bytes), format!("+{beyond:.1} MB"), judged]);
+        self.row(what, sides, [format!("+{beyond:.1} MB"), String::new()], &judged);
     }
 
-    /// Says why there is nothing to compare with.
+    /// Says that there is nothing to compare with.
     pub(crate) fn absent(&mut self, what: &str) {
-        self.row(what, ["-", "absent", "-", "-"].map(str::to_owned));
+        self.row(what, ["-".into(), "absent".into()], ["-".into(), "-".into()], "");
     }
 
-    fn row(&mut self, what: &str, [ours, other, ratio, judged]: [String; 4]) {
-        self.0.push([what.to_owned(), ours, other, ratio, judged]);
+    fn row(&mut self, what: &str, [ours, other]: [String; 2], [ratio, least]: [String; 2], judged: &str) {
+        self.0.push([what.to_owned(), ours, other, ratio, least, judged.to_owned()]);
     }
 }
 
 impl std::fmt::Display for Table {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let width = |column: usize| self.0.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let [what, ours, other, ratio] = [0, 1, 2, 3].map(width);
+        let [what, ours, other, ratio, least] = [0, 1, 2, 3, 4].map(width);
         for row in &self.0 {
             let line = format!(
-                "{:what$}  {:>ours$}  {:>other$}  {:>ratio$}  {}",
-                row[0], row[1], row[2], row[3], row[4]
+                "{:what$}  {:>ours$}  {:>other$}  {:>ratio$}  {:>least$}  {}",
+                row[0], row[1], row[2], row[3], row[4], row[5]
             );
             writeln!(out, "{}", line.trim_end())?;
         }
