@@ -9,6 +9,7 @@ pub mod environment;
 pub mod failure;
 pub mod jail;
 pub mod kit;
+pub mod llm;
 pub mod options;
 mod private_file;
 pub mod process;
