@@ -475,7 +475,8 @@ fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> Run {
     Run {
         strategies,
         sessions,
-        wanted: Wanted { from: None, to: Some(Bound::FromEnd(0)) },
+        wanted: Wanted { to: Some(Bound::FromEnd(0)), ..Wanted::default() },
+        hints: std::collections::BTreeMap::new(),
         overlap: Overlap::Partial,
         lock_wait: NEVER,
         now: "2026-02-01T00:00:00Z".parse().unwrap(),

@@ -1,12 +1,12 @@
 //! `jp-compact TRANSCRIPT...`: runs strategies and appends their overlays, or removes overlays.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jp_compact_core::select::Wanted;
+use jp_compact_core::select::{Keep, Wanted};
 use jp_compact_core::source::Reset;
 use jp_compact_core::spec::{Options, Spec};
 use jp_compact_core::{Bound, estimate};
@@ -133,7 +133,9 @@ async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<
         wanted: Wanted {
             from: args.from.or(args.keep_first.map(Bound::Turn)),
             to: args.to.or(args.keep_last.map(Bound::FromEnd)),
+            keep: Keep::DEFAULT,
         },
+        hints: BTreeMap::new(),
         overlap: args.overlap,
         lock_wait: args.lock_timeout,
         now: args.now.map_or(Clock::System, Clock::Fixed).now(),

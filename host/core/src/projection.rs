@@ -261,7 +261,7 @@ pub fn listed_element(stream: &Stream, overlay: &Overlay, call: &StoredCall) -> 
 }
 
 /// Tool names by call id, the last request with an id winning.
-fn tool_names(stream: &Stream) -> HashMap<Cow<'_, str>, Cow<'_, str>> {
+pub(crate) fn tool_names(stream: &Stream) -> HashMap<Cow<'_, str>, Cow<'_, str>> {
     let requests = stream.events().iter().filter(|event| event.kind == Kind::ToolRequest);
     requests.map(|event| (stream.text(event.id), stream.text(event.name))).collect()
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use jp_compact_schema::{
     CompactRequest, CompactionRef, Context, Conversation, Description, EventLine, Events, EventsEnd, Input,
-    Limits, Outline, PROTOCOL, PreviousSummary, Range, Scope, Tokens, ToolCallsRef, to_line,
+    Limits, Outline, PROTOCOL, PreviousSummary, Range, Scope, Tokens, ToolCallsRef, ToolHint, to_line,
 };
 use serde_json::{Map, Value};
 
@@ -36,6 +36,8 @@ pub struct Ask<'a> {
     pub requested: TurnRange,
     /// The options, checked and with defaults filled in.
     pub options: &'a Map<String, Value>,
+    /// How the user wants tools to be compacted, by name. The host applies them; a strategy may look.
+    pub hints: &'a BTreeMap<String, ToolHint>,
     /// The time of the run.
     pub now: Timestamp,
     /// Whether a summary must be of exactly `range`.
@@ -131,7 +133,7 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
             llm: None,
             turns: survey.turns.iter().filter(|turn| scope.contains(turn.turn)).cloned().collect(),
             compactions: stream.overlays().iter().map(reference).collect(),
-            tool_hints: BTreeMap::new(),
+            tool_hints: ask.hints.clone(),
             previous_summaries: wants("previous_summaries").then(|| previous_summaries(stream)),
         },
         outline: (ask.description.input == Input::Outline).then(|| outline(survey, scope)),

@@ -9,17 +9,36 @@ use crate::overlap::{self, Overlap};
 use crate::survey::Survey;
 use crate::turn::TurnRange;
 
-/// How many turns at the end are kept when nobody says otherwise.
-pub const KEEP_LAST: usize = 3;
+/// What is kept where the user named no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// So many turns at the beginning.
+    pub first: usize,
+    /// So many turns at the end.
+    pub last: usize,
+}
 
-/// The two ends as the user gave them. A missing `from` begins at turn 0, a missing `to` keeps the last
-/// [`KEEP_LAST`] turns: each end is replaced on its own.
+impl Keep {
+    /// What is kept when nobody says otherwise (RFD 064, "Configuration").
+    pub const DEFAULT: Self = Self { first: 0, last: 3 };
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// The two ends as the user gave them. For a missing one `keep` says what is left out: each end is replaced on
+/// its own.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted {
     /// The first turn.
     pub from: Option<Bound>,
     /// The last turn.
     pub to: Option<Bound>,
+    /// What is kept without them.
+    pub keep: Keep,
 }
 
 /// The turns to compact, and what has to be said of them.
@@ -94,9 +113,11 @@ pub enum Nothing {
     /// The stream has no turn.
     NoTurns,
     /// The default keeps every turn there is.
-    KeepLast {
+    Kept {
         /// How many turns there are.
         turns: usize,
+        /// What is kept of them.
+        keep: Keep,
     },
     /// The bounds given leave nothing.
     Bounds {
@@ -128,15 +149,21 @@ impl std::fmt::Display for Nothing {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoTurns => write!(out, "nothing to compact: the conversation has no turn"),
-            Self::KeepLast { turns } => write!(
-                out,
-                "nothing to compact: the last {KEEP_LAST} turns are kept unless a bound says otherwise, and there {}; \
-                 `--keep-last 0` compacts them too",
-                match turns {
+            Self::Kept { turns, keep } => {
+                let kept = match keep {
+                    Keep { first: 0, last } => format!("the last {last} turns are kept"),
+                    Keep { first, last } => format!("the first {first} and the last {last} turns are kept"),
+                };
+                let are = match turns {
                     1 => "is 1 turn".to_owned(),
                     turns => format!("are {turns}"),
-                }
-            ),
+                };
+                write!(
+                    out,
+                    "nothing to compact: {kept} unless a bound says otherwise, and there {are}; `--keep-last 0` \
+                     compacts them too"
+                )
+            }
             Self::Bounds { turns } => {
                 write!(
                     out,
@@ -167,11 +194,12 @@ pub fn select(survey: &Survey<'_>, wanted: Wanted, now: Timestamp) -> Result<Sel
     if turns == 0 {
         return Err(Nothing::NoTurns);
     }
-    let to = wanted.to.unwrap_or(Bound::FromEnd(KEEP_LAST));
-    let resolve = |to| bound::resolve(survey.stream, wanted.from, to, now);
-    let range = resolve(Some(to)).ok_or_else(|| match (wanted.to, resolve(None)) {
-        (None, Some(_)) => Nothing::KeepLast { turns },
-        _ => Nothing::Bounds { turns },
+    let resolve = |from, to| bound::resolve(survey.stream, from, to, now);
+    let Wanted { from, to, keep } = wanted;
+    let (first, last) = (from.unwrap_or(Bound::Turn(keep.first)), to.unwrap_or(Bound::FromEnd(keep.last)));
+    let range = resolve(Some(first), Some(last)).ok_or_else(|| match resolve(from, to) {
+        Some(_) => Nothing::Kept { turns, keep },
+        None => Nothing::Bounds { turns },
     })?;
     trim(survey, range, false)
 }

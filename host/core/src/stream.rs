@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use jp_compact_schema::ContentKind;
 use serde_json::Value;
 
 use crate::event::{Event, Kind};
@@ -130,6 +131,21 @@ impl Stream {
     #[must_use]
     pub fn after_last_overlay(&self) -> usize {
         self.overlays.iter().map(|overlay| overlay.to_turn.wrapping_add(1)).max().unwrap_or(0)
+    }
+
+    /// The same, of the overlays with an opinion on one of `kinds` alone.
+    #[must_use]
+    pub fn after_last_overlay_of(&self, kinds: &[ContentKind]) -> usize {
+        let of_kind = |overlay: &&Overlay| {
+            kinds.iter().any(|kind| match kind {
+                ContentKind::Summary => overlay.summary.is_some(),
+                ContentKind::Reasoning => overlay.reasoning.is_some(),
+                ContentKind::ToolCalls => overlay.tool_calls.is_some(),
+                _ => false,
+            })
+        };
+        let ends = self.overlays.iter().filter(of_kind).map(|overlay| overlay.to_turn.wrapping_add(1));
+        ends.max().unwrap_or(0)
     }
 
     /// The ranges of the overlays that carry a summary.

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jp_compact_schema::version::SUMMARY_BYTES_MAX;
-use jp_compact_schema::{ContentKind, Payload, Reasoning, SelectiveCall, ToolCalls};
+use jp_compact_schema::{ContentKind, Hint, Payload, Reasoning, SelectiveCall, ToolCalls, ToolHint};
 
 use crate::event::Kind;
 use crate::overlap::{self, Overlap};
 use crate::overlay::{StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
+use crate::projection;
 use crate::stream::Stream;
 use crate::turn::TurnRange;
 
@@ -30,6 +31,9 @@ pub struct Asked<'a> {
     pub accepted: &'a [TurnRange],
     /// Which overlaps extend a summary's range.
     pub overlap: Overlap,
+    /// How the user wants tools to be compacted, by name: stored with a `strip`, so that the projection needs
+    /// nothing but the stream (RFD D17, "Projection Integration").
+    pub hints: &'a BTreeMap<String, ToolHint>,
 }
 
 /// A valid compaction: every reason to refuse it has been ruled out. The host stamps and appends it.
@@ -269,7 +273,7 @@ fn check_summary(asked: &Asked<'_>, range: TurnRange, text: String) -> Result<St
 fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result<ToolPolicy, Refusal> {
     Ok(match policy {
         ToolCalls::Strip { request, response } => {
-            ToolPolicy::Strip { request, response, overrides: BTreeMap::new() }
+            ToolPolicy::Strip { request, response, overrides: overrides(asked, range, request, response) }
         }
         ToolCalls::Omit => ToolPolicy::Omit,
         ToolCalls::Selective { calls } => {
@@ -288,6 +292,39 @@ fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result
             ToolPolicy::Selective(stored)
         }
     })
+}
+
+/// The hints that change something in the range: an absent half inherits the policy, a present one replaces it.
+fn overrides(
+    asked: &Asked<'_>,
+    range: TurnRange,
+    request: bool,
+    response: bool,
+) -> BTreeMap<String, ToolHint> {
+    let changes = |policy: bool, hint: Option<Hint>| hint.filter(|hint| (*hint == Hint::Strip) != policy);
+    let mut overrides: BTreeMap<String, ToolHint> = BTreeMap::new();
+    if asked.hints.is_empty() {
+        return overrides;
+    }
+    let names = projection::tool_names(asked.stream);
+    for (element, event) in asked.stream.events().iter().enumerate() {
+        if !event.kind.is_tool() || !range.contains(event.turn) {
+            continue;
+        }
+        let own = asked.pairs.tool(asked.stream, element);
+        let Some(name) = own.or_else(|| names.get(&asked.stream.text(event.id)).cloned()) else { continue };
+        let Some(hint) = asked.hints.get(&*name) else { continue };
+        let (request, response) = match event.kind {
+            Kind::ToolRequest => (changes(request, hint.request), None),
+            _ => (None, changes(response, hint.response)),
+        };
+        if request.is_some() || response.is_some() {
+            let entry = overrides.entry(name.into_owned()).or_default();
+            entry.request = entry.request.or(request);
+            entry.response = entry.response.or(response);
+        }
+    }
+    overrides
 }
 
 fn stored_call(asked: &Asked<'_>, range: TurnRange, call: SelectiveCall) -> Result<StoredCall, CallWrong> {

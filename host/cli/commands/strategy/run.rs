@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         deadline: args.deadline,
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
     };
-    let wanted = select::Wanted { from: None, to: Some(Bound::FromEnd(args.keep_last)) };
+    let wanted = select::Wanted { to: Some(Bound::FromEnd(args.keep_last)), ..select::Wanted::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rehearsed = runtime.block_on(rehearse(&place, &subject, &survey, wanted, &args.options, environment));
     let rehearsal = rehearsed.map_err(|not_taken| failed(args, not_taken))?;

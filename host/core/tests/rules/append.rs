@@ -1,5 +1,7 @@
 //! Valid compactions as elements: their stamps, their places, the bytes around them.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use jp_compact_core::append::{self, Entry, NotAppendable, Receipt};
 use jp_compact_core::source::{Reset, reset};
@@ -22,6 +24,7 @@ pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
         produces: &[Summary, Reasoning, ToolCalls],
         accepted: &[],
         overlap: Overlap::Partial,
+        hints: &BTreeMap::new(),
     };
     let receipt = Receipt {
         strategy: "a-strategy".to_owned().try_into().unwrap(),

@@ -1,6 +1,8 @@
 //! What holds for every stream. Streams are made of random but well-formed elements, overlays of both grammars
 //! among them, in range or not.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use jp_compact_core::append::{self, Entry, Receipt};
 use jp_compact_core::bound::{self, Bound};
@@ -167,8 +169,8 @@ fn proposal(stream: &Stream, range: TurnRange, kind: u8) -> Value {
 fn valid(stream: &Stream, range: TurnRange, kind: u8) -> Vec<Compaction> {
     let pairs = Pairs::of(stream);
     let produces = &[Summary, Reasoning, ToolCalls];
-    let (overlap, accepted) = (Overlap::Partial, &[]);
-    let asked = Asked { stream, pairs: &pairs, range, requested: range, produces, accepted, overlap };
+    let (overlap, accepted, hints) = (Overlap::Partial, &[], &BTreeMap::new());
+    let asked = Asked { stream, pairs: &pairs, range, requested: range, produces, accepted, overlap, hints };
     let proposal = serde_json::from_value(proposal(stream, range, kind)).unwrap();
     validate(&asked, proposal).unwrap_or_default()
 }
@@ -208,6 +210,7 @@ fn request(survey: &Survey<'_>, range: TurnRange, input: Input) -> Vec<u8> {
         range,
         requested: range,
         options: &Map::new(),
+        hints: &BTreeMap::new(),
         now: when(0),
         range_exact: false,
         limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
@@ -294,7 +297,7 @@ proptest! {
         let stream = parse(&bytes);
         let survey = Survey::of(&stream);
         let overlap = if union { Overlap::Union } else { Overlap::Partial };
-        let Ok(selected) = select(&survey, Wanted { from, to }, when(30)) else { return Ok(()) };
+        let Ok(selected) = select(&survey, Wanted { from, to, ..Wanted::default() }, when(30)) else { return Ok(()) };
         let last = stream.turns() - 1;
         let whole = |range: TurnRange, for_summary| {
             let open = open::open(&stream, &survey.pairs, for_summary).is_some();
@@ -309,7 +312,7 @@ proptest! {
             let payload = json!([{"from_turn": closed.range.from(), "to_turn": closed.range.to(), "summary": {"summary": "S"}}]);
             let asked = Asked {
                 stream: &stream, pairs: &survey.pairs, range: closed.range, requested: closed.requested,
-                produces: &[Summary], accepted: &accepted, overlap,
+                produces: &[Summary], accepted: &accepted, overlap, hints: &BTreeMap::new(),
             };
             // What the host asks for, a strategy can answer.
             prop_assert!(validate(&asked, serde_json::from_value(payload).unwrap()).is_ok());

@@ -26,6 +26,7 @@ fn outcome(output: &[u8]) -> Result<usize, String> {
         produces: &[Summary, Reasoning, ToolCalls],
         accepted: &[],
         overlap: Overlap::Partial,
+        hints: &BTreeMap::new(),
     };
     validate(&asked, result.compactions).map(|made| made.len()).map_err(|refusal| refusal.to_string())
 }

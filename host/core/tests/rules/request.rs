@@ -1,5 +1,7 @@
 //! Requests: what a strategy is sent is what it asked for and no more, and every line fits its schema.
 
+use std::collections::BTreeMap;
+
 use jp_compact_core::request::{Ask, lines};
 use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_schema::{Description, Input, Limits, Scope, catalog};
@@ -23,6 +25,7 @@ fn ask(stream: &Stream, description: &Description) -> Vec<Value> {
         range: turn_1,
         requested: turn_1,
         options: &Map::from_iter([("mode".to_owned(), json!("strip"))]),
+        hints: &BTreeMap::new(),
         now: when(500),
         range_exact: false,
         limits: Limits { deadline_ms: 60_000, result_bytes_max: 8_388_608 },
@@ -81,6 +84,7 @@ fn the_header_comes_first_and_its_first_fields_never_change() {
         range: turn_1,
         requested: turn_1,
         options: &Map::new(),
+        hints: &BTreeMap::new(),
         now: when(0),
         range_exact: false,
         limits: Limits { deadline_ms: 1, result_bytes_max: 1 },

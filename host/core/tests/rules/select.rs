@@ -10,7 +10,7 @@ use crate::build::{Build, jp, when};
 
 fn wanted(from: &str, to: &str) -> Wanted {
     let bound = |text: &str| (!text.is_empty()).then(|| text.parse::<Bound>().unwrap());
-    Wanted { from: bound(from), to: bound(to) }
+    Wanted { from: bound(from), to: bound(to), ..Wanted::default() }
 }
 
 /// A range and its notes, or why there is nothing.

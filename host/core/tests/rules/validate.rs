@@ -1,11 +1,13 @@
 //! Every reason to refuse a proposal (PROTOCOL.md, "Replies"), by what it says.
 
+use std::collections::BTreeMap;
+
 use jp_compact_core::overlap::Overlap;
 use jp_compact_core::overlay::{StoredCall, ToolPolicy};
 use jp_compact_core::validate::{Asked, Compaction, Refusal, validate};
 use jp_compact_core::{Pairs, TurnRange};
 use jp_compact_schema::ContentKind::{self, Reasoning, Summary, ToolCalls};
-use jp_compact_schema::{RequestAction, ResponseAction};
+use jp_compact_schema::{RequestAction, ResponseAction, ToolHint};
 use serde_json::{Value, json};
 
 use crate::build::{Build, jp};
@@ -25,13 +27,14 @@ struct Ask {
     requested: (usize, usize),
     accepted: Vec<TurnRange>,
     overlap: Overlap,
+    hints: BTreeMap<String, ToolHint>,
 }
 
 impl Default for Ask {
     fn default() -> Self {
         let build = build();
-        let accepted = Vec::new();
-        Self { build, produces: ALL, range: (1, 7), requested: (1, 6), accepted, overlap: Overlap::Partial }
+        let (accepted, overlap, hints) = (Vec::new(), Overlap::Partial, BTreeMap::new());
+        Self { build, produces: ALL, range: (1, 7), requested: (1, 6), accepted, overlap, hints }
     }
 }
 
@@ -47,6 +50,7 @@ impl Ask {
             produces: self.produces,
             accepted: &self.accepted,
             overlap: self.overlap,
+            hints: &self.hints,
         };
         validate(&asked, serde_json::from_value(proposal.clone()).unwrap())
     }
@@ -259,4 +263,44 @@ fn a_payload_becomes_what_it_says() {
     assert_eq!(made[0].tool_calls(), Some(&strip));
     assert_eq!(made[1].tool_calls(), Some(&ToolPolicy::Omit));
     assert_eq!((made[1].summary(), made[1].reasoning()), (None, None));
+}
+
+/// What is stored of the hints with a `strip` of turns 0 and 1, in which `read` is called and answered, `write`
+/// called, and an answer came without a call.
+#[track_caller]
+fn stores(hints: Value, strip: (bool, bool), expected: Value) {
+    let build = Build::default().turn().call("a", "read").answer("a", "text").turn().call("b", "write");
+    let build = build.answer("c", "of nobody").turn().call("d", "other").answer("d", "");
+    let hints = serde_json::from_value(hints).unwrap();
+    let ask = Ask { build, range: (0, 1), requested: (0, 1), hints, ..Ask::default() };
+    let policy = json!({"policy": "strip", "request": strip.0, "response": strip.1});
+    let made = ask.answer(&json!([{"from_turn": 0, "to_turn": 1, "tool_calls": policy}])).unwrap();
+    let Some(ToolPolicy::Strip { request, response, overrides }) = made[0].tool_calls() else { panic!() };
+    assert_eq!((*request, *response), strip);
+    assert_eq!(serde_json::to_value(overrides).unwrap(), expected);
+}
+
+#[test]
+fn a_hint_is_stored_with_the_strip_where_it_changes_something() {
+    let keep = json!({"response": "keep"});
+    stores(json!({"read": keep}), (true, true), json!({"read": keep}));
+    stores(json!({"read": keep}), (true, false), json!({}));
+    stores(json!({"read": {"request": "strip"}}), (false, true), json!({"read": {"request": "strip"}}));
+    stores(
+        json!({"read": {"request": "keep", "response": "strip"}}),
+        (true, true),
+        json!({"read": {"request": "keep"}}),
+    );
+    // The half that it is about does not occur, or the tool does not.
+    stores(json!({"write": keep}), (true, true), json!({}));
+    stores(json!({"other": keep, "unheard-of": keep}), (true, true), json!({}));
+}
+
+#[test]
+fn an_omission_knows_no_hints() {
+    let hints = serde_json::from_value(json!({"t": {"request": "keep"}})).unwrap();
+    let ask = Ask { range: (8, 9), requested: (8, 9), hints, ..Ask::default() };
+    let made =
+        ask.answer(&json!([{"from_turn": 8, "to_turn": 9, "tool_calls": {"policy": "omit"}}])).unwrap();
+    assert_eq!(made[0].tool_calls(), Some(&ToolPolicy::Omit));
 }

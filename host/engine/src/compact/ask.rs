@@ -130,6 +130,7 @@ impl<'a> Asking<'a> {
             range: selected.range,
             requested: selected.requested,
             options: &ready.options,
+            hints: &run.hints,
             now: run.now,
             range_exact,
             limits: Limits {
@@ -214,7 +215,7 @@ impl<'a> Asking<'a> {
 }
 
 fn asked<'a>(
-    run: &Run,
+    run: &'a Run,
     stream: &'a Stream,
     pairs: &'a Pairs,
     ready: &'a Ready,
@@ -229,6 +230,7 @@ fn asked<'a>(
         produces: &ready.described.description.produces,
         accepted,
         overlap: run.overlap,
+        hints: &run.hints,
     }
 }
 

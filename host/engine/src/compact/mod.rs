@@ -6,6 +6,7 @@ mod events;
 mod prepare;
 mod reset;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use jp_compact_core::formats::jp::Indexer;
 use jp_compact_core::projection::project_through;
 use jp_compact_core::select::{self, Note, Nothing, Wanted};
 use jp_compact_core::{Overlap, Stream, Survey};
-use jp_compact_schema::{Diagnostic, Level};
+use jp_compact_schema::{Diagnostic, Level, ToolHint};
 
 pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
 pub use reset::{ResetReport, reset};
@@ -41,6 +42,8 @@ pub struct Run {
     pub wanted: Wanted,
     /// Which overlaps extend a summary.
     pub overlap: Overlap,
+    /// How tools are to be compacted, by name: they beat what a strategy says of all tools.
+    pub hints: BTreeMap<String, ToolHint>,
     /// How long somebody else may hold the lock of a transcript.
     pub lock_wait: Duration,
     /// The time of the run: it stamps overlays and resolves durations.

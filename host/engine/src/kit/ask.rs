@@ -1,5 +1,7 @@
 //! The requests that a strategy is sent by the kit: made from a conversation as every request is, then made odd.
 
+use std::collections::BTreeMap;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -48,6 +50,7 @@ impl<'a> Request<'a> {
             requested: selected.requested,
             range_exact: false,
             options,
+            hints: &BTreeMap::new(),
             now,
             limits: Limits {
                 deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
@@ -156,6 +159,7 @@ impl<'a> Request<'a> {
             produces: &self.description.produces,
             accepted: &[],
             overlap: Overlap::Partial,
+            hints: &BTreeMap::new(),
         };
         validate::validate(&asked, payloads).map(drop)
     }

@@ -121,8 +121,10 @@ impl Bench<'_> {
     /// A request for one turn, or for all but the last.
     fn request<'a>(&'a self, survey: &'a Survey<'a>, id: &str, turn: Option<usize>) -> Option<Request<'a>> {
         let wanted = match turn {
-            Some(turn) => Wanted { from: Some(Bound::Turn(turn)), to: Some(Bound::Turn(turn)) },
-            None => Wanted { from: None, to: Some(Bound::FromEnd(1)) },
+            Some(turn) => {
+                Wanted { from: Some(Bound::Turn(turn)), to: Some(Bound::Turn(turn)), ..Wanted::default() }
+            }
+            None => Wanted { to: Some(Bound::FromEnd(1)), ..Wanted::default() },
         };
         Request::of_turns(survey, self.description, &self.options, id, wanted, self.place.deadline)
     }
