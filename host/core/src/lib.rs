@@ -26,6 +26,7 @@
 //! ```
 
 pub mod append;
+pub mod auto;
 pub mod bound;
 mod decode;
 pub mod estimate;

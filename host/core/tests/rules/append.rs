@@ -6,7 +6,7 @@ use bytes::Bytes;
 use jp_compact_core::append::{self, Entry, NotAppendable, Receipt};
 use jp_compact_core::source::{Reset, reset};
 use jp_compact_core::splice::concat;
-use jp_compact_core::validate::{Asked, validate};
+use jp_compact_core::validate::{Asked, Compaction, validate};
 use jp_compact_core::{Overlap, Pairs, Stream, TurnRange, time};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use serde_json::{Map, Value, json};
@@ -26,6 +26,11 @@ pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
         overlap: Overlap::Partial,
         hints: &BTreeMap::new(),
     };
+    entries_of(validate(&asked, serde_json::from_value(proposal).unwrap()).unwrap())
+}
+
+/// The same of what was validated already.
+pub(crate) fn entries_of(compactions: Vec<Compaction>) -> Vec<Entry> {
     let receipt = Receipt {
         strategy: "a-strategy".to_owned().try_into().unwrap(),
         version: "1.2.3".into(),
@@ -34,7 +39,6 @@ pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
         input_sha256: "i".repeat(64),
         tier: "contained".into(),
     };
-    let compactions = validate(&asked, serde_json::from_value(proposal).unwrap()).unwrap();
     compactions.into_iter().map(|compaction| Entry { compaction, receipt: receipt.clone() }).collect()
 }
 

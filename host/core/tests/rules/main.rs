@@ -4,6 +4,7 @@
 
 mod append;
 mod arrival;
+mod auto;
 mod bad_input;
 mod bounds;
 mod build;
@@ -15,6 +16,7 @@ mod properties;
 mod replies;
 mod report;
 mod request;
+mod rfd_064;
 mod select;
 mod source;
 mod spec;

@@ -1,0 +1,199 @@
+//! RFD 064's own examples and tables, each under its section's name; the hints are RFD D17's.
+
+use std::collections::BTreeMap;
+
+use jp_compact_core::splice::concat;
+use jp_compact_core::validate::{Asked, validate};
+use jp_compact_core::{Bound, Overlap, Pairs, Stream, Survey, TurnRange, append, bound, overlap, request};
+use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
+use jp_compact_schema::{Description, Input, Limits, ToolHint};
+use serde_json::{Map, Value, json};
+
+use crate::append::entries_of;
+use crate::build::{Build, base64, jp, shown, when};
+
+/// Turns 0 to 2 of the example, and the first of the "turns 3+".
+fn example() -> Build {
+    let path = |build: Build, id: &str, tool: &str| {
+        let arguments = json!({"path": base64("src/main.rs")});
+        let call = json!({
+            "timestamp": "2026-04-02 09:00:30.0", "type": "tool_call_request", "id": id, "name": tool, "arguments": arguments
+        });
+        build.raw(call)
+    };
+    let build = Build::default().turn().ask("set up").say("I'll create the project structure.");
+    let build = path(build, "1", "fs_create_file").answer("1", "<200 lines of code>").say("Created.");
+    let build = build.turn().ask("add error handling").think("<500 tokens>");
+    let build = path(build, "2", "fs_read_file").answer("2", "<200 lines of code>");
+    let build = path(build, "3", "fs_modify_file").answer("3", "<300 lines of diff>").say("Added.");
+    let build = build.turn().ask("now add logging").think("<400 tokens>");
+    let build = path(build, "4", "fs_modify_file").answer("4", "<250 lines of diff>").say("Logged.");
+    build.turn().ask("thanks").say("Done.")
+}
+
+/// What is shown once `payload` is appended, with these hints.
+#[track_caller]
+fn projected(build: &Build, hints: &Value, payload: Value) -> String {
+    let stream = build.stream();
+    let whole = TurnRange::new(0, stream.turns() - 1).unwrap();
+    let hints: BTreeMap<String, ToolHint> = serde_json::from_value(hints.clone()).unwrap();
+    let asked = Asked {
+        stream: &stream,
+        pairs: &Pairs::of(&stream),
+        range: whole,
+        requested: whole,
+        produces: &[Summary, Reasoning, ToolCalls],
+        accepted: &[],
+        overlap: Overlap::Partial,
+        hints: &hints,
+    };
+    let made = validate(&asked, vec![serde_json::from_value(payload).unwrap()]).unwrap();
+    let entries = entries_of(made);
+    let made = append::stamp(&stream, &entries, when(1000)).unwrap();
+    let bytes: Vec<u8> = concat(&append::append(&stream, &entries, &made), stream.bytes());
+    shown(&Stream::parse(bytes.into()).unwrap())
+}
+
+/// The profile `default` over turns 0 to 2.
+fn default_profile() -> Value {
+    let strip = json!({"policy": "strip", "request": true, "response": true});
+    json!({"from_turn": 0, "to_turn": 2, "reasoning": "strip", "tool_calls": strip})
+}
+
+#[test]
+fn projection_example_default_profile() {
+    let expected = "?set up =I'll create the project structure. >1{} <1:[compacted] fs_create_file: success =Created. \
+                    | ?add error handling >2{} <2:[compacted] fs_read_file: success \
+                    >3{} <3:[compacted] fs_modify_file: success =Added. \
+                    | ?now add logging >4{} <4:[compacted] fs_modify_file: success =Logged. | ?thanks =Done.";
+    assert_eq!(projected(&example(), &json!({}), default_profile()), expected);
+}
+
+#[test]
+fn projection_example_default_profile_with_per_tool_hints() {
+    let hints = json!({
+        "fs_read_file": {"request": "keep", "response": "strip"},
+        "fs_create_file": {"request": "strip", "response": "keep"},
+        "fs_modify_file": {"request": "strip", "response": "strip"},
+    });
+    let expected = "?set up =I'll create the project structure. >1{} <1:<200 lines of code> =Created. \
+                    | ?add error handling >2{src/main.rs} <2:[compacted] fs_read_file: success \
+                    >3{} <3:[compacted] fs_modify_file: success =Added. \
+                    | ?now add logging >4{} <4:[compacted] fs_modify_file: success =Logged. | ?thanks =Done.";
+    assert_eq!(projected(&example(), &hints, default_profile()), expected);
+}
+
+#[test]
+fn projection_example_heavy_profile() {
+    let text = "Set up a Rust project at src/main.rs with error handling and tracing-based logging.";
+    let heavy = json!({"from_turn": 0, "to_turn": 2, "summary": {"summary": text}});
+    let expected = format!("?[Summary of previous conversation] ={text} | ?thanks =Done.");
+    assert_eq!(projected(&example(), &json!({}), heavy), expected);
+}
+
+/// Compaction A of turns 0 to 20 with a summary, and B of turns 0 to 30 that strips responses, made later.
+fn stacked() -> Build {
+    let strip = json!({"tool_calls": {"policy": "strip", "request": false, "response": true}});
+    let summary = json!({"summary": {"summary": "A"}});
+    Build::turns(32).raw(jp(1000, 0, 20, summary)).raw(jp(1001, 0, 30, strip))
+}
+
+#[test]
+fn stacking_semantics_turn_5_is_summarised_whatever_b_says_of_its_tool_calls() {
+    let shown = shown(&stacked().stream());
+    assert!(shown.starts_with("?[Summary of previous conversation] =A | ?ask21 "), "{shown}");
+    assert!(!shown.contains("c5"), "{shown}");
+}
+
+#[test]
+fn stacking_semantics_turn_25_has_its_tool_calls_stripped_by_b() {
+    let shown = shown(&stacked().stream());
+    assert!(shown.contains(">c25{c25} <c25:[compacted] read: success"), "{shown}");
+    assert!(shown.contains("<c31:body31"), "{shown}");
+}
+
+#[test]
+fn stacking_semantics_turn_25_keeps_its_reasoning() {
+    assert!(shown(&stacked().stream()).contains("?ask25 ~think25 "));
+}
+
+#[test]
+fn summary_overlap_resolution() {
+    let new = |from, to| TurnRange::new(from, to).unwrap();
+    let extended = |range: TurnRange, old: &[(usize, usize)]| {
+        let range = overlap::extend(range, old.iter().copied(), Overlap::Partial);
+        (range.from(), range.to())
+    };
+    // They intersect, and neither contains the other: [min(X, A), max(Y, B)].
+    assert_eq!(extended(new(5, 12), &[(2, 8)]), (2, 12));
+    assert_eq!(extended(new(2, 8), &[(5, 12)]), (2, 12));
+    // One contains the other.
+    assert_eq!(extended(new(2, 12), &[(5, 8)]), (2, 12));
+    assert_eq!(extended(new(5, 8), &[(2, 12)]), (5, 8));
+    // Repeat until no partial overlaps remain.
+    assert_eq!(extended(new(5, 12), &[(12, 20), (20, 22), (30, 31)]), (5, 22));
+}
+
+#[test]
+fn raw_stream_invariant_a_summariser_is_sent_the_events_and_no_summary() {
+    let older = json!({"summary": {"summary": "OLDER WORDS"}});
+    let stream = Build::turns(4).raw(jp(1000, 0, 2, older)).stream();
+    let survey = Survey::of(&stream);
+    let range = TurnRange::new(0, 3).unwrap();
+    let description = Description { input: Input::Full, ..Description::new("s", "1", "") };
+    let ask = request::Ask {
+        id: "c1",
+        description: &description,
+        conversation: None,
+        digest: None,
+        range,
+        requested: range,
+        options: &Map::new(),
+        hints: &BTreeMap::new(),
+        now: when(2000),
+        range_exact: false,
+        limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
+        dry_run: false,
+    };
+    let sent = String::from_utf8(request::lines(&survey, &ask)).unwrap();
+    assert!(!sent.contains("OLDER WORDS"));
+    for turn in 0..4 {
+        for word in ["ask", "think", "body", "say"] {
+            assert!(sent.contains(&format!("{word}{turn}")), "{word}{turn}");
+        }
+    }
+}
+
+/// Range bounds of the example, which has turns 0 to 3, of which 0 and 1 were compacted; it is an hour later.
+#[track_caller]
+fn range(from: Option<&str>, to: Option<&str>, expected: Option<(usize, usize)>) {
+    let stream = example().raw(jp(1000, 0, 1, json!({"reasoning": "strip"}))).stream();
+    let bound = |text: Option<&str>| text.map(|text| text.parse::<Bound>().unwrap());
+    let found = bound::resolve(&stream, bound(from), bound(to), when(3600));
+    assert_eq!(found.map(|range| (range.from(), range.to())), expected, "{from:?} {to:?}");
+}
+
+#[test]
+fn range_bounds_positive_integer_is_an_absolute_turn() {
+    range(Some("2"), None, Some((2, 3)));
+    range(None, Some("2"), Some((0, 2)));
+}
+
+#[test]
+fn range_bounds_negative_integer_counts_from_the_last_turn() {
+    range(None, Some("-3"), Some((0, 0)));
+    range(Some("-1"), None, Some((2, 3)));
+}
+
+#[test]
+fn range_bounds_duration_is_a_time_ago() {
+    range(Some("5h"), Some("1h"), Some((0, 0)));
+    range(Some("1h"), None, Some((0, 3)));
+}
+
+#[test]
+fn range_bounds_last_is_the_turn_after_the_newest_compaction_or_the_start() {
+    range(Some("last"), None, Some((2, 3)));
+    let fresh = bound::resolve(&example().stream(), Some(Bound::AfterLast), None, when(3600)).unwrap();
+    assert_eq!((fresh.from(), fresh.to()), (0, 3));
+}
