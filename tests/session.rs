@@ -477,6 +477,7 @@ fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> Run {
         sessions,
         wanted: Wanted { to: Some(Bound::FromEnd(0)), ..Wanted::default() },
         hints: std::collections::BTreeMap::new(),
+        estimator: jp_compact_core::estimate::Estimator::Characters,
         overlap: Overlap::Partial,
         lock_wait: NEVER,
         now: "2026-02-01T00:00:00Z".parse().unwrap(),

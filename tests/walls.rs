@@ -34,7 +34,8 @@ const ALL_OF: [(&str, &[&str]); 3] = [
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
 /// Crates that only these packages depend on, but for tests.
-const ONLY_IN: [(&str, &[&str]); 11] = [
+const ONLY_IN: [(&str, &[&str]); 12] = [
+    ("bpe-openai", &["jp-compact"]),
     ("clap", &["jp-compact"]),
     ("clap_complete", &["jp-compact"]),
     ("clap_mangen", &["jp-compact"]),
@@ -59,6 +60,7 @@ const CRATES: [(&str, &[&str]); 4] = [
             "clap",
             "clap_complete",
             "clap_mangen",
+            "bpe_openai",
             "indicatif",
             "jiff",
             "serde",

@@ -16,6 +16,8 @@ use jp_compact_engine::failure::Failure;
 use jp_compact_engine::registry::{Registry, Wanted};
 use jp_compact_engine::trust::{Trust, Word};
 
+use crate::tokens::Tokens;
+
 use crate::commands::{completions, doctor, man, print, schema, show, strategy};
 
 const EXAMPLES: &str = "\
@@ -160,6 +162,15 @@ pub(crate) struct Compact {
     /// How long to wait for a conversation that somebody else has locked
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) lock_timeout: Duration,
+    /// How tokens are counted: characters / 4 by content type, or exactly, as o200k has them
+    #[arg(
+        long,
+        value_name = "estimate|exact",
+        value_enum,
+        default_value = "estimate",
+        hide_possible_values = true
+    )]
+    pub(crate) tokens: Tokens,
     /// The time that stamps overlays and that durations count from, instead of the clock's
     #[arg(long, value_name = "RFC3339")]
     pub(crate) now: Option<Timestamp>,

@@ -9,6 +9,7 @@ mod exit;
 mod jp;
 mod output;
 mod progress;
+mod tokens;
 
 use std::process::ExitCode;
 

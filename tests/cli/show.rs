@@ -34,19 +34,19 @@ fn every_overlay_is_listed_with_its_number_range_origin_and_effect() {
     assert_eq!(ran.stderr, "");
     insta::assert_snapshot!(world.plain(ran.text()), @r"
     conversation/events.json: 4 turns, 24 events, 5 overlays
-      1  turn 0: reasoning  149 -> 135 tokens (-9 %)  2026-03-18 11:58:25.0  without a receipt
-      2  turns 0-1: tool_calls  135 -> 127 tokens (-6 %)  2026-03-18 11:58:26.0  without a receipt
+      1  turn 0: reasoning  139 -> 127 tokens (-9 %)  2026-03-18 11:58:25.0  without a receipt
+      2  turns 0-1: tool_calls  127 -> 119 tokens (-6 %)  2026-03-18 11:58:26.0  without a receipt
          note: its `tool_overrides` is kept and not applied
-      3  turn 1: tool_calls  127 -> 128 tokens (+1 %)  2026-03-18 11:58:27.0  without a receipt
+      3  turn 1: tool_calls  119 -> 120 tokens (+1 %)  2026-03-18 11:58:27.0  without a receipt
          note: JP itself does not apply it
          note: event 10 is not a half of call `call_9` in its range: no effect on it
-      4  turn 9: tool_calls  128 -> 128 tokens (unchanged)  2026-03-18 11:58:29.0  without a receipt
+      4  turn 9: tool_calls  120 -> 120 tokens (unchanged)  2026-03-18 11:58:29.0  without a receipt
          note: its range holds no turn: it has no effect
-      5  turn 0: tool_calls  128 -> 128 tokens (unchanged)  2026-11-21 07:40:00.0  by strip-tools [version], contained
+      5  turn 0: tool_calls  120 -> 120 tokens (unchanged)  2026-11-21 07:40:00.0  by strip-tools [version], contained
 
     tokens by type           raw          view
-    assistant                 21            21  unchanged
-    reasoning                 58            44  -24 %
+    assistant                 20            20  unchanged
+    reasoning                 49            37  -24 %
     tool_requests             15             8  -47 %
     tool_responses            32            33  +3 %
     user                      23            23  unchanged
@@ -54,8 +54,8 @@ fn every_overlay_is_listed_with_its_number_range_origin_and_effect() {
     tokens by tool           raw          view
     fs_read_file              47            40  -15 %
 
-    in all           raw          view
-    tokens           149           128  -14 %
+    in all                       raw          view
+    tokens, by chars/4           139           120  -14 %
     ");
 }
 
@@ -95,8 +95,8 @@ fn without_overlays_there_are_totals_alone() {
     conversation/events.json: 1 turn, 6 events, 0 overlays
 
     tokens by type           raw          view
-    assistant                  6             6  unchanged
-    reasoning                 15            15  unchanged
+    assistant                  5             5  unchanged
+    reasoning                 13            13  unchanged
     tool_requests              4             4  unchanged
     tool_responses             8             8  unchanged
     user                       6             6  unchanged
@@ -104,8 +104,8 @@ fn without_overlays_there_are_totals_alone() {
     tokens by tool           raw          view
     fs_read_file              12            12  unchanged
 
-    in all           raw          view
-    tokens            38            38  unchanged
+    in all                       raw          view
+    tokens, by chars/4            35            35  unchanged
     ");
     world.raw("empty", b"[]");
     let ran = world.run(&["show", "empty"]).exits(0);
@@ -115,4 +115,18 @@ fn without_overlays_there_are_totals_alone() {
     in all           raw          view
     tokens             0             0  unchanged
     ");
+}
+
+#[test]
+fn tokens_are_estimated_or_exact_and_it_is_said_which() {
+    let world = World::new();
+    let ask = r#"[{"timestamp": "2026-04-02 09:00:00.0", "type": "turn_start"},
+        {"timestamp": "2026-04-02 09:00:01.0", "type": "chat_request", "content": "internationalization of antidisestablishmentarianism"}]"#;
+    world.raw("words", ask.as_bytes());
+    let tokens = |words: &[&str]| {
+        let line = world.run(&[&["show", "words", "--json"], words].concat()).exits(0).line();
+        (line["totals"]["all"]["raw"].clone(), line["estimator"].clone())
+    };
+    assert_eq!(tokens(&[]), (13.into(), "chars/4".into()));
+    assert_eq!(tokens(&["--tokens", "exact"]), (9.into(), "o200k".into()));
 }

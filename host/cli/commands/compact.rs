@@ -6,10 +6,10 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use jp_compact_core::Bound;
 use jp_compact_core::select::{Keep, Wanted};
 use jp_compact_core::source::Reset;
 use jp_compact_core::spec::{Options, Spec};
-use jp_compact_core::{Bound, estimate};
 use jp_compact_engine::clock::Clock;
 use jp_compact_engine::compact::{self, Outcome, Preparation, Run};
 use jp_compact_engine::describe_cache::Descriptions;
@@ -26,6 +26,7 @@ use crate::commands::{change, consent, counted, grouped, misspelt, short, turns}
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::progress::Progress;
+use crate::tokens::about;
 use crate::{escape, output};
 
 /// What runs when nobody names a strategy.
@@ -140,6 +141,7 @@ async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<
         lock_wait: args.lock_timeout,
         now: args.now.map_or(Clock::System, Clock::Fixed).now(),
         dry_run: args.dry_run,
+        estimator: args.tokens.estimator(),
     };
     let (run, environment) = (Arc::new(run), Arc::new(environment.clone()));
     let mut tally = Tally::default();
@@ -161,7 +163,7 @@ async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<
         }
         let Some(mut next) = running.pop_front() else { break };
         let done = (&mut next.work.0).await.map_err(|_| bug()).and_then(|done| done.map_err(Report::from));
-        let done = done.map(|report| (as_json(&report, &run), as_text(&report, run.dry_run, &environment)));
+        let done = done.map(|report| (as_json(&report, &run), as_text(&report, &run, &environment)));
         progress.suspend(|| tally.count(args, quiet, next.transcript, done))?;
     }
     run.sessions.close().await;
@@ -318,7 +320,7 @@ fn as_json(report: &compact::Report, run: &Run) -> Value {
         "tokens": {
             "before": report.tokens_before,
             "after": report.tokens_after,
-            "estimator": estimate::ESTIMATOR,
+            "estimator": run.estimator.name(),
         },
         "tier": tier.map(Tier::as_str),
         "nothing": report.nothing.map(|nothing| nothing.to_string()),
@@ -331,7 +333,7 @@ fn word(variant: &impl std::fmt::Debug) -> String {
     format!("{variant:?}").to_lowercase()
 }
 
-fn as_text(report: &compact::Report, dry_run: bool, environment: &Environment) -> String {
+fn as_text(report: &compact::Report, run: &Run, environment: &Environment) -> String {
     let path = short(&report.path, environment);
     if let Some(nothing) = report.nothing {
         return escape::line(&format!("{path}: {nothing}"));
@@ -341,7 +343,7 @@ fn as_text(report: &compact::Report, dry_run: bool, environment: &Environment) -
         .iter()
         .map(|step| if let Outcome::Made(made) = &step.outcome { made.len() } else { 0 })
         .sum();
-    let verb = if dry_run { "would be appended" } else { "appended" };
+    let verb = if run.dry_run { "would be appended" } else { "appended" };
     let mut lines = vec![match made {
         0 => format!("{path}: nothing to append"),
         made => format!("{path}: {} {verb}", counted(made, "overlay")),
@@ -366,10 +368,12 @@ fn as_text(report: &compact::Report, dry_run: bool, environment: &Environment) -
     lines.extend(report.notes.iter().map(|note| format!("  note: {note}")));
     let (before, after) = (report.tokens_before, report.tokens_after);
     lines.push(format!(
-        "  a model is sent about {} tokens, was {} ({})",
+        "  a model is sent {}{} tokens, was {} ({}, {})",
+        about(run.estimator),
         grouped(after),
         grouped(before),
-        change(before, after)
+        change(before, after),
+        run.estimator.name()
     ));
     if made > 0 && after >= before {
         lines.push("  note: the view did not become smaller; `--reset` removes the overlays again".into());

@@ -4,18 +4,19 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use clap::Parser;
+use jp_compact_core::Survey;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::projection::{listed_element, project_through};
 use jp_compact_core::receipts::receipts;
 use jp_compact_core::totals::{Sizes, totals};
 use jp_compact_core::view::timestamp_text;
-use jp_compact_core::{Survey, estimate};
 use jp_compact_engine::environment::Environment;
 use serde_json::{Map, Value, json};
 
 use crate::commands::{change, counted, grouped, read, short, turns};
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::tokens::Tokens;
 use crate::{escape, output};
 
 /// Show the overlays of a conversation, numbered, and what they save
@@ -29,6 +30,15 @@ pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
+    /// How tokens are counted: characters / 4 by content type, or exactly, as o200k has them
+    #[arg(
+        long,
+        value_name = "estimate|exact",
+        value_enum,
+        default_value = "estimate",
+        hide_possible_values = true
+    )]
+    tokens: Tokens,
 }
 
 /// One overlay, and what it did to the view of those before it.
@@ -43,7 +53,8 @@ struct Row<'a> {
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let read = read(&args.transcript, environment)?;
     let stream = &read.stream;
-    let survey = Survey::of(stream);
+    let estimator = args.tokens.estimator();
+    let survey = Survey::with(stream, estimator);
     let totals = totals(&survey);
     let shown = |overlays: &[Overlay]| survey.estimate.view_tokens(&project_through(stream, overlays));
     let mut before = shown(&[]);
@@ -63,7 +74,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             "bytes": stream.bytes().len(),
             "overlays": overlays,
             "totals": totals,
-            "estimator": estimate::ESTIMATOR,
+            "estimator": estimator.name(),
         }))?;
         return Ok(Exit::Done);
     }
@@ -79,7 +90,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     table(&mut text, "tokens by type", totals.by_type.iter().map(|(name, sizes)| (*name, *sizes)));
     table(&mut text, "tokens by tool", totals.by_tool.iter().map(|(name, sizes)| (name.as_str(), *sizes)));
-    table(&mut text, "in all", [("tokens", totals.all)].into_iter());
+    let all = format!("tokens, by {}", estimator.name());
+    table(&mut text, "in all", [(all.as_str(), totals.all)].into_iter());
     output::data(|out| out.write_all(escape::text(&text).as_bytes()))?;
     Ok(Exit::Done)
 }

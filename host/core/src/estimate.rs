@@ -1,6 +1,9 @@
-//! How many tokens a text is, about: characters of decoded text / 4, rounded up (RFD D17, "Trigger"). What is
-//! counted is the text that a model is sent: messages, reasoning, keys and values of arguments, the content of
-//! responses, base64 undone. Punctuation of JSON, names of tools, ids, metadata and inquiries count nothing.
+//! How many tokens a text is. By default an estimate: characters of decoded text / 4 (RFD D17, "Trigger"), times
+//! a factor for its content type; or exactly, by a tokenizer that the caller brings. What is counted is the text
+//! that a model is sent: messages, reasoning, keys and values of arguments, the content of responses, base64
+//! undone. Punctuation of JSON, names of tools, ids, metadata and inquiries count nothing.
+//!
+//! Sizes are summed up as weights and rounded up once, so that what is there never counts as nothing.
 
 use serde_json::Value;
 
@@ -9,65 +12,127 @@ use crate::stream::Stream;
 use crate::text;
 use crate::view::{Part, SUMMARY_REQUEST, View};
 
-/// The name of this estimate, as requests carry it.
-pub const ESTIMATOR: &str = "chars/4";
+/// The weight of one token.
+const TOKEN: u64 = 4 * WHOLE;
+/// The weight of a character where characters / 4 is as good as it gets.
+const WHOLE: u64 = 1000;
 
-/// The tokens of so many characters.
-#[must_use]
-pub fn tokens(chars: u64) -> u64 {
-    chars.div_ceil(4)
+/// How tokens are counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Estimator {
+    /// Characters / 4, by content type.
+    #[default]
+    Characters,
+    /// By the tokenizer `o200k`, which is handed in: its tables are larger than all else together.
+    Exact(fn(&str) -> u64),
 }
 
-/// The characters of each element of a stream.
+impl Estimator {
+    /// The name that requests and reports carry.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Characters => "chars/4",
+            Self::Exact(_) => "o200k",
+        }
+    }
+
+    /// The tokens of a text of no particular type.
+    #[must_use]
+    pub fn tokens(self, text: &str) -> u64 {
+        tokens(self.weight(Kind::ChatRequest, text))
+    }
+
+    fn weight(self, kind: Kind, text: &str) -> u64 {
+        match self {
+            Self::Characters => text.chars().count() as u64 * factor(kind),
+            Self::Exact(count) => count(text) * TOKEN,
+        }
+    }
+}
+
+/// What a character of this type weighs. Measured against `o200k` on 49 conversations of several agents, 4.9
+/// million characters: with these factors half of the conversations are estimated within 3.2 %, without any within
+/// 4.3 %. Reasoning is the type that differs most, and everywhere; other factors made no less of the error.
+fn factor(kind: Kind) -> u64 {
+    match kind {
+        Kind::Reasoning => 840,
+        Kind::Message => 950,
+        _ => WHOLE,
+    }
+}
+
+/// The tokens of so much weight.
+#[must_use]
+pub(crate) fn tokens(weight: u64) -> u64 {
+    weight.div_ceil(TOKEN)
+}
+
+/// The weight of each element of a stream.
 #[derive(Debug, Clone)]
 pub struct Estimate {
-    chars: Vec<u64>,
+    estimator: Estimator,
+    weights: Vec<u64>,
 }
 
 impl Estimate {
-    /// Counts a stream's characters.
+    /// Weighs a stream's elements.
     #[must_use]
-    pub fn of(stream: &Stream) -> Self {
+    pub fn of(stream: &Stream, estimator: Estimator) -> Self {
         let mut buffer = Vec::new();
-        let chars = stream.events().iter().map(|event| match event.kind {
-            Kind::ChatRequest | Kind::Message | Kind::Reasoning => stream.text(event.body).chars().count(),
-            Kind::Data => event.body.end - event.body.start,
-            Kind::ToolResponse { .. } => text::stored_chars(event.body.of(stream.bytes()), &mut buffer),
-            Kind::ToolRequest => {
-                stream.value(event.body).map_or(0, |arguments| strings(&arguments, &mut buffer))
+        let weights = stream.events().iter().map(|event| match event.kind {
+            Kind::ChatRequest | Kind::Message | Kind::Reasoning => {
+                estimator.weight(event.kind, &stream.text(event.body))
             }
+            Kind::Data => estimator
+                .weight(event.kind, std::str::from_utf8(event.body.of(stream.bytes())).unwrap_or_default()),
+            Kind::ToolResponse { .. } => {
+                text::with_stored(event.body.of(stream.bytes()), &mut buffer, |text| {
+                    estimator.weight(event.kind, text)
+                })
+            }
+            Kind::ToolRequest => stream.value(event.body).map_or(0, |arguments| {
+                strings(&arguments, &mut buffer, &|text| estimator.weight(event.kind, text))
+            }),
             _ => 0,
         });
-        Self { chars: chars.map(|chars| chars as u64).collect() }
+        Self { estimator, weights: weights.collect() }
     }
 
-    /// The characters of one element.
+    /// How tokens are counted.
     #[must_use]
-    pub fn chars(&self, element: usize) -> u64 {
-        self.chars[element]
+    pub fn estimator(&self) -> Estimator {
+        self.estimator
+    }
+
+    /// The weight of one element.
+    #[must_use]
+    pub(crate) fn weight(&self, element: usize) -> u64 {
+        self.weights[element]
     }
 
     /// The tokens of one element.
     #[must_use]
     pub fn tokens(&self, element: usize) -> u64 {
-        tokens(self.chars[element])
+        tokens(self.weights[element])
     }
 
-    /// The characters that an element of a view still shows.
+    /// The weight of what an element of a view still shows.
     #[must_use]
-    pub fn shown(&self, part: &Part) -> u64 {
+    pub(crate) fn shown(&self, part: &Part) -> u64 {
         match part {
-            Part::Kept(element) => self.chars[*element],
+            Part::Kept(element) => self.weights[*element],
             Part::Emptied(_) | Part::SummaryStart { .. } => 0,
-            Part::Replaced(_, text) | Part::SummaryResponse { text, .. } => text.chars().count() as u64,
-            Part::SummaryRequest { .. } => SUMMARY_REQUEST.len() as u64,
+            Part::Replaced(_, text) => self.estimator.weight(Kind::ToolResponse { is_error: false }, text),
+            Part::SummaryResponse { text, .. } => self.estimator.weight(Kind::Message, text),
+            Part::SummaryRequest { .. } => self.estimator.weight(Kind::ChatRequest, SUMMARY_REQUEST),
         }
     }
 
     /// The tokens of a whole stream.
     #[must_use]
     pub fn stream_tokens(&self) -> u64 {
-        tokens(self.chars.iter().sum())
+        tokens(self.weights.iter().sum())
     }
 
     /// The tokens of a whole view.
@@ -77,15 +142,15 @@ impl Estimate {
     }
 }
 
-/// The characters of every key and value below `value`, strings decoded.
-fn strings(value: &Value, buffer: &mut Vec<u8>) -> usize {
+/// The weight of every key and value below `value`, strings decoded.
+fn strings(value: &Value, buffer: &mut Vec<u8>, weight: &impl Fn(&str) -> u64) -> u64 {
     match value {
         Value::Null => 0,
-        Value::Bool(_) | Value::Number(_) => value.to_string().len(),
-        Value::String(text) => text::decoded_chars(text, buffer),
-        Value::Array(items) => items.iter().map(|item| strings(item, buffer)).sum(),
+        Value::Bool(_) | Value::Number(_) => weight(&value.to_string()),
+        Value::String(text) => text::with_decoded(text, buffer, weight),
+        Value::Array(items) => items.iter().map(|item| strings(item, buffer, weight)).sum(),
         Value::Object(members) => {
-            members.iter().map(|(key, value)| key.chars().count() + strings(value, buffer)).sum()
+            members.iter().map(|(key, value)| weight(key) + strings(value, buffer, weight)).sum()
         }
     }
 }

@@ -12,7 +12,6 @@ use jp_compact_schema::{
 use serde_json::{Map, Value};
 
 use crate::decode;
-use crate::estimate::ESTIMATOR;
 use crate::event::Kind;
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::stream::Stream;
@@ -122,7 +121,7 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
         options: ask.options.clone(),
         context: Context {
             now: ask.now.to_string(),
-            estimator: ESTIMATOR.into(),
+            estimator: survey.estimate.estimator().name().into(),
             tokens: Tokens {
                 raw: survey.estimate.stream_tokens(),
                 view: survey.estimate.view_tokens(&survey.view),

@@ -3,7 +3,7 @@
 
 use jp_compact_schema::{Kinds, Turn};
 
-use crate::estimate::{Estimate, tokens};
+use crate::estimate::{Estimate, Estimator, tokens};
 use crate::event::Kind;
 use crate::open;
 use crate::pairs::Pairs;
@@ -27,9 +27,9 @@ pub struct Survey<'a> {
     pub turns: Vec<Turn>,
 }
 
-/// Sums of characters, before they become tokens.
+/// Sums of weights, before they become tokens.
 #[derive(Debug, Clone, Copy, Default)]
-struct Chars {
+struct Weights {
     raw: u64,
     view: u64,
     reasoning: u64,
@@ -38,11 +38,17 @@ struct Chars {
 }
 
 impl<'a> Survey<'a> {
-    /// Surveys a stream.
+    /// Surveys a stream, with tokens estimated.
     #[must_use]
     pub fn of(stream: &'a Stream) -> Self {
+        Self::with(stream, Estimator::Characters)
+    }
+
+    /// Surveys a stream, with tokens counted like this.
+    #[must_use]
+    pub fn with(stream: &'a Stream, estimator: Estimator) -> Self {
         let pairs = Pairs::of(stream);
-        let (view, estimate) = (project(stream), Estimate::of(stream));
+        let (view, estimate) = (project(stream), Estimate::of(stream, estimator));
         let turns = table(stream, &pairs, &view, &estimate);
         Self { stream, pairs, view, estimate, turns }
     }
@@ -52,7 +58,7 @@ impl<'a> Survey<'a> {
     pub fn raw_tokens_in(&self, range: TurnRange) -> u64 {
         let events = self.stream.events().iter().enumerate();
         let inside = events.filter(|(_, event)| range.contains(event.turn));
-        tokens(inside.map(|(element, _)| self.estimate.chars(element)).sum())
+        tokens(inside.map(|(element, _)| self.estimate.weight(element)).sum())
     }
 }
 
@@ -67,21 +73,21 @@ fn raw_turn(item: &Item) -> usize {
 /// The turn table of a request. `kinds` counts what the view still shows whole: a stripped half counts no
 /// tokens, so that a strategy sees what is stripped already.
 fn table(stream: &Stream, pairs: &Pairs, view: &View, estimate: &Estimate) -> Vec<Turn> {
-    let mut chars = vec![Chars::default(); stream.turns()];
+    let mut weights = vec![Weights::default(); stream.turns()];
     let empty =
         |turn| Turn { turn, events: 0, tokens: 0, view_tokens: 0, complete: true, kinds: Kinds::default() };
     let mut turns: Vec<Turn> = (0..stream.turns()).map(empty).collect();
     for (element, event) in stream.events().iter().enumerate() {
         if event.kind.is_conversation() {
             turns[event.turn].events += 1;
-            chars[event.turn].raw += estimate.chars(element);
+            weights[event.turn].raw += estimate.weight(element);
         }
     }
     for item in view.items() {
         let turn = raw_turn(item);
-        let (Some(chars), Some(entry)) = (chars.get_mut(turn), turns.get_mut(turn)) else { continue };
+        let (Some(weights), Some(entry)) = (weights.get_mut(turn), turns.get_mut(turn)) else { continue };
         let shown = estimate.shown(&item.part);
-        chars.view += shown;
+        weights.view += shown;
         let (Part::Kept(element) | Part::Emptied(element) | Part::Replaced(element, _)) = item.part else {
             continue;
         };
@@ -89,25 +95,25 @@ fn table(stream: &Stream, pairs: &Pairs, view: &View, estimate: &Estimate) -> Ve
         match stream.events()[element].kind {
             Kind::Reasoning => {
                 entry.kinds.reasoning += 1;
-                chars.reasoning += whole;
+                weights.reasoning += whole;
             }
             Kind::ToolRequest => {
                 entry.kinds.tool_calls += 1;
-                chars.requests += whole;
+                weights.requests += whole;
             }
             Kind::ToolResponse { is_error } => {
                 entry.kinds.tool_errors += u64::from(is_error);
-                chars.responses += whole;
+                weights.responses += whole;
             }
             _ => {}
         }
     }
-    for (entry, chars) in turns.iter_mut().zip(chars) {
-        entry.tokens = tokens(chars.raw);
-        entry.view_tokens = tokens(chars.view);
-        entry.kinds.reasoning_tokens = tokens(chars.reasoning);
-        entry.kinds.tool_request_tokens = tokens(chars.requests);
-        entry.kinds.tool_response_tokens = tokens(chars.responses);
+    for (entry, weights) in turns.iter_mut().zip(weights) {
+        entry.tokens = tokens(weights.raw);
+        entry.view_tokens = tokens(weights.view);
+        entry.kinds.reasoning_tokens = tokens(weights.reasoning);
+        entry.kinds.tool_request_tokens = tokens(weights.requests);
+        entry.kinds.tool_response_tokens = tokens(weights.responses);
     }
     if let Some(last) = turns.last_mut() {
         last.complete = open::open(stream, pairs, true).is_none();

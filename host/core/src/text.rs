@@ -52,19 +52,21 @@ pub(crate) fn decode_all(value: &mut Value) {
     }
 }
 
-/// Counts the characters of a JSON string once it is decoded, without looking at what is base64 as text first.
-pub(crate) fn stored_chars(raw: &[u8], buffer: &mut Vec<u8>) -> usize {
+/// Looks at a JSON string once it is decoded, without looking at what is base64 as text first.
+pub(crate) fn with_stored<T>(raw: &[u8], buffer: &mut Vec<u8>, look: impl FnOnce(&str) -> T) -> T {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     buffer.clear();
-    let decoded = STANDARD.decode_vec(inner, buffer).ok().and_then(|()| std::str::from_utf8(buffer).ok());
-    decoded.map(|text| text.chars().count()).unwrap_or_else(|| decoded_chars(&unquote(raw), &mut Vec::new()))
+    match STANDARD.decode_vec(inner, buffer).ok().and_then(|()| std::str::from_utf8(buffer).ok()) {
+        Some(text) => look(text),
+        None => with_decoded(&unquote(raw), &mut Vec::new(), look),
+    }
 }
 
-/// Counts the characters of stored text once it is decoded, into a buffer that is used again.
-pub(crate) fn decoded_chars(stored: &str, buffer: &mut Vec<u8>) -> usize {
+/// Looks at stored text once it is decoded, into a buffer that is used again.
+pub(crate) fn with_decoded<T>(stored: &str, buffer: &mut Vec<u8>, look: impl FnOnce(&str) -> T) -> T {
     buffer.clear();
     let decoded = STANDARD.decode_vec(stored, buffer).ok().and_then(|()| std::str::from_utf8(buffer).ok());
-    decoded.unwrap_or(stored).chars().count()
+    look(decoded.unwrap_or(stored))
 }
 
 #[cfg(test)]
@@ -74,8 +76,8 @@ mod tests {
     #[track_caller]
     fn check(stored: &str, text: &str) {
         assert_eq!(decode(stored), text);
-        assert_eq!(decoded_chars(stored, &mut Vec::new()), text.chars().count());
-        assert_eq!(stored_chars(&serde_json::to_vec(stored).unwrap(), &mut Vec::new()), text.chars().count());
+        assert_eq!(with_decoded(stored, &mut Vec::new(), str::to_owned), text);
+        assert_eq!(with_stored(&serde_json::to_vec(stored).unwrap(), &mut Vec::new(), str::to_owned), text);
     }
 
     #[test]
@@ -92,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_is_base64_behind_its_escapes() {
-        assert_eq!(stored_chars(br#""w6\u006b=""#, &mut Vec::new()), 1);
+    fn sees_what_is_base64_behind_its_escapes() {
+        assert_eq!(with_stored(br#""w6\u006b=""#, &mut Vec::new(), str::to_owned), "\u{e9}");
     }
 
     #[test]

@@ -46,11 +46,11 @@ pub fn totals(survey: &Survey<'_>) -> Totals {
         }
     };
     for (element, event) in stream.events().iter().enumerate() {
-        let chars = survey.estimate.chars(element);
-        add(Some(element), event.kind, &|sizes| sizes.raw += chars);
+        let weight = survey.estimate.weight(element);
+        add(Some(element), event.kind, &|sizes| sizes.raw += weight);
     }
     for item in survey.view.items() {
-        let chars = survey.estimate.shown(&item.part);
+        let weight = survey.estimate.shown(&item.part);
         let (element, kind) = match &item.part {
             Part::Kept(element) | Part::Emptied(element) | Part::Replaced(element, _) => {
                 (Some(*element), stream.events()[*element].kind)
@@ -59,7 +59,7 @@ pub fn totals(survey: &Survey<'_>) -> Totals {
             Part::SummaryRequest { .. } => (None, Kind::ChatRequest),
             Part::SummaryResponse { .. } => (None, Kind::Message),
         };
-        add(element, kind, &|sizes| sizes.view += chars);
+        add(element, kind, &|sizes| sizes.view += weight);
     }
     let in_tokens = |sizes: &mut Sizes| *sizes = Sizes { raw: tokens(sizes.raw), view: tokens(sizes.view) };
     in_tokens(&mut all);

@@ -1,20 +1,47 @@
-//! How much a text is: characters of decoded text / 4.
+//! How much a text is: characters of decoded text / 4, by content type; or what a tokenizer says.
 
 use jp_compact_core::Survey;
-use jp_compact_core::estimate::{Estimate, tokens};
+use jp_compact_core::estimate::{Estimate, Estimator};
 use serde_json::{Value, json};
 
 use crate::build::{Build, at, base64, jp};
 
 #[test]
 fn a_token_is_four_characters_begun() {
-    assert_eq!([0, 1, 4, 5, 8].map(tokens), [0, 1, 1, 2, 2]);
+    for (text, tokens) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("abcdefgh", 2)] {
+        assert_eq!(Estimator::Characters.tokens(text), tokens, "{text}");
+    }
 }
 
+/// With a tokenizer for which each character is a token, so that characters are seen.
 #[track_caller]
 fn check(mut element: Value, chars: u64) {
     element["timestamp"] = at(0).into();
-    assert_eq!(Estimate::of(&Build::default().raw(element).stream()).chars(0), chars);
+    let stream = Build::default().raw(element).stream();
+    let each = Estimator::Exact(|text| text.chars().count() as u64);
+    assert_eq!(Estimate::of(&stream, each).tokens(0), chars);
+}
+
+#[test]
+fn a_character_weighs_by_its_content_type() {
+    let text = "x".repeat(4000);
+    let build = Build::default().ask(&text).say(&text).think(&text).call(&text, "t").answer("a", &text);
+    let estimate = Estimate::of(&build.stream(), Estimator::Characters);
+    // The arguments are `{"of": ...}`.
+    assert_eq!([0, 1, 2, 3, 4].map(|element| estimate.tokens(element)), [1000, 950, 840, 1001, 1000]);
+}
+
+#[test]
+fn a_tokenizer_counts_what_is_there_and_what_stands_for_it() {
+    let words = Estimator::Exact(|text| text.split_whitespace().count() as u64);
+    let summary = json!({"summary": {"summary": "one two three"}});
+    let stream =
+        Build::default().turn().ask("a b").say("c").turn().ask("d").raw(jp(60, 0, 0, summary)).stream();
+    let survey = Survey::with(&stream, words);
+    assert_eq!(survey.estimate.estimator().name(), "o200k");
+    assert_eq!(survey.estimate.stream_tokens(), 4);
+    // `[Summary of previous conversation]`, the summary, `d`.
+    assert_eq!(survey.estimate.view_tokens(&survey.view), 4 + 3 + 1);
 }
 
 #[test]
@@ -93,6 +120,6 @@ fn a_summary_counts_where_it_begins() {
     let stream = Build::turns(3).raw(jp(60, 1, 2, json!({"summary": {"summary": "1234"}}))).stream();
     let survey = Survey::of(&stream);
     assert_eq!(survey.turns.iter().map(|row| row.view_tokens).collect::<Vec<_>>(), [6, 10, 0]);
-    assert_eq!(survey.estimate.view_tokens(&survey.view), 16);
-    assert_eq!(survey.estimate.stream_tokens(), 18);
+    assert_eq!(survey.estimate.view_tokens(&survey.view), 15);
+    assert_eq!(survey.estimate.stream_tokens(), 17);
 }

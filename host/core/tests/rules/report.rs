@@ -24,7 +24,7 @@ fn tokens_are_summed_by_type_and_by_tool() {
     check(
         &build,
         json!({
-            "all": sizes(23, 16),
+            "all": sizes(22, 15),
             "by_type": {"user": sizes(4, 4), "assistant": sizes(4, 4), "reasoning": sizes(6, 3),
                         "tool_requests": sizes(4, 2), "tool_responses": sizes(5, 3)},
             "by_tool": {"read": sizes(9, 5)},

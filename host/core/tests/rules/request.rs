@@ -63,7 +63,7 @@ fn the_header_alone_answers_input_none() {
         "range": {"from_turn": 1, "to_turn": 1}, "requested_range": {"from_turn": 1, "to_turn": 1}, "range_exact": false,
         "options": {"mode": "strip"},
         "context": {
-            "now": "2026-04-02T09:08:20Z", "estimator": "chars/4", "tokens": {"raw": 18, "view": 18, "in_range": 6},
+            "now": "2026-04-02T09:08:20Z", "estimator": "chars/4", "tokens": {"raw": 17, "view": 17, "in_range": 6},
             "turns": [row], "compactions": [], "tool_hints": {},
         },
         "outline": null, "events": null, "limits": {"deadline_ms": 60000, "result_bytes_max": 8388608},

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jp_compact_core::append::{self, Made};
+use jp_compact_core::estimate::Estimator;
 use jp_compact_core::formats::jp::Indexer;
 use jp_compact_core::projection::project_through;
 use jp_compact_core::select::{self, Note, Nothing, Wanted};
@@ -50,6 +51,8 @@ pub struct Run {
     pub now: Timestamp,
     /// Whether nothing is appended.
     pub dry_run: bool,
+    /// How tokens are counted.
+    pub estimator: Estimator,
 }
 
 /// What a run did to one transcript.
@@ -154,7 +157,7 @@ pub async fn compact(run: &Run, transcript: &OsStr, environment: &Environment) -
         store::check_writable(&place)?;
         append::check(&stream).map_err(not_appendable)?;
     }
-    let survey = Survey::of(&stream);
+    let survey = Survey::with(&stream, run.estimator);
     let mut report = Report::of(&place, &survey);
     let selected = match select::select(&survey, run.wanted, run.now) {
         Ok(selected) => selected,

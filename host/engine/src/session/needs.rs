@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::pin::Pin;
 
-use jp_compact_core::estimate;
+use jp_compact_core::estimate::Estimator;
 use jp_compact_schema::{Answer, AnswerError, NeedRequest, Needs};
 use serde_json::{Map, Value};
 
@@ -85,7 +85,7 @@ pub(super) fn not_granted(needs: &Needs, granted: &[String]) -> Option<String> {
 pub(super) async fn answer(request: &NeedRequest, answers: &dyn Answers) -> Answer {
     match request {
         NeedRequest::TokensCount { model: None, text } => {
-            let tokens = estimate::tokens(text.chars().count() as u64);
+            let tokens = Estimator::Characters.tokens(text);
             Answer::Ok(Map::from_iter([("tokens".to_owned(), Value::from(tokens))]))
         }
         NeedRequest::LlmComplete { .. } | NeedRequest::TokensCount { .. } => answers.answer(request).await,
