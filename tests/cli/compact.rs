@@ -328,8 +328,34 @@ echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool
       1  chatty 1.0.0  turn 0: tool_calls
          chatty 1.0.0: warn: odd \u{1b}[31mcall
          chatty 1.0.0: warning in turn 1: a lone half
+      turn 0: 35 -> 23 tokens
       a model is sent about 58 tokens, was 70 (-17 %, chars/4)
     ");
     let line = world.run_plugin("chatty", &["--dry-run", "--json"]).exits(0).line();
     assert_eq!(line["diagnostics"][0]["found"]["code"], "orphan");
+}
+
+#[test]
+fn a_dry_run_shows_the_effect_turn_by_turn() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(5));
+    let dry = world.run(&["conversation", "--dry-run", "--strategy", "strip-reasoning"]).exits(0);
+    insta::assert_snapshot!(dry.stderr, @r"
+    conversation/events.json: 1 overlay would be appended
+      1  strip-reasoning [version]  turns 0-1: reasoning
+      turn 0: 35 -> 23 tokens
+      turn 1: 35 -> 23 tokens
+      a model is sent about 149 tokens, was 174 (-14 %, chars/4)
+    ");
+    let line =
+        world.run(&["conversation", "--dry-run", "--json", "--strategy", "strip-reasoning"]).exits(0).line();
+    let turns = line["turns"].as_array().unwrap();
+    assert_eq!(turns.iter().map(|turn| turn["turn"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
+    for turn in turns {
+        assert!(turn["after"].as_u64() < turn["before"].as_u64(), "{turn}");
+    }
+    // It is what is appended then.
+    let done = world.run(&["conversation", "--json", "--strategy", "strip-reasoning"]).exits(0).line();
+    assert_eq!(done["turns"], line["turns"]);
+    assert_eq!(done["tokens"], line["tokens"]);
 }

@@ -11,7 +11,7 @@ use jp_compact_core::select::{Keep, Wanted};
 use jp_compact_core::source::Reset;
 use jp_compact_core::spec::{Options, Spec};
 use jp_compact_engine::clock::Clock;
-use jp_compact_engine::compact::{self, Outcome, Preparation, Run};
+use jp_compact_engine::compact::{self, Changed, Outcome, Preparation, Run};
 use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
@@ -322,6 +322,9 @@ fn as_json(report: &compact::Report, run: &Run) -> Value {
             "after": report.tokens_after,
             "estimator": run.estimator.name(),
         },
+        "turns": report.changed.iter().map(|Changed { turn, before, after }| {
+            json!({ "turn": turn, "before": before, "after": after })
+        }).collect::<Vec<_>>(),
         "tier": tier.map(Tier::as_str),
         "nothing": report.nothing.map(|nothing| nothing.to_string()),
         "notes": report.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -366,6 +369,11 @@ fn as_text(report: &compact::Report, run: &Run, environment: &Environment) -> St
         }));
     }
     lines.extend(report.notes.iter().map(|note| format!("  note: {note}")));
+    if run.dry_run {
+        lines.extend(report.changed.iter().map(|Changed { turn, before, after }| {
+            format!("  turn {turn}: {} -> {} tokens", grouped(*before), grouped(*after))
+        }));
+    }
     let (before, after) = (report.tokens_before, report.tokens_after);
     lines.push(format!(
         "  a model is sent {}{} tokens, was {} ({}, {})",

@@ -53,6 +53,18 @@ impl<'a> Survey<'a> {
         Self { stream, pairs, view, estimate, turns }
     }
 
+    /// The tokens of another view of the stream, turn by turn.
+    #[must_use]
+    pub fn view_tokens_by_turn(&self, view: &View) -> Vec<u64> {
+        let mut weights = vec![0; self.stream.turns()];
+        for item in view.items() {
+            if let Some(weight) = weights.get_mut(raw_turn(item)) {
+                *weight += self.estimate.shown(&item.part);
+            }
+        }
+        weights.into_iter().map(tokens).collect()
+    }
+
     /// The tokens of the raw events of a range.
     #[must_use]
     pub fn raw_tokens_in(&self, range: TurnRange) -> u64 {

@@ -17,7 +17,7 @@ use jp_compact_core::estimate::Estimator;
 use jp_compact_core::formats::jp::Indexer;
 use jp_compact_core::projection::project_through;
 use jp_compact_core::select::{self, Note, Nothing, Wanted};
-use jp_compact_core::{Overlap, Stream, Survey};
+use jp_compact_core::{Overlap, Stream, Survey, View};
 use jp_compact_schema::{Diagnostic, Level, ToolHint};
 
 pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
@@ -72,6 +72,19 @@ pub struct Report {
     pub tokens_before: u64,
     /// Tokens of the view after, estimated.
     pub tokens_after: u64,
+    /// The turns of which a model is sent something else than before, in order.
+    pub changed: Vec<Changed>,
+}
+
+/// What becomes of one turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    /// Its number.
+    pub turn: usize,
+    /// Tokens of the view before.
+    pub before: u64,
+    /// Tokens of the view after; of a run of summarised turns, all stand at the first.
+    pub after: u64,
 }
 
 /// What one strategy did.
@@ -134,6 +147,7 @@ impl Report {
             steps: Vec::new(),
             tokens_before: tokens,
             tokens_after: tokens,
+            changed: Vec::new(),
         }
     }
 
@@ -177,7 +191,9 @@ pub async fn compact(run: &Run, transcript: &OsStr, environment: &Environment) -
     let made = append::stamp(&stream, &asking.entries, run.now).map_err(not_appendable)?;
     let new = made.iter().map(|made| made.overlay.clone());
     let overlays: Vec<_> = stream.overlays().iter().cloned().chain(new).collect();
-    report.tokens_after = survey.estimate.view_tokens(&project_through(&stream, &overlays));
+    let view = project_through(&stream, &overlays);
+    report.tokens_after = survey.estimate.view_tokens(&view);
+    report.changed = changed(&survey, &view);
     let made = if run.dry_run { made } else { write(&place, &stream, &asking, made).await? };
     for made in made {
         let step = &mut report.steps[asking.owners[made.entry]];
@@ -186,6 +202,17 @@ pub async fn compact(run: &Run, transcript: &OsStr, environment: &Environment) -
         }
     }
     Ok(report)
+}
+
+/// The turns of which the view changes.
+fn changed(survey: &Survey<'_>, view: &View) -> Vec<Changed> {
+    let (before, after) =
+        (survey.turns.iter().map(|turn| turn.view_tokens), survey.view_tokens_by_turn(view));
+    let turns = before.zip(after).enumerate();
+    turns
+        .filter(|(_, (before, after))| before != after)
+        .map(|(turn, (before, after))| Changed { turn, before, after })
+        .collect()
 }
 
 /// Appends in one write. A transcript that has grown meanwhile is checked and stamped anew.
