@@ -6,6 +6,7 @@
 
 mod generate;
 mod measure;
+mod sessions;
 mod spawn;
 mod table;
 
@@ -22,6 +23,8 @@ const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/peers");
 const SEED: u64 = 20_260_822;
 /// The size of a usual conversation.
 const SMALL_BYTES: usize = 100_000;
+/// What the large conversation is held against where its size should not matter.
+const MIDDLE_BYTES: usize = 1_000_000;
 
 fn main() -> io::Result<()> {
     let wanted = Wanted::read(std::env::args().skip(1))?;
@@ -35,6 +38,9 @@ fn main() -> io::Result<()> {
         written.bytes, written.events, written.turns, wanted.runs
     );
 
+    generate::conversation(SEED, MIDDLE_BYTES, &bench.folder.join("middle"))?;
+    sessions::known(&bench.folder)?;
+
     let mut table = Table::new();
     bench.print(&mut table, "print, no overlays", "large")?;
     bench.compaction(&mut table)?;
@@ -42,6 +48,9 @@ fn main() -> io::Result<()> {
     bench.print(&mut table, "print, calls and reasoning stripped", "stripped")?;
     bench.command(&mut table)?;
     spawn::rows(&mut table, &bench.folder, bench.runs)?;
+    let [small, middle, large] = ["small", "middle", "large"].map(|name| bench.events(name));
+    let streams = sessions::Streams { small: &small, middle: &middle, large: &large };
+    sessions::rows(&mut table, &bench.folder, bench.runs, &streams)?;
     bench.peers(&mut table)?;
     println!("{table}");
     Ok(())
