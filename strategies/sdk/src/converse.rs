@@ -7,7 +7,7 @@ use jp_compact_schema::{CompactRequest, PROTOCOL, from_line};
 
 use crate::Strategy;
 use crate::exchange::{Exchange, Head, write};
-use crate::outcome::{Outcome, StrategyError, reply};
+use crate::outcome::{StrategyError, reply};
 
 /// How a strategy is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +56,10 @@ pub fn converse(
         if input.read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        let Some(id) = request_id(&line)? else { continue };
-        let outcome = answer(strategy, &line, &mut input, &mut output);
+        let Some((id, request)) = read(&line)? else { continue };
+        let outcome = request.and_then(|request| {
+            strategy.compact(&request, &mut Exchange::open(&request, &mut input, &mut output)?)
+        });
         write(&mut output, &reply(&id, outcome))?;
         if verb == Verb::Run {
             return Ok(());
@@ -65,31 +67,28 @@ pub fn converse(
     }
 }
 
-/// The id, if the line is a request.
-fn request_id(line: &[u8]) -> io::Result<Option<String>> {
+/// The request that a line is, by its id; or why it cannot be answered.
+fn read(line: &[u8]) -> io::Result<Option<(String, Result<CompactRequest, StrategyError>)>> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
+    // Most lines are requests that can be read. What an odd one is, its head tells.
+    let error = match from_line::<CompactRequest>(line) {
+        Ok(request) if request.protocol == PROTOCOL => return Ok(Some((request.id.clone(), Ok(request)))),
+        Ok(_) => None,
+        Err(error) => Some(error),
+    };
     let head: Head = from_line(line)?;
     if head.r#type != "compact" {
         return Ok(None);
     }
     let id = head.id.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a request without an id"))?;
-    Ok(Some(id))
-}
-
-fn answer(
-    strategy: &impl Strategy,
-    line: &[u8],
-    input: &mut dyn BufRead,
-    output: &mut dyn Write,
-) -> Result<Outcome, StrategyError> {
-    let protocol = from_line::<Head>(line).ok().and_then(|head| head.protocol);
-    if protocol != Some(PROTOCOL) {
-        let message = format!("the request is of another protocol, this strategy speaks {PROTOCOL}");
-        return Err(StrategyError::new("protocol_unsupported", message));
-    }
-    let request: CompactRequest =
-        from_line(line).map_err(|error| StrategyError::new("request_invalid", error))?;
-    strategy.compact(&request, &mut Exchange::open(&request, input, output)?)
+    let error = match error {
+        Some(error) if head.protocol == Some(PROTOCOL) => StrategyError::new("request_invalid", error),
+        _ => {
+            let message = format!("the request is of another protocol, this strategy speaks {PROTOCOL}");
+            StrategyError::new("protocol_unsupported", message)
+        }
+    };
+    Ok(Some((id, Err(error))))
 }
