@@ -61,7 +61,7 @@ fn wrong_options() {
     error: strategy `strip-tools` does not take these options
 
     Caused by:
-      option `mode`: "soft" is not one of "strip", "strip-requests", "strip-responses", "omit"
+      option `/mode`: "soft" is not one of "strip", "strip-requests", "strip-responses", "omit"
 
     hint: `jp-compact strategy show strip-tools` shows its options
     "#);

@@ -94,10 +94,41 @@ fn an_unknown_option_is_refused_with_those_there_are() {
 
 #[test]
 fn a_wrong_value_is_refused_with_what_was_expected() {
-    refused("asks:count=0", "option `count`: 0 is less than the minimum of 1");
-    refused("asks:count=many", "option `count`: expected JSON, not `many`");
-    refused("asks:names=[1]", "option `names/0`: 1 is not of type \"string\"");
-    refused("asks:mode=medium", "option `mode`: \"medium\" is not one of \"soft\", \"hard\"");
+    refused("asks:count=0", "option `/count`: 0 is less than the minimum of 1");
+    refused("asks:count=many", "option `/count`: expected JSON, not `many`");
+    refused("asks:names=[1]", "option `/names/0`: 1 is not of type \"string\"");
+    refused("asks:mode=medium", "option `/mode`: \"medium\" is not one of \"soft\", \"hard\"");
+}
+
+#[test]
+fn an_option_that_has_to_be_given_is_asked_for() {
+    let (world, transcript) = world();
+    let schema = json!({"options_schema": {"type": "object", "required": ["text"], "properties": {
+        "text": {"type": "string"}, "count": {"type": "integer", "default": 1},
+    }}});
+    world.script("plugins/asks", &described("asks", &schema, DECLINE));
+    run(&world, "asks").exits(2).says("\"text\" is a required property");
+    run(&world, "asks:count=2").exits(2).says("\"text\" is a required property");
+    run(&world, "asks:text=x").exits(0);
+    transcript.assert_untouched();
+}
+
+#[test]
+fn a_schema_may_leave_the_names_of_options_open() {
+    let (world, _) = world();
+    let schema = json!({"options_schema": {"type": "object", "additionalProperties": {"type": "integer"}}});
+    world.script("plugins/asks", &described("asks", &schema, DECLINE));
+    run(&world, r#"asks:{"any":3}"#).exits(0);
+    run(&world, "asks:any=3").exits(0);
+    run(&world, r#"asks:{"any":"x"}"#).exits(2).says("option `/any`: \"x\" is not of type \"integer\"");
+}
+
+#[test]
+fn a_schema_that_is_none_is_a_wrong_description() {
+    let (world, transcript) = world();
+    world.script("plugins/asks", &described("asks", &json!({"options_schema": {"type": "objekt"}}), DECLINE));
+    run(&world, "asks").exits(12).says("its `options_schema` is no JSON Schema");
+    transcript.assert_untouched();
 }
 
 #[test]
@@ -116,7 +147,7 @@ fn a_bundled_strategy_without_options_says_so() {
     let (world, transcript) = world();
     world.run(&["conversation", "--strategy", "strip-reasoning:mode=hard"]).exits(2).says("has no options");
     world.run(&["conversation", "--strategy", "strip-tools:mode=hard"]).exits(2).says(
-        "option `mode`: \"hard\" is not one of \"strip\", \"strip-requests\", \"strip-responses\", \"omit\"",
+        "option `/mode`: \"hard\" is not one of \"strip\", \"strip-requests\", \"strip-responses\", \"omit\"",
     );
     transcript.assert_untouched();
 }

@@ -126,18 +126,29 @@ pub fn typed(pairs: &[(String, String)], schema: Option<&Value>) -> Result<Map<S
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let mut options = Map::new();
     for (key, text) in pairs {
-        let Some(property) = properties.and_then(|properties| properties.get(key)) else {
+        let others = schema.filter(|schema| takes_others(schema));
+        let other = others.map(|schema| schema.get("additionalProperties").unwrap_or(&Value::Null));
+        let Some(property) = properties.and_then(|properties| properties.get(key)).or(other) else {
             return Err(unknown(key, properties));
         };
         let value = if wants_text(property) {
             Value::String(text.clone())
         } else {
             serde_json::from_str(text)
-                .map_err(|error| format!("option `{key}`: expected JSON, not `{text}`: {error}"))?
+                .map_err(|error| format!("option `/{key}`: expected JSON, not `{text}`: {error}"))?
         };
         options.insert(key.clone(), value);
     }
     Ok(options)
+}
+
+/// Whether a schema speaks of options that its `properties` do not name. One that says nothing of others has none: a
+/// misspelt option must not count as left out.
+#[must_use]
+pub fn takes_others(schema: &Value) -> bool {
+    ["additionalProperties", "patternProperties", "unevaluatedProperties"]
+        .iter()
+        .any(|word| schema.get(*word).is_some_and(|others| *others != Value::Bool(false)))
 }
 
 /// Says which options there are.

@@ -13,7 +13,7 @@ use crate::environment::Environment;
 /// What the options of a request are.
 ///
 /// # Errors
-/// A fragment that names the option, and what was expected.
+/// A fragment that names the option, a wrong value by its JSON pointer, and what was expected.
 pub fn resolve(
     options: &Options,
     description: &Description,
@@ -31,24 +31,28 @@ pub fn resolve(
         }
     };
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-    let stranger =
-        resolved.keys().find(|key| !properties.is_some_and(|properties| properties.contains_key(*key)));
-    if let Some(key) = stranger {
+    let takes_others = schema.is_some_and(spec::takes_others);
+    let is_known = |key: &str| properties.is_some_and(|properties| properties.contains_key(key));
+    if let Some(key) = resolved.keys().find(|key| !takes_others && !is_known(key)) {
         return Err(spec::unknown(key, properties));
     }
-    let given = !resolved.is_empty();
-    for (name, property) in properties.into_iter().flatten() {
-        if let Some(default) = property.get("default")
-            && !resolved.contains_key(name)
-        {
-            resolved.insert(name.clone(), default.clone());
-        }
+    for (name, default) in defaults(description) {
+        resolved.entry(name).or_insert(default);
     }
-    // Without an option typed there is nothing that a user could mend.
-    if let Some(schema) = schema.filter(|_| given) {
+    if let Some(schema) = schema {
         check(schema, &resolved)?;
     }
     Ok(resolved)
+}
+
+/// What a strategy's options are where nobody says otherwise.
+#[must_use]
+pub fn defaults(description: &Description) -> Map<String, Value> {
+    let schema = description.options_schema.as_ref();
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let default =
+        |(name, property): (&String, &Value)| Some((name.clone(), property.get("default")?.clone()));
+    properties.into_iter().flatten().filter_map(default).collect()
 }
 
 fn check(schema: &Value, options: &Map<String, Value>) -> Result<(), String> {
@@ -64,9 +68,9 @@ fn check(schema: &Value, options: &Map<String, Value>) -> Result<(), String> {
             }
             _ => error.to_string(),
         };
-        match error.instance_path().to_string().trim_start_matches('/') {
+        match error.instance_path().to_string().as_str() {
             "" => what,
-            option => format!("option `{option}`: {what}"),
+            pointer => format!("option `{pointer}`: {what}"),
         }
     })
 }

@@ -103,7 +103,7 @@ fn untyped(key: &str, text: &str, schema: Option<&Value>, expected: &str) {
 
 #[test]
 fn what_no_schema_takes() {
-    untyped("count", "five", Some(&schema()), "option `count`: expected JSON, not `five`: ");
+    untyped("count", "five", Some(&schema()), "option `/count`: expected JSON, not `five`: ");
     untyped(
         "cuont",
         "5",

@@ -15,7 +15,6 @@ mod worker;
 use std::collections::BTreeMap;
 
 use jp_compact_core::select::Wanted;
-use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Stream, Survey};
 use jp_compact_schema::{Description, Determinism};
 use serde::Serialize;
@@ -27,7 +26,6 @@ pub use rehearse::{NotTaken, Rehearsal, rehearse};
 pub use subject::Subject;
 pub use template::{Language, create};
 
-use crate::environment::Environment;
 use crate::options;
 use ask::Request;
 use exchange::{Failed, Model, put, without_id};
@@ -141,9 +139,7 @@ async fn ask_for_compactions(
     level: Level,
     findings: &mut Findings,
 ) {
-    let whole = Options::Whole(Map::new());
-    // What is wrong with the schema was said by its own check.
-    let options = options::resolve(&whole, description, &Environment::bare("/")).unwrap_or_default();
+    let options = options::defaults(description);
     let bench = Bench { place, subject, description, options };
     let Some(plain) = core(&bench, findings).await else {
         findings.skip_from(&["F", "W"], "an everyday request fails already");
