@@ -30,6 +30,8 @@ struct Row<'a> {
     sha256: Option<String>,
     version: Option<String>,
     description: Option<String>,
+    /// Whether it was ever asked; else what is shown is its manifest at most.
+    described: bool,
     problem: Option<&'a str>,
 }
 
@@ -68,11 +70,12 @@ fn row<'a>(
     descriptions: &Descriptions,
 ) -> Row<'a> {
     let said = sha256.as_deref().and_then(|sha256| descriptions.get(sha256));
+    let described = said.is_some();
     let manifest = plugin.manifest().map(|manifest| (&manifest.version, &manifest.description));
     let said = said.as_ref().map(|said| (&said.version, &said.description));
     let (version, description) = manifest.or(said).map(|(one, other)| (one.clone(), other.clone())).unzip();
     let problem = if let Form::Broken(what) = &plugin.form { Some(what.as_str()) } else { None };
-    Row { plugin, trust, sha256, version, description, problem }
+    Row { plugin, trust, sha256, version, description, described, problem }
 }
 
 impl Row<'_> {
@@ -80,7 +83,8 @@ impl Row<'_> {
         let (name, path) = (self.plugin.name.as_str(), self.plugin.path.display());
         let said = match (self.problem, &self.description) {
             (Some(problem), _) => format!("broken: {}", problem.lines().next().unwrap_or_default()),
-            (None, Some(description)) => description.clone(),
+            (None, Some(description)) if self.described => description.clone(),
+            (None, Some(description)) => format!("{description} (its manifest; not described yet)"),
             (None, None) => "not described yet".into(),
         };
         let line =
@@ -99,7 +103,7 @@ impl Row<'_> {
             "sha256": self.sha256,
             "version": self.version,
             "description": self.description,
-            "described": self.description.is_some(),
+            "described": self.described,
             "problem": self.problem,
         })
     }
