@@ -107,21 +107,39 @@ fn a_list_starts_nothing_and_says_what_is_not_described_yet() {
     assert_eq!(house.diary(), Vec::<Vec<String>>::new());
 
     house.ok(&["strategy", "trust", "./dir/quiet"]);
-    assert_eq!(house.diary(), Vec::<Vec<String>>::new(), "nor does trust, without a jail");
-    house.ok(&house.compact("quiet", &["--plugin-dir", "dir"]));
     let after = line(house.ok(&list));
     assert!(after.contains("  trusted") && after.contains("Strips all of it"), "{after}");
-    assert_eq!(house.verbs(), ["describe", "run"]);
+    // It was started to be trusted, in a jail, where it keeps no diary.
+    assert_eq!(house.diary(), Vec::<Vec<String>>::new());
+}
+
+#[test]
+fn a_folder_is_listed_by_its_manifest_until_it_has_described_itself() {
+    let house = House::new();
+    house.install("dir/folder/run", &house.script("folder", ""));
+    let manifest = "manifest = 1\nname = \"folder\"\nversion = \"1.0.0\"\ndescription = \"By its manifest\"\n\
+                    protocols = [1]\n[run]\ncommand = [\"./run\"]\n";
+    fs::write(house.path("dir/folder/plugin.toml"), manifest).unwrap();
+    let row = || {
+        let list = house.json(&["strategy", "list", "--json", "--plugin-dir", "dir"]);
+        list["strategies"].as_array().unwrap().iter().find(|row| row["name"] == "folder").unwrap().clone()
+    };
+    assert_eq!((&row()["description"], &row()["described"]), (&"By its manifest".into(), &false.into()));
+    let list = house.ok(&["strategy", "list", "--plugin-dir", "dir"]);
+    assert!(list.contains("By its manifest (its manifest; not described yet)"), "{list}");
+    house.ok(&house.compact("folder", &["--trust-dir", "dir", "--dry-run"]));
+    assert_eq!((&row()["description"], &row()["described"]), (&"By its manifest".into(), &true.into()));
 }
 
 #[test]
 fn the_same_bytes_describe_themselves_once() {
     let house = House::new();
-    house.strategy("plugin", "plugin");
-    house.ok(&["strategy", "trust", "./plugin"]);
-    house.ok(&house.compact("./plugin", &["--dry-run"]));
-    house.ok(&house.compact("./plugin", &["--dry-run"]));
-    house.ok(&["strategy", "show", "./plugin", "--sandbox=contained"]);
+    house.strategy("dir/plugin", "plugin");
+    let compact = house.compact("plugin", &["--trust-dir", "dir", "--dry-run"]);
+    house.ok(&compact);
+    house.ok(&compact);
+    house.ok(&["strategy", "show", "plugin", "--trust-dir", "dir", "--sandbox=contained"]);
+    house.ok(&["strategy", "trust", "./dir/plugin"]);
     assert_eq!(house.verbs(), ["describe", "run", "run"]);
     let kept = fs::read_dir(house.path(".cache/jp-compact/descriptions"))
         .unwrap()
@@ -130,7 +148,7 @@ fn the_same_bytes_describe_themselves_once() {
         assert_eq!(house::mode(&file), 0o600);
         fs::write(file, "garbage").unwrap();
     }
-    house.ok(&house.compact("./plugin", &["--dry-run"]));
+    house.ok(&compact);
     assert_eq!(house.verbs(), ["describe", "run", "run", "describe", "run"]);
 }
 
@@ -148,9 +166,8 @@ fn a_path_runs_what_lies_there() {
 #[test]
 fn another_name_in_the_description_is_exit_12() {
     let house = House::new();
-    house.strategy("plugin", "other");
-    house.ok(&["strategy", "trust", "./plugin"]);
-    let stderr = house.fails(&house.compact("./plugin", &[]), 12);
+    house.strategy("dir/plugin", "other");
+    let stderr = house.fails(&house.compact("plugin", &["--trust-dir", "dir"]), 12);
     assert!(stderr.contains("it calls itself `other`, and its file is `plugin`"), "{stderr}");
 }
 

@@ -152,6 +152,7 @@ fn confined(name: &str) -> Confined {
         folder: None,
         permissions: Permissions::default(),
         interpreter: None,
+        lock: None,
     };
     Confined::contained(cleared, &cargo_bin("compact-runner")).unwrap()
 }

@@ -156,9 +156,9 @@ pub(crate) struct Compact {
     /// Which older summaries extend the range of a new one
     #[arg(long, value_name = "partial|union", default_value = "partial", hide_default_value = false)]
     pub(crate) overlap: Overlap,
-    /// How long a strategy may take for one request
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
-    pub(crate) deadline: Duration,
+    /// How long a strategy may take for one request [default: what its manifest says, else 60s]
+    #[arg(long, value_name = "DURATION", value_parser = deadline)]
+    pub(crate) deadline: Option<Duration>,
     /// How long to wait for a conversation that somebody else has locked
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) lock_timeout: Duration,

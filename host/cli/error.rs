@@ -7,7 +7,7 @@ use jp_compact_engine::failure::{Failure, StrategyFailure};
 use jp_compact_engine::jail::Missing;
 use jp_compact_engine::process::ProcessError;
 use jp_compact_engine::store::{StoreError, StoreErrorKind};
-use jp_compact_engine::trust;
+use jp_compact_engine::trust::{self, Grant, grants};
 use jp_compact_schema::Mismatch;
 use serde::Serialize;
 
@@ -138,12 +138,9 @@ fn exit(failure: &Failure) -> Exit {
 
 fn hint(failure: &Failure) -> Option<String> {
     if let Failure::Strategy { source, .. } = failure
-        && let StrategyFailure::Lacking { missing, command, .. } = source.as_ref()
+        && let StrategyFailure::Lacking { asked, tried, command, .. } = source.as_ref()
     {
-        let missing = trust::grants::line(missing);
-        return Some(format!(
-            "it asked for {missing}, which was not granted; if it fails for that, grant it with\n  {command}"
-        ));
+        return Some(lacking(asked, tried.as_ref(), command));
     }
     let text = match failure {
         Failure::Store(error) => return error.hint().map(str::to_owned),
@@ -224,6 +221,25 @@ fn hint(failure: &Failure) -> Option<String> {
         _ => return None,
     };
     Some(text.to_owned())
+}
+
+/// Which grants may be what it failed for, and the command that gives them.
+fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> String {
+    let mut why = Vec::new();
+    if !asked.is_empty() {
+        why.push(format!("it asked for {}, which was not granted", grants::line(asked)));
+    }
+    if let Some(grant) = tried {
+        let what = match grant {
+            Grant::Subprocess => "start another process (in a script, `exec` before a program starts none)",
+            Grant::Network => "reach the network",
+            Grant::Runtime(_) => "start its interpreter",
+            _ => "read what it may not",
+        };
+        why.push(format!("it seems to have tried to {what}, and `{grant}` was not granted"));
+    }
+    let allow = if tried.is_some() { ", and you want to allow it" } else { "" };
+    format!("{}; if it fails for that{allow}, grant it with\n  {command}", why.join(";\n"))
 }
 
 /// What gives a machine its jail.

@@ -61,17 +61,20 @@ fn without_a_jail_a_plugin_runs_only_where_that_is_said() {
 }
 
 #[test]
-fn a_folder_and_the_way_down_both_typed_are_the_users_word() {
-    let (world, _) = world();
-    world.plugin("mine", STRIP);
+fn a_folder_that_is_typed_is_searched_and_only_one_that_is_vouched_for_is_trusted() {
+    let (world, transcript) = world();
+    let started = world.path("started");
+    world.plugin("mine", &format!(": > {}; {STRIP}", started.display()));
     let arguments = ["conversation", "--strategy", "mine", "--keep-last", "0", "--json"];
-    let typed = ["--plugin-dir", "plugins", "--sandbox=contained"];
-    world.run(&[&arguments[..], &typed[..2]].concat()).exits(11);
-    let line = world.run(&[&arguments[..], &typed].concat()).exits(0).line();
+    for tier in [&[][..], &["--sandbox=require"], &[CONTAINED]] {
+        let typed = [&arguments[..], &["--plugin-dir", "plugins"], tier].concat();
+        world.run(&typed).exits(11).says("strategy `mine` is not trusted");
+    }
+    assert!(!started.exists(), "it ran");
+    transcript.assert_untouched();
+    let typed = [&arguments[..], &["--trust-dir", "plugins", CONTAINED]].concat();
+    let line = world.run(&typed).exits(0).line();
     assert_eq!(line["tier"], "contained", "{line}");
-    // Found in another way, it is a stranger again.
-    let mut command = world.command(&[&arguments[..], &typed[2..]].concat());
-    world.finish(command.env("JP_COMPACT_PLUGIN_PATH", world.path("plugins"))).exits(11);
 }
 
 #[test]

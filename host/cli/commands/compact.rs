@@ -101,7 +101,7 @@ async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<
         temp_dir: environment.temp_dir.clone(),
         spool: Some(Arc::new(spool)),
     };
-    let abilities = Abilities::of_machine().at_most(environment.landlock_max);
+    let abilities = Abilities::here(environment);
     let default =
         DEFAULT_STRATEGIES.map(|name| Spec { name: name.into(), options: Options::Pairs(Vec::new()) });
     let specs = if args.strategies.is_empty() { &default[..] } else { &args.strategies[..] };

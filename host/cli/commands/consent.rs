@@ -3,18 +3,19 @@
 
 use jp_compact_engine::compact::Preparation;
 use jp_compact_engine::failure::{Failure, StrategyFailure};
-use jp_compact_engine::trust::{Candidate, Grant, Trust, grants};
+use jp_compact_engine::trust::{Candidate, Grant, Said, Trust, grants};
 
 use crate::error::Report;
 use crate::{escape, output};
 
 /// Lets a plugin that is not trusted say what it is, where somebody is going to be asked about it.
 pub(crate) async fn introduce(mut failure: Failure, preparation: &Preparation<'_>) -> Failure {
-    if let Failure::Strategy { source, .. } = &mut failure
+    if let Failure::Strategy { name, source } = &mut failure
         && let StrategyFailure::NotTrusted(candidate) = source.as_mut()
         && output::can_ask()
+        && let Err(source) = preparation.introduce(candidate).await
     {
-        preparation.introduce(candidate).await;
+        return Failure::of_strategy(name, source);
     }
     failure
 }
@@ -49,26 +50,44 @@ fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
 }
 
-/// What is known of it, before it has run.
 fn told(candidate: &Candidate) -> String {
-    let plugin = &candidate.plugin;
-    let mut lines = vec![if candidate.changed {
-        format!("Strategy `{}` has changed since it was trusted.", plugin.name)
+    let heading = if candidate.changed {
+        format!("Strategy `{}` has changed since it was trusted.", candidate.plugin.name)
     } else {
-        format!("Strategy `{}` is not trusted yet.", plugin.name)
-    }];
-    lines.push(format!("  path    {}", plugin.real.display()));
-    lines.push(format!("  sha256  {}", candidate.sha256));
+        format!("Strategy `{}` is not trusted yet.", candidate.plugin.name)
+    };
+    format!("{heading}\n{}", facts(candidate))
+}
+
+/// What is known of a plugin, before it has run: its manifest, what it says of itself, what it asks for.
+pub(crate) fn facts(candidate: &Candidate) -> String {
+    let plugin = &candidate.plugin;
+    let mut lines = Vec::new();
+    let mut row = |label: &str, value: String| lines.push(format!("  {label:<8}  {value}"));
+    row("path", plugin.real.display().to_string());
+    row("sha256", candidate.sha256.clone());
     if let Some(manifest) = plugin.manifest() {
-        lines.push(format!("  says    {} {}: {}", manifest.name, manifest.version, manifest.description));
+        row("manifest", format!("{} {}: {}", manifest.name, manifest.version, manifest.description));
     }
-    if let Some(description) = &candidate.description {
-        lines.push(format!(
-            "  says    {} {}: {}",
-            description.name, description.version, description.description
-        ));
+    match &candidate.said {
+        Said::Unasked => {}
+        Said::Nothing(why) => row("says", format!("nothing: {why}")),
+        Said::Description(said) => {
+            row("says", format!("{} {}: {}", said.name, said.version, said.description));
+            let kinds = said.produces.iter().filter_map(|kind| serde_json::to_value(kind).ok());
+            row(
+                "produces",
+                kinds.filter_map(|kind| kind.as_str().map(str::to_owned)).collect::<Vec<_>>().join(", "),
+            );
+            if !said.needs.is_empty() {
+                row("needs", said.needs.join(", "));
+            }
+        }
     }
-    lines.push(format!("  asks    {}", list(&grants::grants(&candidate.asked))));
+    if let Some(timeout) = plugin.timeout() {
+        row("takes", format!("up to {timeout:?} for one request"));
+    }
+    row("asks", list(&grants::grants(&candidate.asked)));
     lines.join("\n")
 }
 

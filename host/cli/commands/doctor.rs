@@ -23,7 +23,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = args.discovery.registry(environment)?;
-    let abilities = Abilities::of_machine().at_most(environment.landlock_max);
+    let abilities = Abilities::here(environment);
     let (tier, missing) = (abilities.tier(), abilities.missing());
     let bundled: Vec<_> = registry.plugins().iter().filter(|plugin| plugin.bundled()).collect();
     if args.json {

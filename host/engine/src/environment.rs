@@ -25,6 +25,8 @@ pub struct Environment {
     pub plugin_path: Vec<PathBuf>,
     /// `JP_COMPACT_TEST_LANDLOCK`, for tests: act as if the machine's Landlock were no newer than that, 0 for none.
     pub landlock_max: Option<u8>,
+    /// `JP_COMPACT_TEST_SECCOMP=0`, for tests: act as if the machine had none.
+    pub without_seccomp: bool,
     /// The folder for temporary files.
     pub temp_dir: PathBuf,
     /// The host's own executable, symlinks resolved.
@@ -47,6 +49,7 @@ impl Environment {
             xdg_cache_home: absolute_folder("XDG_CACHE_HOME"),
             plugin_path: folders("JP_COMPACT_PLUGIN_PATH"),
             landlock_max: env::var("JP_COMPACT_TEST_LANDLOCK").ok().map(|max| max.parse().unwrap_or(0)),
+            without_seccomp: env::var_os("JP_COMPACT_TEST_SECCOMP").is_some_and(|word| word == "0"),
             temp_dir: env::temp_dir(),
             exe: env::current_exe().and_then(|exe| exe.canonicalize()).ok(),
         })
@@ -66,6 +69,7 @@ impl Environment {
             xdg_cache_home: None,
             plugin_path: Vec::new(),
             landlock_max: None,
+            without_seccomp: false,
             exe: None,
         }
     }

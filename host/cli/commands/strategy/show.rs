@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         descriptions: &Descriptions::open(environment),
         starter: &starter,
         sandbox: args.discovery.sandbox(),
-        abilities: Abilities::of_machine().at_most(environment.landlock_max),
+        abilities: Abilities::here(environment),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let described = runtime

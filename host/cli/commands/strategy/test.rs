@@ -89,7 +89,7 @@ pub(crate) fn jail(
     if matches!(sandbox, Some(SandboxWord::Contained)) {
         return Ok(None);
     }
-    let abilities = Abilities::of_machine().at_most(environment.landlock_max);
+    let abilities = Abilities::here(environment);
     match subject.jail(abilities) {
         Some(jail) => Ok(Some(jail)),
         None => {

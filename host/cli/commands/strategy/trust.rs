@@ -1,9 +1,15 @@
-//! `jp-compact strategy trust`: says that a plugin's bytes may run, and with which permissions.
+//! `jp-compact strategy trust`: says that a plugin's bytes may run, and with which permissions. What it says of itself
+//! is heard first, in a jail.
 
 use clap::Parser;
+use jp_compact_engine::compact::Preparation;
+use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::Failure;
-use jp_compact_engine::trust::{Grant, grants};
+use jp_compact_engine::failure::{Failure, StrategyFailure};
+use jp_compact_engine::jail::Abilities;
+use jp_compact_engine::registry::Registry;
+use jp_compact_engine::session::Starter;
+use jp_compact_engine::trust::{Candidate, Grant, Said, Trust, grants};
 use serde_json::json;
 
 use crate::args::Discovery;
@@ -14,7 +20,7 @@ use crate::{escape, output};
 
 /// Trust a plugin as it is now; any change of it ends that
 ///
-/// Nothing is granted but what --grant names, and the interpreter of a script. With --trust-lock the trust is
+/// It is started once, in a jail, to say what it is; where there is no jail it is not, and its manifest is all that is shown. Nothing is granted but what --grant names, and the interpreter of a script. With --trust-lock the trust is
 /// written to that file, to be committed, instead of your own records.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact strategy trust ./strip-all\n  \
@@ -34,35 +40,75 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let failed = |source| Failure::of_strategy(&args.plugin, source);
-    let plugin = args.discovery.registry(environment)?.find(&args.plugin)?;
+    let registry = args.discovery.registry(environment)?;
+    let plugin = registry.find(&args.plugin)?;
     if plugin.bundled() {
         let text = format!("strategy `{}` is bundled, and trusted as it is", plugin.name);
         return Err(Report::new(Exit::Usage, text, None));
     }
     let mut trust = args.discovery.trust(environment)?;
-    let candidate = trust.candidate(&plugin).map_err(failed)?;
+    let mut candidate = trust.candidate(&plugin).map_err(failed)?;
+    introduce(args, &mut candidate, &registry, &trust, environment)?.map_err(failed)?;
     let record = trust.grant(&candidate, &args.grants).map_err(failed)?;
+    let granted = grants::grants(&record.permissions);
     let missing = grants::missing(&candidate.asked, &record.permissions);
     if args.json {
+        let words = |grants: &[Grant]| grants.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (description, not_described) = match &candidate.said {
+            Said::Description(said) => (Some(said), None),
+            Said::Nothing(why) => (None, Some(why.as_str())),
+            Said::Unasked => (None, None),
+        };
         output::json_line(&json!({
             "name": record.name,
             "path": record.path,
             "sha256": record.sha256,
+            "manifest": plugin.manifest(),
+            "description": description,
+            "not_described": not_described,
+            "asked": words(&grants::grants(&candidate.asked)),
+            "granted": words(&granted),
+            "not_granted": words(&missing),
             "permissions": record.permissions,
             "interpreter": record.interpreter.map(|path| path.to_string_lossy().into_owned()),
-            "not_granted": missing.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }))?;
         return Ok(Exit::Done);
     }
-    let granted = consent::list(&grants::grants(&record.permissions));
     let mut text = format!(
-        "strategy `{}` is trusted: {} (sha256 {}), with {granted}",
-        record.name, record.path, record.sha256
+        "strategy `{}` is trusted\n{}\n  {:<8}  {}",
+        record.name,
+        consent::facts(&candidate),
+        "granted",
+        consent::list(&granted)
     );
     if !missing.is_empty() {
-        let asked = grants::line(&missing);
-        text.push_str(&format!("\nit asks for {asked} too: `--grant {asked}` would grant that"));
+        let all = candidate.command_with(&grants::with(record.permissions, &missing));
+        text.push_str(&format!(
+            "\nit asks for {} too, which was not granted; grant it with\n  {all}",
+            grants::line(&missing)
+        ));
     }
     output::people(&escape::text(&text));
     Ok(Exit::Done)
+}
+
+/// Has it say what it is, in a jail, before anything is written down.
+fn introduce(
+    args: &Args,
+    candidate: &mut Candidate,
+    registry: &Registry,
+    trust: &Trust,
+    environment: &Environment,
+) -> Result<Result<(), StrategyFailure>, Report> {
+    let (runner, temp_dir) = (registry.runner().to_owned(), environment.temp_dir.clone());
+    let preparation = Preparation {
+        registry,
+        trust,
+        descriptions: &Descriptions::open(environment),
+        starter: &Starter { runner, temp_dir, spool: None },
+        sandbox: args.discovery.sandbox(),
+        abilities: Abilities::here(environment),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(preparation.introduce(candidate)))
 }

@@ -134,7 +134,8 @@ impl<'a> Asking<'a> {
             now: run.now,
             range_exact,
             limits: Limits {
-                deadline_ms: u64::try_from(run.sessions.deadline().as_millis()).unwrap_or(u64::MAX),
+                deadline_ms: u64::try_from(run.sessions.deadline(&ready.described).as_millis())
+                    .unwrap_or(u64::MAX),
                 result_bytes_max: RESULT_BYTES_MAX,
             },
             dry_run: run.dry_run,
@@ -150,7 +151,7 @@ impl<'a> Asking<'a> {
         };
         let header = request::header(self.survey, &ask, events);
         let answer = run.sessions.ask(&ready.described, header, &body).await;
-        answer.map_err(|error| error.of_run(&ready.described.confined.cleared))
+        answer.map_err(|error| error.of_run(&ready.described.confined))
     }
 
     /// The range that would be closed, if that is all that is wrong with an answer and it can be asked for.

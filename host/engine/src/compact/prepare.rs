@@ -4,16 +4,17 @@
 use std::path::Path;
 
 use jp_compact_core::spec::Spec;
+use jp_compact_schema::Description;
 use serde_json::{Map, Value};
 
 use crate::describe_cache::Descriptions;
 use crate::environment::Environment;
-use crate::failure::{Failure, StrategyFailure};
+use crate::failure::{self, Failure, StrategyFailure};
 use crate::jail::{Abilities, Tier};
 use crate::options;
-use crate::registry::{Form, Origin, Plugin, Registry};
+use crate::registry::{Plugin, Registry};
 use crate::session::{self, Confined, Described, Starter};
-use crate::trust::{Candidate, Cleared, Grant, Trust, grants};
+use crate::trust::{Candidate, Cleared, Grant, Said, Trust, grants};
 
 /// What the user says about jails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,12 +88,12 @@ impl Preparation<'_> {
             Some(description) => description,
             None => {
                 let description =
-                    self.starter.describe(&confined).await.map_err(|error| error.of_run(cleared))?;
+                    self.starter.describe(&confined).await.map_err(|error| error.of_run(&confined))?;
                 self.descriptions.put(&cleared.sha256, &description);
                 description
             }
         };
-        session::check(&description, cleared)?;
+        session::check(&description, &cleared.plugin)?;
         if let Some(spool) = self.starter.spool.as_deref().filter(|_| description.has_feature("events.file"))
         {
             confined = confined.with_spool(spool.folder());
@@ -102,24 +103,35 @@ impl Preparation<'_> {
 
     /// Lets an untrusted plugin introduce itself to whoever is asked about it: by what these very bytes said
     /// before, else in a jail with nothing but its interpreter. Where that cannot be, it stays silent.
-    pub async fn introduce(&self, candidate: &mut Candidate) {
-        candidate.description = self.descriptions.get(&candidate.sha256);
-        if candidate.description.is_some() || self.abilities.tier() == Tier::Contained {
-            return;
-        }
-        let described = async {
-            let cleared = self.trust.clear_to_describe(candidate)?;
-            self.starter.describe(&Confined::jailed(cleared, self.abilities, &self.starter.runner)?).await
+    ///
+    /// # Errors
+    /// What it says is not of this plugin, or the host could not work with it: there is nothing to trust.
+    pub async fn introduce(&self, candidate: &mut Candidate) -> Result<(), StrategyFailure> {
+        let described = match self.descriptions.get(&candidate.sha256) {
+            Some(description) => Ok(description),
+            None if self.abilities.tier() == Tier::Contained => {
+                let lacks = failure::lacks(&self.abilities.missing());
+                candidate.said = Said::Nothing(format!("there is no jail to ask it in: {lacks}"));
+                return Ok(());
+            }
+            None => self.ask_in_jail(candidate).await,
         };
-        match described.await {
+        match described {
             Ok(description) => {
-                self.descriptions.put(&candidate.sha256, &description);
-                candidate.description = Some(description);
+                session::check(&description, &candidate.plugin)?;
+                candidate.hear(description);
             }
-            Err(error) => {
-                tracing::info!(plugin = %candidate.plugin.path.display(), %error, "it did not introduce itself");
-            }
+            Err(error) => candidate.said = Said::Nothing(error.with_last_words()),
         }
+        Ok(())
+    }
+
+    async fn ask_in_jail(&self, candidate: &Candidate) -> Result<Description, StrategyFailure> {
+        let cleared = self.trust.clear_to_describe(candidate)?;
+        let confined = Confined::jailed(cleared, self.abilities, &self.starter.runner)?;
+        let description = self.starter.describe(&confined).await?;
+        self.descriptions.put(&candidate.sha256, &description);
+        Ok(description)
     }
 
     /// Whether a plugin may run, as what, and how it is confined. Nothing is started by that.
@@ -127,11 +139,6 @@ impl Preparation<'_> {
     /// # Errors
     /// It is not allowed, or not trusted.
     pub fn clear(&self, plugin: &Plugin) -> Result<Confined, StrategyFailure> {
-        let typed = plugin.origin == Origin::PluginDir && plugin.form == Form::Executable;
-        if typed && self.sandbox == Sandbox::Contained {
-            // A folder and the way down, both typed: the user's word for the executables in it.
-            return Confined::contained(self.trust.in_place(plugin)?, &self.starter.runner);
-        }
         let trust = self.trust.clear(plugin);
         let (cleared, tier) = allow(plugin.bundled(), self.sandbox, self.abilities, trust, &plugin.path)?;
         match tier {

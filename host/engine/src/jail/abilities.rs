@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::environment::Environment;
+
 /// The version of Landlock that covers all that the jail asks of it.
 pub(super) const LANDLOCK_WHOLE: u8 = 6;
 
@@ -71,10 +73,12 @@ impl Abilities {
         Self { landlock: 0, seccomp: false }
     }
 
-    /// The same, with a Landlock no newer than that. What a machine cannot do nobody gives it.
+    /// Those of this machine, less what a test takes away. What a machine cannot do nobody gives it.
     #[must_use]
-    pub fn at_most(self, landlock: Option<u8>) -> Self {
-        Self { landlock: landlock.map_or(self.landlock, |max| max.min(self.landlock)), ..self }
+    pub fn here(environment: &Environment) -> Self {
+        let Self { landlock, seccomp } = Self::of_machine();
+        let landlock = environment.landlock_max.map_or(landlock, |max| max.min(landlock));
+        Self { landlock, seccomp: seccomp && !environment.without_seccomp }
     }
 
     /// The tier that this machine reaches.

@@ -5,8 +5,9 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use jp_compact_schema::{Manifest, StrategyName};
+use jp_compact_schema::{Manifest, Mode, StrategyName};
 
 use super::Folder;
 use crate::failure::StrategyFailure;
@@ -105,6 +106,18 @@ impl Plugin {
             Form::Folder(manifest) => Some(manifest),
             _ => None,
         }
+    }
+
+    /// For how many requests a process of it is started.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.manifest().map_or(Mode::Auto, |manifest| manifest.run.mode)
+    }
+
+    /// How long it wants for one round, where its manifest says that.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.manifest()?.run.timeout_ms.map(Duration::from_millis)
     }
 
     /// Whether both are one file, however each was reached.

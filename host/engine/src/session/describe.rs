@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use jp_compact_schema::version::DESCRIBE_DEADLINE_MS;
-use jp_compact_schema::{DescribeRequest, Description, Host, agree, from_line, to_line};
+use jp_compact_schema::{DescribeRequest, Description, Host, Mode, agree, from_line, to_line};
 
 use super::{Confined, Starter};
 use crate::failure::StrategyFailure;
-use crate::trust::Cleared;
+use crate::registry::Plugin;
 
 /// What this host can do for a strategy beside the plain exchange.
 const FEATURES: [&str; 3] = ["events.file", "needs.llm", "worker"];
@@ -41,16 +41,26 @@ impl Starter {
 ///
 /// # Errors
 /// It is not.
-pub fn check(description: &Description, cleared: &Cleared) -> Result<(), StrategyFailure> {
+pub fn check(description: &Description, plugin: &Plugin) -> Result<(), StrategyFailure> {
     agree(&description.protocols).map_err(StrategyFailure::Version)?;
-    let name = &cleared.plugin.name;
+    let name = &plugin.name;
     if description.name != name.as_str() {
-        let found_as = if cleared.plugin.manifest().is_some() { "manifest" } else { "file" };
+        let found_as = if plugin.manifest().is_some() { "manifest" } else { "file" };
         let what = format!("it calls itself `{}`, and its {found_as} is `{name}`", description.name);
         return Err(StrategyFailure::BadDescription { what });
     }
     if description.produces.is_empty() {
         let what = "it produces nothing: `produces` is empty".into();
+        return Err(StrategyFailure::BadDescription { what });
+    }
+    if let Some(schema) = &description.options_schema
+        && let Err(error) = jsonschema::validator_for(schema)
+    {
+        let what = format!("its `options_schema` is no JSON Schema: {error}");
+        return Err(StrategyFailure::BadDescription { what });
+    }
+    if plugin.mode() == Mode::Worker && !description.has_feature("worker") {
+        let what = "its manifest starts it as a worker, and it does not name the feature `worker`".into();
         return Err(StrategyFailure::BadDescription { what });
     }
     Ok(())

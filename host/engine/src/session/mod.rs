@@ -19,7 +19,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use jp_compact_core::reply::{self, Answer, Terminal};
 use jp_compact_core::request;
-use jp_compact_schema::{CompactRequest, Description, Events, EventsEnd};
+use jp_compact_schema::version::COMPACT_DEADLINE_MS;
+use jp_compact_schema::{CompactRequest, Description, Events, EventsEnd, Mode};
 
 use crate::failure::StrategyFailure;
 use pool::Pool;
@@ -58,7 +59,8 @@ pub enum Body {
 #[derive(Debug)]
 pub struct Sessions {
     starter: Starter,
-    deadline: Duration,
+    /// What was typed.
+    deadline: Option<Duration>,
     workers_max: usize,
     answers: Arc<dyn Answers>,
     watch: Arc<dyn Watch>,
@@ -68,12 +70,13 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// One process for each request, no model, nobody who watches. The deadline is that of one round.
+    /// One process for each request, no model, nobody who watches. The deadline is that of one round; without one
+    /// a strategy's manifest may name its own.
     #[must_use]
-    pub fn new(starter: Starter, deadline: Duration) -> Self {
+    pub fn new(starter: Starter, deadline: impl Into<Option<Duration>>) -> Self {
         Self {
             starter,
-            deadline,
+            deadline: deadline.into(),
             workers_max: 0,
             answers: Arc::new(Nobody),
             watch: Arc::new(Unwatched),
@@ -106,10 +109,21 @@ impl Sessions {
         &self.starter
     }
 
-    /// How long a strategy may take for one round.
+    /// How long a strategy may take for one round: as typed, else as its manifest says.
     #[must_use]
-    pub fn deadline(&self) -> Duration {
-        self.deadline
+    pub fn deadline(&self, described: &Described) -> Duration {
+        let of_manifest = || described.confined.cleared.plugin.timeout();
+        self.deadline.or_else(of_manifest).unwrap_or(Duration::from_millis(COMPACT_DEADLINE_MS))
+    }
+
+    /// How many workers serve a strategy; none, and each request gets a process of its own.
+    fn workers(&self, described: &Described) -> usize {
+        match described.confined.cleared.plugin.mode() {
+            Mode::OneShot => 0,
+            Mode::Worker => self.workers_max.max(1),
+            Mode::Auto if described.description.has_feature("worker") => self.workers_max,
+            Mode::Auto => 0,
+        }
     }
 
     /// An id that no other request of the run has.
@@ -165,18 +179,19 @@ impl Sessions {
         if let Body::Events { lines: events, count } = body {
             lines.extend([events.clone(), request::line(&EventsEnd::new(&header.id, *count)).into()]);
         }
-        if self.workers_max > 0 && described.description.has_feature("worker") {
-            return self.pool(described).ask(&header.id, lines, self.deadline).await;
+        let deadline = self.deadline(described);
+        match self.workers(described) {
+            0 => self.starter.compact(described, &header.id, lines, deadline, &*self.watch).await,
+            workers => self.pool(described, workers).ask(&header.id, lines, deadline).await,
         }
-        self.starter.compact(described, &header.id, lines, self.deadline, &*self.watch).await
     }
 
-    fn pool(&self, described: &Described) -> Arc<Pool> {
+    fn pool(&self, described: &Described, workers: usize) -> Arc<Pool> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, pool)) = pools.iter().find(|(confined, _)| *confined == described.confined) {
             return Arc::clone(pool);
         }
-        let pool = Arc::new(Pool::new(&self.starter, described, self.workers_max, &self.watch));
+        let pool = Arc::new(Pool::new(&self.starter, described, workers, &self.watch));
         pools.push((described.confined.clone(), Arc::clone(&pool)));
         pool
     }

@@ -2,6 +2,8 @@
 //! folder, in a lock file, or for a whole folder; whoever is trusted runs from a copy that bears that digest.
 //! Whether there is a jail to run it in is decided elsewhere.
 
+mod candidate;
+mod command;
 pub mod grants;
 mod known;
 mod lock;
@@ -9,22 +11,25 @@ mod modes;
 mod record;
 mod shebang;
 mod start;
+mod state;
 mod store;
 mod tree;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jp_compact_schema::{Description, Permissions, Runtime};
+use jp_compact_schema::{Permissions, Runtime, agree};
 
 use crate::environment::Environment;
 use crate::failure::{Failure, StrategyFailure};
 use crate::registry::{Form, Origin, Plugin};
 use known::Digests;
 use lock::Lock;
-use record::Records;
-use store::{Kept, Store};
+use state::State;
+use store::Kept;
 
+pub use candidate::{Candidate, Said, asked};
+pub use command::quoted;
 pub use grants::Grant;
 pub use modes::{Insecure, Why};
 pub use record::Record;
@@ -47,16 +52,6 @@ pub struct Trust {
     lock: Option<Lock>,
     /// Real paths.
     dirs: Vec<PathBuf>,
-}
-
-/// The user's own trust, and the copies.
-#[derive(Debug)]
-struct State {
-    folder: PathBuf,
-    records: Records,
-    store: Store,
-    /// Why it counts for nothing.
-    insecure: Option<Insecure>,
 }
 
 /// Whether a plugin is trusted.
@@ -84,40 +79,6 @@ pub struct Judged {
     pub sha256: String,
     /// Whether they are trusted.
     pub standing: Standing,
-}
-
-/// What the user has to decide about.
-#[derive(Debug, Clone)]
-pub struct Candidate {
-    /// The plugin.
-    pub plugin: Plugin,
-    /// The digest of the bytes that are asked about.
-    pub sha256: String,
-    /// What it asks for.
-    pub asked: Permissions,
-    /// Whether other bytes at its path were trusted.
-    pub changed: bool,
-    /// What it says of itself, where that could be learnt safely.
-    pub description: Option<Description>,
-    /// The lock file that was named.
-    lock: Option<PathBuf>,
-}
-
-impl Candidate {
-    /// The command that trusts it with what it asks for.
-    #[must_use]
-    pub fn command(&self) -> String {
-        let mut command = format!("jp-compact strategy trust {}", quoted(&self.plugin.real));
-        let asked = grants::grants(&self.asked);
-        // A script's interpreter is granted with the trust in it.
-        if self.plugin.manifest().is_some() && !asked.is_empty() {
-            command.push_str(&format!(" --grant {}", quoted(Path::new(&grants::line(&asked)))));
-        }
-        if let Some(lock) = &self.lock {
-            command.push_str(&format!(" --trust-lock {}", quoted(lock)));
-        }
-        command
-    }
 }
 
 impl Trust {
@@ -220,18 +181,17 @@ impl Trust {
     /// What can be started of a plugin that is trusted: its copy, verified. The bundled are started where they lie.
     ///
     /// # Errors
-    /// It is not trusted, others could change it, or it is nothing that can be started.
+    /// It is not trusted, others could change it, or it is nothing that can be started or talked to.
     pub fn clear(&self, plugin: &Plugin) -> Result<Cleared, StrategyFailure> {
-        if let Form::Broken(what) = &plugin.form {
-            return Err(StrategyFailure::BadManifest { path: plugin.path.clone(), what: what.clone() });
-        }
+        check_manifest(plugin)?;
         let Judged { sha256, standing } = self.judge(plugin)?;
         match standing {
             Standing::Bundled => Ok(start::bundled(plugin, sha256)),
             Standing::Trusted { permissions, interpreter } => {
                 self.check_modes(plugin)?;
                 let copy = self.keep(plugin, &sha256)?;
-                start::copy(plugin, sha256, &copy, permissions, interpreter)
+                let cleared = start::copy(plugin, sha256, &copy, permissions, interpreter)?;
+                Ok(Cleared { lock: self.lock_path(), ..cleared })
             }
             Standing::Untrusted | Standing::Changed => {
                 self.check_modes(plugin)?;
@@ -242,32 +202,23 @@ impl Trust {
         }
     }
 
-    /// What can be started of an executable that the user took on trust by the words of this very command: the
-    /// file itself, where it lies, with what it asks for.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn in_place(&self, plugin: &Plugin) -> Result<Cleared, StrategyFailure> {
-        let Judged { sha256, .. } = self.judge(plugin)?;
-        Ok(Cleared { permissions: asked(plugin), ..start::bundled(plugin, sha256) })
-    }
-
     /// What the user is asked about when nobody asked yet.
     ///
     /// # Errors
     /// As [`Trust::clear`], but that it is not trusted.
     pub fn candidate(&self, plugin: &Plugin) -> Result<Candidate, StrategyFailure> {
-        if let Form::Broken(what) = &plugin.form {
-            return Err(StrategyFailure::BadManifest { path: plugin.path.clone(), what: what.clone() });
-        }
+        check_manifest(plugin)?;
         self.check_modes(plugin)?;
         let Judged { sha256, standing } = self.judge(plugin)?;
         Ok(self.candidate_of(plugin, sha256, standing == Standing::Changed))
     }
 
     fn candidate_of(&self, plugin: &Plugin, sha256: String, changed: bool) -> Candidate {
-        let lock = self.lock.as_ref().map(|lock| lock.path.clone());
-        Candidate { plugin: plugin.clone(), sha256, asked: asked(plugin), changed, description: None, lock }
+        Candidate::new(plugin, sha256, changed, self.lock_path())
+    }
+
+    fn lock_path(&self) -> Option<PathBuf> {
+        self.lock.as_ref().map(|lock| lock.path.clone())
     }
 
     /// What can be started to hear what an untrusted plugin says of itself, with its interpreter at most. For a
@@ -293,8 +244,7 @@ impl Trust {
             path: plugin.real.clone(),
             what: "its path is not text, and cannot be written down".into(),
         })?;
-        let base = if plugin.manifest().is_some() { Permissions::default() } else { asked(plugin) };
-        let permissions = grants::with(base, granted);
+        let permissions = grants::with(candidate::unasked(plugin), granted);
         self.check_modes(plugin)?;
         self.keep(plugin, &candidate.sha256)?;
         let (name, sha256) = (plugin.name.clone(), candidate.sha256.clone());
@@ -364,33 +314,14 @@ impl Trust {
     }
 }
 
-impl State {
-    fn open(folder: PathBuf) -> Self {
-        // One that is not there yet will be made as it should be.
-        let insecure = modes::check_one(&folder).unwrap_or_default();
-        Self {
-            records: Records(folder.join("records")),
-            store: Store(folder.join("store")),
-            folder,
-            insecure,
-        }
-    }
-
-    fn check(&self) -> Result<(), StrategyFailure> {
-        self.insecure.clone().map_or(Ok(()), |insecure| Err(StrategyFailure::Insecure(insecure)))
-    }
-}
-
-/// What a plugin asks for: as its manifest says, or, being a script, its interpreter.
-#[must_use]
-pub fn asked(plugin: &Plugin) -> Permissions {
+/// Whether a manifest, where there is one, can be followed. Nothing has been started by then.
+fn check_manifest(plugin: &Plugin) -> Result<(), StrategyFailure> {
     match &plugin.form {
-        Form::Folder(manifest) => manifest.permissions.clone(),
-        Form::Executable => {
-            let runtime = start::interpreter(plugin).map_or(Runtime::None, |path| shebang::runtime(&path));
-            Permissions { runtime, ..Permissions::default() }
+        Form::Broken(what) => {
+            Err(StrategyFailure::BadManifest { path: plugin.path.clone(), what: what.clone() })
         }
-        Form::Dylib | Form::Broken(_) => Permissions::default(),
+        Form::Folder(manifest) => agree(&manifest.protocols).map(drop).map_err(StrategyFailure::Version),
+        Form::Executable | Form::Dylib => Ok(()),
     }
 }
 
@@ -408,27 +339,8 @@ pub fn interpreter(script: &Path) -> Option<PathBuf> {
     shebang::interpreter(script)
 }
 
-/// A path as a shell takes it.
+/// The runtime that an interpreter is of.
 #[must_use]
-pub fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-,:=+@".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_quoted_where_a_shell_would_take_it_apart() {
-        for (path, expect) in
-            [("/a/b-c.d", "/a/b-c.d"), ("/a b", "'/a b'"), ("/it's", r"'/it'\''s'"), ("", "''")]
-        {
-            assert_eq!(quoted(Path::new(path)), expect);
-        }
-    }
+pub fn runtime(interpreter: &Path) -> Runtime {
+    shebang::runtime(interpreter)
 }

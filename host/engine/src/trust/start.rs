@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use jp_compact_schema::{Permissions, Program};
 
 use super::grants::{self, Grant};
-use super::shebang;
+use super::{command, shebang};
 use crate::failure::StrategyFailure;
 use crate::registry::{Form, Plugin};
 
@@ -27,6 +27,8 @@ pub struct Cleared {
     pub permissions: Permissions,
     /// The interpreter that the runtime is of.
     pub interpreter: Option<PathBuf>,
+    /// The lock file that was named.
+    pub lock: Option<PathBuf>,
 }
 
 impl Cleared {
@@ -42,9 +44,7 @@ impl Cleared {
     /// The command that grants it all of these permissions.
     #[must_use]
     pub fn command(&self, permissions: &Permissions) -> String {
-        let grants = grants::line(&grants::grants(permissions));
-        let (path, grants) = (super::quoted(&self.plugin.real), super::quoted(Path::new(&grants)));
-        format!("jp-compact strategy trust {path} --grant {grants}")
+        command::trust(&self.plugin, &grants::grants(permissions), self.lock.as_deref())
     }
 
     /// Whether the program is a shared library.
@@ -68,6 +68,7 @@ pub(super) fn bundled(plugin: &Plugin, sha256: String) -> Cleared {
         folder: None,
         permissions: Permissions::default(),
         interpreter: None,
+        lock: None,
     }
 }
 
@@ -87,7 +88,8 @@ pub(super) fn copy(
         }
         _ => (copy.to_owned(), Vec::new(), None),
     };
-    Ok(Cleared { plugin: plugin.clone(), sha256, program, args, folder, permissions, interpreter })
+    let (plugin, lock) = (plugin.clone(), None);
+    Ok(Cleared { plugin, sha256, program, args, folder, permissions, interpreter, lock })
 }
 
 /// The interpreter that a plugin is run by: of a script's first line, of a manifest's command.
