@@ -112,8 +112,8 @@ fn without_overlays_there_are_totals_alone() {
     insta::assert_snapshot!(ran.text(), @r"
     empty/events.json: 0 turns, 0 events, 0 overlays
 
-    in all           raw          view
-    tokens             0             0  unchanged
+    in all                       raw          view
+    tokens, by chars/4             0             0  unchanged
     ");
 }
 
