@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use jp_compact_schema::version::{NEEDS_ROUNDS_MAX, STATE_BYTES_MAX};
 use jp_compact_schema::{self as schema, Decline, ErrorReply, Log, Needs, Progress, Reply, ResultReply};
 
+use crate::json::Scanner;
+
 /// How much of an offending line is quoted, in bytes.
 const QUOTE_BYTES_MAX: usize = 200;
 
@@ -140,11 +142,10 @@ pub fn line(text: &str, number: usize, id: &str) -> Result<Line, Violation> {
     if is_blank(text) {
         return Ok(Line::Nothing);
     }
-    let reply = Reply::parse(text).map_err(|error| Violation::NotAMessage {
-        line: number,
-        quote: quote(text),
-        why: error.to_string(),
-    })?;
+    let no_message = |why| Violation::NotAMessage { line: number, quote: quote(text), why };
+    let reply = Reply::parse(text).map_err(|error| no_message(error.to_string()))?;
+    // What is passed over unread, below a key that nobody knows, is held to the same JSON as what is read.
+    Scanner::at_byte(text.as_bytes(), 0).value(0).map_err(|wrong| no_message(wrong.what.to_owned()))?;
     if let Some(found) = reply.id()
         && found != id
     {

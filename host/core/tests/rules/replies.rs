@@ -138,6 +138,18 @@ fn anything_else_is_a_violation() {
 }
 
 #[test]
+fn what_nobody_reads_is_json_all_the_same() {
+    let behind = |value: &str| format!(r#"{},"later":{value}}}"#, STRIP.strip_suffix('}').unwrap());
+    let deep = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    takes(&behind(&deep(100)), 1);
+    takes(&behind("1e300"), 1);
+    violates(behind(&deep(127)), "line 1 of its output is no message (values nest deeper than 127 levels)");
+    violates(behind(&deep(100_000)), "line 1 of its output is no message (values nest deeper");
+    violates(behind("1e400"), "line 1 of its output is no message (a number out of range)");
+    violates(behind(r#""\ud800""#), "line 1 of its output is no message (");
+}
+
+#[test]
 fn a_quote_is_200_bytes_at_most_and_whole_characters() {
     let long = format!("a{}", "\u{e9}".repeat(500));
     let reply::Violation::NotAMessage { quote, .. } = reply::read(long.as_bytes(), "c1").unwrap_err() else {
