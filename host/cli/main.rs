@@ -43,6 +43,7 @@ fn run() -> Exit {
         }
     };
     log(&cli.verbosity);
+    jp_compact_engine::process::inherit_orphans();
     match dispatch(cli) {
         Ok(exit) => exit,
         Err(report) => {

@@ -72,6 +72,14 @@ impl Confinement<'_> {
             Self::Isolated(jail) => jail.tier(),
         }
     }
+
+    /// Whether processes may be left that the host inherits: a jail lets none be started unless that was granted.
+    pub(crate) fn may_leave_orphans(self) -> bool {
+        match self {
+            Self::Contained => true,
+            Self::Isolated(jail) => jail.subprocess,
+        }
+    }
 }
 
 /// What a jailed strategy reaches.

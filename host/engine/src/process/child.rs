@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::exit::Exits;
+use super::orphans::Family;
 use super::pipes::Pipes;
 use super::private_dir::PrivateDir;
 use super::{Launch, ProcessError};
@@ -22,6 +23,7 @@ pub(super) struct Child {
     process: std::process::Child,
     pid: Pid,
     exits: Exits,
+    may_leave_orphans: bool,
     reaped: bool,
     // Dropped after `Drop` below has run, when no process is left to write into it.
     _dir: PrivateDir,
@@ -36,6 +38,7 @@ impl Child {
         let failed = |source| ProcessError::Runner { runner: launch.runner.to_owned(), source };
         let exits = Exits::listen().map_err(ProcessError::Io)?;
         let dir = PrivateDir::choose(launch.temp_dir).map_err(failed)?;
+        let family = Family::gather();
         let process = std::process::Command::new(launch.runner)
             .args(runner_args(launch, &dir).map_err(failed)?)
             .env_clear()
@@ -46,7 +49,9 @@ impl Child {
             .spawn()
             .map_err(failed)?;
         let pid = Pid::from_child(&process);
-        Ok(Self { process, pid, exits, reaped: false, _dir: dir })
+        family.add(pid);
+        let may_leave_orphans = launch.confinement.may_leave_orphans();
+        Ok(Self { process, pid, exits, may_leave_orphans, reaped: false, _dir: dir })
     }
 
     /// The three pipes, once.
@@ -76,6 +81,7 @@ impl Child {
     fn reap(&mut self) -> io::Result<ExitStatus> {
         let status = self.process.wait();
         self.reaped = true;
+        Family::gather().bereave(self.pid, self.may_leave_orphans);
         status
     }
 

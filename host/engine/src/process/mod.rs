@@ -3,8 +3,8 @@
 //! deadline and caps. It knows no protocol: what the bytes mean is the session's business.
 //!
 //! However a run ends (success, error, or a future that is dropped), no process of the strategy's
-//! group and no private directory is left. A process that left the group on purpose (`setsid`)
-//! is out of reach here; the jail denies that call.
+//! group and no private directory is left. The jail denies leaving the group (`setsid`); without a
+//! jail, what left it becomes the host's own child, and is ended as such after [`inherit_orphans`].
 //!
 //! Two things are asked of the caller. The thread that polls [`run`] must live as long as the
 //! host, because the kernel ties the strategy's life to the thread that spawned it: so a
@@ -14,6 +14,11 @@
 mod child;
 mod error;
 mod exit;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod orphans;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "orphans_unseen.rs"]
+mod orphans;
 mod pipes;
 mod private_dir;
 mod stderr;
@@ -29,6 +34,7 @@ use bytes::Bytes;
 use tokio::time::timeout;
 
 pub use error::ProcessError;
+pub use orphans::inherit_orphans;
 pub use stderr::Stderr;
 pub use worker::{Worker, WorkerEnded};
 
