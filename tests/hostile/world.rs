@@ -1,0 +1,252 @@
+//! The hostile strategy, installed under every name that it goes by, and one run of it in a place of its own.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use assert_cmd::cargo::cargo_bin;
+use serde_json::{Value, json};
+
+use crate::table::Tier;
+
+/// More than a pipe holds, so that it matters whether somebody reads.
+const RESPONSE_BYTES: usize = 100_000;
+/// Longer than anything takes that ends by itself.
+const NEVER: Duration = Duration::from_secs(300);
+
+/// What is looked for among the processes of the machine, and on disk.
+pub(crate) struct World {
+    temp: tempfile::TempDir,
+    before: Vec<u8>,
+    conversations: usize,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) wall: Duration,
+}
+
+/// Whether there is a compiler. Without one these tests cannot be made, and say so.
+pub(crate) fn has_compiler() -> bool {
+    let found = ["/usr/local/bin/cc", "/usr/bin/cc", "/bin/cc"].iter().any(|path| Path::new(path).exists());
+    if !found {
+        let missing = "cc is missing: the hostile strategy was not run";
+        assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{missing}");
+        #[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
+        {
+            eprintln!("{missing}");
+        }
+    }
+    found
+}
+
+/// The folders of plugins: one of bare executables, one of a folder that asks to start processes. Their files are
+/// written by other processes: what this one had open for writing could not be executed while a test starts
+/// something.
+pub(crate) struct Plugins {
+    temp: tempfile::TempDir,
+}
+
+pub(crate) static PLUGINS: LazyLock<Plugins> = LazyLock::new(Plugins::install);
+
+impl Plugins {
+    fn install() -> Self {
+        let plugins = Self { temp: tempfile::tempdir().unwrap() };
+        let (bare, granted) =
+            (plugins.folder(Tier::Contained), plugins.folder(Tier::Granted).join("hostile"));
+        fs::create_dir_all(&bare).unwrap();
+        fs::create_dir_all(&granted).unwrap();
+        let hostile = bare.join("hostile");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/hostile.c");
+        does(Command::new("cc").args(["-O1", source, "-o"]).arg(&hostile));
+        for name in
+            ["plays", "never-reads", "answers-before-reading", "hangs-in-describe", "floods-in-describe"]
+        {
+            does(Command::new("cp").arg(&hostile).arg(bare.join(name)));
+        }
+        let foreign = if cfg!(target_arch = "x86_64") { 183_u8 } else { 62 };
+        let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0".to_vec();
+        elf.extend([foreign, 0, 1, 0, 0, 0]);
+        elf.resize(120, 0);
+        for (name, bytes, mode) in [
+            ("without-a-shebang", &b"echo hello\n"[..], "755"),
+            ("of-another-architecture", &elf, "755"),
+            ("without-its-interpreter", b"#!/nowhere/interpreter\necho hello\n", "755"),
+            ("without-the-run-bit", b"#!/bin/sh\necho hello\n", "644"),
+        ] {
+            let draft = plugins.temp.path().join("draft");
+            fs::write(&draft, bytes).unwrap();
+            does(Command::new("install").args(["-m", mode]).arg(&draft).arg(bare.join(name)));
+        }
+        does(Command::new("cp").arg(&hostile).arg(granted.join("hostile")));
+        let manifest = "manifest = 1\nname = \"hostile\"\nversion = \"1.0.0\"\ndescription = \"means harm\"\n\
+                        protocols = [1]\n[run]\ncommand = [\"./hostile\"]\n[permissions]\nsubprocess = true\n";
+        fs::write(granted.join("plugin.toml"), manifest).unwrap();
+        plugins
+    }
+
+    fn folder(&self, tier: Tier) -> PathBuf {
+        self.temp.path().join(if tier == Tier::Granted { "granted" } else { "bare" })
+    }
+}
+
+#[track_caller]
+fn does(command: &mut Command) {
+    assert!(command.status().unwrap().success(), "{command:?}");
+}
+
+impl World {
+    /// With so many conversations of two turns.
+    pub(crate) fn new(conversations: usize) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        fs::create_dir(temp.path().join("tmp")).unwrap();
+        let world = Self { temp, before: conversation(), conversations };
+        for place in world.transcripts() {
+            fs::create_dir(place.parent().unwrap()).unwrap();
+            fs::write(place, &world.before).unwrap();
+        }
+        world
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.temp.path().join(name)
+    }
+
+    pub(crate) fn transcripts(&self) -> Vec<PathBuf> {
+        (0..self.conversations).map(|number| self.path(&format!("c{number}/events.json"))).collect()
+    }
+
+    /// Runs the executable on all conversations. A run that does not end by itself is killed, and is no result.
+    #[track_caller]
+    pub(crate) fn run(&self, mode: &str, tier: Tier, deadline: Duration, more: &[&str]) -> Ran {
+        let has_a_name = PLUGINS.folder(tier).join(mode).exists();
+        let spec = if has_a_name { mode.to_owned() } else { format!("hostile:mode={mode}") };
+        self.run_spec(&spec, tier, &PLUGINS.folder(tier), deadline, more)
+    }
+
+    /// Has a reply played to it, whatever bytes it is made of.
+    #[track_caller]
+    pub(crate) fn play(&self, reply: &[u8]) -> Ran {
+        let file = self.path("reply");
+        fs::write(&file, reply).unwrap();
+        let (spec, tier) = (format!("plays:path={}", file.display()), Tier::Contained);
+        self.run_spec(&spec, tier, &PLUGINS.folder(tier), NEVER, &[])
+    }
+
+    /// The strategy in a folder of this world's own.
+    pub(crate) fn install(&self) -> PathBuf {
+        let own = self.path("plugins/hostile");
+        fs::create_dir_all(own.parent().unwrap()).unwrap();
+        does(Command::new("cp").arg(PLUGINS.folder(Tier::Contained).join("hostile")).arg(&own));
+        own
+    }
+
+    /// Runs that one.
+    #[track_caller]
+    pub(crate) fn run_own(&self, mode: &str, tier: Tier) -> Ran {
+        let own = self.path("plugins");
+        let spec = format!("hostile:mode={mode},path={}", own.join("hostile").display());
+        self.run_spec(&spec, tier, &own, NEVER, &[])
+    }
+
+    /// What another command says of the first conversation.
+    #[track_caller]
+    pub(crate) fn says(&self, words: &[&str]) -> String {
+        let mut command = Command::new(cargo_bin!("jp-compact"));
+        command.env_clear().env("HOME", self.temp.path()).args(words).arg(self.path("c0"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn run_spec(&self, spec: &str, tier: Tier, folder: &Path, deadline: Duration, more: &[&str]) -> Ran {
+        let mut command = Command::new(cargo_bin!("jp-compact"));
+        command.env_clear().env("HOME", self.temp.path()).env("TMPDIR", self.path("tmp"));
+        command.current_dir(self.temp.path());
+        command.args(self.transcripts().iter().map(|place| place.parent().unwrap()));
+        let sandbox = if tier == Tier::Contained { "--sandbox=contained" } else { "--sandbox=require" };
+        command.args(["--strategy", spec, "--keep-last", "0", sandbox, "--trust-dir"]);
+        command.arg(folder).arg(format!("--deadline={}s", deadline.as_secs())).args(more);
+        let started = Instant::now();
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let said = std::thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).unwrap();
+            text
+        });
+        let mut text = String::new();
+        stdout.read_to_string(&mut text).unwrap();
+        let status: ExitStatus = child.wait().unwrap();
+        let wall = started.elapsed();
+        Ran { code: status.code(), stdout: text, stderr: said.join().unwrap(), wall }
+    }
+
+    /// How many transcripts hold what they held.
+    pub(crate) fn unchanged(&self) -> usize {
+        self.transcripts().iter().filter(|place| fs::read(place).unwrap() == self.before).count()
+    }
+
+    /// How many hold an overlay and its receipt behind the very bytes that were there, and nothing else.
+    pub(crate) fn appended(&self) -> usize {
+        let history = self.before.trim_ascii_end().strip_suffix(b"]").unwrap().trim_ascii_end();
+        let old: Vec<Value> = serde_json::from_slice(&self.before).unwrap();
+        let is_appended = |place: &&PathBuf| {
+            let now = fs::read(place).unwrap();
+            let new: Vec<Value> = serde_json::from_slice(&now).unwrap();
+            let kinds: Vec<_> = new[old.len()..].iter().map(|event| event["type"].as_str()).collect();
+            now.starts_with(history) && kinds == [Some("compaction"), Some("jp_compact_receipt")]
+        };
+        self.transcripts().iter().filter(is_appended).count()
+    }
+
+    /// Live processes that were started for this run: the place is in their environment or, before the exec, on
+    /// the runner's command line. (Both are empty for one that is dead.)
+    pub(crate) fn processes(&self) -> Vec<String> {
+        let place = self.temp.path().to_str().unwrap().as_bytes();
+        let names = |file: PathBuf| {
+            fs::read(file).is_ok_and(|bytes| bytes.windows(place.len()).any(|window| window == place))
+        };
+        let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        all.filter(|process| names(process.join("environ")) || names(process.join("cmdline")))
+            .map(|process| fs::read_to_string(process.join("stat")).unwrap_or_default())
+            .collect()
+    }
+
+    /// What lies in the folder of private directories.
+    pub(crate) fn left_in_temp(&self) -> usize {
+        fs::read_dir(self.path("tmp")).unwrap().count()
+    }
+}
+
+fn conversation() -> Vec<u8> {
+    let mut events = vec![json!({"timestamp": "2026-01-01 00:00:00.0", "type": "config_delta", "delta": {}})];
+    for turn in 0..2 {
+        let mut event = |kind: &str, fields: Value| {
+            let second = events.len();
+            let mut event = json!({"timestamp": format!("2026-01-01 00:00:{second:02}.5"), "type": kind});
+            event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            events.push(event);
+        };
+        event("turn_start", json!({}));
+        event("chat_request", json!({"content": format!("question {turn}")}));
+        event("tool_call_request", json!({"id": format!("t{turn}"), "name": "read", "arguments": {}}));
+        let response = "QUJD".repeat(RESPONSE_BYTES / 3);
+        event(
+            "tool_call_response",
+            json!({"id": format!("t{turn}"), "content": response, "is_error": false}),
+        );
+        event("chat_response", json!({"message": format!("answer {turn}")}));
+    }
+    let mut bytes = serde_json::to_vec_pretty(&events).unwrap();
+    bytes.push(b'\n');
+    bytes
+}
