@@ -96,18 +96,24 @@ pub struct Ended {
 ///
 /// Everything that made the host end the process, and a program that could not be started.
 pub async fn run(launch: Launch<'_>) -> Result<Ended, ProcessError> {
-    run_heard(launch, &mut |_| {}).await
+    run_heard(launch, Heard { stdout: &mut |_| {}, stderr: &mut |_| {} }).await
 }
 
-/// As [`run`], and says what comes on stdout while it comes. Nothing of that may be trusted before the end.
+/// Who is told what a strategy writes while it comes. Nothing of that may be trusted before the end.
+#[expect(missing_debug_implementations, reason = "functions have none")]
+pub struct Heard<'a> {
+    /// Of stdout, in order.
+    pub stdout: &'a mut (dyn FnMut(&[u8]) + Send),
+    /// Of stderr, in order.
+    pub stderr: &'a mut (dyn FnMut(&[u8]) + Send),
+}
+
+/// As [`run`], and says what comes while it comes.
 ///
 /// # Errors
 ///
 /// As [`run`].
-pub async fn run_heard(
-    launch: Launch<'_>,
-    heard: &mut (dyn FnMut(&[u8]) + Send),
-) -> Result<Ended, ProcessError> {
+pub async fn run_heard(launch: Launch<'_>, heard: Heard<'_>) -> Result<Ended, ProcessError> {
     let started = Instant::now();
     let mut child = Child::spawn(&launch)?;
     let (mut stdout, mut stderr) = (Vec::new(), Stderr::default());

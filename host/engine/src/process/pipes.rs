@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::coop::unconstrained;
 
-use super::Stderr;
+use super::{Heard, Stderr};
 
 /// As much as a pipe holds.
 const READ_BYTES: usize = 64 << 10;
@@ -60,12 +60,12 @@ impl Pipes {
         stdout: &mut Vec<u8>,
         stdout_bytes_max: usize,
         stderr: &mut Stderr,
-        heard: &mut (dyn FnMut(&[u8]) + Send),
+        heard: Heard<'_>,
     ) -> Result<(), Fault> {
         let outputs = async {
             tokio::try_join!(
-                collect(self.stdout, stdout, stdout_bytes_max, heard),
-                drain(self.stderr, stderr)
+                collect(self.stdout, stdout, stdout_bytes_max, heard.stdout),
+                drain(self.stderr, stderr, heard.stderr)
             )
         };
         let feed = async {
@@ -122,7 +122,11 @@ async fn collect(
     }
 }
 
-pub(super) async fn drain(mut pipe: impl AsyncRead + Unpin, into: &mut Stderr) -> Result<(), Fault> {
+pub(super) async fn drain(
+    mut pipe: impl AsyncRead + Unpin,
+    into: &mut Stderr,
+    heard: &mut (dyn FnMut(&[u8]) + Send),
+) -> Result<(), Fault> {
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
@@ -131,6 +135,7 @@ pub(super) async fn drain(mut pipe: impl AsyncRead + Unpin, into: &mut Stderr) -
             return Ok(());
         }
         into.push(&buffer);
+        heard(&buffer);
     }
 }
 

@@ -17,6 +17,9 @@ pub struct Stderr {
 }
 
 impl Stderr {
+    /// How much of its beginning is kept, in bytes.
+    pub const HEAD_BYTES_MAX: usize = END_BYTES_MAX;
+
     /// How many bytes were written, kept or not.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -63,7 +66,7 @@ impl Stderr {
         if lines_max == 0 { String::new() } else { text[start..].to_owned() }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(END_BYTES_MAX - self.head.len()));
         self.head.extend_from_slice(head);

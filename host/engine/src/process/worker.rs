@@ -51,11 +51,16 @@ impl Worker {
 
     /// Drains stderr until the process has exited. It is to be polled for as long as the process lives.
     pub async fn exited(&mut self) {
+        self.exited_heard(&mut |_| {}).await;
+    }
+
+    /// As [`Worker::exited`], and says what comes on stderr while it comes.
+    pub async fn exited_heard(&mut self, heard: &mut (dyn FnMut(&[u8]) + Send)) {
         let Self { child, pipe, stderr } = self;
         let drained = async {
             if let Some(open) = pipe {
                 // An error ends the text as its end does.
-                let _ = drain(open, stderr).await;
+                let _ = drain(open, stderr, heard).await;
                 *pipe = None;
             }
             std::future::pending::<()>().await;
@@ -71,15 +76,29 @@ impl Worker {
     /// # Errors
     ///
     /// The process could not be watched.
-    pub async fn end(mut self, patience: Duration, grace: Duration) -> Result<WorkerEnded, ProcessError> {
-        if timeout(patience, self.exited()).await.is_err() {
+    pub async fn end(self, patience: Duration, grace: Duration) -> Result<WorkerEnded, ProcessError> {
+        self.end_heard(patience, grace, &mut |_| {}).await
+    }
+
+    /// As [`Worker::end`], and says what comes on stderr while it comes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::end`].
+    pub async fn end_heard(
+        mut self,
+        patience: Duration,
+        grace: Duration,
+        heard: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Result<WorkerEnded, ProcessError> {
+        if timeout(patience, self.exited_heard(heard)).await.is_err() {
             self.child.terminate();
-            let _ = timeout(grace, self.exited()).await;
+            let _ = timeout(grace, self.exited_heard(heard)).await;
         }
         let Self { child, mut pipe, mut stderr } = self;
         let status = child.end().await.map_err(ProcessError::Io)?;
         if let Some(pipe) = &mut pipe {
-            let _ = timeout(PIPES_OPEN_MAX, drain(pipe, &mut stderr)).await;
+            let _ = timeout(PIPES_OPEN_MAX, drain(pipe, &mut stderr, heard)).await;
         }
         Ok(WorkerEnded { status, stderr })
     }

@@ -10,6 +10,7 @@ mod one_shot;
 mod pool;
 pub(crate) mod spool;
 mod talk;
+mod tell;
 mod watch;
 
 use std::sync::atomic::{AtomicU64, Ordering};

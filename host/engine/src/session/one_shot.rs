@@ -5,14 +5,15 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use bytes::Bytes;
-use jp_compact_core::reply::{self, Answer, Terminal, Violation};
+use jp_compact_core::reply::{self, Answer, Line, Terminal, Violation};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
 use tokio::process::{ChildStdin, ChildStdout};
 
+use super::tell::{self, Tell};
 use super::watch::{Glimpse, Watch};
 use super::{Confined, Described, Spool};
 use crate::failure::StrategyFailure;
-use crate::process::{self, Ended, GRACE, Launch, ProcessError, Stderr, Worker};
+use crate::process::{self, Ended, GRACE, Heard, Launch, ProcessError, Stderr, Worker};
 
 /// How processes are started.
 #[derive(Debug, Clone)]
@@ -58,14 +59,21 @@ impl Starter {
     ) -> Result<Ended, StrategyFailure> {
         let (args, env) = (confined.args(verb), confined.env());
         let launch = self.launch(confined, &args, &env, stdin, deadline);
-        let ended = process::run_heard(launch, heard).await.map_err(|error| match error {
+        let mut tell = Tell::of(confined.cleared.plugin.name.as_str());
+        let heard = Heard { stdout: heard, stderr: &mut |bytes| tell.hear(bytes) };
+        let ended = process::run_heard(launch, heard).await;
+        match &ended {
+            Ok(Ended { stderr, .. }) | Err(ProcessError::Deadline { stderr, .. }) => tell.end(stderr),
+            Err(_) => tell.end(&Stderr::default()),
+        }
+        let ended = ended.map_err(|error| match error {
             ProcessError::Start { program, reason } => {
                 ProcessError::Start { program: confined.known_as(program), reason }
             }
             other => other,
         });
         let ended = ended.map_err(StrategyFailure::Process)?;
-        self.report(confined, verb, ended.status, &ended.stderr);
+        self.report(confined, verb, ended.status);
         Ok(ended)
     }
 
@@ -79,13 +87,10 @@ impl Starter {
         Worker::spawn(&self.launch(confined, &args, &env, Vec::new(), Duration::MAX))
     }
 
-    /// Tells the log how a process ended, and what it wrote to stderr.
-    pub(super) fn report(&self, confined: &Confined, verb: &str, status: ExitStatus, stderr: &Stderr) {
+    /// Tells the log how a process ended.
+    pub(super) fn report(&self, confined: &Confined, verb: &str, status: ExitStatus) {
         let (name, program) = (confined.cleared.plugin.name.as_str(), &confined.program);
         tracing::debug!(strategy = name, program = %program.display(), verb, %status, "strategy ended");
-        for line in stderr.text().lines() {
-            tracing::info!(strategy = name, "{line}");
-        }
     }
 
     /// Sends one request and reads the whole reply.
@@ -102,7 +107,13 @@ impl Starter {
     ) -> Result<Answer, StrategyFailure> {
         let (confined, name) = (&described.confined, &described.description.name);
         let mut glimpse = Glimpse::default();
-        let mut heard = |output: &[u8]| glimpse.of(output, id, |progress| watch.progress(name, id, progress));
+        let mut heard = |output: &[u8]| {
+            glimpse.of(output, id, |line| match line {
+                Line::Progress(progress) => watch.progress(name, id, progress),
+                Line::Log(log) => tell::log(name, log),
+                Line::Terminal(_) | Line::Nothing => {}
+            });
+        };
         let ended = self.run(confined, "run", request, deadline, &mut heard).await?;
         let answer = match reply::read(&ended.stdout, id) {
             // Whoever fails without a word has crashed; what it did not say is no violation.

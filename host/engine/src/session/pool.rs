@@ -2,12 +2,11 @@
 //! seat starts no process before there is work for it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use jp_compact_core::reply::Violation;
-use jp_compact_schema::Progress;
+use jp_compact_core::reply::{Line, Violation};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -15,7 +14,8 @@ use tokio::time::timeout;
 
 use super::job::{Job, Queue, Reply};
 use super::talk::{End, Limits, Talk};
-use super::{Described, Starter, Watch};
+use super::tell::{self, Tell};
+use super::{Confined, Described, Starter, Watch};
 use crate::failure::StrategyFailure;
 use crate::process::{GRACE, ProcessError, Worker, WorkerEnded};
 
@@ -31,6 +31,24 @@ const ATTEMPTS_MAX: u32 = 2;
 pub(super) struct Pool {
     queue: Arc<Queue>,
     seats: Mutex<JoinSet<()>>,
+    retiring: Arc<Retiring>,
+}
+
+/// Workers that have done their share, each with the time that it has to go. Dropped, they are killed.
+#[derive(Debug, Default)]
+struct Retiring(Mutex<JoinSet<()>>);
+
+impl Retiring {
+    fn workers(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, farewell: impl Future<Output = ()> + Send + 'static) {
+        let mut workers = self.workers();
+        // Those that have gone are no longer counted.
+        while workers.try_join_next().is_some() {}
+        workers.spawn(farewell);
+    }
 }
 
 impl Pool {
@@ -42,7 +60,7 @@ impl Pool {
         watch: &Arc<dyn Watch>,
     ) -> Self {
         let queue = Arc::new(Queue::default());
-        let mut seats = JoinSet::new();
+        let (mut seats, retiring) = (JoinSet::new(), Arc::new(Retiring::default()));
         for _ in 0..seats_max.max(1) {
             let seat = Seat {
                 starter: starter.clone(),
@@ -50,10 +68,11 @@ impl Pool {
                 limits: Limits::new(described.description.has_feature("pipeline")),
                 queue: Arc::clone(&queue),
                 watch: Arc::clone(watch),
+                retiring: Arc::clone(&retiring),
             };
             seats.spawn(seat.work());
         }
-        Self { queue, seats: Mutex::new(seats) }
+        Self { queue, seats: Mutex::new(seats), retiring }
     }
 
     /// Puts a request to whichever worker is free.
@@ -71,6 +90,8 @@ impl Pool {
         self.queue.close();
         let seats = std::mem::take(&mut *self.seats.lock().unwrap_or_else(PoisonError::into_inner));
         seats.join_all().await;
+        let retiring = std::mem::take(&mut *self.retiring.workers());
+        retiring.join_all().await;
     }
 }
 
@@ -81,6 +102,7 @@ struct Seat {
     limits: Limits,
     queue: Arc<Queue>,
     watch: Arc<dyn Watch>,
+    retiring: Arc<Retiring>,
 }
 
 impl Seat {
@@ -116,14 +138,20 @@ impl Seat {
         careful: bool,
     ) -> VecDeque<Job> {
         let name = &self.described.description.name;
-        let progress = |id: &str, progress: &Progress| self.watch.progress(name, id, progress);
-        let mut talk = Talk::new(&self.queue, self.limits, leftover, careful, &progress);
+        let seen = |id: &str, line: &Line| match line {
+            Line::Progress(progress) => self.watch.progress(name, id, progress),
+            Line::Log(log) => tell::log(name, log),
+            Line::Terminal(_) | Line::Nothing => {}
+        };
+        let mut tell = Tell::of(name);
+        let mut heard = |bytes: &[u8]| tell.hear(bytes);
+        let mut talk = Talk::new(&self.queue, self.limits, leftover, careful, &seen);
         let end = {
             let mut serve = std::pin::pin!(talk.serve(stdin, stdout));
             let ended = tokio::select! {
                 biased;
                 end = &mut serve => Some(end),
-                () = worker.exited() => None,
+                () = worker.exited_heard(&mut heard) => None,
             };
             match ended {
                 Some(end) => Some(end),
@@ -139,10 +167,15 @@ impl Seat {
         };
         let (waits, has_spoken) = (talk.waits(), talk.has_spoken());
         let mut unanswered = talk.unanswered();
-        let ended = worker.end(patience, grace).await;
-        if let Ok(ended) = &ended {
-            self.starter.report(&self.described.confined, "worker", ended.status, &ended.stderr);
+        if matches!(end, Some(End::Finished | End::Stuck)) {
+            // Nobody waits for how it ends: the next one need not either.
+            let (starter, confined) = (self.starter.clone(), self.described.confined.clone());
+            self.retiring.add(async move {
+                drop(farewell(&starter, &confined, worker, tell, patience, grace).await);
+            });
+            return unanswered;
         }
+        let ended = farewell(&self.starter, &self.described.confined, worker, tell, patience, grace).await;
         match (end, ended) {
             (_, Err(error)) if waits => fail_first(&mut unanswered, StrategyFailure::Process(error)),
             (Some(End::Deadline), Ok(ended)) => {
@@ -180,6 +213,21 @@ impl Seat {
         };
         fail_first(unanswered, failure);
     }
+}
+
+/// Waits for a worker to go, makes it go, and tells the log.
+async fn farewell(
+    starter: &Starter,
+    confined: &Confined,
+    worker: Worker,
+    mut tell: Tell,
+    patience: Duration,
+    grace: Duration,
+) -> Result<WorkerEnded, ProcessError> {
+    let ended = worker.end_heard(patience, grace, &mut |bytes| tell.hear(bytes)).await?;
+    tell.end(&ended.stderr);
+    starter.report(confined, "worker", ended.status);
+    Ok(ended)
 }
 
 fn fail_first(jobs: &mut VecDeque<Job>, failure: StrategyFailure) {

@@ -26,7 +26,7 @@ impl Watch for Unwatched {
     fn ended(&self, _: &str) {}
 }
 
-/// Finds progress in an output that is still coming. What it cannot read it passes over: whether that is a
+/// Finds progress and logs in an output that is still coming. What it cannot read it passes over: whether that is a
 /// violation is decided on the whole.
 #[derive(Debug, Default)]
 pub(super) struct Glimpse {
@@ -35,7 +35,7 @@ pub(super) struct Glimpse {
 }
 
 impl Glimpse {
-    pub(super) fn of(&mut self, output: &[u8], id: &str, mut seen: impl FnMut(&Progress)) {
+    pub(super) fn of(&mut self, output: &[u8], id: &str, mut seen: impl FnMut(&Line)) {
         for piece in output.split_inclusive(|byte| *byte == b'\n') {
             self.too_long |= self.line.len() + piece.len() > LINE_BYTES_MAX;
             if !self.too_long {
@@ -44,9 +44,9 @@ impl Glimpse {
             if piece.ends_with(b"\n") {
                 let text = std::str::from_utf8(&self.line).unwrap_or_default();
                 if !self.too_long
-                    && let Ok(Line::Progress(progress)) = reply::line(text, 0, id)
+                    && let Ok(line @ (Line::Progress(_) | Line::Log(_))) = reply::line(text, 0, id)
                 {
-                    seen(&progress);
+                    seen(&line);
                 }
                 self.line.clear();
                 self.too_long = false;
@@ -64,18 +64,25 @@ mod tests {
         for chunk_bytes in [1, 7, output.len()] {
             let (mut glimpse, mut seen) = (Glimpse::default(), Vec::new());
             for chunk in output.chunks(chunk_bytes) {
-                glimpse.of(chunk, "c1", |progress| seen.push(progress.done));
+                glimpse.of(chunk, "c1", |line| match line {
+                    Line::Progress(progress) => seen.push(progress.done),
+                    Line::Log(log) => seen.push(log.message.parse().unwrap()),
+                    other => panic!("{other:?}"),
+                });
             }
             assert_eq!(seen, expect, "by {chunk_bytes}");
         }
     }
 
     #[test]
-    fn progress_is_seen_and_nothing_else() {
+    fn progress_and_logs_are_seen_and_nothing_else() {
         let progress = |done| format!(r#"{{"type":"progress","id":"c1","done":{done}}}"#);
         check(format!("{}\n\n{}\n", progress(1), progress(2)).as_bytes(), &[1, 2]);
         check(format!("no message\n{}\n{}", progress(1), progress(2)).as_bytes(), &[1]);
         check(&[&b"\xff\n"[..], progress(3).as_bytes(), b"\n"].concat(), &[3]);
+        let log = r#"{"type":"log","id":"c1","level":"info","message":"7"}"#;
+        check(format!("{}\n{log}\n{}", progress(1), progress(2)).as_bytes(), &[1, 7]);
+        check(b"{\"type\":\"decline\",\"id\":\"c1\",\"reason\":\"r\"}\n", &[]);
         check(progress(1).replace("c1", "c2").as_bytes(), &[]);
         check(format!("{}{}\n{}\n", " ".repeat(5000), progress(1), progress(2)).as_bytes(), &[2]);
     }

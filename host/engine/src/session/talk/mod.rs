@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jp_compact_core::reply::{self, Answer, Line, Violation};
+use jp_compact_schema::Log;
 use jp_compact_schema::version::RESULT_BYTES_MAX;
-use jp_compact_schema::{Log, Progress};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep_until};
@@ -74,7 +74,8 @@ struct Flight {
 pub(super) struct Talk<'a> {
     queue: &'a Queue,
     limits: Limits,
-    progress: &'a (dyn Fn(&str, &Progress) + Send + Sync),
+    /// Is told of progress and logs, with the request's id.
+    seen: &'a (dyn Fn(&str, &Line) + Send + Sync),
     /// What another process left unanswered. It is sent one at a time.
     leftover: VecDeque<Job>,
     careful: bool,
@@ -100,12 +101,12 @@ impl<'a> Talk<'a> {
         limits: Limits,
         leftover: VecDeque<Job>,
         careful: bool,
-        progress: &'a (dyn Fn(&str, &Progress) + Send + Sync),
+        seen: &'a (dyn Fn(&str, &Line) + Send + Sync),
     ) -> Self {
         Self {
             queue,
             limits,
-            progress,
+            seen,
             leftover,
             careful,
             flights: VecDeque::new(),
@@ -324,8 +325,14 @@ impl<'a> Talk<'a> {
         let Some(front) = self.flights.front_mut() else { return Ok(()) };
         match heard {
             Err(violation) => return Err(self.violated(StrategyFailure::Violation(violation))),
-            Ok(Line::Progress(progress)) => (self.progress)(&front.job.id, &progress),
-            Ok(Line::Log(log)) => front.logs.push(log),
+            Ok(line @ Line::Progress(_)) => (self.seen)(&front.job.id, &line),
+            Ok(Line::Log(log)) => {
+                let line = Line::Log(log);
+                (self.seen)(&front.job.id, &line);
+                if let Line::Log(log) = line {
+                    front.logs.push(log);
+                }
+            }
             Ok(Line::Nothing) => {}
             Ok(Line::Terminal(terminal)) => {
                 if let Some(Flight { job, unwritten_bytes, logs, .. }) = self.flights.pop_front() {
