@@ -367,6 +367,23 @@ fn a_reported_error_costs_no_worker() {
 }
 
 #[test]
+fn one_that_takes_its_time_to_go_holds_nobody_up() {
+    let world = World::new(1);
+    block_on(async {
+        let slow = reason(world.ask("lingers").await).split_once(' ').unwrap().0.to_owned();
+        // From here on it reads nothing more.
+        while !Path::new(&world.path("marker")).exists() {
+            tokio::task::yield_now().await;
+        }
+        reason(world.ask("answers").await);
+        assert!(Path::new("/proc").join(&slow).exists(), "it was waited for");
+        world.sessions.close().await;
+        assert!(!Path::new("/proc").join(&slow).exists(), "it was left");
+    });
+    world.arrived(&[(0, "c1"), (1, "c2")]);
+}
+
+#[test]
 fn closing_leaves_no_worker() {
     for mode in ["answers", "lingers"] {
         let world = World::new(2);
