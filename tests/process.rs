@@ -204,6 +204,17 @@ fn one_that_ignores_sigterm_is_killed_after_the_grace() {
 }
 
 #[test]
+fn the_whole_group_is_asked_to_stop() {
+    let place = Place::new();
+    let launch =
+        Launch { deadline: ONCE_STARTED, grace: ONCE_STARTED, ..place.launch(&["its-child-obeys-sigterm"]) };
+    let result = place.run(launch);
+    let Err(ProcessError::Deadline { stderr, .. }) = result else { panic!("{result:?}") };
+    // The shell has a word of its own about the `sleep` that was ended.
+    assert_eq!(stderr.last_lines(1), "child obeyed");
+}
+
+#[test]
 fn last_words_after_the_deadline_are_kept_but_are_no_answer() {
     let place = Place::new();
     let result = place.run(Launch { deadline: ONCE_STARTED, ..place.launch(&["obeys-sigterm"]) });

@@ -1,0 +1,178 @@
+//! A folder and the sessions in it, with a strategy that behaves as each request's options say.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use assert_cmd::cargo::cargo_bin;
+use jp_compact_core::reply::{Answer, Terminal};
+use jp_compact_engine::StrategyFailure;
+use jp_compact_engine::registry::{Form, Origin, Plugin};
+use jp_compact_engine::session::{Body, Confined, Described, Sessions, Spool, Starter};
+use jp_compact_engine::trust::Cleared;
+use jp_compact_schema::{CompactRequest, ContentKind, Description, Permissions, StrategyName};
+use jp_compact_strategy::testing::request;
+use serde_json::Value;
+
+const STRATEGY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/worker");
+/// Longer than any answer takes that comes.
+pub(crate) const NEVER: Duration = Duration::from_secs(120);
+/// Longer than a script takes to start.
+pub(crate) const SOON: Duration = Duration::from_secs(2);
+
+/// A folder, and the sessions in it.
+pub(crate) struct World {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) sessions: Sessions,
+    pub(crate) features: Vec<String>,
+    pub(crate) needs: Vec<String>,
+}
+
+impl World {
+    /// With so many workers; 0 for a process a request.
+    pub(crate) fn new(workers_max: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let sessions = Sessions::new(starter(folder.path(), None), NEVER).with_workers(workers_max);
+        Self { folder, sessions, features: vec!["worker".into()], needs: Vec::new() }
+    }
+
+    pub(crate) fn pipelined() -> Self {
+        let world = Self::new(1);
+        Self { features: vec!["worker".into(), "pipeline".into()], ..world }
+    }
+
+    pub(crate) fn with_deadline(self, deadline: Duration, workers_max: usize) -> Self {
+        let sessions = Sessions::new(starter(self.folder.path(), None), deadline).with_workers(workers_max);
+        Self { sessions, ..self }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn described(&self) -> Described {
+        let name = "worker";
+        Described {
+            confined: confined(name),
+            description: Description {
+                produces: vec![ContentKind::Summary],
+                features: self.features.clone(),
+                needs: self.needs.clone(),
+                ..Description::new(name, "1.0.0", "for a test")
+            },
+        }
+    }
+
+    pub(crate) fn header(&self, mode: &str) -> CompactRequest {
+        let mut header = request(0, 0, &[]);
+        header.id = self.sessions.id();
+        let options =
+            [("mode", mode.to_owned()), ("note", self.path("note")), ("marker", self.path("marker"))];
+        header.options =
+            options.map(|(name, value)| (name.to_owned(), Value::from(value))).into_iter().collect();
+        header
+    }
+
+    pub(crate) async fn ask(&self, mode: &str) -> Result<Answer, StrategyFailure> {
+        self.sessions.ask(&self.described(), self.header(mode), &Body::Nothing).await
+    }
+
+    /// Asks all at once, and waits for all.
+    pub(crate) async fn ask_all<const N: usize>(
+        &self,
+        modes: [&str; N],
+    ) -> [Result<Answer, StrategyFailure>; N] {
+        let mut answers = modes.map(|mode| Some(Box::pin(self.ask(mode))));
+        let mut done = modes.map(|_| None);
+        std::future::poll_fn(|context| {
+            for (waiting, done) in answers.iter_mut().zip(&mut done) {
+                if let Some(future) = waiting
+                    && let std::task::Poll::Ready(answer) = future.as_mut().poll(context)
+                {
+                    (*waiting, *done) = (None, Some(answer));
+                }
+            }
+            if done.iter().all(Option::is_some) {
+                std::task::Poll::Ready(())
+            } else {
+                std::task::Poll::Pending
+            }
+        })
+        .await;
+        done.map(Option::unwrap)
+    }
+
+    /// Which process got which request, in the order in which they arrived: processes are numbered from 0.
+    pub(crate) fn arrivals(&self) -> Vec<(usize, String)> {
+        let note = fs::read_to_string(self.path("note")).unwrap_or_default();
+        let mut processes: Vec<&str> = Vec::new();
+        let number = |line| {
+            let (process, id): (&str, &str) = str::split_once(line, ' ').unwrap();
+            let place = processes.iter().position(|known| *known == process).unwrap_or_else(|| {
+                processes.push(process);
+                processes.len() - 1
+            });
+            (place, id.to_owned())
+        };
+        note.lines().map(number).collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn arrived(&self, expect: &[(usize, &str)]) {
+        let arrivals = self.arrivals();
+        assert_eq!(arrivals.iter().map(|(process, id)| (*process, id.as_str())).collect::<Vec<_>>(), expect);
+    }
+}
+
+pub(crate) fn starter(folder: &Path, spool: Option<Arc<Spool>>) -> Starter {
+    Starter { runner: cargo_bin("compact-runner"), temp_dir: folder.to_owned(), spool }
+}
+
+/// The strategy as a plugin that may run, contained: it takes notes outside any jail.
+pub(crate) fn confined(name: &str) -> Confined {
+    let (name, path) = (StrategyName::parse(name).unwrap(), PathBuf::from(STRATEGY));
+    let (real, form) = (path.clone(), Form::Executable);
+    let plugin = Plugin { name, path, real, origin: Origin::Path, form, shadowed: false };
+    let cleared = Cleared {
+        program: plugin.path.clone(),
+        plugin,
+        sha256: "0".repeat(64),
+        args: Vec::new(),
+        folder: None,
+        permissions: Permissions::default(),
+        interpreter: None,
+        lock: None,
+    };
+    Confined::contained(cleared, &cargo_bin("compact-runner")).unwrap()
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+#[track_caller]
+pub(crate) fn reason(answer: Result<Answer, StrategyFailure>) -> String {
+    match answer.unwrap().terminal {
+        Terminal::Decline(decline) => decline.reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+pub(crate) fn failed(answer: Result<Answer, StrategyFailure>) -> String {
+    answer.unwrap_err().to_string()
+}
+
+/// Asks for one mode, from one process and from a worker.
+#[track_caller]
+pub(crate) fn both(mode: &str, check: impl Fn(Result<Answer, StrategyFailure>)) {
+    for workers_max in [0, 1] {
+        check(block_on(World::new(workers_max).ask(mode)));
+    }
+}
+
+#[track_caller]
+pub(crate) fn both_fail(mode: &str, expect: &str) {
+    both(mode, |answer| assert_eq!(failed(answer), expect));
+}
