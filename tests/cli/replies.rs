@@ -70,6 +70,16 @@ fn a_deadline_is_one() {
 }
 
 #[test]
+fn a_strategy_is_told_what_it_may_use() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(2));
+    world.plugin("odd", r#"sed 's/.*\("limits":{[^}]*}\).*/\1/' >&2; exit 1"#);
+    let says = r#""limits":{"deadline_ms":60000,"result_bytes_max":8388608}"#;
+    world.run_plugin("odd", &[]).exits(13).says(says);
+    world.run_plugin("odd", &["--deadline", "2m"]).exits(13).says(r#""limits":{"deadline_ms":120000,"#);
+}
+
+#[test]
 fn what_is_left_on_the_pipes_is_killed() {
     fails(&format!("sleep 1000 & {STRIP}"), 15, "kept its output open");
 }

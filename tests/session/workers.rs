@@ -152,6 +152,7 @@ fn what_is_no_answer_is_a_violation_either_way() {
     });
     both_fail("logs-9-mb", "it wrote more than 8388608 bytes to stdout");
     both_fail("reports", "no (mine)");
+    both_fail("leaves-a-process-and-exits", "it exited, but a process it started kept its output open");
 }
 
 #[test]
