@@ -3,11 +3,15 @@
 //! leaves nothing behind.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::os::fd::OwnedFd;
+use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::pty;
 
 use super::exit::Exits;
 use super::orphans::Family;
@@ -25,6 +29,8 @@ pub(super) struct Child {
     exits: Exits,
     may_leave_orphans: bool,
     reaped: bool,
+    // A terminal is one for as long as its other end is held.
+    _terminal: Option<OwnedFd>,
     // Dropped after `Drop` below has run, when no process is left to write into it.
     _dir: PrivateDir,
 }
@@ -33,8 +39,22 @@ impl Child {
     /// Starts the runner, which becomes the strategy. No `pre_exec` and no process group are set
     /// here: the first would make the spawn a fork, whose cost grows with the host's memory; with
     /// the second the runner could not lead a session.
-    #[expect(clippy::disallowed_methods, reason = "the one place of the host that spawns")]
     pub(super) fn spawn(launch: &Launch<'_>) -> Result<Self, ProcessError> {
+        Self::spawn_on(launch, Stdio::piped())
+    }
+
+    /// As [`Self::spawn`], with a terminal for stdin.
+    pub(super) fn spawn_at_terminal(launch: &Launch<'_>) -> Result<Self, ProcessError> {
+        let (held, given) = terminal().map_err(ProcessError::Io)?;
+        let typed = held.try_clone().map_err(ProcessError::Io)?;
+        let mut child = Self::spawn_on(launch, given.into())?;
+        child.process.stdin = Some(ChildStdin::from(typed));
+        child._terminal = Some(held);
+        Ok(child)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place of the host that spawns")]
+    fn spawn_on(launch: &Launch<'_>, stdin: Stdio) -> Result<Self, ProcessError> {
         let failed = |source| ProcessError::Runner { runner: launch.runner.to_owned(), source };
         let exits = Exits::listen().map_err(ProcessError::Io)?;
         let dir = PrivateDir::choose(launch.temp_dir).map_err(failed)?;
@@ -43,7 +63,7 @@ impl Child {
             .args(runner_args(launch, &dir).map_err(failed)?)
             .env_clear()
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -51,7 +71,7 @@ impl Child {
         let pid = Pid::from_child(&process);
         family.add(pid);
         let may_leave_orphans = launch.confinement.may_leave_orphans();
-        Ok(Self { process, pid, exits, may_leave_orphans, reaped: false, _dir: dir })
+        Ok(Self { process, pid, exits, may_leave_orphans, reaped: false, _terminal: None, _dir: dir })
     }
 
     /// The three pipes, once.
@@ -103,6 +123,16 @@ impl Drop for Child {
             }
         }
     }
+}
+
+/// The two ends of a new terminal: the one to type on, and the one that a program has.
+fn terminal() -> io::Result<(OwnedFd, File)> {
+    let held = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY | pty::OpenptFlags::CLOEXEC)?;
+    pty::grantpt(&held)?;
+    pty::unlockpt(&held)?;
+    let name = pty::ptsname(&held, Vec::new())?;
+    let given = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok((held, given.into()))
 }
 
 fn runner_args(launch: &Launch<'_>, dir: &PrivateDir) -> io::Result<Vec<OsString>> {

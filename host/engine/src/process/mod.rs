@@ -115,7 +115,25 @@ pub struct Heard<'a> {
 /// As [`run`].
 pub async fn run_heard(launch: Launch<'_>, heard: Heard<'_>) -> Result<Ended, ProcessError> {
     let started = Instant::now();
-    let mut child = Child::spawn(&launch)?;
+    lead(Child::spawn(&launch)?, started, launch, heard).await
+}
+
+/// As [`run`], with a terminal on stdin, on which `stdin` is typed and which stays open.
+///
+/// # Errors
+///
+/// As [`run`].
+pub async fn run_at_terminal(launch: Launch<'_>) -> Result<Ended, ProcessError> {
+    let started = Instant::now();
+    lead(Child::spawn_at_terminal(&launch)?, started, launch, &mut |_| {}).await
+}
+
+async fn lead(
+    mut child: Child,
+    started: Instant,
+    launch: Launch<'_>,
+    heard: &mut (dyn FnMut(&[u8]) + Send),
+) -> Result<Ended, ProcessError> {
     let (mut stdout, mut stderr) = (Vec::new(), Stderr::default());
     let flow =
         child.take_pipes()?.flow(launch.stdin, &mut stdout, launch.stdout_bytes_max, &mut stderr, heard);
