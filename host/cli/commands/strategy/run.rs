@@ -11,7 +11,7 @@ use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Survey, spec};
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::jail::Confinement;
-use jp_compact_engine::kit::{NotTaken, Place, rehearse};
+use jp_compact_engine::kit::{NotTaken, Place, Speaker, rehearse};
 use jp_compact_engine::registry::{Registry, Wanted};
 
 use super::test;
@@ -25,6 +25,8 @@ use crate::{escape, output};
 const LINE_CHARS_MAX: usize = 2_000;
 
 /// Put one request to a strategy, show the exchange, and append nothing
+///
+/// What the strategy asks of a model has a fixed answer.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact strategy run ./strip-all 17738399468 --keep-last 1")]
 pub(crate) struct Args {
@@ -69,16 +71,19 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rehearsed = runtime.block_on(rehearse(&place, &subject, &survey, wanted, &args.options, environment));
     let rehearsal = rehearsed.map_err(|not_taken| failed(args, not_taken))?;
-    let mut text = String::new();
-    for (mark, lines) in [('>', &rehearsal.sent), ('<', &rehearsal.heard)] {
-        for line in lines {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{mark} {}", escape::line(&cut(line)));
-        }
+    let mut exchange = String::new();
+    let mut aside = String::new();
+    for (speaker, line) in &rehearsal.said {
+        // Writing to a String cannot fail.
+        let _ = match speaker {
+            Speaker::Host => writeln!(exchange, "> {}", escape::line(&cut(line))),
+            Speaker::Strategy => writeln!(exchange, "< {}", escape::line(&cut(line))),
+            Speaker::Aside => writeln!(aside, "{}", escape::text(line)),
+        };
     }
-    output::data(|out| out.write_all(text.as_bytes()))?;
-    if !rehearsal.stderr.is_empty() {
-        output::people(&escape::text(&rehearsal.stderr));
+    output::data(|out| out.write_all(exchange.as_bytes()))?;
+    if !aside.is_empty() {
+        output::people(aside.trim_end());
     }
     if let Some(file) = &args.record {
         rehearsal.record(&environment.cwd.join(file)).map_err(|error| {

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use jp_compact_core::spec;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::{Failure, StrategyFailure};
 use jp_compact_engine::jail::{Abilities, Confinement, Jail};
 use jp_compact_engine::kit::{self, CHECKS, Check, Level, Outcome, Place, Subject, Verdict};
 use jp_compact_engine::registry::{Registry, Wanted};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::args::{SandboxWord, deadline};
 use crate::error::Report;
@@ -34,6 +35,9 @@ pub(crate) struct Args {
     /// What every host relies on, or also what only odd requests bring to light
     #[arg(long, value_enum, default_value = "full")]
     level: LevelWord,
+    /// Options that a user has to give, as a JSON object
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = spec::whole)]
+    options: Map<String, Value>,
     /// How long it may take for one request
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
     deadline: Duration,
@@ -68,7 +72,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         _ => Level::Full,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut outcomes = runtime.block_on(kit::test(&place, &subject, level));
+    let mut outcomes = runtime.block_on(kit::test(&place, &subject, &args.options, level));
     outcomes.retain(|outcome| args.only.is_none_or(|only| only == outcome.check));
     let failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
     if args.json {

@@ -1,10 +1,11 @@
 //! The requests that a strategy is sent by the kit: made from a conversation as every request is, then made odd.
 
 use std::collections::BTreeMap;
-
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jp_compact_core::reply::Terminal;
 use jp_compact_core::request::{self, Ask};
 use jp_compact_core::select::{self, Wanted};
 use jp_compact_core::validate::{self, Asked, Refusal};
@@ -13,16 +14,28 @@ use jp_compact_schema::version::RESULT_BYTES_MAX;
 use jp_compact_schema::{ContentKind, Description, Limits, Payload};
 use serde_json::{Map, Value, json};
 
+use crate::session::spool::{Lines, Sink, Spool};
+
+/// The only clock that a pure strategy reads stands still.
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
 /// One request.
 pub(super) struct Request<'a> {
     pub(super) id: String,
     survey: &'a Survey<'a>,
-    description: &'a Description,
+    pub(super) description: &'a Description,
+    options: &'a Map<String, Value>,
+    deadline: Duration,
     range: TurnRange,
     requested: TurnRange,
+    /// Whether a summary must be of `range`.
+    is_exact: bool,
     /// The header, then the events and their end.
     lines: Vec<Vec<u8>>,
     line_end: &'static str,
+    last_line_ends: bool,
+    /// The file that the header names, kept for as long as somebody may read it.
+    _file: Option<Lines>,
 }
 
 impl<'a> Request<'a> {
@@ -35,46 +48,95 @@ impl<'a> Request<'a> {
         wanted: Wanted,
         deadline: Duration,
     ) -> Option<Self> {
-        // The only clock that a pure strategy reads stands still.
-        let now = Timestamp::UNIX_EPOCH;
-        let mut selected = select::select(survey, wanted, now).ok()?;
+        let mut selected = select::select(survey, wanted, NOW).ok()?;
         if description.produces.contains(&ContentKind::Summary) {
             selected = select::select_for_summary(survey, &selected, &[], Overlap::Partial).ok()?;
         }
-        let ask = Ask {
-            id,
+        let request = Self {
+            id: id.into(),
+            survey,
             description,
-            conversation: None,
-            digest: Some("0000000000000000000000000000000000000000000000000000000000000000"),
+            options,
+            deadline,
             range: selected.range,
             requested: selected.requested,
-            range_exact: false,
-            options,
+            is_exact: false,
+            lines: Vec::new(),
+            line_end: "\n",
+            last_line_ends: true,
+            _file: None,
+        };
+        Some(request.written())
+    }
+
+    fn written(mut self) -> Self {
+        self.write();
+        self
+    }
+
+    /// The lines follow from the rest.
+    fn write(&mut self) {
+        let ask = Ask {
+            id: &self.id,
+            description: self.description,
+            conversation: None,
+            digest: Some("0000000000000000000000000000000000000000000000000000000000000000"),
+            range: self.range,
+            requested: self.requested,
+            range_exact: self.is_exact,
+            options: self.options,
             hints: &BTreeMap::new(),
-            now,
+            now: NOW,
             limits: Limits {
-                deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
+                deadline_ms: u64::try_from(self.deadline.as_millis()).unwrap_or(u64::MAX),
                 result_bytes_max: RESULT_BYTES_MAX,
             },
             dry_run: false,
         };
-        let bytes = request::lines(survey, &ask);
+        let bytes = request::lines(self.survey, &ask);
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec);
-        let (range, requested) = (selected.range, selected.requested);
-        Some(Self {
-            id: id.into(),
-            survey,
-            description,
-            range,
-            requested,
-            lines: lines.collect(),
-            line_end: "\n",
-        })
+        self.lines = lines.collect();
+    }
+
+    /// The request once more, for a summary of exactly its range.
+    pub(super) fn exact(mut self) -> Self {
+        self.is_exact = true;
+        self.written()
+    }
+
+    /// Becomes what the host asks next, where an answer has a summary that cuts an older one in two. False where
+    /// the host asks no more.
+    pub(super) fn extend_after(&mut self, terminal: &Terminal) -> bool {
+        let Terminal::Result(result) = terminal else { return false };
+        match self.validate(result.compactions.clone()) {
+            Err(Refusal::NotClosed { closed, .. })
+                if !self.is_exact && self.survey.pairs.split_by(closed).is_none() =>
+            {
+                self.range = closed;
+                self.is_exact = true;
+                self.write();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The range of a summary that is not of the one range that it was asked for.
+    pub(super) fn inexact(&self, terminal: &Terminal) -> Option<(usize, usize)> {
+        let Terminal::Result(result) = terminal else { return None };
+        let summaries = result.compactions.iter().filter(|payload| payload.summary.is_some());
+        let mut ranges = summaries.map(|payload| (payload.from_turn, payload.to_turn));
+        ranges.find(|range| self.is_exact && *range != (self.range.from(), self.range.to()))
     }
 
     /// The bytes to send.
     pub(super) fn bytes(&self) -> Vec<u8> {
-        self.lines.iter().flat_map(|line| line.iter().chain(self.line_end.as_bytes())).copied().collect()
+        let mut bytes: Vec<u8> =
+            self.lines.iter().flat_map(|line| line.iter().chain(self.line_end.as_bytes())).copied().collect();
+        if !self.last_line_ends {
+            bytes.truncate(bytes.trim_ascii_end().len());
+        }
+        bytes
     }
 
     /// The same with a header that was changed.
@@ -136,6 +198,30 @@ impl<'a> Request<'a> {
         }
         self.line_end = "\r\n";
         self
+    }
+
+    /// The same without an end of its last line.
+    pub(super) fn with_an_open_end(self) -> Self {
+        Self { last_line_ends: false, ..self }
+    }
+
+    /// The same with an option of which its description says nothing.
+    pub(super) fn with_unknown_option(self) -> Self {
+        self.with_header(|header| header["options"]["x_later"] = json!({"nested": [1, null]}))
+    }
+
+    /// The same with the events in a file.
+    pub(super) fn with_file(mut self, spool: &Spool) -> io::Result<Self> {
+        let mut sink = Sink::of_a_file(spool);
+        for line in self.lines.drain(1..).filter(|line| line.starts_with(b"{\"type\":\"event\"")) {
+            sink.write_all(&line)?;
+            sink.write_all(b"\n")?;
+        }
+        let file = sink.finish()?;
+        if let Lines::File(spooled) = &file {
+            change_line(&mut self.lines[0], |header| header["events"] = json!(spooled.events()));
+        }
+        Ok(Self { _file: Some(file), ..self })
     }
 
     /// The same in the next round of `needs`.

@@ -40,19 +40,21 @@ const RUN: &str = "requests of many kinds, one process each";
 const WORKER: &str = "requests to one worker";
 
 /// Every check, in the order in which they are reported.
-pub const CHECKS: [Check; 50] = [
+pub const CHECKS: [Check; 61] = [
     core("S01", DESCRIBE, "it can be started"),
     core("S02", HAND, "without JP_COMPACT_PROTOCOL it writes nothing to stdout and exits 64"),
     core("S03", "an unknown verb", "for a verb that it does not know it exits 64"),
+    core("S04", "a terminal on stdin", "at a terminal it writes nothing to stdout and exits 64"),
     core("D01", DESCRIBE, "it describes itself within 2 s, and exits 0"),
     core("D02", DESCRIBE, "its description is one line, and every required field is there and readable"),
     core("D03", DESCRIBE, "its name follows the grammar, and is that of its manifest or file"),
     core("D04", DESCRIBE, "it speaks a version of the protocol that the host speaks"),
     core("D05", DESCRIBE, "it produces something"),
-    core("D06", DESCRIBE, "its `options_schema` is a JSON Schema, and its own defaults pass it"),
+    core("D06", DESCRIBE, "its `options_schema` is a JSON Schema, and takes its own defaults"),
     core("D07", DESCRIBE, "its manifest says the same version and protocols"),
     core("D08", "describe, twice", "it describes itself in the same words each time"),
     full("D09", "describe with keys that nobody knows", "unknown keys in the question are ignored"),
+    core("D10", DESCRIBE, "what its description needs, its manifest asks for"),
     core("R01", RUN, "it answers before its deadline"),
     core("R02", RUN, "it exits 0 after its answer, or says `error` first"),
     core("R03", RUN, "nothing that it started holds its pipes open after its exit"),
@@ -78,7 +80,12 @@ pub const CHECKS: [Check; 50] = [
     ),
     core("P09", RUN, "a summary is not blank, holds no NUL, and is 256 KiB at most"),
     core("P10", RUN, "two summaries of one reply do not overlap"),
-    core("P11", "older summaries", "a summary does not cut an older one in two"),
+    core(
+        "P11",
+        "older summaries",
+        "a summary does not cut an older one in two, or not when asked again with `range_exact`",
+    ),
+    core("P12", "`range_exact`", "asked with `range_exact`, a summary is of exactly `range`"),
     core("N01", RUN, "it asks only for what `needs` of its description names"),
     core("N02", RUN, "`needs` has requests, each under a key that no earlier round used"),
     core("N03", RUN, "it asks in 8 rounds at most"),
@@ -91,6 +98,11 @@ pub const CHECKS: [Check; 50] = [
     full("F05", "U+2028, U+0085 and escapes in strings", "only a newline ends a line"),
     full("F06", "`dry_run`", "the answer to a dry run is the same"),
     full("F07", "the same request again", "a `pure` strategy gives equal answers to equal requests"),
+    full("F08", "a request whose last line has no end", "the last line may lack its end"),
+    full("F09", "an option that nobody knows", "options that it cannot use are an `error`, and no crash"),
+    full("F10", "a turn in which nothing was said", "a range may hold nothing"),
+    full("F11", "events of a later version", "event types that it does not know are ignored"),
+    full("F12", "the events in a file", "with `events.file` the answer is that to the same events in lines"),
     full(
         "W01",
         WORKER,
@@ -98,7 +110,18 @@ pub const CHECKS: [Check; 50] = [
     ),
     full("W02", WORKER, "a worker flushes its answer before it waits for stdin"),
     full("W03", "the end of stdin", "a worker exits 0 within 5 s when stdin closes"),
-    full("W04", "64 requests at once", "with `pipeline` it answers all in order"),
+    full("W04", "64 requests or 1 MiB at once", "with `pipeline` it answers all in order"),
+    full(
+        "W05",
+        "a long request, and one more",
+        "a worker reads a request to its end, also when it has answered already",
+    ),
+    full(
+        "W06",
+        "events in a file, then in lines",
+        "a worker with `events.file` waits for no `events_end` of a file",
+    ),
+    full("W07", "what nobody knows, and blank lines", "a worker ignores what a single run ignores"),
 ];
 
 /// The check of that number.

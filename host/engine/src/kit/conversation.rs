@@ -2,8 +2,56 @@
 //! authors forget. Data only.
 
 use bytes::Bytes;
-use jp_compact_core::Stream;
+use jp_compact_core::{Stream, Survey};
 use serde_json::{Value, json};
+
+/// All of them.
+pub(super) struct Streams {
+    plain: Stream,
+    talk: Stream,
+    overlaid: Stream,
+    strange: Stream,
+    long: Stream,
+    bare: Stream,
+    unknown: Stream,
+}
+
+/// What follows from each.
+pub(super) struct Surveys<'a> {
+    pub(super) plain: Survey<'a>,
+    pub(super) talk: Survey<'a>,
+    pub(super) overlaid: Survey<'a>,
+    pub(super) strange: Survey<'a>,
+    pub(super) long: Survey<'a>,
+    pub(super) bare: Survey<'a>,
+    pub(super) unknown: Survey<'a>,
+}
+
+impl Streams {
+    pub(super) fn make() -> Self {
+        Self {
+            plain: plain(),
+            talk: talk(),
+            overlaid: overlaid(),
+            strange: strange(),
+            long: long(),
+            bare: bare(),
+            unknown: unknown(),
+        }
+    }
+
+    pub(super) fn surveys(&self) -> Surveys<'_> {
+        Surveys {
+            plain: Survey::of(&self.plain),
+            talk: Survey::of(&self.talk),
+            overlaid: Survey::of(&self.overlaid),
+            strange: Survey::of(&self.strange),
+            long: Survey::of(&self.long),
+            bare: Survey::of(&self.bare),
+            unknown: Survey::of(&self.unknown),
+        }
+    }
+}
 
 /// Conversations are written by hand here, so that none can be unreadable.
 fn stream(mut events: Vec<Value>) -> Stream {
@@ -68,14 +116,13 @@ fn events(strange: &str) -> Vec<Value> {
         ]
         .concat(),
     );
-    // Ids come again, an answer lacks its call, a type is of a later version, and a call is answered one turn later.
+    // Ids come again, an answer lacks its call, and a call is answered one turn later.
     let [late, answer] = call("c8", "cargo_test", &test, "14 of 14 passed, late.", false);
     turn(
         &mut events,
         "And now?",
         &[
             &call("c1", "fs_read_file", &path, &long, false)[..],
-            &[json!({"type": "x_of_a_later_version", "content": strange, "is_error": true})],
             &[json!({"type": "tool_call_response", "id": "c9", "content": "Nobody asked for this.", "is_error": false}), late],
         ]
         .concat(),
@@ -94,17 +141,39 @@ fn events(strange: &str) -> Vec<Value> {
 }
 
 /// A conversation with calls, failures, reasoning, and what is odd about real ones.
-pub(super) fn plain() -> Stream {
+fn plain() -> Stream {
     stream(events("x"))
 }
 
 /// The same with characters that some take for the end of a line.
-pub(super) fn strange() -> Stream {
+fn strange() -> Stream {
     stream(events("\u{2028}\u{2029}\u{85}\u{b}\u{c}\r\0\"\\ü🦀"))
 }
 
+/// The same with events of a later version, some of which look like those of this one.
+fn unknown() -> Stream {
+    let mut events = events("x");
+    let later = [
+        json!({"type": "x_of_a_later_version", "content": "x", "is_error": true}),
+        json!({"type": "tool_call_progress", "id": "c1", "name": ["fs_read_file"], "arguments": null}),
+        json!({"type": "x_nested", "event": {"type": "tool_call_response", "content": "x"}}),
+    ];
+    let place = events.iter().position(|event| event["type"] == "tool_call_response").unwrap_or_default();
+    events.splice(place..place, later);
+    stream(events)
+}
+
+/// A turn in the middle in which nothing was said.
+fn bare() -> Stream {
+    let mut events = Vec::new();
+    turn(&mut events, "Hello.", &[]);
+    events.push(json!({"type": "turn_start"}));
+    turn(&mut events, "Good bye.", &[]);
+    stream(events)
+}
+
 /// Nothing but talk.
-pub(super) fn talk() -> Stream {
+fn talk() -> Stream {
     let mut events = Vec::new();
     for asks in ["Hello.", "How are you?", "Good bye."] {
         turn(&mut events, asks, &[]);
@@ -113,7 +182,7 @@ pub(super) fn talk() -> Stream {
 }
 
 /// Overlays of every kind in the middle.
-pub(super) fn overlaid() -> Stream {
+fn overlaid() -> Stream {
     let mut events = events("x");
     events.push(json!({"type": "compaction", "from_turn": 0, "to_turn": 1, "summary": {"summary": "They read a.rs and mended it."}}));
     events.push(json!({"type": "compaction", "from_turn": 1, "to_turn": 2, "reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": true}}));
@@ -121,7 +190,7 @@ pub(super) fn overlaid() -> Stream {
 }
 
 /// One event of 3 MiB, and many turns.
-pub(super) fn long() -> Stream {
+fn long() -> Stream {
     let mut events = events("x");
     let path = json!({"path": "src/long.rs"});
     let output = "a line of a long file\n".repeat((3 << 20) / 22);

@@ -13,21 +13,22 @@ use super::subject::ENV;
 use super::{Findings, Subject};
 use crate::process::{self, Ended, ProcessError};
 
-/// Makes them, and returns the description if there is one to go on with.
+/// Makes them, and returns the description, and the options to go on with, if there is one.
 pub(super) async fn check(
     place: &Place<'_>,
     subject: &Subject,
+    options: &Map<String, Value>,
     level: Level,
     findings: &mut Findings,
-) -> Option<Description> {
+) -> Option<(Description, Map<String, Value>)> {
     let (place, question) = (&in_time(place), question());
     let description = match ask(place, subject, question.clone()).await {
         Ok(description) => description,
         Err(failed) => {
             let unasked: &[&str] = match failed.id {
-                "S01" => &["S02", "S03", "D"],
-                "D01" => &["D02", "D03", "D04", "D05", "D06", "D07", "D08", "D09"],
-                _ => &["D03", "D04", "D05", "D06", "D07", "D08", "D09"],
+                "S01" => &["S02", "S03", "S04", "D"],
+                "D01" => &["D02", "D03", "D04", "D05", "D06", "D07", "D08", "D09", "D10"],
+                _ => &["D03", "D04", "D05", "D06", "D07", "D08", "D09", "D10"],
             };
             if failed.id != "S01" {
                 started_by_hand(place, subject, findings).await;
@@ -38,9 +39,12 @@ pub(super) async fn check(
         }
     };
     started_by_hand(place, subject, findings).await;
-    findings
-        .failed
-        .extend(statements(subject, &description).into_iter().map(|failed| (failed.id, failed.why)));
+    statements(subject, &description).into_iter().for_each(|failed| findings.fail(failed));
+    // What a user has to say, and does not, fails here; the requests are then sent without it.
+    let options = options_of(&description, options).unwrap_or_else(|failed| {
+        findings.fail(failed);
+        options.clone()
+    });
     match ask(place, subject, question.clone()).await {
         Ok(again) if again == description => {}
         Ok(_) => findings.fail(failed("D08", "the second description is another")),
@@ -59,7 +63,7 @@ pub(super) async fn check(
     }
     // Without a common version there is nothing to say to it, and without a product nothing to ask.
     let can_be_asked = agree(&description.protocols).is_ok() && !description.produces.is_empty();
-    can_be_asked.then_some(description)
+    can_be_asked.then_some((description, options))
 }
 
 /// The description alone.
@@ -112,36 +116,39 @@ fn statements(subject: &Subject, said: &Description) -> Vec<Failed> {
     if said.produces.is_empty() {
         wrong.push(failed("D05", "`produces` is empty"));
     }
-    if let Some(schema) = &said.options_schema
-        && let Err(what) = defaults(schema)
-    {
-        wrong.push(failed("D06", what));
-    }
     if let Some(manifest) = &subject.manifest
         && (manifest.version != said.version || manifest.protocols != said.protocols)
     {
         let (own, theirs) = ((&said.version, &said.protocols), (&manifest.version, &manifest.protocols));
         wrong.push(failed("D07", format!("it says {own:?}, its manifest {theirs:?}")));
     }
+    if let Some(manifest) = &subject.manifest
+        && !manifest.permissions.llm
+        && said.needs.iter().any(|need| need == "llm")
+    {
+        wrong.push(failed("D10", "it needs `llm`, for which the `[permissions]` of its manifest do not ask"));
+    }
     wrong
 }
 
-/// Whether a schema is one, and takes its own defaults.
-fn defaults(schema: &Value) -> Result<(), String> {
-    let validator =
-        jsonschema::validator_for(schema).map_err(|error| format!("it is no JSON Schema: {error}"))?;
+/// The options of a request: what is given, and the schema's defaults, which have to be options.
+fn options_of(said: &Description, given: &Map<String, Value>) -> Result<Map<String, Value>, Failed> {
+    let Some(schema) = &said.options_schema else { return Ok(given.clone()) };
+    let validator = jsonschema::validator_for(schema)
+        .map_err(|error| failed("D06", format!("it is no JSON Schema: {error}")))?;
     let properties = schema.get("properties").and_then(Value::as_object);
-    let defaults: Map<String, Value> = properties
-        .into_iter()
-        .flatten()
-        .filter_map(|(name, property)| Some((name.clone(), property.get("default")?.clone())))
-        .collect();
-    let required = schema.get("required").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
-    // What the user has to say has no default, and is nothing that could be tried here.
-    if required {
-        return Ok(());
+    let mut options = given.clone();
+    for (name, property) in properties.into_iter().flatten() {
+        if let Some(default) = property.get("default") {
+            options.entry(name).or_insert_with(|| default.clone());
+        }
     }
-    validator.validate(&Value::Object(defaults)).map_err(|error| format!("its defaults do not pass: {error}"))
+    let options = Value::Object(options);
+    let wrong = validator.validate(&options).map_err(|error| {
+        let hint = if given.is_empty() { "; what a user has to say is given with `--options`" } else { "" };
+        failed("D06", format!("it refuses {options}: {error}{hint}"))
+    });
+    wrong.map(|()| options.as_object().cloned().unwrap_or_default())
 }
 
 async fn started_by_hand(place: &Place<'_>, subject: &Subject, findings: &mut Findings) {
@@ -149,10 +156,13 @@ async fn started_by_hand(place: &Place<'_>, subject: &Subject, findings: &mut Fi
         Ok(ended) => findings.failed.extend(usage("S03", &ended)),
         Err(error) => findings.fail(failed("S03", error)),
     }
+    match process::run_at_terminal(place.launch(&subject.program, &subject.words("run"), Vec::new())).await {
+        Ok(ended) => findings.failed.extend(usage("S04", &ended)),
+        Err(error) => findings.fail(failed("S04", error)),
+    }
     // The runner gives every strategy the variable; `env` takes it away again.
     let Some(program) = subject.program.to_str() else { return };
-    let words = ["-u", "JP_COMPACT_PROTOCOL", program].into_iter();
-    let words: Vec<&str> = words.chain(subject.args.iter().map(String::as_str)).chain(["run"]).collect();
+    let words = [&["-u", "JP_COMPACT_PROTOCOL", program][..], &subject.words("run")].concat();
     match process::run(place.launch(Path::new(ENV), &words, Vec::new())).await {
         Ok(ended) => findings.failed.extend(usage("S02", &ended)),
         Err(ProcessError::Start { reason, .. }) => findings.skip(&["S02"], &reason),

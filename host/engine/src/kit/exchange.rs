@@ -42,7 +42,10 @@ pub struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// What the kit starts: without variables.
-    pub(super) fn launch(&self, program: &'a Path, args: &'a [&'a str], stdin: Vec<u8>) -> Launch<'a> {
+    pub(super) fn launch<'b>(&self, program: &'b Path, args: &'b [&'b str], stdin: Vec<u8>) -> Launch<'b>
+    where
+        'a: 'b,
+    {
         Launch {
             runner: self.runner,
             program,
@@ -63,42 +66,92 @@ impl<'a> Place<'a> {
         verb: &str,
         stdin: Vec<u8>,
     ) -> Result<Ended, ProcessError> {
-        let words: Vec<&str> = subject.args.iter().map(String::as_str).chain([verb]).collect();
-        let launch = Place { ..*self }.launch(&subject.program, &words, stdin);
-        process::run(launch).await
+        process::run(self.launch(&subject.program, &subject.words(verb), stdin)).await
     }
 }
 
-/// What the fixed model answers.
+/// What a request is like, beside being one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Model {
-    Answers,
-    Refuses,
+pub(super) enum Case {
+    /// In order; the model answers.
+    Plain,
+    /// In order, but the model refuses: to give up is an answer as well.
+    Refused,
+    /// Wrong: to say so is the answer.
+    Wrong,
 }
 
-/// Puts a request, and returns the line that ended the last round.
+/// Who says what in an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    /// The host, on the strategy's stdin.
+    Host,
+    /// The strategy, on its stdout.
+    Strategy,
+    /// The strategy, to people, on its stderr.
+    Aside,
+}
+
+/// Hears an exchange while it goes on.
+pub(super) type Hear<'a> = &'a mut dyn FnMut(Speaker, &[u8]);
+
+/// Puts a request, again for each round of `needs` and for a range that has to be wider, and returns the line that
+/// ended the last one.
 pub(super) async fn put(
     place: &Place<'_>,
     subject: &Subject,
-    description: &Description,
-    mut request: Request<'_>,
-    model: Model,
+    request: &mut Request<'_>,
+    case: Case,
+    hear: Hear<'_>,
 ) -> Result<Terminal, Failed> {
-    let (mut answers, mut used) = (Map::new(), BTreeSet::new());
-    for _ in 0..=NEEDS_ROUNDS_MAX {
-        let ended =
-            place.start(subject, "run", request.bytes()).await.map_err(|error| process_failed(&error))?;
+    let mut rounds = Rounds::default();
+    loop {
+        let bytes = request.bytes();
+        hear(Speaker::Host, &bytes);
+        let ended = place.start(subject, "run", bytes).await.map_err(|error| process_failed(&error))?;
+        hear(Speaker::Strategy, &ended.stdout);
+        hear(Speaker::Aside, ended.stderr.text().as_bytes());
         let terminal = terminal(&ended, &request.id)?;
-        let Terminal::Needs(needs) = terminal else {
-            return judge(&request, terminal, model);
-        };
-        check_needs(&needs, description, &mut used)?;
-        for (key, need) in &needs.requests {
-            answers.insert(key.clone(), answer(need, model));
+        if let Some(terminal) = rounds.next(request, terminal, case)? {
+            return Ok(terminal);
         }
-        request.answered(&answers, needs.state.as_deref());
     }
-    Err(failed("N03", format!("it asked once more after {NEEDS_ROUNDS_MAX} rounds")))
+}
+
+/// What has been asked for and answered in one exchange.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    answers: Map<String, Value>,
+    used: BTreeSet<String>,
+    count: u32,
+}
+
+impl Rounds {
+    /// Takes the end of one round: None when the request, now changed, is to be put again.
+    pub(super) fn next(
+        &mut self,
+        request: &mut Request<'_>,
+        terminal: Terminal,
+        case: Case,
+    ) -> Result<Option<Terminal>, Failed> {
+        let Terminal::Needs(needs) = terminal else {
+            if request.extend_after(&terminal) {
+                *self = Self::default();
+                return Ok(None);
+            }
+            return judge(request, terminal, case).map(Some);
+        };
+        self.count += 1;
+        if self.count > NEEDS_ROUNDS_MAX {
+            return Err(failed("N03", format!("it asked once more after {NEEDS_ROUNDS_MAX} rounds")));
+        }
+        check_needs(&needs, request.description, &mut self.used)?;
+        for (key, need) in &needs.requests {
+            self.answers.insert(key.clone(), answer(need, case));
+        }
+        request.answered(&self.answers, needs.state.as_deref());
+        Ok(None)
+    }
 }
 
 pub(super) fn process_failed(error: &ProcessError) -> Failed {
@@ -158,12 +211,15 @@ fn not_a_message(output: &[u8], line: usize, why: &str) -> &'static str {
 }
 
 /// Whether the host would take it.
-pub(super) fn judge(request: &Request<'_>, terminal: Terminal, model: Model) -> Result<Terminal, Failed> {
+fn judge(request: &Request<'_>, terminal: Terminal, case: Case) -> Result<Terminal, Failed> {
     match &terminal {
         Terminal::Result(result) => {
             request.validate(result.compactions.clone()).map_err(|refusal| refused(&refusal))?;
+            if let Some((from, to)) = request.inexact(&terminal) {
+                return Err(failed("P12", format!("its summary is of {from} to {to}")));
+            }
         }
-        Terminal::Error(error) if model == Model::Answers => {
+        Terminal::Error(error) if case == Case::Plain => {
             return Err(failed("R11", format!("it answered {}: {}", error.code, error.message)));
         }
         _ => {}
@@ -206,9 +262,9 @@ fn check_needs(needs: &Needs, description: &Description, used: &mut BTreeSet<Str
     }
 }
 
-fn answer(need: &NeedRequest, model: Model) -> Value {
-    match (need, model) {
-        (_, Model::Refuses) => json!({"err": {"code": "llm_refused", "message": "the kit's model refuses"}}),
+fn answer(need: &NeedRequest, case: Case) -> Value {
+    match (need, case) {
+        (_, Case::Refused) => json!({"err": {"code": "llm_refused", "message": "the kit's model refuses"}}),
         (NeedRequest::LlmComplete { .. }, _) => {
             let text = "They read a file, mended it, and looked for more.";
             json!({"ok": {"text": text, "model": "kit/fixed", "usage": {"input_tokens": 9, "output_tokens": 9}}})

@@ -1,5 +1,5 @@
-//! One request to one process, on a conversation of the user's: what was sent, what came back, and what the host
-//! would make of it. Nothing is appended.
+//! One request, on a conversation of the user's, through all rounds that it takes: what was sent, what came back, and
+//! what the host would make of it. Nothing is appended, and what a model is asked has a fixed answer.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::ask::Request;
 use super::describe;
-use super::exchange::{Failed, Model, Place, failed, judge, process_failed, terminal};
+use super::exchange::{Case, Failed, Place, Speaker, failed, put};
 use super::subject::Subject;
 use crate::environment::Environment;
 use crate::options;
@@ -24,12 +24,8 @@ use crate::options;
 pub struct Rehearsal {
     /// What the strategy says of itself.
     pub description: Description,
-    /// The lines that it was sent.
-    pub sent: Vec<String>,
-    /// The lines that it answered.
-    pub heard: Vec<String>,
-    /// What it wrote to stderr.
-    pub stderr: String,
+    /// What was said, line by line.
+    pub said: Vec<(Speaker, String)>,
     /// What the host would make of the answer.
     pub verdict: Result<String, NotTaken>,
 }
@@ -63,35 +59,25 @@ pub async fn rehearse(
 ) -> Result<Rehearsal, NotTaken> {
     let description = describe::once(place, subject).await?;
     let options = options::resolve(options, &description, environment).map_err(|what| failed("R11", what))?;
-    let request = Request::of_turns(survey, &description, &options, "c1", wanted, place.deadline)
+    let mut request = Request::of_turns(survey, &description, &options, "c1", wanted, place.deadline)
         .ok_or_else(|| failed("P01", "no turn is left to compact"))?;
-    let sent = request.bytes();
-    let (mut heard, mut stderr) = (Vec::new(), String::new());
-    let judged = match place.start(subject, "run", sent.clone()).await {
-        Err(error) => Err(process_failed(&error)),
-        Ok(ended) => {
-            heard = lines(&ended.stdout);
-            stderr = ended.stderr.text();
-            terminal(&ended, "c1").and_then(|terminal| judge(&request, terminal, Model::Answers))
-        }
+    let mut said = Vec::new();
+    let mut hear = |speaker, bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        said.extend(text.split_terminator('\n').map(|line| (speaker, line.to_owned())));
     };
+    let judged = put(place, subject, &mut request, Case::Plain, &mut hear).await;
     let verdict = judged.map_err(NotTaken::from).map(|terminal| match terminal {
         Terminal::Result(result) => match result.compactions.len() {
             1 => "the host would append its compaction".to_owned(),
             count => format!("the host would append its {count} compactions"),
         },
         Terminal::Decline(decline) => format!("it declines: {}", decline.reason),
-        Terminal::Needs(needs) => {
-            let keys: Vec<_> = needs.requests.into_keys().collect();
-            format!("it asks for {} before it goes on", keys.join(", "))
-        }
+        // Every round was played.
+        Terminal::Needs(_) => String::new(),
         Terminal::Error(error) => error.message,
     });
-    Ok(Rehearsal { description, sent: lines(&sent), heard, stderr, verdict })
-}
-
-fn lines(bytes: &[u8]) -> Vec<String> {
-    String::from_utf8_lossy(bytes).split_terminator('\n').map(str::to_owned).collect()
+    Ok(Rehearsal { description, said, verdict })
 }
 
 impl Rehearsal {
@@ -100,10 +86,15 @@ impl Rehearsal {
     /// # Errors
     /// The file exists, or cannot be written.
     pub fn record(&self, file: &Path) -> io::Result<()> {
-        let said = |who: &'static str, lines: &[String]| -> String {
-            lines.iter().map(|line| json!({"from": who, "line": line}).to_string() + "\n").collect()
+        let from = |speaker: &Speaker| match speaker {
+            Speaker::Host => "host",
+            Speaker::Strategy => "strategy",
+            Speaker::Aside => "stderr",
         };
-        let text = said("host", &self.sent) + &said("strategy", &self.heard);
+        let lines = self.said.iter();
+        let text: String = lines
+            .map(|(speaker, line)| json!({"from": from(speaker), "line": line}).to_string() + "\n")
+            .collect();
         let mut new = fs::OpenOptions::new().write(true).create_new(true).open(file)?;
         io::Write::write_all(&mut new, text.as_bytes())
     }

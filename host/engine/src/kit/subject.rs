@@ -78,6 +78,11 @@ impl Subject {
         Ok(Self { name, manifest: Some(manifest), program, args, own: folder.to_owned() })
     }
 
+    /// The words that it is started with for a verb.
+    pub(super) fn words<'a>(&'a self, verb: &'a str) -> Vec<&'a str> {
+        self.args.iter().map(String::as_str).chain([verb]).collect()
+    }
+
     /// The jail that a user's host would put it in, were all granted that it asks for; none where the machine has
     /// none. The kit's own `env` may be started in it as well.
     #[must_use]

@@ -3,48 +3,70 @@
 
 use std::time::Duration;
 
-use jp_compact_core::Survey;
 use jp_compact_core::reply::{self, Terminal};
-use jp_compact_schema::Reply;
+use jp_compact_schema::{Input, Reply};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use super::exchange::{Failed, failed, violated, without_id};
-use super::{Bench, Findings, conversation};
+use super::ask::Request;
+use super::conversation::Surveys;
+use super::exchange::{Case, Failed, Rounds, failed, violated, without_id};
+use super::{Bench, Findings, single};
 use crate::process::{GRACE, Worker};
 
 /// How long a worker has to exit when stdin closes.
 const EXIT: Duration = Duration::from_secs(5);
 /// How long an answer may take that a single process gave long ago; what does not come by then was not flushed.
 const ANSWER: Duration = Duration::from_secs(10);
-/// As many as a host sends ahead.
+/// As much as a host sends ahead.
 const AHEAD: usize = 64;
+const BYTES_AHEAD: usize = 1 << 20;
 
-/// Makes them.
-pub(super) async fn check(bench: &Bench<'_>, plain: Option<&Value>, findings: &mut Findings) {
-    let features = &bench.description.features;
-    let has = |feature: &str| features.iter().any(|own| own == feature);
-    if !has("worker") {
+/// Makes them. `everyday` are the answers of single processes, if they can be compared.
+pub(super) async fn check(
+    bench: &Bench<'_>,
+    surveys: &Surveys<'_>,
+    everyday: Option<&[Value]>,
+    findings: &mut Findings,
+) {
+    if !bench.description.has_feature("worker") {
         findings.skip_from(&["W"], "it is no worker");
         return;
     }
-    if !bench.description.needs.is_empty() {
-        // Rounds of `needs` are the same in a worker; what they add is the model's.
-        findings.skip_from(&["W"], "it needs a model");
-        return;
-    }
-    if let Err(failed) = one_by_one(bench, plain).await {
+    if let Err(failed) = as_single_runs(bench, surveys, everyday).await {
         findings.fail(failed);
         findings.skip_from(&["W"], "the worker failed already");
         return;
     }
-    if !has("pipeline") {
+    let plain = everyday.and_then(<[Value]>::first);
+    if !bench.description.has_feature("pipeline") {
         findings.skip(&["W04"], "it takes one request at a time");
-    } else if let Err(error) = at_once(bench, plain).await {
+    } else if let Err(error) = at_once(bench, surveys, plain).await {
         findings.fail(failed("W04", error.why));
     }
+    let same = |id| bench.request(&surveys.plain, id, None);
+    if bench.description.input == Input::Full {
+        let long = [bench.request(&surveys.long, "w5-1", None), same("w5-2")];
+        findings.extend("W05", in_turn(bench, long, plain).await);
+    } else {
+        findings.skip(&["W05"], "its requests are one line");
+    }
+    if single::takes_files(bench) {
+        let file = same("w6-1").and_then(|request| request.with_file(bench.spool).ok());
+        findings.extend("W06", in_turn(bench, [file, same("w6-2")], plain).await);
+    } else {
+        findings.skip(&["W06"], "it takes no file");
+    }
+    let odd = [
+        same("w7-1").map(Request::with_unknown_keys),
+        same("w7-2").map(Request::with_unknown_messages),
+        same("w7-3").map(Request::with_blank_lines),
+        bench.request(&surveys.unknown, "w7-4", None),
+        same("w7-5"),
+    ];
+    findings.extend("W07", in_turn(bench, odd, plain).await);
 }
 
 /// A worker, and the ends of its pipes.
@@ -57,7 +79,7 @@ struct Talk {
 impl Talk {
     fn start(bench: &Bench<'_>) -> Result<Self, Failed> {
         let subject = bench.subject;
-        let words: Vec<&str> = subject.args.iter().map(String::as_str).chain(["worker"]).collect();
+        let words = subject.words("worker");
         let mut launch = bench.place.launch(&subject.program, &words, Vec::new());
         launch.deadline = Duration::MAX;
         let (worker, stdin, stdout) = Worker::spawn(&launch).map_err(|error| failed("S01", error))?;
@@ -85,6 +107,24 @@ impl Talk {
             // It drains stderr. When the process is gone its output ends as well, and that is told above.
             () = async { worker.exited().await; std::future::pending().await } => Err(failed("W01", "it exited")),
         }
+    }
+
+    /// Asks through all rounds, as single processes are asked, but all at once. The answers come in order.
+    async fn ask(&mut self, requests: Vec<Request<'_>>) -> Result<Vec<Terminal>, Failed> {
+        let mut done: Vec<Option<Terminal>> = requests.iter().map(|_| None).collect();
+        let mut open: Vec<_> =
+            requests.into_iter().map(|request| (request, Rounds::default())).enumerate().collect();
+        while !open.is_empty() {
+            let ids: Vec<_> = open.iter().map(|(_, (request, _))| request.id.clone()).collect();
+            let bytes: Vec<_> = open.iter().map(|(_, (request, _))| request.bytes()).collect();
+            let answers = self.put(&bytes.concat(), &ids).await?;
+            for ((place, (request, rounds)), answer) in open.iter_mut().zip(answers) {
+                let next = rounds.next(request, answer, Case::Plain);
+                done[*place] = next.map_err(|error| failed("W01", error.why))?;
+            }
+            open.retain(|(place, _)| done[*place].is_none());
+        }
+        Ok(done.into_iter().flatten().collect())
     }
 
     async fn end(self) -> Result<(), Failed> {
@@ -124,37 +164,53 @@ async fn hear(stdout: &mut Lines<BufReader<ChildStdout>>, id: &str) -> Result<Te
     }
 }
 
-async fn one_by_one(bench: &Bench<'_>, plain: Option<&Value>) -> Result<(), Failed> {
-    let stream = conversation::plain();
-    let survey = Survey::of(&stream);
+/// The requests of every day: each gets the answer that it got from a process of its own.
+async fn as_single_runs(
+    bench: &Bench<'_>,
+    surveys: &Surveys<'_>,
+    everyday: Option<&[Value]>,
+) -> Result<(), Failed> {
     let mut talk = Talk::start(bench)?;
-    for turn in [None, Some(1), None] {
-        let id = format!("w{}", turn.map_or(0, |turn| turn + 1));
-        let Some(request) = bench.request(&survey, &id, turn) else { continue };
-        let answers = talk.put(&request.bytes(), &[id]).await?;
-        if turn.is_none() {
-            compare(bench, answers, plain)?;
-        }
+    for (place, (name, request)) in single::everyday(bench, surveys, "w").into_iter().enumerate() {
+        let answers = talk.ask(vec![request]).await;
+        let answers = answers.map_err(|error| Failed { why: format!("{name}: {}", error.why), ..error })?;
+        compare(&answers, everyday.and_then(|answers| answers.get(place)))?;
     }
     talk.end().await
 }
 
-async fn at_once(bench: &Bench<'_>, plain: Option<&Value>) -> Result<(), Failed> {
-    let stream = conversation::plain();
-    let survey = Survey::of(&stream);
-    let ids: Vec<_> = (0..AHEAD).map(|number| format!("p{number}")).collect();
-    let requests = ids.iter().filter_map(|id| Some(bench.request(&survey, id, None)?.bytes()));
+/// Some requests, one after the other; the last is the plain one.
+async fn in_turn<const N: usize>(
+    bench: &Bench<'_>,
+    requests: [Option<Request<'_>>; N],
+    plain: Option<&Value>,
+) -> Result<(), Failed> {
     let mut talk = Talk::start(bench)?;
-    let answers = talk.put(&requests.collect::<Vec<_>>().concat(), &ids).await?;
-    compare(bench, answers, plain)?;
+    let mut last = Vec::new();
+    for request in requests.into_iter().flatten() {
+        last = talk.ask(vec![request]).await?;
+    }
+    compare(&last, plain)?;
+    talk.end().await
+}
+
+async fn at_once(bench: &Bench<'_>, surveys: &Surveys<'_>, plain: Option<&Value>) -> Result<(), Failed> {
+    let mut bytes = 0;
+    let requests = (0..AHEAD).filter_map(|number| bench.request(&surveys.plain, &format!("p{number}"), None));
+    let requests = requests.take_while(|request| {
+        bytes += request.bytes().len();
+        bytes <= BYTES_AHEAD
+    });
+    let mut talk = Talk::start(bench)?;
+    compare(&talk.ask(requests.collect()).await?, plain)?;
     talk.end().await
 }
 
 /// A worker and a single run are the same strategy.
-fn compare(bench: &Bench<'_>, answers: Vec<Terminal>, plain: Option<&Value>) -> Result<(), Failed> {
-    let other = answers
-        .into_iter()
-        .map(without_id)
-        .find(|answer| bench.is_pure() && plain.is_some_and(|plain| answer != plain));
-    other.map_or(Ok(()), |answer| Err(failed("W01", format!("it answered {}", super::shortly(&answer)))))
+fn compare(answers: &[Terminal], same: Option<&Value>) -> Result<(), Failed> {
+    let mut answers = answers.iter().cloned().map(without_id);
+    match answers.find(|answer| same.is_some_and(|same| answer != same)) {
+        Some(other) => Err(failed("W01", format!("it answered {}", super::shortly(&other)))),
+        None => Ok(()),
+    }
 }

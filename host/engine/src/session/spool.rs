@@ -96,6 +96,11 @@ impl<'a> Sink<'a> {
         Self { spool, inline_bytes_max, memory: Vec::new(), file: None, bytes: 0 }
     }
 
+    /// However few they are.
+    pub(crate) fn of_a_file(spool: &'a Spool) -> Self {
+        Self { inline_bytes_max: 0, ..Self::new(Some(spool)) }
+    }
+
     /// What came.
     pub(crate) fn finish(self) -> io::Result<Lines> {
         let Some((mut out, file)) = self.file else { return Ok(Lines::Inline(self.memory.into())) };
