@@ -68,6 +68,13 @@ fn declarations(text: &str) -> String {
 }
 
 #[test]
+fn a_new_strategy_gets_the_same_header() {
+    let header = |place: &str| fs::read_to_string(Path::new(ROOT).join(place)).unwrap();
+    let template = header("host/engine/src/kit/templates/jp_compact_strategy.h");
+    assert_eq!(template, header("plugins/jp_compact_strategy.h"));
+}
+
+#[test]
 fn the_header_says_what_the_protocol_says() {
     let header = fs::read_to_string(format!("{ROOT}/plugins/jp_compact_strategy.h")).unwrap();
     let protocol = fs::read_to_string(format!("{ROOT}/schema/PROTOCOL.md")).unwrap();

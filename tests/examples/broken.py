@@ -11,16 +11,20 @@ MODE = "@MODE@"
 
 DESCRIPTION = {
     "type": "describe", "protocols": [1], "name": "broken", "version": "1.0.0", "description": "Break one rule",
-    "produces": ["reasoning", "tool_calls"], "input": "full", "scope": "range", "features": ["worker", "pipeline"],
+    "produces": ["reasoning", "tool_calls"], "input": "full", "scope": "range", "features": ["worker", "pipeline", "events.file"],
     "determinism": "pure",
     "options_schema": {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}, "additionalProperties": False},
 }
-SUMMARIZES = ("P09", "P10", "P11", "N01", "N02", "N03", "N04", "N05")
-if MODE in SUMMARIZES or MODE == "summary":
+if MODE == "required":
+    DESCRIPTION["options_schema"] = {"type": "object", "properties": {"m": {"type": "integer"}}, "required": ["m"]}
+SUMMARIZES = ("D10", "P09", "P10", "P11", "P12", "N01", "N02", "N03", "N04", "N05")
+if MODE in SUMMARIZES or MODE in ("summary", "own-range"):
     DESCRIPTION["produces"] = ["summary"]
 if MODE == "N05":
     DESCRIPTION["determinism"] = "stochastic"
-if MODE in ("N02", "N03", "N04", "N05", "summary"):
+if MODE == "F09":
+    del DESCRIPTION["options_schema"]
+if MODE in ("D10", "N02", "N03", "N04", "N05", "summary"):
     DESCRIPTION["needs"] = ["llm"]
 for mode, key, value in (
     ("D03", "name", "another"), ("D04", "protocols", [2]), ("D05", "produces", []),
@@ -53,9 +57,11 @@ def lines():
         for text in sys.stdin:
             yield from (line for line in text.splitlines() if line.strip())
     for line in sys.stdin.buffer:
-        if MODE == "F03" and (line == b"\r\n" or line.endswith(b"\r\n")):
+        if VERB == "run" and MODE == "F08" and not line.endswith(b"\n"):
             sys.exit(1)
-        if MODE == "F04" and len(line) > 1 << 20:
+        if VERB == "run" and MODE == "F03" and (line == b"\r\n" or line.endswith(b"\r\n")):
+            sys.exit(1)
+        if VERB == "run" and MODE == "F04" and len(line) > 1 << 20:
             line = line[: 1 << 20]
         if line.strip():
             yield line
@@ -71,11 +77,11 @@ def answer(request, events):
     whole = {"from_turn": here["from_turn"], "to_turn": here["to_turn"]}
     last = whole["to_turn"]
     result = {"type": "result", "id": reply_id}
-    if MODE in SUMMARIZES or MODE == "summary":
+    if MODE in SUMMARIZES or MODE in ("summary", "own-range"):
         range_ = request["range"]
         whole = {"from_turn": range_["from_turn"], "to_turn": range_["to_turn"]}
         texts = [value["ok"]["text"] if MODE == "N05" else value.get("ok", {}).get("text", "refused") for value in request["answers"].values()]
-        if MODE == "N03" or (not texts and MODE in ("N01", "N05", "summary")):
+        if MODE == "N03" or (not texts and MODE in ("D10", "N01", "N05", "summary")):
             return needs(request, f"k{len(texts)}")
         if MODE == "N02" and len(texts) < 2:
             return needs(request, "k")
@@ -83,8 +89,12 @@ def answer(request, events):
             return needs(request, "k", state="x" * 65537)
         text = " " if MODE == "P09" else "What was said."
         one = {**whole, "summary": {"summary": text}}
-        if MODE == "P11" and request["context"]["compactions"]:
+        # The range of its own that is asked for again, and the one that is insisted on.
+        overlaid = request["context"]["compactions"] and here["from_turn"] == 0
+        if overlaid and (MODE == "P11" or MODE == "own-range" and not request["range_exact"]):
             one["from_turn"] = 1
+        if MODE == "P12" and request["range_exact"]:
+            one["from_turn"] = 2
         return say({**result, "compactions": [one, one] if MODE == "P10" else [one]})
     selective = lambda *calls: {**whole, "tool_calls": {"policy": "selective", "calls": list(calls)}}
     strip = {**whole, "reasoning": "strip"}
@@ -93,8 +103,18 @@ def answer(request, events):
         "P04": [{**strip, "to_turn": last + 1}], "P05": [whole], "P06": [{**whole, "summary": {"summary": "text"}}],
         "P07": [{**strip, "to_turn": min(2, last)}], "P08": [selective({"seq": 0, "response": "strip"})],
     }.get(MODE, [strip])
-    if MODE == "F01" and any(key.startswith("x_") for key in request["context"]):
+    if MODE == "F01" and VERB == "run" and any(key.startswith("x_") for key in request["context"]):
         sys.exit(1)
+    if MODE == "required" and "m" not in request["options"]:
+        return say({"type": "error", "id": reply_id, "code": "options_invalid", "message": "m is missing"})
+    if MODE == "F09" and request["options"]:
+        raise ValueError("an option")
+    if MODE == "F10" and len(events) == 1:
+        raise ValueError("an empty turn")
+    if MODE == "F11" and VERB == "run" and any(line["event"]["type"].startswith("x_") for line in events):
+        raise ValueError("an unknown event")
+    if MODE == "F12" and VERB == "run" and request["events"]["mode"] == "file":
+        return say({"type": "decline", "id": reply_id, "reason": "a file"})
     if MODE == "F06" and request["dry_run"]:
         return say({"type": "decline", "id": reply_id, "reason": "a dry run"})
     if MODE == "F07":
@@ -124,29 +144,46 @@ def answer(request, events):
     return None
 
 
-def main():
-    if not os.environ.get("JP_COMPACT_PROTOCOL"):
-        return 0 if MODE == "S02" else 64
-    if VERB == "describe":
-        return describe()
-    if VERB not in ("run", "worker"):
-        return 0 if MODE == "S03" else 64
-    request, events, seen = None, [], 0
+def requests():
+    """Each request with its events, from wherever they come."""
+    request, events = None, []
     for line in lines():
         message = json.loads(line)
         if message["type"] == "compact":
             request, events = message, []
+            if MODE == "W05" and VERB == "worker" and (message["events"].get("count") or 0) > 100:
+                yield request, []
+                # What comes next should be the rest of this request.
+                request, events = next(json.loads(line) for line in lines()), []
+                if request["type"] != "compact":
+                    sys.exit(1)
+            if message["events"]["mode"] == "file":
+                with open(message["events"]["path"], "rb") as file:
+                    yield request, [json.loads(line) for line in file]
+                if MODE == "W06" and VERB == "worker":
+                    sys.exit(1)
         elif message["type"] == "event":
             events.append(message)
         elif message["type"] == "events_end":
-            answer(request, events)
-            seen += 1
-            if VERB == "run":
-                break
-            if MODE == "W04" and seen == 3:
-                break
-        elif MODE == "F02":
-            return 1
+            yield request, events
+        elif (MODE == "F02" and VERB == "run") or (MODE == "W07" and VERB == "worker"):
+            sys.exit(1)
+
+
+def main():
+    if not os.environ.get("JP_COMPACT_PROTOCOL"):
+        return 0 if MODE == "S02" else 64
+    if sys.stdin.isatty():
+        return 0 if MODE == "S04" else 64
+    if VERB == "describe":
+        return describe()
+    if VERB not in ("run", "worker"):
+        return 0 if MODE == "S03" else 64
+    for seen, (request, events) in enumerate(requests(), 1):
+        answer(request, events)
+        # The first worker sees fewer.
+        if VERB == "run" or (MODE == "W04" and seen == 7):
+            break
     sys.stdout.flush()
     if MODE == "R02" and VERB == "run":
         return 3

@@ -1,5 +1,7 @@
 //! `jp-compact strategy new`: the folder of a strategy to begin with.
 
+use std::io::ErrorKind;
+
 use clap::{Parser, ValueEnum};
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::kit::{Language, create};
@@ -50,11 +52,19 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         Word::C => Language::C,
     };
     create(&environment.cwd.join(name.as_str()), name, language).map_err(|error| {
+        if error.kind() == ErrorKind::AlreadyExists {
+            let hint = "take another name, or remove it first";
+            return Report::new(Exit::Usage, format!("{name} is there already"), Some(hint));
+        }
         let mut report = Report::new(Exit::Usage, format!("failed to write the folder {name}"), None);
         report.causes.push(error.to_string());
         report
     })?;
+    let source = language.source(name);
     let build = language.build(name).map_or_else(String::new, |line| format!("  (cd {name} && {line})\n"));
-    output::people(&format!("{name} is there. Next:\n{build}  jp-compact strategy test {name}"));
+    output::people(&format!(
+        "{name} is there: {name}/{source} strips the output of tool calls until you change it. Next:\n{build}  \
+         jp-compact strategy test {name}\n  jp-compact --strategy ./{name} CONVERSATION"
+    ));
     Ok(Exit::Done)
 }

@@ -10,6 +10,7 @@ use jp_compact_core::select;
 use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Survey, spec};
 use jp_compact_engine::environment::Environment;
+use jp_compact_engine::failure::Failure;
 use jp_compact_engine::jail::Confinement;
 use jp_compact_engine::kit::{NotTaken, Place, Speaker, rehearse};
 use jp_compact_engine::registry::{Registry, Wanted};
@@ -70,7 +71,14 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let wanted = select::Wanted { to: Some(Bound::FromEnd(args.keep_last)), ..select::Wanted::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rehearsed = runtime.block_on(rehearse(&place, &subject, &survey, wanted, &args.options, environment));
-    let rehearsal = rehearsed.map_err(|not_taken| failed(args, not_taken))?;
+    let rehearsal = match rehearsed {
+        Ok(rehearsal) => rehearsal,
+        Err(NotTaken::Nothing) => {
+            output::people("no turn is left to compact");
+            return Ok(Exit::Done);
+        }
+        Err(not_taken) => return Err(failed(args, &subject.name, not_taken)),
+    };
     let mut exchange = String::new();
     let mut aside = String::new();
     for (speaker, line) in &rehearsal.said {
@@ -92,7 +100,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             report
         })?;
     }
-    let said = rehearsal.verdict.map_err(|not_taken| failed(args, not_taken))?;
+    let said = rehearsal.verdict.map_err(|not_taken| failed(args, &subject.name, not_taken))?;
     output::people(&escape::text(&said));
     Ok(Exit::Done)
 }
@@ -105,7 +113,12 @@ fn cut(line: &str) -> String {
 }
 
 /// The exit code is that of a run in which the strategy had done the same.
-fn failed(args: &Args, NotTaken { check, why }: NotTaken) -> Report {
+fn failed(args: &Args, name: &str, not_taken: NotTaken) -> Report {
+    let (check, why) = match not_taken {
+        NotTaken::Broken { check, why } => (check, why),
+        NotTaken::NotAsked(failure) => return Failure::of_strategy(name, failure).into(),
+        NotTaken::Nothing => ("P01", "no turn is left to compact".to_owned()),
+    };
     let exit = match check {
         "S01" | "R02" => Exit::Crashed,
         "R01" => Exit::Deadline,

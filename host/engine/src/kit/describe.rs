@@ -101,7 +101,7 @@ async fn ask(place: &Place<'_>, subject: &Subject, question: Vec<u8>) -> Result<
 }
 
 /// What the description says, taken by itself and beside the manifest.
-fn statements(subject: &Subject, said: &Description) -> Vec<Failed> {
+pub(super) fn statements(subject: &Subject, said: &Description) -> Vec<Failed> {
     let mut wrong = Vec::new();
     match StrategyName::parse(&said.name) {
         Err(error) => wrong.push(failed("D03", format!("`{}`: {error}", said.name))),

@@ -9,14 +9,15 @@ use jp_compact_core::Survey;
 use jp_compact_core::reply::Terminal;
 use jp_compact_core::select::Wanted;
 use jp_compact_core::spec::Options;
-use jp_compact_schema::Description;
+use jp_compact_schema::{Description, agree};
 use serde_json::json;
 
 use super::ask::Request;
 use super::describe;
-use super::exchange::{Case, Failed, Place, Speaker, failed, put};
+use super::exchange::{Case, Failed, Place, Speaker, put};
 use super::subject::Subject;
 use crate::environment::Environment;
+use crate::failure::StrategyFailure;
 use crate::options;
 
 /// An exchange that was played through.
@@ -30,18 +31,25 @@ pub struct Rehearsal {
     pub verdict: Result<String, NotTaken>,
 }
 
-/// Why the host would take nothing, and the check of the kit that says so.
+/// Why the host would take nothing.
 #[derive(Debug)]
-pub struct NotTaken {
-    /// The check's number.
-    pub check: &'static str,
-    /// What the strategy did.
-    pub why: String,
+pub enum NotTaken {
+    /// A rule of the protocol was broken.
+    Broken {
+        /// The number of its check in the kit.
+        check: &'static str,
+        /// What the strategy did.
+        why: String,
+    },
+    /// Nothing was asked, as in a run.
+    NotAsked(StrategyFailure),
+    /// There is nothing to ask for: no turn is left.
+    Nothing,
 }
 
 impl From<Failed> for NotTaken {
-    fn from(failed: Failed) -> Self {
-        Self { check: failed.id, why: failed.why }
+    fn from(Failed { id, why }: Failed) -> Self {
+        Self::Broken { check: id, why }
     }
 }
 
@@ -58,9 +66,13 @@ pub async fn rehearse(
     environment: &Environment,
 ) -> Result<Rehearsal, NotTaken> {
     let description = describe::once(place, subject).await?;
-    let options = options::resolve(options, &description, environment).map_err(|what| failed("R11", what))?;
+    agree(&description.protocols)
+        .map_err(|mismatch| NotTaken::NotAsked(StrategyFailure::Version(mismatch)))?;
+    describe::statements(subject, &description).into_iter().next().map_or(Ok(()), Err)?;
+    let options = options::resolve(options, &description, environment)
+        .map_err(|what| NotTaken::NotAsked(StrategyFailure::BadOptions { what }))?;
     let mut request = Request::of_turns(survey, &description, &options, "c1", wanted, place.deadline)
-        .ok_or_else(|| failed("P01", "no turn is left to compact"))?;
+        .ok_or(NotTaken::Nothing)?;
     let mut said = Vec::new();
     let mut hear = |speaker, bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);

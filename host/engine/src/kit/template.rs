@@ -26,8 +26,6 @@ pub enum Language {
 /// One file of a template: its name, its text, whether it is executable.
 type File = (&'static str, &'static str, bool);
 
-const HEADER: &str = include_str!("../../../../plugins/jp_compact_strategy.h");
-
 impl Language {
     fn files(self) -> &'static [File] {
         match self {
@@ -41,7 +39,7 @@ impl Language {
             Self::Node => &[("strategy.mjs", include_str!("templates/strategy.mjs"), false)],
             Self::C => &[
                 ("strategy.c", include_str!("templates/strategy.c"), false),
-                ("jp_compact_strategy.h", HEADER, false),
+                ("jp_compact_strategy.h", include_str!("templates/jp_compact_strategy.h"), false),
                 (".gitignore", "*.so\n", false),
             ],
         }
@@ -62,21 +60,33 @@ impl Language {
     #[must_use]
     pub fn build(self, name: &StrategyName) -> Option<String> {
         let line = match self {
-            Self::Rust => "cargo build --release && cp target/release/@NAME@ .",
+            // Not in the folder, of which trust covers every file.
+            Self::Rust => {
+                "cargo build --release --target-dir ../@NAME@-target && cp ../@NAME@-target/release/@NAME@ ."
+            }
             Self::C => "cc -std=c11 -O2 -fPIC -shared -o lib@NAME@.so strategy.c",
             Self::Python | Self::Sh | Self::Node => return None,
         };
         Some(line.replace("@NAME@", name.as_str()))
     }
 
-    fn manifest(self) -> String {
+    /// The file to change.
+    #[must_use]
+    pub fn source(self, name: &StrategyName) -> String {
+        self.files().first().map_or_else(String::new, |(file, ..)| file.replace("@NAME@", name.as_str()))
+    }
+
+    fn manifest(self, name: &StrategyName) -> String {
+        let build = self.build(name).map_or_else(String::new, |line| format!("# Build:  {line}\n"));
         let (run, runtime) = self.run();
         let asks = match runtime {
             "" => String::new(),
             runtime => format!("\n[permissions]\nruntime = \"{runtime}\"\n"),
         };
         format!(
-            "manifest = 1\nname = \"@NAME@\"\nversion = \"0.1.0\"\n\
+            "{build}# Test:   jp-compact strategy test .\n# Look:   jp-compact strategy run . CONVERSATION\n\
+             # Use:    jp-compact --strategy . CONVERSATION\n\
+             manifest = 1\nname = \"@NAME@\"\nversion = \"0.1.0\"\n\
              description = \"Strip the output of tool calls\"\nprotocols = [1]\n\n[run]\n{run}\n{asks}"
         )
     }
@@ -88,7 +98,7 @@ impl Language {
 /// The folder exists, or cannot be written.
 pub fn create(folder: &Path, name: &StrategyName, language: Language) -> io::Result<()> {
     fs::create_dir(folder)?;
-    let manifest = language.manifest();
+    let manifest = language.manifest(name);
     let files = language.files().iter().copied().chain([("plugin.toml", manifest.as_str(), false)]);
     for (file, text, executable) in files {
         let path = folder.join(file.replace("@NAME@", name.as_str()));
