@@ -142,7 +142,7 @@ fn a_need_for_which_no_manifest_asks_is_found() {
 }
 
 /// What SECURITY's strategies do while they answer, and the check that each fails; nothing where it is harmless.
-const HOSTILE: [(&str, Option<&str>); 32] = [
+const HOSTILE: [(&str, Option<&str>); 33] = [
     ("hangs", Some("R01")),
     ("ignores SIGTERM", Some("R01")),
     ("takes all memory", Some("R02")),
@@ -169,6 +169,7 @@ const HOSTILE: [(&str, Option<&str>); 32] = [
     ("writes an empty summary", Some("P09")),
     ("writes a large summary", Some("P09")),
     ("says a summary", None),
+    ("nests deep where nobody looks", None),
     ("logs first", None),
     ("writes no last newline", None),
     ("drips", None),

@@ -156,6 +156,44 @@ fn drop_arguments_drops_what_is_over_its_size() {
     );
 }
 
+/// A call is given up, its id comes again in later turns, and between them stands what no version knows.
+fn messy() -> Conversation {
+    let mut conversation = Conversation::default();
+    conversation.turn("look at a");
+    conversation.open_call("c", "fs_read_file", &json!({"path": "a.rs"}));
+    conversation.turn("look at b");
+    conversation.call("c", "fs_read_file", &json!({"path": "b.rs"}), &"b ".repeat(3000), false);
+    conversation.push(json!({"type": "x_of_a_later_version", "id": "c", "content": "?"}));
+    conversation.turn("look at a, and at b again");
+    conversation.call("c", "fs_read_file", &json!({"path": "a.rs"}), &"a ".repeat(3000), false);
+    conversation.call("d", "fs_read_file", &json!({"path": "b.rs"}), "gone", true);
+    conversation.turn("and now?");
+    conversation.call("c", "fs_read_file", &json!({"path": "b.rs"}), "b, whole", false);
+    conversation.turn("thanks");
+    conversation.turn("bye");
+    conversation
+}
+
+#[test]
+fn a_call_that_was_given_up_is_answered_by_nobody() {
+    let again = "[the same call was made again in turn 3]";
+    let expect: [(&str, &[&str]); 6] = [
+        ("dedupe", &["", "a a", "b, whole"]),
+        ("dedupe:mode=note", &["", again, "a a", again, "b, whole"]),
+        ("supersede", &["", "[read again in turn 3]", "a a", "gone", "b, whole"]),
+        ("keep-errors", &["", "[compacted]", "[compacted]", "gone", "[compacted]"]),
+        ("drop-large", &["", "[compacted]", "[compacted]", "gone", "b, whole"]),
+        ("truncate", &["", "b b", "a a", "gone", "b, whole"]),
+    ];
+    for (spec, outputs) in expect {
+        let Some(world) = World::with(spec.split(':').next().unwrap()) else { continue };
+        let shown = world.compact(spec, &messy());
+        let begins = shown.iter().zip(outputs).all(|(call, output)| call.output.starts_with(output));
+        assert!(shown.len() == outputs.len() && begins, "{spec}: {shown:?}");
+        assert_eq!(shown[0].output, "", "{spec}: nobody answered it");
+    }
+}
+
 #[test]
 fn a_strategy_with_nothing_to_do_declines() {
     for name in world::EXAMPLES {

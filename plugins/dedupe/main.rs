@@ -115,7 +115,8 @@ impl Mode {
     }
 }
 
-/// The answered calls. Ids are used again, so a response belongs to the oldest call that waits under its id.
+/// The answered calls. Ids are used again: a response belongs to the oldest call that waits under its id, and a
+/// call that was given up waits no more once a later turn uses its id.
 fn calls(exchange: &mut Exchange<'_>) -> Result<Vec<Call>, StrategyError> {
     let (mut kinds, mut calls) = (HashMap::new(), Vec::new());
     let mut waiting: HashMap<String, VecDeque<(usize, Half)>> = HashMap::new();
@@ -126,7 +127,9 @@ fn calls(exchange: &mut Exchange<'_>) -> Result<Vec<Call>, StrategyError> {
             "tool_call_request" => {
                 let next = kinds.len();
                 let what = *kinds.entry(key(&event)).or_insert(next);
-                waiting.entry(event.id).or_default().push_back((what, half));
+                let same_id = waiting.entry(event.id).or_default();
+                same_id.retain(|(_, earlier)| earlier.turn == half.turn);
+                same_id.push_back((what, half));
             }
             "tool_call_response" => {
                 let call = waiting.get_mut(&event.id).and_then(VecDeque::pop_front);

@@ -26,8 +26,10 @@ function touches(events, options) {
       const key = options.path.find((key) => typeof event.arguments?.[key] === "string");
       const { [key]: path, ...rest } = event.arguments ?? {};
       const call = { kind: key === undefined ? null : kind, path, part: JSON.stringify(Object.entries(rest).sort()), request: turn };
-      // An id may be used again: an answer belongs to the oldest call that waits for one.
-      waiting.set(event.id, [...(waiting.get(event.id) ?? []), call]);
+      // An id may be used again: an answer belongs to the oldest call that waits for one, and a call that was given
+      // up waits no more once a later turn uses its id.
+      const earlier = (waiting.get(event.id) ?? []).filter(({ request }) => request === turn);
+      waiting.set(event.id, [...earlier, call]);
     } else if (event.type === "tool_call_response") {
       const call = waiting.get(event.id)?.shift();
       if (call?.kind && event.is_error !== true) touches.push({ ...call, seq, turn });

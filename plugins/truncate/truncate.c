@@ -141,12 +141,13 @@ static void cut(Out *out, Text line, Text header, unsigned long long head, unsig
   if (!is(member(event, "type"), "\"tool_call_response\"") || content.at >= content.end || *content.at != '"') return;
   unsigned long long turn = number(member(line, "turn"), 0);
   bool inside = turn >= number(member(range, "from_turn"), 0) && turn <= number(member(range, "to_turn"), 0);
-  if (!inside || !shown(member(member(header, "context"), "turns"), turn)) return;
+  if (!inside) return;
   content = string(&content);
   unsigned long long all = 0, place = 0;
   for (Text walk = content; walk.at < walk.end; character(&walk)) all++;
   /* The note itself is as long as this: to cut less saves nothing. */
   if (all <= head + tail + 40) return;
+  if (!shown(member(member(header, "context"), "turns"), turn)) return;
   Text begin = {content.at, content.at}, rest = content;
   for (; place < all - tail; place++) {
     if (place == head) begin.end = rest.at;

@@ -205,16 +205,21 @@ impl Conversation {
     }
 
     pub(crate) fn call(&mut self, id: &str, tool: &str, arguments: &Value, output: &str, is_error: bool) {
+        self.open_call(id, tool, arguments);
+        let content = STANDARD.encode(output);
+        self.push(json!({"type": "tool_call_response", "id": id, "content": content, "is_error": is_error}));
+    }
+
+    /// A call without an answer.
+    pub(crate) fn open_call(&mut self, id: &str, tool: &str, arguments: &Value) {
         let stored = arguments.as_object().unwrap().iter();
         let stored: serde_json::Map<_, _> = stored
             .map(|(key, value)| (key.clone(), json!(STANDARD.encode(value.as_str().unwrap()))))
             .collect();
         self.push(json!({"type": "tool_call_request", "id": id, "name": tool, "arguments": stored}));
-        let content = STANDARD.encode(output);
-        self.push(json!({"type": "tool_call_response", "id": id, "content": content, "is_error": is_error}));
     }
 
-    fn push(&mut self, mut event: Value) {
+    pub(crate) fn push(&mut self, mut event: Value) {
         let second = self.events.len();
         event["timestamp"] = json!(format!("2026-11-20 09:{:02}:{:02}.0", second / 60, second % 60));
         self.events.push(event);
