@@ -11,6 +11,7 @@ use super::checks::Level;
 use super::exchange::{Failed, Place, failed};
 use super::subject::ENV;
 use super::{Findings, Subject};
+use crate::options;
 use crate::process::{self, Ended, ProcessError};
 
 /// Makes them, and returns the description, and the options to go on with, if there is one.
@@ -136,12 +137,9 @@ fn options_of(said: &Description, given: &Map<String, Value>) -> Result<Map<Stri
     let Some(schema) = &said.options_schema else { return Ok(given.clone()) };
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| failed("D06", format!("it is no JSON Schema: {error}")))?;
-    let properties = schema.get("properties").and_then(Value::as_object);
     let mut options = given.clone();
-    for (name, property) in properties.into_iter().flatten() {
-        if let Some(default) = property.get("default") {
-            options.entry(name).or_insert_with(|| default.clone());
-        }
+    for (name, default) in options::defaults(said) {
+        options.entry(name).or_insert(default);
     }
     let options = Value::Object(options);
     let wrong = validator.validate(&options).map_err(|error| {
