@@ -169,7 +169,7 @@ const HOSTILE: [(&str, Option<&str>); 33] = [
     ("writes an empty summary", Some("P09")),
     ("writes a large summary", Some("P09")),
     ("says a summary", None),
-    ("nests deep where nobody looks", None),
+    ("nests deep where nobody looks", Some("R08")),
     ("logs first", None),
     ("writes no last newline", None),
     ("drips", None),

@@ -125,14 +125,15 @@ pub async fn run_heard(launch: Launch<'_>, heard: Heard<'_>) -> Result<Ended, Pr
 /// As [`run`].
 pub async fn run_at_terminal(launch: Launch<'_>) -> Result<Ended, ProcessError> {
     let started = Instant::now();
-    lead(Child::spawn_at_terminal(&launch)?, started, launch, &mut |_| {}).await
+    let unheard = Heard { stdout: &mut |_| {}, stderr: &mut |_| {} };
+    lead(Child::spawn_at_terminal(&launch)?, started, launch, unheard).await
 }
 
 async fn lead(
     mut child: Child,
     started: Instant,
     launch: Launch<'_>,
-    heard: &mut (dyn FnMut(&[u8]) + Send),
+    heard: Heard<'_>,
 ) -> Result<Ended, ProcessError> {
     let (mut stdout, mut stderr) = (Vec::new(), Stderr::default());
     let flow =
