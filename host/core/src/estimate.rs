@@ -7,9 +7,10 @@
 
 use serde_json::Value;
 
-use crate::event::Kind;
+use crate::event::{Event, Kind};
 use crate::stream::Stream;
 use crate::text;
+use crate::turn::TurnRange;
 use crate::view::{Part, SUMMARY_REQUEST, View};
 
 /// The weight of one token.
@@ -80,22 +81,8 @@ impl Estimate {
     #[must_use]
     pub fn of(stream: &Stream, estimator: Estimator) -> Self {
         let mut buffer = Vec::new();
-        let weights = stream.events().iter().map(|event| match event.kind {
-            Kind::ChatRequest | Kind::Message | Kind::Reasoning => {
-                estimator.weight(event.kind, &stream.text(event.body))
-            }
-            Kind::Data => estimator
-                .weight(event.kind, std::str::from_utf8(event.body.of(stream.bytes())).unwrap_or_default()),
-            Kind::ToolResponse { .. } => {
-                text::with_stored(event.body.of(stream.bytes()), &mut buffer, |text| {
-                    estimator.weight(event.kind, text)
-                })
-            }
-            Kind::ToolRequest => stream.value(event.body).map_or(0, |arguments| {
-                strings(&arguments, &mut buffer, &|text| estimator.weight(event.kind, text))
-            }),
-            _ => 0,
-        });
+        let weigh = |kind, text: &str| estimator.weight(kind, text);
+        let weights = stream.events().iter().map(|event| measured(stream, event, &mut buffer, &weigh));
         Self { estimator, weights: weights.collect() }
     }
 
@@ -139,6 +126,38 @@ impl Estimate {
     #[must_use]
     pub fn view_tokens(&self, view: &View) -> u64 {
         tokens(view.items().iter().map(|item| self.shown(&item.part)).sum())
+    }
+}
+
+/// The characters of the raw events of a range, counted no further than past `enough`.
+#[must_use]
+pub fn chars_in(stream: &Stream, range: TurnRange, enough: u64) -> u64 {
+    let (mut buffer, mut sum) = (Vec::new(), 0);
+    for event in stream.events().iter().filter(|event| range.contains(event.turn)) {
+        sum += measured(stream, event, &mut buffer, &|_, text: &str| text.chars().count() as u64);
+        if sum > enough {
+            break;
+        }
+    }
+    sum
+}
+
+/// The measure of the text of one element, decoded.
+fn measured(
+    stream: &Stream,
+    event: &Event,
+    buffer: &mut Vec<u8>,
+    measure: &impl Fn(Kind, &str) -> u64,
+) -> u64 {
+    let measure = |text: &str| measure(event.kind, text);
+    match event.kind {
+        Kind::ChatRequest | Kind::Message | Kind::Reasoning => measure(&stream.text(event.body)),
+        Kind::Data => measure(std::str::from_utf8(event.body.of(stream.bytes())).unwrap_or_default()),
+        Kind::ToolResponse { .. } => text::with_stored(event.body.of(stream.bytes()), buffer, measure),
+        Kind::ToolRequest => {
+            stream.value(event.body).map_or(0, |arguments| strings(&arguments, buffer, &measure))
+        }
+        _ => 0,
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use jp_compact_schema::{
     CompactRequest, CompactionRef, Context, Conversation, Description, EventLine, Events, EventsEnd, Input,
-    Limits, Outline, PROTOCOL, PreviousSummary, Range, Scope, Tokens, ToolCallsRef, ToolHint, to_line,
+    Limits, Llm, Outline, PROTOCOL, PreviousSummary, Range, Scope, Tokens, ToolCallsRef, ToolHint, to_line,
 };
 use serde_json::{Map, Value};
 
@@ -45,6 +45,10 @@ pub struct Ask<'a> {
     pub limits: Limits,
     /// Whether nothing will be appended.
     pub dry_run: bool,
+    /// The model behind `llm.complete`, for a strategy that needs one.
+    pub llm: Option<&'a Llm>,
+    /// The window of the model that the conversation is for; sent to whoever is told of a model at all.
+    pub context_window: Option<u64>,
 }
 
 /// All of the request's lines: the header, and for `input: full` the events and the end.
@@ -127,9 +131,9 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
                 view: survey.estimate.view_tokens(&survey.view),
                 in_range: survey.raw_tokens_in(ask.range),
             },
-            context_window: None,
+            context_window: ask.context_window,
             target_tokens: None,
-            llm: None,
+            llm: ask.llm.cloned(),
             turns: survey.turns.iter().filter(|turn| scope.contains(turn.turn)).cloned().collect(),
             compactions: stream.overlays().iter().map(reference).collect(),
             tool_hints: ask.hints.clone(),

@@ -31,7 +31,7 @@ impl Default for Keep {
 
 /// The two ends as the user gave them. For a missing one `keep` says what is left out: each end is replaced on
 /// its own.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The first turn.
     pub from: Option<Bound>,

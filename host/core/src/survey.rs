@@ -10,7 +10,7 @@ use crate::pairs::Pairs;
 use crate::projection::project;
 use crate::stream::Stream;
 use crate::turn::TurnRange;
-use crate::view::{Item, Origin, Part, View};
+use crate::view::{Part, View};
 
 /// A stream and what follows from it.
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ impl<'a> Survey<'a> {
     pub fn view_tokens_by_turn(&self, view: &View) -> Vec<u64> {
         let mut weights = vec![0; self.stream.turns()];
         for item in view.items() {
-            if let Some(weight) = weights.get_mut(raw_turn(item)) {
+            if let Some(weight) = weights.get_mut(item.origin.turn()) {
                 *weight += self.estimate.shown(&item.part);
             }
         }
@@ -71,14 +71,6 @@ impl<'a> Survey<'a> {
         let events = self.stream.events().iter().enumerate();
         let inside = events.filter(|(_, event)| range.contains(event.turn));
         tokens(inside.map(|(element, _)| self.estimate.weight(element)).sum())
-    }
-}
-
-/// The turn of the stream that an element of a view belongs to; for a summary, the first that it stands for.
-fn raw_turn(item: &Item) -> usize {
-    match item.origin {
-        Origin::Kept(turn) => turn,
-        Origin::Summary { from, .. } => from,
     }
 }
 
@@ -96,7 +88,7 @@ fn table(stream: &Stream, pairs: &Pairs, view: &View, estimate: &Estimate) -> Ve
         }
     }
     for item in view.items() {
-        let turn = raw_turn(item);
+        let turn = item.origin.turn();
         let (Some(weights), Some(entry)) = (weights.get_mut(turn), turns.get_mut(turn)) else { continue };
         let shown = estimate.shown(&item.part);
         weights.view += shown;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jp_compact_schema::version::SUMMARY_BYTES_MAX;
 use jp_compact_schema::{ContentKind, Hint, Payload, Reasoning, SelectiveCall, ToolCalls, ToolHint};
 
+use crate::estimate;
 use crate::event::Kind;
 use crate::overlap::{self, Overlap};
 use crate::overlay::{StoredCall, ToolPolicy};
@@ -34,6 +35,9 @@ pub struct Asked<'a> {
     /// How the user wants tools to be compacted, by name: stored with a `strip`, so that the projection needs
     /// nothing but the stream (RFD D17, "Projection Integration").
     pub hints: &'a BTreeMap<String, ToolHint>,
+    /// Whether a model writes the summaries: then one that is no shorter than its events is refused, for it was
+    /// cut off from its task, and not cheap.
+    pub by_model: bool,
 }
 
 /// A valid compaction: every reason to refuse it has been ruled out. The host stamps and appends it.
@@ -103,6 +107,13 @@ pub enum Refusal {
     SummaryNul,
     /// More than 256 KiB.
     SummaryTooLong(usize),
+    /// As long as what it stands for, or longer: the view would grow by it.
+    SummaryLarger {
+        /// Its characters.
+        summary: u64,
+        /// The characters of the raw events of its range.
+        raw: u64,
+    },
     /// The range is not closed over the existing summaries.
     NotClosed {
         /// The payload's range.
@@ -168,6 +179,9 @@ impl std::fmt::Display for Refusal {
             Self::SummaryNul => write!(out, "a summary holds a NUL character"),
             Self::SummaryTooLong(bytes) => {
                 write!(out, "a summary of {bytes} bytes, {SUMMARY_BYTES_MAX} are allowed")
+            }
+            Self::SummaryLarger { summary, raw } => {
+                write!(out, "a summary of {summary} characters for events of {raw}: it must be shorter")
             }
             Self::NotClosed { range, closed } => {
                 write!(
@@ -266,6 +280,13 @@ fn check_summary(asked: &Asked<'_>, range: TurnRange, text: String) -> Result<St
     let closed = overlap::close(range, asked.stream, asked.pairs, asked.accepted, asked.overlap);
     if closed != range {
         return Err(Refusal::NotClosed { range, closed });
+    }
+    if asked.by_model {
+        let summary = text.chars().count() as u64;
+        let raw = estimate::chars_in(asked.stream, range, summary);
+        if summary >= raw {
+            return Err(Refusal::SummaryLarger { summary, raw });
+        }
     }
     Ok(text)
 }

@@ -46,6 +46,17 @@ pub enum Origin {
     },
 }
 
+impl Origin {
+    /// The turn of the stream: for a summary the first that it stands for.
+    #[must_use]
+    pub fn turn(self) -> usize {
+        match self {
+            Self::Kept(turn) => turn,
+            Self::Summary { from, .. } => from,
+        }
+    }
+}
+
 /// What an element of a view is. Numbers are those of the stream's elements.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
@@ -85,6 +96,41 @@ pub struct ViewEvent {
     pub event: Map<String, Value>,
 }
 
+impl Part {
+    /// The element of the stream that it shows.
+    #[must_use]
+    pub fn element(&self) -> Option<usize> {
+        match self {
+            Self::Kept(element) | Self::Emptied(element) | Self::Replaced(element, _) => Some(*element),
+            Self::SummaryStart { .. } | Self::SummaryRequest { .. } | Self::SummaryResponse { .. } => None,
+        }
+    }
+
+    /// What a provider is sent of it, decoded. None for what no provider is sent.
+    pub(crate) fn event(&self, stream: &Stream) -> Option<Map<String, Value>> {
+        match self {
+            Self::Kept(element) => decode::visible(stream, *element),
+            Self::Emptied(element) => {
+                let mut event = decode::visible(stream, *element)?;
+                event.insert("arguments".into(), Value::Object(Map::new()));
+                Some(event)
+            }
+            Self::Replaced(element, text) => {
+                let mut event = decode::visible(stream, *element)?;
+                event.insert("content".into(), text.as_str().into());
+                Some(event)
+            }
+            Self::SummaryStart { .. } => None,
+            Self::SummaryRequest { at } => {
+                Some(decode::synthetic(*at, "chat_request", "content", SUMMARY_REQUEST))
+            }
+            Self::SummaryResponse { at, text } => {
+                Some(decode::synthetic(*at, "chat_response", "message", text))
+            }
+        }
+    }
+}
+
 impl View {
     /// Its elements, in order.
     #[must_use]
@@ -95,26 +141,7 @@ impl View {
     /// What a provider is sent, decoded, in order.
     pub fn events<'a>(&'a self, stream: &'a Stream) -> impl Iterator<Item = ViewEvent> + 'a {
         self.items.iter().filter_map(|item| {
-            let event = match &item.part {
-                Part::Kept(element) => decode::visible(stream, *element)?,
-                Part::Emptied(element) => {
-                    let mut event = decode::visible(stream, *element)?;
-                    event.insert("arguments".into(), Value::Object(Map::new()));
-                    event
-                }
-                Part::Replaced(element, text) => {
-                    let mut event = decode::visible(stream, *element)?;
-                    event.insert("content".into(), text.as_str().into());
-                    event
-                }
-                Part::SummaryStart { .. } => return None,
-                Part::SummaryRequest { at } => {
-                    decode::synthetic(*at, "chat_request", "content", SUMMARY_REQUEST)
-                }
-                Part::SummaryResponse { at, text } => {
-                    decode::synthetic(*at, "chat_response", "message", text)
-                }
-            };
+            let event = item.part.event(stream)?;
             Some(ViewEvent { turn: item.turn, origin: item.origin, event })
         })
     }

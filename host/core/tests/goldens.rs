@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use jp_compact_core::bound::{self, Bound};
 use jp_compact_core::overlap::{self, Overlap};
-use jp_compact_core::projection::project;
-use jp_compact_core::{Stream, TurnRange};
+use jp_compact_core::projection::{project, project_through};
+use jp_compact_core::render::{Provider, render};
+use jp_compact_core::{Stream, TurnRange, lint};
 use serde_json::Value;
 
 fn json(path: &Path) -> Value {
@@ -82,6 +83,20 @@ fn every_projection_is_jps() {
                 ours.get(at),
                 theirs.get(at)
             );
+        }
+    }
+}
+
+#[test]
+fn every_rendering_lints_clean() {
+    for case in cases() {
+        let stream = stream(&case);
+        let whole = (!stream.overlays().is_empty()).then(|| project_through(&stream, &[]));
+        for view in std::iter::once(project(&stream)).chain(whole) {
+            for provider in Provider::ALL {
+                let rendered = render(&stream, &view, provider);
+                assert_eq!(lint::body(provider, &rendered), [], "{}", case.display());
+            }
         }
     }
 }

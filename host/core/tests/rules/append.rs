@@ -25,6 +25,7 @@ pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
         accepted: &[],
         overlap: Overlap::Partial,
         hints: &BTreeMap::new(),
+        by_model: false,
     };
     entries_of(validate(&asked, serde_json::from_value(proposal).unwrap()).unwrap())
 }

@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use jp_compact_core::append::{self, Entry, Receipt};
 use jp_compact_core::bound::{self, Bound};
+use jp_compact_core::lint::Rule;
 use jp_compact_core::overlap::{Overlap, extend};
 use jp_compact_core::projection::project;
+use jp_compact_core::render::{self, Provider};
 use jp_compact_core::request::{Ask, lines};
 use jp_compact_core::select::{Wanted, select, select_for_summary};
-use jp_compact_core::source::{Reset, render, reset};
+use jp_compact_core::source::{Reset, render as source_of, reset};
 use jp_compact_core::splice::{Piece, concat};
 use jp_compact_core::validate::{Asked, Compaction, validate};
-use jp_compact_core::{Pairs, Stream, Survey, TurnRange, open};
+use jp_compact_core::{Pairs, Stream, Survey, TurnRange, lint, open};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use jp_compact_schema::{Description, Input, Limits, Scope};
 use proptest::prelude::*;
@@ -42,6 +44,9 @@ fn event() -> impl Strategy<Value = Value> {
         2 => text().prop_map(|text| json!({"type": "chat_response", "message": text})),
         2 => text().prop_map(|text| json!({"type": "chat_response", "reasoning": text, "metadata": {"s": text}})),
         1 => text().prop_map(|text| json!({"type": "chat_response", "data": [text, 1]})),
+        2 => (text(), signature()).prop_map(|(text, metadata)| {
+            json!({"type": "chat_response", "reasoning": text, "metadata": metadata})
+        }),
         3 => (id(), tool, text()).prop_map(|(id, tool, text)| {
             json!({"type": "tool_call_request", "id": id, "name": tool, "arguments": {"x": base64(&text)}})
         }),
@@ -53,6 +58,16 @@ fn event() -> impl Strategy<Value = Value> {
         1 => id().prop_map(|id| json!({"type": "inquiry_request", "id": id, "source": 1, "question": {}})),
         1 => Just(json!({"type": "config_delta", "delta": {"a": 1}})),
         1 => text().prop_map(|text| json!({"type": "bookmark", "content": text})),
+    ]
+}
+
+/// What providers want back with a thought.
+fn signature() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!({"anthropic_thinking_signature": "c2ln"})),
+        Just(json!({"anthropic_redacted_thinking": "c2ln"})),
+        Just(json!({"google_thought_signature": "c2ln"})),
+        Just(json!({"openai_item_id": "cnNfMQ==", "openai_encrypted_content": "c2ln"})),
     ]
 }
 
@@ -170,7 +185,17 @@ fn valid(stream: &Stream, range: TurnRange, kind: u8) -> Vec<Compaction> {
     let pairs = Pairs::of(stream);
     let produces = &[Summary, Reasoning, ToolCalls];
     let (overlap, accepted, hints) = (Overlap::Partial, &[], &BTreeMap::new());
-    let asked = Asked { stream, pairs: &pairs, range, requested: range, produces, accepted, overlap, hints };
+    let asked = Asked {
+        stream,
+        pairs: &pairs,
+        range,
+        requested: range,
+        produces,
+        accepted,
+        overlap,
+        hints,
+        by_model: true,
+    };
     let proposal = serde_json::from_value(proposal(stream, range, kind)).unwrap();
     validate(&asked, proposal).unwrap_or_default()
 }
@@ -215,6 +240,8 @@ fn request(survey: &Survey<'_>, range: TurnRange, input: Input) -> Vec<u8> {
         range_exact: false,
         limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
         dry_run: false,
+        llm: None,
+        context_window: None,
     };
     lines(survey, &ask)
 }
@@ -260,17 +287,42 @@ proptest! {
         let view = project(&stream);
         prop_assert_eq!(&view, &project(&parse(&bytes)));
         prop_assert!(view.items().windows(2).all(|pair| pair[0].turn <= pair[1].turn));
-        let source = Bytes::from(concat(&render(&stream, &view), &bytes));
+        let source = Bytes::from(concat(&source_of(&stream, &view), &bytes));
         let again = parse(&source);
         prop_assert!(again.overlays().is_empty());
         prop_assert_eq!(sent(&again), sent(&stream));
-        prop_assert_eq!(concat(&render(&again, &project(&again)), &source), source);
+        prop_assert_eq!(concat(&source_of(&again, &project(&again)), &source), source);
+    }
+
+    #[test]
+    fn whatever_the_view_its_rendering_lints_clean(bytes in transcript()) {
+        let stream = parse(&bytes);
+        let view = project(&stream);
+        for provider in Provider::ALL {
+            let rendered = render::render(&stream, &view, provider);
+            prop_assert_eq!(lint::body(provider, &rendered), [], "{}", rendered.body);
+        }
+    }
+
+    #[test]
+    fn a_view_that_keeps_every_rule_needs_no_mending(bytes in transcript()) {
+        let stream = parse(&bytes);
+        let view = project(&stream);
+        let found = lint::view(&stream, stream.overlays(), &view);
+        for provider in Provider::ALL {
+            let found_in_body = lint::body(provider, &render::as_is(&stream, &view, provider));
+            // What no rule says of a view: who begins (A2, M1, M2), and that two calls of one message share an id (A3).
+            let of_a_view = |it: &lint::Violation| !matches!(it.rule, Rule::A2 | Rule::M1 | Rule::M2 | Rule::A3);
+            if found.is_empty() {
+                prop_assert_eq!(found_in_body.into_iter().find(of_a_view), None);
+            }
+        }
     }
 
     #[test]
     fn without_overlays_the_source_is_the_file(bytes in history()) {
         let stream = parse(&bytes);
-        prop_assert_eq!(render(&stream, &project(&stream)), [Piece::Old(0..bytes.len())]);
+        prop_assert_eq!(source_of(&stream, &project(&stream)), [Piece::Old(0..bytes.len())]);
         prop_assert_eq!(resets(&bytes, Reset::All), bytes);
     }
 
@@ -312,7 +364,7 @@ proptest! {
             let payload = json!([{"from_turn": closed.range.from(), "to_turn": closed.range.to(), "summary": {"summary": "S"}}]);
             let asked = Asked {
                 stream: &stream, pairs: &survey.pairs, range: closed.range, requested: closed.requested,
-                produces: &[Summary], accepted: &accepted, overlap, hints: &BTreeMap::new(),
+                produces: &[Summary], accepted: &accepted, overlap, hints: &BTreeMap::new(), by_model: false,
             };
             // What the host asks for, a strategy can answer.
             prop_assert!(validate(&asked, serde_json::from_value(payload).unwrap()).is_ok());
@@ -360,7 +412,7 @@ proptest! {
         let bytes = Bytes::from(bytes);
         let Ok(stream) = Stream::parse(bytes.clone()) else { return Ok(()) };
         let survey = Survey::of(&stream);
-        let source = concat(&render(&stream, &survey.view), &bytes);
+        let source = concat(&source_of(&stream, &survey.view), &bytes);
         prop_assert!(Stream::parse(source.into()).is_ok());
         let mut json = Vec::new();
         survey.view.write_json(&stream, &mut json).unwrap();

@@ -27,6 +27,7 @@ fn outcome(output: &[u8]) -> Result<usize, String> {
         accepted: &[],
         overlap: Overlap::Partial,
         hints: &BTreeMap::new(),
+        by_model: false,
     };
     validate(&asked, result.compactions).map(|made| made.len()).map_err(|refusal| refusal.to_string())
 }

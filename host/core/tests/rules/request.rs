@@ -30,6 +30,8 @@ fn ask(stream: &Stream, description: &Description) -> Vec<Value> {
         range_exact: false,
         limits: Limits { deadline_ms: 60_000, result_bytes_max: 8_388_608 },
         dry_run: false,
+        llm: None,
+        context_window: None,
     };
     let bytes = lines(&Survey::of(stream), &ask);
     assert!(bytes.ends_with(b"\n"));
@@ -89,6 +91,8 @@ fn the_header_comes_first_and_its_first_fields_never_change() {
         range_exact: false,
         limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
         dry_run: true,
+        llm: None,
+        context_window: None,
     };
     let bytes = lines(&Survey::of(&stream), &ask);
     assert!(bytes.starts_with(br#"{"type":"compact","id":"c1","protocol":1,"#));

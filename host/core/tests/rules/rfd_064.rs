@@ -46,6 +46,7 @@ fn projected(build: &Build, hints: &Value, payload: Value) -> String {
         accepted: &[],
         overlap: Overlap::Partial,
         hints: &hints,
+        by_model: false,
     };
     let made = validate(&asked, vec![serde_json::from_value(payload).unwrap()]).unwrap();
     let entries = entries_of(made);
@@ -154,6 +155,8 @@ fn raw_stream_invariant_a_summariser_is_sent_the_events_and_no_summary() {
         range_exact: false,
         limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
         dry_run: false,
+        llm: None,
+        context_window: None,
     };
     let sent = String::from_utf8(request::lines(&survey, &ask)).unwrap();
     assert!(!sent.contains("OLDER WORDS"));

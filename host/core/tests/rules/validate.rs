@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jp_compact_core::estimate::chars_in;
 use jp_compact_core::overlap::Overlap;
 use jp_compact_core::overlay::{StoredCall, ToolPolicy};
 use jp_compact_core::validate::{Asked, Compaction, Refusal, validate};
@@ -28,13 +29,23 @@ struct Ask {
     accepted: Vec<TurnRange>,
     overlap: Overlap,
     hints: BTreeMap<String, ToolHint>,
+    by_model: bool,
 }
 
 impl Default for Ask {
     fn default() -> Self {
         let build = build();
         let (accepted, overlap, hints) = (Vec::new(), Overlap::Partial, BTreeMap::new());
-        Self { build, produces: ALL, range: (1, 7), requested: (1, 6), accepted, overlap, hints }
+        Self {
+            build,
+            produces: ALL,
+            range: (1, 7),
+            requested: (1, 6),
+            accepted,
+            overlap,
+            hints,
+            by_model: false,
+        }
     }
 }
 
@@ -51,6 +62,7 @@ impl Ask {
             accepted: &self.accepted,
             overlap: self.overlap,
             hints: &self.hints,
+            by_model: self.by_model,
         };
         validate(&asked, serde_json::from_value(proposal.clone()).unwrap())
     }
@@ -134,6 +146,28 @@ fn a_summary_is_not_blank_holds_no_nul_and_is_256_kib_at_most() {
     Ask::default().takes(summary(1, 2, &"x".repeat(262_144)));
     refuses(summary(1, 2, &"x".repeat(262_145)), "a summary of 262145 bytes, 262144 are allowed");
     refuses(summary(1, 2, &"\u{e9}".repeat(131_073)), "a summary of 262146 bytes, 262144 are allowed");
+}
+
+#[test]
+fn a_models_summary_is_shorter_than_the_raw_events_that_it_stands_for() {
+    // A turn has 4 + 6 + 5 + 4 characters and those of its call's arguments, two have twice as many.
+    let stream = build().stream();
+    let raw = |to| chars_in(&stream, TurnRange::new(1, to).unwrap(), u64::MAX);
+    let text = |chars: u64| "ä".repeat(usize::try_from(chars).unwrap());
+    let by_model = || Ask { by_model: true, ..Ask::default() };
+    for (to, raw) in [(1, raw(1)), (2, raw(2))] {
+        assert!(raw >= 19 * to as u64, "{raw}");
+        by_model().takes(summary(1, to, &text(raw - 1)));
+        for chars in [raw, raw + 1, 10 * raw] {
+            let expected = format!("a summary of {chars} characters for events of {raw}: it must be shorter");
+            by_model().refuses(summary(1, to, &text(chars)), &expected);
+            // Nobody paid for it.
+            Ask::default().takes(summary(1, to, &text(chars)));
+        }
+    }
+    // What is stripped from the view already is no reason to take a longer one, nor to refuse a shorter.
+    let stripped = build().raw(jp(90, 0, 9, json!({"reasoning": "strip", "tool_calls": {"policy": "omit"}})));
+    Ask { build: stripped, ..by_model() }.takes(summary(1, 1, &text(raw(1) - 1)));
 }
 
 #[test]

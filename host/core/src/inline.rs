@@ -1,0 +1,78 @@
+//! The inline form of JP's `--compact=SPEC`, which is `POLICIES[:RANGE]`: `s:..-3`, `r+t`, `t=sreq:5..-3`.
+//! Here, and in the strings among JP's `rules`, turns are counted from 1 as JP's are; what comes out counts
+//! from 0 as everything else.
+
+use crate::bound::Bound;
+use crate::call::{self, Call, ToolsMode};
+use crate::select::Wanted;
+
+/// Reads an inline form. Its calls bear its range; without one they take that of the run.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse(text: &str) -> Result<Vec<Call>, String> {
+    let (policies, turns) = match text.split_once(':') {
+        Some((policies, turns)) => (policies, Some(range(turns.trim())?)),
+        None => (text, None),
+    };
+    let (mut reasoning, mut tools, mut summary) = (false, None, None);
+    for policy in policies.split('+').map(str::trim) {
+        let (name, mode) = match policy.split_once('=') {
+            Some((name, mode)) => (name.trim(), Some(mode.trim())),
+            None => (policy, None),
+        };
+        match (name, mode) {
+            ("r" | "reasoning", None) => reasoning = true,
+            ("s" | "summarize", None) => summary = Some(Call::summary(None, None)),
+            ("t" | "tools", None) => tools = Some(ToolsMode::Strip),
+            ("t" | "tools", Some(mode)) => tools = Some(mode.parse()?),
+            ("r" | "reasoning" | "s" | "summarize", Some(_)) => {
+                return Err(format!("`{name}` takes no value: `{policy}`"));
+            }
+            _ => {
+                return Err(format!(
+                    "expected `r` (reasoning), `t` or `t=MODE` (tools) or `s` (summarize), joined by `+`, not \
+                     `{policy}`"
+                ));
+            }
+        }
+    }
+    let calls = call::of_policies(reasoning, tools, summary);
+    Ok(match turns {
+        Some(turns) => calls.into_iter().map(|call| call.over(turns)).collect(),
+        None => calls,
+    })
+}
+
+/// `FROM..TO`, both ends included, where an end that is missing is that of the conversation. A number alone is
+/// the first turn, or with a `-` the last.
+fn range(text: &str) -> Result<Wanted, String> {
+    const START: Bound = Bound::Turn(0);
+    const END: Bound = Bound::FromEnd(0);
+    let (from, to) = match text.split_once("..") {
+        Some((from, to)) => (end(from)?.unwrap_or(START), end(to)?.unwrap_or(END)),
+        None => match end(text)? {
+            Some(to @ Bound::FromEnd(_)) => (START, to),
+            Some(from) => (from, END),
+            None => return Err("expected turns behind `:`, such as `..-3`".into()),
+        },
+    };
+    Ok(Wanted { from: Some(from), to: Some(to), ..Wanted::default() })
+}
+
+fn end(text: &str) -> Result<Option<Bound>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let number = Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let number: usize = number.and_then(|number| number.parse().ok()).ok_or_else(|| {
+        format!("expected a turn (`5`, counted from 1) or turns from the end (`-3`), not `{text}`")
+    })?;
+    match number.checked_sub(1) {
+        _ if digits.len() < text.len() => Ok(Some(Bound::FromEnd(number))),
+        Some(turn) => Ok(Some(Bound::Turn(turn))),
+        None => Err("turns are counted from 1 here: there is no turn `0`".into()),
+    }
+}

@@ -1,0 +1,127 @@
+//! Anthropic's rules (A1-A10) over the `messages` of a body.
+
+use serde_json::Value;
+
+use super::{Found, Rule, is_blank, text};
+
+pub(super) fn check(found: &mut Found<'_>) {
+    let messages = found.messages();
+    let is_users_word = |message: &Value| {
+        let is_word = |block: &Value| text(block, "type") != "tool_result";
+        role(message) == "user" && (blocks(message).is_empty() || blocks(message).iter().any(is_word))
+    };
+    let current = messages.iter().rposition(is_users_word).unwrap_or_default();
+    for (at, message) in messages.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| &messages[before]);
+        match before {
+            None if role(message) != "user" => found.add(Rule::A2, at, "is the first, and not the user's"),
+            Some(before) if role(before) == role(message) => {
+                found.add(Rule::A1, at, format_args!("has the role of the one before it, {}", role(message)));
+            }
+            _ => {}
+        }
+        if blocks(message).is_empty() && is_blank(message.get("content")) {
+            found.add(Rule::A4, at, "is blank");
+        }
+        results(found, at, before, message);
+        calls(found, at, message, messages.get(at + 1));
+        for block in blocks(message) {
+            let is_stale = found.rendered.changed.is_some_and(|changed| at >= changed) && at < current;
+            content(found, at, block, is_stale);
+        }
+    }
+    last(found, messages);
+}
+
+fn role(message: &Value) -> &str {
+    text(message, "role")
+}
+
+/// The blocks of a message. One that is text alone has none.
+fn blocks(message: &Value) -> &[Value] {
+    message.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The ids that blocks of this type carry.
+fn ids<'a>(message: &'a Value, of: &str, name: &str) -> Vec<&'a str> {
+    let blocks = blocks(message).iter().filter(|block| text(block, "type") == of);
+    blocks.map(|block| text(block, name)).collect()
+}
+
+fn results(found: &mut Found<'_>, at: usize, before: Option<&Value>, message: &Value) {
+    let asked = before.filter(|before| role(before) == "assistant");
+    let asked = asked.map(|before| ids(before, "tool_use", "id")).unwrap_or_default();
+    let results = ids(message, "tool_result", "tool_use_id");
+    for (place, id) in results.iter().enumerate() {
+        if !asked.contains(id) || role(message) != "user" {
+            found.add(
+                Rule::A3,
+                at,
+                format_args!("answers `{id}`, which the message before it does not call"),
+            );
+        } else if results[..place].contains(id) {
+            found.add(Rule::A3, at, format_args!("answers `{id}` twice"));
+        }
+    }
+    let is_result = |block: &Value| text(block, "type") == "tool_result";
+    if blocks(message).iter().skip_while(|block| is_result(block)).any(is_result) {
+        found.add(Rule::A3, at, "has a result behind something else");
+    }
+}
+
+fn calls(found: &mut Found<'_>, at: usize, message: &Value, next: Option<&Value>) {
+    let answered = next.filter(|next| role(next) == "user");
+    let answered = answered.map(|next| ids(next, "tool_result", "tool_use_id")).unwrap_or_default();
+    for id in ids(message, "tool_use", "id") {
+        if !answered.contains(&id) {
+            found.add(Rule::A3, at, format_args!("calls `{id}`, which the next message does not answer"));
+        }
+    }
+}
+
+fn content(found: &mut Found<'_>, at: usize, block: &Value, is_stale: bool) {
+    match text(block, "type") {
+        "text" if text(block, "text").trim().is_empty() => found.add(Rule::A4, at, "has a blank text"),
+        "tool_use" if !block.get("input").is_some_and(Value::is_object) => {
+            found.add(Rule::A10, at, format_args!("calls `{}` with no object", text(block, "id")));
+        }
+        "thinking" => {
+            if text(block, "signature").is_empty() || !block.get("thinking").is_some_and(Value::is_string) {
+                found.add(Rule::A6, at, "has a thought without its text or signature");
+            } else if is_stale {
+                found.add(Rule::A7, at, "has a signed thought behind content that changed");
+            }
+        }
+        "redacted_thinking" => {
+            if text(block, "data").is_empty() {
+                found.add(Rule::A6, at, "has a redacted thought without its data");
+            } else if is_stale {
+                found.add(Rule::A7, at, "has a redacted thought behind content that changed");
+            }
+        }
+        _ => {}
+    }
+}
+
+fn last(found: &mut Found<'_>, messages: &[Value]) {
+    let Some((last, at)) = messages.last().zip(messages.len().checked_sub(1)) else { return };
+    if role(last) == "assistant" {
+        let texts = blocks(last).last().map(|block| text(block, "text"));
+        let space = texts.unwrap_or(text(last, "content")).ends_with(char::is_whitespace);
+        let space = if space { ", and ends in a space" } else { "" };
+        found.add(Rule::A5, at, format_args!("is the last, and the assistant's{space}"));
+        return;
+    }
+    // A tool loop that thought: what is continued begins with its thought.
+    let thinks = matches!(
+        found.rendered.body.get("thinking").map(|thinking| text(thinking, "type")),
+        Some("enabled" | "adaptive")
+    );
+    let Some(loops) = at.checked_sub(1).map(|before| &messages[before]) else { return };
+    let is_open = !ids(last, "tool_result", "tool_use_id").is_empty()
+        && blocks(last).iter().all(|block| text(block, "type") == "tool_result");
+    let first = blocks(loops).first().map(|block| text(block, "type"));
+    if thinks && is_open && !matches!(first, Some("thinking" | "redacted_thinking")) {
+        found.add(Rule::A6, at - 1, "is of an open tool loop, and has lost its thought");
+    }
+}

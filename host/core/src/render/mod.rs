@@ -1,0 +1,174 @@
+//! The view as the conversation of a request body. What a provider would refuse is repaired here, and never
+//! in the stream: roles are merged, results stand behind their calls, nothing is blank, and what cannot be
+//! paired is closed (PROVIDER-RULES). What `lint` looks at is rendered without those repairs.
+
+mod anthropic;
+mod gemini;
+mod ollama;
+mod openai;
+mod responses;
+mod talk;
+
+use std::str::FromStr;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::stream::Stream;
+use crate::view::View;
+use talk::{Manner, Talk};
+
+/// Who a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Provider {
+    /// Anthropic's messages.
+    Anthropic,
+    /// `OpenAI`'s chat completions.
+    Openai,
+    /// `OpenAI`'s responses.
+    OpenaiResponses,
+    /// Google's contents.
+    Gemini,
+    /// Ollama's chat.
+    Ollama,
+}
+
+impl Provider {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Anthropic, Self::Openai, Self::OpenaiResponses, Self::Gemini, Self::Ollama];
+
+    /// Its name, as the command line has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Openai => "openai",
+            Self::OpenaiResponses => "openai-responses",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+        }
+    }
+
+    /// The member of a request body that holds the conversation.
+    #[must_use]
+    pub fn conversation(self) -> &'static str {
+        match self {
+            Self::Anthropic | Self::Openai | Self::Ollama => "messages",
+            Self::OpenaiResponses => "input",
+            Self::Gemini => "contents",
+        }
+    }
+}
+
+impl std::fmt::Display for Provider {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Provider {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|provider| provider.as_str() == text).ok_or_else(|| {
+            let names = Self::ALL.map(|provider| format!("`{provider}`"));
+            format!("expected one of {}, not `{text}`", names.join(", "))
+        })
+    }
+}
+
+/// Where in the stream something comes from. Neither is known of what the renderer put in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The turn; for a summary the first that it stands for.
+    pub turn: Option<usize>,
+    /// The event's number. A summary has none.
+    pub event: Option<u64>,
+}
+
+/// A request body's conversation, and where its messages come from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendered {
+    /// The body: the conversation alone, for tools, model and system prompt are not in a view.
+    pub body: Value,
+    /// Where each message of it begins. May be shorter: a body that was not made here has none.
+    pub places: Vec<Place>,
+    /// The first message that is not as it was said.
+    pub changed: Option<usize>,
+}
+
+impl Rendered {
+    /// A body that somebody else made.
+    #[must_use]
+    pub fn of_body(body: Value) -> Self {
+        Self { body, places: Vec::new(), changed: None }
+    }
+
+    /// Where a message comes from.
+    #[must_use]
+    pub fn place(&self, message: usize) -> Place {
+        self.places.get(message).copied().unwrap_or_default()
+    }
+}
+
+/// Renders a view of a stream for a provider that shall take it.
+#[must_use]
+pub fn render(stream: &Stream, view: &View, provider: Provider) -> Rendered {
+    rendered(stream, view, provider, true)
+}
+
+/// Renders a view as it is, for `lint`: merged, and ready to be sent (A1, A5, A7, G6), but nothing is mended.
+#[must_use]
+pub fn as_is(stream: &Stream, view: &View, provider: Provider) -> Rendered {
+    rendered(stream, view, provider, false)
+}
+
+fn rendered(stream: &Stream, view: &View, provider: Provider, mends: bool) -> Rendered {
+    let takes_thought = match provider {
+        Provider::Anthropic => anthropic::takes_thought,
+        Provider::Openai => |_: &talk::Block| false,
+        Provider::OpenaiResponses => responses::takes_thought,
+        Provider::Gemini => gemini::takes_thought,
+        Provider::Ollama => ollama::takes_thought,
+    };
+    let talk = Talk::of(stream, view, Manner { takes_thought, mends });
+    let messages = match provider {
+        Provider::Anthropic => anthropic::render(&talk),
+        Provider::Openai => openai::render(&talk),
+        Provider::OpenaiResponses => responses::render(&talk),
+        Provider::Gemini => gemini::render(&talk),
+        Provider::Ollama => ollama::render(&talk),
+    };
+    let (places, messages): (Vec<Place>, Vec<Value>) = messages.into_iter().unzip();
+    // An answer may come turns behind its call, so it is the last of the unchanged that counts.
+    let changed = talk.changed.map(|changed| {
+        let unchanged = places.iter().rposition(|place| place.turn.is_some_and(|turn| turn < changed));
+        unchanged.map_or(0, |last| last + 1)
+    });
+    let mut body = Map::new();
+    body.insert(provider.conversation().into(), messages.into());
+    Rendered { body: body.into(), places, changed }
+}
+
+/// Adds blocks to a conversation in which no two messages of one role follow each other.
+fn merge(
+    messages: &mut Vec<(Place, Value)>,
+    role: &str,
+    content: &str,
+    blocks: impl IntoIterator<Item = (Place, Value)>,
+) {
+    for (place, block) in blocks {
+        let last = messages.last_mut().map(|(_, message)| message);
+        match last.filter(|last| last["role"] == role).and_then(|last| last[content].as_array_mut()) {
+            Some(blocks) => blocks.push(block),
+            None => {
+                let mut message = Map::new();
+                message.insert("role".into(), role.into());
+                message.insert(content.into(), Value::Array(vec![block]));
+                messages.push((place, message.into()));
+            }
+        }
+    }
+}

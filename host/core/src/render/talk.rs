@@ -1,0 +1,315 @@
+//! A view as a conversation that every provider takes, before it is put in any provider's words: user and
+//! assistant by turns, every call with its answer, nothing blank.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::Place;
+use crate::event::Kind;
+use crate::pairs::Pairs;
+use crate::stream::Stream;
+use crate::view::{Item, Part, View};
+
+/// What stands where a conversation does not begin with the user.
+const OPENING: &str = "[Beginning of conversation]";
+/// What stands where it does not end with the user.
+const CONTINUE: &str = "[Continue]";
+/// The answer to a call that has none.
+const NO_ANSWER: &str = "[This call was not answered]";
+
+/// A conversation.
+///
+/// Invariants: two messages of one role are parted by answers; no message is empty; a thought comes before what it
+/// led to; the last is the user's, or has answers. Mended, it also begins with the user, no text is blank, every
+/// call is answered, every answer has its call.
+#[derive(Debug)]
+pub(super) struct Talk {
+    pub(super) messages: Vec<Message>,
+    /// The first turn that is not as it was said.
+    pub(super) changed: Option<usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) role: Role,
+    pub(super) blocks: Vec<Block>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    User,
+    Assistant,
+}
+
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) place: Place,
+    pub(super) what: What,
+    /// What the provider that made it wants back with it: signatures, ids.
+    metadata: Map<String, Value>,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Text(String),
+    Thought(String),
+    Call(Call),
+    /// The answer to a call that is not there, or not right before it: only where nothing is mended.
+    Stray(Stray),
+}
+
+#[derive(Debug)]
+pub(super) struct Stray {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) answer: Answer,
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    /// Mended, no other call of the conversation has it.
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) arguments: Value,
+    /// Mended, it is there.
+    pub(super) answer: Option<Answer>,
+}
+
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) place: Place,
+    pub(super) content: String,
+    pub(super) is_error: bool,
+}
+
+impl Block {
+    /// What a provider wants back under this name.
+    pub(super) fn kept(&self, name: &str) -> Option<&str> {
+        self.metadata.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
+    fn text(place: Place, text: &str) -> Self {
+        Self { place, what: What::Text(text.into()), metadata: Map::new() }
+    }
+}
+
+impl Message {
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.blocks.iter().filter_map(|block| match &block.what {
+            What::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The calls that are answered right behind this message, and the answers.
+    pub(super) fn answers(&self) -> impl Iterator<Item = (&Call, &Answer)> {
+        self.calls().filter_map(|call| Some((call, call.answer.as_ref()?)))
+    }
+
+    /// Whether a message of the same role may not follow it: nothing stands between them.
+    fn is_open(&self) -> bool {
+        self.answers().next().is_none()
+    }
+}
+
+/// How a provider is spoken to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    /// Which thoughts it takes back.
+    pub(super) takes_thought: fn(&Block) -> bool,
+    /// Whether what it would refuse is mended.
+    pub(super) mends: bool,
+}
+
+impl Talk {
+    /// The conversation of a view.
+    pub(super) fn of(stream: &Stream, view: &View, manner: Manner) -> Self {
+        let mut draft = Draft::of(stream, view, manner.mends);
+        for item in view.items() {
+            if let Some(event) = item.part.event(stream) {
+                draft.add(item, event);
+            }
+        }
+        let mut messages = tidy(draft.done(), manner);
+        let changed = first_change(stream, view);
+        // Once earlier content has changed, what signs it is left out, but for the turn that still goes on.
+        let current = messages.iter().rposition(|message| message.role == Role::User).unwrap_or_default();
+        let is_stale = |block: &Block| changed.is_some_and(|turn| block.place.turn >= Some(turn));
+        for message in &mut messages[..current] {
+            message.blocks.retain(|block| !matches!(block.what, What::Thought(_)) || !is_stale(block));
+            message
+                .blocks
+                .iter_mut()
+                .filter(|block| is_stale(block))
+                .for_each(|block| block.metadata.clear());
+        }
+        Self { messages, changed }
+    }
+}
+
+/// A conversation in the making.
+struct Draft<'a> {
+    stream: &'a Stream,
+    mends: bool,
+    pairs: Pairs,
+    /// Elements that the view shows.
+    shown: HashSet<usize>,
+    messages: Vec<Message>,
+    /// The message and block of each call, by its element.
+    calls: HashMap<usize, (usize, usize)>,
+    /// Ids that are taken.
+    ids: HashSet<String>,
+    /// Whether a call was answered since the last message began: what the assistant says next is another.
+    answered: bool,
+}
+
+impl<'a> Draft<'a> {
+    fn of(stream: &'a Stream, view: &View, mends: bool) -> Self {
+        Self {
+            stream,
+            mends,
+            pairs: Pairs::of(stream),
+            shown: view.items().iter().filter_map(|item| item.part.element()).collect(),
+            messages: Vec::new(),
+            calls: HashMap::new(),
+            ids: HashSet::new(),
+            answered: false,
+        }
+    }
+
+    fn add(&mut self, item: &Item, mut event: Map<String, Value>) {
+        let element = item.part.element();
+        let kind = match &item.part {
+            Part::SummaryRequest { .. } => Kind::ChatRequest,
+            _ => element.map_or(Kind::Message, |element| self.stream.events()[element].kind),
+        };
+        let seq = element.and_then(|element| self.stream.events()[element].seq);
+        let place = Place { turn: Some(item.origin.turn()), event: seq };
+        let metadata = match event.remove("metadata") {
+            Some(Value::Object(metadata)) => metadata,
+            _ => Map::new(),
+        };
+        let mut text = |name: &str| match event.remove(name) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        let (role, what) = match kind {
+            Kind::ChatRequest => (Role::User, What::Text(text("content"))),
+            Kind::Message => (Role::Assistant, What::Text(text("message"))),
+            Kind::Reasoning => (Role::Assistant, What::Thought(text("reasoning"))),
+            Kind::Data => {
+                let data = event.remove("data").unwrap_or_default();
+                (Role::Assistant, What::Text(data.to_string()))
+            }
+            Kind::ToolRequest => {
+                let (id, name) = (text("id"), text("name"));
+                let arguments = event.remove("arguments").unwrap_or_default();
+                (Role::Assistant, What::Call(Call { id: self.id(id), name, arguments, answer: None }))
+            }
+            Kind::ToolResponse { is_error } => {
+                let (id, content) = (text("id"), text("content"));
+                let answer = Answer { place, content, is_error };
+                let Some(answer) = self.answer(element, answer) else { return };
+                let name = element.and_then(|element| self.pairs.tool(self.stream, element));
+                let name = name.map_or_else(|| "unknown".into(), Cow::into_owned);
+                (Role::User, What::Stray(Stray { id, name, answer }))
+            }
+            _ => return,
+        };
+        let last = self.messages.last().map(|last| last.role);
+        if last != Some(role) || (role == Role::Assistant && self.answered) {
+            self.messages.push(Message { role, blocks: Vec::new() });
+            self.answered = false;
+        }
+        let message = self.messages.len() - 1;
+        let blocks = &mut self.messages[message].blocks;
+        if let (What::Call(_), Some(element)) = (&what, element) {
+            self.calls.insert(element, (message, blocks.len()));
+        }
+        blocks.push(Block { place, what, metadata });
+    }
+
+    /// Puts an answer to its call. What is left is one that has none, or none in the last message.
+    fn answer(&mut self, element: Option<usize>, answer: Answer) -> Option<Answer> {
+        let call = element.and_then(|element| self.pairs.partner(element));
+        let place = call.filter(|call| self.shown.contains(call)).and_then(|call| self.calls.get(&call));
+        let last = self.messages.len();
+        match place.copied() {
+            Some((message, block)) if self.mends || message + 1 == last => {
+                self.answered = true;
+                if let What::Call(call) = &mut self.messages[message].blocks[block].what {
+                    call.answer = Some(answer);
+                }
+                None
+            }
+            _ => Some(answer).filter(|_| !self.mends),
+        }
+    }
+
+    /// The messages; mended, calls that nobody answered say so.
+    fn done(mut self) -> Vec<Message> {
+        let blocks = self.messages.iter_mut().flat_map(|message| &mut message.blocks);
+        for block in blocks.filter(|_| self.mends) {
+            if let What::Call(Call { answer: answer @ None, .. }) = &mut block.what {
+                *answer = Some(Answer { place: block.place, content: NO_ANSWER.into(), is_error: true });
+            }
+        }
+        self.messages
+    }
+
+    /// An id that no call has yet: streams use ids again, and a body may not.
+    fn id(&mut self, id: String) -> String {
+        if !self.mends {
+            return id;
+        }
+        let free = (2..).map(|number| format!("{id}_{number}"));
+        let id = std::iter::once(id.clone()).chain(free).find(|id| !self.ids.contains(id)).unwrap_or(id);
+        self.ids.insert(id.clone());
+        id
+    }
+}
+
+/// Leaves out what the provider does not take and merges; mended, what is blank goes, and both ends are closed.
+fn tidy(draft: Vec<Message>, manner: Manner) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::with_capacity(draft.len() + 2);
+    for mut message in draft {
+        message.blocks.retain(|block| match &block.what {
+            What::Text(text) => !manner.mends || !text.trim().is_empty(),
+            What::Thought(_) => (manner.takes_thought)(block),
+            What::Call(_) | What::Stray(_) => true,
+        });
+        let led_to = message.blocks.iter().rposition(|block| !matches!(block.what, What::Thought(_)));
+        message.blocks.truncate(led_to.map_or(0, |last| last + 1));
+        if message.blocks.is_empty() {
+            continue;
+        }
+        match messages.last_mut() {
+            Some(last) if last.role == message.role && last.is_open() => {
+                last.blocks.append(&mut message.blocks);
+            }
+            _ => messages.push(message),
+        }
+    }
+    let user = |text| Message { role: Role::User, blocks: vec![Block::text(Place::default(), text)] };
+    if manner.mends && messages.first().is_some_and(|first| first.role == Role::Assistant) {
+        messages.insert(0, user(OPENING));
+    }
+    if messages.last().is_some_and(|last| last.role == Role::Assistant && last.is_open()) {
+        messages.push(user(CONTINUE));
+    }
+    messages
+}
+
+/// The first turn of which the view does not show all as it is.
+fn first_change(stream: &Stream, view: &View) -> Option<usize> {
+    let kept: HashSet<usize> = view
+        .items()
+        .iter()
+        .filter_map(|item| if let Part::Kept(element) = item.part { Some(element) } else { None })
+        .collect();
+    let mut events = stream.events().iter().enumerate();
+    let changed = events.find(|(element, event)| event.kind.is_provider_visible() && !kept.contains(element));
+    changed.map(|(_, event)| event.turn)
+}

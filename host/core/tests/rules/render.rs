@@ -1,0 +1,285 @@
+//! What providers are sent: the duties of the renderer, each as a view and the body that it makes.
+
+use jp_compact_core::projection::project;
+use jp_compact_core::render::{Place, Provider, Rendered, render};
+use serde_json::{Value, json};
+
+use crate::build::{Build, jp};
+
+fn rendered(build: &Build, provider: Provider) -> Rendered {
+    let stream = build.stream();
+    render(&stream, &project(&stream), provider)
+}
+
+#[track_caller]
+fn check(build: &Build, provider: Provider, expected: &Value) {
+    let rendered = rendered(build, provider);
+    assert_eq!(rendered.body, json!({ provider.conversation(): expected }));
+    assert_eq!(rendered.places.len(), expected.as_array().unwrap().len());
+}
+
+/// A turn with two calls at once, answered the other way round.
+fn parallel() -> Build {
+    Build::default()
+        .turn()
+        .ask("q")
+        .say("I look.")
+        .call("a", "read")
+        .call("b", "grep")
+        .fail("b", "none")
+        .answer("a", "body")
+}
+
+#[test]
+fn anthropic_is_sent_results_in_the_order_of_their_calls_and_before_text() {
+    check(
+        &parallel().ask("hurry"),
+        Provider::Anthropic,
+        &json!([
+            {"role": "user", "content": [{"type": "text", "text": "q"}]},
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "a", "name": "read", "input": {"of": "a"}},
+                {"type": "tool_use", "id": "b", "name": "grep", "input": {"of": "b"}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "a", "content": "body"},
+                {"type": "tool_result", "tool_use_id": "b", "content": "none", "is_error": true},
+                {"type": "text", "text": "hurry"},
+            ]},
+        ]),
+    );
+}
+
+#[test]
+fn openai_is_sent_a_message_for_each_answer_and_arguments_as_text() {
+    check(
+        &parallel().ask("hurry"),
+        Provider::Openai,
+        &json!([
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": "I look.", "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{\"of\":\"a\"}"}},
+                {"id": "b", "type": "function", "function": {"name": "grep", "arguments": "{\"of\":\"b\"}"}},
+            ]},
+            {"role": "tool", "tool_call_id": "a", "content": "body"},
+            {"role": "tool", "tool_call_id": "b", "content": "none"},
+            {"role": "user", "content": "hurry"},
+        ]),
+    );
+}
+
+#[test]
+fn openai_responses_is_sent_flat_items() {
+    check(
+        &parallel(),
+        Provider::OpenaiResponses,
+        &json!([
+            {"type": "message", "role": "user", "content": "q"},
+            {"type": "message", "role": "assistant", "content": "I look."},
+            {"type": "function_call", "call_id": "a", "name": "read", "arguments": "{\"of\":\"a\"}"},
+            {"type": "function_call", "call_id": "b", "name": "grep", "arguments": "{\"of\":\"b\"}"},
+            {"type": "function_call_output", "call_id": "a", "output": "body"},
+            {"type": "function_call_output", "call_id": "b", "output": "none"},
+        ]),
+    );
+}
+
+#[test]
+fn gemini_is_sent_as_many_responses_as_calls_right_behind_them() {
+    check(
+        &parallel(),
+        Provider::Gemini,
+        &json!([
+            {"role": "user", "parts": [{"text": "q"}]},
+            {"role": "model", "parts": [
+                {"text": "I look."},
+                {"functionCall": {"id": "a", "name": "read", "args": {"of": "a"}}},
+                {"functionCall": {"id": "b", "name": "grep", "args": {"of": "b"}}},
+            ]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"id": "a", "name": "read", "response": {"output": "body"}}},
+                {"functionResponse": {"id": "b", "name": "grep", "response": {"error": "none"}}},
+            ]},
+        ]),
+    );
+}
+
+#[test]
+fn ollama_is_sent_thoughts_and_arguments_as_objects() {
+    check(
+        &Build::default().turn().ask("q").think("hm").call("a", "read").answer("a", "body"),
+        Provider::Ollama,
+        &json!([
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": "", "thinking": "hm",
+             "tool_calls": [{"function": {"name": "read", "arguments": {"of": "a"}}}]},
+            {"role": "tool", "tool_name": "read", "content": "body"},
+        ]),
+    );
+}
+
+/// The texts of an Anthropic body, a word a block: `?user`, `=assistant`, `~thought`, `>call`, `<result`.
+fn shown(build: &Build) -> String {
+    let rendered = rendered(build, Provider::Anthropic);
+    let messages = rendered.body["messages"].as_array().unwrap().clone();
+    let words = messages.iter().map(|message| {
+        let text = |block: &Value, name: &str| block[name].as_str().unwrap_or_default().to_owned();
+        let blocks =
+            message["content"].as_array().unwrap().iter().map(|block| match text(block, "type").as_str() {
+                "text" if message["role"] == "user" => format!("?{}", text(block, "text")),
+                "text" => format!("={}", text(block, "text")),
+                "thinking" => format!("~{}", text(block, "thinking")),
+                "redacted_thinking" => format!("~~{}", text(block, "data")),
+                "tool_use" => format!(">{}{}", text(block, "id"), block["input"]),
+                _ => format!("<{}:{}", text(block, "tool_use_id"), text(block, "content")),
+            });
+        blocks.collect::<Vec<_>>().join(" ")
+    });
+    words.collect::<Vec<_>>().join(" | ")
+}
+
+/// A thought that Anthropic signed.
+fn signed(build: Build, text: &str) -> Build {
+    build.raw(json!({
+        "type": "chat_response", "timestamp": "2026-04-02 10:00:00.0", "reasoning": text,
+        "metadata": {"anthropic_thinking_signature": "c2ln"},
+    }))
+}
+
+#[test]
+fn a_summary_is_a_pair_in_its_place() {
+    let build = Build::turns(3).raw(jp(50, 0, 1, json!({"summary": {"summary": "S"}})));
+    let expected = "?[Summary of previous conversation] | =S | ?ask2 | >c2{\"of\":\"c2\"} | <c2:body2 | =say2 | ?[Continue]";
+    assert_eq!(shown(&build), expected);
+}
+
+#[test]
+fn a_turn_emptied_of_its_answer_is_merged_into_the_next_ones_request() {
+    let build = Build::default().turn().ask("q").call("a", "read").answer("a", "x").turn().ask("r").say("m");
+    let omitted = build.raw(jp(50, 0, 0, json!({"tool_calls": {"policy": "omit"}})));
+    assert_eq!(shown(&omitted), "?q ?r | =m | ?[Continue]");
+    let nothing = Build::default().turn().think("hm");
+    for provider in Provider::ALL {
+        let body = rendered(&nothing, provider).body;
+        if provider != Provider::Ollama {
+            assert_eq!(body, json!({ provider.conversation(): [] }), "{provider}");
+        }
+    }
+}
+
+#[test]
+fn a_conversation_begins_and_ends_with_the_user() {
+    let build = Build::default().say("Hello.").ask("").say("Well?");
+    assert_eq!(shown(&build), "?[Beginning of conversation] | =Hello. =Well? | ?[Continue]");
+}
+
+#[test]
+fn what_cannot_be_paired_is_closed() {
+    let build = Build::default().turn().ask("q").call("a", "read").answer("z", "x").ask("r").say(" ");
+    let expected = "?q | >a{\"of\":\"a\"} | <a:[This call was not answered] ?r";
+    assert_eq!(shown(&build), expected);
+    let late = Build::default().turn().ask("q").call("a", "read").ask("r").say("m").answer("a", "x").say("n");
+    assert_eq!(shown(&late), "?q | >a{\"of\":\"a\"} | <a:x ?r | =m =n | ?[Continue]");
+}
+
+#[test]
+fn an_id_that_is_used_again_becomes_another() {
+    let call = |build: Build, text: &str| build.call("a", "read").answer("a", text);
+    let build = call(call(Build::default().turn().ask("q"), "1"), "2");
+    assert_eq!(shown(&build), "?q | >a{\"of\":\"a\"} | <a:1 | >a_2{\"of\":\"a\"} | <a_2:2");
+}
+
+#[test]
+fn a_thought_goes_back_signed_or_not_at_all() {
+    let build = signed(Build::default().turn().ask("q").think("unsigned"), "why").say("m").turn().ask("r");
+    assert_eq!(shown(&build), "?q | ~why =m | ?r");
+    assert_eq!(
+        rendered(&build, Provider::Anthropic).body["messages"][1]["content"][0],
+        json!({"type": "thinking", "thinking": "why", "signature": "sig"})
+    );
+    let led_to_nothing = signed(Build::default().turn().ask("q"), "why").turn().ask("r");
+    assert_eq!(shown(&led_to_nothing), "?q ?r");
+    let body = rendered(&build, Provider::Openai).body.to_string();
+    assert!(!body.contains("why"), "{body}");
+}
+
+#[test]
+fn signed_thoughts_of_older_turns_go_once_earlier_content_changed() {
+    let thinks = |build: Build, turn: usize| {
+        signed(build.turn().ask(&format!("q{turn}")), &format!("t{turn}"))
+            .call(&format!("c{turn}"), "read")
+            .answer(&format!("c{turn}"), "x")
+    };
+    let first = thinks(Build::default(), 0).say("m");
+    let build = thinks(thinks(first, 1).say("m"), 2);
+    let (c0, c1, c2) = (">c0{\"of\":\"c0\"}", ">c1{\"of\":\"c1\"}", ">c2{\"of\":\"c2\"}");
+    let whole = format!("?q0 | ~t0 {c0} | <c0:x | =m | ?q1 | ~t1 {c1} | <c1:x | =m | ?q2 | ~t2 {c2} | <c2:x");
+    assert_eq!(shown(&build), whole);
+    let strip = json!({"tool_calls": {"policy": "strip", "request": false, "response": true}});
+    let changed = build.raw(jp(50, 1, 1, strip));
+    let expected = whole.replace("~t1 ", "").replace("<c1:x", "<c1:[compacted] read: success");
+    assert_eq!(shown(&changed), expected, "turn 0 came before the change, and turn 2 is open");
+}
+
+#[test]
+fn signatures_of_other_providers_go_back_to_those_alone() {
+    let kept = |metadata: Value| {
+        Build::default()
+            .turn()
+            .ask("q")
+            .raw(json!({"type": "chat_response", "timestamp": "2026-04-02 10:00:00.0", "reasoning": "t", "metadata": metadata}))
+            .call("a", "read")
+            .answer("a", "x")
+    };
+    let google = kept(json!({"google_thought_signature": "c2ln"}));
+    assert_eq!(
+        rendered(&google, Provider::Gemini).body["contents"][1]["parts"][0],
+        json!({"text": "t", "thought": true, "thoughtSignature": "sig"})
+    );
+    let openai = kept(json!({"openai_item_id": "cnNfMQ==", "openai_encrypted_content": "c2ln"}));
+    assert_eq!(
+        rendered(&openai, Provider::OpenaiResponses).body["input"][1],
+        json!({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "t"}],
+               "encrypted_content": "sig"})
+    );
+    assert_eq!(
+        shown(&kept(json!({"anthropic_redacted_thinking": "c2ln"}))),
+        "?q | ~~sig >a{\"of\":\"a\"} | <a:x"
+    );
+    for foreign in [google, openai] {
+        assert_eq!(shown(&foreign), "?q | >a{\"of\":\"a\"} | <a:x");
+    }
+}
+
+#[test]
+fn messages_know_where_they_come_from() {
+    let build = Build::turns(2).raw(jp(50, 0, 0, json!({"summary": {"summary": "S"}})));
+    let rendered = rendered(&build, Provider::Openai);
+    let of = |turn, event| Place { turn: Some(turn), event };
+    assert_eq!(
+        rendered.places,
+        [
+            of(0, None),
+            of(0, None),
+            of(1, Some(7)),
+            of(1, Some(9)),
+            of(1, Some(10)),
+            of(1, Some(11)),
+            Place::default()
+        ]
+    );
+    assert_eq!(rendered.changed, Some(0));
+}
+
+#[test]
+fn a_provider_is_known_by_its_name() {
+    for provider in Provider::ALL {
+        assert_eq!(provider.to_string().parse(), Ok(provider));
+    }
+    let error = "llama".parse::<Provider>().unwrap_err();
+    assert_eq!(
+        error,
+        "expected one of `anthropic`, `openai`, `openai-responses`, `gemini`, `ollama`, not `llama`"
+    );
+}
