@@ -2,6 +2,7 @@
 //! an [`Environment`], so that a test can make one up. What a child is given is another matter: it starts empty.
 
 use std::{
+    collections::BTreeMap,
     env, io,
     path::{Path, PathBuf},
 };
@@ -17,6 +18,8 @@ pub struct Environment {
     pub jp_user_data_dir: Option<PathBuf>,
     /// `XDG_DATA_HOME`, where it is absolute: the specification has others ignored.
     pub xdg_data_home: Option<PathBuf>,
+    /// `XDG_CONFIG_HOME`, where it is absolute.
+    pub xdg_config_home: Option<PathBuf>,
     /// `XDG_STATE_HOME`, where it is absolute.
     pub xdg_state_home: Option<PathBuf>,
     /// `XDG_CACHE_HOME`, where it is absolute.
@@ -31,6 +34,29 @@ pub struct Environment {
     pub temp_dir: PathBuf,
     /// The host's own executable, symlinks resolved.
     pub exe: Option<PathBuf>,
+    /// The variables that are only known by name once the user's settings are: addresses and keys of models.
+    pub variables: Variables,
+}
+
+/// Where variables are looked up. A value is read when it is needed and kept nowhere: it may be a key.
+#[derive(Debug, Clone)]
+pub enum Variables {
+    /// Those of this process.
+    OfProcess,
+    /// These and no others, for tests.
+    These(BTreeMap<String, String>),
+}
+
+impl Variables {
+    /// The value of a variable. An empty one counts as unset.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<String> {
+        let value = match self {
+            Self::OfProcess => env::var(name).ok(),
+            Self::These(variables) => variables.get(name).cloned(),
+        };
+        value.filter(|value| !value.is_empty())
+    }
 }
 
 impl Environment {
@@ -45,6 +71,7 @@ impl Environment {
             home: env::home_dir().filter(|home| !home.as_os_str().is_empty()),
             jp_user_data_dir: folder("JP_USER_DATA_DIR"),
             xdg_data_home: absolute_folder("XDG_DATA_HOME"),
+            xdg_config_home: absolute_folder("XDG_CONFIG_HOME"),
             xdg_state_home: absolute_folder("XDG_STATE_HOME"),
             xdg_cache_home: absolute_folder("XDG_CACHE_HOME"),
             plugin_path: folders("JP_COMPACT_PLUGIN_PATH"),
@@ -52,6 +79,7 @@ impl Environment {
             without_seccomp: env::var_os("JP_COMPACT_TEST_SECCOMP").is_some_and(|word| word == "0"),
             temp_dir: env::temp_dir(),
             exe: env::current_exe().and_then(|exe| exe.canonicalize()).ok(),
+            variables: Variables::OfProcess,
         })
     }
 
@@ -65,12 +93,14 @@ impl Environment {
             home: None,
             jp_user_data_dir: None,
             xdg_data_home: None,
+            xdg_config_home: None,
             xdg_state_home: None,
             xdg_cache_home: None,
             plugin_path: Vec::new(),
             landlock_max: None,
             without_seccomp: false,
             exe: None,
+            variables: Variables::These(BTreeMap::new()),
         }
     }
 
@@ -88,6 +118,12 @@ impl Environment {
     #[must_use]
     pub fn data(&self) -> Option<PathBuf> {
         self.ours(self.xdg_data_home.as_ref(), ".local/share")
+    }
+
+    /// What is ours in the user's configuration: `$XDG_CONFIG_HOME/jp-compact`, else `~/.config/jp-compact`.
+    #[must_use]
+    pub fn config(&self) -> Option<PathBuf> {
+        self.ours(self.xdg_config_home.as_ref(), ".config")
     }
 
     /// What is ours in the user's state: `$XDG_STATE_HOME/jp-compact`, else `~/.local/state/jp-compact`.
@@ -174,15 +210,21 @@ mod tests {
         let home = Environment { home: Some("/home/u".into()), ..Environment::bare("/here") };
         let xdg = Environment {
             xdg_data_home: Some("/d".into()),
+            xdg_config_home: Some("/f".into()),
             xdg_state_home: Some("/s".into()),
             xdg_cache_home: Some("/c".into()),
             ..home.clone()
         };
-        let ours = |environment: &Environment| [environment.data(), environment.state(), environment.cache()];
-        let below = |folders: [&str; 3]| folders.map(|folder| Some(Path::new(folder).join("jp-compact")));
-        assert_eq!(ours(&home), below(["/home/u/.local/share", "/home/u/.local/state", "/home/u/.cache"]));
-        assert_eq!(ours(&xdg), below(["/d", "/s", "/c"]));
-        assert_eq!(ours(&Environment::bare("/here")), [None, None, None]);
+        let ours = |environment: &Environment| {
+            [environment.data(), environment.config(), environment.state(), environment.cache()]
+        };
+        let below = |folders: [&str; 4]| folders.map(|folder| Some(Path::new(folder).join("jp-compact")));
+        assert_eq!(
+            ours(&home),
+            below(["/home/u/.local/share", "/home/u/.config", "/home/u/.local/state", "/home/u/.cache"])
+        );
+        assert_eq!(ours(&xdg), below(["/d", "/f", "/s", "/c"]));
+        assert_eq!(ours(&Environment::bare("/here")), [None, None, None, None]);
     }
 
     #[test]

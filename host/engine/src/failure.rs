@@ -10,6 +10,9 @@ use jp_compact_core::append::NotAppendable;
 use jp_compact_core::formats::jp::Unreadable;
 use jp_compact_core::validate::Refusal;
 
+use crate::compact::Broken;
+use crate::config::Wrong;
+use crate::llm::RecordError;
 use crate::store::StoreError;
 
 pub use strategy::StrategyFailure;
@@ -42,6 +45,13 @@ pub enum Failure {
         /// Why it no longer holds.
         source: Overtaken,
     },
+    /// What the strategies proposed would make the view break a rule that it keeps.
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// The rules.
+        source: Broken,
+    },
     /// There is no overlay with this number.
     NoSuchOverlay {
         /// The file.
@@ -72,6 +82,17 @@ pub enum Failure {
         /// What is wrong with it.
         what: String,
     },
+    /// Something in the configuration is wrong.
+    Config(Box<Wrong>),
+    /// There is no profile of this name.
+    NoSuchProfile {
+        /// The name asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// A file of models' answers cannot be read, or not be written.
+    Record(RecordError),
     /// The executables that belong to the host are not beside it.
     NotInstalled {
         /// What is missing.
@@ -90,6 +111,8 @@ pub enum Overtaken {
     NotAppendable(NotAppendable),
     /// The proposal is no longer valid.
     Refused(Refusal),
+    /// The view of what is there now would break a rule.
+    Broken(Broken),
 }
 
 impl std::fmt::Display for Failure {
@@ -100,6 +123,9 @@ impl std::fmt::Display for Failure {
             Self::NotAppendable { path, .. } => write!(out, "failed to append to {}", path.display()),
             Self::Overtaken { path, .. } => {
                 write!(out, "{} grew while it was being compacted", path.display())
+            }
+            Self::Broken { path, .. } => {
+                write!(out, "nothing was appended to {}: its view would break a rule", path.display())
             }
             Self::NoSuchOverlay { path, number, overlays } => {
                 write!(out, "{} has no overlay {number}, it has {overlays}", path.display())
@@ -122,12 +148,19 @@ impl std::fmt::Display for Failure {
                 }
                 StrategyFailure::Reported { .. } => write!(out, "strategy `{name}` reported an error"),
                 StrategyFailure::Refused(_) => write!(out, "strategy `{name}` was rejected"),
+                StrategyFailure::NoModel => {
+                    write!(out, "strategy `{name}` needs a model, and none is configured")
+                }
+                StrategyFailure::Model { .. } => write!(out, "strategy `{name}` got no answer from a model"),
                 _ => write!(out, "strategy `{name}` failed"),
             },
             Self::PluginDir { path, .. } => {
                 write!(out, "failed to search the plugin folder {}", path.display())
             }
             Self::TrustLock { path, .. } => write!(out, "failed to read the trust lock {}", path.display()),
+            Self::Config(wrong) => write!(out, "failed to read the configuration {}", wrong.source),
+            Self::NoSuchProfile { name, .. } => write!(out, "there is no profile `{name}`"),
+            Self::Record(_) => write!(out, "failed to open the file of a model's answers"),
             Self::NotInstalled { missing, folder } => {
                 write!(out, "`{missing}` is not in {}, where jp-compact itself is", folder.display())
             }
@@ -145,11 +178,18 @@ impl std::error::Error for Failure {
                 Overtaken::Unreadable(source) => Some(source),
                 Overtaken::NotAppendable(source) => Some(source),
                 Overtaken::Refused(source) => Some(source),
+                Overtaken::Broken(source) => Some(source),
             },
+            Self::Broken { source, .. } => Some(source),
             Self::Strategy { source, .. } => Some(source.as_ref()),
+            Self::Record(source) => Some(source),
             Self::PluginDir { source, .. } => Some(source),
+            Self::Config(wrong) => Some(wrong.as_ref()),
             // A text and no error; whoever reports it says it as a cause.
-            Self::TrustLock { .. } | Self::NoSuchOverlay { .. } | Self::NotInstalled { .. } => None,
+            Self::TrustLock { .. }
+            | Self::NoSuchOverlay { .. }
+            | Self::NoSuchProfile { .. }
+            | Self::NotInstalled { .. } => None,
         }
     }
 }

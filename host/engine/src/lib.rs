@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod compact;
+pub mod config;
 pub mod describe_cache;
 pub mod digest;
 pub mod environment;

@@ -7,10 +7,11 @@ use jp_compact_core::select::{self, Nothing, Selected};
 use jp_compact_core::validate::{self, Asked, Compaction, Refusal};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
-use jp_compact_schema::{ContentKind, Input, Limits, Payload};
+use jp_compact_schema::{ContentKind, Input, Limits, Llm, Payload};
+use serde_json::Value;
 
 use super::events::Spooling;
-use super::{Outcome, Ready, Report, Run, Step};
+use super::{Outcome, Ready, Report, Run, Step, unasked};
 use crate::digest;
 use crate::failure::{Failure, StrategyFailure};
 use crate::session::Body;
@@ -22,7 +23,7 @@ pub(super) struct Asking<'a> {
     place: &'a Place,
     survey: &'a Survey<'a>,
     /// The turns that the user wants compacted.
-    selected: &'a Selected,
+    selected: &'a Result<Selected, Nothing>,
     /// The digest of the raw input, once somebody needed it.
     input_sha256: Option<String>,
     spooled: Spooling,
@@ -45,7 +46,7 @@ impl<'a> Asking<'a> {
         run: &'a Run,
         place: &'a Place,
         survey: &'a Survey<'a>,
-        selected: &'a Selected,
+        selected: &'a Result<Selected, Nothing>,
     ) -> Self {
         Self {
             run,
@@ -84,11 +85,15 @@ impl<'a> Asking<'a> {
 
     /// The turns that a strategy is asked for.
     fn select(&self, ready: &Ready) -> Result<Selected, Nothing> {
+        let selected = match ready.range {
+            Some(own) => select::select(self.survey, own, self.run.now)?,
+            None => self.selected.clone()?,
+        };
         if !ready.described.description.produces.contains(&ContentKind::Summary) {
-            return Ok(self.selected.clone());
+            return Ok(selected);
         }
         let accepted = append::summarised(&self.entries);
-        select::select_for_summary(self.survey, self.selected, &accepted, self.run.overlap)
+        select::select_for_summary(self.survey, &selected, &accepted, self.run.overlap)
     }
 
     /// Asks for a range, and once more for a wider one when the strategy chose a part of it that older
@@ -100,6 +105,16 @@ impl<'a> Asking<'a> {
         owner: usize,
         step: &mut Step,
     ) -> Result<(), StrategyFailure> {
+        if needs_model(ready)
+            && let Some(reason) = unasked::not_worth_it(self.survey, &selected, self.run.min_saving)
+        {
+            step.outcome = Outcome::Declined(reason);
+            return Ok(());
+        }
+        if let Some(would) = self.would_ask(ready, &selected)? {
+            step.outcome = Outcome::Declined(would);
+            return Ok(());
+        }
         let id = self.run.sessions.id();
         let answer = self.once(ready, &selected, &id, false).await?;
         if let Some(closed) = self.not_closed(ready, &selected, &answer) {
@@ -122,6 +137,8 @@ impl<'a> Asking<'a> {
         if description.wants("digest") {
             self.digest();
         }
+        let llm = self.model(ready)?;
+        let own = self.run.conversation_model.as_deref().filter(|_| llm.is_some());
         let ask = Ask {
             id,
             description,
@@ -139,6 +156,8 @@ impl<'a> Asking<'a> {
                 result_bytes_max: RESULT_BYTES_MAX,
             },
             dry_run: run.dry_run,
+            llm: llm.as_ref(),
+            context_window: own.and_then(|model| run.models.context_window(model)),
         };
         let full = description.input == Input::Full;
         let events = if full { Some(self.spooled.events(self.survey, &ask, run)?) } else { None };
@@ -152,6 +171,34 @@ impl<'a> Asking<'a> {
         let header = request::header(self.survey, &ask, events);
         let answer = run.sessions.ask(&ready.described, header, &body).await;
         answer.map_err(|error| error.of_run(&ready.described.confined))
+    }
+
+    /// The model of a strategy that needs one. A replay can do without.
+    fn model(&self, ready: &Ready) -> Result<Option<Llm>, StrategyFailure> {
+        if !needs_model(ready) {
+            return Ok(None);
+        }
+        let option = ready.options.get("model").and_then(Value::as_str);
+        let chosen =
+            self.run.models.choose(option, self.run.model.as_deref(), self.run.conversation_model.as_deref());
+        let chosen = chosen.map_err(|error| StrategyFailure::BadOptions { what: error.to_string() })?;
+        if chosen.is_none() && !self.run.models.replays() {
+            return Err(StrategyFailure::NoModel);
+        }
+        Ok(chosen)
+    }
+
+    /// What a dry run says in place of asking a strategy that would ask a model: nothing is spent by it.
+    fn would_ask(&self, ready: &Ready, selected: &Selected) -> Result<Option<String>, StrategyFailure> {
+        if !self.run.dry_run || !needs_model(ready) {
+            return Ok(None);
+        }
+        let model = self.model(ready)?.map_or_else(|| "recorded answers".to_owned(), |llm| llm.model);
+        let summarises = ready.described.description.produces.contains(&ContentKind::Summary);
+        let does = if summarises { "summarize" } else { "compact" };
+        let (from, to) = (selected.range.from(), selected.range.to());
+        let turns = if from == to { format!("turn {from}") } else { format!("turns {from}-{to}") };
+        Ok(Some(format!("would {does} {turns} using {model}")))
     }
 
     /// The range that would be closed, if that is all that is wrong with an answer and it can be asked for.
@@ -215,6 +262,10 @@ impl<'a> Asking<'a> {
     }
 }
 
+fn needs_model(ready: &Ready) -> bool {
+    ready.described.description.needs.iter().any(|need| need == "llm")
+}
+
 fn asked<'a>(
     run: &'a Run,
     stream: &'a Stream,
@@ -232,6 +283,7 @@ fn asked<'a>(
         accepted,
         overlap: run.overlap,
         hints: &run.hints,
+        by_model: needs_model(ready),
     }
 }
 

@@ -3,28 +3,35 @@
 
 mod ask;
 mod events;
+mod guard;
 mod prepare;
 mod reset;
+mod unasked;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jp_compact_core::append::{self, Made};
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::formats::jp::Indexer;
-use jp_compact_core::projection::project_through;
+use jp_compact_core::lint::Violation;
+use jp_compact_core::projection::project;
+use jp_compact_core::render::Provider;
 use jp_compact_core::select::{self, Note, Nothing, Wanted};
 use jp_compact_core::{Overlap, Stream, Survey, View};
 use jp_compact_schema::{Diagnostic, Level, ToolHint};
 
+pub use guard::{Broken, MIN_SAVING, OnLowSaving};
 pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
 pub use reset::{ResetReport, reset};
 
 use crate::environment::Environment;
 use crate::failure::{Failure, Overtaken};
+use crate::llm::Models;
 use crate::session::Sessions;
 use crate::store::{self, Current, Place, ReplaceError, StoreError};
 use ask::Asking;
@@ -38,8 +45,14 @@ pub struct Run {
     /// The strategies, in the order of their overlays.
     pub strategies: Vec<Ready>,
     /// How they are asked.
-    pub sessions: Sessions,
-    /// The turns wanted.
+    pub sessions: Arc<Sessions>,
+    /// Which models there are.
+    pub models: Arc<Models>,
+    /// The model that is configured for the conversation, `provider/name`.
+    pub model: Option<String>,
+    /// The model that the conversation itself is held with.
+    pub conversation_model: Option<String>,
+    /// The turns wanted, of every strategy that does not bring its own.
     pub wanted: Wanted,
     /// Which overlaps extend a summary.
     pub overlap: Overlap,
@@ -53,6 +66,14 @@ pub struct Run {
     pub dry_run: bool,
     /// How tokens are counted.
     pub estimator: Estimator,
+    /// Whether a view that breaks a rule is appended to all the same.
+    pub allow_invalid: bool,
+    /// The providers whose own rules decide too.
+    pub providers: Vec<Provider>,
+    /// The least that is worth an append, as a part of the view.
+    pub min_saving: f64,
+    /// What becomes of less.
+    pub on_low_saving: OnLowSaving,
 }
 
 /// What a run did to one transcript.
@@ -74,6 +95,12 @@ pub struct Report {
     pub tokens_after: u64,
     /// The turns of which a model is sent something else than before, in order.
     pub changed: Vec<Changed>,
+    /// What part of the view is saved, where that is less than it should be.
+    pub low_saving: Option<f64>,
+    /// The rules that the view breaks now, and did not before: they were allowed.
+    pub broken: Vec<Violation>,
+    /// The rules that it broke before.
+    pub broken_before: Vec<Violation>,
 }
 
 /// What becomes of one turn.
@@ -148,7 +175,28 @@ impl Report {
             tokens_before: tokens,
             tokens_after: tokens,
             changed: Vec::new(),
+            low_saving: None,
+            broken: Vec::new(),
+            broken_before: Vec::new(),
         }
+    }
+
+    /// What part of the view is saved: negative when it grew.
+    #[must_use]
+    pub fn saved(&self) -> f64 {
+        guard::saved(self.tokens_before, self.tokens_after)
+    }
+
+    /// Gives up what was made, for it saves too little.
+    fn decline(&mut self, min_saving: f64) {
+        let (saved, least) = (self.saved() * 100.0, min_saving * 100.0);
+        let reason = format!("it would save {saved:.1} % of the view, and {least} % is the least");
+        for step in &mut self.steps {
+            if let Outcome::Made(_) = step.outcome {
+                step.outcome = Outcome::Declined(reason.clone());
+            }
+        }
+        self.tokens_after = self.tokens_before;
     }
 
     fn note(&mut self, notes: &[Note]) {
@@ -160,41 +208,50 @@ impl Report {
     }
 }
 
-/// Runs the strategies on one transcript and appends what they made.
+/// Runs the strategies on a transcript that was read, and appends what they made.
 ///
 /// # Errors
 /// Nothing was appended, and why.
-pub async fn compact(run: &Run, transcript: &OsStr, environment: &Environment) -> Result<Report, Failure> {
-    let Opened { place, stream } = open(transcript, environment)?;
+pub async fn compact(run: &Run, opened: &Opened) -> Result<Report, Failure> {
+    let Opened { place, stream } = opened;
     let not_appendable = |source| Failure::NotAppendable { path: place.path().to_owned(), source };
     if !run.dry_run {
-        store::check_writable(&place)?;
-        append::check(&stream).map_err(not_appendable)?;
+        store::check_writable(place)?;
+        append::check(stream).map_err(not_appendable)?;
     }
-    let survey = Survey::with(&stream, run.estimator);
-    let mut report = Report::of(&place, &survey);
-    let selected = match select::select(&survey, run.wanted, run.now) {
-        Ok(selected) => selected,
-        Err(nothing) => {
-            report.nothing = Some(nothing);
+    let survey = Survey::with(stream, run.estimator);
+    let mut report = Report::of(place, &survey);
+    let selected = select::select(&survey, run.wanted, run.now);
+    match &selected {
+        Err(nothing) if run.strategies.iter().all(|ready| ready.range.is_none()) => {
+            report.nothing = Some(*nothing);
             return Ok(report);
         }
-    };
-    report.note(&selected.notes);
-    let mut asking = Asking::new(run, &place, &survey, &selected);
+        Err(_) => {}
+        Ok(selected) => report.note(&selected.notes),
+    }
+    let mut asking = Asking::new(run, place, &survey, &selected);
     for ready in &run.strategies {
         asking.ask(ready, &mut report).await?;
     }
     if asking.entries.is_empty() {
         return Ok(report);
     }
-    let made = append::stamp(&stream, &asking.entries, run.now).map_err(not_appendable)?;
-    let new = made.iter().map(|made| made.overlay.clone());
-    let overlays: Vec<_> = stream.overlays().iter().cloned().chain(new).collect();
-    let view = project_through(&stream, &overlays);
-    report.tokens_after = survey.estimate.view_tokens(&view);
-    report.changed = changed(&survey, &view);
-    let made = if run.dry_run { made } else { write(&place, &stream, &asking, made).await? };
+    let made = append::stamp(stream, &asking.entries, run.now).map_err(not_appendable)?;
+    let foreseen = guard::foresee(stream, &survey.view, &made, &run.providers);
+    report.tokens_after = survey.estimate.view_tokens(&foreseen.view);
+    report.low_saving = Some(report.saved()).filter(|saved| *saved < run.min_saving);
+    if report.low_saving.is_some() && run.on_low_saving == OnLowSaving::Decline {
+        report.decline(run.min_saving);
+        return Ok(report);
+    }
+    report.changed = changed(&survey, &foreseen.view);
+    if !foreseen.new.is_empty() && !run.allow_invalid {
+        return Err(Failure::Broken { path: place.path().to_owned(), source: Broken(foreseen.new) });
+    }
+    report.broken = foreseen.new;
+    report.broken_before = foreseen.older;
+    let made = if run.dry_run { made } else { write(place, stream, &asking, made).await? };
     for made in made {
         let step = &mut report.steps[asking.owners[made.entry]];
         if let Outcome::Made(overlays) = &mut step.outcome {
@@ -232,6 +289,10 @@ async fn write(
                 asking.recheck(&grown).map_err(Overtaken::Refused)?;
                 made = append::stamp(&grown, &asking.entries, asking.run.now)
                     .map_err(Overtaken::NotAppendable)?;
+                let foreseen = guard::foresee(&grown, &project(&grown), &made, &asking.run.providers);
+                if !foreseen.new.is_empty() && !asking.run.allow_invalid {
+                    return Err(Overtaken::Broken(Broken(foreseen.new)));
+                }
                 Ok(append::append(&grown, &asking.entries, &made))
             }
         };

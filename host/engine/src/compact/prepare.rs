@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use jp_compact_core::select;
 use jp_compact_core::spec::Spec;
 use jp_compact_schema::Description;
 use serde_json::{Map, Value};
@@ -35,6 +36,8 @@ pub struct Ready {
     pub described: Described,
     /// Its options.
     pub options: Map<String, Value>,
+    /// The turns that it brings itself, in place of those of the run.
+    pub range: Option<select::Wanted>,
 }
 
 /// What is known of strategies before a run, and what the user said of jails.
@@ -71,7 +74,7 @@ pub async fn prepare(
         check_needs(&described).map_err(failed)?;
         let options = options::resolve(&spec.options, &described.description, environment)
             .map_err(|what| failed(StrategyFailure::BadOptions { what }))?;
-        ready.push(Ready { described, options });
+        ready.push(Ready { described, options, range: None });
     }
     Ok(ready)
 }

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use jp_compact_core::reply::Violation;
 use jp_compact_core::validate::Refusal;
-use jp_compact_schema::{ErrorReply, Mismatch};
+use jp_compact_schema::{AnswerError, ErrorReply, Mismatch};
 
 use super::denied;
 use crate::jail::Missing;
@@ -143,6 +143,15 @@ pub enum StrategyFailure {
         /// How it ended.
         status: ExitStatus,
     },
+    /// It needs a model, and nobody names one.
+    NoModel,
+    /// It gave up when no model answered.
+    Model {
+        /// What it was told.
+        answer: AnswerError,
+        /// What it said to that.
+        said: String,
+    },
     /// Its payload is refused.
     Refused(Refusal),
 }
@@ -197,6 +206,12 @@ impl std::fmt::Display for StrategyFailure {
             }
             Self::Violation(violation) => write!(out, "{violation}"),
             Self::Reported { error, .. } => write!(out, "{} ({})", error.message, error.code),
+            Self::NoModel => write!(
+                out,
+                "nobody names one: not its options, the command line, the settings or the conversation"
+            ),
+            Self::Model { answer, said } if said.is_empty() => write!(out, "{answer}"),
+            Self::Model { answer, said } => write!(out, "{answer}; it said: {said}"),
             Self::Refused(refusal) => write!(out, "{refusal}"),
         }
     }
@@ -236,6 +251,15 @@ impl StrategyFailure {
     pub fn plain(&self) -> &Self {
         match self {
             Self::Lacking { source, .. } => source.plain(),
+            other => other,
+        }
+    }
+
+    /// The same after a model gave no answer: what the strategy reports then is that, whatever it calls it.
+    #[must_use]
+    pub fn without_model(self, answer: &AnswerError) -> Self {
+        match self {
+            Self::Reported { error, .. } => Self::Model { answer: answer.clone(), said: error.message },
             other => other,
         }
     }

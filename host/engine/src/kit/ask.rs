@@ -92,6 +92,8 @@ impl<'a> Request<'a> {
                 result_bytes_max: RESULT_BYTES_MAX,
             },
             dry_run: false,
+            llm: None,
+            context_window: None,
         };
         let bytes = request::lines(self.survey, &ask);
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec);
@@ -246,6 +248,8 @@ impl<'a> Request<'a> {
             accepted: &[],
             overlap: Overlap::Partial,
             hints: &BTreeMap::new(),
+            // What its model says here is fixed, whatever the range.
+            by_model: false,
         };
         validate::validate(&asked, payloads).map(drop)
     }

@@ -236,7 +236,10 @@ fn refused(refusal: &Refusal) -> Failed {
         Refusal::NotProduced(_) => "P06",
         Refusal::SplitsCall { .. } => "P07",
         Refusal::SelectiveEmpty | Refusal::Call { .. } => "P08",
-        Refusal::SummaryBlank | Refusal::SummaryNul | Refusal::SummaryTooLong(_) => "P09",
+        Refusal::SummaryBlank
+        | Refusal::SummaryNul
+        | Refusal::SummaryTooLong(_)
+        | Refusal::SummaryLarger { .. } => "P09",
         Refusal::SummariesOverlap(..) => "P10",
         Refusal::NotClosed { .. } => "P11",
         _ => "P02",

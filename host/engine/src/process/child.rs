@@ -2,11 +2,12 @@
 //! once, its private directory removed. Whatever happens to the future that owns it, `Drop`
 //! leaves nothing behind.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::{ChildStdin, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt as _;
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
@@ -32,7 +33,7 @@ pub(super) struct Child {
     // A terminal is one for as long as its other end is held.
     _terminal: Option<OwnedFd>,
     // Dropped after `Drop` below has run, when no process is left to write into it.
-    _dir: PrivateDir,
+    _dir: Option<PrivateDir>,
 }
 
 impl Child {
@@ -53,25 +54,44 @@ impl Child {
         Ok(child)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the one place of the host that spawns")]
     fn spawn_on(launch: &Launch<'_>, stdin: Stdio) -> Result<Self, ProcessError> {
         let failed = |source| ProcessError::Runner { runner: launch.runner.to_owned(), source };
         let exits = Exits::listen().map_err(ProcessError::Io)?;
         let dir = PrivateDir::choose(launch.temp_dir).map_err(failed)?;
         let family = Family::gather();
-        let process = std::process::Command::new(launch.runner)
+        let process = command(launch.runner.as_os_str())
             .args(runner_args(launch, &dir).map_err(failed)?)
             .env_clear()
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
             .spawn()
             .map_err(failed)?;
+        Ok(Self::of(process, family, exits, launch.confinement.may_leave_orphans(), Some(dir)))
+    }
+
+    /// Starts a command of the user's as the user: with the environment of this process, without runner or jail,
+    /// in a group of its own, so that the whole of it can be ended.
+    pub(super) fn spawn_command(words: &[String]) -> Result<Self, ProcessError> {
+        let (program, args) =
+            words.split_first().ok_or_else(|| ProcessError::Io(io::ErrorKind::InvalidInput.into()))?;
+        let exits = Exits::listen().map_err(ProcessError::Io)?;
+        let family = Family::gather();
+        let process = command(program.as_ref()).args(args).process_group(0).spawn();
+        let failed =
+            |error: io::Error| ProcessError::Start { program: program.into(), reason: error.to_string() };
+        Ok(Self::of(process.map_err(failed)?, family, exits, false, None))
+    }
+
+    fn of(
+        process: std::process::Child,
+        family: Family,
+        exits: Exits,
+        may_leave_orphans: bool,
+        dir: Option<PrivateDir>,
+    ) -> Self {
         let pid = Pid::from_child(&process);
         family.add(pid);
-        let may_leave_orphans = launch.confinement.may_leave_orphans();
-        Ok(Self { process, pid, exits, may_leave_orphans, reaped: false, _terminal: None, _dir: dir })
+        Self { process, pid, exits, may_leave_orphans, reaped: false, _terminal: None, _dir: dir }
     }
 
     /// The three pipes, once.
@@ -123,6 +143,14 @@ impl Drop for Child {
             }
         }
     }
+}
+
+/// A program that is about to be started, its three streams the host's.
+#[expect(clippy::disallowed_methods, reason = "the one place of the host that spawns")]
+fn command(program: &OsStr) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
 }
 
 /// The two ends of a new terminal: the one to type on, and the one that a program has.

@@ -125,35 +125,73 @@ pub async fn run_heard(launch: Launch<'_>, heard: Heard<'_>) -> Result<Ended, Pr
 /// As [`run`].
 pub async fn run_at_terminal(launch: Launch<'_>) -> Result<Ended, ProcessError> {
     let started = Instant::now();
-    let unheard = Heard { stdout: &mut |_| {}, stderr: &mut |_| {} };
-    lead(Child::spawn_at_terminal(&launch)?, started, launch, unheard).await
+    let heard = Heard { stdout: &mut |_| {}, stderr: &mut |_| {} };
+    lead(Child::spawn_at_terminal(&launch)?, started, launch, heard).await
 }
 
 async fn lead(
-    mut child: Child,
+    child: Child,
     started: Instant,
     launch: Launch<'_>,
     heard: Heard<'_>,
 ) -> Result<Ended, ProcessError> {
-    let (mut stdout, mut stderr) = (Vec::new(), Stderr::default());
-    let flow =
-        child.take_pipes()?.flow(launch.stdin, &mut stdout, launch.stdout_bytes_max, &mut stderr, heard);
-    let ending = follow(&mut child, flow, launch.deadline, launch.grace).await;
+    let mut stderr = Stderr::default();
+    let limits =
+        Limits { deadline: launch.deadline, grace: launch.grace, stdout_bytes_max: launch.stdout_bytes_max };
+    let (status, stdout) = attend(child, launch.stdin, &mut stderr, &limits, heard).await?;
     let wall = started.elapsed();
-    // Before anything is reported: whatever is left in the group dies now.
-    let status = child.end().await.map_err(ProcessError::Io)?;
-    match ending {
-        Ok(()) => {}
-        Err(Ending::Deadline) => return Err(ProcessError::Deadline { deadline: launch.deadline, stderr }),
-        Err(Ending::PipesHeldOpen) => return Err(ProcessError::PipesHeldOpen),
-        Err(Ending::Fault(Fault::TooLarge)) => {
-            return Err(ProcessError::OutputTooLarge { bytes_max: launch.stdout_bytes_max });
-        }
-        Err(Ending::Fault(Fault::Io(error))) => return Err(ProcessError::Io(error)),
-    }
     match not_started(launch.program, status, &stdout, &stderr) {
         Some(reason) => Err(ProcessError::Start { program: launch.program.to_owned(), reason }),
         None => Ok(Ended { status, stdout, stderr, wall, tier: launch.confinement.tier() }),
+    }
+}
+
+/// Runs a command of the user's, such as one that prints a key: the user's own environment, no jail. How it ended
+/// and what it wrote to stdout. Dropping the future kills it.
+///
+/// # Errors
+/// It could not be started, did not end in time, or wrote too much.
+pub async fn run_command(
+    words: &[String],
+    deadline: Duration,
+    stdout_bytes_max: usize,
+) -> Result<(ExitStatus, Vec<u8>), ProcessError> {
+    let child = Child::spawn_command(words)?;
+    let limits = Limits { deadline, grace: GRACE, stdout_bytes_max };
+    let heard = Heard { stdout: &mut |_| {}, stderr: &mut |_| {} };
+    attend(child, Vec::new(), &mut Stderr::default(), &limits, heard).await
+}
+
+/// What a process is held to.
+struct Limits {
+    deadline: Duration,
+    grace: Duration,
+    stdout_bytes_max: usize,
+}
+
+/// Moves bytes through a process's pipes until it has ended; nothing of its group is left then.
+async fn attend(
+    mut child: Child,
+    stdin: Vec<Bytes>,
+    stderr: &mut Stderr,
+    limits: &Limits,
+    heard: Heard<'_>,
+) -> Result<(ExitStatus, Vec<u8>), ProcessError> {
+    let mut stdout = Vec::new();
+    let flow = child.take_pipes()?.flow(stdin, &mut stdout, limits.stdout_bytes_max, stderr, heard);
+    let ending = follow(&mut child, flow, limits.deadline, limits.grace).await;
+    // Before anything is reported: whatever is left in the group dies now.
+    let status = child.end().await.map_err(ProcessError::Io)?;
+    match ending {
+        Ok(()) => Ok((status, stdout)),
+        Err(Ending::Deadline) => {
+            Err(ProcessError::Deadline { deadline: limits.deadline, stderr: std::mem::take(stderr) })
+        }
+        Err(Ending::PipesHeldOpen) => Err(ProcessError::PipesHeldOpen),
+        Err(Ending::Fault(Fault::TooLarge)) => {
+            Err(ProcessError::OutputTooLarge { bytes_max: limits.stdout_bytes_max })
+        }
+        Err(Ending::Fault(Fault::Io(error))) => Err(ProcessError::Io(error)),
     }
 }
 

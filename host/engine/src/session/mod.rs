@@ -137,8 +137,8 @@ impl Sessions {
     /// has been validated.
     ///
     /// # Errors
-    /// The process did not end well, its output is no reply, it reported an error, or it needs what was not
-    /// granted.
+    /// The process did not end well, its output is no reply, it reported an error, it needs what was not
+    /// granted, or it gave up when no model answered.
     pub async fn ask(
         &self,
         described: &Described,
@@ -146,14 +146,23 @@ impl Sessions {
         body: &Body,
     ) -> Result<Answer, StrategyFailure> {
         let mut logs = Vec::new();
+        let mut unanswered = None;
         for rounds_before in 0.. {
             let answer = self.once(described, &header, body).await;
             self.watch.ended(&header.id);
-            let answer = answer?;
+            let without = unanswered.take();
+            let answer = match (answer, &without) {
+                (Err(failure), Some(answer)) => return Err(failure.without_model(answer)),
+                (answer, _) => answer?,
+            };
             logs.extend(answer.logs);
-            let needs = match answer.terminal {
-                Terminal::Needs(needs) => needs,
-                terminal => return Ok(Answer { terminal, logs }),
+            let needs = match (answer.terminal, without) {
+                (Terminal::Needs(needs), _) => needs,
+                // It gave up for want of an answer; that is no reason of its own.
+                (Terminal::Decline(decline), Some(answer)) => {
+                    return Err(StrategyFailure::Model { answer, said: decline.reason });
+                }
+                (terminal, _) => return Ok(Answer { terminal, logs }),
             };
             reply::check_needs(&needs, rounds_before, &header.answers).map_err(StrategyFailure::Violation)?;
             // What a description asks for was granted before anything ran; what it does not, never was.
@@ -161,7 +170,9 @@ impl Sessions {
                 return Err(StrategyFailure::NotGranted { need, command: None });
             }
             for (key, request) in needs.requests {
-                let answer = needs::answer(&request, &*self.answers).await;
+                let model = header.context.llm.as_ref().map(|llm| llm.model.as_str());
+                let answer = needs::answer(&request, &*self.answers, model).await;
+                unanswered = unanswered.or_else(|| needs::unanswered(&request, &answer));
                 header.answers.insert(key, answer);
             }
             header.state = needs.state;

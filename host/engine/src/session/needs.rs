@@ -16,8 +16,9 @@ pub type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
 /// Fulfils what strategies need.
 pub trait Answers: Debug + Send + Sync {
-    /// Answers one request. That it cannot is an answer too.
-    fn answer<'a>(&'a self, request: &'a NeedRequest) -> Answering<'a>;
+    /// Answers one request; `model` is who is asked where the request names nobody. That it cannot is an answer
+    /// too.
+    fn answer<'a>(&'a self, request: &'a NeedRequest, model: Option<&'a str>) -> Answering<'a>;
 }
 
 /// There is no model.
@@ -25,7 +26,7 @@ pub trait Answers: Debug + Send + Sync {
 pub struct Nobody;
 
 impl Answers for Nobody {
-    fn answer<'a>(&'a self, _: &'a NeedRequest) -> Answering<'a> {
+    fn answer<'a>(&'a self, _: &'a NeedRequest, _: Option<&'a str>) -> Answering<'a> {
         Box::pin(async { refused("llm_unavailable", "this host has no model") })
     }
 }
@@ -43,6 +44,19 @@ impl Recorded {
         serde_json::from_str(text).map(Self)
     }
 
+    /// As a JSON object.
+    #[must_use]
+    pub fn text(&self) -> String {
+        // Strings and JSON: writing them cannot fail.
+        serde_json::to_string_pretty(&self.0).unwrap_or_default() + "\n"
+    }
+
+    /// What was answered to a request.
+    #[must_use]
+    pub fn get(&self, request: &NeedRequest) -> Option<&Answer> {
+        self.0.get(&key(request))
+    }
+
     /// With one answer more.
     #[must_use]
     pub fn with(mut self, request: &NeedRequest, answer: Answer) -> Self {
@@ -52,10 +66,12 @@ impl Recorded {
 }
 
 impl Answers for Recorded {
-    fn answer<'a>(&'a self, request: &'a NeedRequest) -> Answering<'a> {
-        let key = key(request);
-        let missing = || refused("llm_unavailable", &format!("no answer was recorded for the request {key}"));
-        let answer = self.0.get(&key).cloned().unwrap_or_else(missing);
+    fn answer<'a>(&'a self, request: &'a NeedRequest, _: Option<&'a str>) -> Answering<'a> {
+        let missing = || {
+            let key = key(request);
+            refused("llm_unavailable", &format!("no answer was recorded for the request {key}"))
+        };
+        let answer = self.get(request).cloned().unwrap_or_else(missing);
         Box::pin(async { answer })
     }
 }
@@ -81,14 +97,24 @@ pub(super) fn not_granted(needs: &Needs, granted: &[String]) -> Option<String> {
     grants.find(|grant| !granted.iter().any(|other| other == grant)).map(str::to_owned)
 }
 
+/// That a model gave no answer, if that is what an answer says.
+pub(super) fn unanswered(request: &NeedRequest, answer: &Answer) -> Option<AnswerError> {
+    match answer {
+        Answer::Err(error) if grant(request) == Some("llm") => Some(error.clone()),
+        _ => None,
+    }
+}
+
 /// Answers one request: what the host can count is counted here, the rest is for `answers`.
-pub(super) async fn answer(request: &NeedRequest, answers: &dyn Answers) -> Answer {
+pub(super) async fn answer(request: &NeedRequest, answers: &dyn Answers, model: Option<&str>) -> Answer {
     match request {
         NeedRequest::TokensCount { model: None, text } => {
             let tokens = Estimator::Characters.tokens(text);
             Answer::Ok(Map::from_iter([("tokens".to_owned(), Value::from(tokens))]))
         }
-        NeedRequest::LlmComplete { .. } | NeedRequest::TokensCount { .. } => answers.answer(request).await,
+        NeedRequest::LlmComplete { .. } | NeedRequest::TokensCount { .. } => {
+            answers.answer(request, model).await
+        }
         _ => refused("need_unknown", "this host does not know what that is"),
     }
 }

@@ -21,6 +21,7 @@ pub(super) struct Tell {
 struct Text {
     line: Vec<u8>,
     told_bytes: usize,
+    is_cut: bool,
 }
 
 impl Tell {
@@ -53,7 +54,8 @@ impl Text {
                 self.line.clear();
             }
         }
-        if live.len() < bytes.len() && !live.is_empty() {
+        if live.len() < bytes.len() && !self.is_cut {
+            self.is_cut = true;
             say("[it writes much; the end of it follows when it has ended]");
         }
     }

@@ -18,7 +18,7 @@ pub use jp_compact_core::splice::Piece;
 
 pub use self::{
     error::{StoreError, StoreErrorKind},
-    place::{Place, locate},
+    place::{Place, locate, workspace_root},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
     snapshot::{read, read_seen, read_stdin},
 };

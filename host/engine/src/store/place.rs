@@ -79,6 +79,15 @@ pub fn locate(transcript: &OsStr, environment: &Environment) -> Result<Place, St
     }
 }
 
+/// The folder of the workspace that a transcript is in, by where it stands: that which holds the `.jp`.
+#[must_use]
+pub fn workspace_root(place: &Place, environment: &Environment) -> Option<PathBuf> {
+    let folder = place.folder();
+    let real = || Workspace::of_conversation(&folder.canonicalize().ok()?, environment);
+    let workspace = Workspace::of_conversation(folder, environment).or_else(real)?;
+    workspace.root()?.parent().map(Path::to_path_buf)
+}
+
 fn of_file(path: PathBuf, environment: &Environment) -> Result<Place, StoreError> {
     match path.parent() {
         Some(folder) if path.file_name() == Some(OsStr::new(EVENTS)) => of_folder(folder, environment),

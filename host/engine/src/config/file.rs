@@ -1,0 +1,316 @@
+//! What a file may hold: RFD 064's and D17's tables, and `[llm]`. Everything may be absent, and nothing else may
+//! be there.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use jp_compact_core::Overlap;
+use jp_compact_core::call::{Call, ToolsMode};
+use jp_compact_schema::{Hint, Reasoning, StrategyName, ToolHint};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::OnFailure;
+use crate::llm::Settings;
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct File {
+    pub(super) conversation: Conversation,
+    pub(super) llm: Settings,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Conversation {
+    pub(super) compaction: Compaction,
+    pub(super) tools: BTreeMap<String, Tool>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Compaction {
+    pub(super) default_profile: Option<String>,
+    #[serde(deserialize_with = "count")]
+    pub(super) keep_last: Option<usize>,
+    #[serde(deserialize_with = "count")]
+    pub(super) keep_first: Option<usize>,
+    #[serde(deserialize_with = "word")]
+    pub(super) overlap: Option<Overlap>,
+    #[serde(deserialize_with = "fraction")]
+    pub(super) min_saving: Option<f64>,
+    pub(super) profiles: BTreeMap<String, Profile>,
+    pub(super) auto: Auto,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Profile {
+    pub(super) reasoning: Option<Reasoning>,
+    pub(super) tool_calls: Option<ToolCalls>,
+    pub(super) summary: Option<Summary>,
+    pub(super) strategies: Option<Vec<Strategy>>,
+    #[serde(deserialize_with = "count")]
+    pub(super) keep_last: Option<usize>,
+    #[serde(deserialize_with = "count")]
+    pub(super) keep_first: Option<usize>,
+    #[serde(deserialize_with = "fraction")]
+    pub(super) trigger_ratio: Option<f64>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Summary {
+    pub(super) policy: Option<SummaryPolicy>,
+    #[serde(deserialize_with = "model")]
+    pub(super) model: Option<String>,
+    pub(super) instructions: Option<String>,
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum SummaryPolicy {
+    Summarize,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Auto {
+    pub(super) enabled: Option<bool>,
+    #[serde(deserialize_with = "fraction")]
+    pub(super) trigger_ratio: Option<f64>,
+    pub(super) profile: Option<String>,
+    #[serde(deserialize_with = "count")]
+    pub(super) min_turns: Option<usize>,
+    #[serde(deserialize_with = "count")]
+    pub(super) token_threshold: Option<usize>,
+    pub(super) always: Option<Vec<String>>,
+    pub(super) on_failure: Option<OnFailure>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Tool {
+    pub(super) compaction: Option<ToolCompaction>,
+}
+
+/// What is a word where that is enough, and a table where it is not.
+trait WordOrTable: Sized {
+    type Table: DeserializeOwned;
+    /// What was expected, where it is neither.
+    const EXPECTED: &'static str;
+    fn of_word(word: &str) -> Result<Self, String>;
+    fn of_table(table: Self::Table) -> Result<Self, String>;
+}
+
+struct WordOrTableVisitor<T>(PhantomData<T>);
+
+impl<'de, T: WordOrTable> Visitor<'de> for WordOrTableVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<T, E> {
+        T::of_word(word).map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<T, A::Error> {
+        let table = T::Table::deserialize(MapAccessDeserializer::new(table))?;
+        T::of_table(table).map_err(A::Error::custom)
+    }
+}
+
+/// `tool_calls`, of a profile.
+#[derive(Debug)]
+pub(super) struct ToolCalls(pub(super) ToolsMode);
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolCallsTable {
+    policy: ToolCallsPolicy,
+    request: Option<bool>,
+    response: Option<bool>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ToolCallsPolicy {
+    Strip,
+    Omit,
+}
+
+impl WordOrTable for ToolCalls {
+    type Table = ToolCallsTable;
+    const EXPECTED: &'static str = "`strip`, `strip-requests`, `strip-responses`, `omit`, or \
+                                    `{ policy = \"strip\", request = true, response = true }`";
+
+    fn of_word(word: &str) -> Result<Self, String> {
+        word.parse().map(Self)
+    }
+
+    fn of_table(table: ToolCallsTable) -> Result<Self, String> {
+        match (table.policy, table.request, table.response) {
+            (ToolCallsPolicy::Omit, None, None) => Ok(Self(ToolsMode::Omit)),
+            (ToolCallsPolicy::Omit, ..) => {
+                Err("`omit` takes the whole call: no `request`, no `response`".into())
+            }
+            (ToolCallsPolicy::Strip, Some(true), Some(true)) => Ok(Self(ToolsMode::Strip)),
+            (ToolCallsPolicy::Strip, Some(true), Some(false)) => Ok(Self(ToolsMode::StripRequests)),
+            (ToolCallsPolicy::Strip, Some(false), Some(true)) => Ok(Self(ToolsMode::StripResponses)),
+            (ToolCallsPolicy::Strip, Some(false), Some(false)) => {
+                Err("`strip` with neither `request` nor `response` strips nothing".into())
+            }
+            (ToolCallsPolicy::Strip, ..) => {
+                Err("`strip` as a table says both: `request = true` or `false`, and `response`".into())
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolCalls {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WordOrTableVisitor(PhantomData))
+    }
+}
+
+/// One of `strategies`, of a profile.
+#[derive(Debug)]
+pub(super) struct Strategy(pub(super) Call);
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StrategyTable {
+    name: String,
+    #[serde(default)]
+    options: Map<String, Value>,
+}
+
+impl WordOrTable for Strategy {
+    type Table = StrategyTable;
+    const EXPECTED: &'static str = "a strategy's name, or `{ name = \"...\", options = { ... } }`";
+
+    fn of_word(word: &str) -> Result<Self, String> {
+        Self::of_table(StrategyTable { name: word.to_owned(), options: Map::new() })
+    }
+
+    fn of_table(table: StrategyTable) -> Result<Self, String> {
+        // By name alone: what a path leads to is said on the command line.
+        let name = StrategyName::parse(&table.name).map_err(|error| error.to_string())?;
+        Ok(Self(Call { options: table.options, ..Call::named(name.as_str()) }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Strategy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WordOrTableVisitor(PhantomData))
+    }
+}
+
+/// `compaction`, of a tool.
+#[derive(Debug)]
+pub(super) struct ToolCompaction(pub(super) ToolHint);
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolCompactionTable {
+    request: Option<Hint>,
+    response: Option<Hint>,
+}
+
+impl WordOrTable for ToolCompaction {
+    type Table = ToolCompactionTable;
+    const EXPECTED: &'static str = "`keep`, `strip`, `strip-requests`, `strip-responses`, or \
+                                    `{ request = \"keep\", response = \"strip\" }`";
+
+    fn of_word(word: &str) -> Result<Self, String> {
+        let hint =
+            |request, response| Ok(Self(ToolHint { request: Some(request), response: Some(response) }));
+        match word.parse() {
+            _ if word == "keep" => hint(Hint::Keep, Hint::Keep),
+            Ok(ToolsMode::Strip) => hint(Hint::Strip, Hint::Strip),
+            Ok(ToolsMode::StripRequests) => hint(Hint::Strip, Hint::Keep),
+            Ok(ToolsMode::StripResponses) => hint(Hint::Keep, Hint::Strip),
+            Ok(ToolsMode::Omit) => {
+                Err("a hint keeps or strips; `omit` is for the `tool_calls` of a profile".into())
+            }
+            Err(_) => Err(format!("expected {}, not `{word}`", Self::EXPECTED)),
+        }
+    }
+
+    fn of_table(table: ToolCompactionTable) -> Result<Self, String> {
+        Ok(Self(ToolHint { request: table.request, response: table.response }))
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolCompaction {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WordOrTableVisitor(PhantomData))
+    }
+}
+
+/// A word that its type reads.
+fn word<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    String::deserialize(deserializer)?.parse().map(Some).map_err(D::Error::custom)
+}
+
+/// The name of a model.
+fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if super::is_model(&name) {
+        return Ok(Some(name));
+    }
+    Err(D::Error::custom(format!("expected a model as `provider/name`, not `{name}`")))
+}
+
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    deserializer.deserialize_any(Number { expected: "a whole number, 0 or more" }).map(
+        |number| match number {
+            Numeral::Whole(number) => Ok(Some(number)),
+            Numeral::Fraction(_) => Err(D::Error::custom("expected a whole number, 0 or more")),
+        },
+    )?
+}
+
+fn fraction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    const EXPECTED: &str = "a fraction from 0 to 1, such as 0.01 for 1 %";
+    let number = match deserializer.deserialize_any(Number { expected: EXPECTED })? {
+        Numeral::Whole(number) => number as f64,
+        Numeral::Fraction(number) => number,
+    };
+    if (0.0..=1.0).contains(&number) {
+        return Ok(Some(number));
+    }
+    Err(D::Error::custom(format!("expected {EXPECTED}, not {number}")))
+}
+
+/// A number, with what was expected of it in words.
+struct Number {
+    expected: &'static str,
+}
+
+enum Numeral {
+    Whole(usize),
+    Fraction(f64),
+}
+
+impl Visitor<'_> for Number {
+    type Value = Numeral;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Numeral, E> {
+        let whole = usize::try_from(number).map(Numeral::Whole);
+        whole.map_err(|_| E::custom(format!("expected {}, not {number}", self.expected)))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Numeral, E> {
+        Ok(Numeral::Fraction(number))
+    }
+}

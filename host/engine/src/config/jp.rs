@@ -1,0 +1,174 @@
+//! What JP's own files say that counts here: the model, and `conversation.compaction.rules`. They are JP's, so
+//! that nothing in them is an error of ours; whatever else stands there is left alone.
+
+mod rules;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jp_compact_core::Stream;
+use jp_compact_core::event::Kind;
+use serde_json::Value;
+
+use super::Profile;
+use super::find;
+use super::origin::{Origin, Source};
+use crate::environment::Environment;
+use crate::store::Place;
+
+/// The keys of ours that people put there, for RFD 064 has them in JP's configuration.
+const OF_RFD_064: [&str; 7] =
+    ["default_profile", "keep_last", "keep_first", "overlap", "min_saving", "profiles", "auto"];
+
+/// What JP's own files say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JpOwn {
+    pub(super) model: Option<(String, Origin)>,
+    pub(super) rules: Option<(Profile, Origin)>,
+    warnings: Vec<String>,
+}
+
+/// What is gathered from one file after another: JP writes of a model only what changes.
+#[derive(Default)]
+struct Gathered {
+    own: JpOwn,
+    provider: Option<String>,
+    name: Option<String>,
+    aliases: BTreeMap<String, (String, String)>,
+}
+
+impl JpOwn {
+    /// Reads the workspace's `.jp/config.toml`, the conversation's `base_config.json` and its config deltas; the
+    /// later win. What cannot be read is as if it were not there, and a warning.
+    #[must_use]
+    pub fn read(environment: &Environment, place: Option<&Place>, stream: Option<&Stream>) -> Self {
+        let mut gathered = Gathered::default();
+        if let Some(root) = find::root(environment, place) {
+            gathered.file(root.join(".jp/config.toml"), |text| {
+                toml::from_str(text).map_err(|error| error.message().to_owned())
+            });
+        }
+        if let Some(folder) = place.and_then(|place| place.path().parent()) {
+            gathered.file(folder.join("base_config.json"), |text| {
+                serde_json::from_str(text).map_err(|error| error.to_string())
+            });
+        }
+        if let Some(stream) = stream {
+            let path = place.map_or_else(|| "standard input".into(), |place| place.path().to_owned());
+            let deltas = stream.events().iter().filter(|event| event.kind == Kind::ConfigDelta);
+            for delta in deltas {
+                if let Some(value) = stream.value(delta.span) {
+                    gathered.take(&value["delta"], &Source::Jp(path.clone()));
+                }
+            }
+        }
+        gathered.own
+    }
+
+    /// The conversation's model, `provider/name`.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_ref().map(|(model, _)| model.as_str())
+    }
+
+    /// The rules, as a profile.
+    #[must_use]
+    pub fn rules(&self) -> Option<&Profile> {
+        self.rules.as_ref().map(|(profile, _)| profile)
+    }
+
+    /// What stands there to no effect.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// What one of JP's values says, for tests of what follows from it.
+    #[cfg(test)]
+    pub(super) fn of(values: &[Value]) -> Self {
+        let mut gathered = Gathered::default();
+        for value in values {
+            gathered.take(value, &Source::Jp("config.toml".into()));
+        }
+        gathered.own
+    }
+}
+
+impl Gathered {
+    fn file(&mut self, path: PathBuf, parse: impl Fn(&str) -> Result<Value, String>) {
+        if !path.is_file() {
+            return;
+        }
+        match find::read(&path).map_err(|error| error.to_string()).and_then(|text| parse(&text)) {
+            Ok(value) => self.take(&value, &Source::Jp(path)),
+            Err(what) => self.warn(format!("{} is not read: {what}", path.display())),
+        }
+    }
+
+    fn take(&mut self, value: &Value, source: &Source) {
+        let origin = Origin { source: source.clone(), line: None };
+        for (alias, model) in value["providers"]["llm"]["aliases"].as_object().into_iter().flatten() {
+            if let Some((Some(provider), Some(name))) = parts(model) {
+                self.aliases.insert(alias.clone(), (provider, name));
+            }
+        }
+        let model = &value["assistant"]["model"];
+        self.model(if model.is_object() { &model["id"] } else { model }, &origin);
+        let compaction = &value["conversation"]["compaction"];
+        match rules::profile(&compaction["rules"]) {
+            Ok(None) => {}
+            Ok(Some(profile)) => self.own.rules = Some((profile, origin)),
+            Err(what) => self.warn(format!("JP's compaction rules in {source} are not followed: {what}")),
+        }
+        for key in OF_RFD_064 {
+            if compaction.get(key).is_some() {
+                self.stray(&format!("conversation.compaction.{key}"), source);
+            }
+        }
+        for (tool, of_tool) in value["conversation"]["tools"].as_object().into_iter().flatten() {
+            if of_tool.get("compaction").is_some() {
+                self.stray(&format!("conversation.tools.{tool}.compaction"), source);
+            }
+        }
+    }
+
+    fn model(&mut self, id: &Value, origin: &Origin) {
+        let (provider, name) = match (id, parts(id)) {
+            (Value::Null, _) => return,
+            (_, Some((provider, name))) => (provider.or(self.provider.take()), name.or(self.name.take())),
+            (Value::String(alias), None) => self.aliases.get(alias).cloned().unzip(),
+            _ => (None, None),
+        };
+        self.own.model = match (&provider, &name) {
+            (Some(provider), Some(name)) => Some((format!("{provider}/{name}"), origin.clone())),
+            _ => None,
+        };
+        (self.provider, self.name) = (provider, name);
+    }
+
+    fn stray(&mut self, key: &str, source: &Source) {
+        self.warn(format!(
+            "`{key}` stands in {source}, which is JP's: it has no effect here, and JP may refuse it; write it into \
+             .jp-compact.toml"
+        ));
+    }
+
+    fn warn(&mut self, warning: String) {
+        if !self.own.warnings.contains(&warning) {
+            self.own.warnings.push(warning);
+        }
+    }
+}
+
+/// Provider and name of a model: `"provider/name"`, or a table with either or both.
+fn parts(id: &Value) -> Option<(Option<String>, Option<String>)> {
+    let part = |key: &str| id[key].as_str().map(str::to_owned);
+    match id {
+        Value::String(text) => {
+            let (provider, name) = text.split_once('/')?;
+            Some((Some(provider.to_owned()), Some(name.to_owned())))
+        }
+        Value::Object(_) => Some((part("provider"), part("name"))),
+        _ => None,
+    }
+}

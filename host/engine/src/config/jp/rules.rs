@@ -1,0 +1,85 @@
+//! `conversation.compaction.rules`, JP's own: an array (or `{ value = [...] }`, as JP stores it) of tables
+//! `{ keep_first, keep_last, reasoning, tool_calls, summary }`, or of inline forms. Each is a compaction of its own
+//! with turns of its own; JP keeps the first turn and the last three where a rule does not say.
+
+use jp_compact_core::call::{self, Call};
+use jp_compact_core::select::{Keep, Wanted};
+use jp_compact_core::{Bound, bound, inline};
+use serde_json::{Map, Value};
+
+use crate::config::{Profile, RULES};
+
+/// What JP keeps where a rule does not say.
+const KEPT: Wanted = Wanted { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(3)), keep: Keep::DEFAULT };
+
+/// The profile that rules make, where there are any.
+///
+/// # Errors
+/// What is not understood.
+pub(super) fn profile(rules: &Value) -> Result<Option<Profile>, String> {
+    let rules = match rules {
+        Value::Null => return Ok(None),
+        Value::Object(merged) => merged.get("value").unwrap_or(rules),
+        other => other,
+    };
+    let rules = rules.as_array().ok_or("expected an array")?;
+    let mut calls = Vec::new();
+    for (place, rule) in rules.iter().enumerate() {
+        let of_rule = match rule {
+            Value::String(text) => inline::parse(text),
+            Value::Object(table) => of_table(table),
+            _ => Err("expected a table, or a text such as `s:..-3`".into()),
+        };
+        let of_rule = of_rule.map_err(|what| format!("rule {}: {what}", place + 1))?;
+        calls.extend(of_rule.into_iter().map(|call| Call { range: call.range.or(Some(KEPT)), ..call }));
+    }
+    let profile = |calls| Profile {
+        name: RULES.to_owned(),
+        calls,
+        keep_last: None,
+        keep_first: None,
+        trigger_ratio: None,
+    };
+    Ok((!calls.is_empty()).then(|| profile(calls)))
+}
+
+fn of_table(table: &Map<String, Value>) -> Result<Vec<Call>, String> {
+    let mut range = KEPT;
+    let (mut reasoning, mut tools, mut summary) = (false, None, None);
+    for (key, value) in table {
+        match (key.as_str(), value) {
+            (_, Value::Null) => {}
+            ("keep_first", kept) => range.from = Some(end(kept, Bound::Turn)?),
+            ("keep_last", kept) => range.to = Some(end(kept, Bound::FromEnd)?),
+            ("reasoning", Value::String(word)) if word == "strip" => reasoning = true,
+            ("tool_calls", Value::String(word)) => tools = Some(word.parse()?),
+            ("summary", Value::Object(of_summary)) => summary = Some(self::summary(of_summary)),
+            ("reasoning" | "tool_calls" | "summary", other) => return Err(format!("`{key}` is {other}")),
+            _ => return Err(format!("`{key}` is unknown")),
+        }
+    }
+    let calls = call::of_policies(reasoning, tools, summary);
+    if calls.is_empty() {
+        return Err("it has no `reasoning`, `tool_calls` or `summary`".into());
+    }
+    Ok(calls.into_iter().map(|call| call.over(range)).collect())
+}
+
+/// How many turns are kept, or those of how long; a number may be a text, as JP writes it.
+fn end(kept: &Value, turns: fn(usize) -> Bound) -> Result<Bound, String> {
+    let text = kept.as_str().map_or_else(|| kept.to_string(), str::to_owned);
+    match (text.parse(), bound::duration(&text)) {
+        (Ok(number), _) => Ok(turns(number)),
+        (_, Some(ago)) => Ok(Bound::Ago(ago)),
+        _ if text.eq_ignore_ascii_case("last") => Ok(Bound::AfterLast),
+        _ => Err(format!("expected a number of turns or a time such as `5h`, not `{text}`")),
+    }
+}
+
+fn summary(of_summary: &Map<String, Value>) -> Call {
+    let model = of_summary.get("model").and_then(|model| {
+        let (provider, name) = super::parts(model.get("id").unwrap_or(model))?;
+        Some(format!("{}/{}", provider?, name?))
+    });
+    Call::summary(model.as_deref(), of_summary.get("instructions").and_then(Value::as_str))
+}

@@ -1,0 +1,99 @@
+//! One layer: a text, read into values by key, each with the line it stands in. What is wrong with it is found
+//! here, where the line is known. A function of the text.
+
+use jp_compact_schema::Hint;
+use serde::Deserialize as _;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+use super::checks;
+use super::file::{File, ToolCompaction};
+use super::origin::{Origin, Source, Wrong, line_and_column};
+
+/// The keys that lead to a value.
+pub(super) type Path = Vec<String>;
+
+/// One value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Leaf {
+    pub(super) path: Path,
+    pub(super) value: toml::Value,
+    pub(super) origin: Origin,
+}
+
+/// Reads a layer.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Leaf>, Wrong> {
+    let of_toml = |error: toml::de::Error| match error.span() {
+        Some(span) => Wrong::at(source, text, span.start, error.message()),
+        None => Wrong::of(source, error.message()),
+    };
+    let table = DeTable::parse(text).map_err(of_toml)?;
+    if let Some((offset, mut wrong)) = checks::check(table.get_ref(), source) {
+        wrong.at = Wrong::at(source, text, offset, "").at;
+        return Err(wrong);
+    }
+    toml::from_str::<File>(text).map_err(of_toml)?;
+    let mut leaves = Vec::new();
+    walk(table.get_ref(), &mut Vec::new(), &mut |path, value| {
+        let (line, _) = line_and_column(text, value.span().start);
+        let is_file = !matches!(source, Source::Set(_) | Source::BuiltIn);
+        let origin = Origin { source: source.clone(), line: is_file.then_some(line) };
+        leaves.extend(settled(path, value, &origin));
+    });
+    Ok(leaves)
+}
+
+/// The text of `--set key=value`: the value is TOML, or else a string.
+///
+/// # Errors
+/// When it is no such pair.
+pub(super) fn of_pair(pair: &str) -> Result<(Source, String), Wrong> {
+    let source = Source::Set(pair.to_owned());
+    let Some((key, value)) = pair.split_once('=') else {
+        return Err(Wrong::of(
+            &source,
+            "expected `key=value`, such as `conversation.compaction.keep_last=5`",
+        ));
+    };
+    let value = match DeValue::parse(value) {
+        Ok(_) => value.to_owned(),
+        Err(_) => toml::Value::String(value.to_owned()).to_string(),
+    };
+    Ok((source, format!("{key} = {value}")))
+}
+
+fn walk(table: &DeTable<'_>, path: &mut Path, leaf: &mut impl FnMut(&Path, &Spanned<DeValue<'_>>)) {
+    for (key, value) in table {
+        path.push(key.get_ref().to_string());
+        match value.get_ref() {
+            DeValue::Table(inner) if !is_one_value(path) => walk(inner, path, leaf),
+            _ => leaf(path, value),
+        }
+        path.pop();
+    }
+}
+
+/// Whether a table is a value as a whole, and not merged key by key.
+fn is_one_value(path: &[String]) -> bool {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    matches!(path.as_slice(), ["conversation", "compaction", "profiles", _, "tool_calls"])
+}
+
+/// The value as it is merged: a tool's hint in one word becomes its two halves.
+fn settled(path: &Path, value: &Spanned<DeValue<'_>>, origin: &Origin) -> Vec<Leaf> {
+    let whole = || ValueDeserializer::from(value.clone());
+    let leaf = |path: Path, value| Leaf { path, value, origin: origin.clone() };
+    let is_hint = path.len() == 4 && path[..2] == ["conversation", "tools"] && path[3] == "compaction";
+    if is_hint && let Ok(ToolCompaction(hint)) = ToolCompaction::deserialize(whole()) {
+        let word = |half| if half == Hint::Keep { "keep" } else { "strip" };
+        let halves = [("request", hint.request), ("response", hint.response)];
+        let halves = halves.into_iter().filter_map(|(key, half)| Some((key, half?)));
+        return halves
+            .map(|(key, half)| leaf([path, &[key.to_owned()][..]].concat(), word(half).into()))
+            .collect();
+    }
+    toml::Value::deserialize(whole()).map(|value| leaf(path.clone(), value)).into_iter().collect()
+}

@@ -1,0 +1,103 @@
+//! A configuration as people and programs read it again: as TOML that says the same, or as JSON.
+
+use serde_json::{Map, Value, json};
+
+use super::layer::Path;
+use super::{Config, Profile};
+
+impl Config {
+    /// The configuration as a file that says the same; with the origin of each value behind it, when that is
+    /// to be explained. What JP's own files say stands in comments, for it has no key of ours.
+    #[must_use]
+    pub fn to_toml(&self, explain: bool) -> String {
+        let mut rows: Vec<(&[String], &String, String)> = Vec::new();
+        for (path, value, origin) in self.merged.iter() {
+            let Some((last, table)) = path.split_last() else { continue };
+            let behind = if explain { format!("  # {origin}") } else { String::new() };
+            rows.push((table, last, format!("{} = {value}{behind}\n", key(last))));
+        }
+        // The keys of a table stand together, before those of the tables below it.
+        rows.sort_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
+        let (mut text, mut open): (String, Option<&[String]>) = (String::new(), None);
+        for (table, _, row) in rows {
+            if open != Some(table) {
+                let name: Vec<String> = table.iter().map(|name| key(name)).collect();
+                text += &format!("{}[{}]\n", if open.is_some() { "\n" } else { "" }, name.join("."));
+                open = Some(table);
+            }
+            text += &row;
+        }
+        for line in self.of_jp() {
+            text += &format!("\n# {line}");
+        }
+        text.trim_end().to_owned() + "\n"
+    }
+
+    /// The configuration for programs: what is set, what the profiles come to, where each value came from.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut origins = Map::new();
+        for (path, _, origin) in self.merged.iter() {
+            origins.insert(dotted(path), origin.to_string().into());
+        }
+        if let Some((_, origin)) = &self.jp.model {
+            origins.insert("assistant.model".into(), origin.to_string().into());
+        }
+        let profiles: Map<_, _> =
+            self.profiles.iter().map(|(name, profile)| (name.clone(), of_profile(profile))).collect();
+        json!({
+            "config": self.merged.table(),
+            "default_profile": self.default_profile,
+            "profiles": profiles,
+            "assistant_model": self.assistant_model,
+            "origins": origins,
+            "warnings": self.warnings,
+        })
+    }
+
+    /// What counts that JP's own files say.
+    fn of_jp(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some((model, origin)) = &self.jp.model {
+            lines.push(format!("the conversation's own model is {model}  ({origin})"));
+        }
+        if let Some((profile, origin)) = &self.jp.rules {
+            let default = if self.default_profile == profile.name { ", the default one" } else { "" };
+            lines.push(format!("profile `{}`{default}, is JP's own rules  ({origin})", profile.name));
+            let calls = profile.calls.iter().map(|call| {
+                let options = if call.options.is_empty() {
+                    String::new()
+                } else {
+                    format!(" {}", Value::Object(call.options.clone()))
+                };
+                format!("  {}{options}", call.strategy)
+            });
+            lines.extend(calls);
+        }
+        lines
+    }
+}
+
+fn of_profile(profile: &Profile) -> Value {
+    let calls = profile.calls.iter();
+    json!({
+        "calls": calls.map(|call| json!({ "strategy": call.strategy, "options": call.options })).collect::<Vec<_>>(),
+        "keep_first": profile.keep_first,
+        "keep_last": profile.keep_last,
+        "trigger_ratio": profile.trigger_ratio,
+    })
+}
+
+fn dotted(path: &Path) -> String {
+    path.iter().map(|name| key(name)).collect::<Vec<_>>().join(".")
+}
+
+/// A key as TOML writes it.
+fn key(name: &str) -> String {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if !name.is_empty() && name.bytes().all(bare) {
+        return name.to_owned();
+    }
+    // JSON's escapes are TOML's.
+    Value::from(name).to_string()
+}

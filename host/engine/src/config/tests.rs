@@ -1,0 +1,334 @@
+//! Every key, every layer and every error, each as a text and what must come of it.
+
+use jp_compact_core::Bound;
+use jp_compact_core::call::{Call, ToolsMode};
+use jp_compact_core::select::Wanted;
+use jp_compact_schema::Hint;
+use serde_json::json;
+
+use super::*;
+
+mod jp;
+mod layers;
+
+fn user(text: &str) -> (Source, String) {
+    (Source::User("/home/u/config.toml".into()), text.to_owned())
+}
+
+fn workspace(text: &str) -> (Source, String) {
+    (Source::Workspace("/w/.jp-compact.toml".into()), text.to_owned())
+}
+
+#[track_caller]
+fn config(text: &str) -> Config {
+    Config::of(&[user(text)], JpOwn::default()).unwrap()
+}
+
+#[track_caller]
+fn calls(profile: &str, expected: &[Call]) {
+    let config = config(&format!("[conversation.compaction.profiles.p]\n{profile}"));
+    assert_eq!(config.profile("p").unwrap().calls, expected, "{profile}");
+}
+
+/// A wrong text: where, and what is said of it.
+#[track_caller]
+fn wrong(text: &str, line: usize, column: usize, what: &str) {
+    let wrong = Config::of(&[user(text)], JpOwn::default()).unwrap_err();
+    assert_eq!(wrong.source, user("").0);
+    assert!(wrong.what.contains(what), "{}", wrong.what);
+    assert_eq!(wrong.at, Some((line, Some(column))), "{}", wrong.what);
+}
+
+#[test]
+fn without_a_file_all_is_as_the_designs_say() {
+    let config = Config::of(&[], JpOwn::default()).unwrap();
+    assert_eq!((config.keep_last, config.keep_first), (3, 0));
+    assert_eq!((config.overlap, config.min_saving), (Overlap::Partial, 0.01));
+    assert_eq!(config.default_profile, "default");
+    assert_eq!(config.hints, BTreeMap::new());
+    assert_eq!(config.llm, llm::Settings::default());
+    let auto = Auto {
+        enabled: false,
+        trigger_ratio: 0.75,
+        token_threshold: None,
+        profile: "default".into(),
+        min_turns: 5,
+        always: Vec::new(),
+        on_failure: OnFailure::Continue,
+    };
+    assert_eq!(config.auto, auto);
+    let calls = |name: &str| config.profile(name).unwrap().calls.clone();
+    assert_eq!(calls("default"), [Call::reasoning(), Call::tools(ToolsMode::Strip)]);
+    assert_eq!(calls("light"), [Call::reasoning()]);
+    assert_eq!(calls("heavy"), [Call::summary(None, None)]);
+    assert_eq!(calls("offline"), [Call::named("digest")]);
+    assert_eq!(config.profiles.len(), 4);
+}
+
+#[test]
+fn every_key_of_compaction_counts() {
+    let with = |line: &str| config(&format!("[conversation.compaction]\n{line}"));
+    assert_eq!(with("default_profile = \"light\"").default_profile, "light");
+    assert_eq!(with("keep_last = 7").keep_last, 7);
+    assert_eq!(with("keep_first = 2").keep_first, 2);
+    assert_eq!(with("overlap = \"union\"").overlap, Overlap::Union);
+    assert_eq!(with("min_saving = 0.2").min_saving, 0.2);
+    assert_eq!(with("min_saving = 0").min_saving, 0.0);
+}
+
+#[test]
+fn every_key_of_auto_counts() {
+    let with = |line: &str| config(&format!("[conversation.compaction.auto]\n{line}")).auto;
+    assert!(with("enabled = true").enabled);
+    assert_eq!(with("trigger_ratio = 0.5").trigger_ratio, 0.5);
+    assert_eq!(with("token_threshold = 204800").token_threshold, Some(204_800));
+    assert_eq!(with("profile = \"heavy\"").profile, "heavy");
+    assert_eq!(with("min_turns = 9").min_turns, 9);
+    assert_eq!(with("always = [\"light\", \"default\"]").always, ["light", "default"]);
+    assert_eq!(with("on_failure = \"fail\"").on_failure, OnFailure::Fail);
+}
+
+#[test]
+fn policies_of_a_profile_are_calls_of_strategies() {
+    let tools = |mode| [Call::tools(mode)];
+    calls("reasoning = \"strip\"", &[Call::reasoning()]);
+    calls("tool_calls = \"strip\"", &tools(ToolsMode::Strip));
+    calls("tool_calls = \"strip-responses\"", &tools(ToolsMode::StripResponses));
+    calls("tool_calls = \"strip-requests\"", &tools(ToolsMode::StripRequests));
+    calls("tool_calls = \"omit\"", &tools(ToolsMode::Omit));
+    let table = |rest: &str| format!("tool_calls = {{ policy = {rest} }}");
+    calls(&table("\"strip\", request = true, response = true"), &tools(ToolsMode::Strip));
+    calls(&table("\"strip\", request = false, response = true"), &tools(ToolsMode::StripResponses));
+    calls(&table("\"strip\", request = true, response = false"), &tools(ToolsMode::StripRequests));
+    calls(&table("\"omit\""), &tools(ToolsMode::Omit));
+    calls(
+        "tool_calls = \"strip\"\nreasoning = \"strip\"",
+        &[Call::reasoning(), Call::tools(ToolsMode::Strip)],
+    );
+}
+
+#[test]
+fn a_summary_has_a_model_and_instructions_and_stands_alone() {
+    calls("summary.policy = \"summarize\"", &[Call::summary(None, None)]);
+    calls(
+        "summary = { policy = \"summarize\", model = \"p/n\", instructions = \"short\" }",
+        &[Call::summary(Some("p/n"), Some("short"))],
+    );
+    calls(
+        "reasoning = \"strip\"\ntool_calls = \"omit\"\nsummary.model = \"p/n\"",
+        &[Call::summary(Some("p/n"), None)],
+    );
+}
+
+#[test]
+fn strategies_are_names_or_names_with_options() {
+    let mut tools = Call::named("strip-tools");
+    tools.options.insert("mode".into(), "omit".into());
+    tools.options.insert("deep".into(), json!({ "list": [1, 2.5, true] }));
+    calls(
+        "strategies = [\"strip-reasoning\", { name = \"strip-tools\", options = { mode = \"omit\", deep.list = [1, \
+         2.5, true] } }, { name = \"x\" }]",
+        &[Call::reasoning(), tools, Call::named("x")],
+    );
+}
+
+#[test]
+fn a_profile_may_keep_turns_and_be_due_in_its_own_way() {
+    let config = config(
+        "[conversation.compaction.profiles.light]\nkeep_last = 5\nkeep_first = 1\ntrigger_ratio = 0.5\n",
+    );
+    let light = config.profile("light").unwrap();
+    assert_eq!((light.keep_last, light.keep_first, light.trigger_ratio), (Some(5), Some(1), Some(0.5)));
+    let heavy = config.profile("heavy").unwrap();
+    assert_eq!(config.keep(Some(light)), Keep { first: 1, last: 5 });
+    assert_eq!([config.keep(Some(heavy)), config.keep(None)], [Keep { first: 0, last: 3 }; 2]);
+    let due = |threshold| Trigger { threshold, min_turns: 5 };
+    assert_eq!(config.trigger(light, Some(9)), due(Threshold::Ratio(0.5, Some(9))));
+    assert_eq!(config.trigger(heavy, None), due(Threshold::Ratio(0.75, None)));
+    let absolute = self::config("conversation.compaction.auto = { token_threshold = 7, min_turns = 5 }\n");
+    assert_eq!(absolute.trigger(absolute.profile("heavy").unwrap(), Some(9)), due(Threshold::Tokens(7)));
+}
+
+#[track_caller]
+fn hint(text: &str, request: Option<Hint>, response: Option<Hint>) {
+    let config = config(&format!("[conversation.tools.t]\n{text}"));
+    assert_eq!(config.hints["t"], ToolHint { request, response }, "{text}");
+}
+
+#[test]
+fn a_tool_s_hint_is_a_word_or_two_halves() {
+    let (keep, strip) = (Some(Hint::Keep), Some(Hint::Strip));
+    hint("compaction = \"keep\"", keep, keep);
+    hint("compaction = \"strip\"", strip, strip);
+    hint("compaction = \"strip-requests\"", strip, keep);
+    hint("compaction = \"strip-responses\"", keep, strip);
+    hint("compaction = { request = \"keep\", response = \"strip\" }", keep, strip);
+    hint("compaction.response = \"keep\"", None, keep);
+    hint("compaction.request = \"strip\"", strip, None);
+}
+
+#[test]
+fn models_are_configured_as_the_host_reads_them() {
+    let config = config(
+        "[llm]\nmodel = \"local/m\"\n[llm.providers.local]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1/\"\n\
+         api_key_env = \"KEY\"\napi_key_command = [\"pass\", \"show\"]\n[llm.models.\"local/m\"]\n\
+         context_window = 32768\n",
+    );
+    assert_eq!(config.llm.model.as_deref(), Some("local/m"));
+    assert_eq!(config.llm.models["local/m"].context_window, Some(32768));
+    let local = &config.llm.providers["local"];
+    assert_eq!(local.kind, Some(llm::settings::Kind::Openai));
+    assert_eq!(local.api_key_command.as_ref().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_profile_that_is_not_there_is_an_error_that_lists_them() {
+    let failure = config("").profile("nope").unwrap_err();
+    assert_eq!(failure.to_string(), "there is no profile `nope`");
+    let Failure::NoSuchProfile { known, .. } = failure else { panic!("{failure}") };
+    assert_eq!(known, ["default", "heavy", "light", "offline"]);
+}
+
+#[test]
+fn a_wrong_key_is_named_with_those_that_are_right() {
+    wrong(
+        "[conversation.compaction]\nkeep_lst = 3\n",
+        2,
+        1,
+        "unknown field `keep_lst`, expected one of `default_profile`",
+    );
+    wrong("[conversation]\n\n[conversation.compactions]\n", 3, 15, "unknown field `compactions`");
+    wrong("[conversations]\n", 1, 2, "unknown field `conversations`, expected `conversation` or `llm`");
+    wrong("[conversation.compaction.auto]\nratio = 1\n", 2, 1, "`trigger_ratio`");
+    wrong("[conversation.compaction.profiles.p]\ntools = \"strip\"\n", 2, 1, "`tool_calls`");
+    wrong("[conversation.compaction.profiles.p.summary]\nmodl = \"a/b\"\n", 2, 1, "`instructions`");
+    wrong("[conversation.tools.t]\nsource = \"x\"\n", 2, 1, "expected `compaction`");
+    wrong("[conversation.tools.t.compaction]\nargs = \"keep\"\n", 2, 1, "expected `request` or `response`");
+    wrong("[llm]\nurl = \"x\"\n", 2, 1, "expected one of `model`, `providers`, `models`");
+    wrong("[llm.providers.p]\nkey = \"x\"\n", 2, 1, "`api_key_env`");
+}
+
+#[test]
+fn a_wrong_value_is_told_what_was_expected() {
+    let compaction =
+        |line: &str, column, what| wrong(&format!("[conversation.compaction]\n{line}"), 2, column, what);
+    compaction("keep_last = -1", 13, "expected a whole number, 0 or more, not -1");
+    compaction("keep_last = \"3\"", 13, "expected a whole number, 0 or more");
+    compaction("keep_first = 1.5", 14, "expected a whole number, 0 or more");
+    compaction("overlap = \"full\"", 11, "expected `partial` or `union`, not `full`");
+    compaction("min_saving = 5", 14, "expected a fraction from 0 to 1, such as 0.01 for 1 %, not 5");
+    compaction("min_saving = \"1%\"", 14, "expected a fraction from 0 to 1");
+    compaction("auto.on_failure = \"stop\"", 19, "expected `continue` or `fail`");
+    compaction("auto.enabled = \"yes\"", 16, "expected a boolean");
+    let profile = |line: &str, column, what| {
+        wrong(&format!("[conversation.compaction.profiles.p]\n{line}"), 2, column, what);
+    };
+    profile("reasoning = \"keep\"", 13, "expected `strip`");
+    profile(
+        "tool_calls = \"drop\"",
+        14,
+        "expected `strip`, `strip-requests`, `strip-responses` or `omit`, not `drop`",
+    );
+    profile(
+        "tool_calls = 3",
+        14,
+        "expected `strip`, `strip-requests`, `strip-responses`, `omit`, or `{ policy",
+    );
+    profile("tool_calls = { policy = \"strip\" }", 14, "says both");
+    profile("tool_calls = { policy = \"strip\", request = false, response = false }", 14, "strips nothing");
+    profile("tool_calls = { policy = \"omit\", request = true }", 14, "takes the whole call");
+    profile("summary.policy = \"shorten\"", 18, "expected `summarize`");
+    profile("summary.model = \"haiku\"", 17, "expected a model as `provider/name`, not `haiku`");
+    profile("strategies = [\"./mine\"]", 15, "does not begin with a lower-case letter");
+    profile("strategies = [\"a:b=c\"]", 15, "joined by single hyphens");
+    profile("strategies = [{ options = {} }]", 15, "missing field `name`");
+    profile("strategies = \"strip-tools\"", 14, "expected a sequence");
+    profile("trigger_ratio = 2", 17, "expected a fraction from 0 to 1");
+    let hint =
+        |word: &str, what| wrong(&format!("[conversation.tools.t]\ncompaction = \"{word}\"\n"), 2, 14, what);
+    hint("drop", "expected `keep`, `strip`");
+    hint("omit", "`omit` is for the `tool_calls` of a profile");
+    wrong("[llm.providers.p]\nkind = \"other\"\n", 2, 8, "expected one of `anthropic`");
+}
+
+#[test]
+fn what_is_no_toml_says_where() {
+    wrong("[conversation\n", 1, 14, "");
+    wrong("[conversation.compaction]\nkeep_last = 1\nkeep_last = 2\n", 3, 1, "duplicate key");
+}
+
+#[test]
+fn a_profile_says_no_range() {
+    for key in ["from", "to"] {
+        let text = format!("[conversation.compaction.profiles.p]\nreasoning = \"strip\"\n{key} = 2\n");
+        wrong(&text, 3, 1, "a profile says no range: `--from` and `--to` do");
+    }
+}
+
+#[test]
+fn a_profile_has_one_form_and_does_something() {
+    let text = "[conversation.compaction.profiles.p]\nreasoning = \"strip\"\nstrategies = [\"x\"]\n";
+    wrong(text, 3, 1, "`strategies` and `reasoning`: it is one or the other");
+    let nothing =
+        Config::of(&[user("[conversation.compaction.profiles.p]\nkeep_last = 2\n")], JpOwn::default());
+    let nothing = nothing.unwrap_err();
+    assert!(nothing.what.contains("profile `p` does nothing"), "{nothing}");
+    assert_eq!(nothing.at, Some((2, None)));
+}
+
+#[test]
+fn a_profile_that_is_named_has_to_be_there() {
+    for (text, line) in [
+        ("[conversation.compaction]\ndefault_profile = \"nope\"\n", 2),
+        ("[conversation.compaction.auto]\n\nprofile = \"nope\"\n", 3),
+        ("[conversation.compaction.auto]\nalways = [\"light\", \"nope\"]\n", 2),
+    ] {
+        let wrong = Config::of(&[user(text)], JpOwn::default()).unwrap_err();
+        assert_eq!(wrong.what, "there is no profile `nope`; there are default, heavy, light, offline");
+        assert_eq!(wrong.at, Some((line, None)));
+    }
+}
+
+#[test]
+fn a_model_is_a_provider_and_a_name() {
+    let wrong = Config::of(&[user("[llm]\nmodel = \"haiku\"\n")], JpOwn::default()).unwrap_err();
+    assert_eq!(wrong.to_string(), "line 2: expected a model as `provider/name`, not `haiku`");
+}
+
+#[test]
+fn the_example_is_a_configuration_with_the_seven_hints() {
+    let config = config(EXAMPLE);
+    let halves = |tool: &str| (config.hints[tool].request, config.hints[tool].response);
+    let (keep, strip) = (Some(Hint::Keep), Some(Hint::Strip));
+    for tool in ["fs_read_file", "fs_grep_files", "cargo_check", "cargo_test"] {
+        assert_eq!(halves(tool), (keep, strip), "{tool}");
+    }
+    assert_eq!(halves("fs_create_file"), (strip, keep));
+    assert_eq!(halves("fs_modify_file"), (strip, strip));
+    assert_eq!(halves("git_commit"), (strip, keep));
+    assert_eq!(config.hints.len(), 7);
+    // What it sets is what is built in, and so says the truth of the defaults.
+    let built_in = Config::of(&[], JpOwn::default()).unwrap();
+    assert_eq!((&config.profiles, &config.auto), (&built_in.profiles, &built_in.auto));
+    // A workspace may copy it as it is, and what is commented out is right as well.
+    assert!(Config::of(&[workspace(EXAMPLE)], JpOwn::default()).is_ok());
+    let all: String = EXAMPLE.lines().map(uncommented).collect();
+    let all = Config::of(&[user(&all)], JpOwn::default()).unwrap();
+    assert_eq!(all.profile("mine").unwrap().calls.len(), 2);
+    assert_eq!(all.auto.token_threshold, Some(204_800));
+    assert_eq!((all.llm.providers.len(), all.llm.models.len()), (2, 1));
+    let heavy = &all.profile("heavy").unwrap().calls[0].options;
+    assert!(heavy.contains_key("model") && heavy.contains_key("instructions"));
+}
+
+/// A line of the example without its `#`, where a key, a table or the inside of a text stands behind it.
+fn uncommented(line: &str) -> String {
+    let inner = line.strip_prefix("# ").unwrap_or(line);
+    let is_toml = |text: &str| {
+        let first = text.split([' ', '=']).next().unwrap_or_default();
+        text.starts_with('[')
+            || text == "\"\"\""
+            || (text.contains(" = ") && !first.contains(|c: char| !c.is_ascii_lowercase() && c != '_'))
+    };
+    if is_toml(inner) { format!("{inner}\n") } else { format!("{line}\n") }
+}

@@ -1,0 +1,155 @@
+//! What counts of JP's own configuration, and what is only warned of.
+
+use super::*;
+
+#[track_caller]
+fn model(values: &[serde_json::Value], expected: Option<&str>) {
+    assert_eq!(JpOwn::of(values).model(), expected, "{values:?}");
+}
+
+fn assistant(model: serde_json::Value) -> serde_json::Value {
+    json!({ "assistant": { "model": model } })
+}
+
+fn rules(rules: serde_json::Value) -> JpOwn {
+    JpOwn::of(&[json!({ "conversation": { "compaction": { "rules": rules } } })])
+}
+
+#[track_caller]
+fn calls(of: serde_json::Value, expected: &[Call]) {
+    assert_eq!(rules(of).rules().unwrap().calls, expected);
+}
+
+fn turns(from: Bound, to: Bound) -> Wanted {
+    Wanted { from: Some(from), to: Some(to), ..Wanted::default() }
+}
+
+const KEPT: Wanted = Wanted { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(3)), keep: Keep::DEFAULT };
+
+#[test]
+fn the_model_has_several_shapes() {
+    model(&[assistant(json!("a/b"))], Some("a/b"));
+    model(&[assistant(json!({ "id": "a/b" }))], Some("a/b"));
+    model(&[assistant(json!({ "id": { "provider": "a", "name": "b" } }))], Some("a/b"));
+    model(&[assistant(json!({ "id": { "name": "b" } }))], None);
+    model(&[assistant(json!({ "id": "b" }))], None);
+    model(&[assistant(json!(3))], None);
+    model(&[json!({}), json!([]), json!(null)], None);
+}
+
+#[test]
+fn the_last_model_wins_and_may_say_only_what_changed() {
+    let first = assistant(json!({ "id": { "provider": "a", "name": "b" } }));
+    model(&[first.clone(), assistant(json!("c/d"))], Some("c/d"));
+    model(&[first.clone(), assistant(json!({ "id": { "name": "d" } }))], Some("a/d"));
+    model(&[first.clone(), assistant(json!({ "parameters": {} }))], Some("a/b"));
+    // An alias that nobody knows is another model, and not the one before.
+    model(&[first.clone(), assistant(json!({ "id": "flash" }))], None);
+    let aliases =
+        json!({ "providers": { "llm": { "aliases": { "flash": { "provider": "g", "name": "f" } } } } });
+    model(&[aliases, first, assistant(json!({ "id": "flash" }))], Some("g/f"));
+}
+
+#[test]
+fn rules_are_tables_with_the_turns_that_jp_keeps() {
+    calls(json!([{ "reasoning": "strip" }]), &[Call::reasoning().over(KEPT)]);
+    calls(
+        json!([{ "tool_calls": "sreq", "keep_first": "2", "keep_last": 0 }]),
+        &[Call::tools(ToolsMode::StripRequests).over(turns(Bound::Turn(2), Bound::FromEnd(0)))],
+    );
+    let hours = |hours| Bound::Ago(jiff::SignedDuration::from_hours(hours));
+    calls(
+        json!([{ "reasoning": "strip", "keep_first": "last", "keep_last": "3h" }]),
+        &[Call::reasoning().over(turns(Bound::AfterLast, hours(3)))],
+    );
+    calls(
+        json!([{ "summary": { "model": { "id": { "provider": "a", "name": "b" } }, "instructions": "i" } }]),
+        &[Call::summary(Some("a/b"), Some("i")).over(KEPT)],
+    );
+    calls(
+        json!([{ "reasoning": "strip", "tool_calls": "strip" }, { "summary": {}, "reasoning": null }]),
+        &[
+            Call::reasoning().over(KEPT),
+            Call::tools(ToolsMode::Strip).over(KEPT),
+            Call::summary(None, None).over(KEPT),
+        ],
+    );
+    calls(
+        json!({ "value": [{ "reasoning": "strip" }], "strategy": "append" }),
+        &[Call::reasoning().over(KEPT)],
+    );
+}
+
+#[test]
+fn rules_are_inline_forms_counted_from_one() {
+    calls(
+        json!(["t=sreq:5..-3", "r"]),
+        &[
+            Call::tools(ToolsMode::StripRequests).over(turns(Bound::Turn(4), Bound::FromEnd(3))),
+            Call::reasoning().over(KEPT),
+        ],
+    );
+}
+
+#[test]
+fn rules_are_the_default_only_where_no_layer_names_another() {
+    let own = || rules(json!(["r"]));
+    let default = |layers: &[(Source, String)]| Config::of(layers, own()).unwrap().default_profile;
+    assert_eq!(default(&[]), "rules");
+    assert_eq!(default(&[user("conversation.compaction.keep_last = 1\n")]), "rules");
+    assert_eq!(default(&[user("conversation.compaction.default_profile = \"default\"\n")]), "default");
+    let config = Config::of(&[user("conversation.compaction.profiles.rules.reasoning = \"strip\"\n")], own());
+    assert_eq!(config.unwrap().default_profile, "default");
+    assert_eq!(Config::of(&[], rules(json!([]))).unwrap().default_profile, "default");
+}
+
+#[test]
+fn rules_that_are_not_understood_are_a_warning_and_no_profile() {
+    for (of, what) in [
+        (json!([{ "reasoning": "keep" }]), "rule 1: `reasoning` is \"keep\""),
+        (json!(["r", { "over": 5 }]), "rule 2: `over` is unknown"),
+        (json!([{ "keep_last": 1 }]), "rule 1: it has no `reasoning`"),
+        (json!([{ "reasoning": "strip", "keep_last": "soon" }]), "not `soon`"),
+        (json!([3]), "rule 1: expected a table"),
+        (json!("r"), "expected an array"),
+    ] {
+        let own = rules(of);
+        assert!(own.rules().is_none());
+        assert!(own.warnings()[0].contains(what), "{:?}", own.warnings());
+    }
+}
+
+#[test]
+fn keys_of_rfd_064_in_jp_s_files_have_no_effect_and_are_warned_of() {
+    let own = JpOwn::of(&[json!({ "conversation": {
+        "compaction": { "profiles": { "default": {} }, "keep_last": 9 },
+        "tools": { "t": { "compaction": { "request": "keep" } }, "u": { "source": "local" } },
+    } })]);
+    let config = Config::of(&[], own).unwrap();
+    assert_eq!((config.keep_last, config.hints.len()), (3, 0));
+    let keys: Vec<_> = config.warnings.iter().map(|warning| warning.split('`').nth(1).unwrap()).collect();
+    assert_eq!(
+        keys,
+        [
+            "conversation.compaction.keep_last",
+            "conversation.compaction.profiles",
+            "conversation.tools.t.compaction"
+        ]
+    );
+    assert!(config.warnings[0].contains("write it into .jp-compact.toml"));
+}
+
+#[test]
+fn what_jp_says_is_shown_in_comments() {
+    let own = JpOwn::of(&[
+        assistant(json!("a/b")),
+        json!({ "conversation": { "compaction": { "rules": ["t=o"] } } }),
+    ]);
+    let shown = Config::of(&[], own).unwrap().to_toml(false);
+    assert!(shown.contains("\n# the conversation's own model is a/b  (config.toml)\n"), "{shown}");
+    assert!(
+        shown.contains("\n# profile `rules`, the default one, is JP's own rules  (config.toml)\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("\n#   strip-tools {\"mode\":\"omit\"}\n"), "{shown}");
+}

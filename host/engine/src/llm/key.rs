@@ -1,0 +1,140 @@
+//! Keys: found when they are needed, held in a type that shows nothing, and taken out of whatever a provider says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::Mutex;
+
+use super::provider::{KeySource, Target};
+use crate::environment::Variables;
+use crate::process;
+
+/// How long a command has to print a key: somebody may be asked for a passphrase.
+const COMMAND_DEADLINE: Duration = Duration::from_secs(60);
+/// No key is longer.
+const KEY_BYTES_MAX: usize = 16 << 10;
+
+/// The keys of a run, each looked for once.
+#[derive(Debug, Default)]
+pub(super) struct Keys(Mutex<BTreeMap<String, Option<SecretString>>>);
+
+impl Keys {
+    /// The key that a model is asked with, if there is one; else what to do.
+    pub(super) async fn get(
+        &self,
+        target: &Target,
+        variables: &Variables,
+    ) -> Result<Option<SecretString>, String> {
+        let provider = target.model.provider();
+        let mut known = self.0.lock().await;
+        let found = match known.get(provider) {
+            Some(found) => found.clone(),
+            None => {
+                let found = find(&target.key, variables)
+                    .await
+                    .map_err(|what| format!("there is no key for `{provider}`: {what}"))?;
+                known.insert(provider.to_owned(), found.clone());
+                found
+            }
+        };
+        if found.is_none() && target.key_needed {
+            return Err(format!("there is no key for `{provider}`: {}", remedy(target)));
+        }
+        Ok(found)
+    }
+}
+
+fn remedy(target: &Target) -> String {
+    let provider = target.model.provider();
+    let KeySource::Variables(names) = &target.key else { return "its command printed nothing".into() };
+    let set = if names.is_empty() { String::new() } else { format!("set {}, or ", names.join(" or ")) };
+    format!("{set}name a variable or a command under [llm.providers.{provider}]")
+}
+
+async fn find(source: &KeySource, variables: &Variables) -> Result<Option<SecretString>, String> {
+    let text = match source {
+        KeySource::Variables(names) => match names.iter().find_map(|name| variables.get(name)) {
+            Some(text) => text,
+            None => return Ok(None),
+        },
+        KeySource::Command(command) => printed(command).await?,
+    };
+    let text = text.trim();
+    // What no header can hold would be quoted in an error of the client's.
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("what was found holds spaces or characters that no key has".into());
+    }
+    Ok((!text.is_empty()).then(|| SecretString::from(text)))
+}
+
+/// What a command prints. Nothing of it is said, not even when it fails: it may be the key.
+async fn printed(command: &[String]) -> Result<String, String> {
+    let [program, ..] = command else { return Err("`api_key_command` is empty".into()) };
+    let ended = process::run_command(command, COMMAND_DEADLINE, KEY_BYTES_MAX).await;
+    let (status, stdout) = ended.map_err(|error| format!("`{program}` failed: {error}"))?;
+    if !status.success() {
+        return Err(format!("`{program}` failed: {status}"));
+    }
+    String::from_utf8(stdout).map_err(|_| format!("`{program}` printed what is no text"))
+}
+
+/// A text of a provider's without the key, or what could be a part of it.
+pub(super) fn scrubbed(text: &str, key: Option<&SecretString>) -> String {
+    /// Providers quote the beginning of a key that they refuse.
+    const PART_CHARS: usize = 8;
+    let Some(key) = key.map(SecretString::expose_secret) else { return text.to_owned() };
+    let whole = text.replace(key, "[key]");
+    let Some(part) = key.get(..PART_CHARS) else { return whole };
+    let words = whole.split_inclusive(char::is_whitespace);
+    words.map(|word| if word.contains(part) { "[key] " } else { word }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block_on<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+    }
+
+    #[track_caller]
+    fn printed_by(command: &[&str], expect: Result<Option<&str>, &str>) {
+        let source = KeySource::Command(command.iter().map(|word| (*word).to_owned()).collect());
+        let found = block_on(find(&source, &Variables::These(BTreeMap::new())));
+        match (found, expect) {
+            (Ok(found), Ok(expect)) => assert_eq!(found.as_ref().map(SecretString::expose_secret), expect),
+            (Err(what), Err(part)) => assert!(what.contains(part) && !what.contains("sekret"), "{what}"),
+            (found, expect) => panic!("{found:?} is not {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn a_command_prints_a_key_and_no_shell_reads_it() {
+        printed_by(&["echo", " sk-$HOME;x "], Ok(Some("sk-$HOME;x")));
+        printed_by(&["true"], Ok(None));
+        printed_by(&["sh", "-c", "echo sekret; echo sekret >&2; exit 3"], Err("exit status: 3"));
+        printed_by(&["echo", "sekret", "sekret"], Err("holds spaces"));
+        printed_by(&["head", "-c", "20000", "/dev/zero"], Err("more than 16384 bytes"));
+        printed_by(&["no-such-program-here"], Err("`no-such-program-here` failed"));
+        printed_by(&[], Err("is empty"));
+    }
+
+    #[test]
+    fn a_key_shows_nothing_of_itself() {
+        let key = SecretString::from("sk-sekret-sekret");
+        assert!(!format!("{key:?}").contains("sekret"));
+        let keys = Keys(Mutex::new(BTreeMap::from([("p".to_owned(), Some(key))])));
+        assert!(!format!("{keys:?}").contains("sekret"));
+    }
+
+    #[test]
+    fn what_a_provider_says_is_free_of_the_key() {
+        let key = SecretString::from("sk-sekret-sekret");
+        let check = |text: &str, expect| assert_eq!(scrubbed(text, Some(&key)), expect);
+        check("bad key sk-sekret-sekret given", "bad key [key] given");
+        check("bad key sk-sekre***ret given", "bad key [key] given");
+        check("too many tokens", "too many tokens");
+        assert_eq!(scrubbed("as it is", None), "as it is");
+    }
+}

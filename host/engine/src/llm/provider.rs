@@ -1,0 +1,235 @@
+//! Where a model is asked, and where its key comes from: the settings, else the provider's own variables, else
+//! what is known of the provider. Pure, but for the variables that it is handed.
+
+use reqwest::Url;
+
+use super::model::ModelName;
+use super::settings::{Kind, Settings};
+use crate::environment::Variables;
+
+/// What is known of a provider without any settings.
+struct Own {
+    names: &'static [&'static str],
+    kind: Kind,
+    address: &'static str,
+    address_variables: &'static [&'static str],
+    key_variables: &'static [&'static str],
+}
+
+const OWN: [Own; 4] = [
+    Own {
+        names: &["anthropic"],
+        kind: Kind::Anthropic,
+        address: "https://api.anthropic.com",
+        address_variables: &["ANTHROPIC_BASE_URL"],
+        key_variables: &["ANTHROPIC_API_KEY"],
+    },
+    Own {
+        names: &["openai"],
+        kind: Kind::Openai,
+        address: "https://api.openai.com/v1",
+        address_variables: &["OPENAI_BASE_URL"],
+        key_variables: &["OPENAI_API_KEY"],
+    },
+    Own {
+        // JP calls it google.
+        names: &["gemini", "google"],
+        kind: Kind::Gemini,
+        address: "https://generativelanguage.googleapis.com",
+        address_variables: &["GOOGLE_GEMINI_BASE_URL"],
+        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    },
+    Own {
+        names: &["ollama"],
+        kind: Kind::Ollama,
+        address: "http://127.0.0.1:11434",
+        address_variables: &["OLLAMA_HOST"],
+        key_variables: &[],
+    },
+];
+
+/// Where a model is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) model: ModelName,
+    pub(super) kind: Kind,
+    /// Ends in a slash.
+    pub(super) address: String,
+    pub(super) key: KeySource,
+    /// Nobody answers there without a key.
+    pub(super) key_needed: bool,
+}
+
+/// Where a key comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum KeySource {
+    /// The first of these variables that is set.
+    Variables(Vec<String>),
+    /// What this prints.
+    Command(Vec<String>),
+}
+
+/// Where a model is asked, by these settings; else what is wrong with them.
+pub(super) fn target(
+    model: &ModelName,
+    settings: &Settings,
+    variables: &Variables,
+) -> Result<Target, String> {
+    let provider = model.provider();
+    let configured = settings.providers.get(provider).cloned().unwrap_or_default();
+    let own = OWN.iter().find(|own| own.names.contains(&provider));
+    let Some(kind) = configured.kind.or(own.map(|own| own.kind)) else {
+        let kinds = "anthropic, openai, gemini and ollama need nothing more";
+        return Err(format!(
+            "provider `{provider}` is not known: give [llm.providers.{provider}] a `kind` and a `base_url` ({kinds})"
+        ));
+    };
+    let set = |names: &[&str]| names.iter().find_map(|name| variables.get(name));
+    let given = configured.base_url.or_else(|| own.and_then(|own| set(own.address_variables)));
+    let key_needed = given.is_none() && kind != Kind::Ollama;
+    let Some(address) = given.or_else(|| own.map(|own| own.address.to_owned())) else {
+        return Err(format!("provider `{provider}` needs a `base_url` in [llm.providers.{provider}]"));
+    };
+    let key = match (configured.api_key_env, configured.api_key_command) {
+        (_, Some(command)) => KeySource::Command(command),
+        (Some(variable), None) => KeySource::Variables(vec![variable]),
+        // The variables of a provider are for that provider alone, whatever else speaks its language.
+        (None, None) => {
+            let names = own.map_or(&[][..], |own| own.key_variables);
+            KeySource::Variables(names.iter().map(|name| (*name).to_owned()).collect())
+        }
+    };
+    Ok(Target { model: model.clone(), kind, address: whole(kind, &address)?, key, key_needed })
+}
+
+/// The names of variables that may hold a key, by provider: those known, and those configured.
+pub(super) fn key_variables(settings: &Settings) -> Vec<(String, String)> {
+    let own = OWN.iter().flat_map(|own| own.key_variables.iter().map(|name| (own.names[0], *name)));
+    let configured = settings.providers.iter().filter_map(|(provider, configured)| {
+        configured.api_key_env.as_ref().map(|name| (provider.as_str(), name.as_str()))
+    });
+    let mut all: Vec<_> =
+        own.chain(configured).map(|(provider, name)| (provider.to_owned(), name.to_owned())).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// An address as it is written, made one that paths can be added to.
+fn whole(kind: Kind, text: &str) -> Result<String, String> {
+    let text = text.trim().trim_end_matches('/');
+    let with_scheme = match kind {
+        // OLLAMA_HOST is often a host alone, and what Ollama listens on.
+        Kind::Ollama if !text.contains("://") => {
+            let text = text.replace("0.0.0.0", "127.0.0.1");
+            let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+            format!("http://{text}{}", if has_port { "" } else { ":11434" })
+        }
+        _ => text.to_owned(),
+    };
+    let url = Url::parse(&with_scheme).map_err(|error| format!("`{text}` is no address: {error}"))?;
+    if !["http", "https"].contains(&url.scheme()) || !url.username().is_empty() || url.password().is_some() {
+        return Err("an address begins with https:// or http://, and holds no user or password".into());
+    }
+    // The version of the interface is part of a provider's paths, and of some addresses.
+    let last = url.path().rsplit('/').next().unwrap_or_default();
+    let version = match kind {
+        Kind::Anthropic if last != "v1" => "/v1",
+        Kind::Gemini if !last.starts_with("v1") => "/v1beta",
+        _ => "",
+    };
+    Ok(format!("{with_scheme}{version}/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn variables(of: &[(&str, &str)]) -> Variables {
+        Variables::These(
+            of.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect::<BTreeMap<_, _>>(),
+        )
+    }
+
+    /// Where a model is asked and where its key comes from, or what is wrong.
+    #[track_caller]
+    fn check(model: &str, settings: &str, set: &[(&str, &str)], expect: Result<(&str, &str), &str>) {
+        let settings = toml::from_str(settings).unwrap();
+        let found = target(&model.parse().unwrap(), &settings, &variables(set));
+        let found = found.map(|target| {
+            let key = match target.key {
+                KeySource::Variables(names) => names.join(" "),
+                KeySource::Command(command) => format!("$({})", command.join(" ")),
+            };
+            (target.address, key)
+        });
+        match (found, expect) {
+            (Ok(found), Ok((address, key))) => assert_eq!(found, (address.to_owned(), key.to_owned())),
+            (Err(what), Err(part)) => assert!(what.contains(part), "{what}"),
+            (found, expect) => panic!("{found:?} is not {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn a_known_provider_needs_no_settings() {
+        check("anthropic/c", "", &[], Ok(("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY")));
+        check("openai/g", "", &[], Ok(("https://api.openai.com/v1/", "OPENAI_API_KEY")));
+        let google = "https://generativelanguage.googleapis.com/v1beta/";
+        check("gemini/g", "", &[], Ok((google, "GEMINI_API_KEY GOOGLE_API_KEY")));
+        check("google/g", "", &[], Ok((google, "GEMINI_API_KEY GOOGLE_API_KEY")));
+        check("ollama/q", "", &[], Ok(("http://127.0.0.1:11434/", "")));
+    }
+
+    #[test]
+    fn the_provider_s_own_variable_moves_it_and_settings_go_before_that() {
+        let set = [("OPENAI_BASE_URL", "http://127.0.0.1:1/v1/")];
+        check("openai/g", "", &set, Ok(("http://127.0.0.1:1/v1/", "OPENAI_API_KEY")));
+        let settings = "[providers.openai]\nbase_url = \"http://127.0.0.1:2/x\"";
+        check("openai/g", settings, &set, Ok(("http://127.0.0.1:2/x/", "OPENAI_API_KEY")));
+        let anthropic = |address| [("ANTHROPIC_BASE_URL", address)];
+        let expect = Ok(("http://h/v1/", "ANTHROPIC_API_KEY"));
+        check("anthropic/c", "", &anthropic("http://h"), expect);
+        check("anthropic/c", "", &anthropic("http://h/v1/"), expect);
+        check("openai/g", "", &[("OPENAI_BASE_URL", "ftp://h")], Err("begins with https://"));
+        check("openai/g", "", &[("OPENAI_BASE_URL", "https://me:secret@h")], Err("holds no user"));
+        check("openai/g", "", &[("OPENAI_BASE_URL", "here")], Err("no address"));
+    }
+
+    #[test]
+    fn ollama_s_variable_may_be_a_host_alone() {
+        let check = |host, expect| check("ollama/q", "", &[("OLLAMA_HOST", host)], Ok((expect, "")));
+        check("box", "http://box:11434/");
+        check("0.0.0.0:8000", "http://127.0.0.1:8000/");
+        check("https://box/", "https://box/");
+    }
+
+    #[test]
+    fn one_of_another_name_says_what_it_speaks_and_gets_nobody_else_s_key() {
+        let settings = "[providers.lab]\nkind = \"openai\"\nbase_url = \"https://lab/v1\"";
+        let set = [("OPENAI_API_KEY", "x"), ("OPENAI_BASE_URL", "https://other/v1")];
+        check("lab/m", settings, &set, Ok(("https://lab/v1/", "")));
+        check("lab/m", "", &set, Err("provider `lab` is not known"));
+        check("lab/m", "[providers.lab]\nkind = \"openai\"", &set, Err("needs a `base_url`"));
+    }
+
+    #[test]
+    fn a_key_comes_from_where_the_settings_say() {
+        let settings = |key| format!("[providers.openai]\n{key}");
+        let of =
+            |key, expect| check("openai/g", &settings(key), &[], Ok(("https://api.openai.com/v1/", expect)));
+        of("api_key_env = \"MINE\"", "MINE");
+        of("api_key_command = [\"pass\", \"openai\"]", "$(pass openai)");
+    }
+
+    #[test]
+    fn no_key_is_needed_where_the_user_named_the_address() {
+        let needed = |model: &str, set: &[(&str, &str)]| {
+            target(&model.parse().unwrap(), &Settings::default(), &variables(set)).unwrap().key_needed
+        };
+        assert!(needed("openai/g", &[]));
+        assert!(!needed("openai/g", &[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]));
+        assert!(!needed("ollama/q", &[]));
+    }
+}

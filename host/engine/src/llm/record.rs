@@ -1,0 +1,126 @@
+//! Answers in a file, by the hash of their request: written while a run asks, read by one that must not.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use jp_compact_schema::{Answer, NeedRequest};
+
+use crate::private_file::{self, PRIVATE};
+use crate::session::{Recorded, key};
+
+/// A file of answers that is none, or cannot be written.
+#[derive(Debug)]
+pub struct RecordError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// A file that answers are written to. What it held stays in it.
+#[derive(Debug)]
+pub(super) struct Recording {
+    path: PathBuf,
+    answers: Mutex<(Recorded, BTreeSet<String>)>,
+}
+
+impl Recording {
+    /// Opens the file, or makes it: what could not be recorded should not be paid for.
+    pub(super) fn open(path: &Path) -> Result<Self, RecordError> {
+        let recorded = read(path)?.unwrap_or_default();
+        let recording = Self { path: path.to_owned(), answers: Mutex::new((recorded, BTreeSet::new())) };
+        recording.write().map_err(|error| RecordError { path: path.to_owned(), what: error.to_string() })?;
+        Ok(recording)
+    }
+
+    /// What this run was answered before. A replay has one answer for a request, so a run has too.
+    pub(super) fn known(&self, request: &NeedRequest) -> Option<Answer> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.1.contains(&key(request)).then(|| answers.0.get(request).cloned()).flatten()
+    }
+
+    /// Writes an answer, in place of an older run's.
+    pub(super) fn put(&self, request: &NeedRequest, answer: &Answer) -> std::io::Result<()> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.0 = std::mem::take(&mut answers.0).with(request, answer.clone());
+        answers.1.insert(key(request));
+        drop(answers);
+        self.write()
+    }
+
+    fn write(&self) -> std::io::Result<()> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        private_file::write_durably(&self.path, answers.0.text().as_bytes(), PRIVATE)
+    }
+}
+
+/// The answers in a file.
+pub(super) fn replay(path: &Path) -> Result<Recorded, RecordError> {
+    read(path)?.ok_or_else(|| RecordError { path: path.to_owned(), what: "there is no such file".into() })
+}
+
+fn read(path: &Path) -> Result<Option<Recorded>, RecordError> {
+    let failed = |what: String| RecordError { path: path.to_owned(), what };
+    let Some(bytes) = private_file::read(path).map_err(|error| failed(error.to_string()))? else {
+        return Ok(None);
+    };
+    let text = String::from_utf8(bytes).map_err(|_| failed("it is no text".into()))?;
+    let recorded = Recorded::parse(&text).map_err(|error| failed(format!("it holds no answers: {error}")))?;
+    Ok(Some(recorded))
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.what)
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use jp_compact_schema::AnswerError;
+
+    use super::*;
+
+    fn request(text: &str) -> NeedRequest {
+        NeedRequest::TokensCount { model: None, text: text.into() }
+    }
+
+    fn answer(message: &str) -> Answer {
+        Answer::Err(AnswerError { code: "x".into(), message: message.into() })
+    }
+
+    #[test]
+    fn what_is_recorded_is_private_and_replayed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("answers.json");
+        let first = Recording::open(&path).unwrap();
+        first.put(&request("a"), &answer("one")).unwrap();
+        first.put(&request("b"), &answer("two")).unwrap();
+        assert_eq!(first.known(&request("a")), Some(answer("one")));
+        let second = Recording::open(&path).unwrap();
+        assert_eq!(second.known(&request("a")), None, "a later run asks again");
+        second.put(&request("a"), &answer("three")).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let replayed = replay(&path).unwrap();
+        assert_eq!(replayed.get(&request("a")), Some(&answer("three")));
+        assert_eq!(replayed.get(&request("b")), Some(&answer("two")));
+    }
+
+    #[test]
+    fn a_file_that_holds_no_answers_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.txt");
+        assert!(replay(&path).unwrap_err().to_string().ends_with("there is no such file"));
+        std::fs::write(&path, "dear diary").unwrap();
+        assert!(Recording::open(&path).unwrap_err().to_string().contains("it holds no answers"));
+        assert!(replay(&path).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear diary");
+        assert!(Recording::open(folder.path()).is_err());
+    }
+}

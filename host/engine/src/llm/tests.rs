@@ -1,0 +1,391 @@
+//! Models that are asked over a real connection, of a server on loopback.
+
+use std::collections::BTreeMap;
+
+use jp_compact_schema::{Message, Role};
+use serde_json::{Value, json};
+use wiremock::matchers::{any, header, method, path};
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+use super::*;
+
+const KEY: &str = "sk-sekret-0123456789";
+/// Nobody waits so long.
+const NEVER: Duration = Duration::from_secs(3600);
+
+fn environment(server: &MockServer) -> Environment {
+    let at = |rest: &str| server.uri() + rest;
+    let variables = BTreeMap::from([
+        ("OPENAI_BASE_URL".to_owned(), at("/v1")),
+        ("ANTHROPIC_BASE_URL".to_owned(), at("")),
+        ("GOOGLE_GEMINI_BASE_URL".to_owned(), at("")),
+        ("OLLAMA_HOST".to_owned(), at("")),
+        ("OPENAI_API_KEY".to_owned(), KEY.to_owned()),
+        ("ANTHROPIC_API_KEY".to_owned(), KEY.to_owned()),
+        ("GEMINI_API_KEY".to_owned(), KEY.to_owned()),
+    ]);
+    Environment { variables: Variables::These(variables), ..Environment::bare("/") }
+}
+
+/// Models behind a server, asked again at once.
+fn models_with(server: &MockServer, wishes: &Wishes) -> Models {
+    let models = Models::open(Settings::default(), wishes, &environment(server)).unwrap();
+    Models { backoff: Backoff { first: Duration::ZERO, longest: Duration::ZERO, ..BACKOFF }, ..models }
+}
+
+fn models(server: &MockServer) -> Models {
+    models_with(server, &Wishes::default())
+}
+
+fn question(text: &str, max_tokens: Option<u64>) -> NeedRequest {
+    let message = |role, content: &str| Message { role, content: content.into() };
+    NeedRequest::LlmComplete {
+        model: None,
+        system: Some("be short".into()),
+        messages: vec![
+            message(Role::User, "hi"),
+            message(Role::Assistant, "yes?"),
+            message(Role::User, text),
+        ],
+        max_tokens,
+    }
+}
+
+fn openai(text: &str, finish: &str) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_json(json!({
+        "id": "x", "object": "chat.completion", "created": 1, "model": "gpt-test-1",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 35},
+    }))
+}
+
+async fn answers(server: &MockServer, response: ResponseTemplate) {
+    Mock::given(any()).respond_with(response).mount(server).await;
+}
+
+async fn asked(server: &MockServer) -> Vec<Request> {
+    server.received_requests().await.unwrap()
+}
+
+#[track_caller]
+fn text(answer: &Answer) -> &str {
+    let Answer::Ok(fields) = answer else { panic!("{answer:?}") };
+    fields["text"].as_str().unwrap()
+}
+
+/// An answer that is none, by its code; what it says holds no key.
+#[track_caller]
+fn fails(answer: &Answer, code: &str, part: &str) {
+    let Answer::Err(error) = answer else { panic!("{answer:?}") };
+    assert!(error.code == code && error.message.contains(part), "{error:?}");
+    assert!(!error.message.contains("sekret"), "{error:?}");
+}
+
+/// A provider is sent the question in its own way, and what it answers is understood.
+async fn check_provider(
+    model: &str,
+    at: &str,
+    key_header: Option<&str>,
+    body: Value,
+    sent: &[(&str, Value)],
+) {
+    let server = MockServer::start().await;
+    let mut mock = Mock::given(method("POST")).and(path(at));
+    if let Some(name) = key_header {
+        let value = if name == "authorization" { format!("Bearer {KEY}") } else { KEY.to_owned() };
+        mock = mock.and(header(name, value));
+    }
+    mock.respond_with(ResponseTemplate::new(200).set_body_json(body)).expect(1).mount(&server).await;
+    let answer = models(&server).answer(&question("what?", Some(77)), Some(model)).await;
+    let Answer::Ok(fields) = &answer else { panic!("{answer:?}") };
+    assert_eq!(fields["text"], "It was this.");
+    assert!(fields["model"].as_str().unwrap().starts_with(model), "{answer:?}");
+    assert_eq!(fields["usage"], json!({"input_tokens": 30, "output_tokens": 5}));
+    let request: Value = serde_json::from_slice(&asked(&server).await[0].body).unwrap();
+    for (pointer, expect) in sent {
+        assert_eq!(request.pointer(pointer), Some(expect), "{pointer} in {request}");
+    }
+}
+
+#[tokio::test]
+async fn openai_is_asked_in_its_own_way() {
+    let body = json!({
+        "id": "x", "object": "chat.completion", "created": 1, "model": "gpt-test-1",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "It was this."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 35},
+    });
+    let sent = [
+        ("/model", json!("gpt-test")),
+        ("/max_tokens", json!(77)),
+        ("/messages/0", json!({"role": "system", "content": "be short"})),
+        ("/messages/3", json!({"role": "user", "content": "what?"})),
+    ];
+    check_provider("openai/gpt-test", "/v1/chat/completions", Some("authorization"), body, &sent).await;
+}
+
+#[tokio::test]
+async fn anthropic_is_asked_in_its_own_way() {
+    let body = json!({
+        "id": "x", "type": "message", "role": "assistant", "model": "claude-test-1",
+        "content": [{"type": "text", "text": "It was this."}],
+        "stop_reason": "end_turn", "usage": {"input_tokens": 30, "output_tokens": 5},
+    });
+    let sent = [
+        ("/model", json!("claude-test")),
+        ("/max_tokens", json!(77)),
+        ("/messages/1/role", json!("assistant")),
+    ];
+    check_provider("anthropic/claude-test", "/v1/messages", Some("x-api-key"), body, &sent).await;
+}
+
+#[tokio::test]
+async fn gemini_is_asked_in_its_own_way() {
+    let body = json!({
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "It was this."}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 30, "candidatesTokenCount": 5, "totalTokenCount": 35},
+        "modelVersion": "gemini-test-1",
+    });
+    let sent = [("/generationConfig/maxOutputTokens", json!(77)), ("/contents/1/role", json!("model"))];
+    let at = "/v1beta/models/gemini-test:generateContent";
+    check_provider("gemini/gemini-test", at, Some("x-goog-api-key"), body, &sent).await;
+}
+
+#[tokio::test]
+async fn ollama_is_asked_in_its_own_way() {
+    let body = json!({
+        "model": "qwen3:8b", "message": {"role": "assistant", "content": "It was this."}, "done": true,
+        "done_reason": "stop", "prompt_eval_count": 30, "eval_count": 5,
+    });
+    let sent =
+        [("/model", json!("qwen3:8b")), ("/stream", json!(false)), ("/options/num_predict", json!(77))];
+    check_provider("ollama/qwen3:8b", "/api/chat", None, body, &sent).await;
+}
+
+/// How an answer of OpenAI's that ends so is taken.
+async fn check_end(text: &str, finish: &str, code: &str) {
+    let server = MockServer::start().await;
+    answers(&server, openai(text, finish)).await;
+    let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
+    fails(&answer, code, "openai/g");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_whole_is_none() {
+    check_end("It was th", "length", "llm_truncated").await;
+    check_end("I cannot", "content_filter", "llm_refused").await;
+    check_end("half", "paused", "llm_refused").await;
+    check_end(" ", "stop", "llm_refused").await;
+}
+
+#[tokio::test]
+async fn a_provider_that_is_busy_is_asked_again() {
+    let server = MockServer::start().await;
+    for (status, wish) in [(429, Some("0")), (503, None), (500, Some("nonsense"))] {
+        let mut response = ResponseTemplate::new(status);
+        if let Some(wish) = wish {
+            response = response.insert_header("retry-after", wish);
+        }
+        Mock::given(any()).respond_with(response).up_to_n_times(1).mount(&server).await;
+    }
+    answers(&server, openai("at last", "stop")).await;
+    let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
+    assert_eq!(text(&answer), "at last");
+    assert_eq!(asked(&server).await.len(), 4);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_for_ever_or_waited_for_too_long() {
+    for (wish, times) in [(None, 4), (Some("0"), 4), (Some("3600"), 1)] {
+        let server = MockServer::start().await;
+        let mut response = ResponseTemplate::new(429);
+        if let Some(wish) = wish {
+            response = response.insert_header("retry-after", wish);
+        }
+        answers(&server, response).await;
+        let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
+        fails(&answer, "llm_unavailable", "HTTP 429");
+        assert_eq!(asked(&server).await.len(), times, "{wish:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_there_is_asked_again_and_then_given_up() {
+    let server = MockServer::start().await;
+    // A port that was somebody's a moment ago.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let variables = BTreeMap::from([("OPENAI_BASE_URL".to_owned(), format!("http://{gone}/v1"))]);
+    let models = Models { variables: Variables::These(variables), ..models(&server) };
+    let answer = models.answer(&question("what?", None), Some("openai/g")).await;
+    fails(&answer, "llm_unavailable", "after 4 tries");
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_provider_s_is_final_and_shows_no_key() {
+    for (status, part) in
+        [(401, "it does not take the key"), (400, "no model [key] known"), (404, "no model")]
+    {
+        let server = MockServer::start().await;
+        let body = json!({"error": {"message": format!("no model {KEY} known"), "code": "x"}});
+        answers(&server, ResponseTemplate::new(status).set_body_json(body)).await;
+        let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
+        fails(&answer, "llm_unavailable", part);
+        assert_eq!(asked(&server).await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let server = MockServer::start().await;
+    let elsewhere = MockServer::start().await;
+    answers(&server, ResponseTemplate::new(307).insert_header("location", elsewhere.uri())).await;
+    let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
+    fails(&answer, "llm_unavailable", "a redirect, and none is followed");
+    assert_eq!((asked(&server).await.len(), asked(&elsewhere).await.len()), (1, 0));
+}
+
+#[tokio::test]
+async fn what_should_be_encrypted_is_never_sent_in_the_clear() {
+    let server = MockServer::start().await;
+    answers(&server, openai("yes", "stop")).await;
+    let address = server.uri().replace("http:", "https:");
+    let variables = BTreeMap::from([("OPENAI_BASE_URL".to_owned(), address)]);
+    let models = Models { variables: Variables::These(variables), ..models(&server) };
+    let answer = models.answer(&question("what?", None), Some("openai/g")).await;
+    fails(&answer, "llm_unavailable", "openai/g: ");
+    assert_eq!(asked(&server).await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_provider_that_is_silent_is_not_waited_for() {
+    let server = MockServer::start().await;
+    answers(&server, openai("too late", "stop").set_delay(NEVER)).await;
+    let variables = environment(&server).variables;
+    let client = Client::new(Patience { connect: NEVER, whole: Duration::from_millis(100) }, &variables);
+    let models = Models { client, ..models(&server) };
+    let answer = models.answer(&question("what?", None), Some("openai/g")).await;
+    fails(&answer, "llm_unavailable", "did not answer in time");
+    assert_eq!(asked(&server).await.len(), 1, "what may have cost is not paid twice");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_answer_is_none() {
+    for response in [
+        ResponseTemplate::new(200).set_body_raw("{\"choices\":", "application/json"),
+        ResponseTemplate::new(200).set_body_string("<html>"),
+    ] {
+        let server = MockServer::start().await;
+        answers(&server, response).await;
+        let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
+        fails(&answer, "llm_unavailable", "is no JSON");
+    }
+}
+
+#[tokio::test]
+async fn the_request_s_own_model_goes_first() {
+    let server = MockServer::start().await;
+    answers(&server, openai("yes", "stop")).await;
+    let models = models(&server);
+    let NeedRequest::LlmComplete { system, messages, max_tokens, .. } = question("a", None) else {
+        panic!("it asks a model")
+    };
+    let named = NeedRequest::LlmComplete { model: Some("openai/other".into()), system, messages, max_tokens };
+    models.answer(&named, Some("openai/g")).await;
+    models.answer(&question("a", None), Some("openai/g")).await;
+    fails(&models.answer(&question("a", None), None).await, "llm_unavailable", "no model is configured");
+    fails(&models.answer(&question("a", None), Some("g")).await, "llm_unavailable", "`provider/name`");
+    let bodies = asked(&server).await.into_iter().map(|request| request.body_json::<Value>().unwrap());
+    assert_eq!(bodies.map(|body| body["model"].clone()).collect::<Vec<_>>(), ["other", "g"]);
+}
+
+#[tokio::test]
+async fn a_budget_is_of_the_whole_run() {
+    let server = MockServer::start().await;
+    answers(&server, openai("yes", "stop")).await;
+    let wishes = Wishes { budget_tokens: Some(100), ..Wishes::default() };
+    let models = models_with(&server, &wishes);
+    // The server says that each took 35.
+    text(&models.answer(&question("what?", Some(60)), Some("openai/g")).await);
+    fails(
+        &models.answer(&question("what?", Some(61)), Some("openai/g")).await,
+        "budget_exhausted",
+        "65 are left",
+    );
+    text(&models.answer(&question("what?", None), Some("openai/g")).await);
+    let bodies: Vec<Value> =
+        asked(&server).await.iter().map(|request| request.body_json().unwrap()).collect();
+    assert_eq!(bodies.len(), 2);
+    // What the request does not limit, the budget does: 65 are left, and the question is about 6.
+    assert_eq!(bodies[1]["max_tokens"], 59);
+}
+
+#[tokio::test]
+async fn a_budget_that_cuts_an_answer_off_says_so() {
+    let server = MockServer::start().await;
+    answers(&server, openai("half of", "length")).await;
+    let wishes = Wishes { budget_tokens: Some(100), ..Wishes::default() };
+    let answer = models_with(&server, &wishes).answer(&question("what?", None), Some("openai/g")).await;
+    fails(&answer, "budget_exhausted", "the budget ended before its answer did");
+}
+
+#[tokio::test]
+async fn what_was_recorded_is_replayed_and_nobody_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("answers.json");
+    let server = MockServer::start().await;
+    Mock::given(any()).respond_with(openai("first", "stop")).up_to_n_times(1).mount(&server).await;
+    Mock::given(any()).respond_with(openai("half", "length")).up_to_n_times(1).mount(&server).await;
+    answers(&server, ResponseTemplate::new(400)).await;
+    let recording = models_with(&server, &Wishes { record: Some(file.clone()), ..Wishes::default() });
+    let asks = [question("a", None), question("a", None), question("b", None), question("c", None)];
+    let mut recorded = Vec::new();
+    for ask in &asks {
+        recorded.push(recording.answer(ask, Some("openai/g")).await);
+    }
+    assert_eq!(recorded[0], recorded[1]);
+    assert_eq!(asked(&server).await.len(), 3, "the same again is not asked again");
+    let replaying = models_with(&server, &Wishes { replay: Some(file.clone()), ..Wishes::default() });
+    assert!(replaying.replays() && !recording.replays());
+    for (ask, answer) in asks[..3].iter().zip(&recorded) {
+        assert_eq!(replaying.answer(ask, None).await, *answer);
+    }
+    let missing = replaying.answer(&asks[3], Some("openai/g")).await;
+    fails(&missing, "llm_unavailable", &crate::session::key(&asks[3]));
+    assert_eq!(asked(&server).await.len(), 3);
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("sekret"));
+}
+
+#[tokio::test]
+async fn without_a_key_nobody_is_asked() {
+    let environment = Environment::bare("/");
+    let models = Models::open(Settings::default(), &Wishes::default(), &environment).unwrap();
+    let answer = models.answer(&question("a", None), Some("anthropic/c")).await;
+    fails(&answer, "llm_unavailable", "there is no key for `anthropic`: set ANTHROPIC_API_KEY, or");
+}
+
+#[test]
+fn the_nearest_name_is_the_model() {
+    let environment = Environment::bare("/");
+    let check = |wish: Option<&str>, configured: Option<&str>, near: [Option<&str>; 2], expect| {
+        let wishes = Wishes { model: wish.map(|model| model.parse().unwrap()), ..Wishes::default() };
+        let models = Models::open(Settings::default(), &wishes, &environment).unwrap();
+        let chosen = models.choose(near[0], configured, near[1]).unwrap();
+        assert_eq!(chosen.map(|llm| llm.model).as_deref(), expect);
+    };
+    check(Some("p/wish"), Some("p/set"), [Some("p/option"), Some("p/own")], Some("p/option"));
+    check(Some("p/wish"), Some("p/set"), [None, Some("p/own")], Some("p/wish"));
+    check(None, Some("p/set"), [None, Some("p/own")], Some("p/set"));
+    check(None, None, [None, Some("p/own")], Some("p/own"));
+    check(None, None, [None, Some("own")], None);
+    check(None, None, [None, None], None);
+    let models = Models::open(Settings::default(), &Wishes::default(), &environment).unwrap();
+    assert!(models.choose(Some("option"), None, None).is_err());
+}
+
+#[test]
+fn the_lines_that_are_shown_are_settings() {
+    let whole: BTreeMap<String, Settings> = toml::from_str(EXAMPLE).unwrap();
+    let settings = &whole["llm"];
+    let model: ModelName = settings.model.as_deref().unwrap().parse().unwrap();
+    assert!(settings.providers.contains_key(model.provider()));
+    assert_eq!(EXAMPLE.lines().count(), 3);
+}
