@@ -40,11 +40,13 @@
 
 mod converse;
 pub mod dylib;
+pub mod event;
 mod exchange;
 mod export;
 mod outcome;
 mod serve;
 pub mod testing;
+pub mod text;
 
 pub use converse::{Verb, converse};
 pub use exchange::Exchange;
