@@ -1,0 +1,68 @@
+//! The strategy `digest`: a summary that no model writes. It lists what a range was about from its raw events: the
+//! user's words, the files, the commands and how they ended, the errors still open, the assistant's last words.
+//! The same events give the same text, so it serves where there is no model, no key and no network.
+
+mod ledger;
+mod patch;
+mod render;
+mod status;
+mod tools;
+
+use std::process::ExitCode;
+
+use jp_compact_strategy::event::Said;
+use jp_compact_strategy::schema::version::SUMMARY_BYTES_MAX;
+use jp_compact_strategy::schema::{
+    CompactRequest, ContentKind, Description, Determinism, Input, Payload, Summary,
+};
+use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, serve};
+use ledger::Ledger;
+use render::{LIMITS, render};
+use serde_json::json;
+
+struct Digest;
+
+impl Strategy for Digest {
+    fn describe(&self) -> Description {
+        Description {
+            produces: vec![ContentKind::Summary],
+            input: Input::Full,
+            determinism: Determinism::Pure,
+            features: vec!["worker".to_owned(), "events.file".to_owned()],
+            options_schema: Some(json!({"type": "object", "additionalProperties": false})),
+            ..Description::new(
+                "digest",
+                env!("CARGO_PKG_VERSION"),
+                "List requests, files, commands and open errors in place of the turns, without a model",
+            )
+        }
+    }
+
+    fn compact(
+        &self,
+        request: &CompactRequest,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Outcome, StrategyError> {
+        let mut ledger = Ledger::default();
+        while let Some(line) = exchange.next_event()? {
+            ledger.add(line.turn, Said::of(&line));
+        }
+        let ledger = ledger.end();
+        let range = request.range;
+        let texts = LIMITS.iter().map(|limits| render(range, &ledger, *limits));
+        let Some(summary) = texts.into_iter().find(|text| text.len() as u64 <= SUMMARY_BYTES_MAX) else {
+            return Ok(Outcome::decline("the digest would be longer than a summary may be"));
+        };
+        if (summary.chars().count() as u64).div_ceil(4) >= request.context.tokens.in_range {
+            return Ok(Outcome::decline("the digest would not be shorter than what it stands for"));
+        }
+        Ok(Outcome::propose(Payload { summary: Some(Summary { summary }), ..Payload::of(range) }))
+    }
+}
+
+fn main() -> ExitCode {
+    serve(Digest)
+}
+
+#[cfg(test)]
+mod tests;

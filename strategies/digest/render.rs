@@ -1,0 +1,170 @@
+//! A ledger as text for a model: Markdown whose fences no quoted text can close. What does not fit is cut, and it
+//! is said how much.
+
+use std::fmt::Write as _;
+
+use jp_compact_strategy::schema::Range;
+use jp_compact_strategy::text::shorten;
+
+use crate::ledger::{Deed, File, Ledger, Ran};
+use crate::status::Status;
+use crate::tools::Op;
+
+/// How much of each thing is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    request_chars: usize,
+    last_chars: usize,
+    files: usize,
+    commands: usize,
+    errors: usize,
+}
+
+/// The limits to try, the most generous first: a request stays verbatim as long as all of them fit.
+pub(crate) const LIMITS: [Limits; 4] = [
+    Limits { request_chars: 16_000, last_chars: 16_000, files: 1_000, commands: 300, errors: 50 },
+    Limits { request_chars: 4_000, last_chars: 8_000, files: 500, commands: 100, errors: 20 },
+    Limits { request_chars: 1_000, last_chars: 4_000, files: 300, commands: 50, errors: 10 },
+    Limits { request_chars: 200, last_chars: 2_000, files: 100, commands: 20, errors: 5 },
+];
+const COMMAND_CHARS_MAX: usize = 300;
+const ERROR_CHARS_MAX: usize = 1_000;
+const PATH_CHARS_MAX: usize = 300;
+
+/// The text.
+pub(crate) fn render(range: Range, ledger: &Ledger, limits: Limits) -> String {
+    let turns = match range {
+        Range { from_turn, to_turn } if from_turn == to_turn => format!("Turn {from_turn}"),
+        Range { from_turn, to_turn } => format!("Turns {from_turn} to {to_turn}"),
+    };
+    let mut out = format!(
+        "{turns} of this conversation, as a program listed them from its events. No model wrote this.\n"
+    );
+    requests(&mut out, ledger, limits);
+    files(&mut out, ledger, limits);
+    commands(&mut out, ledger, limits);
+    errors(&mut out, ledger, limits);
+    if let Some(last) = &ledger.last {
+        out.push_str("\n## What the assistant said last\n\n");
+        quote(&mut out, &shorten(last, limits.last_chars));
+    }
+    out
+}
+
+fn requests(out: &mut String, ledger: &Ledger, limits: Limits) {
+    if ledger.asked.is_empty() {
+        return;
+    }
+    out.push_str("\n## What the user asked\n");
+    for (turn, text) in &ledger.asked {
+        let _ = write!(out, "\nTurn {turn}:\n");
+        quote(out, &shorten(text, limits.request_chars));
+    }
+}
+
+fn files(out: &mut String, ledger: &Ledger, limits: Limits) {
+    let files = ledger.files.in_order();
+    let shown = latest(&files, limits.files);
+    for (title, ops) in [
+        ("Files written", &[Op::Created, Op::Modified][..]),
+        ("Files deleted", &[Op::Deleted]),
+        ("Files read", &[Op::Read]),
+    ] {
+        let of_these = shown.iter().filter(|(_, file)| ops.contains(&file.changed.unwrap_or(file.last).0));
+        let lines: Vec<String> = of_these.map(|(path, file)| line(path, file)).collect();
+        if !lines.is_empty() {
+            let _ = write!(out, "\n## {title}\n\n{}", lines.concat());
+        }
+    }
+    left_out(out, files.len() - shown.len(), "file", "files");
+}
+
+fn line(path: &str, file: &File) -> String {
+    let (op, turn) = file.last;
+    let last = match op {
+        Op::Read => "read",
+        Op::Created => "created",
+        Op::Modified => "modified",
+        Op::Deleted => "deleted",
+    };
+    let changed = file.changed.filter(|changed| *changed != file.last);
+    let changed = changed.map_or(String::new(), |(_, turn)| format!("changed in turn {turn}, "));
+    format!("- {}: {changed}{last} in turn {turn}\n", code(path, PATH_CHARS_MAX))
+}
+
+fn commands(out: &mut String, ledger: &Ledger, limits: Limits) {
+    let commands = ledger.commands.in_order();
+    if commands.is_empty() {
+        return;
+    }
+    out.push_str("\n## Commands\n\n");
+    let shown = latest(&commands, limits.commands);
+    for (line, Ran { turn, times, status }) in shown {
+        let ended = status.map_or("no answer".into(), ended);
+        let runs = if *times > 1 { format!(", the last of {times} runs") } else { String::new() };
+        let _ = writeln!(out, "- {}: {ended} in turn {turn}{runs}", code(line, COMMAND_CHARS_MAX));
+    }
+    left_out(out, commands.len() - shown.len(), "command", "commands");
+}
+
+fn errors(out: &mut String, ledger: &Ledger, limits: Limits) {
+    let errors = ledger.errors.in_order();
+    if errors.is_empty() {
+        return;
+    }
+    out.push_str("\n## Errors still open\n");
+    let shown = latest(&errors, limits.errors);
+    for (deed, open) in shown {
+        let what = match deed {
+            Deed::Read(path) => format!("reading {}", code(path, PATH_CHARS_MAX)),
+            Deed::Write(path) => format!("writing {}", code(path, PATH_CHARS_MAX)),
+            Deed::Command(line) | Deed::Other(line) => code(line, COMMAND_CHARS_MAX),
+        };
+        let _ = write!(out, "\n{what}, {} in turn {}:\n", ended(open.status), open.turn);
+        quote(out, &shorten(open.text.trim_end(), ERROR_CHARS_MAX));
+    }
+    left_out(out, errors.len() - shown.len(), "error", "errors");
+}
+
+fn latest<T>(all: &[T], count: usize) -> &[T] {
+    &all[all.len().saturating_sub(count)..]
+}
+
+fn left_out(out: &mut String, count: usize, one: &str, many: &str) {
+    if count > 0 {
+        let _ = write!(out, "\n{count} earlier {} left out.\n", if count == 1 { one } else { many });
+    }
+}
+
+fn ended(status: Status) -> String {
+    match status {
+        Status::Exit(code) => format!("exit {code}"),
+        Status::Done => "done".into(),
+        Status::Failed => "failed".into(),
+    }
+}
+
+/// The longest run of backticks.
+fn ticks(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
+}
+
+/// A text of somebody else's, between fences that it does not hold.
+fn quote(out: &mut String, text: &str) {
+    let fence = "`".repeat((ticks(text) + 1).max(3));
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let _ = write!(out, "{fence}\n{text}{end}{fence}\n");
+}
+
+/// The same on one line.
+fn code(text: &str, chars_max: usize) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    let line = line.join(" ");
+    let cut = match line.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{} [...]", &line[..end]),
+        None => line,
+    };
+    let tick = "`".repeat(ticks(&cut) + 1);
+    let blank = if cut.starts_with('`') || cut.ends_with('`') { " " } else { "" };
+    format!("{tick}{blank}{cut}{blank}{tick}")
+}
