@@ -4,21 +4,23 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
+use jp_compact_core::render::Provider;
 use jp_compact_core::spec::Spec;
 use jp_compact_core::{Bound, Overlap, bound};
 use jp_compact_engine::compact::Sandbox;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
+use jp_compact_engine::llm::{self, ModelName};
 use jp_compact_engine::registry::{Registry, Wanted};
 use jp_compact_engine::trust::{Trust, Word};
 
+use crate::commands::{auto, completions, config, doctor, lint, man, print, schema, show, strategy};
 use crate::tokens::Tokens;
-
-use crate::commands::{completions, doctor, man, print, schema, show, strategy};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -108,9 +110,12 @@ pub(crate) enum LogFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Auto(Box<auto::Args>),
     Print(print::Args),
     Show(show::Args),
+    Lint(lint::Args),
     Strategy(strategy::Args),
+    Config(config::Args),
     Doctor(doctor::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -123,11 +128,17 @@ pub(crate) struct Compact {
     /// A conversation folder, an events.json, or a conversation's id
     #[arg(value_name = "TRANSCRIPT")]
     pub(crate) transcripts: Vec<OsString>,
-    /// A strategy to run, in the order given [default: strip-reasoning, then strip-tools]
+    /// A strategy to run, in the order given [default: those of the default profile]
     ///
     /// A path has a `/` in it, such as ./strip-all. Options follow a colon: NAME:key=value,key=value or NAME:{"key":...} or NAME:@FILE.
     #[arg(short, long = "strategy", value_name = "NAME|PATH[:OPTIONS]")]
     pub(crate) strategies: Vec<Spec>,
+    /// The profile to run, as `jp-compact config` lists them [default: as configured, else `default`]
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["strategies", "compact"])]
+    pub(crate) profile: Option<String>,
+    /// A profile, or JP's inline form, whose turns count from 1: s:..-3, r+t, t=sreq:5..-3
+    #[arg(long, value_name = "PROFILE|SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_default_value = true, conflicts_with = "strategies")]
+    pub(crate) compact: Option<String>,
     /// First turn: a number from 0, -N from the end, a time ago (5h), or `last` [default: 0]
     ///
     /// `last` is the turn after the newest compaction, and what --from means without a value.
@@ -136,32 +147,49 @@ pub(crate) struct Compact {
     /// Last turn, included: as --from
     #[arg(long, value_name = "BOUND", allow_negative_numbers = true, conflicts_with = "keep_last")]
     pub(crate) to: Option<Bound>,
-    /// Keep the first N turns as they are
+    /// Keep the first N turns as they are [default: as configured, else 0]
     #[arg(long, value_name = "N")]
     pub(crate) keep_first: Option<usize>,
-    /// Keep the last N turns as they are [default: 3]
+    /// Keep the last N turns as they are [default: as configured, else 3]
     #[arg(long, value_name = "N", visible_alias = "keep")]
     pub(crate) keep_last: Option<usize>,
-    /// Run the strategies, append nothing
+    /// Remove every overlay, or the Nth as `show` lists it
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = reset_number, conflicts_with_all = ["strategies", "profile", "compact", "from", "to", "keep_first", "keep_last", "model", "provider"])]
+    pub(crate) reset: Option<ResetNumber>,
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// How transcripts are compacted, whichever command does it.
+#[derive(Debug, Args)]
+pub(crate) struct Running {
+    /// Run the strategies, append nothing; no model is asked
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON for each transcript on stdout
     #[arg(long)]
     pub(crate) json: bool,
-    /// Remove every overlay, or the Nth as `show` lists it
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = reset_number, conflicts_with_all = ["strategies", "from", "to", "keep_first", "keep_last"])]
-    pub(crate) reset: Option<ResetNumber>,
     #[command(flatten)]
     pub(crate) discovery: Discovery,
-    /// Which older summaries extend the range of a new one
-    #[arg(long, value_name = "partial|union", default_value = "partial", hide_default_value = false)]
-    pub(crate) overlap: Overlap,
+    #[command(flatten)]
+    pub(crate) configured: Configured,
+    #[command(flatten)]
+    pub(crate) models: Models,
+    /// Which older summaries extend the range of a new one [default: as configured, else partial]
+    #[arg(long, value_name = "partial|union")]
+    pub(crate) overlap: Option<Overlap>,
     /// How long a strategy may take for one request [default: what its manifest says, else 60s]
     #[arg(long, value_name = "DURATION", value_parser = deadline)]
     pub(crate) deadline: Option<Duration>,
     /// How long to wait for a conversation that somebody else has locked
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) lock_timeout: Duration,
+    /// Whose own rules decide too whether the view stays valid: as of `lint`
+    #[arg(long, value_name = "PROVIDER", value_parser = providers())]
+    pub(crate) provider: Option<Providers>,
+    /// Append even what makes the view break a rule that it keeps
+    #[arg(long)]
+    pub(crate) allow_invalid: bool,
     /// How tokens are counted: characters / 4 by content type, or exactly, as o200k has them
     #[arg(
         long,
@@ -174,6 +202,53 @@ pub(crate) struct Compact {
     /// The time that stamps overlays and that durations count from, instead of the clock's
     #[arg(long, value_name = "RFC3339")]
     pub(crate) now: Option<Timestamp>,
+}
+
+/// What is configured on the command line, on top of the files.
+#[derive(Debug, Args)]
+pub(crate) struct Configured {
+    /// Another configuration file, on top of the user's and the workspace's
+    #[arg(long = "config", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// A value, on top of every file: conversation.compaction.keep_last=5
+    ///
+    /// The value is TOML, or else a text.
+    #[arg(long = "set", value_name = "KEY=VALUE", visible_alias = "cfg")]
+    pub(crate) sets: Vec<String>,
+}
+
+/// Which model strategies ask that need one.
+#[derive(Debug, Args)]
+pub(crate) struct Models {
+    /// The model that is asked, in place of the configured one and of the conversation's own
+    #[arg(long, value_name = "PROVIDER/NAME")]
+    model: Option<ModelName>,
+    /// The most tokens that models may read and write in this run
+    #[arg(long, value_name = "N")]
+    llm_budget_tokens: Option<u64>,
+    /// Write models' answers to FILE, by the hash of their requests
+    #[arg(long, value_name = "FILE", conflicts_with = "llm_replay")]
+    llm_record: Option<PathBuf>,
+    /// Take models' answers from FILE, which --llm-record wrote, and ask nobody
+    #[arg(long, value_name = "FILE", conflicts_with = "llm_budget_tokens")]
+    llm_replay: Option<PathBuf>,
+}
+
+impl Models {
+    /// The models that there are.
+    pub(crate) fn open(
+        &self,
+        settings: llm::Settings,
+        environment: &Environment,
+    ) -> Result<llm::Models, Failure> {
+        let wishes = llm::Wishes {
+            model: self.model.clone(),
+            budget_tokens: self.llm_budget_tokens,
+            record: self.llm_record.clone(),
+            replay: self.llm_replay.clone(),
+        };
+        llm::Models::open(settings, &wishes, environment).map_err(Failure::Record)
+    }
 }
 
 /// Where strategies are, and how far they are trusted.
@@ -221,6 +296,19 @@ impl Discovery {
             Some(SandboxWord::Contained) => Sandbox::Contained,
         }
     }
+}
+
+/// The providers that one word means.
+#[derive(Debug, Clone)]
+pub(crate) struct Providers(pub(crate) Vec<Provider>);
+
+/// Reads the name of a provider, or `all`.
+pub(crate) fn providers() -> impl TypedValueParser<Value = Providers> {
+    let names = Provider::ALL.map(Provider::as_str).into_iter().chain(["all"]);
+    PossibleValuesParser::new(names).try_map(|text| match text.as_str() {
+        "all" => Ok(Providers(Provider::ALL.to_vec())),
+        name => name.parse().map(|provider| Providers(vec![provider])),
+    })
 }
 
 /// Which overlays `--reset` means.

@@ -5,6 +5,7 @@ use std::error::Error;
 
 use jp_compact_engine::failure::{Failure, StrategyFailure};
 use jp_compact_engine::jail::Missing;
+use jp_compact_engine::llm;
 use jp_compact_engine::process::ProcessError;
 use jp_compact_engine::store::{StoreError, StoreErrorKind};
 use jp_compact_engine::trust::{self, Grant, grants};
@@ -103,7 +104,13 @@ fn exit(failure: &Failure) -> Exit {
         },
         Failure::Unreadable { .. } | Failure::NotAppendable { .. } => Exit::Transcript,
         Failure::Overtaken { .. } => Exit::Conflict,
-        Failure::NoSuchOverlay { .. } | Failure::PluginDir { .. } | Failure::TrustLock { .. } => Exit::Usage,
+        Failure::Broken { .. } => Exit::Refused,
+        Failure::NoSuchOverlay { .. }
+        | Failure::PluginDir { .. }
+        | Failure::TrustLock { .. }
+        | Failure::Config(_)
+        | Failure::NoSuchProfile { .. }
+        | Failure::Record(_) => Exit::Usage,
         Failure::NotInstalled { .. } => Exit::NotFound,
         Failure::Strategy { source, .. } => match source.plain() {
             StrategyFailure::NotFound { .. }
@@ -130,6 +137,10 @@ fn exit(failure: &Failure) -> Exit {
             | StrategyFailure::Violation(_) => Exit::Violation,
             StrategyFailure::Reported { .. } => Exit::Reported,
             StrategyFailure::Refused(_) => Exit::Refused,
+            StrategyFailure::NoModel => Exit::Model,
+            // It was asked and answered, and no payload can be made of that.
+            StrategyFailure::Model { answer, .. } if llm::is_of_model(&answer.code) => Exit::Refused,
+            StrategyFailure::Model { .. } => Exit::Model,
             _ => Exit::Crashed,
         },
         _ => Exit::Bug,
@@ -150,11 +161,18 @@ fn hint(failure: &Failure) -> Option<String> {
         Failure::Unreadable { .. } => "a transcript is JP's events.json: one JSON array of events",
         Failure::NotAppendable { .. } => "mend or remove that element; reading commands work as it is",
         Failure::Overtaken { .. } => "run it again on what is there now",
+        Failure::Broken { .. } => "`--allow-invalid` appends it all the same",
         Failure::NoSuchOverlay { .. } => "`jp-compact show TRANSCRIPT` lists them with their numbers",
         Failure::PluginDir { .. } => "give an existing folder to --plugin-dir",
+        Failure::Record(_) => "`--llm-record FILE` writes such a file, and `--llm-replay FILE` reads it",
         Failure::TrustLock { .. } => {
             "`jp-compact strategy trust PLUGIN --trust-lock FILE` writes such a file"
         }
+        Failure::Config(wrong) if wrong.is_the_users => {
+            "your own configuration, ~/.config/jp-compact/config.toml, `--config` and `--set` may say it"
+        }
+        Failure::Config(_) => "`jp-compact config --example` prints a file with every key",
+        Failure::NoSuchProfile { known, .. } => return Some(format!("there are {}", known.join(", "))),
         Failure::NotInstalled { .. } => {
             "`cargo build` and `cargo install` make every executable; keep them in one folder"
         }
@@ -185,6 +203,13 @@ fn hint(failure: &Failure) -> Option<String> {
             StrategyFailure::NotGranted { command, .. } => {
                 return command.as_ref().map(|command| format!("grant it with\n  {command}"));
             }
+            StrategyFailure::NoModel => {
+                let lines = llm::EXAMPLE.replace('\n', "\n  ");
+                return Some(format!(
+                    "give `--model PROVIDER/NAME`, or add these lines to the configuration\n  {lines}"
+                ));
+            }
+            StrategyFailure::Model { .. } => "nothing was appended",
             StrategyFailure::BadManifest { .. } => {
                 "`jp-compact schema manifest` prints what a manifest may hold"
             }

@@ -9,7 +9,10 @@ mod exit;
 mod jp;
 mod output;
 mod progress;
+mod setup;
+mod tally;
 mod tokens;
+mod told;
 
 use std::process::ExitCode;
 
@@ -61,9 +64,12 @@ fn dispatch(cli: Cli) -> Result<Exit, Report> {
     })?;
     match cli.command {
         None => commands::compact::run(&cli.compact, cli.verbosity.quiet, &environment),
+        Some(Command::Auto(args)) => commands::auto::run(&args, cli.verbosity.quiet, &environment),
         Some(Command::Print(args)) => commands::print::run(&args, &environment),
         Some(Command::Show(args)) => commands::show::run(&args, &environment),
+        Some(Command::Lint(args)) => commands::lint::run(&args, &environment),
         Some(Command::Strategy(args)) => commands::strategy::run(&args, &environment),
+        Some(Command::Config(args)) => commands::config::run(&args, &environment),
         Some(Command::Doctor(args)) => commands::doctor::run(&args, &environment),
         Some(Command::Schema(args)) => commands::schema::run(&args),
         Some(Command::Completions(args)) => commands::completions::run(&args),

@@ -1,40 +1,31 @@
 //! `jp-compact TRANSCRIPT...`: runs strategies and appends their overlays, or removes overlays.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use jp_compact_core::Bound;
-use jp_compact_core::select::{Keep, Wanted};
+use jp_compact_core::select::Wanted;
 use jp_compact_core::source::Reset;
-use jp_compact_core::spec::{Options, Spec};
-use jp_compact_engine::clock::Clock;
-use jp_compact_engine::compact::{self, Changed, Outcome, Preparation, Run};
-use jp_compact_engine::describe_cache::Descriptions;
+use jp_compact_core::{Bound, inline};
+use jp_compact_engine::compact::{self, OnLowSaving, Opened, Ready, Run};
+use jp_compact_engine::config::{Config, Profile};
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
-use jp_compact_engine::jail::{Abilities, Tier};
-use jp_compact_engine::session::{Sessions, Spool, Starter, Watch};
 use jp_compact_engine::store;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::args::{Compact, ResetNumber};
-use crate::commands::{change, consent, counted, grouped, misspelt, short, turns};
+use crate::commands::{counted, misspelt, short, until_interrupted};
 use crate::error::Report;
+use crate::escape;
 use crate::exit::Exit;
-use crate::progress::Progress;
-use crate::tokens::about;
-use crate::{escape, output};
+use crate::setup::Setup;
+use crate::tally::Tally;
+use crate::told::{as_json, as_text};
 
-/// What runs when nobody names a strategy.
-const DEFAULT_STRATEGIES: [&str; 2] = ["strip-reasoning", "strip-tools"];
 /// A shorter number is not meant for the id of a conversation: those count tenths of seconds since 1970.
 const ID_DIGITS_MIN: usize = 6;
-/// Workers of one strategy.
-const WORKERS_MAX: usize = 4;
 /// Transcripts in memory at once.
 const TRANSCRIPTS_MAX: usize = 16;
 
@@ -47,17 +38,7 @@ pub(crate) fn run(args: &Compact, quiet: bool, environment: &Environment) -> Res
     if let Some(which) = args.reset {
         return each(args, quiet, |transcript| reset(args, which, transcript, environment));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        // Dropping the work kills the strategy that runs and removes what it left; a write is never cut in two.
-        tokio::select! {
-            exit = work(args, quiet, environment) => exit,
-            _ = interrupt.recv() => Err(interrupted()),
-            _ = terminate.recv() => Err(interrupted()),
-        }
-    })
+    until_interrupted(work(args, quiet, environment))
 }
 
 /// Refuses what would do something else than was meant, before anything is done.
@@ -87,98 +68,54 @@ fn check_meant(args: &Compact, environment: &Environment) -> Result<(), Report> 
     Ok(())
 }
 
-fn interrupted() -> Report {
-    Report::new(Exit::Interrupted, "interrupted", Some("what was reported is done, the rest is as it was"))
-}
-
 async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
-    let registry = args.discovery.registry(environment)?;
-    let mut trust = args.discovery.trust(environment)?;
-    let descriptions = Descriptions::open(environment);
-    let spool = Spool::make(&environment.temp_dir)?;
-    let starter = Starter {
-        runner: registry.runner().to_owned(),
-        temp_dir: environment.temp_dir.clone(),
-        spool: Some(Arc::new(spool)),
+    let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, environment)?;
+    // What was typed is wrong for all transcripts or for none, and is found out before any is read.
+    let typed = match args.strategies.as_slice() {
+        [] => None,
+        specs => Some(setup.prepare(specs).await?),
     };
-    let abilities = Abilities::here(environment);
-    let default =
-        DEFAULT_STRATEGIES.map(|name| Spec { name: name.into(), options: Options::Pairs(Vec::new()) });
-    let specs = if args.strategies.is_empty() { &default[..] } else { &args.strategies[..] };
-    let strategies = loop {
-        let preparation = Preparation {
-            registry: &registry,
-            trust: &trust,
-            descriptions: &descriptions,
-            starter: &starter,
-            sandbox: args.discovery.sandbox(),
-            abilities,
-        };
-        match compact::prepare(specs, &preparation, environment).await {
-            Err(failure) => {
-                let failure = consent::introduce(failure, &preparation).await;
-                consent::settle(failure, &mut trust).await?;
-            }
-            Ok(strategies) => break strategies,
-        }
-    };
-    let progress = Arc::new(Progress::new(quiet));
-    // One transcript is one request for each strategy, and not worth a process that lives on.
-    let workers_max = if args.transcripts.len() > 1 { workers_max() } else { 0 };
-    let sessions = Sessions::new(starter, args.deadline)
-        .with_workers(workers_max)
-        .watched_by(Arc::clone(&progress) as Arc<dyn Watch>);
-    let run = Run {
-        strategies,
-        sessions,
-        wanted: Wanted {
-            from: args.from.or(args.keep_first.map(Bound::Turn)),
-            to: args.to.or(args.keep_last.map(Bound::FromEnd)),
-            keep: Keep::DEFAULT,
-        },
-        hints: BTreeMap::new(),
-        overlap: args.overlap,
-        lock_wait: args.lock_timeout,
-        now: args.now.map_or(Clock::System, Clock::Fixed).now(),
-        dry_run: args.dry_run,
-        estimator: args.tokens.estimator(),
-    };
-    let (run, environment) = (Arc::new(run), Arc::new(environment.clone()));
-    let mut tally = Tally::default();
+    let mut tally = Tally::new(args.running.json, quiet);
     let mut waiting = args.transcripts.iter();
-    let mut running: VecDeque<Running<'_>> = VecDeque::new();
+    let mut begun: VecDeque<Begun<'_>> = VecDeque::new();
     loop {
-        while running.len() < TRANSCRIPTS_MAX
+        while begun.len() < TRANSCRIPTS_MAX
             && let Some(transcript) = waiting.as_slice().first()
         {
-            let path = store::locate(transcript, &environment).map(|place| place.path().to_owned()).ok();
+            let path = store::locate(transcript, environment).map(|place| place.path().to_owned()).ok();
             // Two runs on one transcript at once would not see each other's overlays.
-            if path.is_some() && running.iter().any(|other| other.path == path) {
+            if path.is_some() && begun.iter().any(|other| other.path == path) {
                 break;
             }
             waiting.next();
-            let work = (Arc::clone(&run), transcript.clone(), Arc::clone(&environment));
-            let work = tokio::spawn(async move { compact::compact(&work.0, &work.1, &work.2).await });
-            running.push_back(Running { transcript, path, work: Aborting(work) });
+            let work = begin(args, &mut setup, typed.as_deref(), transcript, environment).await;
+            begun.push_back(Begun { transcript, path, work: work.map(Aborting) });
         }
-        let Some(mut next) = running.pop_front() else { break };
-        let done = (&mut next.work.0).await.map_err(|_| bug()).and_then(|done| done.map_err(Report::from));
-        let done = done.map(|report| (as_json(&report, &run), as_text(&report, &run, &environment)));
-        progress.suspend(|| tally.count(args, quiet, next.transcript, done))?;
+        let Some(next) = begun.pop_front() else { break };
+        let done = match next.work {
+            Ok(mut work) => match (&mut work.0).await {
+                Ok((run, done)) => done
+                    .map(|report| (as_json(&report, &run), as_text(&report, &run, environment)))
+                    .map_err(Report::from),
+                Err(_) => Err(bug()),
+            },
+            Err(report) => Err(report),
+        };
+        setup.progress.suspend(|| tally.count(next.transcript, done))?;
     }
-    run.sessions.close().await;
-    Ok(tally.exit(args))
+    setup.close().await;
+    Ok(tally.exit())
 }
 
-/// A transcript that is being worked on.
-struct Running<'a> {
+/// A transcript that is being worked on, or why it is not.
+struct Begun<'a> {
     transcript: &'a OsStr,
     path: Option<PathBuf>,
-    work: Aborting,
+    work: Result<Aborting, Report>,
 }
 
 /// Work that ends when nobody waits for it.
-struct Aborting(JoinHandle<Result<compact::Report, Failure>>);
+struct Aborting(JoinHandle<(Run, Result<compact::Report, Failure>)>);
 
 impl Drop for Aborting {
     fn drop(&mut self) {
@@ -186,34 +123,94 @@ impl Drop for Aborting {
     }
 }
 
-fn bug() -> Report {
-    Report::new(Exit::Bug, "failed to finish a transcript: a bug in jp-compact", None)
+/// Reads a transcript, finds out what is configured for it, and begins.
+async fn begin(
+    args: &Compact,
+    setup: &mut Setup<'_>,
+    typed: Option<&[Ready]>,
+    transcript: &OsStr,
+    environment: &Environment,
+) -> Result<JoinHandle<(Run, Result<compact::Report, Failure>)>, Report> {
+    let opened = compact::open(transcript, environment)?;
+    let config = setup.config(&opened)?;
+    let (strategies, profile) = match typed {
+        Some(strategies) => (strategies.to_vec(), None),
+        None => configured(args, setup, &config).await?,
+    };
+    let wanted = Wanted {
+        from: args.from.or(args.keep_first.map(Bound::Turn)),
+        to: args.to.or(args.keep_last.map(Bound::FromEnd)),
+        keep: config.keep(profile),
+    };
+    let run = setup.run(strategies, &config, wanted, OnLowSaving::Warn);
+    Ok(tokio::spawn(finish(run, opened)))
 }
 
-/// As many as the machine can run at once, within reason.
-fn workers_max() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX)
+async fn finish(run: Run, opened: Opened) -> (Run, Result<compact::Report, Failure>) {
+    let done = compact::compact(&run, &opened).await;
+    (run, done)
+}
+
+/// The strategies of a profile, or of an inline form. A profile goes before a form that is written like its name.
+async fn configured<'a>(
+    args: &Compact,
+    setup: &mut Setup<'_>,
+    config: &'a Config,
+) -> Result<(Vec<Ready>, Option<&'a Profile>), Report> {
+    let given = args.profile.as_deref().or(args.compact.as_deref().filter(|text| !text.is_empty()));
+    let name = given.unwrap_or(&config.default_profile);
+    let (mut calls, profile) = match (config.profiles.get(name), &args.compact) {
+        (None, Some(form)) => {
+            let wrong = |what: String| {
+                let known: Vec<_> = config.profiles.keys().map(String::as_str).collect();
+                let message = format!("`--compact={form}` names no profile and is no inline form: {what}");
+                let hint =
+                    format!("the profiles are {}; an inline form is `r+t`, or `s:..-3`", known.join(", "));
+                Report::new(Exit::Usage, message, Some(&hint))
+            };
+            (inline::parse(form).map_err(wrong)?, None)
+        }
+        _ => {
+            let profile = config.profile(name)?;
+            (profile.calls.clone(), Some(profile))
+        }
+    };
+    let typed = args.from.is_some() || args.to.is_some() || args.keep_first.or(args.keep_last).is_some();
+    if typed && profile.is_none() && calls.iter().any(|call| call.range.is_some()) {
+        let hint = "leave the turns out behind the `:`, or --from, --to and --keep-* out";
+        return Err(Report::new(Exit::Usage, "the inline form brings its own turns", Some(hint)));
+    }
+    if typed {
+        // A range is an invocation's to give, whatever a rule of JP's says.
+        calls.iter_mut().for_each(|call| call.range = None);
+    }
+    Ok((setup.prepare_calls(&calls).await?, profile))
+}
+
+fn bug() -> Report {
+    Report::new(Exit::Bug, "failed to finish a transcript: a bug in jp-compact", None)
 }
 
 fn reset(
     args: &Compact,
     which: ResetNumber,
-    transcript: &std::ffi::OsStr,
+    transcript: &OsStr,
     environment: &Environment,
 ) -> Result<(Value, String), Report> {
     let which = match which {
         ResetNumber::All => Reset::All,
         ResetNumber::One(number) => Reset::One(number),
     };
-    let report = compact::reset(transcript, which, args.dry_run, args.lock_timeout, environment)?;
+    let report =
+        compact::reset(transcript, which, args.running.dry_run, args.running.lock_timeout, environment)?;
     let json = json!({
         "path": report.path.to_string_lossy(),
         "conversation_id": report.id,
-        "dry_run": args.dry_run,
+        "dry_run": args.running.dry_run,
         "removed": report.removed,
     });
     let path = short(&report.path, environment);
-    let would = if args.dry_run { "would be removed from" } else { "removed from" };
+    let would = if args.running.dry_run { "would be removed from" } else { "removed from" };
     let text = match report.removed {
         0 => format!("no overlay to remove in {path}"),
         removed => format!("{} {would} {path}", counted(removed, "overlay")),
@@ -224,167 +221,11 @@ fn reset(
 fn each(
     args: &Compact,
     quiet: bool,
-    mut one: impl FnMut(&std::ffi::OsStr) -> Result<(Value, String), Report>,
+    mut one: impl FnMut(&OsStr) -> Result<(Value, String), Report>,
 ) -> Result<Exit, Report> {
-    let mut tally = Tally::default();
+    let mut tally = Tally::new(args.running.json, quiet);
     for transcript in &args.transcripts {
-        tally.count(args, quiet, transcript, one(transcript))?;
+        tally.count(transcript, one(transcript))?;
     }
-    Ok(tally.exit(args))
-}
-
-/// What became of several transcripts: all are tried.
-#[derive(Default)]
-struct Tally {
-    failed: Vec<Exit>,
-}
-
-impl Tally {
-    fn count(
-        &mut self,
-        args: &Compact,
-        quiet: bool,
-        transcript: &std::ffi::OsStr,
-        done: Result<(Value, String), Report>,
-    ) -> Result<(), Report> {
-        match done {
-            Ok((json, text)) => {
-                if args.json {
-                    output::json_line(&json)?;
-                } else if !quiet {
-                    output::people(&text);
-                }
-            }
-            Err(report) => {
-                if args.json {
-                    output::json_line(&json!({ "path": transcript.to_string_lossy(), "error": report }))?;
-                }
-                output::failure(&report, &report.text());
-                self.failed.push(report.exit);
-            }
-        }
-        Ok(())
-    }
-
-    fn exit(&self, args: &Compact) -> Exit {
-        match self.failed.as_slice() {
-            [] => Exit::Done,
-            [exit] if args.transcripts.len() == 1 => *exit,
-            failed => {
-                let (failed, all) = (failed.len(), args.transcripts.len());
-                output::people(&format!("{failed} of {all} transcripts failed"));
-                Exit::SomeFailed
-            }
-        }
-    }
-}
-
-/// One line of JSON: what was made, what was declined, what it saves.
-fn as_json(report: &compact::Report, run: &Run) -> Value {
-    let tier = run.strategies.iter().map(|ready| ready.described.confined.tier()).min();
-    let mut overlays = Vec::new();
-    let mut declines = Vec::new();
-    for step in &report.steps {
-        match &step.outcome {
-            Outcome::Made(made) => overlays.extend(made.iter().map(|made| {
-                json!({
-                    "number": made.number,
-                    "from_turn": made.overlay.from_turn,
-                    "to_turn": made.overlay.to_turn,
-                    "kinds": made.overlay.kinds(),
-                    "strategy": step.strategy,
-                    "version": step.version,
-                    "applied_by_jp": made.overlay.applied_by_jp,
-                })
-            })),
-            Outcome::Declined(reason) => {
-                declines
-                    .push(json!({ "strategy": step.strategy, "version": step.version, "reason": reason }));
-            }
-        }
-    }
-    let diagnostics: Vec<_> = report
-        .steps
-        .iter()
-        .flat_map(|step| {
-            step.diagnostics.iter().map(|found| json!({ "strategy": step.strategy, "found": found }))
-        })
-        .collect();
-    json!({
-        "path": report.path.to_string_lossy(),
-        "conversation_id": report.id,
-        "dry_run": run.dry_run,
-        "overlays": overlays,
-        "declines": declines,
-        "diagnostics": diagnostics,
-        "tokens": {
-            "before": report.tokens_before,
-            "after": report.tokens_after,
-            "estimator": run.estimator.name(),
-        },
-        "turns": report.changed.iter().map(|Changed { turn, before, after }| {
-            json!({ "turn": turn, "before": before, "after": after })
-        }).collect::<Vec<_>>(),
-        "tier": tier.map(Tier::as_str),
-        "nothing": report.nothing.map(|nothing| nothing.to_string()),
-        "notes": report.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    })
-}
-
-/// A level or a severity as people read it.
-fn word(variant: &impl std::fmt::Debug) -> String {
-    format!("{variant:?}").to_lowercase()
-}
-
-fn as_text(report: &compact::Report, run: &Run, environment: &Environment) -> String {
-    let path = short(&report.path, environment);
-    if let Some(nothing) = report.nothing {
-        return escape::line(&format!("{path}: {nothing}"));
-    }
-    let made: usize = report
-        .steps
-        .iter()
-        .map(|step| if let Outcome::Made(made) = &step.outcome { made.len() } else { 0 })
-        .sum();
-    let verb = if run.dry_run { "would be appended" } else { "appended" };
-    let mut lines = vec![match made {
-        0 => format!("{path}: nothing to append"),
-        made => format!("{path}: {} {verb}", counted(made, "overlay")),
-    }];
-    for step in &report.steps {
-        let name = format!("{} {}", step.strategy, step.version);
-        match &step.outcome {
-            Outcome::Declined(reason) => lines.push(format!("  -  {name}  declined: {reason}")),
-            Outcome::Made(made) => lines.extend(made.iter().map(|made| {
-                let (from, to) = (made.overlay.from_turn, made.overlay.to_turn);
-                let kinds = made.overlay.kinds().join(", ");
-                let theirs = if made.overlay.applied_by_jp { "" } else { " (not applied by JP itself)" };
-                format!("  {}  {name}  {}: {kinds}{theirs}", made.number, turns(from, to))
-            })),
-        }
-        lines.extend(step.logs.iter().map(|(level, text)| format!("     {name}: {}: {text}", word(level))));
-        lines.extend(step.diagnostics.iter().map(|found| {
-            let turn = found.turn.map_or(String::new(), |turn| format!(" in turn {turn}"));
-            format!("     {name}: {}{turn}: {}", word(&found.severity), found.message)
-        }));
-    }
-    lines.extend(report.notes.iter().map(|note| format!("  note: {note}")));
-    if run.dry_run {
-        lines.extend(report.changed.iter().map(|Changed { turn, before, after }| {
-            format!("  turn {turn}: {} -> {} tokens", grouped(*before), grouped(*after))
-        }));
-    }
-    let (before, after) = (report.tokens_before, report.tokens_after);
-    lines.push(format!(
-        "  a model is sent {}{} tokens, was {} ({}, {})",
-        about(run.estimator),
-        grouped(after),
-        grouped(before),
-        change(before, after),
-        run.estimator.name()
-    ));
-    if made > 0 && after >= before {
-        lines.push("  note: the view did not become smaller; `--reset` removes the overlays again".into());
-    }
-    lines.iter().map(|line| escape::line(line)).collect::<Vec<_>>().join("\n")
+    Ok(tally.exit())
 }

@@ -1,9 +1,11 @@
-//! `jp-compact doctor`: what this machine can do for a jail, what it lacks, and which strategies were installed.
-//! Starts nothing.
+//! `jp-compact doctor`: what this machine can do for a jail, what it lacks, which strategies were installed, and
+//! which variables hold keys of models. Starts nothing, and says no key.
 
 use clap::Parser;
 use jp_compact_engine::environment::Environment;
+use jp_compact_engine::failure::Failure;
 use jp_compact_engine::jail::Abilities;
+use jp_compact_engine::llm::{Models, Settings, Wishes};
 use serde_json::json;
 
 use crate::args::Discovery;
@@ -26,6 +28,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let abilities = Abilities::here(environment);
     let (tier, missing) = (abilities.tier(), abilities.missing());
     let bundled: Vec<_> = registry.plugins().iter().filter(|plugin| plugin.bundled()).collect();
+    let models =
+        Models::open(Settings::default(), &Wishes::default(), environment).map_err(Failure::Record)?;
+    let keys = models.key_variables();
     if args.json {
         let folder = |path: &std::path::Path| path.to_string_lossy().into_owned();
         let missing: Vec<_> =
@@ -34,6 +39,10 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             .folders()
             .iter()
             .map(|found| json!({ "path": folder(&found.path), "origin": found.origin.word(), "is_there": found.path.is_dir() }))
+            .collect();
+        let keys: Vec<_> = keys
+            .iter()
+            .map(|(provider, name, is_set)| json!({ "provider": provider, "variable": name, "is_set": is_set }))
             .collect();
         output::json_line(&json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -44,6 +53,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             "runner": folder(registry.runner()),
             "bundled": bundled.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>(),
             "folders": folders,
+            "keys": keys,
         }))?;
         return Ok(Exit::Done);
     }
@@ -59,6 +69,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     for folder in registry.folders() {
         let gone = if folder.path.is_dir() { "" } else { " (not there)" };
         row("searched", format!("{} ({}){gone}", folder.path.display(), folder.origin.word()));
+    }
+    for (_, name, is_set) in &keys {
+        row("key", format!("{name} ({})", if *is_set { "set" } else { "not set" }));
     }
     output::data(|out| out.write_all(escape::text(&text).as_bytes()))?;
     Ok(Exit::Done)

@@ -1,9 +1,12 @@
 //! The commands, one file each: its arguments, then one function.
 
+pub(crate) mod auto;
 pub(crate) mod compact;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod consent;
 pub(crate) mod doctor;
+pub(crate) mod lint;
 pub(crate) mod man;
 pub(crate) mod print;
 pub(crate) mod schema;
@@ -21,6 +24,29 @@ use jp_compact_engine::{compact as pipeline, store};
 
 use crate::args::Cli;
 use crate::error::Report;
+use crate::exit::Exit;
+
+/// Does work that an interrupt ends: what it was about is dropped, strategies are killed, what they left is
+/// removed; a write is never cut in two.
+pub(crate) fn until_interrupted(work: impl Future<Output = Result<Exit, Report>>) -> Result<Exit, Report> {
+    let interrupted = || {
+        let hint = "what was reported is done, the rest is as it was";
+        Report::new(Exit::Interrupted, "interrupted", Some(hint))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(async {
+        let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
+        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        tokio::select! {
+            exit = work => exit,
+            _ = interrupt.recv() => Err(interrupted()),
+            _ = terminate.recv() => Err(interrupted()),
+        }
+    });
+    // A name that is being looked up cannot be given up, and would be waited for.
+    runtime.shutdown_background();
+    done
+}
 
 /// A transcript that is only read: of a file, or of stdin for `-`.
 pub(crate) struct Read {

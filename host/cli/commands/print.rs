@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jp_compact_core::projection::{project, project_through};
+use jp_compact_core::render::{Provider, render};
 use jp_compact_core::view::{self, Origin, Part, SUMMARY_REQUEST};
 use jp_compact_core::{View, source};
 use jp_compact_engine::environment::Environment;
@@ -18,7 +20,7 @@ use crate::{escape, output};
 /// Print a conversation: whole, or as a model is sent it
 #[derive(Debug, Parser)]
 #[command(
-    after_help = "Examples:\n  jp-compact print 17738399468 --compacted | less\n  jp-compact print events.json --compacted --as source > smaller.json\n  jq '.[].type' < events.json; jp-compact print - --json < events.json"
+    after_help = "Examples:\n  jp-compact print 17738399468 --compacted | less\n  jp-compact print events.json --compacted --as source > smaller.json\n  jp-compact print 17738399468 --compacted --as anthropic > body.json\n  jq '.[].type' < events.json; jp-compact print - --json < events.json"
 )]
 pub(crate) struct Args {
     /// A conversation folder, an events.json, a conversation's id, or - for stdin
@@ -26,19 +28,32 @@ pub(crate) struct Args {
     /// Apply the overlays: what a model is sent
     #[arg(long)]
     compacted: bool,
-    /// text for people, json (the events a provider is sent, decoded), or source (the transcript's own form)
-    #[arg(long = "as", value_enum, value_name = "FORM", default_value = "text")]
+    /// text for people, json (the events a provider is sent, decoded), source (the transcript's own form), or the
+    /// conversation of a provider's request body
+    #[arg(long = "as", value_name = "FORM", value_parser = forms(), default_value = "text")]
     form: Form,
     /// Short for --as json
     #[arg(long, conflicts_with = "form")]
     json: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy)]
 enum Form {
     Text,
     Json,
     Source,
+    Body(Provider),
+}
+
+/// Reads the name of a form.
+fn forms() -> impl TypedValueParser<Value = Form> {
+    let names = ["text", "json", "source"].into_iter().chain(Provider::ALL.map(Provider::as_str));
+    PossibleValuesParser::new(names).try_map(|text| match text.as_str() {
+        "text" => Ok(Form::Text),
+        "json" => Ok(Form::Json),
+        "source" => Ok(Form::Source),
+        name => name.parse().map(Form::Body),
+    })
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
@@ -56,6 +71,10 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         Form::Source => source::render(stream, &view)
             .iter()
             .try_for_each(|piece| out.write_all(piece.bytes(stream.bytes()))),
+        Form::Body(provider) => {
+            serde_json::to_writer_pretty(&mut out, &render(stream, &view, provider).body)?;
+            out.write_all(b"\n")
+        }
     })?;
     Ok(Exit::Done)
 }

@@ -1,0 +1,68 @@
+//! `jp-compact config`: what is configured, and where each value came from.
+
+use std::ffi::OsString;
+
+use clap::Parser;
+use jp_compact_core::Stream;
+use jp_compact_engine::compact as pipeline;
+use jp_compact_engine::config::{self, Config, EXAMPLE, JpOwn};
+use jp_compact_engine::environment::Environment;
+
+use crate::args::Configured;
+use crate::commands::read;
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::{escape, output};
+
+/// Show what is configured, and where each value came from
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Examples:\n  jp-compact config --explain\n  jp-compact config --example > ~/.config/jp-compact/config.toml\n  jp-compact config 17738399468 --set conversation.compaction.keep_last=5"
+)]
+pub(crate) struct Args {
+    /// Show what holds for this one: its workspace's file counts, and what JP says of it
+    transcript: Option<OsString>,
+    /// Say behind each value where it came from
+    #[arg(long)]
+    explain: bool,
+    /// Print a commented file with every key, to begin with
+    #[arg(long, conflicts_with_all = ["transcript", "explain", "json", "files", "sets"])]
+    example: bool,
+    /// Print one line of JSON
+    #[arg(long, conflicts_with = "explain")]
+    json: bool,
+    #[command(flatten)]
+    configured: Configured,
+}
+
+pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    if args.example {
+        output::data(|out| out.write_all(EXAMPLE.as_bytes()))?;
+        return Ok(Exit::Done);
+    }
+    let config = load(args, environment)?;
+    for warning in &config.warnings {
+        output::people(&escape::text(&format!("warning: {warning}")));
+    }
+    if args.json {
+        output::json_line(&config.to_json())?;
+    } else {
+        output::data(|out| out.write_all(escape::text(&config.to_toml(args.explain)).as_bytes()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn load(args: &Args, environment: &Environment) -> Result<Config, Report> {
+    let of = |place, stream: Option<&Stream>| {
+        let jp = JpOwn::read(environment, place, stream);
+        config::load(environment, place, &args.configured.files, &args.configured.sets, jp)
+    };
+    Ok(match &args.transcript {
+        None => of(None, None)?,
+        Some(transcript) if transcript == "-" => of(None, Some(&read(transcript, environment)?.stream))?,
+        Some(transcript) => {
+            let opened = pipeline::open(transcript, environment)?;
+            of(Some(&opened.place), Some(&opened.stream))?
+        }
+    })
+}

@@ -1,0 +1,164 @@
+//! From a command line and the configuration to what runs on a transcript: strategies that are prepared, the
+//! processes and models that they share, and the limits. One for each command.
+
+use std::num::NonZero;
+use std::sync::Arc;
+
+use jp_compact_core::call::Call;
+use jp_compact_core::select::Wanted;
+use jp_compact_core::spec::Spec;
+use jp_compact_engine::clock::Clock;
+use jp_compact_engine::compact::{self, OnLowSaving, Opened, Preparation, Ready, Run};
+use jp_compact_engine::config::{self, Config, JpOwn};
+use jp_compact_engine::describe_cache::Descriptions;
+use jp_compact_engine::environment::Environment;
+use jp_compact_engine::failure::Failure;
+use jp_compact_engine::jail::Abilities;
+use jp_compact_engine::llm::Models;
+use jp_compact_engine::registry::Registry;
+use jp_compact_engine::session::{Answers, Sessions, Spool, Starter, Watch};
+use jp_compact_engine::trust::Trust;
+
+use crate::args::Running;
+use crate::commands::consent;
+use crate::error::Report;
+use crate::progress::Progress;
+
+/// Workers of one strategy.
+const WORKERS_MAX: usize = 4;
+
+/// What the transcripts of a command share.
+pub(crate) struct Setup<'a> {
+    args: &'a Running,
+    environment: &'a Environment,
+    registry: Registry,
+    trust: Trust,
+    descriptions: Descriptions,
+    abilities: Abilities,
+    sessions: Arc<Sessions>,
+    pub(crate) models: Arc<Models>,
+    pub(crate) progress: Arc<Progress>,
+    /// What was prepared already: thousands of transcripts have one configuration.
+    prepared: Vec<(Vec<Spec>, Vec<Ready>)>,
+}
+
+impl<'a> Setup<'a> {
+    /// With workers where there are `several` transcripts: one is a request for each strategy, and not worth a
+    /// process that lives on.
+    pub(crate) fn open(
+        args: &'a Running,
+        several: bool,
+        quiet: bool,
+        environment: &'a Environment,
+    ) -> Result<Self, Report> {
+        let (files, sets) = (&args.configured.files, &args.configured.sets);
+        let models = Arc::new(args.models.open(config::models(environment, files, sets)?, environment)?);
+        let registry = args.discovery.registry(environment)?;
+        let starter = Starter {
+            runner: registry.runner().to_owned(),
+            temp_dir: environment.temp_dir.clone(),
+            spool: Some(Arc::new(Spool::make(&environment.temp_dir)?)),
+        };
+        let progress = Arc::new(Progress::new(quiet));
+        let sessions = Sessions::new(starter, args.deadline)
+            .with_workers(if several { workers_max() } else { 0 })
+            .answered_by(Arc::clone(&models) as Arc<dyn Answers>)
+            .watched_by(Arc::clone(&progress) as Arc<dyn Watch>);
+        Ok(Self {
+            trust: args.discovery.trust(environment)?,
+            descriptions: Descriptions::open(environment),
+            abilities: Abilities::here(environment),
+            sessions: Arc::new(sessions),
+            prepared: Vec::new(),
+            args,
+            environment,
+            registry,
+            models,
+            progress,
+        })
+    }
+
+    /// What is configured for a transcript.
+    pub(crate) fn config(&self, opened: &Opened) -> Result<Config, Failure> {
+        let Opened { place, stream } = opened;
+        let jp = JpOwn::read(self.environment, Some(place), Some(stream));
+        let Running { configured, .. } = self.args;
+        config::load(self.environment, Some(place), &configured.files, &configured.sets, jp)
+    }
+
+    /// Prepares strategies; whoever sits at a terminal may be asked for trust.
+    pub(crate) async fn prepare(&mut self, specs: &[Spec]) -> Result<Vec<Ready>, Report> {
+        if let Some((_, ready)) = self.prepared.iter().find(|(known, _)| known == specs) {
+            return Ok(ready.clone());
+        }
+        loop {
+            let preparation = Preparation {
+                registry: &self.registry,
+                trust: &self.trust,
+                descriptions: &self.descriptions,
+                starter: self.sessions.starter(),
+                sandbox: self.args.discovery.sandbox(),
+                abilities: self.abilities,
+            };
+            match compact::prepare(specs, &preparation, self.environment).await {
+                Err(failure) => {
+                    let failure = consent::introduce(failure, &preparation).await;
+                    consent::settle(failure, &mut self.trust).await?;
+                }
+                Ok(ready) => {
+                    self.prepared.push((specs.to_vec(), ready.clone()));
+                    return Ok(ready);
+                }
+            }
+        }
+    }
+
+    /// Prepares the calls of a profile or of an inline form, each for the turns that it brings.
+    pub(crate) async fn prepare_calls(&mut self, calls: &[Call]) -> Result<Vec<Ready>, Report> {
+        let specs: Vec<Spec> = calls.iter().map(Call::spec).collect();
+        let mut ready = self.prepare(&specs).await?;
+        for (ready, call) in ready.iter_mut().zip(calls) {
+            ready.range = call.range;
+        }
+        Ok(ready)
+    }
+
+    /// The run of strategies on one transcript.
+    pub(crate) fn run(
+        &self,
+        strategies: Vec<Ready>,
+        config: &Config,
+        wanted: Wanted,
+        on_low_saving: OnLowSaving,
+    ) -> Run {
+        let args = self.args;
+        Run {
+            strategies,
+            sessions: Arc::clone(&self.sessions),
+            models: Arc::clone(&self.models),
+            model: config.llm.model.clone(),
+            conversation_model: config.assistant_model.clone(),
+            wanted,
+            hints: config.hints.clone(),
+            overlap: args.overlap.unwrap_or(config.overlap),
+            lock_wait: args.lock_timeout,
+            now: args.now.map_or(Clock::System, Clock::Fixed).now(),
+            dry_run: args.dry_run,
+            estimator: args.tokens.estimator(),
+            allow_invalid: args.allow_invalid,
+            providers: args.provider.clone().map(|providers| providers.0).unwrap_or_default(),
+            min_saving: config.min_saving,
+            on_low_saving,
+        }
+    }
+
+    /// Ends the processes that live on.
+    pub(crate) async fn close(&self) {
+        self.sessions.close().await;
+    }
+}
+
+/// As many as the machine can run at once, within reason.
+fn workers_max() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX)
+}
