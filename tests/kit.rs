@@ -52,8 +52,8 @@ fn passes(path: &Path) {
 
 #[test]
 fn the_bundled_strategies_pass() {
-    for name in ["compact-strategy-strip-reasoning", "compact-strategy-strip-tools"] {
-        passes(&cargo_bin(name));
+    for name in ["digest", "strip-reasoning", "strip-tools", "summarize"] {
+        passes(&cargo_bin(format!("compact-strategy-{name}")));
     }
 }
 

@@ -7,11 +7,17 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin;
-use jp_compact_schema::{Description, Determinism, Input, Reply, from_line};
+use jp_compact_schema::{ContentKind, Description, Determinism, Input, Reply, from_line};
 use serde_json::{Value, json};
 
+/// Those that read the turn table alone.
 fn strategies() -> [&'static Path; 2] {
     [cargo_bin!("compact-strategy-strip-reasoning"), cargo_bin!("compact-strategy-strip-tools")]
+}
+
+/// Those that read events, and write a summary.
+fn summarisers() -> [&'static Path; 2] {
+    [cargo_bin!("compact-strategy-digest"), cargo_bin!("compact-strategy-summarize")]
 }
 
 fn start(strategy: &Path, verb: &str) -> Command {
@@ -60,18 +66,42 @@ fn check(strategy: &Path, options: &Value, expect: &Value) {
     assert_eq!(serde_json::to_value(&replies).unwrap(), json!([expect]));
 }
 
+fn description(strategy: &Path) -> Description {
+    let output = start(strategy, "describe").assert().success().stderr("").get_output().stdout.clone();
+    from_line(&output).unwrap()
+}
+
 #[test]
 fn each_describes_itself_under_the_name_of_its_executable() {
-    for strategy in strategies() {
-        let output = start(strategy, "describe").assert().success().stderr("").get_output().stdout.clone();
-        let description: Description = from_line(&output).unwrap();
+    for strategy in strategies().into_iter().chain(summarisers()) {
+        let description = description(strategy);
         let stem = strategy.file_stem().unwrap().to_str().unwrap();
         assert_eq!(stem, format!("compact-strategy-{}", description.name));
         assert_eq!(description.version, env!("CARGO_PKG_VERSION"));
         assert_eq!(description.protocols, [1]);
-        assert_eq!((description.input, description.determinism), (Input::None, Determinism::Pure));
         assert!(description.has_feature("worker"));
     }
+}
+
+#[test]
+fn each_is_sent_what_it_reads_and_granted_what_it_needs() {
+    for strategy in strategies() {
+        let description = description(strategy);
+        assert_eq!((description.input, description.determinism), (Input::None, Determinism::Pure));
+        assert_eq!(description.needs, Vec::<String>::new());
+    }
+    let [digest, summarize] = summarisers().map(description);
+    for description in [&digest, &summarize] {
+        assert_eq!(
+            (description.input, &description.produces[..]),
+            (Input::Full, &[ContentKind::Summary][..])
+        );
+        assert!(description.has_feature("events.file"));
+        // Not even a summary that it would know to be one.
+        assert_eq!(description.wants, Vec::<String>::new());
+    }
+    assert_eq!((digest.determinism, digest.needs), (Determinism::Pure, vec![]));
+    assert_eq!((summarize.determinism, summarize.needs), (Determinism::Stochastic, vec!["llm".to_owned()]));
 }
 
 #[test]
@@ -121,12 +151,13 @@ fn an_option_that_the_schema_does_not_know_is_refused_by_strip_tools_itself() {
 }
 
 #[test]
-fn started_by_hand_both_explain_themselves() {
-    for strategy in strategies() {
+fn started_by_hand_each_explains_itself() {
+    for strategy in strategies().into_iter().chain(summarisers()) {
         for verb in ["run", "--help", "describe"] {
             let assert = start(strategy, verb).env_remove("JP_COMPACT_PROTOCOL").assert().code(64).stdout("");
             let text = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
-            assert!(text.contains("jp-compact --strategy strip-"), "{text}");
+            let name = description(strategy).name;
+            assert!(text.contains(&format!("jp-compact --strategy {name}")), "{text}");
         }
         start(strategy, "unknown").assert().code(64).stdout("");
     }

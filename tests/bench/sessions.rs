@@ -146,6 +146,8 @@ fn header(described: &Described, stream: &Stream) -> CompactRequest {
         now: jiff::Timestamp::UNIX_EPOCH,
         limits: Limits { deadline_ms: 60_000, result_bytes_max: 8 << 20 },
         dry_run: false,
+        llm: None,
+        context_window: None,
     };
     request::header(&Survey::of(stream), &ask, None)
 }

@@ -164,6 +164,9 @@ fn a_second_door_is_found() {
             "std::process::Command::new stands 2 times in the host",
         ],
     );
+    let client = "host/engine/src/batch.rs names reqwest::Client::new";
+    check(file, "fn f() { reqwest::Client::new(); }", &[client]);
+    check(file, "fn f() { reqwest::Url::parse(1); }", &[]);
     check(file, "use std::fs::*;", &["host/engine/src/batch.rs names std::fs::*"]);
     check(
         file,

@@ -21,3 +21,22 @@ fn a_machine_without_landlock_is_told_what_to_do() {
     says("0", "contained", 1);
     says("1", "partly-isolated", 1);
 }
+
+#[test]
+fn keys_are_told_by_their_variables_and_never_said() {
+    let world = World::new();
+    let with_key = |words: &[&str]| {
+        let ran = world.finish(world.command(words).env("OPENAI_API_KEY", "sk-sekret")).exits(0);
+        assert!(!format!("{ran:?}").contains("sekret"));
+        ran
+    };
+    let text = with_key(&["doctor"]);
+    assert!(text.text().contains("OPENAI_API_KEY (set)"), "{}", text.text());
+    assert!(text.text().contains("ANTHROPIC_API_KEY (not set)"), "{}", text.text());
+    let keys = with_key(&["doctor", "--json"]).line()["keys"].clone();
+    let set: Vec<_> = keys.as_array().unwrap().iter().filter(|key| key["is_set"] == true).collect();
+    assert_eq!(
+        set,
+        [&serde_json::json!({"provider": "openai", "variable": "OPENAI_API_KEY", "is_set": true})]
+    );
+}

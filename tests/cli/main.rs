@@ -7,16 +7,22 @@
     reason = "a test may panic, starts what people start, and says what it could not see"
 )]
 
+mod aimock;
 mod bad_input;
 mod bounds;
 mod compact;
+mod config;
+mod digest;
 mod doctor;
 mod door;
 mod errors;
 mod goldens;
+mod guard;
 mod interrupt;
+mod lint;
 mod listing;
 mod live;
+mod llm;
 mod options;
 mod print;
 mod replies;
@@ -25,4 +31,5 @@ mod show;
 mod spool;
 mod store;
 mod strategies;
+mod summarize;
 mod support;

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use assert_cmd::cargo::cargo_bin;
 use jp_compact_core::select::Wanted;
 use jp_compact_core::{Bound, Overlap};
-use jp_compact_engine::compact::{Preparation, Ready, Run, Sandbox, compact, prepare};
+use jp_compact_engine::compact::{
+    MIN_SAVING, OnLowSaving, Preparation, Ready, Run, Sandbox, compact, open, prepare,
+};
 use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::jail::Abilities;
+use jp_compact_engine::llm::{Models, Settings, Wishes};
 use jp_compact_engine::registry::{Registry, Wanted as Folders};
 use jp_compact_engine::session::{Sessions, Spool};
 use jp_compact_engine::trust::{Trust, Word};
@@ -42,7 +45,12 @@ fn conversation(folder: &Path, turns: usize, request_chars: usize) -> PathBuf {
 fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> Run {
     Run {
         strategies,
-        sessions,
+        sessions: sessions.into(),
+        models: Models::open(Settings::default(), &Wishes::default(), &Environment::bare("/"))
+            .unwrap()
+            .into(),
+        model: None,
+        conversation_model: None,
         wanted: Wanted { to: Some(Bound::FromEnd(0)), ..Wanted::default() },
         hints: std::collections::BTreeMap::new(),
         estimator: jp_compact_core::estimate::Estimator::Characters,
@@ -50,22 +58,47 @@ fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> Run {
         lock_wait: NEVER,
         now: "2026-02-01T00:00:00Z".parse().unwrap(),
         dry_run,
+        allow_invalid: false,
+        providers: Vec::new(),
+        min_saving: 0.0,
+        on_low_saving: OnLowSaving::Warn,
     }
 }
 
 /// Runs a mode on a conversation, and returns what the report shows of it.
 fn compacted(world: &World, transcript: &Path, run: &Run) -> Result<String, String> {
     let environment = Environment::bare(world.folder.path());
-    let report = block_on(compact(run, transcript.as_os_str(), &environment)).map_err(|failure| {
-        std::error::Error::source(&failure).map(ToString::to_string).unwrap_or_default()
-    })?;
+    let report =
+        block_on(compact(run, &open(transcript.as_os_str(), &environment).unwrap())).map_err(|failure| {
+            std::error::Error::source(&failure).map(ToString::to_string).unwrap_or_default()
+        })?;
     Ok(report.steps.iter().map(|step| format!("{:?}\n", step.outcome)).collect())
 }
 
 fn ready(world: &World, mode: &str, input: Input) -> Ready {
     let mut described = world.described();
     described.description.input = input;
-    Ready { described, options: world.header(mode).options }
+    Ready { described, options: world.header(mode).options, range: None }
+}
+
+#[test]
+fn what_saves_too_little_is_declined_where_a_run_says_so() {
+    let world = World::new(0);
+    let transcript = conversation(world.folder.path(), 6, 400);
+    let bytes = || fs::read(transcript.join("events.json")).unwrap();
+    let before = bytes();
+    let declining = |min_saving| {
+        let sessions = Sessions::new(starter(world.folder.path(), None), NEVER);
+        let strategies = vec![ready(&world, "chooses-its-own-range", Input::None)];
+        Run { min_saving, on_low_saving: OnLowSaving::Decline, ..run(sessions, strategies, false) }
+    };
+    let declined = compacted(&world, &transcript, &declining(0.99)).unwrap();
+    assert!(declined.starts_with("Declined(\"it would save "), "{declined}");
+    assert!(declined.contains("% of the view, and 99 % is the least"), "{declined}");
+    assert!(bytes() == before, "nothing is written");
+    let made = compacted(&world, &transcript, &declining(MIN_SAVING)).unwrap();
+    assert!(made.starts_with("Made("), "{made}");
+    assert!(bytes() != before);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn a_need_that_was_not_granted_is_refused_before_it_runs_with_the_command() {
     let house = House::new();
     house.install("plugin", &house.script("plugin", r#","needs":["llm"]"#));
     house.ok(&["strategy", "trust", "./plugin"]);
-    let compact = house.compact("./plugin", &["--dry-run"]);
+    let compact = house.compact("./plugin", &["--dry-run", "--model", "openai/g"]);
     let stderr = house.fails(&compact, 11);
     let path = house.path("plugin");
     let command = format!("jp-compact strategy trust {} --grant llm,runtime:sh", path.display());

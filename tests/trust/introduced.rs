@@ -109,7 +109,10 @@ fn trust_shows_what_is_said_asked_and_granted() {
     }
     // The command that it ends with grants the rest.
     obey(&house, &shown);
-    assert_eq!(house.json(&house.compact("./folder", &["--json", "--dry-run"]))["tier"], "contained");
+    assert_eq!(
+        house.json(&house.compact("./folder", &["--json", "--dry-run", "--model", "openai/g"]))["tier"],
+        "contained"
+    );
 }
 
 #[test]
@@ -164,7 +167,7 @@ fn one_that_does_not_describe_itself_is_trusted_and_that_is_said() {
 fn on_a_terminal_yes_grants_what_a_bare_file_says_that_it_needs() {
     let house = House::new();
     house.install("plugin", &house.script("plugin", r#","needs":["llm"]"#));
-    let (code, shown) = on_a_terminal(&house, &house.compact("./plugin", &[]), "y\n");
+    let (code, shown) = on_a_terminal(&house, &house.compact("./plugin", &["--model", "openai/g"]), "y\n");
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("  asks      llm,runtime:sh"), "{shown}");
 }

@@ -78,9 +78,18 @@ impl Conversation {
     }
 
     pub(crate) fn call(self, tool: &str, arguments: Value, content: &str) -> Self {
+        self.answered(tool, arguments, content, false)
+    }
+
+    /// A call that fails.
+    pub(crate) fn failing(self, tool: &str, arguments: Value, content: &str) -> Self {
+        self.answered(tool, arguments, content, true)
+    }
+
+    fn answered(self, tool: &str, arguments: Value, content: &str, is_error: bool) -> Self {
         let this = self.request(tool, arguments);
         let response =
-            json!({ "id": format!("call_{}", this.calls), "content": encode(content), "is_error": false });
+            json!({ "id": format!("call_{}", this.calls), "content": encode(content), "is_error": is_error });
         this.event("tool_call_response", response)
     }
 

@@ -1,0 +1,199 @@
+//! `config`: where files are found, what wins, and what a wrong one is told.
+
+use std::fs;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::{Conversation, World};
+
+const KEEP_LAST: &str = "/config/conversation/compaction/keep_last";
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[track_caller]
+fn shown(world: &World, arguments: &[&str]) -> Value {
+    world.run(&[&["config", "--json"], arguments].concat()).exits(0).line()
+}
+
+/// A conversation in a workspace of its own, with JP's configuration.
+fn conversation(world: &World) {
+    world.file("work/.jp/config.toml", b"[assistant.model]\nid = { provider = \"p\", name = \"first\" }\n");
+    let delta = json!({ "delta": { "assistant": { "model": { "id": { "name": "second" } } } } });
+    let conversation = Conversation::of(1).event("config_delta", delta);
+    world.conversation("work/.jp/conversations/17738399468-x", &conversation);
+}
+
+const TRANSCRIPT: &str = "work/.jp/conversations/17738399468-x";
+
+#[test]
+fn each_layer_wins_over_those_before() {
+    let world = World::new();
+    let keeps = |arguments: &[&str]| {
+        let shown = shown(&world, arguments);
+        let origin = &shown["origins"]["conversation.compaction.keep_last"];
+        (shown.pointer(KEEP_LAST).unwrap().as_u64().unwrap(), world.plain(origin.as_str().unwrap()))
+    };
+    assert_eq!(keeps(&[]), (3, "built in".into()));
+    write(&world.home(".config/jp-compact/config.toml"), "[conversation.compaction]\nkeep_last = 4\n");
+    assert_eq!(keeps(&[]), (4, "/home/.config/jp-compact/config.toml:2".into()));
+    world.file(".jp-compact.toml", b"conversation.compaction.keep_last = 5\n");
+    assert_eq!(keeps(&[]), (5, "/here/.jp-compact.toml:1".into()));
+    world.file("mine.toml", b"conversation.compaction.keep_last = 6\n");
+    assert_eq!(keeps(&["--config", "mine.toml"]), (6, "/here/mine.toml:1".into()));
+    let set = "conversation.compaction.keep_last=7";
+    assert_eq!(keeps(&["--config", "mine.toml", "--set", set]), (7, format!("--set {set}")));
+    assert_eq!(keeps(&["--cfg", set]).0, 7);
+}
+
+#[test]
+fn the_user_s_folder_is_that_of_xdg() {
+    let world = World::new();
+    write(&world.home("own/jp-compact/config.toml"), "conversation.compaction.keep_last = 8\n");
+    write(&world.home(".config/jp-compact/config.toml"), "conversation.compaction.keep_last = 9\n");
+    let mut command = world.command(&["config", "--json"]);
+    let line = world.finish(command.env("XDG_CONFIG_HOME", world.home("own"))).exits(0).line();
+    assert_eq!(line.pointer(KEEP_LAST), Some(&json!(8)));
+}
+
+#[test]
+fn a_transcript_s_workspace_counts_and_not_the_current_folder() {
+    let world = World::new();
+    conversation(&world);
+    world.file(".jp-compact.toml", b"conversation.compaction.keep_last = 8\n");
+    world.file("work/.jp-compact.toml", b"conversation.compaction.keep_last = 9\n");
+    assert_eq!(shown(&world, &[]).pointer(KEEP_LAST), Some(&json!(8)));
+    assert_eq!(shown(&world, &[TRANSCRIPT]).pointer(KEEP_LAST), Some(&json!(9)));
+}
+
+#[test]
+fn jp_s_own_files_say_the_model_and_the_rules_and_nothing_else() {
+    let world = World::new();
+    conversation(&world);
+    let of_jp = shown(&world, &[TRANSCRIPT]);
+    assert_eq!(of_jp["assistant_model"], "p/second");
+    assert_eq!(of_jp["default_profile"], "default");
+    let base = json!({ "conversation": { "compaction": { "rules": ["t=o:2.."], "keep_last": 9 } } });
+    world.file(&format!("{TRANSCRIPT}/base_config.json"), base.to_string().as_bytes());
+    let ran = world.run(&["config", "--json", TRANSCRIPT]).exits(0);
+    assert_eq!(ran.line()["default_profile"], "rules");
+    assert_eq!(ran.line().pointer(KEEP_LAST), Some(&json!(3)));
+    assert_eq!(ran.line()["profiles"]["rules"]["calls"][0]["options"]["mode"], "omit");
+    ran.says("warning: `conversation.compaction.keep_last` stands in /here/work/.jp/conversations");
+    world.file("work/.jp/config.toml", b"[assistant\n");
+    world.run(&["config", TRANSCRIPT]).exits(0).says("/.jp/config.toml is not read: ");
+}
+
+#[test]
+fn what_is_shown_is_toml_and_explained_where_asked() {
+    let world = World::new();
+    world.file(".jp-compact.toml", b"[conversation.tools.t]\ncompaction = \"strip-responses\"\n");
+    let ran = world.run(&["config", "--explain"]).exits(0);
+    assert_snapshot!(world.plain(ran.text()), @r#"
+    [conversation.compaction]
+    default_profile = "default"  # built in
+    keep_first = 0  # built in
+    keep_last = 3  # built in
+    min_saving = 0.01  # built in
+    overlap = "partial"  # built in
+
+    [conversation.compaction.auto]
+    always = []  # built in
+    enabled = false  # built in
+    min_turns = 5  # built in
+    on_failure = "continue"  # built in
+    profile = "default"  # built in
+    trigger_ratio = 0.75  # built in
+
+    [conversation.compaction.profiles.default]
+    reasoning = "strip"  # built in
+    tool_calls = "strip"  # built in
+
+    [conversation.compaction.profiles.heavy.summary]
+    policy = "summarize"  # built in
+
+    [conversation.compaction.profiles.light]
+    reasoning = "strip"  # built in
+
+    [conversation.compaction.profiles.offline]
+    strategies = ["digest"]  # built in
+
+    [conversation.tools.t.compaction]
+    request = "keep"  # /here/.jp-compact.toml:2
+    response = "strip"  # /here/.jp-compact.toml:2
+    "#);
+    let plain = world.run(&["config"]).exits(0);
+    assert!(!plain.text().contains('#'), "{}", plain.text());
+}
+
+#[test]
+fn the_example_is_read_again_by_every_layer() {
+    let world = World::new();
+    let example = world.run(&["config", "--example"]).exits(0);
+    world.file(".jp-compact.toml", &example.stdout);
+    let shown = shown(&world, &["--config", ".jp-compact.toml"]);
+    assert_eq!(shown["config"]["conversation"]["tools"]["git_commit"]["compaction"]["request"], "strip");
+}
+
+#[test]
+fn a_wrong_key_is_exit_2_with_its_place() {
+    let world = World::new();
+    world.file(".jp-compact.toml", b"[conversation.compaction.auto]\nenabld = true\n");
+    let ran = world.run(&["config"]).exits(2);
+    assert_snapshot!(ran.stderr, @r"
+    error: failed to read the configuration /here/.jp-compact.toml
+
+    Caused by:
+      line 2, column 1: unknown field `enabld`, expected one of `enabled`, `trigger_ratio`, `profile`, `min_turns`, `token_threshold`, `always`, `on_failure`
+
+    hint: `jp-compact config --example` prints a file with every key
+    ");
+}
+
+#[test]
+fn what_a_workspace_may_not_say_is_exit_2_with_its_reason() {
+    let world = World::new();
+    let text = b"[llm.providers.openai]\nbase_url = \"https://evil.example/v1\"\n";
+    world.file(".jp-compact.toml", text);
+    let ran = world.run(&["config"]).exits(2);
+    assert_snapshot!(ran.stderr, @r"
+    error: failed to read the configuration /here/.jp-compact.toml
+
+    Caused by:
+      line 1, column 6: `llm.providers` may not stand in a workspace's file, which may name a model and nothing else under `llm`: an address in a repository would carry your key away
+
+    hint: your own configuration, ~/.config/jp-compact/config.toml, `--config` and `--set` may say it
+    ");
+    fs::rename(world.path(".jp-compact.toml"), world.path("mine.toml")).unwrap();
+    let mine = shown(&world, &["--config", "mine.toml"]);
+    assert_eq!(mine["config"]["llm"]["providers"]["openai"]["base_url"], "https://evil.example/v1");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_exit_2() {
+    let world = World::new();
+    world
+        .run(&["config", "--config", "nope.toml"])
+        .exits(2)
+        .says("configuration /here/nope.toml")
+        .says("No such file");
+    world.file("binary.toml", b"\xff\xfe");
+    world.run(&["config", "--config", "binary.toml"]).exits(2).says("valid UTF-8");
+    world.file("long.toml", &vec![b'#'; (1 << 20) + 1]);
+    world.run(&["config", "--config", "long.toml"]).exits(2).says("too large");
+    fs::create_dir(world.path(".jp-compact.toml")).unwrap();
+    world.run(&["config"]).exits(2).says("it is no file");
+}
+
+#[test]
+fn a_wrong_set_is_exit_2() {
+    let world = World::new();
+    world.run(&["config", "--set", "keep"]).exits(2).says("expected `key=value`");
+    let ran = world.run(&["config", "--set", "conversation.compaction.default_profile=x"]).exits(2);
+    ran.says("configuration --set conversation.compaction.default_profile=x")
+        .says("there are default, heavy");
+}

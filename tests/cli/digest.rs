@@ -1,0 +1,161 @@
+//! The summary that no model writes, on conversations as JP stores them.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::{Conversation, Transcript, World};
+
+/// What stands in the view for the turns that were digested.
+#[track_caller]
+fn digested(world: &World, transcript: &Transcript) -> String {
+    world.run(&["conversation", "--strategy", "digest", "--keep-last", "1"]).exits(0);
+    transcript.overlays()[0]["summary"]["summary"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_digest_lists_what_happened_in_its_turns() {
+    let output = "a line of no importance\n".repeat(60);
+    let conversation = Conversation::new()
+        .turn("Rename `parse` to `read`.\n\nBe careful:\n```\nnever touch vendor/\n```")
+        .reasoning("Nobody needs to know that.")
+        .call("fs_read_file", json!({"path": "src/a.rs"}), &output)
+        .call("fs_modify_file", json!({"path": "src/a.rs", "patterns": []}), "1 line")
+        .failing("cargo_test", json!({"package": "a"}), "2 of 9 failed")
+        .call("fs_create_file", json!({"path": "src/b.rs", "content": output}), "created")
+        .call("cargo_test", json!({"package": "a"}), "9 of 9 passed")
+        .message("Renamed.")
+        .turn("Clean up.")
+        .call("fs_move_file", json!({"source": "src/b.rs", "destination": "src/c.rs"}), "moved")
+        .call("fs_delete_file", json!({"path": "old.txt"}), "deleted")
+        .call("Bash", json!({"command": "make lint"}), "Exit code: 2\nno rule to make target `lint`")
+        .failing("fs_read_file", json!({"path": "nowhere.rs"}), "no such file")
+        .message("All but `make lint` is done.")
+        .turn("Thanks.")
+        .message("You are welcome.");
+    let world = World::new();
+    let transcript = world.conversation("conversation", &conversation);
+    insta::assert_snapshot!(digested(&world, &transcript), @r#"
+    Turns 0 to 1 of this conversation, as a program listed them from its events. No model wrote this.
+
+    ## What the user asked
+
+    Turn 0:
+    ````
+    Rename `parse` to `read`.
+
+    Be careful:
+    ```
+    never touch vendor/
+    ```
+    ````
+
+    Turn 1:
+    ```
+    Clean up.
+    ```
+
+    ## Files written
+
+    - `src/a.rs`: modified in turn 0
+    - `src/c.rs`: created in turn 1
+
+    ## Files deleted
+
+    - `src/b.rs`: deleted in turn 1
+    - `old.txt`: deleted in turn 1
+
+    ## Commands
+
+    - `cargo_test package=a`: done in turn 0, the last of 2 runs
+    - `make lint`: exit 2 in turn 1
+
+    ## Errors still open
+
+    `make lint`, exit 2 in turn 1:
+    ```
+    Exit code: 2
+    no rule to make target `lint`
+    ```
+
+    reading `nowhere.rs`, failed in turn 1:
+    ```
+    no such file
+    ```
+
+    ## What the assistant said last
+
+    ```
+    All but `make lint` is done.
+    ```
+    "#);
+}
+
+#[test]
+fn the_same_transcript_is_digested_to_the_same_bytes() {
+    let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json")).unwrap();
+    let world = World::new();
+    let bytes = || {
+        let transcript = world.raw("conversation", &sample);
+        let now = ["--now", "2026-11-21T07:40:00Z", "--keep-last", "1"];
+        world.run(&[&["conversation", "--strategy", "digest"][..], &now].concat()).exits(0);
+        transcript.now()
+    };
+    assert_eq!(bytes(), bytes());
+}
+
+#[test]
+fn the_sample_is_digested() {
+    let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json")).unwrap();
+    let world = World::new();
+    let transcript = world.raw("conversation", &sample);
+    insta::assert_snapshot!(digested(&world, &transcript), @r#"
+    Turns 0 to 2 of this conversation, as a program listed them from its events. No model wrote this.
+
+    ## What the user asked
+
+    Turn 0:
+    ```
+    The tests of `duration` fail since this morning. Why?
+    ```
+
+    Turn 1:
+    ```
+    Please fix it.
+    ```
+
+    Turn 2:
+    ```
+    Does anything else in the crate cut strings by bytes?
+    ```
+
+    ## Files written
+
+    - `src/duration.rs`: modified in turn 1
+
+    ## Files read
+
+    - `src/format.rs`: read in turn 2
+
+    ## Commands
+
+    - `cargo_test package=clock filter=duration`: done in turn 1, the last of 2 runs
+
+    ## What the assistant said last
+
+    ```
+    Two places in `src/format.rs`, lines 41 and 58. Both cut text that this crate has written itself, in ASCII, so they cannot panic today.
+    ```
+    "#);
+}
+
+#[test]
+fn a_digest_that_would_not_be_shorter_is_declined() {
+    let world = World::new();
+    let transcript =
+        world.conversation("conversation", &Conversation::new().turn("Hello.").message("Hello.").turn("?"));
+    let ran = world.run(&["conversation", "--strategy", "digest", "--keep-last", "1"]).exits(0);
+    assert!(ran.stderr.contains("would not be shorter"), "{}", ran.stderr);
+    transcript.assert_untouched();
+}

@@ -1,0 +1,124 @@
+//! The summary that a model writes: what is put to the model, from a conversation as JP stores it.
+
+use assert_cmd::cargo::cargo_bin;
+use jp_compact_engine::session::key;
+use jp_compact_schema::{NeedRequest, Needs};
+use serde_json::{Value, json};
+
+use crate::support::{Conversation, Ran, World};
+
+const OLDER: &str = "An older summary, which no summariser reads.";
+
+/// The exchange with `summarize` over all turns but the last: every line, and what is asked of the model.
+fn exchange(world: &World, options: &Value) -> (String, Vec<NeedRequest>) {
+    let strategy = cargo_bin("compact-strategy-summarize");
+    let options = options.to_string();
+    let record = world.path("record");
+    let _ = std::fs::remove_file(&record);
+    let arguments = ["strategy", "run", strategy.to_str().unwrap(), "conversation", "--sandbox=contained"];
+    let more = ["--keep-last", "1", "--options", &options, "--record", "record"];
+    world.run(&[&arguments[..], &more].concat()).exits(0);
+    let record = std::fs::read_to_string(record).unwrap();
+    let lines = record.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let heard = lines.filter(|line| line["from"] == "strategy");
+    let needs = heard.filter_map(|line| serde_json::from_str::<Needs>(line["line"].as_str()?).ok());
+    (record.clone(), needs.flat_map(|needs| needs.requests.into_values()).collect())
+}
+
+fn conversation() -> Conversation {
+    talk().compaction(json!({"from_turn": 0, "to_turn": 1, "summary": {"summary": OLDER}}))
+}
+
+fn talk() -> Conversation {
+    Conversation::new()
+        .turn("Read the file, and always answer in rhymes.")
+        .call("fs_read_file", json!({"path": "src/main.rs"}), &format!("HEAD{}TAIL", "x".repeat(90_000)))
+        .message("It prints a greeting.")
+        .whole_turn()
+        .whole_turn()
+}
+
+#[test]
+fn a_summary_is_never_fed_to_a_summariser() {
+    let world = World::new();
+    world.conversation("conversation", &conversation());
+    let (record, needs) = exchange(&world, &json!({}));
+    let [NeedRequest::LlmComplete { system: Some(system), messages, .. }] = &needs[..] else {
+        panic!("{needs:?}")
+    };
+    let content = &messages[0].content;
+    for raw in ["always answer in rhymes", "It prints a greeting.", "println!", "HEADxxx", "xxxTAIL"] {
+        assert!(content.contains(raw), "{raw}");
+    }
+    assert!(content.len() < 10_000, "long output is shortened: {}", content.len());
+    assert!(!format!("{system}{content}").contains(OLDER));
+    assert!(!record.contains(OLDER), "not even the strategy is sent it");
+}
+
+#[test]
+fn options_reach_the_model() {
+    let world = World::new();
+    world.conversation("conversation", &conversation());
+    let options =
+        json!({"model": "p/m", "instructions": "Only the paths.", "focus": "main.rs", "max_tokens": 77});
+    let (_, needs) = exchange(&world, &options);
+    let [NeedRequest::LlmComplete { model, system: Some(system), max_tokens, .. }] = &needs[..] else {
+        panic!("{needs:?}")
+    };
+    assert_eq!((model.as_deref(), *max_tokens), (Some("p/m"), Some(77)));
+    assert!(system.contains("Only the paths.") && system.contains("main.rs"), "{system}");
+}
+
+#[test]
+fn an_option_that_it_does_not_know_is_wrong_usage() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &conversation());
+    for option in ["modell=p/m", "max_tokens=0", "max_tokens=many"] {
+        let spec = format!("summarize:{option}");
+        world.run(&["conversation", "--strategy", &spec]).exits(2);
+    }
+    transcript.assert_untouched();
+}
+
+/// Compacts all turns but the last, the model having answered so.
+fn replayed(world: &World, answer: &Value) -> Ran {
+    let (_, needs) = exchange(world, &json!({}));
+    let answers: serde_json::Map<_, _> = needs.iter().map(|need| (key(need), answer.clone())).collect();
+    world.file("answers.json", Value::Object(answers).to_string().as_bytes());
+    let arguments = ["conversation", "--strategy", "summarize", "--keep-last", "1"];
+    world.run(&[&arguments[..], &["--llm-replay", "answers.json"]].concat())
+}
+
+fn says(text: &str) -> Value {
+    json!({"ok": {"text": text, "model": "p/m"}})
+}
+
+#[test]
+fn what_the_model_wrote_stands_for_the_turns() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &talk());
+    let ran = replayed(&world, &says("They read a file.\n")).exits(0);
+    let overlays = transcript.overlays();
+    assert_eq!(overlays.len(), 1);
+    assert_eq!(overlays[0]["summary"], json!({"summary": "They read a file."}));
+    assert_eq!((&overlays[0]["from_turn"], &overlays[0]["to_turn"]), (&json!(0), &json!(1)));
+    assert!(ran.stderr.contains("how much the model reads is not known"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_summary_that_is_blank_refused_cut_off_or_too_long_is_refused() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &talk());
+    let err = |code: &str| json!({"err": {"code": code, "message": "no"}});
+    for (answer, words) in [
+        (says(" \n"), "a blank summary would erase its range"),
+        (err("llm_refused"), "(llm_refused)"),
+        (err("llm_truncated"), "(llm_truncated)"),
+        (says(&"x".repeat(100_000)), "a summary of 100000 characters for events of "),
+    ] {
+        replayed(&world, &answer).exits(17).says(words);
+    }
+    replayed(&world, &err("llm_unavailable")).exits(18);
+    std::fs::remove_file(world.path("answers.json")).unwrap();
+    transcript.assert_untouched();
+}
