@@ -54,6 +54,7 @@ impl World {
     pub(crate) fn described(&self) -> Described {
         let name = "worker";
         Described {
+            takes_defaults: true,
             confined: confined(name),
             description: Description {
                 produces: vec![ContentKind::Summary],

@@ -25,6 +25,18 @@ pub enum Options {
     File(String),
 }
 
+impl Options {
+    /// Whether nothing was typed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Pairs(pairs) => pairs.is_empty(),
+            Self::Whole(whole) => whole.is_empty(),
+            Self::File(_) => false,
+        }
+    }
+}
+
 impl FromStr for Spec {
     type Err = String;
 

@@ -7,10 +7,28 @@ use jp_compact_schema::Description;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
-use crate::private_file;
+use crate::{options, private_file};
 
 /// The version of an entry's form.
-const CACHE: u32 = 1;
+const CACHE: u32 = 2;
+
+/// What a strategy said of itself, and what follows from that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    /// What it said.
+    pub description: Description,
+    /// Whether its `options_schema` is one, and takes its own defaults. It costs more to find out than all else
+    /// before a strategy is asked.
+    pub takes_defaults: bool,
+}
+
+impl Known {
+    /// What follows from a description.
+    #[must_use]
+    pub fn of(description: Description) -> Self {
+        Self { takes_defaults: options::takes_defaults(&description), description }
+    }
+}
 
 /// The descriptions that are kept.
 #[derive(Debug, Clone)]
@@ -23,7 +41,8 @@ pub struct Descriptions {
 struct Entry {
     cache: u32,
     sha256: String,
-    description: Description,
+    #[serde(flatten)]
+    known: Known,
 }
 
 impl Descriptions {
@@ -39,16 +58,16 @@ impl Descriptions {
 
     /// What the bytes of this digest said.
     #[must_use]
-    pub fn get(&self, sha256: &str) -> Option<Description> {
+    pub fn get(&self, sha256: &str) -> Option<Known> {
         let bytes = private_file::read(&self.file(sha256)?).ok()??;
         let entry: Entry = serde_json::from_slice(&bytes).ok()?;
-        (entry.cache == CACHE && entry.sha256 == sha256).then_some(entry.description)
+        (entry.cache == CACHE && entry.sha256 == sha256).then_some(entry.known)
     }
 
     /// Keeps what they said. That it cannot be kept costs time, and nothing else.
-    pub fn put(&self, sha256: &str, description: &Description) {
+    pub fn put(&self, sha256: &str, known: &Known) {
         let Some(file) = self.file(sha256) else { return };
-        let entry = Entry { cache: CACHE, sha256: sha256.to_owned(), description: description.clone() };
+        let entry = Entry { cache: CACHE, sha256: sha256.to_owned(), known: known.clone() };
         let written = serde_json::to_vec(&entry)
             .map_err(std::io::Error::from)
             .and_then(|entry| private_file::write(&file, &entry, private_file::PRIVATE));
@@ -66,7 +85,7 @@ mod tests {
     fn garbage_is_as_good_as_nothing() {
         let base = tempfile::tempdir().unwrap();
         let kept = Descriptions { folder: Some(base.path().join("descriptions")) };
-        let description = Description::new("a", "1", "d");
+        let description = Known::of(Description::new("a", "1", "d"));
         assert_eq!(kept.get("12"), None);
         kept.put("12", &description);
         assert_eq!(kept.get("12"), Some(description.clone()));
@@ -83,7 +102,7 @@ mod tests {
     #[test]
     fn without_a_folder_nothing_is_kept() {
         let none = Descriptions { folder: None };
-        none.put("12", &Description::new("a", "1", "d"));
+        none.put("12", &Known::of(Description::new("a", "1", "d")));
         assert_eq!(none.get("12"), None);
     }
 }

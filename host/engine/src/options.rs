@@ -45,6 +45,12 @@ pub fn resolve(
     Ok(resolved)
 }
 
+/// Whether a strategy's options are valid where nobody says otherwise.
+#[must_use]
+pub fn takes_defaults(description: &Description) -> bool {
+    description.options_schema.as_ref().is_none_or(|schema| check(schema, &defaults(description)).is_ok())
+}
+
 /// What a strategy's options are where nobody says otherwise.
 #[must_use]
 pub fn defaults(description: &Description) -> Map<String, Value> {

@@ -69,7 +69,7 @@ fn row<'a>(
     sha256: Option<String>,
     descriptions: &Descriptions,
 ) -> Row<'a> {
-    let said = sha256.as_deref().and_then(|sha256| descriptions.get(sha256));
+    let said = sha256.as_deref().and_then(|sha256| descriptions.get(sha256)).map(|known| known.description);
     let described = said.is_some();
     let manifest = plugin.manifest().map(|manifest| (&manifest.version, &manifest.description));
     let said = said.as_ref().map(|said| (&said.version, &said.description));

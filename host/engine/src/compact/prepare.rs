@@ -5,10 +5,9 @@ use std::path::Path;
 
 use jp_compact_core::select;
 use jp_compact_core::spec::Spec;
-use jp_compact_schema::Description;
 use serde_json::{Map, Value};
 
-use crate::describe_cache::Descriptions;
+use crate::describe_cache::{Descriptions, Known};
 use crate::environment::Environment;
 use crate::failure::{self, Failure, StrategyFailure};
 use crate::jail::{Abilities, Tier};
@@ -72,8 +71,12 @@ pub async fn prepare(
         let plugin = preparation.registry.find_to_run(&spec.name, preparation.trust)?;
         let described = preparation.describe(&plugin).await.map_err(failed)?;
         check_needs(&described).map_err(failed)?;
-        let options = options::resolve(&spec.options, &described.description, environment)
-            .map_err(|what| failed(StrategyFailure::BadOptions { what }))?;
+        let options = if described.takes_defaults && spec.options.is_empty() {
+            options::defaults(&described.description)
+        } else {
+            options::resolve(&spec.options, &described.description, environment)
+                .map_err(|what| failed(StrategyFailure::BadOptions { what }))?
+        };
         ready.push(Ready { described, options, range: None });
     }
     Ok(ready)
@@ -87,21 +90,22 @@ impl Preparation<'_> {
     pub async fn describe(&self, plugin: &Plugin) -> Result<Described, StrategyFailure> {
         let mut confined = self.clear(plugin)?;
         let cleared = &confined.cleared;
-        let description = match self.descriptions.get(&cleared.sha256) {
-            Some(description) => description,
+        let known = match self.descriptions.get(&cleared.sha256) {
+            Some(known) => known,
             None => {
-                let description =
-                    self.starter.describe(&confined).await.map_err(|error| error.of_run(&confined))?;
-                self.descriptions.put(&cleared.sha256, &description);
-                description
+                let described = self.starter.describe(&confined).await;
+                let known = Known::of(described.map_err(|error| error.of_run(&confined))?);
+                self.descriptions.put(&cleared.sha256, &known);
+                known
             }
         };
-        session::check(&description, &cleared.plugin)?;
+        session::check(&known, &cleared.plugin)?;
+        let Known { description, takes_defaults } = known;
         if let Some(spool) = self.starter.spool.as_deref().filter(|_| description.has_feature("events.file"))
         {
             confined = confined.with_spool(spool.folder());
         }
-        Ok(Described { confined, description })
+        Ok(Described { confined, description, takes_defaults })
     }
 
     /// Lets an untrusted plugin introduce itself to whoever is asked about it: by what these very bytes said
@@ -111,7 +115,7 @@ impl Preparation<'_> {
     /// What it says is not of this plugin, or the host could not work with it: there is nothing to trust.
     pub async fn introduce(&self, candidate: &mut Candidate) -> Result<(), StrategyFailure> {
         let described = match self.descriptions.get(&candidate.sha256) {
-            Some(description) => Ok(description),
+            Some(known) => Ok(known),
             None if self.abilities.tier() == Tier::Contained => {
                 let lacks = failure::lacks(&self.abilities.missing());
                 candidate.said = Said::Nothing(format!("there is no jail to ask it in: {lacks}"));
@@ -120,21 +124,21 @@ impl Preparation<'_> {
             None => self.ask_in_jail(candidate).await,
         };
         match described {
-            Ok(description) => {
-                session::check(&description, &candidate.plugin)?;
-                candidate.hear(description);
+            Ok(known) => {
+                session::check(&known, &candidate.plugin)?;
+                candidate.hear(known.description);
             }
             Err(error) => candidate.said = Said::Nothing(error.with_last_words()),
         }
         Ok(())
     }
 
-    async fn ask_in_jail(&self, candidate: &Candidate) -> Result<Description, StrategyFailure> {
+    async fn ask_in_jail(&self, candidate: &Candidate) -> Result<Known, StrategyFailure> {
         let cleared = self.trust.clear_to_describe(candidate)?;
         let confined = Confined::jailed(cleared, self.abilities, &self.starter.runner)?;
-        let description = self.starter.describe(&confined).await?;
-        self.descriptions.put(&candidate.sha256, &description);
-        Ok(description)
+        let known = Known::of(self.starter.describe(&confined).await?);
+        self.descriptions.put(&candidate.sha256, &known);
+        Ok(known)
     }
 
     /// Whether a plugin may run, as what, and how it is confined. Nothing is started by that.

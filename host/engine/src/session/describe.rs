@@ -6,6 +6,7 @@ use jp_compact_schema::version::DESCRIBE_DEADLINE_MS;
 use jp_compact_schema::{DescribeRequest, Description, Host, Mode, agree, from_line, to_line};
 
 use super::{Confined, Starter};
+use crate::describe_cache::Known;
 use crate::failure::StrategyFailure;
 use crate::registry::Plugin;
 
@@ -41,7 +42,8 @@ impl Starter {
 ///
 /// # Errors
 /// It is not.
-pub fn check(description: &Description, plugin: &Plugin) -> Result<(), StrategyFailure> {
+pub fn check(known: &Known, plugin: &Plugin) -> Result<(), StrategyFailure> {
+    let description = &known.description;
     agree(&description.protocols).map_err(StrategyFailure::Version)?;
     let name = &plugin.name;
     if description.name != name.as_str() {
@@ -53,7 +55,8 @@ pub fn check(description: &Description, plugin: &Plugin) -> Result<(), StrategyF
         let what = "it produces nothing: `produces` is empty".into();
         return Err(StrategyFailure::BadDescription { what });
     }
-    if let Some(schema) = &description.options_schema
+    if !known.takes_defaults
+        && let Some(schema) = &description.options_schema
         && let Err(error) = jsonschema::validator_for(schema)
     {
         let what = format!("its `options_schema` is no JSON Schema: {error}");

@@ -40,6 +40,8 @@ pub struct Described {
     pub confined: Confined,
     /// What it said.
     pub description: Description,
+    /// Whether its options are valid where nobody says otherwise.
+    pub takes_defaults: bool,
 }
 
 /// The events behind a header.
