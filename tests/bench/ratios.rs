@@ -39,7 +39,7 @@ fn main() -> io::Result<()> {
     );
 
     generate::conversation(SEED, MIDDLE_BYTES, &bench.folder.join("middle"))?;
-    sessions::known(&bench.folder)?;
+    sessions::trust(&bench.folder)?;
 
     let mut table = Table::new();
     bench.print(&mut table, "print, no overlays", "large")?;

@@ -173,6 +173,9 @@ fn a_lock_file_is_trust_that_can_be_carried_about() {
     house.ok(&house.compact("./two/plugins/plugin", &["--dry-run"]));
     let stderr = house.fails(&house.compact("./two/plugins/plugin", &moved), 11);
     assert!(stderr.contains("--trust-lock "), "{stderr}");
+    let vouched = [&moved[..], &["--trust-dir", "two/plugins"]].concat();
+    house.fails(&house.compact("plugin", &vouched), 11);
+    house.ok(&house.compact("plugin", &vouched[2..]));
     fs::write(house.path("two/plugins.lock"), "lock = 2").unwrap();
     house.fails(&house.compact("./two/plugins/plugin", &moved), 2);
 }
