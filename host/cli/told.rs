@@ -13,7 +13,7 @@ use crate::tokens::about;
 pub(crate) fn as_json(report: &compact::Report, run: &Run) -> Value {
     let tier = run.strategies.iter().map(|ready| ready.described.confined.tier()).min();
     let mut overlays = Vec::new();
-    let mut declines = Vec::new();
+    let (mut declines, mut would) = (Vec::new(), Vec::new());
     for step in &report.steps {
         match &step.outcome {
             Outcome::Made(made) => overlays.extend(made.iter().map(|made| {
@@ -27,6 +27,9 @@ pub(crate) fn as_json(report: &compact::Report, run: &Run) -> Value {
                     "applied_by_jp": made.overlay.applied_by_jp,
                 })
             })),
+            Outcome::Would(what) => {
+                would.push(json!({ "strategy": step.strategy, "version": step.version, "what": what }));
+            }
             Outcome::Declined(reason) => {
                 declines
                     .push(json!({ "strategy": step.strategy, "version": step.version, "reason": reason }));
@@ -46,6 +49,7 @@ pub(crate) fn as_json(report: &compact::Report, run: &Run) -> Value {
         "dry_run": run.dry_run,
         "overlays": overlays,
         "declines": declines,
+        "would": would,
         "diagnostics": diagnostics,
         "tokens": {
             "before": report.tokens_before,
@@ -111,6 +115,7 @@ pub(crate) fn as_text(report: &compact::Report, run: &Run, environment: &Environ
     for step in &report.steps {
         let name = format!("{} {}", step.strategy, step.version);
         match &step.outcome {
+            Outcome::Would(what) => lines.push(format!("  -  {name}  {what}")),
             Outcome::Declined(reason) => lines.push(format!("  -  {name}  declined: {reason}")),
             Outcome::Made(made) => lines.extend(made.iter().map(|made| {
                 let (from, to) = (made.overlay.from_turn, made.overlay.to_turn);

@@ -236,7 +236,7 @@ fn a_strategy_gets_no_model_that_it_was_not_granted() {
 fn a_dry_run_asks_nobody() {
     let scene = Scene::new();
     let ran = scene.run(&["--dry-run"]).exits(0);
-    assert!(ran.stderr.contains("would summarize turns 0-4 using openai/g"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1.0.0  would summarize turns 0-4 using openai/g\n"), "{}", ran.stderr);
     assert_eq!(scene.asked(), Vec::<Value>::new());
     scene.transcript.assert_untouched();
 }

@@ -162,7 +162,7 @@ fn writes_summaries(strategies: &[Ready]) -> bool {
 fn reduction(profile: &str, report: &compact::Report, run: &Run) -> Option<String> {
     let made = report.steps.iter().filter_map(|step| match &step.outcome {
         Outcome::Made(made) => Some(made),
-        Outcome::Declined(_) => None,
+        Outcome::Declined(_) | Outcome::Would(_) => None,
     });
     let ranges = made.flatten().map(|made| (made.overlay.from_turn, made.overlay.to_turn));
     let (from, to) = ranges.reduce(|left, right| (left.0.min(right.0), left.1.max(right.1)))?;

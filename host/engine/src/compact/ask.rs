@@ -112,7 +112,7 @@ impl<'a> Asking<'a> {
             return Ok(());
         }
         if let Some(would) = self.would_ask(ready, &selected)? {
-            step.outcome = Outcome::Declined(would);
+            step.outcome = Outcome::Would(would);
             return Ok(());
         }
         let id = self.run.sessions.id();

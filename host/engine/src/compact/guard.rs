@@ -122,7 +122,7 @@ mod tests {
         };
         report.decline(MIN_SAVING);
         let reasons = report.steps.iter().map(|step| match &step.outcome {
-            Outcome::Declined(reason) => reason.as_str(),
+            Outcome::Declined(reason) | Outcome::Would(reason) => reason.as_str(),
             Outcome::Made(_) => "made",
         });
         let low = "it would save 0.5 % of the view, and 1 % is the least";

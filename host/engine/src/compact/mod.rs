@@ -136,6 +136,8 @@ pub enum Outcome {
     Made(Vec<Made>),
     /// Nothing, and why.
     Declined(String),
+    /// Nothing, for it would ask a model and this is a dry run: what it would do.
+    Would(String),
 }
 
 /// A transcript that was read.

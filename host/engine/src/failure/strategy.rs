@@ -210,7 +210,9 @@ impl std::fmt::Display for StrategyFailure {
                 out,
                 "nobody names one: not its options, the command line, the settings or the conversation"
             ),
-            Self::Model { answer, said } if said.is_empty() => write!(out, "{answer}"),
+            Self::Model { answer, said } if said.is_empty() || said.contains(&answer.message) => {
+                write!(out, "{answer}")
+            }
             Self::Model { answer, said } => write!(out, "{answer}; it said: {said}"),
             Self::Refused(refusal) => write!(out, "{refusal}"),
         }
