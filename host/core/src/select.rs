@@ -216,6 +216,7 @@ pub fn select_for_summary(
     overlap: Overlap,
 ) -> Result<Selected, Nothing> {
     let mut trimmed = trim(survey, selected.requested, true)?;
+    trimmed.notes.splice(..0, selected.notes.iter().copied());
     let closed = overlap::close(trimmed.requested, survey.stream, &survey.pairs, accepted, overlap);
     if survey.pairs.split_by(closed).is_some() {
         return Err(Nothing::ClosureSplits { range: trimmed.requested, closed });

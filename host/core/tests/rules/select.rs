@@ -140,6 +140,13 @@ fn a_summary_is_closed_over_older_ones() {
 }
 
 #[test]
+fn what_was_said_of_the_turns_is_said_of_a_summary_too() {
+    let open = Build::turns(2).turn().ask("").call("w", "t");
+    let left_out = "turns 0-1\nturn 2 is left out: a tool call in it waits for its answer";
+    check_summary(&open, "", "-0", &[], [left_out; 2]);
+}
+
+#[test]
 fn summaries_of_the_same_run_count() {
     let closed = "turns 2-6\nturns 4-6 became turns 2-6, to be closed over older summaries";
     check_summary(&Build::turns(10), "4", "6", &[(2, 5)], [closed; 2]);
