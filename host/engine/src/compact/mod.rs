@@ -224,13 +224,11 @@ pub async fn compact(run: &Run, opened: &Opened) -> Result<Report, Failure> {
     let survey = Survey::with(stream, run.estimator);
     let mut report = Report::of(place, &survey);
     let selected = select::select(&survey, run.wanted, run.now);
-    match &selected {
-        Err(nothing) if run.strategies.iter().all(|ready| ready.range.is_none()) => {
-            report.nothing = Some(*nothing);
-            return Ok(report);
-        }
-        Err(_) => {}
-        Ok(selected) => report.note(&selected.notes),
+    if let Err(nothing) = &selected
+        && run.strategies.iter().all(|ready| ready.range.is_none())
+    {
+        report.nothing = Some(*nothing);
+        return Ok(report);
     }
     let mut asking = Asking::new(run, place, &survey, &selected);
     for ready in &run.strategies {
