@@ -124,15 +124,42 @@ pub fn models(
     files: &[PathBuf],
     sets: &[String],
 ) -> Result<llm::Settings, Failure> {
-    let layers = find::layers_of_the_user(environment, files).map_err(Failure::Config)?;
-    Ok(Config::layered(layers, sets, JpOwn::default())?.llm)
+    let mut layers = find::layers_of_the_user(environment, files).map_err(Failure::Config)?;
+    // The profiles that these layers name may be a workspace's, or JP's rules: nothing is said of them here.
+    with_sets(&mut layers, sets)?;
+    let (_, file) = merge(&layers).map_err(Box::new).map_err(Failure::Config)?;
+    Ok(file.llm)
+}
+
+fn with_sets(layers: &mut Vec<(Source, String)>, sets: &[String]) -> Result<(), Failure> {
+    for pair in sets {
+        layers.push(layer::of_pair(pair).map_err(Box::new).map_err(Failure::Config)?);
+    }
+    Ok(())
+}
+
+/// Puts layers on top of what is built in, and reads what that comes to.
+fn merge(layers: &[(Source, String)]) -> Result<(Merged, File), Wrong> {
+    let mut merged = Merged::default();
+    merged.put(layer::read(&Source::BuiltIn, BUILT_IN)?);
+    for (source, text) in layers {
+        merged.put(layer::read(source, text)?);
+    }
+    let file: File = merged
+        .table()
+        .try_into()
+        .map_err(|error: toml::de::Error| Wrong::of(&Source::BuiltIn, error.message()))?;
+    match (&file.llm.model, merged.origin(&["llm", "model"])) {
+        (Some(model), Some(origin)) if !is_model(model) => {
+            Err(Wrong::with(origin, format!("expected a model as `provider/name`, not `{model}`")))
+        }
+        _ => Ok((merged, file)),
+    }
 }
 
 impl Config {
     fn layered(mut layers: Vec<(Source, String)>, sets: &[String], jp: JpOwn) -> Result<Self, Failure> {
-        for pair in sets {
-            layers.push(layer::of_pair(pair).map_err(Box::new).map_err(Failure::Config)?);
-        }
+        with_sets(&mut layers, sets)?;
         Self::of(&layers, jp).map_err(Box::new).map_err(Failure::Config)
     }
 
@@ -141,16 +168,8 @@ impl Config {
     /// # Errors
     /// The first key or value that is wrong.
     pub fn of(layers: &[(Source, String)], jp: JpOwn) -> Result<Self, Wrong> {
-        let mut merged = Merged::default();
-        merged.put(layer::read(&Source::BuiltIn, BUILT_IN)?);
-        for (source, text) in layers {
-            merged.put(layer::read(source, text)?);
-        }
+        let (merged, file) = merge(layers)?;
         let built_in = |key: &str| Wrong::of(&Source::BuiltIn, format!("`{key}` is missing"));
-        let file: File = merged
-            .table()
-            .try_into()
-            .map_err(|error: toml::de::Error| Wrong::of(&Source::BuiltIn, error.message()))?;
         let compaction = file.conversation.compaction;
         let mut profiles = BTreeMap::new();
         for (name, raw) in &compaction.profiles {
@@ -228,7 +247,7 @@ impl Config {
         Trigger { threshold, min_turns: self.auto.min_turns }
     }
 
-    /// Every profile that is named has to be there, and every model has to be one.
+    /// Every profile that is named has to be there.
     fn check_names(&self) -> Result<(), Wrong> {
         const AUTO: [&str; 3] = ["conversation", "compaction", "auto"];
         let [conversation, compaction, auto] = AUTO;
@@ -244,12 +263,7 @@ impl Config {
                 return Err(Wrong::with(origin, format!("{failure}; there are {}", known.join(", "))));
             }
         }
-        match (&self.llm.model, self.merged.origin(&["llm", "model"])) {
-            (Some(model), Some(origin)) if !is_model(model) => {
-                Err(Wrong::with(origin, format!("expected a model as `provider/name`, not `{model}`")))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 
