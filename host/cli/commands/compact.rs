@@ -137,11 +137,8 @@ async fn begin(
         Some(strategies) => (strategies.to_vec(), None),
         None => configured(args, setup, &config).await?,
     };
-    let wanted = Wanted {
-        from: args.from.or(args.keep_first.map(Bound::Turn)),
-        to: args.to.or(args.keep_last.map(Bound::FromEnd)),
-        keep: config.keep(profile),
-    };
+    let (from, to) = typed_bounds(args);
+    let wanted = Wanted { from, to, keep: config.keep(profile) };
     let run = setup.run(strategies, &config, wanted, OnLowSaving::Warn);
     Ok(tokio::spawn(finish(run, opened)))
 }
@@ -149,6 +146,11 @@ async fn begin(
 async fn finish(run: Run, opened: Opened) -> (Run, Result<compact::Report, Failure>) {
     let done = compact::compact(&run, &opened).await;
     (run, done)
+}
+
+/// The two ends that were typed.
+fn typed_bounds(args: &Compact) -> (Option<Bound>, Option<Bound>) {
+    (args.from.or(args.keep_first.map(Bound::Turn)), args.to.or(args.keep_last.map(Bound::FromEnd)))
 }
 
 /// The strategies of a profile, or of an inline form. A profile goes before a form that is written like its name.
@@ -175,14 +177,15 @@ async fn configured<'a>(
             (profile.calls.clone(), Some(profile))
         }
     };
-    let typed = args.from.is_some() || args.to.is_some() || args.keep_first.or(args.keep_last).is_some();
-    if typed && profile.is_none() && calls.iter().any(|call| call.range.is_some()) {
+    let (from, to) = typed_bounds(args);
+    if (from.is_some() || to.is_some()) && profile.is_none() && calls.iter().any(|call| call.range.is_some())
+    {
         let hint = "leave the turns out behind the `:`, or --from, --to and --keep-* out";
         return Err(Report::new(Exit::Usage, "the inline form brings its own turns", Some(hint)));
     }
-    if typed {
-        // A range is an invocation's to give, whatever a rule of JP's says.
-        calls.iter_mut().for_each(|call| call.range = None);
+    // What is typed replaces an end of the turns that a rule of JP's brings, as it does one that is configured.
+    for range in calls.iter_mut().filter_map(|call| call.range.as_mut()) {
+        (range.from, range.to) = (from.or(range.from), to.or(range.to));
     }
     Ok((setup.prepare_calls(&calls).await?, profile))
 }
