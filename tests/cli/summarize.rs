@@ -11,12 +11,16 @@ const OLDER: &str = "An older summary, which no summariser reads.";
 
 /// The exchange with `summarize` over all turns but the last: every line, and what is asked of the model.
 fn exchange(world: &World, options: &Value) -> (String, Vec<NeedRequest>) {
+    exchange_keeping(world, options, "1")
+}
+
+fn exchange_keeping(world: &World, options: &Value, last: &str) -> (String, Vec<NeedRequest>) {
     let strategy = cargo_bin("compact-strategy-summarize");
     let options = options.to_string();
     let record = world.path("record");
     let _ = std::fs::remove_file(&record);
     let arguments = ["strategy", "run", strategy.to_str().unwrap(), "conversation", "--sandbox=contained"];
-    let more = ["--keep-last", "1", "--options", &options, "--record", "record"];
+    let more = ["--keep-last", last, "--options", &options, "--record", "record"];
     world.run(&[&arguments[..], &more].concat()).exits(0);
     let record = std::fs::read_to_string(record).unwrap();
     let lines = record.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -80,16 +84,21 @@ fn an_option_that_it_does_not_know_is_wrong_usage() {
     transcript.assert_untouched();
 }
 
-/// Compacts all turns but the last, the model having answered so.
-fn replayed(world: &World, answer: &Value) -> Ran {
-    let (_, needs) = exchange(world, &json!({}));
+/// Writes `answers.json`: what a model answers that is asked with these options for all but the last turns.
+pub(crate) fn record(world: &World, options: &Value, last: &str, answer: &Value) {
+    let (_, needs) = exchange_keeping(world, options, last);
     let answers: serde_json::Map<_, _> = needs.iter().map(|need| (key(need), answer.clone())).collect();
     world.file("answers.json", Value::Object(answers).to_string().as_bytes());
+}
+
+/// Compacts all turns but the last, the model having answered so.
+fn replayed(world: &World, answer: &Value) -> Ran {
+    record(world, &json!({}), "1", answer);
     let arguments = ["conversation", "--strategy", "summarize", "--keep-last", "1"];
     world.run(&[&arguments[..], &["--llm-replay", "answers.json"]].concat())
 }
 
-fn says(text: &str) -> Value {
+pub(crate) fn says(text: &str) -> Value {
     json!({"ok": {"text": text, "model": "p/m"}})
 }
 

@@ -32,6 +32,13 @@ impl Conversation {
         (0..turns).fold(Self::new(), |conversation, _| conversation.whole_turn())
     }
 
+    /// So many turns, each with a tool call whose output is long.
+    pub(crate) fn bulky(turns: usize) -> Self {
+        let output = "a line of no importance\n".repeat(100);
+        let call = |this: Self| this.call("fs_read_file", json!({ "path": "src/main.rs" }), &output);
+        (0..turns).fold(Self::new(), |this, _| call(this.turn("Read it.")).message("It is read."))
+    }
+
     pub(crate) fn at(self, time: &str) -> Self {
         Self { at: time.parse().unwrap(), ..self }
     }

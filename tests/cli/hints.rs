@@ -1,0 +1,155 @@
+//! Per-tool hints: configured, stored with the overlay, and then a matter of the transcript alone (RFD D17).
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Conversation, Transcript, World, described};
+
+const KEEP_READ: &str = "conversation.tools.fs_read_file.compaction.request=keep";
+
+/// Four turns: a file is read, then written; the last three are kept.
+fn conversation() -> Conversation {
+    Conversation::new()
+        .turn("Copy it.")
+        .call("fs_read_file", json!({"path": "a.rs"}), "content of a")
+        .call("fs_create_file", json!({"path": "b.rs"}), "created b")
+        .message("Copied.")
+        .whole_turn()
+        .whole_turn()
+        .whole_turn()
+}
+
+fn world() -> (World, Transcript) {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &conversation());
+    (world, transcript)
+}
+
+/// The one overlay of a run with these values set.
+#[track_caller]
+fn stored(sets: &[&str], more: &[&str]) -> Value {
+    let (world, transcript) = world();
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    let arguments: Vec<_> = ["conversation"].into_iter().chain(sets).chain(more.iter().copied()).collect();
+    world.run(&arguments).exits(0);
+    let overlays = transcript.overlays();
+    overlays.iter().find(|overlay| overlay["tool_calls"].is_object()).unwrap().clone()
+}
+
+#[test]
+fn a_hint_is_stored_with_the_overlay() {
+    let overlay = stored(&[KEEP_READ], &[]);
+    assert_eq!(overlay["type"], "jp_compact_overlay");
+    assert_eq!(overlay["tool_calls"], json!({"policy": "strip", "request": true, "response": true}));
+    assert_eq!(overlay["tool_overrides"], json!({"fs_read_file": {"request": "keep"}}));
+}
+
+#[test]
+fn a_hint_in_one_word_says_both_halves() {
+    let overlay = stored(&["conversation.tools.fs_create_file.compaction=strip-requests"], &[]);
+    let overrides = &overlay["tool_overrides"];
+    // That requests are stripped is the profile's word already.
+    assert_eq!(*overrides, json!({"fs_create_file": {"response": "keep"}}));
+}
+
+#[test]
+fn a_hint_that_changes_nothing_is_not_stored() {
+    for set in [
+        "conversation.tools.fs_read_file.compaction=strip",
+        "conversation.tools.fs_read_file.compaction.response=strip",
+        "conversation.tools.not_used_here.compaction=keep",
+    ] {
+        let overlay = stored(&[set], &[]);
+        assert_eq!(overlay["type"], "compaction", "{set}");
+        let strip = json!({"policy": "strip", "request": true, "response": true});
+        assert_eq!(overlay["tool_calls"], strip, "{set}");
+    }
+}
+
+#[test]
+fn a_hint_beats_the_policy_both_ways() {
+    let strips = "conversation.tools.fs_create_file.compaction.request=strip";
+    let overlay = stored(&[strips, KEEP_READ], &["--compact=t=sres"]);
+    let overrides = &overlay["tool_overrides"];
+    assert_eq!(*overrides, json!({"fs_create_file": {"request": "strip"}}));
+    let omitted = stored(&[KEEP_READ], &["--compact=t=omit"]);
+    assert_eq!(
+        (&omitted["type"], &omitted["tool_calls"]),
+        (&json!("compaction"), &json!({"policy": "omit"}))
+    );
+}
+
+/// What a model is sent of turn 0.
+#[track_caller]
+fn first_turn(world: &World) -> String {
+    let ran = world.run(&["print", "conversation", "--compacted"]).exits(0);
+    let text = ran.text().split("--- turn 1 ---").next().unwrap().to_owned();
+    text
+}
+
+#[test]
+fn the_view_follows_what_is_stored_and_not_what_is_configured() {
+    let (world, _) = world();
+    world.run(&["conversation", "--set", KEEP_READ]).exits(0);
+    let view = first_turn(&world);
+    insta::assert_snapshot!(view, @r#"
+    --- turn 0 ---
+    user:
+      Copy it.
+    tool call fs_read_file:
+      {"path":"a.rs"}
+    tool result [overlay]:
+      [compacted] fs_read_file: success
+    tool call fs_create_file [overlay]:
+      {}
+    tool result [overlay]:
+      [compacted] fs_create_file: success
+    assistant:
+      Copied.
+    "#);
+    // Neither an opposite hint nor none changes what was stored.
+    world.file(".jp-compact.toml", b"[conversation.tools.fs_read_file]\ncompaction = \"strip\"\n");
+    assert_eq!(first_turn(&world), view);
+    world.file(".jp-compact.toml", b"[conversation.tools.fs_create_file]\ncompaction = \"keep\"\n");
+    assert_eq!(first_turn(&world), view);
+}
+
+#[test]
+fn show_tells_that_jp_itself_does_not_apply_it() {
+    let (world, _) = world();
+    let ran = world.run(&["conversation", "--set", KEEP_READ, "--json"]).exits(0);
+    let applied = |line: &Value| -> Vec<bool> {
+        let overlays = line["overlays"].as_array().unwrap().iter();
+        overlays.map(|overlay| overlay["applied_by_jp"].as_bool().unwrap()).collect()
+    };
+    assert_eq!(applied(&ran.line()), [false]);
+    assert_eq!(applied(&world.run(&["show", "conversation", "--json"]).exits(0).line()), [false]);
+    let shown = world.run(&["show", "conversation"]).exits(0);
+    assert_eq!(shown.text().matches("JP itself does not apply it").count(), 1, "{}", shown.text());
+}
+
+#[test]
+fn a_strategy_is_told_the_hints() {
+    let (world, _) = world();
+    let seen = world.path("seen");
+    let decline = r#"echo '{"type":"decline","id":"c1","reason":"seen"}'"#;
+    let run = format!("read -r header\necho \"$header\" > {}\n{decline}", seen.display());
+    world.script("plugins/sees", &described("sees", &json!({}), &run));
+    world.run_plugin("sees", &["--set", KEEP_READ, "--set", "conversation.tools.t.compaction=keep"]).exits(0);
+    let header: Value = serde_json::from_str(&fs::read_to_string(seen).unwrap()).unwrap();
+    let hints = json!({"fs_read_file": {"request": "keep"}, "t": {"request": "keep", "response": "keep"}});
+    assert_eq!(header["context"]["tool_hints"], hints);
+}
+
+#[test]
+fn a_hint_that_is_none_is_refused() {
+    let (world, transcript) = world();
+    for set in ["request=omit", "request=1", "answer=keep"] {
+        let set = format!("conversation.tools.fs_read_file.compaction.{set}");
+        world.run(&["conversation", "--set", &set]).exits(2).says("conversation.tools");
+    }
+    let omit = "conversation.tools.fs_read_file.compaction=omit";
+    world.run(&["conversation", "--set", omit]).exits(2).says("a hint keeps or strips");
+    transcript.assert_untouched();
+}

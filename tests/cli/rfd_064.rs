@@ -1,0 +1,341 @@
+//! RFD 064 through the executable, each test under the name of its section. The rules behind it are tested in
+//! core, under the same names.
+
+use serde_json::{Value, json};
+use wiremock::MockServer;
+
+use crate::summarize::{record, says};
+use crate::support::{Conversation, Transcript, World, described, hourly};
+
+/// The stream of "Projection Example", and three turns more, which are kept.
+fn example() -> Conversation {
+    let path = || json!({"path": "src/main.rs"});
+    Conversation::new()
+        .turn("set up the project")
+        .message("I'll create the project structure.")
+        .call("fs_create_file", path(), "<200 lines of code>")
+        .message("Created src/main.rs with a basic setup.")
+        .turn("add error handling")
+        .reasoning("<500 tokens of thinking>")
+        .call("fs_read_file", path(), "<200 lines of code>")
+        .call("fs_modify_file", path(), "<300 lines of diff>")
+        .message("Added error handling to main.")
+        .turn("now add logging")
+        .reasoning("<400 tokens of thinking>")
+        .call("fs_modify_file", path(), "<250 lines of diff>")
+        .message("Added tracing-based logging.")
+        .whole_turn()
+        .whole_turn()
+        .whole_turn()
+}
+
+/// What a model is sent of turns 0 to 2 once this has run, a line for each part.
+#[track_caller]
+fn projected(world: &World, arguments: &[&str]) -> String {
+    world.run(&[&["conversation"], arguments].concat()).exits(0);
+    let ran = world.run(&["print", "conversation", "--compacted"]).exits(0);
+    ran.text().split("user:\n  What does the file say?").next().unwrap().to_owned()
+}
+
+fn of_example() -> (World, Transcript) {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &example());
+    (world, transcript)
+}
+
+#[test]
+fn projection_example_default_profile() {
+    let (world, _) = of_example();
+    insta::assert_snapshot!(projected(&world, &[]), @r"
+    --- turn 0 ---
+    user:
+      set up the project
+    assistant:
+      I'll create the project structure.
+    tool call fs_create_file [overlay]:
+      {}
+    tool result [overlay]:
+      [compacted] fs_create_file: success
+    assistant:
+      Created src/main.rs with a basic setup.
+    --- turn 1 ---
+    user:
+      add error handling
+    tool call fs_read_file [overlay]:
+      {}
+    tool result [overlay]:
+      [compacted] fs_read_file: success
+    tool call fs_modify_file [overlay]:
+      {}
+    tool result [overlay]:
+      [compacted] fs_modify_file: success
+    assistant:
+      Added error handling to main.
+    --- turn 2 ---
+    user:
+      now add logging
+    tool call fs_modify_file [overlay]:
+      {}
+    tool result [overlay]:
+      [compacted] fs_modify_file: success
+    assistant:
+      Added tracing-based logging.
+    --- turn 3 ---
+    ");
+}
+
+#[test]
+fn projection_example_default_profile_with_per_tool_hints() {
+    let (world, _) = of_example();
+    // The hints of "Per-Tool Compaction Hints" for the tools of the example.
+    let hints = "[conversation.tools.fs_read_file.compaction]\nrequest = \"keep\"\nresponse = \"strip\"\n\
+                 [conversation.tools.fs_create_file.compaction]\nrequest = \"strip\"\nresponse = \"keep\"\n\
+                 [conversation.tools.fs_modify_file.compaction]\nrequest = \"strip\"\nresponse = \"strip\"\n";
+    world.file(".jp-compact.toml", hints.as_bytes());
+    insta::assert_snapshot!(projected(&world, &[]), @r#"
+    --- turn 0 ---
+    user:
+      set up the project
+    assistant:
+      I'll create the project structure.
+    tool call fs_create_file [overlay]:
+      {}
+    tool result:
+      <200 lines of code>
+    assistant:
+      Created src/main.rs with a basic setup.
+    --- turn 1 ---
+    user:
+      add error handling
+    tool call fs_read_file:
+      {"path":"src/main.rs"}
+    tool result [overlay]:
+      [compacted] fs_read_file: success
+    tool call fs_modify_file [overlay]:
+      {}
+    tool result [overlay]:
+      [compacted] fs_modify_file: success
+    assistant:
+      Added error handling to main.
+    --- turn 2 ---
+    user:
+      now add logging
+    tool call fs_modify_file [overlay]:
+      {}
+    tool result [overlay]:
+      [compacted] fs_modify_file: success
+    assistant:
+      Added tracing-based logging.
+    --- turn 3 ---
+    "#);
+}
+
+#[test]
+fn projection_example_heavy_profile() {
+    let (world, transcript) = of_example();
+    let text = "Set up a Rust project at src/main.rs.";
+    record(&world, &json!({}), "3", &says(text));
+    let view = projected(&world, &["--profile", "heavy", "--llm-replay", "answers.json"]);
+    insta::assert_snapshot!(view, @r"
+    --- turn 0 [overlay: a summary of turns 0-2 of the history] ---
+    user:
+      [Summary of previous conversation]
+    assistant:
+      Set up a Rust project at src/main.rs.
+    --- turn 1 (turn 3 of the history) ---
+    ");
+    let overlays = transcript.overlays();
+    assert_eq!(overlays.len(), 1, "neither reasoning nor tool_calls beside a summary");
+    let members: Vec<_> = overlays[0].as_object().unwrap().keys().collect();
+    assert_eq!(members, ["timestamp", "type", "from_turn", "to_turn", "summary"]);
+}
+
+/// The turns that a run on six hourly turns covers; 0 and 1 were compacted before.
+#[track_caller]
+fn covers(arguments: &str, expect: Option<(u64, u64)>) {
+    let world = World::new();
+    let older = json!({"from_turn": 0, "to_turn": 1, "tool_calls": {"policy": "omit"}});
+    world.conversation("conversation", &hourly().compaction(older));
+    let fixed = ["conversation", "--profile", "light", "--now", "2026-03-18T16:30:00Z", "--json"];
+    let all: Vec<_> = fixed.into_iter().chain(arguments.split_whitespace()).collect();
+    let line = world.run(&all).exits(0).line();
+    let overlay = line["overlays"].get(0);
+    let turns =
+        overlay.map(|overlay| (overlay["from_turn"].as_u64().unwrap(), overlay["to_turn"].as_u64().unwrap()));
+    assert_eq!(turns, expect, "{arguments}");
+}
+
+#[test]
+fn the_compact_command_flags() {
+    covers("", Some((0, 2)));
+    covers("--from 1", Some((1, 2)));
+    covers("--to 4", Some((0, 4)));
+    covers("--keep 1", Some((0, 4)));
+    covers("--keep-last 1", Some((0, 4)));
+    covers("--from 5h --to 1h", Some((2, 5)));
+}
+
+#[test]
+fn range_bounds() {
+    covers("--from 5 --keep 0", Some((5, 5)));
+    covers("--to -3", Some((0, 2)));
+    covers("--from 5h --keep 0", Some((2, 5)));
+    covers("--from last --keep 0", Some((2, 5)));
+    covers("--from --keep 0", Some((2, 5)));
+}
+
+#[test]
+fn bounds_are_stored_as_absolute_turns() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &hourly());
+    let bounds = ["--from", "-4", "--to", "2h", "--now", "2026-03-18T16:30:00Z"];
+    world.run(&[&["conversation", "--profile", "light"][..], &bounds].concat()).exits(0);
+    let overlay = &transcript.overlays()[0];
+    assert_eq!((&overlay["from_turn"], &overlay["to_turn"]), (&json!(1), &json!(4)));
+}
+
+/// What a model is sent of the view's turns.
+fn by_turn(view: &str) -> Vec<&str> {
+    view.split("--- turn ").skip(1).collect()
+}
+
+#[test]
+fn stacking_semantics() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(32));
+    // Compaction A: a summary of turns 0-20. Compaction B, later: responses of turns 0-30.
+    let a = ["--profile", "offline", "--from", "0", "--to", "20", "--now", "2026-04-01T00:00:00Z"];
+    let b = ["--compact=t=sres", "--from", "0", "--to", "30", "--now", "2026-04-02T00:00:00Z"];
+    for run in [a.as_slice(), &b] {
+        world.run(&[&["conversation"], run].concat()).exits(0);
+    }
+    let ran = world.run(&["print", "conversation", "--compacted"]).exits(0);
+    let view = by_turn(ran.text());
+    // 5, any and tool calls: A's summary, which stands for turns 0-20; turn 21 is behind it.
+    assert_eq!(view.len(), 12, "{view:#?}");
+    assert!(view[0].contains("[Summary of previous conversation]"), "{view:#?}");
+    // 25, tool calls: B. 25, reasoning: kept.
+    assert!(view[5].contains("turn 25 of the history"), "{view:#?}");
+    assert!(view[5].contains("[compacted] fs_read_file: success") && view[5].contains("src/main.rs"));
+    assert!(view[5].contains("The file has to be read"), "{view:#?}");
+    // 31 is in the range of neither.
+    assert!(view[11].contains("println!"), "{view:#?}");
+}
+
+/// A strategy that writes summaries: of what it is asked for, and when it may still choose, of turns 2 to 3.
+fn summariser(world: &World) -> Vec<&'static str> {
+    let seen = world.path("seen");
+    let answer = r#"{"type":"result","id":"c1","compactions":[RANGE,"summary":{"summary":"S"}}]}"#;
+    let chosen = answer.replace("RANGE", r#"{"from_turn":2,"to_turn":3"#);
+    let run = format!(
+        "read -r header\necho \"$header\" >> {}\ncase \"$header\" in\n*'\"range_exact\":true'*) \
+         range=$(echo \"$header\" | sed 's/.*\"range\":\\({{[^}}]*\\)}}.*/\\1/')\necho '{}' ;;\n*) echo '{chosen}' ;;\nesac",
+        seen.display(),
+        answer.replace("RANGE", "'\"$range\"'"),
+    );
+    world.script("plugins/picks", &described("picks", &json!({"produces": ["summary"]}), &run));
+    vec!["conversation", "--strategy", "picks", "--trust-dir", "plugins", "--sandbox=contained"]
+}
+
+fn seen(world: &World) -> Vec<Value> {
+    let text = std::fs::read_to_string(world.path("seen")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn summary_overlap_resolution_extends_what_is_asked_for() {
+    let older = |from, to| json!({"from_turn": from, "to_turn": to, "summary": {"summary": "older"}});
+    for (old, typed, expect) in [
+        ((0, 2), (1, 4), (0, 4)),
+        ((2, 4), (0, 3), (0, 4)),
+        ((2, 3), (0, 4), (0, 4)),
+        ((0, 4), (1, 2), (1, 2)),
+        ((0, 1), (2, 4), (2, 4)),
+    ] {
+        let world = World::new();
+        let transcript =
+            world.conversation("conversation", &Conversation::bulky(6).compaction(older(old.0, old.1)));
+        let (from, to) = (typed.0.to_string(), typed.1.to_string());
+        world.run(&["conversation", "--profile", "offline", "--from", &from, "--to", &to]).exits(0);
+        let made = &transcript.overlays()[0];
+        assert_eq!((&made["from_turn"], &made["to_turn"]), (&json!(expect.0), &json!(expect.1)), "{old:?}");
+    }
+}
+
+#[test]
+fn summary_overlap_resolution_asks_again_who_chose_a_range_of_its_own() {
+    let world = World::new();
+    let older = json!({"from_turn": 1, "to_turn": 2, "summary": {"summary": "older"}});
+    let transcript = world.conversation("conversation", &Conversation::bulky(6).compaction(older));
+    let mut arguments = summariser(&world);
+    arguments.extend(["--from", "0", "--to", "4"]);
+    world.run(&arguments).exits(0);
+    let asked: Vec<_> =
+        seen(&world).iter().map(|header| json!([header["range"], header["range_exact"]])).collect();
+    let range = |from: u64, to: u64| json!({"from_turn": from, "to_turn": to});
+    assert_eq!(asked, [json!([range(0, 4), false]), json!([range(1, 3), true])]);
+    let made = &transcript.overlays()[0];
+    assert_eq!((&made["from_turn"], &made["to_turn"]), (&json!(1), &json!(3)));
+}
+
+#[test]
+fn summary_overlap_resolution_is_for_summaries_alone() {
+    let world = World::new();
+    let older = json!({"from_turn": 1, "to_turn": 3, "summary": {"summary": "older"}});
+    let transcript = world.conversation("conversation", &Conversation::bulky(6).compaction(older));
+    world.run(&["conversation"]).exits(0);
+    assert!(transcript.overlays().iter().all(|made| made["to_turn"] == 2));
+}
+
+#[test]
+fn raw_stream_invariant() {
+    let world = World::new();
+    let stripped =
+        json!({"from_turn": 0, "to_turn": 5, "reasoning": "strip", "tool_calls": {"policy": "omit"}});
+    let older = json!({"from_turn": 0, "to_turn": 2, "summary": {"summary": "OLDER WORDS"}});
+    let transcript =
+        world.conversation("conversation", &Conversation::bulky(6).compaction(stripped).compaction(older));
+    let all = ["conversation", "--profile", "offline", "--to", "4"];
+    world.run(&all).exits(0);
+    let summary = transcript.overlays()[0]["summary"]["summary"].as_str().unwrap().to_owned();
+    assert!(!summary.contains("OLDER WORDS"), "{summary}");
+    assert!(summary.contains("src/main.rs"), "calls that the view omits are read: {summary}");
+}
+
+#[test]
+fn a_dry_run_previews_mechanical_effects_turn_by_turn() {
+    let (world, transcript) = of_example();
+    let ran = world.run(&["conversation", "--dry-run"]).exits(0);
+    insta::assert_snapshot!(ran.stderr, @r"
+    conversation/events.json: 2 overlays would be appended
+      1  strip-reasoning [version]  turns 0-2: reasoning
+      2  strip-tools [version]  turns 0-2: tool_calls
+      turn 1: 34 -> 29 tokens
+      turn 2: 24 -> 20 tokens
+      a model is sent about 183 tokens, was 192 (-5 %, chars/4)
+    ");
+    transcript.assert_untouched();
+}
+
+#[test]
+fn a_dry_run_cannot_preview_summaries() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = runtime.block_on(MockServer::start());
+    let (world, transcript) = of_example();
+    let heavy = |more: &[&str]| {
+        let mut command = world.command(&[&["conversation", "--profile", "heavy"], more].concat());
+        command.env("OPENAI_BASE_URL", server.uri()).env("OPENAI_API_KEY", "k");
+        world.finish(&mut command)
+    };
+    let asked = || runtime.block_on(server.received_requests()).unwrap().len();
+    heavy(&["--dry-run", "--model", "openai/g"]).exits(0).says("would summarize turns 0-2 using openai/g");
+    // The profile's own model goes before that of the command line.
+    let own = "conversation.compaction.profiles.heavy.summary.model=anthropic/claude-haiku-4-5";
+    heavy(&["--dry-run", "--model", "openai/g", "--set", own])
+        .exits(0)
+        .says("would summarize turns 0-2 using anthropic/claude-haiku-4-5");
+    assert_eq!(asked(), 0);
+    heavy(&["--model", "openai/g"]).exits(18);
+    assert_eq!(asked(), 1, "it is asked where that is meant");
+    transcript.assert_untouched();
+}
