@@ -150,6 +150,21 @@ fn projection_example_heavy_profile() {
     assert_eq!(members, ["timestamp", "type", "from_turn", "to_turn", "summary"]);
 }
 
+#[test]
+fn when_summary_is_set_reasoning_and_tool_calls_are_ignored() {
+    let (world, transcript) = of_example();
+    record(&world, &json!({}), "3", &says("Set up."));
+    let both = ["reasoning", "tool_calls"]
+        .map(|policy| format!("conversation.compaction.profiles.heavy.{policy}=strip"));
+    let heavy = ["--profile", "heavy", "--set", &both[0], "--set", &both[1]];
+    for what in [heavy.as_slice(), &["--compact=r+t+s"]] {
+        let arguments = [&["conversation", "--llm-replay", "answers.json"], what].concat();
+        world.run(&arguments).exits(0).says("1 overlay appended");
+        assert!(transcript.overlays()[0]["summary"].is_object(), "{what:?}");
+        std::fs::write(&transcript.path, transcript.before()).unwrap();
+    }
+}
+
 /// The turns that a run on six hourly turns covers; 0 and 1 were compacted before.
 #[track_caller]
 fn covers(arguments: &str, expect: Option<(u64, u64)>) {
