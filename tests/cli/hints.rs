@@ -84,8 +84,7 @@ fn a_hint_beats_the_policy_both_ways() {
 #[track_caller]
 fn first_turn(world: &World) -> String {
     let ran = world.run(&["print", "conversation", "--compacted"]).exits(0);
-    let text = ran.text().split("--- turn 1 ---").next().unwrap().to_owned();
-    text
+    ran.text().split("--- turn 1 ---").next().unwrap().to_owned()
 }
 
 #[test]

@@ -148,6 +148,18 @@ fn an_inline_form_that_is_none_is_refused_with_what_was_expected() {
 }
 
 #[test]
+fn what_stands_behind_compact_without_a_sign_is_not_taken_for_a_conversation() {
+    for word in ["heavy", "r+t", "t=sreq:5..-3"] {
+        refused(&format!("--compact {word}"), &format!("hint: `--compact={word}` runs a profile"));
+    }
+    let world = World::new();
+    world.conversation("conversation", &hourly());
+    world.conversation("other", &hourly());
+    run(&world, "conversation", "--compact other").exits(0);
+    run(&world, "conversation", "--compact ./heavy").exits(19).says("there is no transcript");
+}
+
+#[test]
 fn an_inline_form_with_turns_of_its_own_takes_no_others() {
     for flag in ["--from 1", "--to 4", "--keep-first 1", "--keep-last 1"] {
         refused(&format!("--compact=r:..-3 {flag}"), "the inline form brings its own turns");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wiremock::MockServer;
 
 use crate::summarize::{record, says};
-use crate::support::{Conversation, Transcript, World, described, hourly};
+use crate::support::{Conversation, Ran, Transcript, World, described, hourly};
 
 /// The stream of "Projection Example", and three turns more, which are kept.
 fn example() -> Conversation {
@@ -237,29 +237,50 @@ fn stacking_semantics() {
     assert!(view[11].contains("println!"), "{view:#?}");
 }
 
-/// A strategy that writes summaries: of what it is asked for, and when it may still choose, of turns 2 to 3.
-fn summariser(world: &World) -> Vec<&'static str> {
-    let seen = world.path("seen");
-    let answer = r#"{"type":"result","id":"c1","compactions":[RANGE,"summary":{"summary":"S"}}]}"#;
-    let chosen = answer.replace("RANGE", r#"{"from_turn":2,"to_turn":3"#);
+/// A strategy that writes a summary of what it is asked for; where it `chooses` and may, of turns 2 to 3.
+fn summariser(world: &World, chooses: bool, bounds: [&str; 2]) -> Ran {
+    let answer = |range: &str| {
+        let result = r#"{"type":"result","id":"c1","compactions":[RANGE,"summary":{"summary":"S"}}]}"#;
+        format!("echo '{}'", result.replace("RANGE", range))
+    };
+    let asked = answer("'\"$range\"'");
+    let chosen = if chooses { answer(r#"{"from_turn":2,"to_turn":3"#) } else { asked.clone() };
     let run = format!(
-        "read -r header\necho \"$header\" >> {}\ncase \"$header\" in\n*'\"range_exact\":true'*) \
-         range=$(echo \"$header\" | sed 's/.*\"range\":\\({{[^}}]*\\)}}.*/\\1/')\necho '{}' ;;\n*) echo '{chosen}' ;;\nesac",
-        seen.display(),
-        answer.replace("RANGE", "'\"$range\"'"),
+        "read -r header\necho \"$header\" >> {}\n\
+         range=$(echo \"$header\" | sed 's/.*\"range\":\\({{[^}}]*\\)}}.*/\\1/')\n\
+         case \"$header\" in\n*'\"range_exact\":true'*) {asked} ;;\n*) {chosen} ;;\nesac",
+        world.path("seen").display(),
     );
-    world.script("plugins/picks", &described("picks", &json!({"produces": ["summary"]}), &run));
-    vec!["conversation", "--strategy", "picks", "--trust-dir", "plugins", "--sandbox=contained"]
+    world.script("plugins/sums", &described("sums", &json!({"produces": ["summary"]}), &run));
+    let plugin = ["--strategy", "sums", "--trust-dir", "plugins", "--sandbox=contained"];
+    world.run(&[&["conversation"], &plugin[..], &["--from", bounds[0], "--to", bounds[1]]].concat())
 }
 
-fn seen(world: &World) -> Vec<Value> {
+/// The ranges of the requests, and whether another was no longer to be chosen.
+fn asked(world: &World) -> Vec<(Value, Value, bool)> {
     let text = std::fs::read_to_string(world.path("seen")).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let headers = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let told = headers.map(|header| {
+        let exact = header["range_exact"].as_bool().unwrap();
+        (header["requested_range"].clone(), header["range"].clone(), exact)
+    });
+    told.collect()
+}
+
+fn range(from: u64, to: u64) -> Value {
+    json!({"from_turn": from, "to_turn": to})
+}
+
+/// A conversation of six turns with a summary of these.
+fn summarised(from: u64, to: u64) -> (World, Transcript) {
+    let older = json!({"from_turn": from, "to_turn": to, "summary": {"summary": "older"}});
+    let world = World::new();
+    let transcript = world.conversation("conversation", &hourly().compaction(older));
+    (world, transcript)
 }
 
 #[test]
 fn summary_overlap_resolution_extends_what_is_asked_for() {
-    let older = |from, to| json!({"from_turn": from, "to_turn": to, "summary": {"summary": "older"}});
     for (old, typed, expect) in [
         ((0, 2), (1, 4), (0, 4)),
         ((2, 4), (0, 3), (0, 4)),
@@ -267,39 +288,42 @@ fn summary_overlap_resolution_extends_what_is_asked_for() {
         ((0, 4), (1, 2), (1, 2)),
         ((0, 1), (2, 4), (2, 4)),
     ] {
-        let world = World::new();
-        let transcript =
-            world.conversation("conversation", &Conversation::bulky(6).compaction(older(old.0, old.1)));
-        let (from, to) = (typed.0.to_string(), typed.1.to_string());
-        world.run(&["conversation", "--profile", "offline", "--from", &from, "--to", &to]).exits(0);
+        let (world, transcript) = summarised(old.0, old.1);
+        let bounds = [typed.0.to_string(), typed.1.to_string()];
+        summariser(&world, false, [&bounds[0], &bounds[1]]).exits(0);
+        let expect = range(expect.0, expect.1);
+        assert_eq!(asked(&world), [(range(typed.0, typed.1), expect.clone(), false)], "{old:?}");
         let made = &transcript.overlays()[0];
-        assert_eq!((&made["from_turn"], &made["to_turn"]), (&json!(expect.0), &json!(expect.1)), "{old:?}");
+        assert_eq!(json!({"from_turn": made["from_turn"], "to_turn": made["to_turn"]}), expect);
     }
 }
 
 #[test]
-fn summary_overlap_resolution_asks_again_who_chose_a_range_of_its_own() {
+fn summary_overlap_resolution_repeats_until_no_partial_overlaps_remain() {
+    let older = |from, to| json!({"from_turn": from, "to_turn": to, "summary": {"summary": "older"}});
     let world = World::new();
-    let older = json!({"from_turn": 1, "to_turn": 2, "summary": {"summary": "older"}});
-    let transcript = world.conversation("conversation", &Conversation::bulky(6).compaction(older));
-    let mut arguments = summariser(&world);
-    arguments.extend(["--from", "0", "--to", "4"]);
-    world.run(&arguments).exits(0);
-    let asked: Vec<_> =
-        seen(&world).iter().map(|header| json!([header["range"], header["range_exact"]])).collect();
-    let range = |from: u64, to: u64| json!({"from_turn": from, "to_turn": to});
-    assert_eq!(asked, [json!([range(0, 4), false]), json!([range(1, 3), true])]);
+    world.conversation("conversation", &hourly().compaction(older(0, 2)).compaction(older(2, 3)));
+    summariser(&world, false, ["3", "4"]).exits(0);
+    assert_eq!(asked(&world), [(range(3, 4), range(0, 4), false)]);
+}
+
+#[test]
+fn summary_overlap_resolution_asks_again_who_chose_a_range_of_its_own() {
+    let (world, transcript) = summarised(1, 2);
+    summariser(&world, true, ["0", "4"]).exits(0);
+    let whole = || range(0, 4);
+    assert_eq!(asked(&world), [(whole(), whole(), false), (whole(), range(1, 3), true)]);
     let made = &transcript.overlays()[0];
     assert_eq!((&made["from_turn"], &made["to_turn"]), (&json!(1), &json!(3)));
 }
 
 #[test]
 fn summary_overlap_resolution_is_for_summaries_alone() {
-    let world = World::new();
-    let older = json!({"from_turn": 1, "to_turn": 3, "summary": {"summary": "older"}});
-    let transcript = world.conversation("conversation", &Conversation::bulky(6).compaction(older));
+    let (world, transcript) = summarised(1, 3);
     world.run(&["conversation"]).exits(0);
-    assert!(transcript.overlays().iter().all(|made| made["to_turn"] == 2));
+    let overlays = transcript.overlays();
+    assert_eq!(overlays.len(), 2);
+    assert!(overlays.iter().all(|made| made["from_turn"] == 0 && made["to_turn"] == 2), "{overlays:?}");
 }
 
 #[test]

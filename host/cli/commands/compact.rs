@@ -57,6 +57,12 @@ fn check_meant(args: &Compact, environment: &Environment) -> Result<(), Report> 
             let hint = format!("`--reset={word}` removes overlay {word} alone, `--reset` all of them");
             return Err(Report::new(Exit::Usage, format!("`{word}` is no TRANSCRIPT"), Some(&hint)));
         }
+        // `--compact heavy` would run the default profile, and look for a conversation `heavy`.
+        let is_name = || word.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(&byte));
+        if args.compact.as_deref() == Some("") && (is_name() || inline::parse(word).is_ok()) {
+            let hint = format!("`--compact={word}` runs a profile of that name or an inline form");
+            return Err(Report::new(Exit::Usage, format!("`{word}` is no TRANSCRIPT"), Some(&hint)));
+        }
         if place == 0
             && let Some(command) = misspelt(word)
         {
