@@ -373,6 +373,12 @@ fn a_dry_run_cannot_preview_summaries() {
     heavy(&["--dry-run", "--model", "openai/g", "--set", own])
         .exits(0)
         .says("would summarize turns 0-2 using anthropic/claude-haiku-4-5");
+    let both = r#"conversation.compaction.profiles.heavy={strategies=["strip-tools","summarize"]}"#;
+    heavy(&["--dry-run", "--model", "openai/g", "--set", both])
+        .exits(0)
+        .says("strip-tools [version]  turns 0-2: tool_calls")
+        .says("turn 2: 24 -> 25 tokens")
+        .says("would summarize turns 0-2 using openai/g");
     assert_eq!(asked(), 0);
     heavy(&["--model", "openai/g"]).exits(18);
     assert_eq!(asked(), 1, "it is asked where that is meant");
