@@ -1,6 +1,7 @@
 //! From a command line and the configuration to what runs on a transcript: strategies that are prepared, the
 //! processes and models that they share, and the limits. One for each command.
 
+use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ use jp_compact_engine::trust::Trust;
 use crate::args::Running;
 use crate::commands::consent;
 use crate::error::Report;
+use crate::escape;
+use crate::output;
 use crate::progress::Progress;
 
 /// Workers of one strategy.
@@ -40,6 +43,9 @@ pub(crate) struct Setup<'a> {
     pub(crate) progress: Arc<Progress>,
     /// What was prepared already: thousands of transcripts have one configuration.
     prepared: Vec<(Vec<Spec>, Vec<Ready>)>,
+    quiet: bool,
+    /// What was warned of already: transcripts share files.
+    warned: BTreeSet<String>,
 }
 
 impl<'a> Setup<'a> {
@@ -70,6 +76,8 @@ impl<'a> Setup<'a> {
             abilities: Abilities::here(environment),
             sessions: Arc::new(sessions),
             prepared: Vec::new(),
+            quiet,
+            warned: BTreeSet::new(),
             args,
             environment,
             registry,
@@ -84,6 +92,17 @@ impl<'a> Setup<'a> {
         let jp = JpOwn::read(self.environment, Some(place), Some(stream));
         let Running { configured, .. } = self.args;
         config::load(self.environment, Some(place), &configured.files, &configured.sets, jp)
+    }
+
+    /// Says what somebody should know who thinks that it is configured: once, and only where the configuration
+    /// decides what runs.
+    pub(crate) fn warn(&mut self, config: &Config) {
+        for warning in &config.warnings {
+            if !self.quiet && self.warned.insert(warning.clone()) {
+                let text = escape::text(&format!("warning: {warning}"));
+                self.progress.suspend(|| output::people(&text));
+            }
+        }
     }
 
     /// Prepares strategies; whoever sits at a terminal may be asked for trust.

@@ -36,3 +36,4 @@ mod store;
 mod strategies;
 mod summarize;
 mod support;
+mod workspaces;

@@ -5,11 +5,9 @@ use serde_json::{Value, json};
 use crate::summarize::{record, says};
 use crate::support::{Conversation, Ran, Transcript, World, hourly};
 
-const REASONING: &str = "strip-reasoning {}";
-const TOOLS: &str = r#"strip-tools {"mode":"strip"}"#;
+pub(crate) const REASONING: &str = "strip-reasoning {}";
+pub(crate) const TOOLS: &str = r#"strip-tools {"mode":"strip"}"#;
 const SUMMARIZE: &str = r#"summarize {"max_tokens":4096}"#;
-/// A conversation in a workspace.
-const IN_WORKSPACE: &str = ".jp/conversations/17738399468-x";
 
 /// What a run on `conversation` appends: strategy, options and turns of each overlay. `@` is short for
 /// `conversation.compaction.`
@@ -27,7 +25,7 @@ fn run(world: &World, transcript: &str, arguments: &str) -> Ran {
 }
 
 #[track_caller]
-fn receipts(transcript: &Transcript) -> Vec<String> {
+pub(crate) fn receipts(transcript: &Transcript) -> Vec<String> {
     let appended = transcript.appended();
     let receipts = appended.iter().filter(|element| element["type"] == "jp_compact_receipt");
     let told = receipts.map(|receipt| {
@@ -193,6 +191,12 @@ fn a_profile_keeps_its_own_turns() {
 }
 
 #[test]
+fn a_profile_does_not_encode_a_range() {
+    refused("--set @profiles.light.from=1", "profile `light` has `from`, and a profile says no range");
+    refused("--set @profiles.light.to=-1", "profile `light` has `to`, and a profile says no range");
+}
+
+#[test]
 fn what_is_typed_replaces_what_is_configured_of_its_own_side() {
     for set in ["@", "@profiles.default."] {
         let set = format!("--set {set}keep_first=1 --set {set}keep_last=2");
@@ -302,6 +306,21 @@ fn jp_s_rules_are_the_default_profile_where_no_layer_names_another() {
 }
 
 #[test]
+fn rules_that_are_not_followed_are_told_where_the_configuration_decides() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &hourly());
+    let wrong = rules().to_string().replace("t=o", "t=melt");
+    world.file("conversation/base_config.json", wrong.as_bytes());
+    let ran = run(&world, "conversation", "-n").exits(0);
+    assert_eq!(ran.stderr.matches("warning: JP's compaction rules in ").count(), 1, "{}", ran.stderr);
+    for silent in ["-n --quiet", "-n --strategy strip-tools"] {
+        let ran = run(&world, "conversation", silent).exits(0);
+        assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    }
+    transcript.assert_untouched();
+}
+
+#[test]
 fn what_is_typed_replaces_an_end_of_jp_s_rules() {
     let world = World::new();
     let transcript = world.conversation("conversation", &hourly());
@@ -310,73 +329,6 @@ fn what_is_typed_replaces_an_end_of_jp_s_rules() {
     assert_eq!(made(&world, "--keep-last 1"), [tools("1-4"), "strip-reasoning {} 1-4".into()]);
     std::fs::write(&transcript.path, transcript.before()).unwrap();
     assert_eq!(made(&world, "--from 2"), [tools("2-5"), "strip-reasoning {} 2-2".into()]);
-}
-
-/// Two conversations in workspaces of their own.
-fn two_workspaces(world: &World, one: &str, two: &str) -> [(String, Transcript); 2] {
-    [("one", one), ("two", two)].map(|(workspace, text)| {
-        world.file(&format!("{workspace}/.jp-compact.toml"), text.as_bytes());
-        let folder = format!("{workspace}/{IN_WORKSPACE}");
-        let transcript = world.conversation(&folder, &hourly());
-        (folder, transcript)
-    })
-}
-
-#[test]
-fn each_transcript_has_the_configuration_of_its_own_workspace() {
-    let world = World::new();
-    let keeps = "conversation.compaction.keep_last = 1\n";
-    let names = "conversation.compaction.default_profile = \"mine\"\n\
-                 conversation.compaction.profiles.mine.strategies = [\"digest\"]\n";
-    let [(one, of_one), (two, of_two)] = two_workspaces(&world, keeps, names);
-    world.run(&[&one, &two]).exits(0);
-    assert_eq!(receipts(&of_one), [format!("{REASONING} 0-4"), format!("{TOOLS} 0-4")]);
-    assert_eq!(receipts(&of_two), ["digest {} 0-2"]);
-}
-
-#[test]
-fn a_profile_of_the_workspace_can_be_named_on_the_command_line() {
-    let mine = "conversation.compaction.profiles.mine.strategies = [\"digest\"]\n";
-    for flag in ["--profile=mine", "--compact=mine", "--set=conversation.compaction.default_profile=mine"] {
-        let world = World::new();
-        let [(one, of_one), (two, of_two)] = two_workspaces(&world, mine, "");
-        world.run(&[&one, flag]).exits(0);
-        assert_eq!(receipts(&of_one), ["digest {} 0-2"], "{flag}");
-        world.run(&[&two, flag]).exits(2).says("mine");
-        of_two.assert_untouched();
-    }
-}
-
-#[test]
-fn a_wrong_configuration_fails_its_own_transcript_alone() {
-    let world = World::new();
-    let [(one, of_one), (two, of_two)] = two_workspaces(&world, "[conversation]\nwrong = 1\n", "");
-    world.run(&[&one]).exits(2).says("/here/one/.jp-compact.toml").says("unknown field `wrong`");
-    let ran = world.run(&[&one, &two, "--json"]).exits(19).says("1 of 2 transcripts failed");
-    assert_eq!(ran.lines()[0]["error"]["code"], 2, "{}", ran.text());
-    of_one.assert_untouched();
-    assert_eq!(receipts(&of_two).len(), 2);
-}
-
-#[test]
-fn a_workspace_says_nothing_of_addresses_and_keys() {
-    let world = World::new();
-    let address = "[llm.providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
-    let [(one, of_one), _] = two_workspaces(&world, address, "");
-    world
-        .run(&[one.as_str(), "--profile", "heavy", "--model", "openai/g"])
-        .exits(2)
-        .says("`llm.providers` may not stand in a workspace's file");
-    of_one.assert_untouched();
-}
-
-#[test]
-fn the_model_of_a_workspace_is_asked() {
-    let world = World::new();
-    let [(one, _), (two, _)] = two_workspaces(&world, "llm.model = \"openai/of-one\"\n", "");
-    let dry = ["--profile", "heavy", "--dry-run"];
-    world.run(&[&[one.as_str()][..], &dry].concat()).exits(0).says("turns 0-2 using openai/of-one");
-    world.run(&[&[two.as_str()][..], &dry].concat()).exits(18).says("none is configured");
 }
 
 #[test]

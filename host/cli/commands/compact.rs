@@ -141,7 +141,10 @@ async fn begin(
     let config = setup.config(&opened)?;
     let (strategies, profile) = match typed {
         Some(strategies) => (strategies.to_vec(), None),
-        None => configured(args, setup, &config).await?,
+        None => {
+            setup.warn(&config);
+            configured(args, setup, &config).await?
+        }
     };
     let (from, to) = typed_bounds(args);
     let wanted = Wanted { from, to, keep: config.keep(profile) };

@@ -1,0 +1,74 @@
+//! A workspace's own `.jp-compact.toml`: it counts for the transcripts of that workspace, and not in everything.
+
+use crate::profiles::{REASONING, TOOLS, receipts};
+use crate::support::{Transcript, World, hourly};
+
+/// A conversation in a workspace.
+const IN_WORKSPACE: &str = ".jp/conversations/17738399468-x";
+
+/// Two conversations in workspaces of their own.
+fn two_workspaces(world: &World, one: &str, two: &str) -> [(String, Transcript); 2] {
+    [("one", one), ("two", two)].map(|(workspace, text)| {
+        world.file(&format!("{workspace}/.jp-compact.toml"), text.as_bytes());
+        let folder = format!("{workspace}/{IN_WORKSPACE}");
+        let transcript = world.conversation(&folder, &hourly());
+        (folder, transcript)
+    })
+}
+
+#[test]
+fn each_transcript_has_the_configuration_of_its_own_workspace() {
+    let world = World::new();
+    let keeps = "conversation.compaction.keep_last = 1\n";
+    let names = "conversation.compaction.default_profile = \"mine\"\n\
+                 conversation.compaction.profiles.mine.strategies = [\"digest\"]\n";
+    let [(one, of_one), (two, of_two)] = two_workspaces(&world, keeps, names);
+    world.run(&[&one, &two]).exits(0);
+    assert_eq!(receipts(&of_one), [format!("{REASONING} 0-4"), format!("{TOOLS} 0-4")]);
+    assert_eq!(receipts(&of_two), ["digest {} 0-2"]);
+}
+
+#[test]
+fn a_profile_of_the_workspace_can_be_named_on_the_command_line() {
+    let mine = "conversation.compaction.profiles.mine.strategies = [\"digest\"]\n";
+    for flag in ["--profile=mine", "--compact=mine", "--set=conversation.compaction.default_profile=mine"] {
+        let world = World::new();
+        let [(one, of_one), (two, of_two)] = two_workspaces(&world, mine, "");
+        world.run(&[&one, flag]).exits(0);
+        assert_eq!(receipts(&of_one), ["digest {} 0-2"], "{flag}");
+        world.run(&[&two, flag]).exits(2).says("mine");
+        of_two.assert_untouched();
+    }
+}
+
+#[test]
+fn a_wrong_configuration_fails_its_own_transcript_alone() {
+    let world = World::new();
+    let [(one, of_one), (two, of_two)] = two_workspaces(&world, "[conversation]\nwrong = 1\n", "");
+    world.run(&[&one]).exits(2).says("/here/one/.jp-compact.toml").says("unknown field `wrong`");
+    let ran = world.run(&[&one, &two, "--json"]).exits(19).says("1 of 2 transcripts failed");
+    assert_eq!(ran.lines()[0]["error"]["code"], 2, "{}", ran.text());
+    of_one.assert_untouched();
+    assert_eq!(receipts(&of_two).len(), 2);
+}
+
+#[test]
+fn a_workspace_says_nothing_of_addresses_and_keys() {
+    let world = World::new();
+    let address = "[llm.providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+    let [(one, of_one), _] = two_workspaces(&world, address, "");
+    world
+        .run(&[one.as_str(), "--profile", "heavy", "--model", "openai/g"])
+        .exits(2)
+        .says("`llm.providers` may not stand in a workspace's file");
+    of_one.assert_untouched();
+}
+
+#[test]
+fn the_model_of_a_workspace_is_asked() {
+    let world = World::new();
+    let [(one, _), (two, _)] = two_workspaces(&world, "llm.model = \"openai/of-one\"\n", "");
+    let dry = ["--profile", "heavy", "--dry-run"];
+    world.run(&[&[one.as_str()][..], &dry].concat()).exits(0).says("turns 0-2 using openai/of-one");
+    world.run(&[&[two.as_str()][..], &dry].concat()).exits(18).says("none is configured");
+}
