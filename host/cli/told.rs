@@ -84,14 +84,17 @@ fn notes(report: &compact::Report, run: &Run) -> Vec<String> {
     }
     if let Some(saved) = report.low_saving {
         let least = run.min_saving * 100.0;
+        let (became, did_not) = if run.dry_run {
+            ("would become", "would not become smaller")
+        } else {
+            ("became", "did not become smaller; `--reset` removes the overlays again")
+        };
         notes.push(match run.on_low_saving {
             OnLowSaving::Decline => return notes,
             OnLowSaving::Warn if saved > 0.0 => {
-                format!("the view became smaller by {:.1} %, and {least} % is worth it", saved * 100.0)
+                format!("the view {became} smaller by {:.1} %, and {least} % is worth it", saved * 100.0)
             }
-            OnLowSaving::Warn => {
-                "the view did not become smaller; `--reset` removes the overlays again".into()
-            }
+            OnLowSaving::Warn => format!("the view {did_not}"),
         });
     }
     notes
