@@ -87,7 +87,7 @@ fn notes(report: &compact::Report, run: &Run) -> Vec<String> {
         let (became, did_not) = if run.dry_run {
             ("would become", "would not become smaller")
         } else {
-            ("became", "did not become smaller; `--reset` removes the overlays again")
+            ("became", "did not become smaller; `--reset=N` removes overlay N again")
         };
         notes.push(match run.on_low_saving {
             OnLowSaving::Decline => return notes,

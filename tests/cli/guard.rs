@@ -129,6 +129,6 @@ fn what_saves_next_to_nothing_is_told() {
     let grew = world.run_plugin("odd", &["-n", "--json"]).exits(0);
     assert_eq!(notes(&grew), ["the view would not become smaller"]);
     let grown = world.run_plugin("odd", &["--json"]).exits(0);
-    assert_eq!(notes(&grown), ["the view did not become smaller; `--reset` removes the overlays again"]);
+    assert_eq!(notes(&grown), ["the view did not become smaller; `--reset=N` removes overlay N again"]);
     assert!(grew.line()["saved"]["tokens"].as_i64().unwrap() < 0);
 }

@@ -8,6 +8,7 @@
 )]
 
 mod aimock;
+mod auto;
 mod bad_input;
 mod bounds;
 mod compact;
@@ -36,4 +37,5 @@ mod store;
 mod strategies;
 mod summarize;
 mod support;
+mod unasked;
 mod workspaces;

@@ -5,7 +5,7 @@ use jp_compact_engine::session::key;
 use jp_compact_schema::{NeedRequest, Needs};
 use serde_json::{Value, json};
 
-use crate::support::{Conversation, Ran, World};
+use crate::support::{Conversation, Model, Ran, World};
 
 const OLDER: &str = "An older summary, which no summariser reads.";
 
@@ -130,4 +130,58 @@ fn a_summary_that_is_blank_refused_cut_off_or_too_long_is_refused() {
     replayed(&world, &err("llm_unavailable")).exits(18);
     std::fs::remove_file(world.path("answers.json")).unwrap();
     transcript.assert_untouched();
+}
+
+/// Compacts all turns but the last, as a model of its own answers or as a file does.
+fn asked(world: &World, model: Option<&Model>, more: &[&str]) -> Ran {
+    let fixed = ["--model", "openai/g", "--keep-last", "1", "--now", "2026-11-21T07:40:00Z"];
+    let mut command = world.command(&[&["conversation"], &fixed[..], more].concat());
+    if let Some(model) = model {
+        model.of(&mut command);
+    }
+    world.finish(&mut command)
+}
+
+#[test]
+fn what_a_provider_did_not_end_well_is_refused() {
+    for (text, finish, words) in [
+        ("They rea", "length", "its answer was cut off at the limit of tokens (llm_truncated)"),
+        ("I will not", "content_filter", "it stopped for `content_filter` (llm_refused)"),
+        (" \n", "stop", "its answer holds no text (llm_refused)"),
+        (&"x".repeat(100_000), "stop", "a summary of 100000 characters for events of "),
+    ] {
+        let world = World::new();
+        let transcript = world.conversation("conversation", &talk());
+        let model = Model::answering(Model::says(text, finish));
+        asked(&world, Some(&model), &["--strategy", "summarize"]).exits(17).says(words);
+        assert_eq!(model.asked().len(), 1, "{finish}");
+        transcript.assert_untouched();
+    }
+}
+
+#[test]
+fn a_range_larger_than_the_window_is_done_in_parts_and_replayed_without_a_network() {
+    let world = World::new();
+    let long = |name: &str| format!("{name} {}", "and so on, ".repeat(350));
+    let turn = |conversation: Conversation, name: &str| conversation.turn(&long(name)).message("Yes.");
+    let conversation = ["ALPHA", "BETA", "GAMMA"].into_iter().fold(Conversation::new(), turn);
+    let transcript = world.conversation("conversation", &conversation);
+    world.file("windows.toml", b"[llm.models.\"openai/g\"]\ncontext_window = 2600\n");
+    let run = |model: Option<&Model>, file: &str| {
+        let strategy = ["--strategy", "summarize:max_tokens=64", "--config", "windows.toml"];
+        asked(&world, model, &[&strategy[..], &[file, "answers.json"]].concat()).exits(0)
+    };
+    let model = Model::saying("NOTES of a part.");
+    run(Some(&model), "--llm-record").says("2 parts were merged");
+    let bodies: Vec<String> = model.asked().iter().map(ToString::to_string).collect();
+    let holds = |part: &str| bodies.iter().map(|body| body.matches(part).count()).collect::<Vec<_>>();
+    assert_eq!([holds("ALPHA"), holds("BETA")], [[1, 0, 0], [0, 1, 0]]);
+    assert_eq!((holds("NOTES of a part."), holds("GAMMA")), (vec![0, 0, 2], vec![0, 0, 0]));
+    assert_eq!(transcript.overlays()[0]["summary"]["summary"], "NOTES of a part.");
+    let recorded = transcript.now();
+    // Nobody is there any more, and there is no key.
+    drop(model);
+    std::fs::write(&transcript.path, transcript.before()).unwrap();
+    run(None, "--llm-replay").says("2 parts were merged");
+    assert!(transcript.now() == recorded);
 }

@@ -4,17 +4,18 @@ use std::ffi::{OsStr, OsString};
 
 use clap::Parser;
 use jp_compact_core::auto::{Verdict, verdict};
+use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::Wanted;
-use jp_compact_core::{Bound, Survey};
+use jp_compact_core::{Bound, Survey, bound};
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, Outcome, Ready, Run};
 use jp_compact_engine::config::{Config, OnFailure, Profile};
 use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::Failure;
+use jp_compact_engine::failure::{Failure, StrategyFailure};
 use jp_compact_schema::ContentKind;
 use serde_json::{Value, json};
 
 use crate::args::Running;
-use crate::commands::{change, grouped, short, turns, until_interrupted};
+use crate::commands::{change, counted, grouped, only_read, short, turns, until_interrupted};
 use crate::error::Report;
 use crate::escape;
 use crate::exit::Exit;
@@ -25,7 +26,7 @@ use crate::told::{as_json, as_text};
 
 /// Compact what has become too large for its model, as configured
 ///
-/// Asking for it is consent: `auto.enabled` is about `query`. It is due when the view, by estimate, has more tokens than `auto.trigger_ratio` of the model's window, or than `auto.token_threshold`, and the conversation more turns than `auto.min_turns`. Exit code 0 where nothing is due.
+/// Asking for it is consent, whatever `enabled` says. It is due when what a model is sent has, by estimate, more tokens than `trigger_ratio` of the model's context window, or than `token_threshold`, and the conversation more turns than `min_turns`. It goes on where the last compaction of its kind ended, up to the turns that are kept. A summary that fails leaves the conversation as it was, with a warning, or with exit code 18 where `on_failure` is "fail". These keys stand in `[conversation.compaction.auto]`. Exit code 0 where nothing is due.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact auto 17738399468\n  jp-compact auto 17738399468 --context-window 200000 --dry-run\n  jp-compact auto 17738399468 --set conversation.compaction.auto.profile=heavy"
@@ -37,7 +38,9 @@ pub(crate) struct Args {
     /// The profile to run [default: auto.profile]
     #[arg(short, long, value_name = "NAME")]
     profile: Option<String>,
-    /// How many tokens the conversation's model takes [default: those of --model, else of its own]
+    /// The context window of the conversation's model, in tokens [default: that of --model, else of its own model, else of the configured one, where it is known]
+    ///
+    /// Goes before a configured `token_threshold`.
     #[arg(long, value_name = "N")]
     context_window: Option<u64>,
     #[command(flatten)]
@@ -64,98 +67,182 @@ async fn one(
     transcript: &OsStr,
     environment: &Environment,
 ) -> Result<(Value, String), Report> {
+    if transcript == "-" {
+        return Err(only_read());
+    }
     let mut opened = compact::open(transcript, environment)?;
-    let config = setup.config(&opened)?;
+    let mut config = setup.config(&opened)?;
+    if args.context_window.is_some() {
+        // What was typed goes before what is configured.
+        config.auto.token_threshold = None;
+    }
     let profile = config.profile(args.profile.as_deref().unwrap_or(&config.auto.profile))?;
+    let path = short(opened.place.path(), environment);
+    let told = |line: &str| escape::line(&format!("{path}: {line}"));
+    // What a report says is plain already, and has lines.
+    let warned =
+        |what: &str, text: &str| format!("warning: {}: {text}", escape::line(&format!("{path}: {what}")));
     let (mut lines, mut always) = (Vec::new(), Vec::new());
     for name in &config.auto.always {
-        let (run, done) = apply(setup, &config, config.profile(name)?, &opened).await?;
-        let report = done?;
-        lines.extend(reduction(name, &report, &run).map(|line| told(&opened, environment, &line)));
-        always.push(json!({ "profile": name, "report": as_json(&report, &run) }));
-        if !run.dry_run {
-            opened = compact::open(transcript, environment)?;
+        let applied = apply(setup, &config, config.profile(name)?, &opened).await?;
+        let (mut report, mut warning) = (Value::Null, None);
+        match applied {
+            Applied::Nothing => {}
+            Applied::Failed(text) => {
+                lines.push(warned(&format!("profile `{name}` did nothing"), &text));
+                warning = Some(text);
+            }
+            Applied::Done(run, done) => {
+                lines.extend(reduction(name, &done, &run).map(|line| told(&line)));
+                report = as_json(&done, &run);
+                if !run.dry_run {
+                    opened = compact::open(transcript, environment)?;
+                } else if done.saved() > 0.0 {
+                    lines.push(told("the trigger does not count that: nothing is appended by a dry run"));
+                }
+            }
         }
+        always.push(json!({ "profile": name, "report": report, "warning": warning }));
     }
     let estimator = args.running.tokens.estimator();
-    let verdict = {
-        let survey = Survey::with(&opened.stream, estimator);
-        verdict(&survey, config.trigger(profile, window(args, setup, &config)))
-    };
-    let mut json = json!({
+    let (model, window) = window(args, setup, &config);
+    let verdict = verdict(&Survey::with(&opened.stream, estimator), config.trigger(profile, window));
+    let due = matches!(verdict, Verdict::Due { .. });
+    let mut why = why(verdict, estimator, model.as_deref());
+    let (mut report, mut warning) = (Value::Null, None);
+    if due {
+        match apply(setup, &config, profile, &opened).await? {
+            Applied::Nothing => {
+                why.push_str("; nothing to compact: no turn is newer than the last compaction, but those that are kept");
+                lines.push(told(&why));
+            }
+            Applied::Failed(text) => {
+                lines.push(warned("nothing was compacted", &text));
+                warning = Some(text);
+            }
+            Applied::Done(run, done) => {
+                lines.push(as_text(&done, &run, environment));
+                lines.extend(reduction(&profile.name, &done, &run).map(|line| told(&line)));
+                report = as_json(&done, &run);
+            }
+        }
+    } else {
+        lines.push(told(&why));
+    }
+    let json = json!({
         "path": opened.place.path().to_string_lossy(),
         "conversation_id": opened.place.id(),
         "profile": profile.name,
         "always": always,
-        "due": matches!(verdict, Verdict::Due { .. }),
-        "why": verdict.to_string(),
+        "due": due,
+        "why": why,
         "estimator": estimator.name(),
-        "report": null,
-        "warning": null,
+        "report": report,
+        "warning": warning,
     });
-    if !matches!(verdict, Verdict::Due { .. }) {
-        lines.push(told(&opened, environment, &verdict.to_string()));
-        return Ok((json, lines.join("\n")));
-    }
-    let (run, done) = apply(setup, &config, profile, &opened).await?;
-    match done {
-        Ok(report) => {
-            lines.push(as_text(&report, &run, environment));
-            lines.extend(
-                reduction(&profile.name, &report, &run).map(|line| told(&opened, environment, &line)),
-            );
-            json["report"] = as_json(&report, &run);
-        }
-        Err(failure) if writes_summaries(&run.strategies) && matches!(failure, Failure::Strategy { .. }) => {
-            let mut report = Report::from(failure);
-            if config.auto.on_failure == OnFailure::Fail {
-                report.exit = Exit::Model;
-                return Err(report);
-            }
-            // J-CLI's graceful degradation: the conversation goes on as it was.
-            let text = report.text();
-            let text = text.strip_prefix("error: ").unwrap_or(&text);
-            json["warning"] = text.into();
-            lines.push(format!("warning: nothing was compacted: {text}"));
-        }
-        Err(failure) => return Err(failure.into()),
-    }
     Ok((json, lines.join("\n")))
 }
 
-/// Runs a profile from where the last compaction of its kinds ended.
+/// What came of a profile.
+enum Applied {
+    /// No turn is newer than its last compaction, but those that are kept.
+    Nothing,
+    /// A summary failed, and the conversation goes on as it was: J-CLI's graceful degradation.
+    Failed(String),
+    /// What the strategies did.
+    Done(Box<Run>, Box<compact::Report>),
+}
+
+/// Runs a profile, each of its strategies from where the last compaction of its kinds ended.
 async fn apply(
     setup: &mut Setup<'_>,
     config: &Config,
     profile: &Profile,
     opened: &Opened,
-) -> Result<(Run, Result<compact::Report, Failure>), Report> {
+) -> Result<Applied, Report> {
     let strategies = setup.prepare_calls(&profile.calls).await?;
-    let kinds: Vec<ContentKind> =
-        strategies.iter().flat_map(|ready| &ready.described.description.produces).copied().collect();
     let keep = config.keep(Some(profile));
-    let from = opened.stream.after_last_overlay_of(&kinds).max(keep.first);
-    let wanted = Wanted { from: Some(Bound::Turn(from)), to: None, keep };
-    let run = setup.run(strategies, config, wanted, OnLowSaving::Decline);
-    let done = compact::compact(&run, opened).await;
-    Ok((run, done))
-}
-
-/// The window of the model that the conversation is for: as typed, else of the model that was, else of its own,
-/// else of the one that is configured.
-fn window(args: &Args, setup: &Setup<'_>, config: &Config) -> Option<u64> {
-    let of = |model: &str| setup.models.context_window(model);
-    args.context_window.or_else(|| match setup.models.wish() {
-        Some(wish) => of(&wish.to_string()),
-        None => {
-            let own = config.assistant_model.as_deref().and_then(of);
-            own.or_else(|| config.llm.model.as_deref().and_then(of))
+    let kept = Wanted { from: Some(Bound::Turn(keep.first)), to: Some(Bound::FromEnd(keep.last)), keep };
+    let mut run = setup.run(strategies, config, kept, OnLowSaving::Decline);
+    let (stream, now) = (&opened.stream, run.now);
+    run.strategies.retain_mut(|ready| {
+        // A rule of JP's brings turns of its own.
+        let Wanted { from, to, .. } = ready.range.unwrap_or(kept);
+        let Some(range) = bound::resolve(stream, from, to, now) else { return false };
+        let from = stream.after_last_overlay_of(&ready.described.description.produces).max(range.from());
+        let (first, last) = (Bound::Turn(from), Bound::Turn(range.to()));
+        ready.range = Some(Wanted { from: Some(first), to: Some(last), keep });
+        from <= range.to()
+    });
+    if run.strategies.is_empty() {
+        return Ok(Applied::Nothing);
+    }
+    match compact::compact(&run, opened).await {
+        Ok(report) => Ok(Applied::Done(Box::new(run), Box::new(report))),
+        Err(failure) if is_of_summary(&failure, &run.strategies) => {
+            let report = Report::from(failure);
+            match config.auto.on_failure {
+                OnFailure::Fail => Err(Report { exit: Exit::Model, code: Exit::Model.code(), ..report }),
+                OnFailure::Continue => {
+                    let text = report.text();
+                    Ok(Applied::Failed(text.trim_start_matches("error: ").trim_end().to_owned()))
+                }
+            }
         }
-    })
+        Err(failure) => Err(failure.into()),
+    }
 }
 
-fn writes_summaries(strategies: &[Ready]) -> bool {
-    strategies.iter().any(|ready| ready.described.description.produces.contains(&ContentKind::Summary))
+/// Whether what failed is a summary, and not something that would fail again whatever a model says.
+fn is_of_summary(failure: &Failure, strategies: &[Ready]) -> bool {
+    let Failure::Strategy { name, source } = failure else { return false };
+    let descriptions = strategies.iter().map(|ready| &ready.described.description);
+    !matches!(source.plain(), StrategyFailure::BadOptions { .. })
+        && descriptions
+            .filter(|description| description.name == *name)
+            .any(|description| description.produces.contains(&ContentKind::Summary))
+}
+
+/// The model that the conversation is for, and its window: as typed, else of the model that was, else of its own,
+/// else of the one that is configured.
+fn window(args: &Args, setup: &Setup<'_>, config: &Config) -> (Option<String>, Option<u64>) {
+    let models = match setup.models.wish() {
+        Some(wish) => vec![wish.to_string()],
+        None => config.assistant_model.iter().chain(&config.llm.model).cloned().collect(),
+    };
+    let known = models.iter().find_map(|model| setup.models.context_window(model));
+    (models.into_iter().next(), args.context_window.or(known))
+}
+
+/// Whether it is due in words, and what that was decided by.
+fn why(verdict: Verdict, estimator: Estimator, model: Option<&str>) -> String {
+    let about = about(estimator);
+    let (view, threshold) = match verdict {
+        Verdict::Due { view, threshold } | Verdict::Small { view, threshold } => {
+            (grouped(view), grouped(threshold))
+        }
+        Verdict::Short { turns, min_turns } => {
+            let turns = counted(turns, "turn");
+            return format!(
+                "nothing is due: the conversation has {turns}, and more than {min_turns} are needed (auto.min_turns)"
+            );
+        }
+        Verdict::UnknownWindow => {
+            let (whose, why) = match model {
+                Some(model) => (format!("the context window of `{model}`"), ""),
+                None => ("the context window".to_owned(), ", for no model is named"),
+            };
+            return format!(
+                "skipped: {whose} is not known{why}; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`"
+            );
+        }
+    };
+    let name = estimator.name();
+    if matches!(verdict, Verdict::Due { .. }) {
+        format!("due: a model is sent {about}{view} tokens ({name}), more than {threshold}")
+    } else {
+        format!("nothing is due: a model is sent {about}{view} tokens ({name}), and {threshold} are allowed")
+    }
 }
 
 /// What was compacted in one line: turns, profile, reduction.
@@ -167,8 +254,9 @@ fn reduction(profile: &str, report: &compact::Report, run: &Run) -> Option<Strin
     let ranges = made.flatten().map(|made| (made.overlay.from_turn, made.overlay.to_turn));
     let (from, to) = ranges.reduce(|left, right| (left.0.min(right.0), left.1.max(right.1)))?;
     let (before, after) = (report.tokens_before, report.tokens_after);
+    let would = if run.dry_run { "would compact" } else { "compacted" };
     Some(format!(
-        "auto: {}, profile {profile}, {}{} -> {} tokens ({}, {})",
+        "auto {would} {} with profile `{profile}`: {}{} -> {} tokens ({}, {})",
         turns(from, to),
         about(run.estimator),
         grouped(before),
@@ -176,8 +264,4 @@ fn reduction(profile: &str, report: &compact::Report, run: &Run) -> Option<Strin
         change(before, after),
         run.estimator.name()
     ))
-}
-
-fn told(opened: &Opened, environment: &Environment, line: &str) -> String {
-    escape::line(&format!("{}: {line}", short(opened.place.path(), environment)))
 }

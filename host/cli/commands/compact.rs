@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::args::{Compact, ResetNumber};
-use crate::commands::{counted, misspelt, short, until_interrupted};
+use crate::commands::{counted, misspelt, only_read, short, until_interrupted};
 use crate::error::Report;
 use crate::escape;
 use crate::exit::Exit;
@@ -46,8 +46,7 @@ fn check_meant(args: &Compact, environment: &Environment) -> Result<(), Report> 
     let words = args.transcripts.iter().filter_map(|transcript| transcript.to_str());
     for (place, word) in words.enumerate() {
         if word == "-" {
-            let hint = "`print -` and `show -` read it; what is compacted is a conversation in its folder";
-            return Err(Report::new(Exit::Usage, "`-` is stdin, and stdin is only read", Some(hint)));
+            return Err(only_read());
         }
         if environment.cwd.join(word).exists() {
             continue;

@@ -69,6 +69,12 @@ pub(crate) fn read(transcript: &OsStr, environment: &Environment) -> Result<Read
     Ok(Read { path: opened.place.path().to_owned(), id, stream: opened.stream })
 }
 
+/// What is compacted is no stream of bytes.
+pub(crate) fn only_read() -> Report {
+    let hint = "`print -` and `show -` read it; what is compacted is a conversation in its folder";
+    Report::new(Exit::Usage, "`-` is stdin, and stdin is only read", Some(hint))
+}
+
 /// A path as people read it: from the current folder, where it lies below.
 pub(crate) fn short(path: &Path, environment: &Environment) -> String {
     path.strip_prefix(&environment.cwd).unwrap_or(path).display().to_string()

@@ -67,26 +67,6 @@ pub enum Verdict {
     UnknownWindow,
 }
 
-impl std::fmt::Display for Verdict {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Due { view, threshold } => {
-                write!(out, "due: the view has {view} tokens, more than {threshold}")
-            }
-            Self::Small { view, threshold } => {
-                write!(out, "nothing is due: the view has {view} tokens, {threshold} are allowed")
-            }
-            Self::Short { turns, min_turns } => {
-                write!(out, "nothing is due: there are {turns} turns, it takes more than {min_turns}")
-            }
-            Self::UnknownWindow => write!(
-                out,
-                "skipped: the model's context window is unknown; give `--context-window N`, or a `token_threshold`"
-            ),
-        }
-    }
-}
-
 /// Whether a conversation is due.
 #[must_use]
 pub fn verdict(survey: &Survey<'_>, trigger: Trigger) -> Verdict {

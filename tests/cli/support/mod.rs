@@ -2,11 +2,13 @@
 //! their bytes.
 
 mod conversation;
+mod model;
 mod plugin;
 mod transcript;
 mod world;
 
 pub(crate) use conversation::{Conversation, grown, hourly};
+pub(crate) use model::Model;
 pub(crate) use plugin::{DECLINE, STRIP, described};
 pub(crate) use transcript::Transcript;
 pub(crate) use world::{Ran, World, is_root};
