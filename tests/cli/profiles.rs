@@ -253,7 +253,7 @@ fn what_a_compaction_has_to_save_is_configured() {
     let heavy = "-p heavy --llm-replay answers.json";
     run(&world, "conversation", heavy).exits(18).says("no answer was recorded");
     let declined = run(&world, "conversation", &format!("{heavy} --set @min_saving=0.99")).exits(0);
-    declined.says("no model was asked: turns 0-2 could save").says("and 99 % is the least");
+    declined.says("no model was asked: a summary of turns 0-2 could save").says("and 99 % is the least");
 }
 
 #[test]
