@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::checks;
 use super::file::{File, ToolCompaction};
-use super::origin::{Origin, Source, Wrong, line_and_column};
+use super::origin::{Origin, Source, Wrong};
 
 /// The keys that lead to a value.
 pub(super) type Path = Vec<String>;
@@ -37,8 +37,10 @@ pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Leaf>, Wrong> {
     }
     toml::from_str::<File>(text).map_err(of_toml)?;
     let mut leaves = Vec::new();
+    // Found once: what is found in a clone may hold tens of thousands of values.
+    let ends: Vec<usize> = text.match_indices('\n').map(|(end, _)| end).collect();
     walk(table.get_ref(), &mut Vec::new(), &mut |path, value| {
-        let (line, _) = line_and_column(text, value.span().start);
+        let line = ends.partition_point(|&end| end < value.span().start) + 1;
         let is_file = !matches!(source, Source::Set(_) | Source::BuiltIn);
         let origin = Origin { source: source.clone(), line: is_file.then_some(line) };
         leaves.extend(settled(path, value, &origin));

@@ -1,6 +1,6 @@
 //! The layers put together, key by key: the later wins, and every value knows where it came from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::layer::{Leaf, Path};
 use super::origin::Origin;
@@ -15,11 +15,9 @@ impl Merged {
     /// Puts a layer on top.
     pub(super) fn put(&mut self, layer: Vec<Leaf>) {
         // A profile that is written in one form takes nothing of the other from the layers below.
-        for leaf in &layer {
-            if let Some((name, form)) = form(&leaf.path) {
-                self.leaves.retain(|path, _| self::form(path).is_none_or(|(n, f)| n != name || f == form));
-            }
-        }
+        let written: BTreeSet<_> = layer.iter().filter_map(|leaf| form(&leaf.path)).collect();
+        self.leaves
+            .retain(|path, _| form(path).is_none_or(|(name, form)| !written.contains(&(name, form.other()))));
         for Leaf { path, value, origin } in layer {
             self.leaves.insert(path, (value, origin));
         }
@@ -62,20 +60,31 @@ impl Merged {
 }
 
 /// The two forms of a profile: RFD 064's policies, or strategies.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Policies,
     Strategies,
 }
 
+impl Form {
+    fn other(self) -> Self {
+        match self {
+            Self::Policies => Self::Strategies,
+            Self::Strategies => Self::Policies,
+        }
+    }
+}
+
 /// The profile that a key belongs to, and the form that it says, where it says one.
-fn form(path: &Path) -> Option<(String, Form)> {
-    let keys: Vec<&str> = path.iter().map(String::as_str).collect();
-    let ["conversation", "compaction", "profiles", name, key, ..] = keys.as_slice() else { return None };
-    let form = match *key {
+fn form(path: &Path) -> Option<(&str, Form)> {
+    let [conversation, compaction, profiles, name, key, ..] = path.as_slice() else { return None };
+    if [conversation, compaction, profiles] != ["conversation", "compaction", "profiles"] {
+        return None;
+    }
+    let form = match key.as_str() {
         "strategies" => Form::Strategies,
         "reasoning" | "tool_calls" | "summary" => Form::Policies,
         _ => return None,
     };
-    Some(((*name).to_owned(), form))
+    Some((name, form))
 }
