@@ -10,6 +10,9 @@ use jp_compact_schema::{Answer, NeedRequest};
 use crate::private_file::{self, PRIVATE};
 use crate::session::{Recorded, key};
 
+/// No file of answers is larger: it is held in memory, and written anew with every answer.
+const BYTES_MAX: u64 = 256 << 20;
+
 /// A file of answers that is none, or cannot be written.
 #[derive(Debug)]
 pub struct RecordError {
@@ -63,6 +66,14 @@ pub(super) fn replay(path: &Path) -> Result<Recorded, RecordError> {
 
 fn read(path: &Path) -> Result<Option<Recorded>, RecordError> {
     let failed = |what: String| RecordError { path: path.to_owned(), what };
+    // A fifo would be waited for without end, and a device has none.
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => return Err(failed("it is no file".into())),
+        Ok(found) if found.len() > BYTES_MAX => {
+            return Err(failed(format!("it has {} bytes, {BYTES_MAX} are allowed", found.len())));
+        }
+        _ => {}
+    }
     let Some(bytes) = private_file::read(path).map_err(|error| failed(error.to_string()))? else {
         return Ok(None);
     };
@@ -122,5 +133,11 @@ mod tests {
         assert!(replay(&path).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear diary");
         assert!(Recording::open(folder.path()).is_err());
+        for device in ["/dev/null", "/dev/zero"] {
+            assert!(replay(Path::new(device)).unwrap_err().to_string().ends_with("it is no file"));
+            assert!(Recording::open(Path::new(device)).is_err());
+        }
+        std::fs::File::create(&path).unwrap().set_len(BYTES_MAX + 1).unwrap();
+        assert!(replay(&path).unwrap_err().to_string().contains("are allowed"));
     }
 }
