@@ -31,6 +31,9 @@ pub const EVENTS_INLINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// How often a strategy may answer one request with `needs`.
 pub const NEEDS_ROUNDS_MAX: u32 = 8;
 
+/// How many things a strategy may need for one request, over all rounds: each may cost the user money.
+pub const NEEDS_MAX: usize = 256;
+
 /// The exit status of a strategy that no host has started, or that does not know the verb.
 pub const EXIT_USAGE: u8 = 64;
 

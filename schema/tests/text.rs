@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use both::{accepts, through_schema};
 use jp_compact_schema::version::{
-    COMPACT_DEADLINE_MS, DESCRIBE_DEADLINE_MS, ENV_PROTOCOL, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX,
+    COMPACT_DEADLINE_MS, DESCRIBE_DEADLINE_MS, ENV_PROTOCOL, NEEDS_MAX, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX,
     STATE_BYTES_MAX, SUMMARY_BYTES_MAX,
 };
 use jp_compact_schema::{Answer, CompactRequest, Completion, Manifest, Program, from_line};
@@ -114,6 +114,7 @@ fn the_limits_are_the_constants() {
     says("a summary", SUMMARY_BYTES_MAX, " bytes |");
     says("`state`", STATE_BYTES_MAX, " bytes |");
     says("rounds of `needs`", NEEDS_ROUNDS_MAX, " |");
+    says("requests in all rounds of `needs`", NEEDS_MAX, " |");
 }
 
 #[test]

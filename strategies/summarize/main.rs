@@ -25,6 +25,8 @@ use window::Window;
 const MAX_TOKENS: u64 = 4096;
 /// The host plays 8 rounds of `needs`; the first is that of the parts.
 const MERGES_MAX: usize = 7;
+/// It fulfils 256 requests. Each merge at least halves what is left, so that all merges are fewer than the parts.
+const PARTS_MAX: usize = 128;
 
 struct Summarize;
 
@@ -121,6 +123,10 @@ impl Asking<'_> {
             return Ok(Outcome::decline("nothing is said in range"));
         }
         let count = parts.len();
+        // Before the first is paid for.
+        if count > PARTS_MAX {
+            return Err(too_many(count));
+        }
         let asked = parts.iter().enumerate().map(|(number, part)| self.prompt.part(part, number, count));
         Ok(self.needs(0, asked.collect(), count))
     }
@@ -134,9 +140,7 @@ impl Asking<'_> {
         while notes.len() > 1 {
             level += 1;
             if level > MERGES_MAX {
-                let message = format!("{parts} parts are too many to be merged");
-                return Err(StrategyError::new("range_too_large", message)
-                    .with_hint("take fewer turns, or a model with a larger window"));
+                return Err(too_many(parts));
             }
             let groups = parts::group(&notes, self.window.room);
             match self.texts(level, groups.len())? {
@@ -207,6 +211,12 @@ impl Asking<'_> {
 /// Under which key a text is asked for: `s0`, `s1`, ... the parts, `m1.0` the first merge.
 fn key(level: usize, number: usize) -> String {
     if level == 0 { format!("s{number}") } else { format!("m{level}.{number}") }
+}
+
+fn too_many(parts: usize) -> StrategyError {
+    let message = format!("{parts} parts are too many to be merged");
+    StrategyError::new("range_too_large", message)
+        .with_hint("take fewer turns, or a model with a larger window")
 }
 
 fn main() -> ExitCode {

@@ -290,6 +290,21 @@ fn notes_that_do_not_fit_together_are_merged_in_several_rounds() {
 }
 
 #[test]
+fn what_takes_more_requests_than_the_host_fulfils_is_an_error_before_the_first_is_paid_for() {
+    let talk = |turns| events(&(0..turns).map(|turn| (turn, user(&"w".repeat(8_000)))).collect::<Vec<_>>());
+    let parts = |turns: usize| {
+        let mut request = asked(turns - 1, Some(4_000));
+        request.options.insert("max_tokens".to_owned(), json!(1_000));
+        ask(&Summarize, &request, &talk(turns)).map(|outcome| texts(&outcome).len())
+    };
+    let each = parts(1).unwrap();
+    assert_eq!(parts(128 / each).unwrap(), 128);
+    let error = parts(128 / each + 1).unwrap_err();
+    assert_eq!(error.code, "range_too_large");
+    assert!(error.hint.unwrap().contains("fewer turns"));
+}
+
+#[test]
 fn a_window_without_room_is_an_error_that_says_what_to_do() {
     let error = ask(&Summarize, &asked(0, Some(4_096)), &talk()).unwrap_err();
     assert_eq!(error.code, "window_too_small");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use jp_compact_schema::version::{NEEDS_ROUNDS_MAX, STATE_BYTES_MAX};
+use jp_compact_schema::version::{NEEDS_MAX, NEEDS_ROUNDS_MAX, STATE_BYTES_MAX};
 use jp_compact_schema::{self as schema, Decline, ErrorReply, Log, Needs, Progress, Reply, ResultReply};
 
 use crate::json::Scanner;
@@ -79,6 +79,11 @@ pub enum Violation {
     },
     /// One `needs` too many.
     TooManyRounds,
+    /// More things needed than one request may cost.
+    TooManyNeeds {
+        /// How many, over all rounds.
+        found: usize,
+    },
     /// A `needs` with a key that an earlier round has used.
     KeyUsedTwice {
         /// The key.
@@ -104,6 +109,9 @@ impl std::fmt::Display for Violation {
             Self::NoTerminal => write!(out, "it ended without a result, decline, needs or error"),
             Self::AfterTerminal { quote } => write!(out, "it went on after its answer: {quote}"),
             Self::TooManyRounds => write!(out, "it answered `needs` more than {NEEDS_ROUNDS_MAX} times"),
+            Self::TooManyNeeds { found } => {
+                write!(out, "it needs {found} things for one request, {NEEDS_MAX} are allowed")
+            }
             Self::KeyUsedTwice { key } => write!(out, "it needs `{key}`, a key that it has used before"),
             Self::StateTooLarge { bytes } => {
                 write!(out, "its `state` has {bytes} bytes, {STATE_BYTES_MAX} are allowed")
@@ -188,6 +196,10 @@ pub fn check_needs(
     }
     if let Some(key) = needs.requests.keys().find(|key| answers.contains_key(*key)) {
         return Err(Violation::KeyUsedTwice { key: quote(key) });
+    }
+    let found = answers.len() + needs.requests.len();
+    if found > NEEDS_MAX {
+        return Err(Violation::TooManyNeeds { found });
     }
     match needs.state.as_ref().map(String::len) {
         Some(bytes) if bytes as u64 > STATE_BYTES_MAX => Err(Violation::StateTooLarge { bytes }),

@@ -169,10 +169,15 @@ fn needs(keys: &[&str], state_bytes: usize, rounds_before: u32, expect: Result<(
 }
 
 #[test]
-fn needs_are_held_to_their_rounds_keys_and_state() {
+fn needs_are_held_to_their_rounds_number_keys_and_state() {
     needs(&["new"], 64 << 10, 7, Ok(()));
     needs(&[], 0, 0, Ok(()));
     needs(&["new"], 0, 8, Err("it answered `needs` more than 8 times"));
     needs(&["new", "used"], 0, 1, Err("it needs `used`, a key that it has used before"));
     needs(&["new"], (64 << 10) + 1, 0, Err("its `state` has 65537 bytes, 65536 are allowed"));
+    let keys: Vec<String> = (0..256).map(|number| number.to_string()).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    // One was answered before.
+    needs(&keys[1..], 0, 1, Ok(()));
+    needs(&keys, 0, 1, Err("it needs 257 things for one request, 256 are allowed"));
 }

@@ -88,7 +88,7 @@ pub const CHECKS: [Check; 61] = [
     core("P12", "`range_exact`", "asked with `range_exact`, a summary is of exactly `range`"),
     core("N01", RUN, "it asks only for what `needs` of its description names"),
     core("N02", RUN, "`needs` has requests, each under a key that no earlier round used"),
-    core("N03", RUN, "it asks in 8 rounds at most"),
+    core("N03", RUN, "it asks in 8 rounds at most, and for 256 things at most"),
     core("N04", RUN, "its `state` is 64 KiB at most"),
     full("N05", "errors as answers", "an answer that is an error does not break it"),
     full("F01", "keys that nobody knows", "unknown keys are ignored"),

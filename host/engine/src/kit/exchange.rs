@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jp_compact_core::reply::{self, Terminal, Violation};
 use jp_compact_core::validate::Refusal;
-use jp_compact_schema::version::{NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX, STATE_BYTES_MAX};
+use jp_compact_schema::version::{NEEDS_MAX, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX, STATE_BYTES_MAX};
 use jp_compact_schema::{Description, NeedRequest, Needs, Reply};
 use serde_json::{Map, Value, json};
 
@@ -146,6 +146,12 @@ impl Rounds {
             return Err(failed("N03", format!("it asked once more after {NEEDS_ROUNDS_MAX} rounds")));
         }
         check_needs(&needs, request.description, &mut self.used)?;
+        if self.used.len() > NEEDS_MAX {
+            return Err(failed(
+                "N03",
+                format!("it needs {} things, {NEEDS_MAX} are allowed", self.used.len()),
+            ));
+        }
         for (key, need) in &needs.requests {
             self.answers.insert(key.clone(), answer(need, case));
         }
@@ -193,7 +199,7 @@ pub(super) fn violated(violation: &Violation, output: &[u8]) -> Failed {
         Violation::AfterTerminal { .. } => "R06",
         Violation::NotAMessage { line, why, .. } => not_a_message(output, *line, why),
         Violation::KeyUsedTwice { .. } => "N02",
-        Violation::TooManyRounds => "N03",
+        Violation::TooManyRounds | Violation::TooManyNeeds { .. } => "N03",
         Violation::StateTooLarge { .. } => "N04",
     };
     failed(id, violation)

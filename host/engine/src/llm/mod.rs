@@ -163,7 +163,7 @@ impl Models {
             return answer;
         }
         let question = Question { system: system.as_deref(), messages, max_tokens: *max_tokens };
-        let answer = match self.ask(model.as_deref().or(fallback), question).await {
+        let answer = match self.ask(model.as_deref(), fallback, question).await {
             Ok(completion) => match serde_json::to_value(completion) {
                 Ok(serde_json::Value::Object(fields)) => Answer::Ok(fields),
                 _ => refused("llm_unavailable", "the answer cannot be written as JSON".into()),
@@ -187,10 +187,25 @@ impl Models {
         }
     }
 
-    async fn ask(&self, model: Option<&str>, question: Question<'_>) -> Result<Completion, AnswerError> {
+    async fn ask(
+        &self,
+        named: Option<&str>,
+        host_s_own: Option<&str>,
+        question: Question<'_>,
+    ) -> Result<Completion, AnswerError> {
         let unavailable = |message| AnswerError { code: "llm_unavailable".into(), message };
-        let model = model.ok_or_else(|| unavailable("no model is configured".into()))?;
-        let model: ModelName = model.parse().map_err(|error: NoModelName| unavailable(error.to_string()))?;
+        let parse = |name: &str| name.parse().map_err(|error: NoModelName| unavailable(error.to_string()));
+        let named: Option<ModelName> = named.map(parse).transpose()?;
+        let host_s_own: Option<ModelName> = host_s_own.map(parse).transpose()?;
+        let model = match (named, host_s_own) {
+            // Who reads the conversation is not for a strategy to say.
+            (Some(named), Some(own)) if named.provider() != own.provider() => {
+                return Err(unavailable(format!(
+                    "the strategy asks for `{named}`, of another provider than `{own}`; `--model {named}` allows it"
+                )));
+            }
+            (named, own) => named.or(own).ok_or_else(|| unavailable("no model is configured".into()))?,
+        };
         if question.messages.is_empty() {
             return Err(unavailable("the request holds no message".into()));
         }

@@ -298,6 +298,19 @@ async fn the_request_s_own_model_goes_first() {
 }
 
 #[tokio::test]
+async fn a_strategy_does_not_choose_who_reads_the_conversation() {
+    let server = MockServer::start().await;
+    answers(&server, openai("yes", "stop")).await;
+    let NeedRequest::LlmComplete { system, messages, max_tokens, .. } = question("a", None) else {
+        panic!("it asks a model")
+    };
+    let named = NeedRequest::LlmComplete { model: Some("openai/g".into()), system, messages, max_tokens };
+    let answer = models(&server).answer(&named, Some("ollama/q")).await;
+    fails(&answer, "llm_unavailable", "of another provider than `ollama/q`");
+    assert_eq!(asked(&server).await.len(), 0);
+}
+
+#[tokio::test]
 async fn a_budget_is_of_the_whole_run() {
     let server = MockServer::start().await;
     answers(&server, openai("yes", "stop")).await;
