@@ -20,6 +20,9 @@ use crate::store::Place;
 const OF_RFD_064: [&str; 7] =
     ["default_profile", "keep_last", "keep_first", "overlap", "min_saving", "profiles", "auto"];
 
+/// Nobody reads more, and a transcript could cause any number.
+const WARNINGS_MAX: usize = 32;
+
 /// What JP's own files say.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JpOwn {
@@ -154,7 +157,7 @@ impl Gathered {
     }
 
     fn warn(&mut self, warning: String) {
-        if !self.own.warnings.contains(&warning) {
+        if self.own.warnings.len() < WARNINGS_MAX && !self.own.warnings.contains(&warning) {
             self.own.warnings.push(warning);
         }
     }

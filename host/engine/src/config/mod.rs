@@ -271,7 +271,7 @@ const DEFAULT_PROFILE: [&str; 3] = ["conversation", "compaction", "default_profi
 
 /// Whether a text names a model: `provider/name`.
 fn is_model(text: &str) -> bool {
-    text.split_once('/').is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty())
+    text.parse::<llm::ModelName>().is_ok()
 }
 
 #[cfg(test)]

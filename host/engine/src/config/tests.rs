@@ -293,6 +293,7 @@ fn a_profile_that_is_named_has_to_be_there() {
 fn a_model_is_a_provider_and_a_name() {
     let wrong = Config::of(&[user("[llm]\nmodel = \"haiku\"\n")], JpOwn::default()).unwrap_err();
     assert_eq!(wrong.to_string(), "line 2: expected a model as `provider/name`, not `haiku`");
+    assert!(Config::of(&[user("[llm]\nmodel = \"a/b c\"\n")], JpOwn::default()).is_err());
 }
 
 #[test]

@@ -153,3 +153,14 @@ fn what_jp_says_is_shown_in_comments() {
     );
     assert!(shown.contains("\n#   strip-tools {\"mode\":\"omit\"}\n"), "{shown}");
 }
+
+#[test]
+fn a_transcript_causes_no_more_warnings_than_anybody_reads() {
+    let tools = |range: std::ops::Range<usize>| {
+        let tools: serde_json::Map<_, _> =
+            range.map(|tool| (format!("t{tool}"), json!({ "compaction": "strip" }))).collect();
+        json!({ "conversation": { "tools": tools } })
+    };
+    assert_eq!(JpOwn::of(&[tools(0..3), tools(0..3)]).warnings().len(), 3);
+    assert_eq!(JpOwn::of(&[tools(0..40), tools(40..80)]).warnings().len(), 32);
+}
