@@ -28,6 +28,9 @@ const MERGES_MAX: usize = 7;
 /// It fulfils 256 requests. Each merge at least halves what is left, so that all merges are fewer than the parts.
 const PARTS_MAX: usize = 128;
 
+/// What a reply holds beside its requests.
+const REPLY_REST_BYTES: usize = 1024;
+
 struct Summarize;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -118,7 +121,10 @@ struct Asking<'a> {
 impl Asking<'_> {
     /// The first round: every part at once.
     fn parts(&self, exchange: &mut Exchange<'_>) -> Result<Outcome, StrategyError> {
-        let parts = parts::cut(transcript::read(exchange)?, self.window.room);
+        let pieces = transcript::read(exchange)?;
+        // Before it is copied: a range may be larger than the memory that a strategy is given.
+        self.fits_a_reply(pieces.iter().map(|piece| piece.label.len() + piece.body.len()).sum())?;
+        let parts = parts::cut(pieces, self.window.room);
         if parts.is_empty() {
             return Ok(Outcome::decline("nothing is said in range"));
         }
@@ -128,7 +134,24 @@ impl Asking<'_> {
             return Err(too_many(count));
         }
         let asked = parts.iter().enumerate().map(|(number, part)| self.prompt.part(part, number, count));
-        Ok(self.needs(0, asked.collect(), count))
+        let needs = self.needs(0, asked.collect(), count);
+        if let Outcome::Needs { requests, .. } = &needs {
+            let written = serde_json::to_vec(requests)
+                .map_err(|error| StrategyError::new("range_unwritable", error))?;
+            self.fits_a_reply(written.len() + REPLY_REST_BYTES)?;
+        }
+        Ok(needs)
+    }
+
+    /// What is asked is a reply of this strategy's, and the host reads no longer one.
+    fn fits_a_reply(&self, bytes: usize) -> Result<(), StrategyError> {
+        let max = self.request.limits.result_bytes_max;
+        if bytes as u64 <= max {
+            return Ok(());
+        }
+        let message =
+            format!("the turns are {bytes} bytes to be read by a model, and {max} can be asked at once");
+        Err(StrategyError::new("range_too_large", message).with_hint("take fewer turns: `--to`, `--from`"))
     }
 
     /// The later rounds: what the parts came to is merged until it is one text.

@@ -305,6 +305,24 @@ fn what_takes_more_requests_than_the_host_fulfils_is_an_error_before_the_first_i
 }
 
 #[test]
+fn what_no_reply_can_hold_is_an_error_that_says_so() {
+    let refused = |text: &str, limit: u64| {
+        let mut request = asked(0, None);
+        request.limits.result_bytes_max = limit;
+        let asked = ask(&Summarize, &request, &events(&[(0, user(text))]));
+        asked.err().map(|error| (error.code, error.message))
+    };
+    let too_large = |refused: Option<(String, String)>| {
+        let (code, message) = refused.unwrap();
+        assert!(code == "range_too_large" && message.contains("can be asked at once"), "{message}");
+    };
+    assert_eq!(refused(&"w".repeat(8_000), 16_000), None);
+    too_large(refused(&"w".repeat(17_000), 16_000));
+    // Each of these is two bytes in JSON.
+    too_large(refused(&"\"".repeat(8_000), 16_000));
+}
+
+#[test]
 fn a_window_without_room_is_an_error_that_says_what_to_do() {
     let error = ask(&Summarize, &asked(0, Some(4_096)), &talk()).unwrap_err();
     assert_eq!(error.code, "window_too_small");
