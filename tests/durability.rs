@@ -392,7 +392,7 @@ fn a_folder_that_cannot_be_synced_is_no_success() {
         let after = world.after(words);
         let ran = fail(&world, &strace, words, &fault);
         let expect = format!(
-            "error: {} is replaced, but failed to sync its folder\n\nCaused by:\n  Input/output error",
+            "error: {} is in place, but failed to sync its folder\n\nCaused by:\n  Input/output error",
             world.events().display()
         );
         assert!(ran.stderr.starts_with(&expect), "{}", ran.stderr);

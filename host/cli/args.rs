@@ -19,7 +19,7 @@ use jp_compact_engine::llm::{self, ModelName};
 use jp_compact_engine::registry::{Registry, Wanted};
 use jp_compact_engine::trust::{Trust, Word};
 
-use crate::commands::{auto, completions, config, doctor, lint, man, print, schema, show, strategy};
+use crate::commands::{auto, completions, config, doctor, fork, lint, man, print, schema, show, strategy};
 use crate::tokens::Tokens;
 
 const EXAMPLES: &str = "\
@@ -111,6 +111,7 @@ pub(crate) enum LogFormat {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Auto(Box<auto::Args>),
+    Fork(Box<fork::Args>),
     Print(print::Args),
     Show(show::Args),
     Lint(lint::Args),

@@ -65,6 +65,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Report> {
     match cli.command {
         None => commands::compact::run(&cli.compact, cli.verbosity.quiet, &environment),
         Some(Command::Auto(args)) => commands::auto::run(&args, cli.verbosity.quiet, &environment),
+        Some(Command::Fork(args)) => commands::fork::run(&args, cli.verbosity.quiet, &environment),
         Some(Command::Print(args)) => commands::print::run(&args, &environment),
         Some(Command::Show(args)) => commands::show::run(&args, &environment),
         Some(Command::Lint(args)) => commands::lint::run(&args, &environment),

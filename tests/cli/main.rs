@@ -17,6 +17,7 @@ mod digest;
 mod doctor;
 mod door;
 mod errors;
+mod fork;
 mod goldens;
 mod guard;
 mod hints;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use jp_compact_core::select::Wanted;
 use jp_compact_core::source::Reset;
-use jp_compact_core::{Bound, inline};
+use jp_compact_core::{Bound, Call, inline};
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, Ready, Run};
 use jp_compact_engine::config::{Config, Profile};
 use jp_compact_engine::environment::Environment;
@@ -161,29 +161,15 @@ fn typed_bounds(args: &Compact) -> (Option<Bound>, Option<Bound>) {
     (args.from.or(args.keep_first.map(Bound::Turn)), args.to.or(args.keep_last.map(Bound::FromEnd)))
 }
 
-/// The strategies of a profile, or of an inline form. A profile goes before a form that is written like its name.
+/// The strategies of a profile, or of an inline form.
 async fn configured<'a>(
     args: &Compact,
     setup: &mut Setup<'_>,
     config: &'a Config,
 ) -> Result<(Vec<Ready>, Option<&'a Profile>), Report> {
-    let given = args.profile.as_deref().or(args.compact.as_deref().filter(|text| !text.is_empty()));
-    let name = given.unwrap_or(&config.default_profile);
-    let (mut calls, profile) = match (config.profiles.get(name), &args.compact) {
-        (None, Some(form)) => {
-            let wrong = |what: String| {
-                let known: Vec<_> = config.profiles.keys().map(String::as_str).collect();
-                let message = format!("`--compact={form}` names no profile and is no inline form: {what}");
-                let hint =
-                    format!("the profiles are {}; an inline form is `r+t`, or `s:..-3`", known.join(", "));
-                Report::new(Exit::Usage, message, Some(&hint))
-            };
-            (inline::parse(form).map_err(wrong)?, None)
-        }
-        _ => {
-            let profile = config.profile(name)?;
-            (profile.calls.clone(), Some(profile))
-        }
+    let (mut calls, profile) = match (&args.profile, &args.compact) {
+        (None, Some(text)) => named(text, config)?,
+        (name, _) => of_profile(name.as_deref().unwrap_or(&config.default_profile), config)?,
     };
     let (from, to) = typed_bounds(args);
     if (from.is_some() || to.is_some()) && profile.is_none() && calls.iter().any(|call| call.range.is_some())
@@ -196,6 +182,29 @@ async fn configured<'a>(
         (range.from, range.to) = (from.or(range.from), to.or(range.to));
     }
     Ok((setup.prepare_calls(&calls).await?, profile))
+}
+
+/// What the value of `--compact` stands for: nothing for the default profile, a profile's name before an inline form
+/// that is written like it.
+pub(crate) fn named<'a>(text: &str, config: &'a Config) -> Result<(Vec<Call>, Option<&'a Profile>), Report> {
+    if text.is_empty() {
+        return of_profile(&config.default_profile, config);
+    }
+    if config.profiles.contains_key(text) {
+        return of_profile(text, config);
+    }
+    let calls = inline::parse(text).map_err(|what| {
+        let known: Vec<_> = config.profiles.keys().map(String::as_str).collect();
+        let message = format!("`--compact={text}` names no profile and is no inline form: {what}");
+        let hint = format!("the profiles are {}; an inline form is `r+t`, or `s:..-3`", known.join(", "));
+        Report::new(Exit::Usage, message, Some(&hint))
+    })?;
+    Ok((calls, None))
+}
+
+fn of_profile<'a>(name: &str, config: &'a Config) -> Result<(Vec<Call>, Option<&'a Profile>), Report> {
+    let profile = config.profile(name)?;
+    Ok((profile.calls.clone(), Some(profile)))
 }
 
 fn bug() -> Report {

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod consent;
 pub(crate) mod doctor;
+pub(crate) mod fork;
 pub(crate) mod lint;
 pub(crate) mod man;
 pub(crate) mod print;

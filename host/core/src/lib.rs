@@ -32,6 +32,7 @@ pub mod call;
 mod decode;
 pub mod estimate;
 pub mod event;
+pub mod fork;
 pub mod formats;
 pub mod inline;
 mod json;

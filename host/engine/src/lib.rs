@@ -8,6 +8,7 @@ pub mod describe_cache;
 pub mod digest;
 pub mod environment;
 pub mod failure;
+pub mod fork;
 pub mod jail;
 pub mod kit;
 pub mod llm;

@@ -9,6 +9,7 @@ mod bad_input;
 mod bounds;
 mod build;
 mod estimate;
+mod fork;
 mod grammar;
 mod inline;
 mod lint;

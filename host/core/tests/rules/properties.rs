@@ -142,7 +142,7 @@ fn history() -> impl Strategy<Value = Bytes> {
 }
 
 /// History with overlays anywhere in it.
-fn transcript() -> impl Strategy<Value = Bytes> {
+pub(crate) fn transcript() -> impl Strategy<Value = Bytes> {
     let overlays = prop::collection::vec((any::<Index>(), overlay()), 0..8);
     (prop::collection::vec(event(), 0..40), overlays, 0..3u8).prop_map(|(events, overlays, layout)| {
         let mut elements: Vec<_> = events.into_iter().enumerate().map(timed).collect();

@@ -56,6 +56,23 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// There is something where a new conversation was to be made.
+    Exists {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// A new conversation was to have an id that another has.
+    IdTaken {
+        /// The id.
+        id: String,
+        /// The other's folder.
+        folder: PathBuf,
+    },
+    /// A new conversation was to be among JP's, in a folder that is not named by an id.
+    NoId {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Somebody else holds the lock.
     Locked {
         /// The transcript.
@@ -134,6 +151,9 @@ impl StoreError {
             }
             Self::Symlink { .. }
             | Self::NotEvents { .. }
+            | Self::Exists { .. }
+            | Self::IdTaken { .. }
+            | Self::NoId { .. }
             | Self::TooLarge { .. }
             | Self::Unwritable { .. }
             | Self::NotDurable { .. } => StoreErrorKind::Unwritable,
@@ -158,6 +178,10 @@ impl StoreError {
             }
             Self::Symlink { .. } => "give the path that it points to",
             Self::NotEvents { .. } => "only a conversation's events.json is written to",
+            Self::Exists { .. } => "give a folder that is not there yet",
+            Self::IdTaken { .. } | Self::NoId { .. } => {
+                "among JP's conversations give a folder named by a new id, such as 17738399469 or 17738399469-fork"
+            }
             Self::Locked { .. } => "wait until JP is done with the conversation, and run it again",
             Self::Changed { .. } => "run it again on what is there now",
             Self::TooLarge { .. } => "raise the limit with `ulimit -f`",
@@ -200,6 +224,17 @@ impl fmt::Display for StoreError {
                 write!(f, "{} is a symlink, which is not written through", path.display())
             }
             Self::NotEvents { path } => write!(f, "{} is not named events.json", path.display()),
+            Self::Exists { path } => write!(f, "there is something at {} already", path.display()),
+            Self::IdTaken { id, folder } => {
+                write!(f, "there is a conversation {id} already: {}", folder.display())
+            }
+            Self::NoId { path } => {
+                write!(
+                    f,
+                    "JP would not find a conversation in {}: its name begins with no id",
+                    path.display()
+                )
+            }
             Self::Locked { path, lock, waited } => write!(
                 f,
                 "{} is locked by another process: no lock on {} in {} s",
@@ -217,7 +252,7 @@ impl fmt::Display for StoreError {
                 write!(f, "failed to {doing} {}", path.display())
             }
             Self::NotDurable { path, .. } => {
-                write!(f, "{} is replaced, but failed to sync its folder", path.display())
+                write!(f, "{} is in place, but failed to sync its folder", path.display())
             }
         }
     }

@@ -7,6 +7,7 @@
 
 mod compare;
 mod error;
+mod folder;
 mod lock;
 mod place;
 mod replace;
@@ -18,6 +19,7 @@ pub use jp_compact_core::splice::Piece;
 
 pub use self::{
     error::{StoreError, StoreErrorKind},
+    folder::{create, free},
     place::{Place, locate, workspace_root},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
     snapshot::{read, read_seen, read_stdin},

@@ -18,7 +18,7 @@ use crate::environment::Environment;
 
 /// JP's name for the file that holds a stream.
 pub(super) const EVENTS: &str = "events.json";
-const BASE_CONFIG: &str = "base_config.json";
+pub(super) const BASE_CONFIG: &str = "base_config.json";
 
 /// Where a transcript is, and what has to be minded when it is written to.
 #[derive(Debug, Clone)]

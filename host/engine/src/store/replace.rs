@@ -158,7 +158,7 @@ fn check_twins(place: &Place, bytes: &[u8]) -> Result<(), StoreError> {
 }
 
 /// Asks beforehand, for the signal that comes with `EFBIG` ends a process that has not said otherwise.
-fn check_size(path: &Path, pieces: &[&[u8]]) -> Result<(), StoreError> {
+pub(super) fn check_size(path: &Path, pieces: &[&[u8]]) -> Result<(), StoreError> {
     let size_bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
     match getrlimit(Resource::Fsize).current {
         Some(limit_bytes) if size_bytes > limit_bytes => {

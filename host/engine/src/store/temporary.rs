@@ -28,8 +28,7 @@ pub(super) struct Temporary {
 impl Temporary {
     /// Makes an empty file in `folder`, with the owner and mode of `like`.
     pub(super) fn create(folder: &Path, like: &Metadata) -> io::Result<Self> {
-        let random = RandomState::new().hash_one(process::id());
-        let path = folder.join(format!("{PREFIX}{}-{random:016x}", process::id()));
+        let path = folder.join(unique(PREFIX));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         let made = Self { file, path, placed: false };
         let own = made.file.metadata()?;
@@ -58,9 +57,8 @@ impl Temporary {
     }
 
     /// Gives the file its name.
-    #[expect(clippy::disallowed_methods, reason = "the one rename of the host")]
     pub(super) fn put_at(mut self, path: &Path) -> io::Result<()> {
-        fs::rename(&self.path, path)?;
+        rename(&self.path, path)?;
         self.placed = true;
         Ok(())
     }
@@ -80,7 +78,7 @@ impl Drop for Temporary {
 pub(super) fn remove_orphans(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        if entry.file_name().to_str().and_then(maker).is_some_and(|pid| !is_alive(pid))
+        if entry.file_name().to_str().is_some_and(|name| is_of_the_dead(PREFIX, name))
             && let Err(error) = fs::remove_file(entry.path())
         {
             tracing::warn!(%error, path = %entry.path().display(), "failed to remove an orphan");
@@ -88,9 +86,26 @@ pub(super) fn remove_orphans(folder: &Path) {
     }
 }
 
+/// A name that nobody waits for, and that says whose it is.
+pub(super) fn unique(prefix: &str) -> String {
+    let random = RandomState::new().hash_one(process::id());
+    format!("{prefix}{}-{random:016x}", process::id())
+}
+
+/// Gives a file or a folder its name.
+#[expect(clippy::disallowed_methods, reason = "the one rename of the host")]
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
+/// Whether a name is one that a process has made which no longer lives.
+pub(super) fn is_of_the_dead(prefix: &str, name: &str) -> bool {
+    maker(prefix, name).is_some_and(|pid| !is_alive(pid))
+}
+
 /// The process that made a temporary file, by its name.
-fn maker(name: &str) -> Option<Pid> {
-    let (pid, _random) = name.strip_prefix(PREFIX)?.split_once('-')?;
+fn maker(prefix: &str, name: &str) -> Option<Pid> {
+    let (pid, _random) = name.strip_prefix(prefix)?.split_once('-')?;
     Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 0)?)
 }
 
@@ -108,18 +123,18 @@ mod tests {
         let like = fs::metadata(folder.path()).unwrap();
         let made = Temporary::create(folder.path(), &like).unwrap();
         let name = made.path.file_name().unwrap().to_str().unwrap();
-        assert_eq!(maker(name), Pid::from_raw(process::id().cast_signed()));
+        assert_eq!(maker(PREFIX, name), Pid::from_raw(process::id().cast_signed()));
         drop(made);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn only_our_own_names_have_a_maker() {
-        assert_eq!(maker(".events.json.jpc-12-ab"), Pid::from_raw(12));
+        assert_eq!(maker(PREFIX, ".events.json.jpc-12-ab"), Pid::from_raw(12));
         for name in
             ["events.json", ".events.json.jpc-12", ".events.json.jpc--1-ab", ".events.json.jpc-0-ab", "x.tmp"]
         {
-            assert_eq!(maker(name), None, "{name}");
+            assert_eq!(maker(PREFIX, name), None, "{name}");
         }
     }
 }

@@ -1,0 +1,162 @@
+//! `jp-compact fork`: a conversation's last turns in a folder of their own (RFD 064, "The `--compact` Flag on
+//! `fork`").
+
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use jp_compact_core::fork::Fate;
+use jp_compact_core::select::Wanted;
+use jp_compact_engine::compact::{self, OnLowSaving, Opened, Run};
+use jp_compact_engine::environment::Environment;
+use jp_compact_engine::fork::{self, Plan};
+use jp_compact_engine::store;
+use serde_json::{Value, json};
+
+use crate::args::Running;
+use crate::commands::{compact::named, counted, short, turns, until_interrupted};
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::setup::Setup;
+use crate::told::{as_json, as_text};
+use crate::{escape, output};
+
+/// Copy a conversation, or its last turns, with the overlays that are about them
+///
+/// The events are copied byte for byte, config deltas before the first turn that stays too. Overlays are counted from that turn: policies are clipped to the turns that stay, a summary that also tells of others is dropped, and that is said. The source is only read. Where --compact fails, the fork stands as it was copied.
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Examples:\n  jp-compact fork 17738399468 .jp/conversations/17738399470-shorter --last 5\n  jp-compact fork .jp/conversations/17738399468-review ./copy --compact=heavy"
+)]
+pub(crate) struct Args {
+    /// A conversation folder, an events.json, or a conversation's id
+    #[arg(value_name = "TRANSCRIPT")]
+    transcript: OsString,
+    /// The new conversation's folder, which is not there yet
+    #[arg(value_name = "DEST")]
+    dest: PathBuf,
+    /// Copy the last N turns alone [default: all]
+    #[arg(long, value_name = "N")]
+    last: Option<NonZero<usize>>,
+    /// Compact the fork: with its default profile, a PROFILE, or JP's inline form
+    #[arg(long, value_name = "PROFILE|SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_default_value = true)]
+    compact: Option<String>,
+    #[command(flatten)]
+    running: Running,
+}
+
+pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
+    let source = compact::open(&args.transcript, environment)?;
+    let dest = store::free(&args.dest, environment)?;
+    let plan = fork::plan(&source, args.last.map(NonZero::get))?;
+    let dry_run = args.running.dry_run;
+    let mut json = as_json_of(&source, &plan, &dest, dry_run);
+    let text = as_text_of(&source, &plan, &dest, dry_run, environment);
+    let Some(form) = &args.compact else {
+        if !dry_run {
+            fork::write(&source, &plan, &dest)?;
+        }
+        tell(args, quiet, &json, &text)?;
+        return Ok(Exit::Done);
+    };
+    until_interrupted(async {
+        let mut setup = Setup::open(&args.running, false, quiet, environment)?;
+        // What is wrong with the profile or its strategies is found out before anything is made.
+        let mut forked = Opened { place: source.place.clone(), stream: plan.stream.clone() };
+        let mut run = prepare(&mut setup, form, &forked).await?;
+        if !dry_run {
+            fork::write(&source, &plan, &dest)?;
+            forked = compact::open(dest.as_os_str(), environment)?;
+            run = prepare(&mut setup, form, &forked).await?;
+        }
+        let done = compact::compact(&run, &forked).await;
+        setup.close().await;
+        match done {
+            Ok(mut report) => {
+                if dry_run {
+                    (report.path, report.id) = (dest.join("events.json"), None);
+                }
+                json["report"] = as_json(&report, &run);
+                let compacted = as_text(&report, &run, environment);
+                tell(args, quiet, &json, &format!("{text}\n{compacted}"))?;
+                Ok(Exit::Done)
+            }
+            Err(failure) => {
+                let report = Report::from(failure);
+                json["error"] = json!(report);
+                tell(args, quiet, &json, &text)?;
+                Err(report)
+            }
+        }
+    })
+}
+
+/// What runs on the fork, by its own configuration.
+async fn prepare(setup: &mut Setup<'_>, form: &str, forked: &Opened) -> Result<Run, Report> {
+    let config = setup.config(forked)?;
+    let (calls, profile) = named(form, &config)?;
+    let strategies = setup.prepare_calls(&calls).await?;
+    let wanted = Wanted { from: None, to: None, keep: config.keep(profile) };
+    Ok(setup.run(strategies, &config, wanted, OnLowSaving::Warn))
+}
+
+fn tell(args: &Args, quiet: bool, json: &Value, text: &str) -> Result<(), Report> {
+    if args.running.json {
+        output::json_line(json)?;
+    } else if !quiet {
+        output::people(text);
+    }
+    Ok(())
+}
+
+fn as_json_of(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> Value {
+    let numbers = |fate: Fate| -> Vec<usize> {
+        let of_all = plan.fork.overlays.iter().zip(1_usize..);
+        of_all.filter(|(other, _)| **other == fate).map(|(_, number)| number).collect()
+    };
+    json!({
+        "path": dest.join("events.json").to_string_lossy(),
+        "source": source.place.path().to_string_lossy(),
+        "dry_run": dry_run,
+        "turns": plan.stream.turns(),
+        "cut": plan.fork.cut,
+        "overlays": {
+            "kept": numbers(Fate::Kept),
+            "clipped": numbers(Fate::Clipped),
+            "gone": numbers(Fate::Gone),
+            "summary_dropped": numbers(Fate::Cut),
+        },
+        "report": null,
+        "error": null,
+    })
+}
+
+fn as_text_of(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool, environment: &Environment) -> String {
+    let fates = &plan.fork.overlays;
+    let count = |fate: Fate| fates.iter().filter(|other| **other == fate).count();
+    let of = match plan.fork.cut {
+        0 => counted(plan.stream.turns(), "turn"),
+        _ => format!("the last {} of {}", plan.stream.turns(), counted(source.stream.turns(), "turn")),
+    };
+    let verb = if dry_run { "would be copied" } else { "copied" };
+    let overlays = plan.stream.overlays().len();
+    let mut lines = vec![format!(
+        "{}: {of} {verb} from {}, {}",
+        short(dest, environment),
+        short(source.place.path(), environment),
+        counted(overlays, "overlay")
+    )];
+    if let clipped @ 1.. = count(Fate::Clipped) {
+        lines.push(format!("  {} clipped to the turns that stay", counted(clipped, "overlay")));
+    }
+    for (number, (fate, overlay)) in (1_usize..).zip(fates.iter().zip(source.stream.overlays())) {
+        if *fate == Fate::Cut {
+            let range = turns(overlay.from_turn, overlay.to_turn);
+            lines.push(format!(
+                "  note: the summary of {range} (overlay {number}) is dropped: not all of its turns stay"
+            ));
+        }
+    }
+    lines.iter().map(|line| escape::line(line)).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,193 @@
+//! Forks: what stays of a stream that is cut to its last turns, and what becomes of its overlays.
+
+use bytes::Bytes;
+use jp_compact_core::Stream;
+use jp_compact_core::fork::Fate::{self, Clipped, Cut, Gone, Kept};
+use jp_compact_core::fork::fork;
+use jp_compact_core::projection::project;
+use jp_compact_core::splice::concat;
+use jp_compact_core::view::Origin;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::build::{Build, jp, own, receipt, shown};
+use crate::properties::transcript;
+
+fn cut(bytes: &Bytes, last: usize) -> (Stream, Vec<Fate>) {
+    let stream = Stream::parse(bytes.clone()).unwrap();
+    let fork = fork(&stream, Some(last));
+    (Stream::parse(concat(&fork.pieces, bytes).into()).unwrap(), fork.overlays)
+}
+
+fn elements(stream: &Stream) -> Vec<Value> {
+    serde_json::from_slice(stream.bytes()).unwrap()
+}
+
+/// The overlay of three turns that an overlay of five becomes, when the first two go.
+#[track_caller]
+fn check(overlay: Value, fate: Fate, expected: Option<Value>) {
+    let (stream, fates) = cut(&Build::turns(5).raw(overlay).bytes(), 3);
+    assert_eq!(fates, [fate]);
+    assert_eq!(elements(&stream).get(18).cloned(), expected);
+}
+
+fn summary() -> Value {
+    json!({"summary": {"summary": "S"}})
+}
+
+fn strip() -> Value {
+    json!({"reasoning": "strip"})
+}
+
+#[test]
+fn an_overlay_of_turns_that_stay_is_counted_from_the_first_of_them() {
+    check(jp(90, 2, 4, strip()), Kept, Some(jp(90, 0, 2, strip())));
+    check(jp(90, 3, 3, summary()), Kept, Some(jp(90, 1, 1, summary())));
+    check(jp(90, 2, 99, summary()), Kept, Some(jp(90, 0, 97, summary())));
+}
+
+#[test]
+fn an_overlay_of_turns_that_go_goes() {
+    check(jp(90, 0, 1, strip()), Gone, None);
+    check(jp(90, 1, 1, summary()), Gone, None);
+}
+
+#[test]
+fn a_policy_that_the_cut_goes_through_is_clipped() {
+    check(jp(90, 0, 3, strip()), Clipped, Some(jp(90, 0, 1, strip())));
+    let omit = json!({"tool_calls": {"policy": "omit"}});
+    check(jp(90, 1, 2, omit.clone()), Clipped, Some(jp(90, 0, 0, omit)));
+}
+
+#[test]
+fn a_summary_that_the_cut_goes_through_is_dropped() {
+    check(jp(90, 0, 2, summary()), Cut, None);
+    check(jp(90, 1, 4, summary()), Cut, None);
+}
+
+#[test]
+fn what_else_the_overlay_of_a_dropped_summary_says_stays() {
+    let both = json!({"summary": {"summary": "S"}, "reasoning": "strip"});
+    check(jp(90, 0, 3, both), Cut, Some(jp(90, 0, 1, strip())));
+}
+
+#[test]
+fn a_range_that_has_no_effect_has_none_in_the_fork() {
+    check(jp(90, 4, 3, strip()), Kept, Some(jp(90, 2, 1, strip())));
+    check(jp(90, 9, 9, summary()), Kept, Some(jp(90, 7, 7, summary())));
+}
+
+#[test]
+fn listed_calls_are_counted_anew_and_go_with_their_turns() {
+    let of = |calls: Value| json!({"tool_calls": {"policy": "selective", "calls": calls}});
+    let calls = json!([
+        {"seq": 3, "id": "c0", "request": "strip"},
+        {"seq": 15, "id": "c2", "request": "strip"},
+        {"seq": 22, "id": "c3", "response": {"replace": "short"}},
+    ]);
+    let left = json!([
+        {"seq": 3, "id": "c2", "request": "strip"},
+        {"seq": 10, "id": "c3", "response": {"replace": "short"}},
+    ]);
+    check(own(90, 0, 3, of(calls)), Clipped, Some(own(90, 0, 1, of(left))));
+    check(own(90, 0, 3, of(json!([{"seq": 3, "id": "c0", "omit": true}]))), Gone, None);
+}
+
+#[test]
+fn unknown_events_go_with_their_turns_and_count_among_the_seqs() {
+    let of = |seq: u64| json!({"tool_calls": {"policy": "selective", "calls": [{"seq": seq, "id": "c", "omit": true}]}});
+    let build = Build::default().unknown().turn().ask("a").unknown().turn().ask("b").unknown();
+    let bytes = build.call("c", "read").answer("c", "body").say("done").raw(own(90, 1, 1, of(7))).bytes();
+    let (stream, fates) = cut(&bytes, 1);
+    assert_eq!(fates, [Kept]);
+    assert_eq!(shown(&stream), "?b =done", "the call is left out");
+    let bookmarks = elements(&stream).iter().filter(|element| element["type"] == "bookmark").count();
+    assert_eq!(bookmarks, 1);
+}
+
+#[test]
+fn config_deltas_before_the_cut_stay_where_they_were() {
+    let bytes = Build::default().config().turn().ask("a").config().say("b").turn().ask("c").config().bytes();
+    let (stream, _) = cut(&bytes, 1);
+    let kinds: Vec<_> = elements(&stream).iter().map(|element| element["type"].clone()).collect();
+    assert_eq!(kinds, ["config_delta", "config_delta", "turn_start", "chat_request", "config_delta"]);
+    assert_eq!(stream.turns(), 1);
+}
+
+#[test]
+fn a_receipt_goes_or_stays_with_its_overlay() {
+    let build = Build::turns(4).raw(jp(90, 0, 3, strip())).raw(receipt(90, 0, 3));
+    let build = build.raw(jp(91, 0, 0, summary())).raw(receipt(91, 0, 0)).raw(receipt(92, 0, 3));
+    let (stream, fates) = cut(&build.bytes(), 2);
+    assert_eq!(fates, [Clipped, Gone]);
+    assert_eq!(elements(&stream)[12..], [jp(90, 0, 1, strip()), receipt(90, 0, 1)]);
+}
+
+#[test]
+fn an_overlay_changes_in_nothing_but_what_is_counted() {
+    let turn = r#"{"type":"turn_start","timestamp":"2026-01-01 00:00:00"}"#;
+    let before = r#"{ "summary" : {"summary":"S"},"to_turn":1 ,"type":"compaction","x" : 1e0,"timestamp":"2027-01-01 00:00:00","reasoning":"strip", "from_turn":0}"#;
+    let after = r#"{ "to_turn":0 ,"type":"compaction","x" : 1e0,"timestamp":"2027-01-01 00:00:00","reasoning":"strip", "from_turn":0}"#;
+    let (stream, fates) = cut(&format!("[{turn},{turn},{before}]\n").into(), 1);
+    assert_eq!(fates, [Cut]);
+    assert_eq!(stream.bytes(), &format!("[{turn},{after}]\n"));
+}
+
+#[test]
+fn as_many_turns_as_there_are_are_the_very_bytes() {
+    let bytes = Build::turns(3).raw(jp(90, 0, 1, summary())).raw(receipt(80, 0, 3)).bytes();
+    for last in [3, 4, usize::MAX] {
+        let (stream, fates) = cut(&bytes, last);
+        assert_eq!((stream.bytes(), &fates[..]), (&bytes, &[Kept][..]));
+    }
+}
+
+/// What a provider is sent of the turns from `first` on, each event with the turns of the stream that it is of,
+/// counted from there.
+fn sent(stream: &Stream, first: usize, tools: bool) -> Vec<(usize, usize, Map<String, Value>)> {
+    let view = project(stream);
+    let events = view.events(stream).filter(|event| event.origin.turn() >= first);
+    let events = events.filter(|event| {
+        tools || !event.event["type"].as_str().is_some_and(|kind| kind.starts_with("tool_call"))
+    });
+    events
+        .map(|event| {
+            let (from, to) = match event.origin {
+                Origin::Kept(turn) => (turn, turn),
+                Origin::Summary { from, to } => (from, to),
+            };
+            (from - first, to - first, event.event)
+        })
+        .collect()
+}
+
+/// The ids of the tool calls in some turns.
+fn ids(stream: &Stream, turns: std::ops::Range<usize>) -> Vec<String> {
+    let events = stream.events().iter().filter(|event| event.kind.is_tool() && turns.contains(&event.turn));
+    events.map(|event| stream.text(event.id).into_owned()).collect()
+}
+
+proptest! {
+    #[test]
+    fn the_turns_that_stay_are_sent_as_they_were_but_for_cut_summaries(bytes in transcript(), last in 1..8usize) {
+        let stream = Stream::parse(bytes.clone()).unwrap();
+        let (forked, fates) = cut(&bytes, last);
+        let first = stream.turns().saturating_sub(last);
+        prop_assert_eq!(forked.turns(), stream.turns().min(last));
+        prop_assert_eq!(fates.len(), stream.overlays().len());
+        // A tool is named by the last call with an id, and a cut may go between a call and its answer.
+        let gone = ids(&stream, 0..first);
+        let tools = !ids(&stream, first..stream.turns()).iter().any(|id| gone.contains(id));
+        if !fates.contains(&Cut) {
+            prop_assert_eq!(sent(&forked, 0, tools), sent(&stream, first, tools));
+        }
+    }
+
+    #[test]
+    fn the_events_that_stay_are_the_same_bytes(bytes in transcript(), last in 1..8usize) {
+        let stream = Stream::parse(bytes.clone()).unwrap();
+        let (forked, _) = cut(&bytes, last);
+        let raw = |stream: &Stream| -> Vec<Vec<u8>> { stream.raw_input().map(<[u8]>::to_vec).collect() };
+        prop_assert!(raw(&stream).ends_with(&raw(&forked)));
+    }
+}

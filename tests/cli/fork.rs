@@ -1,0 +1,212 @@
+//! `jp-compact fork`: what a copy holds, where it may be made, and what becomes of it when compaction fails.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{Conversation, Transcript, World};
+
+/// Six turns; turns 0-1 are summarised, 1-4 stripped.
+fn compacted() -> Conversation {
+    Conversation::of(6)
+        .compaction(json!({"from_turn": 0, "to_turn": 1, "summary": {"summary": "They said hello."}}))
+        .compaction(json!({"from_turn": 1, "to_turn": 4, "reasoning": "strip"}))
+}
+
+fn events(folder: &Path) -> Vec<Value> {
+    serde_json::from_slice(&fs::read(folder.join("events.json")).unwrap()).unwrap()
+}
+
+/// What a model is sent, without the turns' numbers.
+fn sent(world: &World, transcript: &str) -> Vec<Value> {
+    let ran = world.run(&["print", transcript, "--compacted", "--json"]).exits(0);
+    let view: Vec<Value> = serde_json::from_slice(&ran.stdout).unwrap();
+    view.into_iter().map(|event| event["event"].clone()).collect()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_fork_is_the_same_bytes_and_the_source_is_only_read() {
+    let world = World::new();
+    world.file("conversation/metadata.json", b"{\"title\": \"hello\"}");
+    world.file("conversation/lock", b"");
+    let source = world.conversation("conversation", &compacted());
+    let ran = world.run(&["fork", "conversation", "copy"]).exits(0);
+    assert_eq!(ran.text(), "");
+    insta::assert_snapshot!(ran.stderr, @"copy: 6 turns copied from conversation/events.json, 2 overlays");
+    source.assert_untouched();
+    let copy = world.path("copy");
+    assert_eq!(names(&copy), ["base_config.json", "events.json", "metadata.json"]);
+    for name in names(&copy) {
+        let of = |folder: &Path| fs::read(folder.join(&name)).unwrap();
+        assert!(of(&copy) == of(source.folder()), "{name}");
+    }
+}
+
+#[test]
+fn the_last_turns_are_cut_out_with_their_overlays() {
+    let world = World::new();
+    let source = world.conversation("conversation", &compacted());
+    let ran = world.run(&["fork", "conversation", "copy", "--last", "3"]).exits(0);
+    insta::assert_snapshot!(ran.stderr, @r"
+    copy: the last 3 of 6 turns copied from conversation/events.json, 1 overlay
+      1 overlay clipped to the turns that stay
+    ");
+    source.assert_untouched();
+    let (old, new) = (events(source.folder()), events(&world.path("copy")));
+    assert_eq!(new[..18], old[18..36]);
+    assert_eq!((&new[18]["from_turn"], &new[18]["to_turn"]), (&json!(0), &json!(1)));
+    assert_eq!(new.len(), 19);
+    assert!(sent(&world, "conversation").ends_with(&sent(&world, "copy")));
+}
+
+#[test]
+fn a_summary_that_is_cut_is_dropped_and_that_is_said() {
+    let world = World::new();
+    world.conversation("conversation", &compacted());
+    let ran = world.run(&["fork", "conversation", "copy", "--last", "5"]).exits(0);
+    insta::assert_snapshot!(ran.stderr, @r"
+    copy: the last 5 of 6 turns copied from conversation/events.json, 1 overlay
+      note: the summary of turns 0-1 (overlay 1) is dropped: not all of its turns stay
+    ");
+    let json = world.run(&["fork", "conversation", "other", "--last", "5", "--json"]).exits(0).line();
+    let overlays = json!({"kept": [2], "clipped": [], "gone": [], "summary_dropped": [1]});
+    assert_eq!((&json["overlays"], &json["turns"], &json["cut"]), (&overlays, &json!(5), &json!(1)));
+    assert_eq!(json["path"], world.path("other/events.json").to_str().unwrap());
+}
+
+#[test]
+fn the_fork_of_a_compacted_conversation_is_sent_as_that_is_and_can_be_reset() {
+    let world = World::new();
+    let summary = json!({"from_turn": 4, "to_turn": 5, "summary": {"summary": "They said goodbye."}});
+    let source = world.conversation("conversation", &Conversation::of(6).compaction(summary));
+    world
+        .run(&["conversation", "--strategy", "strip-reasoning", "--keep-first", "3", "--keep-last", "1"])
+        .exits(0);
+    world.run(&["conversation", "--strategy", "strip-tools", "--keep-last", "0"]).exits(0);
+    world.run(&["fork", "conversation", "copy", "--last", "3"]).exits(0);
+    assert!(sent(&world, "conversation").ends_with(&sent(&world, "copy")));
+    let shown = world.run(&["show", "copy", "--json"]).exits(0).line();
+    let overlays = shown["overlays"].as_array().unwrap().iter();
+    let strategies: Vec<_> = overlays.map(|overlay| overlay["receipt"]["strategy"].as_str()).collect();
+    assert_eq!(strategies, [None, Some("strip-reasoning"), Some("strip-tools")], "receipts are kept");
+    world.run(&["copy", "--reset"]).exits(0);
+    let raw: Vec<Value> = serde_json::from_slice(source.before()).unwrap();
+    assert_eq!(events(&world.path("copy")), raw[18..36]);
+}
+
+#[test]
+fn a_fork_is_compacted_by_its_own_configuration() {
+    let world = World::new();
+    let source = world.conversation("conversation", &Conversation::of(6));
+    world.file("set.toml", b"[conversation.compaction]\nkeep_last = 1\n");
+    let more = ["--last", "4", "--compact=r", "--config", "set.toml"];
+    let ran = world.run(&[&["fork", "conversation", "copy"][..], &more].concat()).exits(0);
+    insta::assert_snapshot!(ran.stderr, @r"
+    copy: the last 4 of 6 turns copied from conversation/events.json, 0 overlays
+    copy/events.json: 1 overlay appended
+      1  strip-reasoning [version]  turns 0-2: reasoning
+      a model is sent about 103 tokens, was 139 (-26 %, chars/4)
+    ");
+    source.assert_untouched();
+    let last = &events(&world.path("copy"))[24];
+    assert_eq!((&last["reasoning"], &last["to_turn"]), (&json!("strip"), &json!(2)));
+    let json = world.run(&["fork", "conversation", "other", "--compact", "--json"]).exits(0).line();
+    assert_eq!(json["report"]["overlays"].as_array().map(Vec::len), Some(2), "the default profile");
+    assert_eq!(json["error"], Value::Null);
+}
+
+#[test]
+fn a_dry_run_makes_nothing() {
+    let world = World::new();
+    let source = world.conversation("conversation", &compacted());
+    let ran = world.run(&["fork", "conversation", "copy", "--last", "3", "--compact", "-n"]).exits(0);
+    ran.says("copy: the last 3 of 6 turns would be copied").says("copy/events.json:");
+    source.assert_untouched();
+    assert_eq!(names(&world.path("")), ["conversation"]);
+}
+
+#[test]
+fn what_is_there_already_is_left_alone() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(2));
+    let other = world.conversation("other", &Conversation::of(1));
+    world.file("file", b"mine");
+    fs::create_dir(world.path("empty")).unwrap();
+    for dest in ["other", "file", "empty", "conversation", "missing/copy"] {
+        world.run(&["fork", "conversation", dest]).exits(4);
+        world.run(&["fork", "conversation", dest, "--dry-run"]).exits(4);
+    }
+    other.assert_untouched();
+    assert_eq!(names(&world.path("")), ["conversation", "empty", "file", "other"]);
+    assert_eq!(names(&world.path("empty")), Vec::<String>::new());
+}
+
+#[test]
+fn among_jps_conversations_a_fork_needs_an_id_of_its_own() {
+    let world = World::new();
+    world.file(".jp/.id", b"otvo8\n");
+    world.conversation(".jp/conversations/17738399468-review", &Conversation::of(3));
+    let fork = |dest: &str| world.run(&["fork", "jp-c17738399468", dest, "--last", "1", "--compact=r"]);
+    let taken = fork(".jp/conversations/17738399468-copy").exits(4);
+    taken.says("there is a conversation 17738399468 already");
+    fork(".jp/conversations/copy").exits(4).says("its name begins with no id");
+    fork(".jp/conversations/17738399470-copy").exits(0);
+    let line = world.run(&["show", "17738399470", "--json"]).exits(0).line();
+    assert_eq!(line["conversation_id"], "17738399470");
+    let kept = names(&world.path(".jp/conversations"));
+    assert_eq!(kept, ["17738399468-review", "17738399470-copy"]);
+}
+
+#[test]
+fn what_cannot_be_copied_whole_is_not_there_at_all() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(2));
+    fs::create_dir(world.path("conversation/metadata.json")).unwrap();
+    world.run(&["fork", "conversation", "copy"]).exits(4).says("is a folder, not a file");
+    let unloadable = world.raw("unloadable", b"[{\"type\": \"turn_start\"}]\n");
+    world.run(&["fork", "unloadable", "copy"]).exits(4);
+    unloadable.assert_untouched();
+    assert_eq!(names(&world.path("")), ["conversation", "unloadable"]);
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed_by_the_next() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(2));
+    // No process has a number above the kernel's limit.
+    world.file(".jpc-fork-2147483646-00/events.json", b"[");
+    world.file(".jpc-fork-1-00/events.json", b"[");
+    world.run(&["fork", "conversation", "copy"]).exits(0);
+    assert_eq!(names(&world.path("")), [".jpc-fork-1-00", "conversation", "copy"]);
+}
+
+#[test]
+fn a_fork_stands_where_its_compaction_fails() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(6));
+    world.run(&["fork", "conversation", "copy", "--compact=nothing"]).exits(2);
+    assert_eq!(names(&world.path("")), ["conversation"], "that is known beforehand");
+    let ran = world.run(&["fork", "conversation", "copy", "--compact=s", "--json"]).exits(18);
+    let line = ran.line();
+    assert_eq!((&line["report"], &line["error"]["code"]), (&Value::Null, &json!(18)));
+    Transcript::at(world.path("copy/events.json"));
+    assert_eq!(events(&world.path("copy")), events(&world.path("conversation")));
+}
+
+#[test]
+fn no_turns_are_no_fork() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::of(2));
+    world.run(&["fork", "conversation", "copy", "--last", "0"]).exits(2);
+    world.run(&["fork", "conversation"]).exits(2);
+    world.run(&["fork", "nothing", "copy"]).exits(4);
+}
