@@ -19,7 +19,9 @@ use jp_compact_engine::llm::{self, ModelName};
 use jp_compact_engine::registry::{Registry, Wanted};
 use jp_compact_engine::trust::{Trust, Word};
 
-use crate::commands::{auto, completions, config, doctor, fork, lint, man, print, schema, show, strategy};
+use crate::commands::{
+    auto, completions, config, doctor, fork, lint, man, print, query, schema, show, strategy,
+};
 use crate::tokens::Tokens;
 
 const EXAMPLES: &str = "\
@@ -113,6 +115,7 @@ pub(crate) enum Command {
     Auto(Box<auto::Args>),
     Fork(Box<fork::Args>),
     Print(print::Args),
+    Query(Box<query::Args>),
     Show(show::Args),
     Lint(lint::Args),
     Strategy(strategy::Args),

@@ -111,6 +111,7 @@ fn exit(failure: &Failure) -> Exit {
         | Failure::Config(_)
         | Failure::NoSuchProfile { .. }
         | Failure::Record(_) => Exit::Usage,
+        Failure::NoAnswer(_) => Exit::Model,
         Failure::NotInstalled { .. } => Exit::NotFound,
         Failure::Strategy { source, .. } => match source.plain() {
             StrategyFailure::NotFound { .. }
@@ -164,6 +165,9 @@ fn hint(failure: &Failure) -> Option<String> {
         Failure::Broken { .. } => "`--allow-invalid` appends it all the same",
         Failure::NoSuchOverlay { .. } => "`jp-compact show TRANSCRIPT` lists them with their numbers",
         Failure::PluginDir { .. } => "give an existing folder to --plugin-dir",
+        Failure::NoAnswer(_) => {
+            "no turn was appended; `--model PROVIDER/NAME` says who is asked, `jp-compact doctor` which keys are set"
+        }
         Failure::Record(_) => "`--llm-record FILE` writes such a file, and `--llm-replay FILE` reads it",
         Failure::TrustLock { .. } => {
             "`jp-compact strategy trust PLUGIN --trust-lock FILE` writes such a file"

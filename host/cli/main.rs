@@ -67,6 +67,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Report> {
         Some(Command::Auto(args)) => commands::auto::run(&args, cli.verbosity.quiet, &environment),
         Some(Command::Fork(args)) => commands::fork::run(&args, cli.verbosity.quiet, &environment),
         Some(Command::Print(args)) => commands::print::run(&args, &environment),
+        Some(Command::Query(args)) => commands::query::run(&args, cli.verbosity.quiet, &environment),
         Some(Command::Show(args)) => commands::show::run(&args, &environment),
         Some(Command::Lint(args)) => commands::lint::run(&args, &environment),
         Some(Command::Strategy(args)) => commands::strategy::run(&args, &environment),

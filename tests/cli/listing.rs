@@ -90,7 +90,7 @@ fn an_unknown_schema_is_wrong_usage_and_the_known_ones_are_named() {
 #[test]
 fn every_example_in_the_help_is_understood() {
     let world = World::new();
-    for command in ["fork", "print", "show", "strategy", "schema", "completions"] {
+    for command in ["fork", "print", "query", "show", "strategy", "schema", "completions"] {
         let help = world.run(&[command, "--help"]).exits(0);
         let (_, examples) =
             help.text().split_once("Example").unwrap_or_else(|| panic!("{command} shows none"));

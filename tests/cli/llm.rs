@@ -10,7 +10,7 @@ use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::support::{Conversation, Ran, Transcript, World, described};
 
-const KEY: &str = "sk-sekret-0123456789";
+pub(crate) const KEY: &str = "sk-sekret-0123456789";
 /// Asks a model for a summary of all turns, and reports an error when none answers.
 const ASKS: &str = r#"read -r header
 echo "$header" >> SEEN
@@ -112,7 +112,7 @@ impl Scene {
     }
 }
 
-fn says(text: &str, finish: &str) -> ResponseTemplate {
+pub(crate) fn says(text: &str, finish: &str) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_json(json!({
         "id": "x", "object": "chat.completion", "created": 1, "model": "g-1",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}],

@@ -29,6 +29,7 @@ mod llm;
 mod options;
 mod print;
 mod profiles;
+mod query;
 mod replies;
 mod reset;
 mod rfd_064;

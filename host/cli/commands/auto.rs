@@ -52,7 +52,12 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, environment)?;
         let mut tally = Tally::new(args.running.json, quiet);
         for transcript in &args.transcripts {
-            let done = one(args, &mut setup, transcript, environment).await;
+            let due = Due {
+                profile: args.profile.as_deref(),
+                context_window: args.context_window,
+                estimator: args.running.tokens.estimator(),
+            };
+            let done = one(&due, &mut setup, transcript, environment).await;
             setup.progress.suspend(|| tally.count(transcript, done))?;
         }
         setup.close().await;
@@ -60,9 +65,16 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     })
 }
 
+/// What decides whether a transcript is due, beside the configuration.
+pub(crate) struct Due<'a> {
+    pub(crate) profile: Option<&'a str>,
+    pub(crate) context_window: Option<u64>,
+    pub(crate) estimator: Estimator,
+}
+
 /// One transcript: what always runs, then the trigger, then what is due.
-async fn one(
-    args: &Args,
+pub(crate) async fn one(
+    asked: &Due<'_>,
     setup: &mut Setup<'_>,
     transcript: &OsStr,
     environment: &Environment,
@@ -72,11 +84,11 @@ async fn one(
     }
     let mut opened = compact::open(transcript, environment)?;
     let mut config = setup.config(&opened)?;
-    if args.context_window.is_some() {
+    if asked.context_window.is_some() {
         // What was typed goes before what is configured.
         config.auto.token_threshold = None;
     }
-    let profile = config.profile(args.profile.as_deref().unwrap_or(&config.auto.profile))?;
+    let profile = config.profile(asked.profile.unwrap_or(&config.auto.profile))?;
     let path = short(opened.place.path(), environment);
     let told = |line: &str| escape::line(&format!("{path}: {line}"));
     // What a report says is plain already, and has lines.
@@ -104,8 +116,8 @@ async fn one(
         }
         always.push(json!({ "profile": name, "report": report, "warning": warning }));
     }
-    let estimator = args.running.tokens.estimator();
-    let (model, window) = window(args, setup, &config);
+    let estimator = asked.estimator;
+    let (model, window) = window(asked, setup, &config);
     let verdict = verdict(&Survey::with(&opened.stream, estimator), config.trigger(profile, window));
     let due = matches!(verdict, Verdict::Due { .. });
     let mut why = why(verdict, estimator, model.as_deref());
@@ -205,13 +217,13 @@ fn is_of_summary(failure: &Failure, strategies: &[Ready]) -> bool {
 
 /// The model that the conversation is for, and its window: as typed, else of the model that was, else of its own,
 /// else of the one that is configured.
-fn window(args: &Args, setup: &Setup<'_>, config: &Config) -> (Option<String>, Option<u64>) {
+fn window(asked: &Due<'_>, setup: &Setup<'_>, config: &Config) -> (Option<String>, Option<u64>) {
     let models = match setup.models.wish() {
         Some(wish) => vec![wish.to_string()],
         None => config.assistant_model.iter().chain(&config.llm.model).cloned().collect(),
     };
     let known = models.iter().find_map(|model| setup.models.context_window(model));
-    (models.into_iter().next(), args.context_window.or(known))
+    (models.into_iter().next(), asked.context_window.or(known))
 }
 
 /// Whether it is due in words, and what that was decided by.

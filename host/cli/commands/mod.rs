@@ -10,6 +10,7 @@ pub(crate) mod fork;
 pub(crate) mod lint;
 pub(crate) mod man;
 pub(crate) mod print;
+pub(crate) mod query;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod strategy;

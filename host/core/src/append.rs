@@ -164,6 +164,35 @@ pub fn append(stream: &Stream, entries: &[Entry], made: &[Made]) -> Vec<Piece> {
     splice::behind(stream.index(), &elements)
 }
 
+/// A turn that was held with a model.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    /// What the user said.
+    pub request: &'a str,
+    /// When.
+    pub asked: Timestamp,
+    /// What the model answered.
+    pub response: &'a str,
+    /// When.
+    pub answered: Timestamp,
+}
+
+/// The pieces of the stream with a turn behind it.
+#[must_use]
+pub fn turn(stream: &Stream, held: &Held<'_>) -> Vec<Piece> {
+    let elements = [
+        decode::head(held.asked, "turn_start"),
+        decode::synthetic(held.asked, "chat_request", "content", held.request),
+        decode::synthetic(held.answered, "chat_response", "message", held.response),
+    ];
+    let mut pieces = splice::behind(stream.index(), &elements);
+    if stream.bytes()[stream.body_end()..].starts_with(b"]") && stream.events().is_empty() {
+        // What was `[]` becomes an array in JP's layout.
+        pieces.insert(pieces.len() - 1, Piece::New(b"\n".to_vec()));
+    }
+    pieces
+}
+
 /// An overlay as it is stored, in JP's order of members.
 fn element(overlay: &Overlay) -> Map<String, Value> {
     let kind = if overlay.applied_by_jp { "compaction" } else { "jp_compact_overlay" };

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use jp_compact_core::append::NotAppendable;
 use jp_compact_core::formats::jp::Unreadable;
 use jp_compact_core::validate::Refusal;
+use jp_compact_schema::AnswerError;
 
 use crate::compact::Broken;
 use crate::config::Wrong;
@@ -91,6 +92,8 @@ pub enum Failure {
         /// Those that there are.
         known: Vec<String>,
     },
+    /// Who was to be asked gave no answer.
+    NoAnswer(AnswerError),
     /// A file of models' answers cannot be read, or not be written.
     Record(RecordError),
     /// The executables that belong to the host are not beside it.
@@ -113,6 +116,8 @@ pub enum Overtaken {
     Refused(Refusal),
     /// The view of what is there now would break a rule.
     Broken(Broken),
+    /// It holds events that the model which was asked has not seen.
+    Unseen,
 }
 
 impl std::fmt::Display for Failure {
@@ -121,8 +126,13 @@ impl std::fmt::Display for Failure {
             Self::Store(error) => write!(out, "{error}"),
             Self::Unreadable { path, .. } => write!(out, "failed to read {}", path.display()),
             Self::NotAppendable { path, .. } => write!(out, "failed to append to {}", path.display()),
-            Self::Overtaken { path, .. } => {
-                write!(out, "{} grew while it was being compacted", path.display())
+            Self::Overtaken { path, source } => {
+                let doing = if matches!(source, Overtaken::Unseen) {
+                    "a model was asked"
+                } else {
+                    "it was being compacted"
+                };
+                write!(out, "{} grew while {doing}", path.display())
             }
             Self::Broken { path, .. } => {
                 write!(out, "nothing was appended to {}: its view would break a rule", path.display())
@@ -160,6 +170,7 @@ impl std::fmt::Display for Failure {
             Self::TrustLock { path, .. } => write!(out, "failed to read the trust lock {}", path.display()),
             Self::Config(wrong) => write!(out, "failed to read the configuration {}", wrong.source),
             Self::NoSuchProfile { name, .. } => write!(out, "there is no profile `{name}`"),
+            Self::NoAnswer(_) => write!(out, "no model answered"),
             Self::Record(_) => write!(out, "failed to open the file of a model's answers"),
             Self::NotInstalled { missing, folder } => {
                 write!(out, "`{missing}` is not in {}, where jp-compact itself is", folder.display())
@@ -179,9 +190,11 @@ impl std::error::Error for Failure {
                 Overtaken::NotAppendable(source) => Some(source),
                 Overtaken::Refused(source) => Some(source),
                 Overtaken::Broken(source) => Some(source),
+                Overtaken::Unseen => None,
             },
             Self::Broken { source, .. } => Some(source),
             Self::Strategy { source, .. } => Some(source.as_ref()),
+            Self::NoAnswer(source) => Some(source),
             Self::Record(source) => Some(source),
             Self::PluginDir { source, .. } => Some(source),
             Self::Config(wrong) => Some(wrong.as_ref()),

@@ -15,6 +15,7 @@ pub mod llm;
 pub mod options;
 mod private_file;
 pub mod process;
+pub mod query;
 pub mod registry;
 pub mod session;
 pub mod store;

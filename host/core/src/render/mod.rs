@@ -7,10 +7,12 @@ mod gemini;
 mod ollama;
 mod openai;
 mod responses;
+mod spoken;
 mod talk;
 
 use std::str::FromStr;
 
+use jp_compact_schema::{Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -117,6 +119,15 @@ impl Rendered {
 #[must_use]
 pub fn render(stream: &Stream, view: &View, provider: Provider) -> Rendered {
     rendered(stream, view, provider, true)
+}
+
+/// What a model without tools is asked: the view as texts alone, and behind it what the user says next.
+#[must_use]
+pub fn spoken(stream: &Stream, view: &View, request: &str) -> Vec<Message> {
+    let talk = Talk::of(stream, view, Manner { takes_thought: |_| false, mends: true });
+    let mut messages = spoken::render(&talk);
+    spoken::say(&mut messages, Role::User, request);
+    messages
 }
 
 /// Renders a view as it is, for `lint`: merged, and ready to be sent (A1, A5, A7, G6), but nothing is mended.

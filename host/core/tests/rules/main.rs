@@ -24,4 +24,5 @@ mod rfd_064;
 mod select;
 mod source;
 mod spec;
+mod spoken;
 mod validate;

@@ -33,7 +33,7 @@ use crate::environment::Environment;
 use crate::failure::{Failure, Overtaken};
 use crate::llm::Models;
 use crate::session::Sessions;
-use crate::store::{self, Current, Place, ReplaceError, StoreError};
+use crate::store::{self, Current, Piece, Place, ReplaceError, StoreError};
 use ask::Asking;
 
 /// How long a lock is waited for at a time: an interrupt is heard in between.
@@ -279,32 +279,43 @@ async fn write(
     asking: &Asking<'_>,
     mut made: Vec<Made>,
 ) -> Result<Vec<Made>, Failure> {
+    let build = |current| match current {
+        Current::Same => Ok(append::append(stream, &asking.entries, &made)),
+        Current::Grown(bytes) => {
+            let grown = Stream::parse(bytes).map_err(Overtaken::Unreadable)?;
+            append::check(&grown).map_err(Overtaken::NotAppendable)?;
+            asking.recheck(&grown).map_err(Overtaken::Refused)?;
+            made =
+                append::stamp(&grown, &asking.entries, asking.run.now).map_err(Overtaken::NotAppendable)?;
+            let foreseen = guard::foresee(&grown, &project(&grown), &made, &asking.run.providers);
+            if !foreseen.new.is_empty() && !asking.run.allow_invalid {
+                return Err(Overtaken::Broken(Broken(foreseen.new)));
+            }
+            Ok(append::append(&grown, &asking.entries, &made))
+        }
+    };
+    replace(place, stream, asking.run.lock_wait, build).await?;
+    Ok(made)
+}
+
+/// Replaces a transcript by what `build` makes of it. An interrupt is heard while the lock is waited for.
+pub(crate) async fn replace(
+    place: &Place,
+    stream: &Stream,
+    lock_wait: Duration,
+    mut build: impl FnMut(Current) -> Result<Vec<Piece>, Overtaken>,
+) -> Result<(), Failure> {
     let mut waited = Duration::ZERO;
     loop {
-        let build = |current| match current {
-            Current::Same => Ok(append::append(stream, &asking.entries, &made)),
-            Current::Grown(bytes) => {
-                let grown = Stream::parse(bytes).map_err(Overtaken::Unreadable)?;
-                append::check(&grown).map_err(Overtaken::NotAppendable)?;
-                asking.recheck(&grown).map_err(Overtaken::Refused)?;
-                made = append::stamp(&grown, &asking.entries, asking.run.now)
-                    .map_err(Overtaken::NotAppendable)?;
-                let foreseen = guard::foresee(&grown, &project(&grown), &made, &asking.run.providers);
-                if !foreseen.new.is_empty() && !asking.run.allow_invalid {
-                    return Err(Overtaken::Broken(Broken(foreseen.new)));
-                }
-                Ok(append::append(&grown, &asking.entries, &made))
-            }
-        };
-        let step = LOCK_STEP.min(asking.run.lock_wait.saturating_sub(waited));
-        match store::replace(place, stream.bytes(), stream.body_end(), step, build) {
-            Ok(()) => return Ok(made),
+        let step = LOCK_STEP.min(lock_wait.saturating_sub(waited));
+        match store::replace(place, stream.bytes(), stream.body_end(), step, &mut build) {
+            Ok(()) => return Ok(()),
             Err(ReplaceError::Build(source)) => {
                 return Err(Failure::Overtaken { path: place.path().to_owned(), source });
             }
             Err(ReplaceError::Store(StoreError::Locked { path, lock, .. })) => {
                 waited += step;
-                if waited >= asking.run.lock_wait {
+                if waited >= lock_wait {
                     return Err(StoreError::Locked { path, lock, waited }.into());
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,0 +1,246 @@
+//! `jp-compact query`: what a model is asked, what is appended, and what stands when it fails. The model is a server
+//! on loopback that speaks as OpenAI's does.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
+
+use crate::llm::{KEY, says};
+use crate::support::{Conversation, Ran, Transcript, World, grown};
+
+const NOW: [&str; 2] = ["--now", "2026-11-21T07:40:00Z"];
+
+/// A conversation, and a model.
+struct Scene {
+    world: World,
+    transcript: Transcript,
+    server: MockServer,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Scene {
+    fn of(conversation: &Conversation) -> Self {
+        let world = World::new();
+        let transcript = world.conversation("conversation", conversation);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let server = runtime.block_on(MockServer::start());
+        Self { world, transcript, server, runtime }
+    }
+
+    fn answering(conversation: &Conversation, text: &str) -> Self {
+        let scene = Self::of(conversation);
+        scene.answers(says(text, "stop"));
+        scene
+    }
+
+    fn answers(&self, response: impl Respond + 'static) {
+        self.runtime.block_on(Mock::given(any()).respond_with(response).mount(&self.server));
+    }
+
+    fn asked(&self) -> Vec<Value> {
+        let requests = self.runtime.block_on(self.server.received_requests()).unwrap();
+        requests.iter().map(|request| request.body_json().unwrap()).collect()
+    }
+
+    #[track_caller]
+    fn run(&self, more: &[&str]) -> Ran {
+        let all = [&["query", "conversation", "--model", "openai/g"], &NOW[..], more, &["--", "And now?"]];
+        let mut command = self.world.command(&all.concat());
+        command.env("OPENAI_BASE_URL", self.server.uri()).env("OPENAI_API_KEY", KEY);
+        self.world.finish(&mut command)
+    }
+
+    /// What was appended behind the very bytes of before.
+    #[track_caller]
+    fn appended(&self) -> Vec<Value> {
+        let old: Vec<Value> = serde_json::from_slice(self.transcript.before()).unwrap();
+        let new: Vec<Value> = serde_json::from_slice(&self.transcript.now()).unwrap();
+        let body = self.transcript.before().strip_suffix(b"\n]\n").unwrap();
+        assert!(self.transcript.now().starts_with(body), "history changed");
+        new[old.len()..].to_vec()
+    }
+}
+
+fn turn(answer: &str) -> [Value; 3] {
+    let at = "2026-11-21 07:40:00.0";
+    [
+        json!({"timestamp": at, "type": "turn_start"}),
+        json!({"timestamp": at, "type": "chat_request", "content": "And now?"}),
+        json!({"timestamp": at, "type": "chat_response", "message": answer}),
+    ]
+}
+
+fn types(elements: &[Value]) -> Vec<&str> {
+    elements.iter().map(|element| element["type"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_model_is_asked_and_the_turn_stands_behind_the_very_bytes_of_history() {
+    let scene = Scene::answering(&Conversation::of(1), "It ends.");
+    let ran = scene.run(&[]).exits(0);
+    assert_eq!((ran.text(), ran.stderr.as_str()), ("It ends.\n", ""));
+    let expected =
+        turn("It ends.").iter().fold(scene.transcript.before().to_vec(), |bytes, event| grown(&bytes, event));
+    assert!(scene.transcript.now() == expected, "as JP itself would have appended it");
+    let asked = &scene.asked()[0];
+    assert_eq!(asked["tools"], Value::Null);
+    assert_eq!(
+        asked["messages"].as_array().unwrap()[1..],
+        [
+            json!({"role": "user", "content": "What does the file say?"}),
+            json!({"role": "assistant", "content": "[Call of fs_read_file: {\"path\":\"src/main.rs\"}]"}),
+            json!({"role": "user", "content": "[Answer of fs_read_file: fn main() { println!(\"hello\"); }]"}),
+            json!({"role": "assistant", "content": "It prints a greeting."}),
+            json!({"role": "user", "content": "And now?"}),
+        ]
+    );
+}
+
+#[test]
+fn it_is_the_view_that_is_sent() {
+    let summary = json!({"from_turn": 0, "to_turn": 1, "summary": {"summary": "They said hello."}});
+    let scene = Scene::answering(&Conversation::of(2).compaction(summary), "Goodbye.");
+    scene.run(&[]).exits(0);
+    let messages = scene.asked()[0]["messages"].clone();
+    let said: Vec<_> = messages.as_array().unwrap()[1..].iter().map(|message| &message["content"]).collect();
+    assert_eq!(said, ["[Summary of previous conversation]", "They said hello.", "And now?"]);
+}
+
+#[test]
+fn a_conversation_is_compacted_before_it_is_asked() {
+    let scene = Scene::answering(&Conversation::of(6), "Done.");
+    let line = scene.run(&["--compact=t=omit", "--json"]).exits(0).line();
+    let elements = scene.appended();
+    let expected = ["compaction", "jp_compact_receipt", "turn_start", "chat_request", "chat_response"];
+    assert_eq!(types(&elements), expected);
+    assert_eq!(elements[2..], turn("Done."));
+    assert_eq!(
+        (&line["turn"], &line["answer"], &line["model"]),
+        (&json!(6), &json!("Done."), &json!("openai/g-1"))
+    );
+    assert_eq!(line["usage"], json!({"input_tokens": 30, "output_tokens": 5}));
+    assert_eq!(line["compaction"]["overlays"][0]["strategy"], "strip-tools");
+    let sent = scene.asked()[0]["messages"].to_string();
+    assert!(sent.matches("[Call of").count() < 6, "{sent}");
+}
+
+#[test]
+fn a_compaction_that_saves_too_little_is_not_made() {
+    let scene = Scene::answering(&Conversation::of(6), "Done.");
+    let ran = scene.run(&["--compact=r", "--set", "conversation.compaction.min_saving=0.9"]).exits(0);
+    ran.says("nothing to append").says("90 % is the least");
+    assert_eq!(scene.appended(), turn("Done."));
+}
+
+#[test]
+fn when_the_model_fails_the_compaction_stands_and_no_turn_is_appended() {
+    let scene = Scene::of(&Conversation::of(6));
+    scene.answers(ResponseTemplate::new(401));
+    let line = scene.run(&["--compact=r", "--json"]).exits(18).line();
+    assert_eq!(types(&scene.appended()), ["compaction", "jp_compact_receipt"]);
+    assert_eq!((&line["turn"], &line["error"]["code"]), (&Value::Null, &json!(18)));
+    assert_eq!(line["compaction"]["overlays"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn no_whole_answer_is_no_turn() {
+    for response in [says("", "stop"), says("half", "length"), says("no", "content_filter")] {
+        let scene = Scene::of(&Conversation::of(2));
+        scene.answers(response);
+        assert_eq!(scene.run(&[]).exits(18).text(), "");
+        scene.transcript.assert_untouched();
+    }
+    let scene = Scene::of(&Conversation::of(2));
+    scene.run(&["--llm-budget-tokens", "1"]).exits(18);
+    scene.transcript.assert_untouched();
+    assert_eq!(scene.asked().len(), 0);
+}
+
+#[test]
+fn a_recorded_answer_is_replayed_without_a_model() {
+    let scene = Scene::answering(&Conversation::of(2), "Done.");
+    scene.run(&["--llm-record", "answers.json"]).exits(0);
+    let other = scene.world.conversation("other", &Conversation::of(2));
+    let arguments = ["query", "other", "And now?", "--llm-replay", "answers.json"];
+    let ran = scene.world.run(&[&arguments[..], &NOW].concat()).exits(0);
+    assert_eq!(ran.text(), "Done.\n");
+    assert_eq!(other.now(), scene.transcript.now());
+    scene.world.run(&["query", "other", "Something else", "--llm-replay", "answers.json"]).exits(18);
+    assert_eq!(scene.asked().len(), 1);
+}
+
+#[test]
+fn behind_the_turn_it_is_compacted_where_that_is_enabled_and_due() {
+    let auto = |more: &[&str]| -> Vec<String> {
+        let settings = more.iter().map(|more| format!("conversation.compaction.auto.{more}"));
+        settings.flat_map(|setting| ["--set".to_owned(), setting]).collect()
+    };
+    let after = |more: &[&str]| {
+        let scene = Scene::answering(&Conversation::of(8), "Done.");
+        let more = auto(&[&["profile=default"], more].concat());
+        let ran = scene.run(&more.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
+        (scene, ran)
+    };
+    let (scene, ran) = after(&["enabled=true", "token_threshold=100"]);
+    ran.says("auto: turns 0-");
+    let elements = scene.appended();
+    assert_eq!(elements[..3], turn("Done."));
+    assert_eq!(elements[3]["type"], "compaction");
+    for not in [["enabled=false", "token_threshold=100"], ["enabled=true", "token_threshold=9000"]] {
+        let (scene, ran) = after(&not);
+        assert_eq!(ran.stderr, "");
+        assert_eq!(scene.appended(), turn("Done."));
+    }
+}
+
+/// Writes to the transcript while the model is asked.
+struct Meanwhile {
+    path: std::path::PathBuf,
+    event: Value,
+}
+
+impl Respond for Meanwhile {
+    fn respond(&self, _: &Request) -> ResponseTemplate {
+        fs::write(&self.path, grown(&fs::read(&self.path).unwrap(), &self.event)).unwrap();
+        says("Done.", "stop")
+    }
+}
+
+#[test]
+fn what_was_said_meanwhile_is_a_conflict_and_the_answer_is_printed() {
+    let scene = Scene::of(&Conversation::of(2));
+    let event = json!({"timestamp": "2026-11-21 07:39:59.0", "type": "turn_start"});
+    scene.answers(Meanwhile { path: scene.transcript.path.clone(), event: event.clone() });
+    let ran = scene.run(&[]).exits(5);
+    assert_eq!(ran.text(), "Done.\n");
+    ran.says("conversation/events.json grew while a model was asked");
+    assert_eq!(scene.appended(), [event]);
+}
+
+#[test]
+fn an_overlay_that_was_appended_meanwhile_is_none() {
+    let scene = Scene::of(&Conversation::of(2));
+    let event = json!({"timestamp": "2026-11-21 07:39:59.0", "type": "compaction", "from_turn": 0, "to_turn": 0,
+                       "reasoning": "strip"});
+    scene.answers(Meanwhile { path: scene.transcript.path.clone(), event: event.clone() });
+    scene.run(&[]).exits(0);
+    assert_eq!(scene.appended(), [&[event][..], &turn("Done.")].concat());
+}
+
+#[test]
+fn nobody_is_asked_for_nothing() {
+    let scene = Scene::answering(&Conversation::of(6), "Done.");
+    let ran = scene.run(&["--dry-run", "--compact=r"]).exits(0);
+    assert_eq!(ran.text(), "");
+    ran.says("1 overlay would be appended").says("no model is asked by a dry run");
+    scene.world.run(&["query", "conversation", " "]).exits(2);
+    scene.world.run(&["query", "conversation"]).exits(2);
+    scene.world.run(&["query", "conversation", "And now?"]).exits(18).says("no model is configured");
+    scene.run(&["--compact=nothing"]).exits(2);
+    scene.world.raw("unloadable", b"[{\"type\": \"turn_start\"}]\n");
+    scene.world.run(&["query", "unloadable", "And now?", "--model", "openai/g"]).exits(4);
+    scene.transcript.assert_untouched();
+    assert_eq!(scene.asked().len(), 0);
+}
