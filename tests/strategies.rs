@@ -73,7 +73,8 @@ fn description(strategy: &Path) -> Description {
 
 #[test]
 fn each_describes_itself_under_the_name_of_its_executable() {
-    for strategy in strategies().into_iter().chain(summarisers()) {
+    let micro = cargo_bin!("compact-strategy-micro");
+    for strategy in strategies().into_iter().chain(summarisers()).chain([micro]) {
         let description = description(strategy);
         let stem = strategy.file_stem().unwrap().to_str().unwrap();
         assert_eq!(stem, format!("compact-strategy-{}", description.name));

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Columns of one length, a row an event, in the order of `seq`; beside them two tables and one list.
+/// Columns of one length, a row an event, in the order of `seq`; beside them two tables and two lists.
 /// Unknown columns are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Outline {
@@ -21,12 +21,16 @@ pub struct Outline {
     pub tool: Vec<Option<usize>>,
     /// Column: the `seq` of the other half of its call; null where there is none.
     pub pair: Vec<Option<u64>>,
-    /// Column: its raw size.
+    /// Column: the bytes of its text, decoded; of arguments, those of all keys and values.
     pub bytes: Vec<u64>,
     /// Column: its size in tokens.
     pub tokens: Vec<u64>,
     /// List: the `seq` of each response that is an error.
     pub error: Vec<u64>,
+    /// List: the `seq` of each event that the view no longer shows as it is: left out, emptied, replaced, or
+    /// under a summary.
+    #[serde(default)]
+    pub hidden: Vec<u64>,
 }
 
 impl Outline {

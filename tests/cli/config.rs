@@ -119,6 +119,10 @@ fn what_is_shown_is_toml_and_explained_where_asked() {
     [conversation.compaction.profiles.light]
     reasoning = "strip"  # built in
 
+    [conversation.compaction.profiles.micro]
+    keep_last = 0  # built in
+    strategies = ["micro"]  # built in
+
     [conversation.compaction.profiles.offline]
     strategies = ["digest"]  # built in
 

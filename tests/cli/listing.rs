@@ -14,13 +14,14 @@ fn strategy_list_names_the_bundled_ones() {
     assert_eq!(ran.stderr, "");
     insta::assert_snapshot!(world.plain(ran.text()), @r"
     digest           bundled      trusted    not described yet  ([bin]/compact-strategy-digest)
+    micro            bundled      trusted    not described yet  ([bin]/compact-strategy-micro)
     strip-reasoning  bundled      trusted    not described yet  ([bin]/compact-strategy-strip-reasoning)
     strip-tools      bundled      trusted    not described yet  ([bin]/compact-strategy-strip-tools)
     summarize        bundled      trusted    not described yet  ([bin]/compact-strategy-summarize)
     ");
     let line = world.run(&["strategy", "list", "--json"]).exits(0).line();
     let names: Vec<_> = line["strategies"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
-    assert_eq!(names, ["digest", "strip-reasoning", "strip-tools", "summarize"]);
+    assert_eq!(names, ["digest", "micro", "strip-reasoning", "strip-tools", "summarize"]);
 }
 
 #[test]
@@ -52,7 +53,7 @@ fn a_listing_executes_nothing() {
     world.file("plugins/README.md", b"not a strategy\n");
     world.script("plugins/Not_A_Name", "#!/bin/sh\n");
     let ran = world.run(&["strategy", "list", "--trust-dir", "plugins"]).exits(0);
-    assert_eq!(ran.text().lines().count(), 5, "{}", ran.text());
+    assert_eq!(ran.text().lines().count(), 6, "{}", ran.text());
     assert!(!started.exists());
 }
 

@@ -26,6 +26,7 @@ mod lint;
 mod listing;
 mod live;
 mod llm;
+mod micro;
 mod options;
 mod print;
 mod profiles;

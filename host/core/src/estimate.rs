@@ -142,6 +142,12 @@ pub fn chars_in(stream: &Stream, range: TurnRange, enough: u64) -> u64 {
     sum
 }
 
+/// The bytes of the text of one element, decoded.
+#[must_use]
+pub(crate) fn text_bytes(stream: &Stream, event: &Event) -> u64 {
+    measured(stream, event, &mut Vec::new(), &|_, text: &str| text.len() as u64)
+}
+
 /// The measure of the text of one element, decoded.
 fn measured(
     stream: &Stream,

@@ -1,7 +1,7 @@
 //! A request to a strategy, made from a stream and from nothing else. No more is sent than the strategy's
 //! description asks for (PROTOCOL.md, "describe" and "compact").
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
 use jiff::Timestamp;
@@ -12,11 +12,13 @@ use jp_compact_schema::{
 use serde_json::{Map, Value};
 
 use crate::decode;
+use crate::estimate;
 use crate::event::Kind;
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::stream::Stream;
 use crate::survey::Survey;
 use crate::turn::TurnRange;
+use crate::view::Part;
 
 /// What is asked, beside the stream.
 #[derive(Debug, Clone)]
@@ -196,6 +198,8 @@ fn event_line(survey: &Survey<'_>, seq: u64, element: usize) -> Option<EventLine
 fn outline(survey: &Survey<'_>, scope: TurnRange) -> Outline {
     let stream = survey.stream;
     let mut outline = Outline::default();
+    let kept = |part: &Part| if let Part::Kept(element) = part { Some(*element) } else { None };
+    let shown: HashSet<usize> = survey.view.items().iter().filter_map(|item| kept(&item.part)).collect();
     let (mut types, mut tools) = (Table::default(), Table::default());
     for (seq, element) in elements(stream, scope) {
         let event = &stream.events()[element];
@@ -205,10 +209,13 @@ fn outline(survey: &Survey<'_>, scope: TurnRange) -> Outline {
         outline.r#type.push(types.place(&type_name(stream, element)));
         outline.tool.push(tool.map(|tool| tools.place(&tool)));
         outline.pair.push(survey.pairs.partner(element).and_then(|partner| stream.events()[partner].seq));
-        outline.bytes.push((event.span.end - event.span.start) as u64);
+        outline.bytes.push(estimate::text_bytes(stream, event));
         outline.tokens.push(survey.estimate.tokens(element));
         if event.kind == (Kind::ToolResponse { is_error: true }) {
             outline.error.push(seq);
+        }
+        if !shown.contains(&element) {
+            outline.hidden.push(seq);
         }
     }
     outline.types = types.names;

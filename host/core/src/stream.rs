@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::event::{Event, Kind};
 use crate::formats::jp::{self, Index, MALFORMED, Unreadable};
 use crate::json::Span;
-use crate::overlay::Overlay;
+use crate::overlay::{Overlay, ToolPolicy};
 use crate::text;
 
 /// A transcript: raw events and overlays.
@@ -140,7 +140,10 @@ impl Stream {
             kinds.iter().any(|kind| match kind {
                 ContentKind::Summary => overlay.summary.is_some(),
                 ContentKind::Reasoning => overlay.reasoning.is_some(),
-                ContentKind::ToolCalls => overlay.tool_calls.is_some(),
+                // One that names single calls says nothing of the others in its turns.
+                ContentKind::ToolCalls => {
+                    matches!(overlay.tool_calls, Some(ToolPolicy::Strip { .. } | ToolPolicy::Omit))
+                }
                 _ => false,
             })
         };

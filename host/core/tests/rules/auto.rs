@@ -48,6 +48,8 @@ fn the_last_compaction_is_the_last_of_a_kind() {
     let stream = Build::turns(6)
         .raw(jp(60, 0, 3, json!({"reasoning": "strip"})))
         .raw(own(61, 0, 1, json!({"tool_calls": {"policy": "omit"}})))
+        // Single calls: the others of its turns are still to be looked at.
+        .raw(own(62, 0, 5, json!({"tool_calls": {"policy": "selective", "calls": [{"seq": 3, "id": "c0", "request": "strip"}]}})))
         .stream();
     assert_eq!(stream.after_last_overlay_of(&[Reasoning]), 4);
     assert_eq!(stream.after_last_overlay_of(&[ToolCalls]), 2);

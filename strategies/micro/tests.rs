@@ -1,0 +1,151 @@
+//! Which results become placeholders.
+
+use jp_compact_strategy::schema::{Kinds, Range};
+use jp_compact_strategy::testing::{ask, request};
+use serde_json::Value;
+
+use super::*;
+
+/// A result: its turn, its tool, its bytes. Each has the request of the number before.
+type Row<'a> = (usize, &'a str, u64);
+
+/// An outline of a request and a result for each row, so that the result of row N has the seq 2N + 1.
+fn outline(rows: &[Row<'_>]) -> Outline {
+    let mut outline = Outline {
+        types: vec!["tool_call_request".to_owned(), "tool_call_response".to_owned()],
+        tools: rows.iter().map(|(_, tool, _)| (*tool).to_owned()).collect(),
+        ..Outline::default()
+    };
+    for (number, (turn, _, bytes)) in rows.iter().enumerate() {
+        for half in 0..2 {
+            let seq = 2 * number as u64 + half;
+            outline.seq.push(seq);
+            outline.turn.push(*turn);
+            outline.r#type.push(usize::try_from(half).unwrap());
+            outline.tool.push(Some(number));
+            outline.pair.push(Some(seq ^ 1));
+            outline.bytes.push(*bytes);
+            outline.tokens.push(bytes / 4);
+        }
+    }
+    outline
+}
+
+/// A request for all turns of these rows.
+fn asked(rows: &[Row<'_>], options: &Value) -> CompactRequest {
+    let last = rows.last().map_or(0, |(turn, ..)| *turn);
+    let mut request = request(0, last, &vec![Kinds::default(); last + 1]);
+    request.options = options.as_object().unwrap().clone();
+    request.outline = Some(outline(rows));
+    request
+}
+
+/// The rows that are replaced, with what.
+fn replaced(request: &CompactRequest) -> Vec<(u64, String)> {
+    let compactions = match ask(&Micro, request, &[]).unwrap() {
+        Outcome::Result { compactions, .. } => compactions,
+        Outcome::Decline(_) => return Vec::new(),
+        other => panic!("{other:?}"),
+    };
+    let [Payload { tool_calls: Some(ToolCalls::Selective { calls }), .. }] = &compactions[..] else {
+        panic!("{compactions:?}")
+    };
+    let text = |call: &SelectiveCall| match &call.response {
+        Some(ResponseAction::Replace(text)) if call.request.is_none() && !call.omit => text.clone(),
+        _ => panic!("{call:?}"),
+    };
+    calls.iter().map(|call| ((call.seq - 1) / 2, text(call))).collect()
+}
+
+#[track_caller]
+fn check(rows: &[Row<'_>], options: Value, expect: &[u64]) {
+    let found: Vec<u64> = replaced(&asked(rows, &options)).into_iter().map(|(row, _)| row).collect();
+    assert_eq!(found, expect, "{options}");
+}
+
+/// The three results of J-CLI's example, and as many after them as it keeps.
+const EXAMPLE: [Row<'_>; 6] = [
+    (0, "Bash", 1500),
+    (0, "Read", 2000),
+    (0, "LoadSkill", 3000),
+    (1, "Bash", 1500),
+    (1, "Read", 2000),
+    (1, "Grep", 900),
+];
+
+#[test]
+fn of_j_clis_three_calls_bash_and_read_become_placeholders_and_load_skill_stays() {
+    let found = replaced(&asked(&EXAMPLE, &json!({"keep_recent": 3})));
+    assert_eq!(
+        found,
+        [(0, "[Previous: used Bash]".to_owned()), (1, "[Previous: used Read]".to_owned())],
+        "row 2 is exempt"
+    );
+    // Its text prints the three alone. What it says of the algorithm keeps them then: they are the last three.
+    check(&EXAMPLE[..3], json!({"keep_recent": 3}), &[]);
+    check(&EXAMPLE[..3], json!({"keep_recent": 0}), &[0, 1]);
+}
+
+#[test]
+fn the_last_ten_results_stay_and_none_is_touched_before_there_are_more() {
+    let rows = |count: usize| vec![(0, "Read", 801); count];
+    check(&rows(10), json!({}), &[]);
+    check(&rows(12), json!({}), &[0, 1]);
+    check(&rows(12), json!({"keep_recent": 11}), &[0]);
+    check(&rows(2), json!({"keep_recent": 0}), &[0, 1]);
+    check(&[], json!({}), &[]);
+}
+
+#[test]
+fn only_what_is_longer_than_800_bytes_goes() {
+    let rows = [(0, "Read", 800), (0, "Read", 801)];
+    check(&rows, json!({"keep_recent": 0}), &[1]);
+    check(&rows, json!({"keep_recent": 0, "min_bytes": 799}), &[0, 1]);
+    // The placeholder has 21 bytes: it never makes a result longer.
+    check(&[(0, "Read", 21), (0, "Read", 22)], json!({"keep_recent": 0, "min_bytes": 0}), &[1]);
+}
+
+#[test]
+fn state_and_instructions_are_exempt_unless_the_user_names_others() {
+    let rows: Vec<Row<'_>> =
+        ["LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask", "Bash"].map(|tool| (0, tool, 5000)).to_vec();
+    check(&rows, json!({"keep_recent": 0}), &[5]);
+    check(&rows, json!({"keep_recent": 0, "exempt": ["Bash"]}), &[0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn the_range_is_kept_to_and_the_newest_are_those_of_the_conversation() {
+    let rows = [(0, "Read", 900), (1, "Read", 900), (1, "Read", 900), (2, "Read", 900)];
+    let mut request = asked(&rows, &json!({"keep_recent": 2}));
+    request.requested_range = Range { from_turn: 1, to_turn: 1 };
+    assert_eq!(replaced(&request), [(1, "[Previous: used Read]".to_owned())]);
+}
+
+#[test]
+fn what_the_view_hides_already_is_not_proposed_again() {
+    let rows = [(0, "Read", 900), (0, "Read", 900)];
+    let mut request = asked(&rows, &json!({"keep_recent": 0}));
+    request.outline.as_mut().unwrap().hidden = vec![1];
+    assert_eq!(replaced(&request), [(1, "[Previous: used Read]".to_owned())]);
+    request.outline.as_mut().unwrap().hidden = vec![1, 3];
+    let declined = Outcome::decline("the view shows no result in range that is old, long and not exempt");
+    assert_eq!(ask(&Micro, &request, &[]), Ok(declined));
+}
+
+#[test]
+fn a_result_of_nobody_is_of_an_unknown_tool() {
+    let mut request = asked(&[(0, "Read", 900)], &json!({"keep_recent": 0}));
+    request.outline.as_mut().unwrap().tool = vec![None, None];
+    assert_eq!(replaced(&request), [(0, "[Previous: used unknown]".to_owned())]);
+}
+
+#[test]
+fn a_request_that_makes_no_sense_is_refused() {
+    let code = |request: &CompactRequest| ask(&Micro, request, &[]).unwrap_err().code;
+    let sound = asked(&EXAMPLE, &json!({}));
+    assert_eq!(code(&CompactRequest { outline: None, ..sound.clone() }), "request_invalid");
+    let mut short = sound.clone();
+    short.outline.as_mut().unwrap().bytes.pop();
+    assert_eq!(code(&short), "request_invalid");
+    assert_eq!(code(&asked(&EXAMPLE, &json!({"keep": 1}))), "options_invalid");
+}
