@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
@@ -158,7 +158,7 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "N", visible_alias = "keep")]
     pub(crate) keep_last: Option<usize>,
     /// Remove every overlay, or the Nth as `show` lists it
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = reset_number, conflicts_with_all = ["strategies", "profile", "compact", "from", "to", "keep_first", "keep_last", "model", "provider"])]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = reset_number, conflicts_with_all = ["strategies", "profile", "compact", "from", "to", "keep_first", "keep_last", "focus", "model", "provider"])]
     pub(crate) reset: Option<ResetNumber>,
     #[command(flatten)]
     pub(crate) running: Running,
@@ -179,6 +179,9 @@ pub(crate) struct Running {
     pub(crate) configured: Configured,
     #[command(flatten)]
     pub(crate) models: Models,
+    /// What a summary is to pay attention to: the option `focus` of every strategy that has one
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) focus: Option<String>,
     /// Which older summaries extend the range of a new one [default: as configured, else partial]
     #[arg(long, value_name = "partial|union")]
     pub(crate) overlap: Option<Overlap>,

@@ -13,9 +13,10 @@ use jp_compact_engine::compact::{self, OnLowSaving, Opened, Preparation, Ready, 
 use jp_compact_engine::config::{self, Config, JpOwn};
 use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::Failure;
+use jp_compact_engine::failure::{Failure, StrategyFailure};
 use jp_compact_engine::jail::Abilities;
 use jp_compact_engine::llm::Models;
+use jp_compact_engine::options;
 use jp_compact_engine::registry::Registry;
 use jp_compact_engine::session::{Answers, Sessions, Spool, Starter, Watch};
 use jp_compact_engine::trust::Trust;
@@ -25,6 +26,7 @@ use crate::commands::consent;
 use crate::error::Report;
 use crate::escape;
 use crate::output;
+use crate::exit::Exit;
 use crate::progress::Progress;
 
 /// Workers of one strategy.
@@ -124,12 +126,43 @@ impl<'a> Setup<'a> {
                     let failure = consent::introduce(failure, &preparation).await;
                     consent::settle(failure, &mut self.trust).await?;
                 }
-                Ok(ready) => {
+                Ok(mut ready) => {
+                    for ready in &mut ready {
+                        self.focus(ready)?;
+                    }
                     self.prepared.push((specs.to_vec(), ready.clone()));
                     return Ok(ready);
                 }
             }
         }
+    }
+
+    /// Tells a strategy that can be told so what to pay attention to.
+    fn focus(&self, ready: &mut Ready) -> Result<(), Failure> {
+        let Some(text) = &self.args.focus else { return Ok(()) };
+        let description = &ready.described.description;
+        options::focus(&mut ready.options, description, text)
+            .map_err(|what| Failure::of_strategy(&description.name, StrategyFailure::BadOptions { what }))
+    }
+
+    /// Whether somebody said what to pay attention to.
+    pub(crate) fn has_focus(&self) -> bool {
+        self.args.focus.is_some()
+    }
+
+    /// Refuses a focus that none of the strategies would hear of.
+    pub(crate) fn check_focus(&self, strategies: &[Ready]) -> Result<(), Report> {
+        if self.args.focus.is_none()
+            || strategies.iter().any(|ready| ready.options.contains_key(options::FOCUS))
+        {
+            return Ok(());
+        }
+        let names: Vec<_> = strategies.iter().map(|ready| &*ready.described.description.name).collect();
+        let message = format!(
+            "`--focus` says nothing to {}: no strategy of the run has an option `focus`",
+            names.join(", ")
+        );
+        Err(Report::new(Exit::Usage, message, Some("`--profile heavy` and `--strategy summarize` have one")))
     }
 
     /// Prepares the calls of a profile or of an inline form, each for the turns that it brings.

@@ -109,6 +109,16 @@ fn what_is_shown_is_toml_and_explained_where_asked() {
     profile = "default"  # built in
     trigger_ratio = 0.75  # built in
 
+    [conversation.compaction.profiles.auto-summarize]
+    keep_last = 0  # built in
+    strategies = [{ name = "summarize", options = { instructions = """
+    The conversation is to be continued from your summary. Say, briefly, and without losing a detail that matters:
+
+    1. What has been done so far.
+    2. How things stand now.
+    3. What was decided, and why.
+    4. If a skill or a workflow was being followed: its steps, those that matter in full, which of them are done, and which one comes next, so that it can be followed to its end.""", max_tokens = 20000 } }]  # built in
+
     [conversation.compaction.profiles.default]
     reasoning = "strip"  # built in
     tool_calls = "strip"  # built in
@@ -199,5 +209,5 @@ fn a_wrong_set_is_exit_2() {
     world.run(&["config", "--set", "keep"]).exits(2).says("expected `key=value`");
     let ran = world.run(&["config", "--set", "conversation.compaction.default_profile=x"]).exits(2);
     ran.says("configuration --set conversation.compaction.default_profile=x")
-        .says("there are default, heavy");
+        .says("there are auto-summarize, default, heavy");
 }

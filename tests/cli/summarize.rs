@@ -98,6 +98,10 @@ fn replayed(world: &World, answer: &Value) -> Ran {
     world.run(&[&arguments[..], &["--llm-replay", "answers.json"]].concat())
 }
 
+fn replay(world: &World, arguments: &[&str]) -> Ran {
+    world.run(&[arguments, &["--keep-last", "1", "--llm-replay", "answers.json"]].concat())
+}
+
 pub(crate) fn says(text: &str) -> Value {
     json!({"ok": {"text": text, "model": "p/m"}})
 }
@@ -184,4 +188,68 @@ fn a_range_larger_than_the_window_is_done_in_parts_and_replayed_without_a_networ
     std::fs::write(&transcript.path, transcript.before()).unwrap();
     run(None, "--llm-replay").says("2 parts were merged");
     assert!(transcript.now() == recorded);
+/// The options of the one strategy of a built-in profile.
+fn options_of(world: &World, profile: &str) -> Value {
+    let config = world.run(&["config", "--json"]).exits(0).line();
+    let profile = &config["config"]["conversation"]["compaction"]["profiles"][profile];
+    profile["strategies"][0]["options"].clone()
+}
+
+#[test]
+fn j_clis_second_layer_asks_for_its_four_points_and_leaves_one_pair() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &talk());
+    let options = options_of(&world, "auto-summarize");
+    assert_eq!(options["max_tokens"], 20_000);
+    let (_, needs) = exchange(&world, &options);
+    let [NeedRequest::LlmComplete { system: Some(system), max_tokens, .. }] = &needs[..] else {
+        panic!("{needs:?}")
+    };
+    assert_eq!(*max_tokens, Some(20_000));
+    for point in
+        ["done so far", "how things stand now", "decided", "a skill or a workflow was being followed"]
+    {
+        assert!(system.to_lowercase().contains(point), "{point} is not in {system}");
+    }
+    record(&world, &options, "1", &says("They read a file."));
+    // Without a `--keep-last` nothing is kept: two messages are left of the conversation.
+    world.run(&["conversation", "--profile", "auto-summarize", "--llm-replay", "answers.json"]).exits(18);
+    transcript.assert_untouched();
+    replay(&world, &["conversation", "--profile", "auto-summarize"]).exits(0);
+    assert_eq!(transcript.overlays()[0]["summary"]["summary"], "They read a file.");
+}
+
+#[test]
+fn a_focus_reaches_the_strategies_that_have_one() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &talk());
+    record(&world, &json!({"focus": "the rhymes"}), "1", &says("In rhymes."));
+    for (profile, more) in [("heavy", vec!["conversation"]), ("heavy", vec!["auto", "conversation"])] {
+        let set = "conversation.compaction.auto";
+        let due = [format!("--set={set}.token_threshold=1"), format!("--set={set}.min_turns=1")];
+        let focus = ["--profile", profile, "--focus", "the rhymes"];
+        let keep = "--set=conversation.compaction.keep_last=1";
+        let due: Vec<&str> = due.iter().map(String::as_str).collect();
+        let arguments = [&more[..], &focus, &due, &[keep, "--llm-replay", "answers.json"]].concat();
+        world.run(&arguments).exits(0);
+        assert_eq!(transcript.overlays()[0]["summary"]["summary"], "In rhymes.", "{more:?}");
+        assert_eq!(transcript.appended()[1]["options"]["focus"], "the rhymes");
+        world.run(&["conversation", "--reset"]).exits(0);
+    }
+}
+
+#[test]
+fn a_focus_that_nobody_hears_of_is_wrong_usage() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &talk());
+    for arguments in [
+        &["conversation", "--focus", "x"][..],
+        &["conversation", "--focus", "x", "--strategy", "digest"],
+        &["auto", "conversation", "--focus", "x"],
+    ] {
+        world.run(arguments).exits(2).says("no strategy of the run has an option `focus`");
+    }
+    world.run(&["conversation", "--focus", "", "--profile", "heavy"]).exits(2);
+    world.run(&["conversation", "--focus", "x", "--reset"]).exits(2);
+    transcript.assert_untouched();
 }

@@ -94,6 +94,11 @@ pub(crate) async fn one(
     // What a report says is plain already, and has lines.
     let warned =
         |what: &str, text: &str| format!("warning: {}: {text}", escape::line(&format!("{path}: {what}")));
+    if setup.has_focus() {
+        // Wrong usage is that whether anything is due or not.
+        let strategies = setup.prepare_calls(&profile.calls).await?;
+        setup.check_focus(&strategies)?;
+    }
     let (mut lines, mut always) = (Vec::new(), Vec::new());
     for name in &config.auto.always {
         let applied = apply(setup, &config, config.profile(name)?, &opened).await?;

@@ -145,6 +145,7 @@ async fn begin(
             configured(args, setup, &config).await?
         }
     };
+    setup.check_focus(&strategies)?;
     let (from, to) = typed_bounds(args);
     let wanted = Wanted { from, to, keep: config.keep(profile) };
     let run = setup.run(strategies, &config, wanted, OnLowSaving::Warn);

@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::environment::Environment;
 
+/// The option that says what to pay attention to.
+pub const FOCUS: &str = "focus";
+
 /// What the options of a request are.
 ///
 /// # Errors
@@ -43,6 +46,21 @@ pub fn resolve(
         check(schema, &resolved)?;
     }
     Ok(resolved)
+}
+
+/// Sets the option `focus` of a strategy that has one.
+///
+/// # Errors
+/// What it has by that name takes no such text.
+pub fn focus(options: &mut Map<String, Value>, description: &Description, text: &str) -> Result<(), String> {
+    let schema = description.options_schema.as_ref();
+    match schema.filter(|schema| schema.get("properties").and_then(|known| known.get(FOCUS)).is_some()) {
+        None => Ok(()),
+        Some(schema) => {
+            options.insert(FOCUS.to_owned(), text.into());
+            check(schema, options)
+        }
+    }
 }
 
 /// Whether a strategy's options are valid where nobody says otherwise.

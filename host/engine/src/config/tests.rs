@@ -63,7 +63,7 @@ fn without_a_file_all_is_as_the_designs_say() {
     assert_eq!(calls("heavy"), [Call::summary(None, None)]);
     assert_eq!(calls("offline"), [Call::named("digest")]);
     assert_eq!(calls("micro"), [Call::named("micro")]);
-    assert_eq!(config.profiles.len(), 5);
+    assert_eq!(config.profiles.len(), 6);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_profile_that_is_not_there_is_an_error_that_lists_them() {
     let failure = config("").profile("nope").unwrap_err();
     assert_eq!(failure.to_string(), "there is no profile `nope`");
     let Failure::NoSuchProfile { known, .. } = failure else { panic!("{failure}") };
-    assert_eq!(known, ["default", "heavy", "light", "micro", "offline"]);
+    assert_eq!(known, ["auto-summarize", "default", "heavy", "light", "micro", "offline"]);
 }
 
 #[test]
@@ -285,7 +285,10 @@ fn a_profile_that_is_named_has_to_be_there() {
         ("[conversation.compaction.auto]\nalways = [\"light\", \"nope\"]\n", 2),
     ] {
         let wrong = Config::of(&[user(text)], JpOwn::default()).unwrap_err();
-        assert_eq!(wrong.what, "there is no profile `nope`; there are default, heavy, light, micro, offline");
+        assert_eq!(
+            wrong.what,
+            "there is no profile `nope`; there are auto-summarize, default, heavy, light, micro, offline"
+        );
         assert_eq!(wrong.at, Some((line, None)));
     }
 }
