@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use jp_compact_strategy::schema::{Answer, AnswerError, EventLine, Kinds, Llm, Range};
+use jp_compact_strategy::schema::{
+    Answer, AnswerError, Diagnostic, EventLine, Kinds, Llm, NeedRequest, Range,
+};
 use jp_compact_strategy::testing::{ask, request};
 use serde_json::{Map, Value};
 

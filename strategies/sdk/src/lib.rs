@@ -43,6 +43,7 @@ pub mod dylib;
 pub mod event;
 mod exchange;
 mod export;
+pub mod model;
 mod outcome;
 mod serve;
 pub mod testing;

@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use jp_compact_strategy::event::Said;
-use jp_compact_strategy::schema::EventLine;
-use jp_compact_strategy::text::shorten;
-use jp_compact_strategy::{Exchange, StrategyError};
+use crate::event::Said;
+use crate::text::shorten;
+use crate::{Exchange, StrategyError};
+use jp_compact_schema::EventLine;
 use serde_json::Value;
 
-use crate::fence::{indent, word};
+use super::fence::{indent, word};
 
 const OUTPUT_CHARS_MAX: usize = 4_000;
 const REASONING_CHARS_MAX: usize = 1_500;
@@ -18,28 +18,53 @@ const ARGUMENTS_CHARS_MAX: usize = 4_000;
 
 /// One event as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) turn: usize,
+pub struct Piece {
+    /// Its turn.
+    pub turn: usize,
     /// Who: a line.
-    pub(crate) label: String,
+    pub label: String,
     /// What: lines, all of them indented.
-    pub(crate) body: String,
+    pub body: String,
     /// What both cost, about.
-    pub(crate) tokens: u64,
+    pub tokens: u64,
 }
 
-/// All events that say something.
-pub(crate) fn read(exchange: &mut Exchange<'_>) -> Result<Vec<Piece>, StrategyError> {
-    let (mut pieces, mut tools) = (Vec::new(), HashMap::new());
+impl Piece {
+    /// How long its text is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.label.len() + self.body.len()
+    }
+}
+
+/// All events of an exchange that say something.
+///
+/// # Errors
+///
+/// Those of the exchange.
+pub fn pieces(exchange: &mut Exchange<'_>) -> Result<Vec<Piece>, StrategyError> {
+    let (mut pieces, mut scribe) = (Vec::new(), Scribe::default());
     while let Some(line) = exchange.next_event()? {
-        pieces.extend(piece(&line, &mut tools));
+        pieces.extend(scribe.piece(&line, Said::of(&line)));
     }
     Ok(pieces)
 }
 
-/// The event as text, with the tools called so far by the id of the call.
-fn piece(line: &EventLine, tools: &mut HashMap<String, String>) -> Option<Piece> {
-    let (who, raw, text) = match Said::of(line) {
+/// Puts events into words, one after the other.
+#[derive(Debug, Default)]
+pub struct Scribe {
+    /// The tools called so far, by the id of the call.
+    tools: HashMap<String, String>,
+}
+
+impl Scribe {
+    /// The next event, which says this, as text. None if it says nothing.
+    pub fn piece(&mut self, line: &EventLine, said: Said) -> Option<Piece> {
+        piece(line, said, &mut self.tools)
+    }
+}
+
+fn piece(line: &EventLine, said: Said, tools: &mut HashMap<String, String>) -> Option<Piece> {
+    let (who, raw, text) = match said {
         Said::User(text) => ("user".to_owned(), chars(&text), text),
         Said::Assistant(text) => ("assistant".to_owned(), chars(&text), text),
         Said::Reasoning(text) => (

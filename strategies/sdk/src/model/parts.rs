@@ -1,7 +1,7 @@
 //! What fits into one request: turns stay together where they can, a turn that is too long is cut between its
 //! events, an event that is too long inside. Every text goes somewhere, and nothing twice.
 
-use crate::transcript::Piece;
+use super::transcript::Piece;
 
 /// The parts of a transcript, each with at most `room` tokens; one part where there is no limit.
 pub(crate) fn cut(pieces: Vec<Piece>, room: Option<u64>) -> Vec<String> {

@@ -1,16 +1,23 @@
 //! How much a request to the model may hold: its window, less what it writes, what it is told, and a margin,
 //! for the host's tokens are an estimate.
 
-use jp_compact_strategy::StrategyError;
-use jp_compact_strategy::schema::CompactRequest;
+use crate::StrategyError;
+use jp_compact_schema::CompactRequest;
 
-use crate::Options;
-use crate::prompt::Prompt;
+use super::prompt::Prompt;
 
 /// One part of this of a window stays empty.
 const MARGIN: u64 = 8;
 /// Less than this is no room to summarize in.
 const ROOM_MIN: u64 = 512;
+
+/// How many tokens the model reads that will be asked, `model` or the host's own. The host tells it of its own; of
+/// another it says nothing.
+#[must_use]
+pub fn tokens_of(request: &CompactRequest, model: Option<&str>) -> Option<u64> {
+    let llm = request.context.llm.as_ref();
+    llm.filter(|llm| model.is_none_or(|model| model == llm.model))?.context_window
+}
 
 /// What fits into one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,14 +31,11 @@ impl Window {
     /// The window of the model that will be asked.
     pub(crate) fn of(
         request: &CompactRequest,
-        options: &Options,
+        model: Option<&str>,
+        max_tokens: u64,
         prompt: &Prompt<'_>,
     ) -> Result<Self, StrategyError> {
-        let max_tokens = options.max_tokens;
-        // The host tells the window of its own model; of another it says nothing.
-        let llm = request.context.llm.as_ref();
-        let llm = llm.filter(|llm| options.model.as_ref().is_none_or(|model| *model == llm.model));
-        let Some(window) = llm.and_then(|llm| llm.context_window) else {
+        let Some(window) = tokens_of(request, model) else {
             return Ok(Self { room: None, max_tokens });
         };
         let taken = max_tokens + prompt.tokens() + window / MARGIN;
