@@ -52,7 +52,7 @@ fn passes(path: &Path) {
 
 #[test]
 fn the_bundled_strategies_pass() {
-    for name in ["digest", "micro", "strip-reasoning", "strip-tools", "summarize"] {
+    for name in ["collapse", "digest", "micro", "strip-reasoning", "strip-tools", "summarize"] {
         passes(&cargo_bin(format!("compact-strategy-{name}")));
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin;
-use jp_compact_schema::{ContentKind, Description, Determinism, Input, Reply, from_line};
+use jp_compact_schema::{ContentKind, Description, Determinism, Input, Reply, Scope, from_line};
 use serde_json::{Value, json};
 
 /// Those that read the turn table alone.
@@ -73,8 +73,8 @@ fn description(strategy: &Path) -> Description {
 
 #[test]
 fn each_describes_itself_under_the_name_of_its_executable() {
-    let micro = cargo_bin!("compact-strategy-micro");
-    for strategy in strategies().into_iter().chain(summarisers()).chain([micro]) {
+    let others = [cargo_bin!("compact-strategy-micro"), cargo_bin!("compact-strategy-collapse")];
+    for strategy in strategies().into_iter().chain(summarisers()).chain(others) {
         let description = description(strategy);
         let stem = strategy.file_stem().unwrap().to_str().unwrap();
         assert_eq!(stem, format!("compact-strategy-{}", description.name));
@@ -101,6 +101,11 @@ fn each_is_sent_what_it_reads_and_granted_what_it_needs() {
         // Not even a summary that it would know to be one.
         assert_eq!(description.wants, Vec::<String>::new());
     }
+    let collapse = description(cargo_bin!("compact-strategy-collapse"));
+    assert_eq!(
+        (collapse.scope, collapse.wants),
+        (Scope::Conversation, vec!["previous_summaries".to_owned()])
+    );
     assert_eq!((digest.determinism, digest.needs), (Determinism::Pure, vec![]));
     assert_eq!((summarize.determinism, summarize.needs), (Determinism::Stochastic, vec!["llm".to_owned()]));
 }

@@ -9,7 +9,7 @@ use jp_compact_engine::llm;
 use jp_compact_engine::process::ProcessError;
 use jp_compact_engine::store::{StoreError, StoreErrorKind};
 use jp_compact_engine::trust::{self, Grant, grants};
-use jp_compact_schema::Mismatch;
+use jp_compact_schema::{ANSWER_REFUSED, Mismatch};
 use serde::Serialize;
 
 use crate::escape;
@@ -136,6 +136,7 @@ fn exit(failure: &Failure) -> Exit {
             StrategyFailure::Process(ProcessError::Deadline { .. }) => Exit::Deadline,
             StrategyFailure::Process(ProcessError::OutputTooLarge { .. } | ProcessError::PipesHeldOpen)
             | StrategyFailure::Violation(_) => Exit::Violation,
+            StrategyFailure::Reported { error, .. } if error.code == ANSWER_REFUSED => Exit::Refused,
             StrategyFailure::Reported { .. } => Exit::Reported,
             StrategyFailure::Refused(_) => Exit::Refused,
             StrategyFailure::NoModel => Exit::Model,

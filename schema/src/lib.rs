@@ -33,6 +33,8 @@ pub use manifest::{Manifest, Mode, Permissions, Program, Run, Runtime};
 pub use name::{NameError, StrategyName};
 pub use needs::{Message, NeedRequest, Needs, Role};
 pub use outline::Outline;
-pub use reply::{Decline, Diagnostic, ErrorReply, Level, Log, Progress, Reply, ResultReply, Severity};
+pub use reply::{
+    ANSWER_REFUSED, Decline, Diagnostic, ErrorReply, Level, Log, Progress, Reply, ResultReply, Severity,
+};
 pub use request::{CompactRequest, CompactTag, Conversation, Events, Limits, Range};
 pub use version::{Mismatch, PROTOCOL, agree};

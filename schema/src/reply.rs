@@ -183,6 +183,9 @@ pub struct Decline {
     pub reason: String,
 }
 
+/// The code of an error that the host takes for a payload which it refused itself: what a model wrote cannot be used.
+pub const ANSWER_REFUSED: &str = "answer_refused";
+
 /// The strategy failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorReply {

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use jp_compact_strategy::model::{LIST, Progress, Prompt, Writing, pieces};
+use jp_compact_strategy::model::{LIST, Prompt, Step, Writing, pieces};
 use jp_compact_strategy::schema::{
     CompactRequest, ContentKind, Description, Determinism, Input, Payload, Summary,
 };
@@ -108,8 +108,8 @@ impl Strategy for Summarize {
             StrategyError::new("request_invalid", format_args!("a state that is not ours: `{state}`"))
         })?;
         Ok(match writing.go_on(parts)? {
-            Progress::Needs(requests) => Outcome::Needs { requests, state: Some(parts.to_string()) },
-            Progress::Written(summary) => {
+            Step::Needs(requests) => Outcome::Needs { requests, state: Some(parts.to_string()) },
+            Step::Written(summary) => {
                 let payload = Payload { summary: Some(Summary { summary }), ..Payload::of(request.range) };
                 Outcome::Result { compactions: vec![payload], diagnostics: writing.remarks(parts) }
             }

@@ -119,6 +119,11 @@ fn what_is_shown_is_toml_and_explained_where_asked() {
     3. What was decided, and why.
     4. If a skill or a workflow was being followed: its steps, those that matter in full, which of them are done, and which one comes next, so that it can be followed to its end.""", max_tokens = 20000 } }]  # built in
 
+    [conversation.compaction.profiles.collapse]
+    keep_last = 0  # built in
+    strategies = ["collapse"]  # built in
+    trigger_ratio = 0.85  # built in
+
     [conversation.compaction.profiles.default]
     reasoning = "strip"  # built in
     tool_calls = "strip"  # built in
@@ -209,5 +214,5 @@ fn a_wrong_set_is_exit_2() {
     world.run(&["config", "--set", "keep"]).exits(2).says("expected `key=value`");
     let ran = world.run(&["config", "--set", "conversation.compaction.default_profile=x"]).exits(2);
     ran.says("configuration --set conversation.compaction.default_profile=x")
-        .says("there are auto-summarize, default, heavy");
+        .says("there are auto-summarize, collapse, default, heavy");
 }

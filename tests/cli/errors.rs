@@ -130,7 +130,7 @@ fn a_strategy_that_is_not_found() {
     error: there is no strategy `strip-tool`
 
     Caused by:
-      found in [bin]: `digest`, `micro`, `strip-reasoning`, `strip-tools`, `summarize`
+      found in [bin]: `collapse`, `digest`, `micro`, `strip-reasoning`, `strip-tools`, `summarize`
 
     hint: --plugin-dir DIR adds a folder to look in
     ");

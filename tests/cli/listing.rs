@@ -13,6 +13,7 @@ fn strategy_list_names_the_bundled_ones() {
     let ran = world.run(&["strategy", "list"]).exits(0);
     assert_eq!(ran.stderr, "");
     insta::assert_snapshot!(world.plain(ran.text()), @r"
+    collapse         bundled      trusted    not described yet  ([bin]/compact-strategy-collapse)
     digest           bundled      trusted    not described yet  ([bin]/compact-strategy-digest)
     micro            bundled      trusted    not described yet  ([bin]/compact-strategy-micro)
     strip-reasoning  bundled      trusted    not described yet  ([bin]/compact-strategy-strip-reasoning)
@@ -21,7 +22,7 @@ fn strategy_list_names_the_bundled_ones() {
     ");
     let line = world.run(&["strategy", "list", "--json"]).exits(0).line();
     let names: Vec<_> = line["strategies"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
-    assert_eq!(names, ["digest", "micro", "strip-reasoning", "strip-tools", "summarize"]);
+    assert_eq!(names, ["collapse", "digest", "micro", "strip-reasoning", "strip-tools", "summarize"]);
 }
 
 #[test]
@@ -53,7 +54,7 @@ fn a_listing_executes_nothing() {
     world.file("plugins/README.md", b"not a strategy\n");
     world.script("plugins/Not_A_Name", "#!/bin/sh\n");
     let ran = world.run(&["strategy", "list", "--trust-dir", "plugins"]).exits(0);
-    assert_eq!(ran.text().lines().count(), 6, "{}", ran.text());
+    assert_eq!(ran.text().lines().count(), 7, "{}", ran.text());
     assert!(!started.exists());
 }
 

@@ -11,6 +11,7 @@ mod aimock;
 mod auto;
 mod bad_input;
 mod bounds;
+mod collapse;
 mod compact;
 mod config;
 mod digest;

@@ -138,6 +138,7 @@ fn of_two_plugins_with_one_name_the_first_folder_wins() {
     insta::assert_snapshot!(world.plain(list.text()), @r"
     mine             trust-dir    trusted    a test  (/here/plugins/mine)
     mine             shadowed     trusted    a test  (/here/others/mine.sh)
+    collapse         bundled      trusted    not described yet  ([bin]/compact-strategy-collapse)
     digest           bundled      trusted    not described yet  ([bin]/compact-strategy-digest)
     micro            bundled      trusted    not described yet  ([bin]/compact-strategy-micro)
     strip-reasoning  bundled      trusted    not described yet  ([bin]/compact-strategy-strip-reasoning)
@@ -147,7 +148,10 @@ fn of_two_plugins_with_one_name_the_first_folder_wins() {
     let list =
         world.run(&[&["strategy", "list", "--json"][..], &folders("others", "plugins")].concat()).line();
     let origins: Vec<_> = list["strategies"].as_array().unwrap().iter().map(|one| &one["origin"]).collect();
-    assert_eq!(origins, ["trust-dir", "shadowed", "bundled", "bundled", "bundled", "bundled", "bundled"]);
+    assert_eq!(
+        origins,
+        ["trust-dir", "shadowed", "bundled", "bundled", "bundled", "bundled", "bundled", "bundled"]
+    );
 }
 
 #[test]
@@ -157,7 +161,7 @@ fn one_file_reached_twice_is_one_plugin() {
     symlink("plugins", world.path("linked")).unwrap();
     let folders = ["--trust-dir", "plugins", "--trust-dir", "linked", "--trust-dir", "plugins"];
     let list = world.run(&[&["strategy", "list", "--json"][..], &folders].concat()).exits(0).line();
-    assert_eq!(list["strategies"].as_array().unwrap().len(), 6, "{list}");
+    assert_eq!(list["strategies"].as_array().unwrap().len(), 7, "{list}");
 }
 
 #[test]

@@ -186,7 +186,11 @@ async fn apply(
         // A rule of JP's brings turns of its own.
         let Wanted { from, to, .. } = ready.range.unwrap_or(kept);
         let Some(range) = bound::resolve(stream, from, to, now) else { return false };
-        let from = stream.after_last_overlay_of(&ready.described.description.produces).max(range.from());
+        let description = &ready.described.description;
+        // Whoever is told the earlier summaries takes them in, and begins where they do.
+        let merges = description.wants("previous_summaries");
+        let last = if merges { 0 } else { stream.after_last_overlay_of(&description.produces) };
+        let from = last.max(range.from());
         let (first, last) = (Bound::Turn(from), Bound::Turn(range.to()));
         ready.range = Some(Wanted { from: Some(first), to: Some(last), keep });
         from <= range.to()

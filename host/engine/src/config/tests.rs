@@ -63,7 +63,13 @@ fn without_a_file_all_is_as_the_designs_say() {
     assert_eq!(calls("heavy"), [Call::summary(None, None)]);
     assert_eq!(calls("offline"), [Call::named("digest")]);
     assert_eq!(calls("micro"), [Call::named("micro")]);
-    assert_eq!(config.profiles.len(), 6);
+    assert_eq!(calls("collapse"), [Call::named("collapse")]);
+    let toggled = with("auto.profile = \"collapse\"");
+    let collapse = toggled.profile(&toggled.auto.profile).unwrap();
+    let due = Threshold::Ratio(0.85, Some(200_000));
+    assert_eq!(toggled.trigger(collapse, Some(200_000)).threshold, due);
+    assert_eq!(toggled.keep(Some(collapse)), Keep { first: 0, last: 0 });
+    assert_eq!(config.profiles.len(), 7);
 }
 
 #[test]
@@ -187,7 +193,7 @@ fn a_profile_that_is_not_there_is_an_error_that_lists_them() {
     let failure = config("").profile("nope").unwrap_err();
     assert_eq!(failure.to_string(), "there is no profile `nope`");
     let Failure::NoSuchProfile { known, .. } = failure else { panic!("{failure}") };
-    assert_eq!(known, ["auto-summarize", "default", "heavy", "light", "micro", "offline"]);
+    assert_eq!(known, ["auto-summarize", "collapse", "default", "heavy", "light", "micro", "offline"]);
 }
 
 #[test]
@@ -287,7 +293,7 @@ fn a_profile_that_is_named_has_to_be_there() {
         let wrong = Config::of(&[user(text)], JpOwn::default()).unwrap_err();
         assert_eq!(
             wrong.what,
-            "there is no profile `nope`; there are auto-summarize, default, heavy, light, micro, offline"
+            "there is no profile `nope`; there are auto-summarize, collapse, default, heavy, light, micro, offline"
         );
         assert_eq!(wrong.at, Some((line, None)));
     }

@@ -38,7 +38,7 @@ pub struct Writing<'a> {
 
 /// How far a text is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum Step {
     /// It is written; as blank as the model left it.
     Written(String),
     /// The model has to be asked this.
@@ -105,7 +105,7 @@ impl<'a> Writing<'a> {
     /// # Errors
     ///
     /// A part is not answered, or there are too many.
-    pub fn go_on(&self, parts: usize) -> Result<Progress, StrategyError> {
+    pub fn go_on(&self, parts: usize) -> Result<Step, StrategyError> {
         let mut level = 0;
         let Some(mut notes) = self.texts(level, parts)? else {
             return Err(StrategyError::new("request_invalid", "an answer is missing"));
@@ -120,11 +120,11 @@ impl<'a> Writing<'a> {
                 Some(merged) => notes = merged,
                 None => {
                     let asked = groups.iter().map(|group| self.prompt.merge(group));
-                    return Ok(Progress::Needs(self.needs(level, asked.collect())));
+                    return Ok(Step::Needs(self.needs(level, asked.collect())));
                 }
             }
         }
-        Ok(Progress::Written(notes.pop().unwrap_or_default()))
+        Ok(Step::Written(notes.pop().unwrap_or_default()))
     }
 
     /// Asks for a written text once more: the model is shown what it was asked last, what it wrote, and what is

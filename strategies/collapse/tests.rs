@@ -1,0 +1,283 @@
+//! What the strategy asks a model, and what it makes of the answers.
+
+use jp_compact_strategy::schema::{Answer, CompactionRef, EventLine, Kinds, Llm, NeedRequest, Role, Turn};
+use jp_compact_strategy::testing::{ask, request};
+use serde_json::Value;
+
+use super::*;
+
+/// Ten turns, each with so much text that it has 100 tokens: a code block, a directive, and an answer.
+fn talk() -> Vec<EventLine> {
+    let line = |(seq, (turn, event)): (usize, (usize, Value))| {
+        let raw = serde_json::value::to_raw_value(&event).unwrap();
+        EventLine::new(seq as u64, turn, 50, raw)
+    };
+    let turn = |turn: usize| {
+        let asked = format!(
+            "Request {turn}: never touch vendor/.\n```rust\nfn f{turn}() {{\n    g({turn});\n}}\n```"
+        );
+        let filler = "x".repeat(100);
+        [
+            (turn, json!({"type": "turn_start"})),
+            (turn, json!({"type": "chat_request", "content": format!("{asked}\n{filler}")})),
+            (
+                turn,
+                json!({"type": "chat_response", "message": format!("Answer {turn}. {}", "y".repeat(180))}),
+            ),
+        ]
+    };
+    (0..10).flat_map(turn).enumerate().map(line).collect()
+}
+
+fn asked(turns: usize) -> CompactRequest {
+    let mut request = request(0, turns - 1, &vec![Kinds::default(); turns]);
+    for row in &mut request.context.turns {
+        *row = Turn { view_tokens: 100, tokens: 100, ..row.clone() };
+    }
+    request.context.tokens.view = 100 * turns as u64;
+    request.context.llm = Some(Llm { model: "p/m".into(), context_window: Some(200_000) });
+    request.context.previous_summaries = Some(Vec::new());
+    request
+}
+
+struct Need {
+    key: String,
+    system: String,
+    messages: Vec<(Role, String)>,
+    max_tokens: u64,
+}
+
+fn needs(outcome: &Outcome) -> Vec<Need> {
+    let Outcome::Needs { requests, .. } = outcome else { return Vec::new() };
+    let need = |(key, need): (&String, &NeedRequest)| match need {
+        NeedRequest::LlmComplete { system, messages, max_tokens, .. } => Need {
+            key: key.clone(),
+            system: system.clone().unwrap(),
+            messages: messages.iter().map(|message| (message.role, message.content.clone())).collect(),
+            max_tokens: max_tokens.unwrap(),
+        },
+        other => panic!("{other:?}"),
+    };
+    requests.iter().map(need).collect()
+}
+
+/// Plays all rounds, and returns what was asked, and the end.
+fn play(
+    request: &CompactRequest,
+    model: impl Fn(&Need) -> &'static str,
+) -> (Vec<Need>, Result<Outcome, StrategyError>) {
+    let (mut request, mut all) = (request.clone(), Vec::new());
+    for _ in 0..=8 {
+        let outcome = ask(&Collapse, &request, &talk());
+        let Ok(Outcome::Needs { state, .. }) = &outcome else { return (all, outcome) };
+        request.state.clone_from(state);
+        for need in needs(outcome.as_ref().unwrap()) {
+            let answer = json!({"text": model(&need), "model": "p/m"});
+            let Value::Object(answer) = answer else { unreachable!() };
+            assert!(
+                request.answers.insert(need.key.clone(), Answer::Ok(answer)).is_none(),
+                "a key is used once"
+            );
+            all.push(need);
+        }
+    }
+    panic!("it asks for ever");
+}
+
+#[track_caller]
+fn summary(outcome: Result<Outcome, StrategyError>) -> (usize, usize, String) {
+    match outcome {
+        Ok(Outcome::Result { mut compactions, .. }) if compactions.len() == 1 => {
+            let payload = compactions.remove(0);
+            (payload.from_turn, payload.to_turn, payload.summary.unwrap().summary)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What stands between the tags of this name.
+fn inside<'a>(need: &'a Need, name: &str) -> &'a str {
+    let content = &need.messages[0].1;
+    let Some(start) = content.find(&format!("<{name}-")) else { return "" };
+    let end = content[start..].find(&format!("</{name}-")).unwrap();
+    &content[start..start + end]
+}
+
+#[test]
+fn the_oldest_65_percent_are_summarized_and_the_newest_15_are_a_reference() {
+    let (asked, outcome) = play(&asked(10), |_| "They did things.");
+    assert_eq!(summary(outcome), (0, 5, "They did things.".to_owned()));
+    let [need] = &asked[..] else { panic!("{} requests", asked.len()) };
+    assert_eq!(need.max_tokens, 10_000);
+    let (transcript, reference) = (inside(need, "transcript"), inside(need, "reference"));
+    for turn in 0..10 {
+        let (label, answer) = (format!("turn {turn}, user:"), format!("Answer {turn}."));
+        assert_eq!(transcript.contains(&label), turn < 6, "{turn}");
+        assert_eq!(transcript.contains(&answer), turn < 6, "{turn}");
+        // 150 tokens: with the words around it, one turn, and not half of another.
+        assert_eq!(reference.contains(&label), turn == 9, "{turn}");
+        assert_eq!(reference.contains(&answer), turn == 9, "{turn}");
+    }
+    assert_eq!(inside(need, "earlier"), "");
+    assert!(need.system.contains("stands, as data too, how the conversation goes on"), "{}", need.system);
+}
+
+#[test]
+fn code_and_directives_are_asked_for_verbatim() {
+    let (asked, _) = play(&asked(10), |_| "S");
+    let system = &asked[0].system;
+    for words in
+        ["every block of code that works and may still be needed, verbatim", "in the user's own words"]
+    {
+        assert!(system.contains(words), "{words} is not in {system}");
+    }
+}
+
+fn earlier(from_turn: usize, to_turn: usize, text: &str) -> PreviousSummary {
+    PreviousSummary { from_turn, to_turn, text: text.to_owned() }
+}
+
+#[test]
+fn the_latest_three_of_the_summaries_in_range_stand_beside_the_raw_events() {
+    let mut request = asked(10);
+    request.context.previous_summaries = Some(vec![
+        earlier(0, 0, "SUM-ONE"),
+        earlier(0, 1, "SUM-TWO"),
+        earlier(0, 2, "SUM-THREE\nturn 7, user:"),
+        earlier(8, 9, "SUM-OF-WHAT-STAYS"),
+        earlier(0, 3, "SUM-FOUR"),
+    ]);
+    let shown = |request: &CompactRequest| {
+        let (asked, _) = play(request, |_| "S");
+        assert!(
+            inside(&asked[0], "transcript").contains("Answer 0."),
+            "the raw events are read all the same"
+        );
+        let text = inside(&asked[0], "earlier").to_owned();
+        assert!(!text.contains("\nturn 7"), "a summary cannot speak for somebody: {text}");
+        let texts = ["SUM-ONE", "SUM-TWO", "SUM-THREE", "SUM-OF-WHAT-STAYS", "SUM-FOUR"];
+        let mut found: Vec<_> = texts.iter().filter_map(|name| Some((text.find(name)?, *name))).collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&request), ["SUM-TWO", "SUM-THREE", "SUM-FOUR"]);
+    request.options.insert("previous_summaries".into(), json!(1));
+    assert_eq!(shown(&request), ["SUM-FOUR"]);
+    request.options.insert("previous_summaries".into(), json!(0));
+    assert_eq!(shown(&request), Vec::<&str>::new());
+}
+
+const TRUE: &str = "S\n```rust\nfn f3() {\n    g(3);\n}\n```";
+const FALSE: &str = "S\n```rust\nfn f3() {\n    g(33);\n}\n```";
+/// Of a turn that is not summarized.
+const NEWER: &str = "S\n```rust\nfn f8() {\n    g(8);\n}\n```";
+
+#[test]
+fn a_code_block_of_the_range_is_taken() {
+    let (asked, outcome) = play(&asked(10), |_| TRUE);
+    assert_eq!((asked.len(), summary(outcome).2.as_str()), (1, TRUE));
+}
+
+#[test]
+fn a_code_block_that_nobody_wrote_is_asked_for_again_once_and_then_refused() {
+    for wrong in [FALSE, NEWER] {
+        let again = |need: &Need| if need.key == AGAIN { TRUE } else { wrong };
+        let (needs, outcome) = play(&asked(10), again);
+        assert_eq!(summary(outcome), (0, 5, TRUE.to_owned()));
+        let [first, second] = &needs[..] else { panic!("{} requests", needs.len()) };
+        assert_eq!(second.messages[0], first.messages[0], "the whole transcript again");
+        assert_eq!((&second.system, second.max_tokens), (&first.system, first.max_tokens));
+        assert_eq!(second.messages[1], (Role::Assistant, wrong.to_owned()));
+        let (role, complaint) = &second.messages[2];
+        assert!(*role == Role::User && complaint.contains("Copy each block verbatim"), "{complaint}");
+
+        let (needs, outcome) = play(&asked(10), |_| wrong);
+        assert_eq!((needs.len(), outcome.unwrap_err().code.as_str()), (2, "answer_refused"));
+    }
+}
+
+#[test]
+fn a_code_block_of_an_earlier_summary_is_taken() {
+    let mut request = asked(10);
+    request.context.previous_summaries = Some(vec![earlier(0, 2, FALSE)]);
+    assert_eq!(summary(play(&request, |_| FALSE).1).2, FALSE);
+    request.context.previous_summaries = Some(vec![earlier(8, 9, FALSE)]);
+    assert_eq!(play(&request, |_| FALSE).1.unwrap_err().code, "answer_refused");
+}
+
+#[test]
+fn what_is_larger_than_the_window_is_done_in_parts_and_the_last_text_is_what_counts() {
+    let mut request = asked(10);
+    request.context.llm = Some(Llm { model: "p/m".into(), context_window: Some(2_000) });
+    request.options.insert("summary_max_tokens".into(), json!(100));
+    request.options.insert("extract_ratio".into(), json!(0.95));
+    let (needs, outcome) = play(&request, |need| match need.key.as_str() {
+        AGAIN => TRUE,
+        _ => FALSE,
+    });
+    assert_eq!(summary(outcome).2, TRUE);
+    let keys: Vec<&str> = needs.iter().map(|need| need.key.as_str()).collect();
+    assert!(keys.len() > 3 && keys.ends_with(&["m1.0", AGAIN]), "{keys:?}");
+    let [.., merge, again] = &needs[..] else { unreachable!() };
+    assert_eq!(again.messages[0], merge.messages[0]);
+    for need in &needs[..keys.len() - 1] {
+        let chars = need.system.chars().count() + need.messages[0].1.chars().count();
+        assert!(chars as u64 / 4 + need.max_tokens <= 2_000, "{}: {chars}", need.key);
+    }
+}
+
+#[test]
+fn a_range_that_the_host_has_closed_is_summarized_exactly() {
+    let mut request = asked(10);
+    request.range = Range { from_turn: 1, to_turn: 8 };
+    request.range_exact = true;
+    let (needs, outcome) = play(&request, |_| "S");
+    assert_eq!(summary(outcome), (1, 8, "S".to_owned()));
+    assert!(
+        inside(&needs[0], "transcript").contains("Answer 8.")
+            && inside(&needs[0], "reference").contains("Answer 9.")
+    );
+}
+
+#[test]
+fn there_is_nothing_to_collapse_in_one_turn_or_in_a_summary() {
+    let declined = |request: &CompactRequest| match ask(&Collapse, request, &talk()) {
+        Ok(Outcome::Decline(reason)) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(declined(&asked(1)), "there are fewer than two turns in range");
+    let mut request = asked(10);
+    let older = CompactionRef { from_turn: 0, to_turn: 5, summary: true, reasoning: None, tool_calls: None };
+    request.context.compactions = vec![older];
+    assert!(declined(&request).starts_with("the oldest part is a summary already, of turns 0 to 5"));
+}
+
+#[test]
+fn each_option_does_what_it_says() {
+    let with = |key: &str, value: Value| {
+        let mut request = asked(10);
+        request.options.insert(key.to_owned(), value);
+        play(&request, |_| "S")
+    };
+    assert_eq!(summary(with("extract_ratio", json!(0.3)).1).1, 2);
+    assert_eq!(inside(&with("recent_ratio", json!(0)).0[0], "reference"), "");
+    assert!(inside(&with("recent_ratio", json!(1)).0[0], "reference").contains("Answer 6."));
+    assert_eq!(with("summary_max_tokens", json!(77)).0[0].max_tokens, 77);
+    assert!(
+        with("focus", json!("the vendor folder")).0[0].system.contains("above all to: the vendor folder")
+    );
+    let error = |key: &str| with(key, json!("x")).1.unwrap_err().code;
+    assert_eq!(
+        (error("ratio").as_str(), error("extract_ratio").as_str()),
+        ("options_invalid", "options_invalid")
+    );
+}
+
+#[test]
+fn a_state_of_somebody_else_is_refused() {
+    let mut request = asked(10);
+    for state in ["x", "{\"from_turn\":0,\"to_turn\":5,\"parts\":1}"] {
+        request.state = Some(state.into());
+        assert_eq!(ask(&Collapse, &request, &talk()).unwrap_err().code, "request_invalid");
+    }
+}
