@@ -63,7 +63,7 @@ fn fenced(text: &str) -> Vec<String> {
         let Some(opening) = fence(line) else { continue };
         let is_end = |line: &&str| {
             fence(line).is_some_and(|end| end.starts_with(opening))
-                && line.trim().trim_matches(&['`', '~']).is_empty()
+                && line.trim().trim_matches(['`', '~']).is_empty()
         };
         let inner: Vec<&str> = lines.by_ref().take_while(|line| !is_end(line)).collect();
         let block = plain(&inner);

@@ -63,13 +63,16 @@ fn without_a_file_all_is_as_the_designs_say() {
     assert_eq!(calls("heavy"), [Call::summary(None, None)]);
     assert_eq!(calls("offline"), [Call::named("digest")]);
     assert_eq!(calls("micro"), [Call::named("micro")]);
-    assert_eq!(calls("collapse"), [Call::named("collapse")]);
-    let toggled = with("auto.profile = \"collapse\"");
-    let collapse = toggled.profile(&toggled.auto.profile).unwrap();
-    let due = Threshold::Ratio(0.85, Some(200_000));
-    assert_eq!(toggled.trigger(collapse, Some(200_000)).threshold, due);
-    assert_eq!(toggled.keep(Some(collapse)), Keep { first: 0, last: 0 });
     assert_eq!(config.profiles.len(), 7);
+}
+
+#[test]
+fn one_key_toggles_collapse_with_its_trigger_and_what_it_keeps() {
+    let config = config("[conversation.compaction.auto]\nprofile = \"collapse\"");
+    let collapse = config.profile(&config.auto.profile).unwrap();
+    assert_eq!(collapse.calls, [Call::named("collapse")]);
+    assert_eq!(config.trigger(collapse, Some(200_000)).threshold, Threshold::Ratio(0.85, Some(200_000)));
+    assert_eq!(config.keep(Some(collapse)), Keep { first: 0, last: 0 });
 }
 
 #[test]
