@@ -25,8 +25,8 @@ use crate::args::Running;
 use crate::commands::consent;
 use crate::error::Report;
 use crate::escape;
-use crate::output;
 use crate::exit::Exit;
+use crate::output;
 use crate::progress::Progress;
 
 /// Workers of one strategy.

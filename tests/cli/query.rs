@@ -184,7 +184,7 @@ fn behind_the_turn_it_is_compacted_where_that_is_enabled_and_due() {
         (scene, ran)
     };
     let (scene, ran) = after(&["enabled=true", "token_threshold=100"]);
-    ran.says("auto: turns 0-");
+    ran.says("auto compacted turns 0-5 with profile `default`");
     let elements = scene.appended();
     assert_eq!(elements[..3], turn("Done."));
     assert_eq!(elements[3]["type"], "compaction");

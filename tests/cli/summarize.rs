@@ -188,6 +188,8 @@ fn a_range_larger_than_the_window_is_done_in_parts_and_replayed_without_a_networ
     std::fs::write(&transcript.path, transcript.before()).unwrap();
     run(None, "--llm-replay").says("2 parts were merged");
     assert!(transcript.now() == recorded);
+}
+
 /// The options of the one strategy of a built-in profile.
 fn options_of(world: &World, profile: &str) -> Value {
     let config = world.run(&["config", "--json"]).exits(0).line();

@@ -70,10 +70,7 @@ impl<'a> Writing<'a> {
     /// # Errors
     ///
     /// More than can be asked at once, or merged later: `range_too_large`, before anything is paid for.
-    pub fn begin(
-        &self,
-        pieces: Vec<Piece>,
-    ) -> Result<(BTreeMap<String, NeedRequest>, usize), StrategyError> {
+    pub fn begin(&self, pieces: Vec<Piece>) -> Result<(BTreeMap<String, NeedRequest>, usize), StrategyError> {
         // Before it is copied: a range may be larger than the memory that a strategy is given.
         self.fits_a_reply(pieces.iter().map(Piece::bytes).sum())?;
         let parts = parts::cut(pieces, self.window.room);
