@@ -96,7 +96,7 @@ fn the_model_and_the_instructions_of_a_profile_reach_the_model() {
 
 #[test]
 fn an_unknown_profile_is_refused_with_those_there_are() {
-    let known = "default, heavy, light, offline";
+    let known = "auto-summarize, collapse, default, heavy, light, micro, offline";
     refused("--profile nope", "there is no profile `nope`");
     refused("--profile nope", known);
     refused("--profile nope --dry-run --json", known);
@@ -137,7 +137,10 @@ fn the_turns_of_an_inline_form_count_from_1() {
 #[test]
 fn an_inline_form_that_is_none_is_refused_with_what_was_expected() {
     refused("--compact=nope", "`--compact=nope` names no profile and is no inline form: expected `r`");
-    refused("--compact=nope", "the profiles are default, heavy, light, offline; an inline form is");
+    refused(
+        "--compact=nope",
+        "the profiles are auto-summarize, collapse, default, heavy, light, micro, offline; an inline form is",
+    );
     refused("--compact=t=all", "expected `strip`, `strip-requests`, `strip-responses` or `omit`, not `all`");
     refused("--compact=r:0..2", "there is no turn `0`");
     refused("--compact=r:a..b", "not `a`");
