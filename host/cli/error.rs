@@ -138,7 +138,7 @@ fn exit(failure: &Failure) -> Exit {
             | StrategyFailure::Violation(_) => Exit::Violation,
             StrategyFailure::Reported { error, .. } if error.code == ANSWER_REFUSED => Exit::Refused,
             StrategyFailure::Reported { .. } => Exit::Reported,
-            StrategyFailure::Refused(_) => Exit::Refused,
+            StrategyFailure::Refused(_) | StrategyFailure::RefusedBefore { .. } => Exit::Refused,
             StrategyFailure::NoModel => Exit::Model,
             // It was asked and answered, and no payload can be made of that.
             StrategyFailure::Model { answer, .. } if llm::is_of_model(&answer.code) => Exit::Refused,
@@ -240,6 +240,9 @@ fn hint(failure: &Failure) -> Option<String> {
             }
             StrategyFailure::Violation(_) => {
                 "nothing was appended; `jp-compact schema reply` prints what a strategy may answer"
+            }
+            StrategyFailure::RefusedBefore { .. } => {
+                "nothing was appended; `jp-compact TRANSCRIPT --profile ...` asks again"
             }
             StrategyFailure::Refused(_) | StrategyFailure::Crashed { .. } => {
                 return Some(format!(

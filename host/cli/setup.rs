@@ -9,7 +9,7 @@ use jp_compact_core::call::Call;
 use jp_compact_core::select::Wanted;
 use jp_compact_core::spec::Spec;
 use jp_compact_engine::clock::Clock;
-use jp_compact_engine::compact::{self, OnLowSaving, Opened, Preparation, Ready, Run};
+use jp_compact_engine::compact::{self, OnLowSaving, Opened, Paid, Preparation, Ready, Run};
 use jp_compact_engine::config::{self, Config, JpOwn};
 use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
@@ -201,6 +201,9 @@ impl<'a> Setup<'a> {
             providers: args.provider.clone().map(|providers| providers.0).unwrap_or_default(),
             min_saving: config.min_saving,
             on_low_saving,
+            // What is replayed costs nothing.
+            paid: (on_low_saving == OnLowSaving::Decline && !self.models.replays())
+                .then(|| Paid::open(self.environment)),
         }
     }
 

@@ -171,3 +171,35 @@ fn a_part_of_an_older_summary_becomes_one_with_it_where_that_is_asked_for() {
     let overlay = &scene.transcript.overlays()[1];
     assert_eq!((&overlay["from_turn"], &overlay["to_turn"]), (&json!(0), &json!(6)));
 }
+
+#[test]
+fn what_was_refused_is_paid_for_once_and_again_only_by_whoever_asks() {
+    let scene = Scene::new(Model::saying(&"word ".repeat(4_000)));
+    scene.auto(&[]).exits(0).says("characters for events of ");
+    scene.asked(1);
+    let again = scene.auto(&[]).exits(0);
+    again.says("no model was asked again for what was refused before: a summary of ");
+    scene.auto(&["--set=conversation.compaction.auto.on_failure=fail"]).exits(18);
+    scene.asked(1);
+    scene.transcript.assert_untouched();
+    scene.run(&["conversation", "--profile=heavy"]).exits(17);
+    scene.asked(2);
+    // Other turns are another question.
+    scene.auto(&["--set=conversation.compaction.keep_last=1"]).exits(0);
+    scene.asked(3);
+}
+
+#[test]
+fn what_saved_too_little_is_paid_for_once() {
+    let scene = Scene::with(Model::saying(&"word ".repeat(30)), &Conversation::of(10));
+    let least = "--set=conversation.compaction.min_saving=0.85";
+    let keep = "--set=conversation.compaction.keep_last=1";
+    scene.auto(&[least, keep]).exits(0).says("it would save ");
+    scene.asked(1);
+    scene.auto(&[least, keep]).exits(0).says("no model was asked again: it would save ");
+    scene.asked(1);
+    scene.transcript.assert_untouched();
+    scene.auto(&["--set=conversation.compaction.min_saving=0.01", keep]).exits(0);
+    scene.asked(2);
+    assert_eq!(scene.transcript.overlays().len(), 1);
+}

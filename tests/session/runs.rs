@@ -62,6 +62,7 @@ fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> Run {
         providers: Vec::new(),
         min_saving: 0.0,
         on_low_saving: OnLowSaving::Warn,
+        paid: None,
     }
 }
 

@@ -157,7 +157,9 @@ impl std::fmt::Display for Failure {
                     write!(out, "strategy `{name}` does not take these options")
                 }
                 StrategyFailure::Reported { .. } => write!(out, "strategy `{name}` reported an error"),
-                StrategyFailure::Refused(_) => write!(out, "strategy `{name}` was rejected"),
+                StrategyFailure::Refused(_) | StrategyFailure::RefusedBefore { .. } => {
+                    write!(out, "strategy `{name}` was rejected")
+                }
                 StrategyFailure::NoModel => {
                     write!(out, "strategy `{name}` needs a model, and none is configured")
                 }

@@ -11,6 +11,7 @@ use jp_compact_schema::{ContentKind, Input, Limits, Llm, Payload};
 use serde_json::Value;
 
 use super::events::Spooling;
+use super::paid::{self, InVain};
 use super::{Outcome, Ready, Report, Run, Step, unasked};
 use crate::digest;
 use crate::failure::{Failure, StrategyFailure};
@@ -28,6 +29,8 @@ pub(super) struct Asking<'a> {
     input_sha256: Option<String>,
     spooled: Spooling,
     proposals: Vec<Proposed<'a>>,
+    /// What a model answered to, by the step of the report.
+    paid_for: Vec<(usize, String)>,
     /// What is going to be appended.
     pub(super) entries: Vec<Entry>,
     /// The step of the report that each entry belongs to.
@@ -56,6 +59,7 @@ impl<'a> Asking<'a> {
             input_sha256: None,
             spooled: Spooling::default(),
             proposals: Vec::new(),
+            paid_for: Vec::new(),
             entries: Vec::new(),
             owners: Vec::new(),
         }
@@ -96,12 +100,11 @@ impl<'a> Asking<'a> {
         select::select_for_summary(self.survey, &selected, &accepted, self.run.overlap)
     }
 
-    /// Asks for a range, and once more for a wider one when the strategy chose a part of it that older
-    /// summaries do not let stand.
+    /// Asks for a range, unless that is known to be in vain.
     async fn exchange(
         &mut self,
         ready: &'a Ready,
-        mut selected: Selected,
+        selected: Selected,
         owner: usize,
         step: &mut Step,
     ) -> Result<(), StrategyFailure> {
@@ -115,6 +118,51 @@ impl<'a> Asking<'a> {
             step.outcome = Outcome::Would(would);
             return Ok(());
         }
+        let Some(paid) = self.run.paid.as_ref().filter(|_| needs_model(ready)) else {
+            return self.converse(ready, selected, owner, step).await;
+        };
+        let (model, input) = (self.model(ready)?, self.digest());
+        let model = model.as_ref().map(|llm| &*llm.model);
+        let key = paid::key(ready, &selected, model, &input, self.run.min_saving);
+        match paid.before(&key) {
+            Some(InVain::Low(reason)) => {
+                step.outcome = Outcome::Declined(format!("no model was asked again: {reason}"));
+                return Ok(());
+            }
+            Some(InVain::Refused(reason)) => return Err(StrategyFailure::RefusedBefore { reason }),
+            None => {}
+        }
+        let done = self.converse(ready, selected, owner, step).await;
+        match &done {
+            Err(failure) if failure.is_refusal() => {
+                paid.keep(&key, &InVain::Refused(failure.to_string()));
+            }
+            Err(_) => {}
+            Ok(()) => self.paid_for.push((owner, key)),
+        }
+        done
+    }
+
+    /// Keeps that what was paid for saves too little.
+    pub(super) fn keep_in_vain(&self, report: &Report) {
+        for (owner, key) in &self.paid_for {
+            if let (Some(paid), Some(Step { outcome: Outcome::Declined(reason), .. })) =
+                (&self.run.paid, report.steps.get(*owner))
+            {
+                paid.keep(key, &InVain::Low(reason.clone()));
+            }
+        }
+    }
+
+    /// Asks for a range, and once more for a wider one when the strategy chose a part of it that older
+    /// summaries do not let stand.
+    async fn converse(
+        &mut self,
+        ready: &'a Ready,
+        mut selected: Selected,
+        owner: usize,
+        step: &mut Step,
+    ) -> Result<(), StrategyFailure> {
         let id = self.run.sessions.id();
         let answer = self.once(ready, &selected, &id, false).await?;
         if let Some(closed) = self.not_closed(ready, &selected, &answer) {

@@ -4,6 +4,7 @@
 mod ask;
 mod events;
 mod guard;
+mod paid;
 mod prepare;
 mod reset;
 mod unasked;
@@ -26,6 +27,7 @@ use jp_compact_core::{Overlap, Stream, Survey, View};
 use jp_compact_schema::{Diagnostic, Level, ToolHint};
 
 pub use guard::{Broken, MIN_SAVING, OnLowSaving};
+pub use paid::Paid;
 pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
 pub use reset::{ResetReport, reset};
 
@@ -74,6 +76,8 @@ pub struct Run {
     pub min_saving: f64,
     /// What becomes of less.
     pub on_low_saving: OnLowSaving,
+    /// What models were paid for in vain, for a run that nobody asked for.
+    pub paid: Option<Paid>,
 }
 
 /// What a run did to one transcript.
@@ -243,6 +247,7 @@ pub async fn compact(run: &Run, opened: &Opened) -> Result<Report, Failure> {
     report.low_saving = Some(report.saved()).filter(|saved| *saved < run.min_saving);
     if report.low_saving.is_some() && run.on_low_saving == OnLowSaving::Decline {
         report.decline(run.min_saving);
+        asking.keep_in_vain(&report);
         return Ok(report);
     }
     report.changed = changed(&survey, &foreseen.view);

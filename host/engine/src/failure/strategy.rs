@@ -6,10 +6,12 @@ use std::process::ExitStatus;
 
 use jp_compact_core::reply::Violation;
 use jp_compact_core::validate::Refusal;
+use jp_compact_schema::reply::ANSWER_REFUSED;
 use jp_compact_schema::{AnswerError, ErrorReply, Mismatch};
 
 use super::denied;
 use crate::jail::Missing;
+use crate::llm;
 use crate::process::{ProcessError, Stderr};
 use crate::registry::MANIFEST_FILE;
 use crate::session::Confined;
@@ -154,6 +156,11 @@ pub enum StrategyFailure {
     },
     /// Its payload is refused.
     Refused(Refusal),
+    /// What a model wrote for it was refused before, and it was not asked the same again.
+    RefusedBefore {
+        /// Why it was refused.
+        reason: String,
+    },
 }
 
 impl std::fmt::Display for StrategyFailure {
@@ -215,6 +222,9 @@ impl std::fmt::Display for StrategyFailure {
             }
             Self::Model { answer, said } => write!(out, "{answer}; it said: {said}"),
             Self::Refused(refusal) => write!(out, "{refusal}"),
+            Self::RefusedBefore { reason } => {
+                write!(out, "no model was asked again for what was refused before: {reason}")
+            }
         }
     }
 }
@@ -254,6 +264,16 @@ impl StrategyFailure {
         match self {
             Self::Lacking { source, .. } => source.plain(),
             other => other,
+        }
+    }
+
+    /// Whether a model did answer, and the answer is what was refused.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self.plain() {
+            Self::Refused(_) => true,
+            Self::Model { answer, .. } => llm::is_of_model(&answer.code),
+            Self::Reported { error, .. } => error.code == ANSWER_REFUSED,
+            _ => false,
         }
     }
 
