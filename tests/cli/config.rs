@@ -22,13 +22,13 @@ fn shown(world: &World, arguments: &[&str]) -> Value {
 
 /// A conversation in a workspace of its own, with JP's configuration.
 fn conversation(world: &World) {
-    world.file("work/.jp/config.toml", b"[assistant.model]\nid = { provider = \"p\", name = \"first\" }\n");
+    world.file("space/.jp/config.toml", b"[assistant.model]\nid = { provider = \"p\", name = \"first\" }\n");
     let delta = json!({ "delta": { "assistant": { "model": { "id": { "name": "second" } } } } });
     let conversation = Conversation::of(1).event("config_delta", delta);
-    world.conversation("work/.jp/conversations/17738399468-x", &conversation);
+    world.conversation("space/.jp/conversations/17738399468-x", &conversation);
 }
 
-const TRANSCRIPT: &str = "work/.jp/conversations/17738399468-x";
+const TRANSCRIPT: &str = "space/.jp/conversations/17738399468-x";
 
 #[test]
 fn each_layer_wins_over_those_before() {
@@ -65,7 +65,7 @@ fn a_transcript_s_workspace_counts_and_not_the_current_folder() {
     let world = World::new();
     conversation(&world);
     world.file(".jp-compact.toml", b"conversation.compaction.keep_last = 8\n");
-    world.file("work/.jp-compact.toml", b"conversation.compaction.keep_last = 9\n");
+    world.file("space/.jp-compact.toml", b"conversation.compaction.keep_last = 9\n");
     assert_eq!(shown(&world, &[]).pointer(KEEP_LAST), Some(&json!(8)));
     assert_eq!(shown(&world, &[TRANSCRIPT]).pointer(KEEP_LAST), Some(&json!(9)));
 }
@@ -83,8 +83,8 @@ fn jp_s_own_files_say_the_model_and_the_rules_and_nothing_else() {
     assert_eq!(ran.line()["default_profile"], "rules");
     assert_eq!(ran.line().pointer(KEEP_LAST), Some(&json!(3)));
     assert_eq!(ran.line()["profiles"]["rules"]["calls"][0]["options"]["mode"], "omit");
-    ran.says("warning: `conversation.compaction.keep_last` stands in /here/work/.jp/conversations");
-    world.file("work/.jp/config.toml", b"[assistant\n");
+    ran.says("warning: `conversation.compaction.keep_last` stands in /here/space/.jp/conversations");
+    world.file("space/.jp/config.toml", b"[assistant\n");
     world.run(&["config", TRANSCRIPT]).exits(0).says("/.jp/config.toml is not read: ");
 }
 
