@@ -20,7 +20,7 @@ mod linux {
     use std::collections::BTreeMap;
     use std::collections::btree_map::Entry;
 
-    use libc::{AF_INET, AF_INET6, CLONE_THREAD, EPERM};
+    use libc::{AF_INET, AF_INET6, CLONE_THREAD, EOPNOTSUPP, EPERM};
     use seccompiler::SeccompCmpOp::{Eq, Ge, MaskedEq, Ne};
     use seccompiler::{
         BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -57,9 +57,11 @@ mod linux {
         let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
         let mut program = guards();
         let rules: Vec<_> = deny.0.into_iter().collect();
-        for group in rules.chunks(GROUP) {
+        let same_error = rules.chunk_by(|(one, _), (other, _)| error(*one) == error(*other));
+        for group in same_error.flat_map(|rules| rules.chunks(GROUP)) {
+            let denied =
+                SeccompAction::Errno(group.first().map_or(EPERM, |(call, _)| error(*call)).cast_unsigned());
             let rules = group.iter().cloned().collect();
-            let denied = SeccompAction::Errno(EPERM.cast_unsigned());
             let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, architecture)?;
             let part = BpfProgram::try_from(filter)?;
             // What lies beyond the group goes on behind it; the number stays loaded.
@@ -73,6 +75,12 @@ mod linux {
         // are new calls, whose numbers are the same for all of them.
         program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
         Ok(program)
+    }
+
+    /// What a denied call ends with. Programs that copy or list files take `EPERM` for a failure of theirs where
+    /// they only ask for attributes; a file system that has none says this.
+    fn error(call: i64) -> i32 {
+        if READS_OF_ATTRIBUTES.contains(&call) { EOPNOTSUPP } else { EPERM }
     }
 
     fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
@@ -156,6 +164,8 @@ mod linux {
                 libc::SYS_unshare,
                 libc::SYS_name_to_handle_at,
                 libc::SYS_open_by_handle_at,
+                SYS_STATMOUNT,
+                SYS_LISTMOUNT,
                 // They tell of changes to files that cannot be opened.
                 libc::SYS_fanotify_init,
                 libc::SYS_inotify_init1,
@@ -190,8 +200,9 @@ mod linux {
         }
 
         /// Landlock lets everybody change modes, owners, times and attributes of what is theirs by
-        /// name, and older versions of it lets them cut files off. The transcript is the user's.
+        /// name, read attributes of any file, and in older versions cut files off. The transcript is the user's.
         fn metadata(&mut self) {
+            self.always(&READS_OF_ATTRIBUTES);
             self.always(&[
                 libc::SYS_fchmod,
                 libc::SYS_fchmodat,
@@ -235,6 +246,8 @@ mod linux {
                 libc::SYS_process_madvise,
                 libc::SYS_process_mrelease,
                 libc::SYS_kcmp,
+                // It shows which numbers are processes, and when they end.
+                libc::SYS_pidfd_open,
                 libc::SYS_pidfd_getfd,
                 libc::SYS_migrate_pages,
                 libc::SYS_move_pages,
@@ -278,8 +291,8 @@ mod linux {
             if jail.landlock < LANDLOCK_SIGNALS {
                 self.when(libc::SYS_tkill, &[(0, Ne, pid)]);
             }
-            // A file can be told to send a signal, to anybody.
-            for command in [libc::F_SETOWN, F_SETOWN_EX, F_SETSIG, libc::F_NOTIFY] {
+            // A file can be told to send a signal, to anybody; a lease holds up whoever opens the file.
+            for command in [libc::F_SETOWN, F_SETOWN_EX, F_SETSIG, libc::F_NOTIFY, libc::F_SETLEASE] {
                 self.when(libc::SYS_fcntl, &[(1, Eq, command.cast_unsigned())]);
             }
             for request in [FIOSETOWN, SIOCSPGRP] {
@@ -315,21 +328,17 @@ mod linux {
             }
         }
 
-        /// No sockets, or those of the Internet. Pairs of them stay, but for datagrams: such a
+        /// No sockets, or those of the Internet, which open connections and wait for none: Landlock knows TCP
+        /// with a number that was bound, and neither what `listen` binds by itself nor the other protocols.
+        /// `bind` stays for names that are looked up over UDP. Pairs of sockets stay, but for datagrams: such a
         /// pair can be sent from and connected to any other address.
         fn sockets(&mut self, granted: bool) {
+            self.always(&[libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4]);
             if granted {
                 let [v4, v6] = [AF_INET, AF_INET6].map(i32::cast_unsigned);
                 self.when(libc::SYS_socket, &[(0, Ne, v4), (0, Ne, v6)]);
             } else {
-                self.always(&[
-                    libc::SYS_socket,
-                    libc::SYS_connect,
-                    libc::SYS_bind,
-                    libc::SYS_listen,
-                    libc::SYS_accept,
-                    libc::SYS_accept4,
-                ]);
+                self.always(&[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind]);
             }
             for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
                 let kind = kind.cast_unsigned();
@@ -353,10 +362,24 @@ mod linux {
 
     // What the C library's crate does not name. The calls have one number everywhere.
     const SYS_FCHMODAT2: i64 = 452;
+    const SYS_STATMOUNT: i64 = 457;
+    const SYS_LISTMOUNT: i64 = 458;
     const SYS_SETXATTRAT: i64 = 463;
+    const SYS_GETXATTRAT: i64 = 464;
+    const SYS_LISTXATTRAT: i64 = 465;
     const SYS_REMOVEXATTRAT: i64 = 466;
     const SYS_OPEN_TREE_ATTR: i64 = 467;
     const SYS_FILE_SETATTR: i64 = 469;
+    const READS_OF_ATTRIBUTES: [i64; 8] = [
+        libc::SYS_getxattr,
+        libc::SYS_lgetxattr,
+        libc::SYS_fgetxattr,
+        libc::SYS_listxattr,
+        libc::SYS_llistxattr,
+        libc::SYS_flistxattr,
+        SYS_GETXATTRAT,
+        SYS_LISTXATTRAT,
+    ];
     const F_SETSIG: i32 = 10;
     const F_SETOWN_EX: i32 = 15;
     const FIOSETOWN: u32 = 0x8901;

@@ -7,6 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::os::unix::process::ExitStatusExt as _;
 
 use jp_compact_engine::jail::Confinement;
+use jp_compact_schema::Permissions;
 
 use crate::NOBODY;
 use crate::place::{Place, network, subprocess, versions};
@@ -61,6 +62,36 @@ fn what_is_said_of_files_is_not_changed() {
 }
 
 #[test]
+fn what_is_said_of_files_is_not_read() {
+    let place = Place::new();
+    for attempt in ["getxattr", "lgetxattr", "listxattr", "llistxattr", "getxattrat", "listxattrat"] {
+        // Not every kernel has the last two, nor every file system attributes.
+        place.denied_here(&[attempt, &place.transcript()], "EOPNOTSUPP");
+    }
+    let read = vec![place.path("data")];
+    fs::write(&read[0], "").unwrap();
+    let place = Place { granted: Permissions { read, ..Permissions::default() }, ..place };
+    for attempt in ["fgetxattr", "flistxattr"] {
+        place.denied_here(&[attempt, &place.path("data")], "EOPNOTSUPP");
+    }
+    if place.outcome(Confinement::Contained, &["setxattr", &place.transcript()]) == "let through" {
+        let given = place.outcome(Confinement::Contained, &["getxattr", &place.transcript()]);
+        assert_eq!(given, "let through", "a test that denies what nobody has shows nothing");
+    }
+}
+
+#[test]
+fn nobody_is_held_up_or_watched_by_a_file_that_can_be_read() {
+    let place = Place::new();
+    let read = vec![place.path("data"), place.path("folder")];
+    fs::write(&read[0], "").unwrap();
+    fs::create_dir(&read[1]).unwrap();
+    let place = Place { granted: Permissions { read, ..Permissions::default() }, ..place };
+    place.denied(&["lease", &place.path("data")], "EPERM");
+    place.denied(&["watch-folder", &place.path("folder")], "EPERM");
+}
+
+#[test]
 fn siblings_are_out_of_reach() {
     let place = Place::new();
     fs::create_dir(place.path("sibling")).unwrap();
@@ -101,11 +132,18 @@ fn other_processes_are_not_signalled() {
         "signal-by-descriptor",
         "signal-by-thread-alone",
         "signal-by-file",
+        "watch-parent",
     ] {
         place.denied(&[attempt], "EPERM");
     }
     let place = Place::granting(subprocess());
-    for attempt in ["signal-parent", "signal-thread-of-parent", "signal-by-thread-alone", "signal-by-file"] {
+    for attempt in [
+        "signal-parent",
+        "signal-thread-of-parent",
+        "signal-by-thread-alone",
+        "signal-by-file",
+        "watch-parent",
+    ] {
         place.denied(&[attempt], "EPERM");
     }
 }
@@ -165,11 +203,29 @@ fn there_are_no_sockets() {
     granted.allowed(&["tcp", &port]);
     granted.allowed(&["udp"]);
     granted.denied(&["unix", &place.path("socket")], "EPERM");
-    // What may open connections may not wait for them, from the fourth version on.
-    let newest = granted.jail(versions()[1]);
-    let said = granted.outcome(Confinement::Isolated(&newest), &["tcp-listen"]);
-    assert_eq!(said, if versions()[1] >= 4 { "EACCES" } else { "let through" });
     granted.denied(&["netlink"], "EPERM");
+}
+
+#[test]
+fn what_may_open_connections_may_not_wait_for_them() {
+    const MPTCP: &str = "262";
+    let (nothing, granted) = (Place::new(), Place::granting(network()));
+    for place in [&nothing, &granted] {
+        place.denied(&["listen-unbound", "0"], "EPERM");
+        // A kernel may be without it.
+        place.denied_here(&["listen-unbound", MPTCP], "EPERM");
+        place.denied(&["listen-on-a-pair"], "EPERM");
+        place.denied(&["accept"], "EPERM");
+        place.denied(&["accept4"], "EPERM");
+    }
+    for landlock in versions() {
+        let jail = granted.jail(landlock);
+        let said = granted.outcome(Confinement::Isolated(&jail), &["tcp-listen"]);
+        // From the fourth version on, it is not even bound.
+        assert_eq!(said, if landlock >= 4 { "EACCES" } else { "EPERM" });
+    }
+    // Some resolvers bind the socket that they ask with.
+    granted.allowed(&["udp-bind"]);
 }
 
 #[test]
@@ -188,6 +244,9 @@ fn the_rest_of_the_kernel_is_closed() {
         "setns",
         "mount",
     ] {
+        place.denied_here(&[attempt], "EPERM");
+    }
+    for attempt in ["statmount", "listmount"] {
         place.denied_here(&[attempt], "EPERM");
     }
     place.denied(&["shared-segment"], "EPERM");
