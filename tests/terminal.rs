@@ -32,6 +32,12 @@ impl World {
         self.0.path().join(format!("c{copy}"))
     }
 
+    /// A conversation that cannot be read.
+    fn spoil(&self) {
+        fs::create_dir(self.0.path().join("bad")).unwrap();
+        fs::write(self.0.path().join("bad/events.json"), "{}").unwrap();
+    }
+
     fn bytes(&self, copy: usize) -> Vec<u8> {
         fs::read(self.folder(copy).join("events.json")).unwrap()
     }
@@ -91,7 +97,8 @@ fn a_transcript_named_twice_is_compacted_once() {
 #[test]
 fn of_several_transcripts_some_may_fail() {
     let world = World::new(2);
-    let output = world.jp_compact(&[&["c0", "nowhere", "c1"], &NOW[..]].concat());
+    world.spoil();
+    let output = world.jp_compact(&[&["c0", "bad", "c1"], &NOW[..]].concat());
     assert_eq!(output.status.code(), Some(19));
     assert!(text(&output.stderr).contains("1 of 3 transcripts failed"));
     assert!(world.bytes(0) == world.bytes(1));
@@ -113,7 +120,8 @@ fn a_lock_is_waited_for_as_long_as_was_said() {
 #[test]
 fn a_log_of_json_is_json_line_by_line() {
     let world = World::new(1);
-    let output = world.jp_compact(&[&["c0", "nowhere", "-vv", "--log-format", "json"], &NOW[..]].concat());
+    world.spoil();
+    let output = world.jp_compact(&[&["c0", "bad", "-vv", "--log-format", "json"], &NOW[..]].concat());
     let lines: Vec<Value> =
         text(&output.stderr).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["fields"]["strategy"] == "strip-tools"), "{lines:#?}");

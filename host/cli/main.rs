@@ -11,6 +11,7 @@ mod jp;
 mod output;
 mod planner;
 mod progress;
+mod resolve;
 mod setup;
 mod tally;
 mod tokens;

@@ -316,8 +316,9 @@ fn a_script_reads_one_line_for_each_transcript() {
 fn every_transcript_is_looked_at_for_itself() {
     let (world, small) = scene(&Conversation::of(6));
     let large = world.conversation("large", &long(10));
+    world.raw("bad", b"{}");
     let threshold = set("token_threshold=2000");
-    let ran = world.run(&["auto", "conversation", "nowhere", "large", &threshold, "--json"]).exits(19);
+    let ran = world.run(&["auto", "conversation", "bad", "large", &threshold, "--json"]).exits(19);
     let lines = ran.lines();
     assert_eq!((&lines[0]["due"], &lines[2]["due"]), (&json!(false), &json!(true)));
     assert_eq!(lines[1]["error"]["code"], 4);

@@ -138,9 +138,10 @@ fn a_folder_without_events_is_no_conversation() {
 #[test]
 fn a_path_that_is_not_there_is_said_so() {
     let world = World::new();
-    for arguments in [&["nowhere"][..], &["print", "nowhere"], &["show", "nowhere"], &["nowhere", "--reset"]]
+    for arguments in
+        [&["no/where"][..], &["print", "no/where"], &["show", "nowhere"], &["no.where", "--reset"]]
     {
-        world.run(arguments).exits(4).says("there is no transcript at /here/nowhere");
+        world.run(arguments).exits(4).says("there is no transcript at /here/no");
     }
     world.run(&[""]).exits(4);
 }

@@ -167,7 +167,7 @@ fn quiet_says_nothing_but_errors() {
     assert_eq!((ran.text(), ran.stderr.as_str()), ("", ""));
     let line = world.run(&["conversation", "-q", "--json"]).exits(0).line();
     assert_eq!(line["declines"].as_array().unwrap().len(), 2);
-    assert!(world.run(&["nowhere", "-q"]).exits(4).stderr.starts_with("error: "));
+    assert!(world.run(&["./nowhere", "-q"]).exits(4).stderr.starts_with("error: "));
 }
 
 #[test]
@@ -304,8 +304,11 @@ fn without_a_transcript_an_example_is_shown() {
 fn a_misspelt_command_compacts_nothing() {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::of(5));
-    world.run(&["shwo", "conversation"]).exits(2).says("`shwo` is neither a command nor a TRANSCRIPT");
-    world.run(&["prin", "conversation", "--json"]).exits(2).says("`jp-compact print` is a command");
+    world.run(&["shwo", "conversation"]).exits(2).says("`shwo` is neither a command, nor an existing path");
+    world
+        .run(&["prin", "conversation", "--json"])
+        .exits(2)
+        .says("`jp-compact print conversation` is a command");
     transcript.assert_untouched();
     world.conversation("shwo", &Conversation::of(5));
     world.run(&["shwo", "conversation"]).exits(0);

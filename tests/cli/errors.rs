@@ -86,9 +86,9 @@ fn a_transcript_that_is_invalid() {
 
     hint: a transcript is JP's events.json: one JSON array of events
     ");
-    let ran = world.run(&["nowhere"]).exits(4);
+    let ran = world.run(&["./nowhere"]).exits(4);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: there is no transcript at /here/nowhere
+    error: there is no transcript at /here/./nowhere
 
     hint: give a conversation folder, an events.json, or an id such as 17738399468 inside its workspace
     ");
@@ -296,15 +296,20 @@ fn a_payload_that_is_refused() {
 
 #[test]
 fn several_transcripts_of_which_some_failed() {
-    let ran = world().run(&["conversation", "nowhere"]).exits(19);
+    let world = world();
+    world.raw("bad", b"{}");
+    let ran = world.run(&["conversation", "bad"]).exits(19);
     insta::assert_snapshot!(ran.stderr, @r"
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       2  strip-tools [version]  turns 0-1: tool_calls
       a model is sent about 142 tokens, was 174 (-18 %, chars/4)
-    error: there is no transcript at /here/nowhere
+    error: failed to read /here/bad/events.json
 
-    hint: give a conversation folder, an events.json, or an id such as 17738399468 inside its workspace
+    Caused by:
+      byte 0: expected a JSON array of events
+
+    hint: a transcript is JP's events.json: one JSON array of events
     1 of 2 transcripts failed
     ");
 }

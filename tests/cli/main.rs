@@ -38,6 +38,7 @@ mod profiles;
 mod query;
 mod replies;
 mod reset;
+mod resolve;
 mod rfd_064;
 mod sdks;
 mod show;

@@ -183,7 +183,7 @@ fn a_failure_says_what_the_command_line_says() {
     let options = ["--config", "../config.toml", "--plugin-dir", "../plugins"];
     let mut agent = Agent::of(&world, &options);
     for (arguments, words, code) in [
-        (json!({"transcript": "nothing"}), &["nothing"][..], 4),
+        (json!({"transcript": "nothing.json"}), &["nothing.json"][..], 4),
         (json!({"transcript": "talk", "profile": "none"}), &["talk", "--profile=none"], 2),
         (json!({"transcript": "talk", "focus": "the task"}), &["talk", "--focus=the task"], 2),
         (json!({"transcript": "talk", "profile": "heavy"}), &["talk", "--profile=heavy"], 18),

@@ -107,7 +107,8 @@ fn several_transcripts_are_reset_and_each_is_told() {
     let world = World::new();
     let transcripts = ["one", "two"].map(|name| world.conversation(name, &Conversation::of(5)));
     world.run(&["one", "two"]).exits(0);
-    let lines = world.run(&["one", "nowhere", "two", "--reset", "--json"]).exits(19).lines();
+    world.raw("bad", b"{}");
+    let lines = world.run(&["one", "bad", "two", "--reset", "--json"]).exits(19).lines();
     assert_eq!(
         lines.iter().map(|line| line["removed"].as_u64()).collect::<Vec<_>>(),
         [Some(2), None, Some(2)]

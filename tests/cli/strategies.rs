@@ -36,9 +36,10 @@ fn an_unknown_strategy_is_not_found() {
 }
 
 #[test]
-fn strategies_are_found_before_a_transcript_is_looked_at() {
+fn strategies_are_found_before_a_transcript_is_read() {
     let (world, _) = world();
-    world.run(&["nowhere", "--strategy", "strip-tolls"]).exits(10);
+    world.raw("bad", b"{}");
+    world.run(&["bad", "--strategy", "strip-tolls"]).exits(10);
 }
 
 /// On a machine without Landlock.

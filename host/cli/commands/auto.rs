@@ -15,10 +15,11 @@ use jp_compact_schema::ContentKind;
 use serde_json::{Value, json};
 
 use crate::args::Running;
-use crate::commands::{change, counted, grouped, only_read, short, turns, until_interrupted};
+use crate::commands::{change, counted, grouped, short, turns, until_interrupted};
 use crate::error::Report;
 use crate::escape;
 use crate::exit::Exit;
+use crate::resolve;
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::tokens::about;
@@ -48,6 +49,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
+    if let Some(exit) = resolve::refused(&args.transcripts, args.running.json, quiet, environment)? {
+        return Ok(exit);
+    }
     until_interrupted(async {
         let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, environment)?;
         let mut tally = Tally::new(args.running.json, quiet);
@@ -79,9 +83,6 @@ pub(crate) async fn one(
     transcript: &OsStr,
     environment: &Environment,
 ) -> Result<(Value, String), Report> {
-    if transcript == "-" {
-        return Err(only_read());
-    }
     let mut opened = setup.read(transcript)?;
     let mut config = setup.config(&opened)?;
     if asked.context_window.is_some() {

@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::args::{Compact, ResetNumber, Running};
-use crate::commands::{counted, misspelt, only_read, short, until_interrupted};
+use crate::commands::{counted, short, until_interrupted};
 use crate::error::Report;
 use crate::escape;
 use crate::exit::Exit;
+use crate::resolve;
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::told::{as_json, as_text};
@@ -35,19 +36,19 @@ pub(crate) fn run(args: &Compact, quiet: bool, environment: &Environment) -> Res
         return Err(Report::new(Exit::Usage, "there is no TRANSCRIPT to compact", Some(hint)));
     }
     check_meant(args, environment)?;
+    let transcripts = &args.transcripts;
+    if let Some(exit) = resolve::refused(transcripts, args.running.json, quiet, environment)? {
+        return Ok(exit);
+    }
     if let Some(which) = args.reset {
         return each(args, quiet, |transcript| reset(&args.running, which, transcript, environment));
     }
     until_interrupted(work(args, quiet, environment))
 }
 
-/// Refuses what would do something else than was meant, before anything is done.
+/// Refuses a value that is given without its `=`, and would be taken for a transcript.
 fn check_meant(args: &Compact, environment: &Environment) -> Result<(), Report> {
-    let words = args.transcripts.iter().filter_map(|transcript| transcript.to_str());
-    for (place, word) in words.enumerate() {
-        if word == "-" {
-            return Err(only_read());
-        }
+    for word in args.transcripts.iter().filter_map(|transcript| transcript.to_str()) {
         if environment.cwd.join(word).exists() {
             continue;
         }
@@ -61,13 +62,6 @@ fn check_meant(args: &Compact, environment: &Environment) -> Result<(), Report> 
         if args.compact.as_deref() == Some("") && (is_name() || inline::parse(word).is_ok()) {
             let hint = format!("`--compact={word}` runs a profile of that name or an inline form");
             return Err(Report::new(Exit::Usage, format!("`{word}` is no TRANSCRIPT"), Some(&hint)));
-        }
-        if place == 0
-            && let Some(command) = misspelt(word)
-        {
-            let hint = format!("`jp-compact {command}` is a command; nothing was compacted");
-            let message = format!("`{word}` is neither a command nor a TRANSCRIPT");
-            return Err(Report::new(Exit::Usage, message, Some(&hint)));
         }
     }
     Ok(())

@@ -23,13 +23,11 @@ pub(crate) mod strategy;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory as _;
 use jp_compact_core::Stream;
 use jp_compact_core::formats::Format;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::{compact as pipeline, store};
 
-use crate::args::Cli;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::output;
@@ -136,47 +134,9 @@ pub(crate) fn turns(from: usize, to: usize) -> String {
     if from == to { format!("turn {from}") } else { format!("turns {from}-{to}") }
 }
 
-/// The command that a word was probably meant for.
-pub(crate) fn misspelt(word: &str) -> Option<String> {
-    let commands = Cli::command();
-    let names = commands.get_subcommands().map(clap::Command::get_name);
-    let near = names.filter(|name| name.chars().next() == word.chars().next() && edits(name, word) <= 2);
-    near.min_by_key(|name| edits(name, word)).map(str::to_owned)
-}
-
-/// How many letters have to be put in, left out or replaced to make one word of the other.
-fn edits(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (place, letter) in one.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], place + 1);
-        for (column, byte) in other.bytes().enumerate() {
-            let replaced = diagonal + usize::from(letter != byte);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check(word: &str, expected: Option<&str>) {
-        assert_eq!(misspelt(word).as_deref(), expected);
-    }
-
-    #[test]
-    fn a_word_that_is_nearly_a_command_was_meant_for_it() {
-        check("prin", Some("print"));
-        check("shwo", Some("show"));
-        check("strategies", None);
-        check("schemas", Some("schema"));
-        check("17738399468", None);
-        check("conversation", None);
-        check("", None);
-    }
 
     #[test]
     fn numbers_are_grouped() {
