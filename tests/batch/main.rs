@@ -6,6 +6,7 @@
 )]
 
 mod bad_input;
+mod empty;
 mod faults;
 mod folder;
 mod gates;

@@ -88,6 +88,14 @@ class Action(unittest.TestCase):
         self.action(0, paths="conversations", require_fit=100000, require_valid="anthropic")
         self.assert_reported(met=[True, True], failures=0)
 
+    def test_nothing_meets_no_gate_unless_it_is_allowed(self):
+        (self.folder / "empty").mkdir()
+        self.action(3, paths="empty", require_saving=0)
+        self.assert_reported(met=[False], failures=1)
+        self.action(4, paths="empty")
+        self.action(0, paths="empty", require_saving=0, allow_empty="true")
+        self.assert_reported(met=[True], failures=0)
+
     def test_what_is_to_be_changed_is_changed(self):
         self.action(0, paths="conversations/my sample\n", profile="light", keep_last=1, dry_run="false")
         self.assertGreater(self.transcript.read_text().count('"type": "compaction"'), 0)

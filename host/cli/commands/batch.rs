@@ -10,7 +10,7 @@ use clap::Parser;
 use jp_compact_core::Bound;
 use jp_compact_core::spec::Spec;
 use jp_compact_engine::batch::{
-    self, Ended, Files, Gates, How, Known, Lines, Out, Shard, Suite, Tally, Told, Written,
+    self, Ended, Files, Gates, How, Known, Lines, Out, Scope, Shard, Suite, Tally, Told, Written,
 };
 use jp_compact_engine::environment::Environment;
 use jp_compact_schema::report::{GateReport, TranscriptReport};
@@ -99,6 +99,9 @@ struct Demands {
     /// Up to N transcripts may fail
     #[arg(long, value_name = "N")]
     max_failures: Option<u64>,
+    /// Succeed where there is no transcript at all; otherwise that is exit 4, and 3 with a gate
+    #[arg(long)]
+    allow_empty: bool,
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -122,6 +125,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     if args.records.ndjson {
         let wish = ndjson::Wish {
             args: &args.records,
+            allow_empty: args.demands.allow_empty,
             strategies: &args.strategies,
             profile: args.profile.as_deref(),
             bounds: (
@@ -194,15 +198,18 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     teller.bar.finish();
     let Teller { mut tally, .. } = teller;
     tally.total.elapsed_ms = (began.elapsed().as_secs_f64() * 1e6).round() / 1e3;
-    let verdicts = tally.judge(&gates);
+    let scope = match args.demands.allow_empty {
+        true => Scope::AllOrNothing,
+        // Only where this shard has none is it looked for in the others.
+        false if tally.total.transcripts == 0 && files.is_elsewhere(environment) => Scope::Shard,
+        false => Scope::All,
+    };
+    let verdicts = tally.judge(&gates, scope);
     let complete = matches!(ended, Ok(Ended::Whole));
     let written = Written { total: &tally.total, gates: &verdicts, complete };
     write(args, environment, lines.as_mut(), &written, ended.as_ref().err())?;
     if !quiet {
         output::people(&summary(&tally, &args.running));
-        if files.is_empty() && files.faults().is_empty() {
-            output::people("there is no transcript here");
-        }
     }
     ended.map_err(|error| {
         unwritten("write the report", report.as_deref().unwrap_or(Path::new("on stdout")), &error)
@@ -210,7 +217,16 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     if !complete {
         return Err(interrupted(args));
     }
+    if tally.total.transcripts == 0 && scope == Scope::All && gates.is_empty() {
+        return Err(empty(args));
+    }
     Ok(verdict(&tally, &verdicts))
+}
+
+fn empty(args: &Args) -> Report {
+    let paths: Vec<_> = args.paths.iter().map(|path| path.to_string_lossy()).collect();
+    let message = format!("there is no transcript in {}", paths.join(", "));
+    Report::new(Exit::Transcript, message, Some("`--allow-empty` succeeds where there is none"))
 }
 
 /// What is wrong whatever the transcripts are is one error, before any is looked at.

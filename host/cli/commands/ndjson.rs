@@ -47,7 +47,7 @@ pub(crate) struct Records {
     // A demand that conflicts with what is there is none to clap.
     #[arg(long, requires = "ndjson", conflicts_with = "paths")]
     view: bool,
-    /// Exit with 19 where a record was answered with an error, once all are
+    /// Exit with 19 where a record was answered with an error, once all are; with 3 where there was no record
     #[arg(long, requires = "ndjson", conflicts_with = "paths")]
     fail_on_error: bool,
 }
@@ -55,6 +55,8 @@ pub(crate) struct Records {
 /// What is done to the records.
 pub(crate) struct Wish<'a> {
     pub(crate) args: &'a Records,
+    /// Whether there may be no record.
+    pub(crate) allow_empty: bool,
     pub(crate) strategies: &'a [Spec],
     pub(crate) profile: Option<&'a str>,
     pub(crate) bounds: (Option<Bound>, Option<Bound>),
@@ -107,7 +109,7 @@ async fn work(
     let (mut lines, unread) = reader()?;
     let (answers, written) = writer()?;
     let mut begun: VecDeque<Begun> = VecDeque::new();
-    let (mut bytes, mut failed, mut ended) = (0, false, false);
+    let (mut bytes, mut records, mut failed, mut ended) = (0, 0_u64, false, false);
     while !(ended && begun.is_empty()) {
         let has_room = begun.len() < RECORDS_MAX && (begun.is_empty() || bytes < BYTES_MAX);
         tokio::select! {
@@ -118,6 +120,7 @@ async fn work(
                 Some(line) => {
                     let next = worker.begin(line);
                     bytes += next.bytes;
+                    records += 1;
                     begun.push_back(next);
                 }
                 None => ended = true,
@@ -149,6 +152,12 @@ async fn work(
         let mut report = Report::new(Exit::Transcript, "failed to read the records on stdin", None);
         report.causes.push(error.to_string());
         return Err(report);
+    }
+    if records == 0 && !wish.allow_empty {
+        // What is demanded of every answer is demanded of one, at least.
+        let exit = if wish.args.fail_on_error { Exit::Gate } else { Exit::Transcript };
+        let hint = "`--allow-empty` succeeds where there is none";
+        return Err(Report::new(exit, "there is no record on stdin", Some(hint)));
     }
     Ok(if failed && wish.args.fail_on_error { Exit::SomeFailed } else { Exit::Done })
 }

@@ -57,7 +57,29 @@ pub struct Gates {
     pub max_failures: Option<u64>,
 }
 
+/// What a batch is about, where that is no transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All that was searched, and a gate over nothing is not met.
+    All,
+    /// All that was searched, which may be empty.
+    AllOrNothing,
+    /// One part of what was searched. Another part has a transcript, and its gates.
+    Shard,
+}
+
 impl Gates {
+    /// Whether nothing is demanded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self { require_saving, require_valid, require_fit, forbid_growth, max_failures } = self;
+        require_saving.is_none()
+            && require_valid.is_none()
+            && require_fit.is_none()
+            && !forbid_growth
+            && max_failures.is_none()
+    }
+
     /// Whose rules have to be looked at.
     pub(super) fn providers(&self) -> &[Provider] {
         self.require_valid.as_deref().unwrap_or_default()
@@ -87,14 +109,24 @@ impl Gates {
 
     /// How all of them came out.
     #[must_use]
-    pub fn judge(&self, total: &BatchTotal, missed: &Missed) -> Vec<GateReport> {
+    pub fn judge(&self, total: &BatchTotal, missed: &Missed, scope: Scope) -> Vec<GateReport> {
         let mut all = Vec::new();
+        let nothing = match scope {
+            _ if total.transcripts > total.failed => None,
+            Scope::Shard if total.transcripts == 0 => Some((true, "nothing in this shard")),
+            Scope::AllOrNothing if total.transcripts == 0 => Some((true, "no transcript")),
+            _ if total.transcripts == 0 => Some((false, "no transcript")),
+            // How many failed is known, and nothing else.
+            _ => Some((false, "no transcript that did not fail")),
+        };
         let mut add = |gate: Gate, wanted: String, met: bool, found: String| {
+            let nothing = nothing.filter(|_| gate != Gate::MaxFailures || total.transcripts == 0);
+            let (met, found) = nothing.map_or((met, found), |(met, found)| (met, found.to_owned()));
             all.push(GateReport { gate: gate.as_str().into(), wanted, met, found });
         };
         let saved = total.saved_percent;
         if let Some(least) = self.require_saving {
-            // Nothing is no part of nothing: what is empty saves enough.
+            // Transcripts without a token save enough.
             let met = saved >= least || total.size.all.tokens.before == 0;
             add(Gate::RequireSaving, format!("{least} %"), met, format!("{saved:.1} %"));
         }
@@ -186,7 +218,7 @@ impl Tally {
 
     /// How the gates came out.
     #[must_use]
-    pub fn judge(&self, gates: &Gates) -> Vec<GateReport> {
-        gates.judge(&self.total, &self.missed)
+    pub fn judge(&self, gates: &Gates, scope: Scope) -> Vec<GateReport> {
+        gates.judge(&self.total, &self.missed, scope)
     }
 }

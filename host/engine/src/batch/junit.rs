@@ -24,7 +24,7 @@ pub struct Suite<'a> {
 /// # Errors
 /// What the system, or `out`, reports.
 pub fn write(lines: &mut Lines, suite: &Suite<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let of_all: Vec<&GateReport> = suite.gates.iter().filter(|gate| is_of_all(gate)).collect();
+    let of_all: Vec<&GateReport> = suite.gates.iter().filter(|gate| is_of_all(gate, suite.total)).collect();
     let mut failures = of_all.iter().filter(|gate| !gate.met).count();
     lines.each(|line| {
         let told: TranscriptReport = serde_json::from_slice(line)?;
@@ -58,9 +58,10 @@ pub fn write(lines: &mut Lines, suite: &Suite<'_>, out: &mut dyn Write) -> io::R
     xml.get_mut().write_all(b"\n")
 }
 
-/// Whether a gate is about the total, and no transcript's own.
-fn is_of_all(gate: &GateReport) -> bool {
-    [Gate::RequireSaving, Gate::MaxFailures].iter().any(|all| all.as_str() == gate.gate)
+/// Whether a gate is about the total, or about views that there are none of. The others are told of transcripts.
+fn is_of_all(gate: &GateReport, total: &BatchTotal) -> bool {
+    total.transcripts == total.failed
+        || [Gate::RequireSaving, Gate::MaxFailures].iter().any(|all| all.as_str() == gate.gate)
 }
 
 type Xml<'a> = Writer<&'a mut dyn Write>;

@@ -28,6 +28,10 @@ pub struct Files {
     roots: Vec<Root>,
     found: Vec<Found>,
     faults: Vec<Fault>,
+    /// What is in the other shards.
+    elsewhere: Vec<Found>,
+    /// Whether something in another shard cannot be looked into.
+    faulty_elsewhere: bool,
     /// Those whose view would go where that of another goes.
     clashes: Vec<(PathBuf, PathBuf)>,
 }
@@ -112,21 +116,30 @@ impl Files {
             files.find_clashes();
         }
         if let Some(shard) = shard {
-            let Self { roots, found, faults, .. } = &mut files;
-            found.retain(|found| shard.holds(key(&roots[found.root as usize], &found.below)));
+            let Self { roots, found, faults, elsewhere, .. } = &mut files;
+            let is_here = |found: &Found| shard.holds(key(&roots[found.root as usize], &found.below));
+            (*found, *elsewhere) = std::mem::take(found).into_iter().partition(is_here);
+            let count = faults.len();
             faults.retain(|fault| shard.holds(fault.path.as_os_str().as_bytes()));
+            files.faulty_elsewhere = faults.len() < count;
         }
         files
     }
 
+    /// Whether another shard has something to report.
+    #[must_use]
+    pub fn is_elsewhere(&self, environment: &Environment) -> bool {
+        let is_one = |found: &Found| !found.perhaps || is_transcript(&environment.cwd.join(self.real(found)));
+        self.faulty_elsewhere || self.elsewhere.iter().any(is_one)
+    }
+
     /// Where they are, but for those that turn out to be none.
     pub fn transcripts<'a>(&'a self, environment: &'a Environment) -> impl Iterator<Item = PathBuf> + 'a {
-        let is_one = |path: &PathBuf| {
-            fs::read(environment.cwd.join(path)).is_ok_and(|bytes| formats::detect(&bytes).is_some())
-        };
         (0..self.len())
             .map(|place| (place, self.path(place)))
-            .filter(move |(place, path)| !self.is_perhaps(*place) || is_one(path))
+            .filter(move |(place, path)| {
+                !self.is_perhaps(*place) || is_transcript(&environment.cwd.join(path))
+            })
             .map(|(_, path)| path)
     }
 
@@ -324,6 +337,11 @@ impl Files {
             })
         });
     }
+}
+
+/// Whether a file is a transcript by what it holds.
+fn is_transcript(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|bytes| formats::detect(&bytes).is_some())
 }
 
 /// What is not sure has to be a file, at least.

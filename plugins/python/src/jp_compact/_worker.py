@@ -60,7 +60,7 @@ class Worker:
     ) -> None:
         if window < 1 or deadline <= 0:
             raise ValueError("window and deadline are above 0")
-        self._command = [executable, "batch", "--ndjson", *arguments]
+        self._command = [executable, "batch", "--ndjson", "--allow-empty", *arguments]
         self._deadline, self._window, self._env, self._cwd = deadline, window, env, cwd
         self._busy = threading.Lock()
         self._closed = False
