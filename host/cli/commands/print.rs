@@ -145,7 +145,7 @@ fn write_text(read: &Read, view: &View, compacted: bool, out: &mut dyn Write) ->
             writeln!(out, "--- {origin} ---")?;
         }
         let text = |key: &str| event.event.get(key).and_then(Value::as_str).unwrap_or_default();
-        let mark = if matches!(item.part, Part::Kept(_)) { "" } else { " [overlay]" };
+        let mark = if matches!(item.part, Part::Kept(_) | Part::Short(_)) { "" } else { " [overlay]" };
         let (head, body) = match (text("type"), event.event.get("reasoning"), event.event.get("data")) {
             ("chat_request", ..) => ("user".to_owned(), text("content").to_owned()),
             ("chat_response", Some(_), _) => ("assistant, reasoning".into(), text("reasoning").into()),
@@ -184,7 +184,7 @@ fn write_text(read: &Read, view: &View, compacted: bool, out: &mut dyn Write) ->
 /// Whether a part of a view is among [`View::events`].
 fn is_visible(read: &Read, part: &Part) -> bool {
     match part {
-        Part::Kept(element) | Part::Emptied(element) | Part::Replaced(element, _) => {
+        Part::Kept(element) | Part::Short(element) | Part::Emptied(element) | Part::Replaced(element, _) => {
             read.stream.events()[*element].kind.is_provider_visible()
         }
         Part::SummaryStart { .. } => false,

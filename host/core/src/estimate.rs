@@ -184,7 +184,7 @@ impl Estimate {
     fn of_part(&self, part: &Part) -> Measure {
         let measure = |kind, text: &str| self.estimator.measure(kind, text);
         match part {
-            Part::Kept(element) => self.measures[*element],
+            Part::Kept(element) | Part::Short(element) => self.measures[*element],
             Part::Emptied(_) | Part::SummaryStart { .. } => Measure::default(),
             Part::Replaced(_, text) => measure(Kind::ToolResponse { is_error: false }, text),
             Part::SummaryResponse { text, .. } => measure(Kind::Message, text),

@@ -35,6 +35,12 @@ impl Span {
         &source[self.start..self.end]
     }
 
+    /// How many bytes lie here.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.end - self.start
+    }
+
     /// Whether nothing lies here: an optional value that is absent.
     #[must_use]
     pub fn is_empty(self) -> bool {

@@ -14,6 +14,11 @@ use crate::pairs::Pairs;
 use crate::stream::Stream;
 use crate::view::{Item, Origin, Part, View};
 
+/// Bytes that one character can take as JSON: `\ud83d\ude00`.
+const CHARACTER_BYTES_MAX: usize = 12;
+/// The quotes around a JSON string.
+const QUOTES: usize = 2;
+
 /// Projects a stream through the overlays that it holds.
 #[must_use]
 pub fn project(stream: &Stream) -> View {
@@ -64,6 +69,7 @@ fn planned(stream: &Stream, plan: &Plan<'_>) -> View {
         match plan.outcome(element) {
             Outcome::Keep => push(event.kind, origin, Part::Kept(element)),
             Outcome::Omit => {}
+            Outcome::Short => push(event.kind, origin, Part::Short(element)),
             Outcome::Empty => push(event.kind, origin, Part::Emptied(element)),
             Outcome::Replace(text) => push(event.kind, origin, Part::Replaced(element, text)),
         }
@@ -76,6 +82,8 @@ fn planned(stream: &Stream, plan: &Plan<'_>) -> View {
 enum Outcome {
     Keep,
     Omit,
+    /// Stripped, but no longer than its replacement: it stays.
+    Short,
     /// Arguments become `{}`.
     Empty,
     /// Content becomes this text.
@@ -203,12 +211,12 @@ impl<'a> Plan<'a> {
                         |policy: bool, hint: Option<Hint>| hint.map_or(policy, |hint| hint == Hint::Strip);
                     match event.kind {
                         Kind::ToolRequest if wanted(*request, hint.and_then(|hint| hint.request)) => {
-                            Outcome::Empty
+                            self.emptied(element)
                         }
                         Kind::ToolResponse { .. }
                             if wanted(*response, hint.and_then(|hint| hint.response)) =>
                         {
-                            Outcome::Replace(self.status_line(element))
+                            self.stripped(element)
                         }
                         _ => Outcome::Keep,
                     }
@@ -222,10 +230,8 @@ impl<'a> Plan<'a> {
     fn by_call(&self, element: usize, call: &StoredCall) -> Outcome {
         match (self.stream.events()[element].kind, call.request, &call.response) {
             _ if call.omit => Outcome::Omit,
-            (Kind::ToolRequest, Some(RequestAction::Strip), _) => Outcome::Empty,
-            (Kind::ToolResponse { .. }, _, Some(ResponseAction::Strip)) => {
-                Outcome::Replace(self.status_line(element))
-            }
+            (Kind::ToolRequest, Some(RequestAction::Strip), _) => self.emptied(element),
+            (Kind::ToolResponse { .. }, _, Some(ResponseAction::Strip)) => self.stripped(element),
             (Kind::ToolResponse { .. }, _, Some(ResponseAction::Replace(text))) => {
                 Outcome::Replace(text.clone())
             }
@@ -248,6 +254,41 @@ impl<'a> Plan<'a> {
     fn name_by_id(&self, element: usize) -> Cow<'_, str> {
         let named = self.pairs.as_ref().and_then(|pairs| pairs.name_by_id(self.stream, element));
         named.unwrap_or(Cow::Borrowed("unknown"))
+    }
+
+    /// A request without its arguments. In some formats the empty form is the longer one.
+    fn emptied(&self, element: usize) -> Outcome {
+        if self.fits(element, "") { Outcome::Empty } else { Outcome::Short }
+    }
+
+    /// A response that is replaced by its status, where that is shorter. In its own conversations JP replaces all of
+    /// them, and its view is ours.
+    fn stripped(&self, element: usize) -> Outcome {
+        let line = self.status_line(element);
+        let is_jps = self.stream.foreign().is_none();
+        if is_jps || (self.is_longer_than(element, &line) && self.fits(element, &line)) {
+            Outcome::Replace(line)
+        } else {
+            Outcome::Short
+        }
+    }
+
+    /// Whether the text of a response is longer than another, in characters, and not shorter in bytes.
+    fn is_longer_than(&self, element: usize, line: &str) -> bool {
+        let body = self.stream.events()[element].body;
+        let chars = line.chars().count();
+        // Nearly all are so long that they need not be decoded.
+        if self.stream.at(body).len() > CHARACTER_BYTES_MAX * chars.max(line.len()) + QUOTES {
+            return true;
+        }
+        let text = self.stream.stored_text(body);
+        text.len() >= line.len() && text.chars().count() > chars
+    }
+
+    /// Whether an element takes no more bytes in a transcript of another program when `text` is written there.
+    fn fits(&self, element: usize, text: &str) -> bool {
+        let place = self.stream.foreign().and_then(|foreign| foreign.places.get(element));
+        place.is_none_or(|place| place.takes(text))
     }
 
     fn status_line(&self, element: usize) -> String {

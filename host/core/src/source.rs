@@ -21,7 +21,7 @@ pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
     let synthetic =
         |at, kind, member, text| Element::New(splice::pretty(&decode::synthetic(at, kind, member, text)));
     let elements = view.items().iter().map(|item| match &item.part {
-        Part::Kept(element) => Element::Old(*element),
+        Part::Kept(element) | Part::Short(element) => Element::Old(*element),
         Part::Emptied(element) => match stream.events()[*element].body {
             // No arguments are empty arguments already.
             body if body.is_empty() => Element::Old(*element),

@@ -76,9 +76,10 @@ pub fn stats(survey: &Survey<'_>) -> Stats {
     }
     for item in survey.view.items() {
         let (element, kind) = match &item.part {
-            Part::Kept(element) | Part::Emptied(element) | Part::Replaced(element, _) => {
-                (Some(*element), stream.events()[*element].kind)
-            }
+            Part::Kept(element)
+            | Part::Short(element)
+            | Part::Emptied(element)
+            | Part::Replaced(element, _) => (Some(*element), stream.events()[*element].kind),
             Part::SummaryStart { .. } => (None, Kind::TurnStart),
             Part::SummaryRequest { .. } => (None, Kind::ChatRequest),
             Part::SummaryResponse { .. } => (None, Kind::Message),

@@ -92,9 +92,7 @@ fn table(stream: &Stream, pairs: &Pairs, view: &View, estimate: &Estimate) -> Ve
         let (Some(weights), Some(entry)) = (weights.get_mut(turn), turns.get_mut(turn)) else { continue };
         let shown = estimate.shown(&item.part);
         weights.view += shown;
-        let (Part::Kept(element) | Part::Emptied(element) | Part::Replaced(element, _)) = item.part else {
-            continue;
-        };
+        let Some(element) = item.part.element() else { continue };
         let whole = if matches!(item.part, Part::Kept(_)) { shown } else { 0 };
         match stream.events()[element].kind {
             Kind::Reasoning => {

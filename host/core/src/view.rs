@@ -62,6 +62,8 @@ impl Origin {
 pub enum Part {
     /// An element as it is.
     Kept(usize),
+    /// An element that a strip leaves as it is, because it is no longer than its replacement.
+    Short(usize),
     /// A tool request whose arguments are `{}`.
     Emptied(usize),
     /// A tool response with this content.
@@ -101,7 +103,10 @@ impl Part {
     #[must_use]
     pub fn element(&self) -> Option<usize> {
         match self {
-            Self::Kept(element) | Self::Emptied(element) | Self::Replaced(element, _) => Some(*element),
+            Self::Kept(element)
+            | Self::Short(element)
+            | Self::Emptied(element)
+            | Self::Replaced(element, _) => Some(*element),
             Self::SummaryStart { .. } | Self::SummaryRequest { .. } | Self::SummaryResponse { .. } => None,
         }
     }
@@ -109,7 +114,7 @@ impl Part {
     /// What a provider is sent of it, decoded. None for what no provider is sent.
     pub(crate) fn event(&self, stream: &Stream) -> Option<Map<String, Value>> {
         match self {
-            Self::Kept(element) => decode::visible(stream, *element),
+            Self::Kept(element) | Self::Short(element) => decode::visible(stream, *element),
             Self::Emptied(element) => {
                 let mut event = decode::visible(stream, *element)?;
                 event.insert("arguments".into(), Value::Object(Map::new()));

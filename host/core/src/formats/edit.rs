@@ -76,7 +76,7 @@ fn fates<'a>(stream: &Stream, foreign: &Foreign, view: &'a View) -> (Vec<Fate<'a
             }
         };
         match &item.part {
-            Part::Kept(element) => set(*element, Fate::Kept),
+            Part::Kept(element) | Part::Short(element) => set(*element, Fate::Kept),
             Part::Emptied(element) => set(*element, Fate::Emptied),
             Part::Replaced(element, text) => set(*element, Fate::Replaced(text)),
             Part::SummaryResponse { at, text } => {

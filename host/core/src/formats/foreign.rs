@@ -73,6 +73,15 @@ pub(crate) struct Place {
     pub(crate) signed: Option<Box<(&'static str, Span)>>,
 }
 
+impl Place {
+    /// Whether its values take no more bytes when they are written anew with this text.
+    pub(crate) fn takes(&self, text: &str) -> bool {
+        let old: usize = self.slots.iter().map(|slot| slot.span.len()).sum();
+        let new: usize = self.slots.iter().map(|slot| (slot.write)(text).len()).sum();
+        new <= old
+    }
+}
+
 /// What a record is called, and what it follows: both JSON values. One without a name mentions another record, and one
 /// without a parent follows none.
 #[derive(Debug, Clone, Copy)]

@@ -146,7 +146,7 @@ fn summaries(stream: &Stream, view: &View) -> Vec<Violation> {
 fn texts(stream: &Stream, view: &View) -> Vec<Violation> {
     let blank = view.items().iter().filter_map(|item| {
         let what = match &item.part {
-            Part::Kept(element) => {
+            Part::Kept(element) | Part::Short(element) => {
                 let event = &stream.events()[*element];
                 let what = match event.kind {
                     Kind::ChatRequest => "the request",

@@ -307,7 +307,10 @@ fn first_change(stream: &Stream, view: &View) -> Option<usize> {
     let kept: HashSet<usize> = view
         .items()
         .iter()
-        .filter_map(|item| if let Part::Kept(element) = item.part { Some(element) } else { None })
+        .filter_map(|item| match item.part {
+            Part::Kept(element) | Part::Short(element) => Some(element),
+            _ => None,
+        })
         .collect();
     let mut events = stream.events().iter().enumerate();
     let changed = events.find(|(element, event)| event.kind.is_provider_visible() && !kept.contains(element));

@@ -4,7 +4,7 @@ use jp_compact_core::formats::Format;
 use jp_compact_core::overlay::ToolPolicy;
 use serde_json::Value;
 
-use crate::told::{events, refused, sample, strip, summarised, told_of, tools};
+use crate::told::{events, refused, sample, stripped, summarised, told_of, tools};
 
 #[test]
 fn steps_are_events_of_the_turn_of_the_last_user_step() {
@@ -52,7 +52,7 @@ fn results_without_a_call_id_answer_the_calls_that_nothing_else_answers() {
         ]
     );
     // Ids of calls are of their step alone.
-    let second: Value = serde_json::from_str(&tools(&stream, strip())).unwrap();
+    let second: Value = serde_json::from_str(&stripped(&stream)).unwrap();
     assert_eq!(
         second["steps"][2]["observation"].to_string(),
         "{\"results\":[{\"content\":\"[compacted] wc: success\"},{\"source_call_id\":\"c\",\"content\":\"[compacted] ls: success\"}]}"
@@ -93,14 +93,14 @@ fn steps_are_counted_anew_where_some_went_and_a_pair_came() {
 
 #[test]
 fn a_stripped_result_is_a_text_and_its_twins_are_gone() {
-    let text = tools(&sample("atif.json"), strip());
+    let text = stripped(&sample("atif.json"));
     let lines: Vec<&str> =
         text.lines().map(str::trim).filter(|line| line.contains("source_call_id")).collect();
     assert_eq!(
         lines,
         [
             "{\"source_call_id\": \"toolu_2\", \"content\": \"[compacted] Bash: error\", \"extra\": {\"tool_result_is_error\": true, \"tool_result_metadata\": null}},",
-            "{\"source_call_id\": \"toolu_1\", \"content\": \"[compacted] Bash: success\"}",
+            "{\"source_call_id\": \"toolu_1\", \"content\": \"[compacted] Read: success\"}",
             "\"observation\": {\"results\": [{\"source_call_id\": \"toolu_3\", \"subagent_trajectory_ref\": [{\"trajectory_id\": \"sub-1\"}], \"content\": \"[compacted] Task: success\"}]},"
         ]
     );

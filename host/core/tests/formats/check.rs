@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use jp_compact_core::estimate::{Estimate, Estimator};
+use jp_compact_core::event::Kind;
 use jp_compact_core::formats::{self, Format};
 use jp_compact_core::lint;
-use jp_compact_core::overlay::{Overlay, ToolPolicy};
+use jp_compact_core::overlay::{Overlay, StoredCall, ToolPolicy};
 use jp_compact_core::projection::project_through;
 use jp_compact_core::render::{self, Provider};
 use jp_compact_core::splice::concat;
 use jp_compact_core::view::SUMMARY_REQUEST;
-use jp_compact_core::{Stream, View, source};
-use jp_compact_schema::Reasoning;
+use jp_compact_core::{Pairs, Stream, View, source};
+use jp_compact_schema::{Reasoning, RequestAction, ResponseAction};
 
 use crate::bodies;
 use crate::samples::Sample;
@@ -59,6 +61,26 @@ pub(crate) fn overlay(from_turn: usize, to_turn: usize) -> Overlay {
     }
 }
 
+/// A strip that names each result with its replacement: unlike a policy, it also replaces what is short, as most
+/// results of our samples are.
+pub(crate) fn strip(stream: &Stream) -> ToolPolicy {
+    let pairs = Pairs::of(stream);
+    let calls = stream.numbered().filter_map(|(seq, element)| {
+        let event = &stream.events()[element];
+        let tool = || pairs.tool(stream, element).unwrap_or_else(|| "unknown".into());
+        let (request, status) = match event.kind {
+            Kind::ToolRequest => (Some(RequestAction::Strip), None),
+            Kind::ToolResponse { is_error: true } => (None, Some("error")),
+            Kind::ToolResponse { is_error: false } => (None, Some("success")),
+            _ => return None,
+        };
+        let response =
+            status.map(|status| ResponseAction::Replace(format!("[compacted] {}: {status}", tool())));
+        Some(StoredCall { seq, id: stream.text(event.id).into(), request, response, omit: false })
+    });
+    ToolPolicy::Selective(calls.collect())
+}
+
 /// Overlays of every kind, alone and together.
 fn overlays(stream: &Stream) -> Vec<(&'static str, Vec<Overlay>)> {
     let last = stream.turns() - 1;
@@ -103,6 +125,9 @@ pub(crate) fn compacted(
 ) {
     let view = project_through(stream, overlays);
     let bytes = written(stream, overlays);
+    if overlays.iter().all(|overlay| overlay.summary.is_none()) {
+        no_longer(name, stream, overlays, &bytes);
+    }
     if bytes.is_empty() {
         assert!(view.items().iter().all(|item| item.part.element().is_none()), "{name}: all is gone");
         return;
@@ -148,6 +173,20 @@ pub(crate) fn compacted(
         let found = lint::body(provider, &body);
         assert!(found.is_empty(), "{name}, {provider}: {found:?}");
     }
+}
+
+/// A strip makes nothing longer: neither what is written nor what a model is sent.
+#[track_caller]
+fn no_longer(name: &str, stream: &Stream, overlays: &[Overlay], written: &[u8]) {
+    assert!(
+        written.len() <= stream.bytes().len(),
+        "{name}: {} bytes became {}",
+        stream.bytes().len(),
+        written.len()
+    );
+    let estimate = Estimate::of(stream, Estimator::Characters);
+    let tokens = |overlays: &[Overlay]| estimate.view_tokens(&project_through(stream, overlays));
+    assert!(tokens(overlays) <= tokens(&[]), "{name}: the view has more tokens than the transcript");
 }
 
 /// Why a provider would not take a transcript as it is.

@@ -1,7 +1,5 @@
 //! What a sample of ours holds, and what becomes of it, for asserts that a person can read.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use jp_compact_core::event::Kind;
 use jp_compact_core::formats::{self, Format};
@@ -10,6 +8,8 @@ use jp_compact_core::projection::project_through;
 use jp_compact_core::splice::concat;
 use jp_compact_core::{Stream, source};
 use jp_compact_schema::Reasoning;
+
+use crate::check::strip;
 
 /// What is done to a sample.
 #[derive(Clone, Copy)]
@@ -55,14 +55,14 @@ pub(crate) fn ids(format: Format, text: &str) -> Vec<String> {
 /// A sample after these changes.
 pub(crate) fn after(format: Format, text: &str, changes: &[Change]) -> String {
     let stream = read(format, text);
-    let overlays: Vec<Overlay> = changes.iter().map(|change| overlay(*change, stream.turns())).collect();
+    let overlays: Vec<Overlay> = changes.iter().map(|change| overlay(*change, &stream)).collect();
     let pieces = source::render(&stream, &project_through(&stream, &overlays));
     String::from_utf8(concat(&pieces, stream.bytes())).unwrap()
 }
 
-fn overlay(change: Change, turns: usize) -> Overlay {
-    let (from_turn, to_turn) = if let Change::Sum(from, to) = change { (from, to) } else { (0, turns - 1) };
-    let strip = ToolPolicy::Strip { request: true, response: true, overrides: BTreeMap::new() };
+fn overlay(change: Change, stream: &Stream) -> Overlay {
+    let last = stream.turns() - 1;
+    let (from_turn, to_turn) = if let Change::Sum(from, to) = change { (from, to) } else { (0, last) };
     Overlay {
         element: usize::MAX,
         stamp: Timestamp::UNIX_EPOCH,
@@ -71,7 +71,7 @@ fn overlay(change: Change, turns: usize) -> Overlay {
         summary: matches!(change, Change::Sum(..)).then(|| "In short.".into()),
         reasoning: matches!(change, Change::Unthink).then_some(Reasoning::Strip),
         tool_calls: match change {
-            Change::Strip => Some(strip),
+            Change::Strip => Some(strip(stream)),
             Change::Omit => Some(ToolPolicy::Omit),
             _ => None,
         },

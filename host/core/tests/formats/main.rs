@@ -23,6 +23,7 @@ mod openhands;
 mod pi;
 mod samples;
 mod shape;
+mod shorter;
 mod shown;
 mod swe_agent;
 mod told;

@@ -4,7 +4,7 @@
 use jp_compact_core::formats::Format;
 use jp_compact_core::overlay::ToolPolicy;
 
-use crate::told::{events, refused, sample, strip, summarised, told_of, tools, without_reasoning};
+use crate::told::{events, refused, sample, stripped, summarised, told_of, tools, without_reasoning};
 
 #[test]
 fn events_with_a_kind_are_turns_of_what_the_user_says() {
@@ -133,7 +133,7 @@ fn an_action_that_loses_its_call_is_a_message() {
 
 #[test]
 fn a_stripped_call_is_one_that_could_not_be_made() {
-    let text = tools(&sample("openhands.jsonl"), strip());
+    let text = stripped(&sample("openhands.jsonl"));
     assert_eq!(
         line(&text, "a-2"),
         "{\"id\":\"a-2\",\"timestamp\":\"2026-06-16T05:39:05.125000\",\"source\":\"agent\",\"thought\":[],\"reasoning_content\":null,\"thinking_blocks\":[],\"responses_reasoning_item\":null,\"action\":null,\"tool_name\":\"file_editor\",\"tool_call_id\":\"toolu_2\",\"tool_call\":{\"id\":\"toolu_2\",\"responses_item_id\":null,\"name\":\"file_editor\",\"arguments\":\"{}\",\"origin\":\"completion\"},\"llm_response_id\":\"r-1\",\"security_risk\":\"LOW\",\"critic_result\":null,\"summary\":null,\"kind\":\"ActionEvent\"}"
@@ -163,7 +163,7 @@ fn a_condensation_names_no_event_that_is_gone() {
 
 #[test]
 fn what_the_model_gave_is_stripped_wherever_it_stands() {
-    let text = tools(&sample("openhands-v0.json"), strip());
+    let text = stripped(&sample("openhands-v0.json"));
     assert!(!text.contains("cat größe.py") && !text.contains("x = 1"), "{text}");
     let text = without_reasoning(&sample("openhands-v0.json"));
     assert!(!text.contains("I look at both"), "{text}");

@@ -1,7 +1,5 @@
 //! What a sample is made of, and what becomes of it, for tests that look at one format closely.
 
-use std::collections::BTreeMap;
-
 use jp_compact_core::Stream;
 use jp_compact_core::formats::Format;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
@@ -9,7 +7,7 @@ use jp_compact_core::projection::project_through;
 use jp_compact_schema::Reasoning;
 use serde_json::Value;
 
-use crate::check::{overlay, read, written};
+use crate::check::{overlay, read, strip, written};
 
 /// A sample of ours.
 pub(crate) fn sample(format: Format, name: &str) -> Stream {
@@ -48,8 +46,7 @@ pub(crate) fn metadata(stream: &Stream) -> Vec<String> {
 
 /// It with all calls stripped.
 pub(crate) fn stripped(stream: &Stream) -> String {
-    let policy = ToolPolicy::Strip { request: true, response: true, overrides: BTreeMap::new() };
-    text(stream, &[Overlay { tool_calls: Some(policy), ..whole(stream) }])
+    text(stream, &[Overlay { tool_calls: Some(strip(stream)), ..whole(stream) }])
 }
 
 /// It without any call.

@@ -1,7 +1,5 @@
 //! What tests of one format look at: the events of a sample of ours, and the sample with overlays.
 
-use std::collections::BTreeMap;
-
 use jp_compact_core::Stream;
 use jp_compact_core::formats::{self, Format};
 use jp_compact_core::import::import;
@@ -10,7 +8,7 @@ use jp_compact_core::projection::project_through;
 use jp_compact_schema::Reasoning;
 use serde_json::Value;
 
-use crate::check::{overlay, written};
+use crate::check::{overlay, strip, written};
 use crate::samples;
 
 /// A sample of ours, by its file's name.
@@ -45,8 +43,7 @@ pub(crate) fn events(stream: &Stream) -> Vec<String> {
 
 /// The whole stripped, arguments and results.
 pub(crate) fn stripped(stream: &Stream) -> String {
-    let policy = ToolPolicy::Strip { request: true, response: true, overrides: BTreeMap::new() };
-    with(stream, Overlay { tool_calls: Some(policy), ..overlay(0, stream.turns() - 1) })
+    with(stream, Overlay { tool_calls: Some(strip(stream)), ..overlay(0, stream.turns() - 1) })
 }
 
 /// The whole without calls.

@@ -4,7 +4,7 @@ use jp_compact_core::formats::Format;
 use jp_compact_core::overlay::ToolPolicy;
 use serde_json::Value;
 
-use crate::told::{events, refused, sample, strip, summarised, told_of, tools, without_reasoning};
+use crate::told::{events, refused, sample, stripped, summarised, told_of, tools, without_reasoning};
 
 #[test]
 fn a_task_is_one_turn_without_its_demonstration() {
@@ -102,7 +102,7 @@ fn contents(text: &str) -> Vec<String> {
 #[test]
 fn a_command_is_cut_out_of_the_text_that_it_stands_in() {
     assert_eq!(
-        contents(&tools(&sample("swe-agent-old.traj"), strip())),
+        contents(&stripped(&sample("swe-agent-old.traj"))),
         [
             "\"We're solving:\\n  größe\\n(Open file: n/a)\\nbash-$\"",
             "\"First I look: \\\"größe\\\".\\n\\n```\\n```\"",
@@ -124,7 +124,7 @@ fn a_command_is_cut_out_of_the_text_that_it_stands_in() {
         ]
     );
     assert_eq!(
-        contents(&tools(&sample("swe-agent-mini.traj.json"), strip())),
+        contents(&stripped(&sample("swe-agent-mini.traj.json"))),
         [
             "\"THOUGHT: I look.\\n\\n```mswea_bash_command\\n\\n```\\nThen we see.\"",
             "\"[compacted] bash: success\"",
@@ -146,11 +146,11 @@ fn a_command_is_cut_out_of_the_text_that_it_stands_in() {
 
 #[test]
 fn what_is_stripped_is_gone_from_the_trajectory_and_from_what_was_sent() {
-    let text = tools(&sample("swe-agent.traj"), strip());
+    let text = stripped(&sample("swe-agent.traj"));
     for lost in ["cat gr", "return x", "x = 1", "view /app"] {
         assert!(!text.contains(lost), "{lost}: {text}");
     }
-    let text = tools(&sample("swe-agent-mini2.traj.json"), strip());
+    let text = stripped(&sample("swe-agent-mini2.traj.json"));
     for lost in ["no such file", "pwd", "cat patch.txt"] {
         assert!(!text.contains(lost), "{lost}: {text}");
     }

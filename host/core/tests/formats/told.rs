@@ -1,6 +1,5 @@
 //! What a reader found, as lines; and a source as an overlay leaves it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -12,6 +11,8 @@ use jp_compact_core::projection::project_through;
 use jp_compact_core::source;
 use jp_compact_core::splice::concat;
 use jp_compact_schema::Reasoning;
+
+use crate::check::strip;
 
 /// A sample of ours.
 #[track_caller]
@@ -61,9 +62,9 @@ pub(crate) fn tools(stream: &Stream, policy: ToolPolicy) -> String {
     written(stream, Overlay { tool_calls: Some(policy), ..whole(stream) })
 }
 
-/// Requests and responses stripped.
-pub(crate) fn strip() -> ToolPolicy {
-    ToolPolicy::Strip { request: true, response: true, overrides: BTreeMap::new() }
+/// The source without what its calls ask for and come to.
+pub(crate) fn stripped(stream: &Stream) -> String {
+    tools(stream, strip(stream))
 }
 
 /// The source without reasoning.
