@@ -20,8 +20,11 @@ pub enum Open {
 pub fn open(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<Open> {
     let last = stream.turns().checked_sub(1)?;
     let events = stream.events();
-    let begin = events.iter().rposition(|event| event.turn < last).map_or(0, |before| before + 1);
-    let turn = (begin..events.len()).filter(|element| events[*element].kind.is_conversation());
+    // Overlays are no part of the conversation, wherever they are stored: those of a sidecar follow the last turn.
+    let is_raw = |element: &usize| events[*element].kind.is_conversation();
+    let raw = (0..events.len()).rev().filter(is_raw);
+    let mut turn: Vec<usize> = raw.take_while(|element| events[*element].turn == last).collect();
+    turn.reverse();
     let mut waiting = false;
     let mut ends_in_message = false;
     for element in turn {

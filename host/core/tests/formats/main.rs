@@ -5,6 +5,7 @@
 
 mod anthropic;
 mod atif;
+mod beside;
 mod bodies;
 mod check;
 mod claude_code;
