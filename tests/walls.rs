@@ -129,7 +129,7 @@ struct Door {
     once: Option<&'static [&'static str]>,
 }
 
-const DOORS: [Door; 6] = [
+const DOORS: [Door; 7] = [
     Door {
         names: &[
             "std::process::Command",
@@ -150,6 +150,17 @@ const DOORS: [Door; 6] = [
         files: &["host/cli/output.rs", "host/cli/main.rs"],
         once: None,
     },
+    // Bytes for programs. Text for people is `Lines`, which escapes all of it.
+    Door { names: &["crate::output::data"], files: &RAW_OUTPUT, once: None },
+];
+const RAW_OUTPUT: [&str; 7] = [
+    "host/cli/commands/batch.rs",
+    "host/cli/commands/completions.rs",
+    "host/cli/commands/config.rs",
+    "host/cli/commands/man.rs",
+    "host/cli/commands/print.rs",
+    "host/cli/commands/query.rs",
+    "host/cli/commands/schema.rs",
 ];
 const RENAMES: &[&str] = &[
     "std::fs::rename",

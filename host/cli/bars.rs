@@ -1,12 +1,11 @@
 //! Tables of tokens with a bar behind each row: what a model is sent of it, and what it is no longer sent. No line
 //! has more than 80 columns.
 
-use std::fmt::Write as _;
-
 use jp_compact_core::stats::Amount;
 
 use crate::commands::{change, grouped};
 use crate::escape;
+use crate::lines::{LISTED_MAX, Lines};
 
 const COLUMNS: usize = 80;
 /// The same in every table, so that one stands below the other.
@@ -20,7 +19,7 @@ const BAR: usize = COLUMNS - NAME - 2 * (NUMBER + 1) - (CHANGE + 2) - 2;
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 /// Appends a table, its largest row first; nothing where there are no rows.
-pub(crate) fn table<'a>(text: &mut String, title: &str, rows: impl Iterator<Item = (&'a str, Amount)>) {
+pub(crate) fn table<'a>(text: &mut Lines, title: &str, rows: impl Iterator<Item = (&'a str, Amount)>) {
     let mut rows: Vec<_> = rows.map(|(name, amount)| (name_of(name), amount)).collect();
     if rows.is_empty() {
         return;
@@ -28,12 +27,11 @@ pub(crate) fn table<'a>(text: &mut String, title: &str, rows: impl Iterator<Item
     let size = |amount: &Amount| amount.before.max(amount.after);
     rows.sort_by_key(|(_, amount)| std::cmp::Reverse(size(amount)));
     let largest = size(&rows[0].1);
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "\n{title:<NAME$} {:>NUMBER$} {:>NUMBER$}", "raw", "view");
-    for (name, amount) in rows {
-        let _ = writeln!(
-            text,
-            "{}",
+    text.line("");
+    text.line(format_args!("{title:<NAME$} {:>NUMBER$} {:>NUMBER$}", "raw", "view"));
+    let more = rows.len().saturating_sub(LISTED_MAX);
+    for (name, amount) in rows.into_iter().take(LISTED_MAX) {
+        text.line(
             format!(
                 "{name:<NAME$} {:>NUMBER$} {:>NUMBER$}  {:<CHANGE$}  {}",
                 grouped(amount.before),
@@ -41,9 +39,10 @@ pub(crate) fn table<'a>(text: &mut String, title: &str, rows: impl Iterator<Item
                 change(amount.before, amount.after),
                 drawn(amount, largest, BAR)
             )
-            .trim_end()
+            .trim_end(),
         );
     }
+    text.more("", more);
 }
 
 /// A name on one line and harmless; of a long one its end, for that is where paths differ.
@@ -94,9 +93,10 @@ mod tests {
     fn no_line_is_wider_than_a_terminal() {
         let amount = Amount { before: 123_456_789, after: 123_456_789 };
         let long = "a/".repeat(60);
-        let mut text = String::new();
+        let mut text = Lines::new();
         let rows = [("a", amount), (long.as_str(), amount), ("b\u{1b}[2J\nc", amount)];
         table(&mut text, "tokens by conversation", rows.into_iter());
+        let text = text.as_str();
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
         assert!(text.contains("…/a/a") && text.contains("b\\u{1b}[2J\\nc"), "{text}");
     }

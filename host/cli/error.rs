@@ -12,10 +12,10 @@ use jp_compact_engine::store::{self, StoreError, StoreErrorKind};
 use jp_compact_engine::trust::{self, Grant, grants};
 use jp_compact_schema::report::ErrorReport;
 use jp_compact_schema::{ANSWER_REFUSED, Mismatch};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::escape;
 use crate::exit::Exit;
+use crate::lines::Lines;
 
 /// How many of a strategy's last lines on stderr are shown.
 const LAST_LINES: usize = 40;
@@ -30,32 +30,63 @@ pub(crate) struct Report {
     /// Why, outermost first.
     pub(crate) causes: Vec<String>,
     /// What to do.
-    pub(crate) hint: Option<String>,
+    pub(crate) hint: Option<Hint>,
     /// Not a field of the JSON: the code again, as what it means.
     #[serde(skip)]
     pub(crate) exit: Exit,
 }
 
+/// What to do, in lines of the host.
+#[derive(Debug, Clone)]
+pub(crate) struct Hint(Vec<String>);
+
+impl Hint {
+    /// One line, whatever the text holds.
+    fn line(text: impl Into<String>) -> Self {
+        Self(vec![text.into()])
+    }
+
+    /// A line, and below it the command that it speaks of.
+    fn with_command(text: impl Into<String>, command: &str) -> Self {
+        Self(vec![text.into(), format!("  {command}")])
+    }
+
+    /// A text of the host's own, which may have several lines.
+    fn of_host(text: &'static str) -> Self {
+        Self(text.lines().map(str::to_owned).collect())
+    }
+}
+
+impl Serialize for Hint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.join("\n"))
+    }
+}
+
 impl Report {
     /// A failure of the command itself.
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: Option<&str>) -> Self {
-        let hint = hint.map(str::to_owned);
+        let hint = hint.map(Hint::line);
         Self { code: exit.code(), message: message.into(), causes: Vec::new(), hint, exit }
     }
 
     /// The text for people.
-    pub(crate) fn text(&self) -> String {
-        let mut text = format!("error: {}\n", escape::text(&self.message));
+    pub(crate) fn text(&self) -> Lines {
+        self.text_after("error: ")
+    }
+
+    /// The same, where it is no error of the command.
+    pub(crate) fn text_after(&self, label: &str) -> Lines {
+        let mut text = Lines::of(format_args!("{label}{}", self.message));
         if !self.causes.is_empty() {
-            text.push_str("\nCaused by:\n");
-            for cause in &self.causes {
-                for line in escape::text(cause).lines() {
-                    text.push_str(&format!("  {line}\n"));
-                }
-            }
+            text.line("");
+            text.line("Caused by:");
+            self.causes.iter().for_each(|cause| text.labeled("  ", "  ", cause));
         }
-        if let Some(hint) = &self.hint {
-            text.push_str(&format!("\nhint: {}\n", escape::text(hint)));
+        if let Some(Hint(lines)) = &self.hint {
+            text.line("");
+            let label = std::iter::once("hint: ").chain(std::iter::repeat(""));
+            lines.iter().zip(label).for_each(|(line, label)| text.line(format_args!("{label}{line}")));
         }
         text
     }
@@ -65,7 +96,7 @@ impl Report {
     /// As it stands in the report of a batch.
     pub(crate) fn in_report(self) -> ErrorReport {
         let Self { code, message, causes, hint, .. } = self;
-        ErrorReport { code, message, causes, hint }
+        ErrorReport { code, message, causes, hint: hint.map(|Hint(lines)| lines.join("\n")) }
     }
 }
 
@@ -163,14 +194,14 @@ fn exit(failure: &Failure) -> Exit {
     }
 }
 
-fn hint(failure: &Failure) -> Option<String> {
+fn hint(failure: &Failure) -> Option<Hint> {
     if let Failure::Strategy { source, .. } = failure
         && let StrategyFailure::Lacking { asked, tried, command, .. } = source.as_ref()
     {
         return Some(lacking(asked, tried.as_ref(), command));
     }
     let text = match failure {
-        Failure::Store(error) => return error.hint().map(str::to_owned),
+        Failure::Store(error) => return error.hint().map(Hint::line),
         Failure::Unreadable { source, .. } if source.is_of_overlay() => {
             "`--reset` removes overlays, malformed ones too, and leaves the events as they are"
         }
@@ -181,10 +212,10 @@ fn hint(failure: &Failure) -> Option<String> {
             "`--format NAME` says what it is, where it was taken for something else"
         }
         Failure::NoFormat { .. } => {
-            return Some(format!(
+            return Some(Hint::line(format!(
                 "`--format NAME` says what it is: {}",
                 Format::ALL.map(Format::as_str).join(", ")
-            ));
+            )));
         }
         Failure::OfAnother { .. } => "give the transcript itself: the name without `.jp-compact.json`",
         Failure::NotJp { .. } => "`jp-compact import FILE --to DIR` makes a conversation of JP's of it",
@@ -205,42 +236,41 @@ fn hint(failure: &Failure) -> Option<String> {
             "your own configuration, ~/.config/jp-compact/config.toml, `--config` and `--set` may say it"
         }
         Failure::Config(_) => "`jp-compact config --example` prints a file with every key",
-        Failure::NoSuchProfile { known, .. } => return Some(format!("there are {}", known.join(", "))),
+        Failure::NoSuchProfile { known, .. } => {
+            return Some(Hint::line(format!("there are {}", known.join(", "))));
+        }
         Failure::NotInstalled { .. } => {
             "`cargo build` and `cargo install` make every executable; keep them in one folder"
         }
         Failure::Strategy { name, source } => match source.plain() {
             StrategyFailure::NotFound { .. } => "--plugin-dir DIR adds a folder to look in",
             StrategyFailure::NotExecutable { path } => {
-                return Some(format!("`chmod +x {}` makes it one", path.display()));
+                return Some(Hint::line(format!("`chmod +x {}` makes it one", path.display())));
             }
             StrategyFailure::ReservedName { .. } => {
                 "rename the plugin; a bundled strategy cannot be replaced"
             }
             StrategyFailure::Hides { trusted, .. } => {
-                return Some(format!(
+                return Some(Hint::line(format!(
                     "trust it, remove it, or name the one you mean by its path: `--strategy {}`",
                     trust::quoted(trusted)
-                ));
+                )));
             }
             StrategyFailure::NotTrusted(candidate) => {
-                return Some(format!(
-                    "look at what it does, then trust these bytes with\n  {}",
-                    candidate.command()
-                ));
+                let text = "look at what it does, then trust these bytes with";
+                return Some(Hint::with_command(text, &candidate.command()));
             }
             StrategyFailure::Insecure(insecure) => {
-                return Some(format!("{} keeps others from changing it", insecure.remedy()));
+                return Some(Hint::line(format!("{} keeps others from changing it", insecure.remedy())));
             }
             StrategyFailure::NoState => "set HOME, or XDG_STATE_HOME to an absolute path",
             StrategyFailure::NotGranted { command, .. } => {
-                return command.as_ref().map(|command| format!("grant it with\n  {command}"));
+                return command.as_ref().map(|command| Hint::with_command("grant it with", command));
             }
             StrategyFailure::NoModel => {
-                let lines = llm::EXAMPLE.replace('\n', "\n  ");
-                return Some(format!(
-                    "give `--model PROVIDER/NAME`, or add these lines to the configuration\n  {lines}"
-                ));
+                let lead = "give `--model PROVIDER/NAME`, or add these lines to the configuration";
+                let example = llm::EXAMPLE.lines().map(|line| format!("  {line}"));
+                return Some(Hint(std::iter::once(lead.to_owned()).chain(example).collect()));
             }
             StrategyFailure::Model { .. } => "nothing was appended",
             StrategyFailure::BadManifest { .. } => {
@@ -249,20 +279,23 @@ fn hint(failure: &Failure) -> Option<String> {
             StrategyFailure::NotContained { missing, .. } => {
                 let way_down = "`--sandbox=contained` runs it with your own permissions: do that only if you know \
                                 what it does";
-                return Some(format!("{}; {way_down}", remedies(missing)));
+                return Some(Hint::line(format!("{}; {way_down}", remedies(missing))));
             }
             StrategyFailure::NoJail { missing } => {
                 let way_down = "`--sandbox=contained` runs strategies without one";
-                return Some(format!("{}; {way_down}", remedies(missing)));
+                return Some(Hint::line(format!("{}; {way_down}", remedies(missing))));
             }
             StrategyFailure::BadOptions { .. } => {
-                return Some(format!("`jp-compact strategy show {name}` shows its options"));
+                return Some(Hint::line(format!("`jp-compact strategy show {name}` shows its options")));
             }
             StrategyFailure::Version(mismatch) => mismatch.hint(),
             StrategyFailure::Process(ProcessError::Deadline { .. }) => {
                 "`--deadline 5m` gives it more time; a description has to come within 2 s"
             }
-            StrategyFailure::Reported { error, .. } => return error.hint.clone(),
+            StrategyFailure::Reported { error, .. } => {
+                let hint = error.hint.as_ref();
+                return hint.map(|hint| Hint::line(format!("`{name}` suggests: {hint}")));
+            }
             StrategyFailure::BadDescription { .. } => {
                 "`jp-compact schema description` prints what a strategy has to answer `describe` with"
             }
@@ -273,22 +306,22 @@ fn hint(failure: &Failure) -> Option<String> {
                 "nothing was appended; `jp-compact TRANSCRIPT --profile ...` asks again"
             }
             StrategyFailure::Refused(_) | StrategyFailure::Crashed { .. } => {
-                return Some(format!(
+                return Some(Hint::line(format!(
                     "nothing was appended; `jp-compact -v ...` shows what `{name}` writes to stderr"
-                ));
+                )));
             }
             _ => return None,
         },
         _ => return None,
     };
-    Some(text.to_owned())
+    Some(Hint::of_host(text))
 }
 
 /// Which grants may be what it failed for, and the command that gives them.
-fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> String {
+fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> Hint {
     let mut why = Vec::new();
     if !asked.is_empty() {
-        why.push(format!("it asked for {}, which was not granted", grants::line(asked)));
+        why.push(format!("it asked for {}, which was not granted;", grants::line(asked)));
     }
     if let Some(grant) = tried {
         let what = match grant {
@@ -297,10 +330,14 @@ fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> String {
             Grant::Runtime(_) => "start its interpreter",
             _ => "read what it may not",
         };
-        why.push(format!("it seems to have tried to {what}, and `{grant}` was not granted"));
+        why.push(format!("it seems to have tried to {what}, and `{grant}` was not granted;"));
     }
     let allow = if tried.is_some() { ", and you want to allow it" } else { "" };
-    format!("{}; if it fails for that{allow}, grant it with\n  {command}", why.join(";\n"))
+    if let Some(last) = why.last_mut() {
+        last.push_str(&format!(" if it fails for that{allow}, grant it with"));
+    }
+    why.push(format!("  {command}"));
+    Hint(why)
 }
 
 /// What gives a machine its jail.

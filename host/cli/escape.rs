@@ -1,38 +1,125 @@
-//! Text from transcripts and strategies, made harmless for a terminal: control characters, bidirectional
-//! controls and tag characters become visible escapes; newline and tab stay. JSON output never passes here.
+//! Foreign text (of transcripts, strategies, models, paths), escaped for a terminal: control characters, bidirectional
+//! controls, line separators and invisible characters become visible escapes. Joiners and variation selectors stay
+//! where real text holds them: in emoji, and after a letter (Persian). JSON output never passes here. Whole lines are
+//! put together by [`crate::lines::Lines`], which alone decides where a line ends.
 
 use std::fmt::Write as _;
 
-/// Makes text harmless. Newlines and tabs stay.
+/// Whether characters that real text holds are escaped too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// A joiner or a variation selector stays where it has its proper place.
+    #[default]
+    Text,
+    /// Everything invisible is escaped: the user decides by this text.
+    Consent,
+}
+
+/// Escapes a text of several lines. Newlines and tabs stay.
 pub(crate) fn text(text: &str) -> String {
+    escaped(text, Policy::Text)
+}
+
+/// Escapes a text that has to stay on one line: its newlines become `\n`, its tabs spaces.
+pub(crate) fn line(line: &str) -> String {
+    line_by(line, Policy::Text)
+}
+
+/// The same by a policy.
+pub(crate) fn line_by(line: &str, policy: Policy) -> String {
+    escaped(line, policy).replace('\n', "\\n").replace('\t', " ")
+}
+
+/// The character before the current one, as far as the next may depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Letter,
+    Emoji,
+    /// An emoji, and the selector of its form.
+    SelectedEmoji,
+    Other,
+}
+
+fn escaped(text: &str, policy: Policy) -> String {
     let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_harmful(character) {
+    let mut before = Before::Other;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let next = characters.peek().copied();
+        let (is_shown, then) = judge(character, before, next, policy);
+        if is_shown {
+            safe.push(character);
+        } else {
             // Writing to a String cannot fail.
             let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
-        } else {
-            safe.push(character);
         }
+        before = then;
     }
     safe
 }
 
-/// Makes text harmless that has to stay on one line.
-pub(crate) fn line(line: &str) -> String {
-    text(line).replace('\n', "\\n").replace('\t', " ")
+/// Whether a character is shown as it is, and what it is for the next one.
+fn judge(character: char, before: Before, next: Option<char>, policy: Policy) -> (bool, Before) {
+    let is_text = policy == Policy::Text;
+    match character {
+        '\n' | '\t' => (true, Before::Other),
+        // `1`, a selector and U+20E3 are a keycap.
+        '#' | '*' | '0'..='9' if next == Some('\u{fe0f}') => (true, Before::Emoji),
+        '\u{200c}' => (is_text && before == Before::Letter, Before::Other),
+        '\u{200d}' => (is_text && matches!(before, Before::Emoji | Before::SelectedEmoji), Before::Other),
+        '\u{fe0e}' | '\u{fe0f}' if before == Before::Emoji => (is_text, Before::SelectedEmoji),
+        '\u{fe0e}' | '\u{fe0f}' => (false, Before::Other),
+        _ if is_invisible(character) => (false, Before::Other),
+        _ if is_emoji(character) => (true, Before::Emoji),
+        _ if character.is_alphabetic() => (true, Before::Letter),
+        _ => (true, Before::Other),
+    }
 }
 
-fn is_harmful(character: char) -> bool {
-    match character {
-        '\n' | '\t' => false,
-        '\u{61c}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}'
-        | '\u{e0000}'..='\u{e007f}' => true,
-        _ => character.is_control(),
-    }
+/// Controls, and characters that show nothing or change how others are shown.
+fn is_invisible(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e01ef}'
+        )
+}
+
+/// The blocks that emoji are in; other symbols of these blocks take a selector without harm.
+fn is_emoji(character: char) -> bool {
+    matches!(
+        character,
+        '\u{a9}'
+            | '\u{ae}'
+            | '\u{203c}'
+            | '\u{2049}'
+            | '\u{2122}'
+            | '\u{2139}'
+            | '\u{2190}'..='\u{21ff}'
+            | '\u{2300}'..='\u{23ff}'
+            | '\u{24c2}'
+            | '\u{25a0}'..='\u{27bf}'
+            | '\u{2900}'..='\u{297f}'
+            | '\u{2b00}'..='\u{2bff}'
+            | '\u{3030}'
+            | '\u{303d}'
+            | '\u{3297}'
+            | '\u{3299}'
+            | '\u{1f000}'..='\u{1faff}'
+    )
 }
 
 #[cfg(test)]
@@ -44,14 +131,59 @@ mod tests {
         assert_eq!(text(unsafe_text), expected);
     }
 
+    /// A text that is printed as it is, and in a prompt with this instead.
+    #[track_caller]
+    fn stays(shown: &str, in_a_prompt: &str) {
+        assert_eq!(text(shown), shown);
+        assert_eq!(line_by(shown, Policy::Consent), in_a_prompt);
+    }
+
     #[test]
-    fn escapes_what_moves_a_cursor_or_turns_text_around() {
+    fn escapes_cursor_movement_and_text_direction() {
         check("\u{1b}[2J\u{1b}]0;title\u{7}", "\\u{1b}[2J\\u{1b}]0;title\\u{7}");
         check("a\rb", "a\\u{d}b");
         check("\u{9b}31m", "\\u{9b}31m");
         check("\u{7f}", "\\u{7f}");
         check("\u{202e}evil\u{2066}", "\\u{202e}evil\\u{2066}");
         check("\u{e0041}", "\\u{e0041}");
+    }
+
+    #[test]
+    fn escapes_every_invisible_character_wherever_it_is() {
+        let mut listed = vec!['\u{2028}', '\u{2029}', '\u{200b}', '\u{2060}', '\u{feff}', '\u{ad}'];
+        listed.extend(['\u{e0000}', '\u{e007f}', '\u{e0100}', '\u{e01ef}', '\u{2064}', '\u{fff9}']);
+        for character in listed {
+            for before in ["", "a", " ", "\u{1f600}", "\u{633}"] {
+                let escaped = format!("\\u{{{:x}}}", u32::from(character));
+                check(&format!("{before}{character}b"), &format!("{before}{escaped}b"));
+            }
+        }
+    }
+
+    #[test]
+    fn joiners_and_selectors_stay_after_an_emoji_alone() {
+        stays("\u{2764}\u{fe0f}", "\u{2764}\\u{fe0f}");
+        stays("\u{2764}\u{fe0e}", "\u{2764}\\u{fe0e}");
+        stays("\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}", "\u{1f468}\\u{200d}\u{1f469}\\u{200d}\u{1f467}");
+        stays("\u{1f3f3}\u{fe0f}\u{200d}\u{1f308}", "\u{1f3f3}\\u{fe0f}\\u{200d}\u{1f308}");
+        stays("\u{1f44d}\u{1f3fd}\u{200d}", "\u{1f44d}\u{1f3fd}\\u{200d}");
+        stays("1\u{fe0f}\u{20e3}", "1\\u{fe0f}\u{20e3}");
+        check("a\u{fe0f}\u{fe0e}\u{200d}", "a\\u{fe0f}\\u{fe0e}\\u{200d}");
+        check("\u{200d}", "\\u{200d}");
+        check("\u{1f600}\u{200d}\u{200d}\u{fe0f}", "\u{1f600}\u{200d}\\u{200d}\\u{fe0f}");
+        check("\u{1f600} \u{fe0f}", "\u{1f600} \\u{fe0f}");
+    }
+
+    #[test]
+    fn a_non_joiner_stays_after_a_letter_alone() {
+        stays(
+            "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
+            "\u{645}\u{6cc}\\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
+        );
+        check("1\u{200c}", "1\\u{200c}");
+        check("\u{200c}", "\\u{200c}");
+        check("a\u{200c}\u{200c}", "a\u{200c}\\u{200c}");
+        check("\u{1f600}\u{200c}", "\u{1f600}\\u{200c}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod error;
 mod escape;
 mod exit;
 mod jp;
+mod lines;
 mod output;
 mod planner;
 mod progress;
@@ -28,6 +29,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use args::{Cli, Command, LogFormat, Verbosity};
 use error::Report;
 use exit::Exit;
+use lines::Lines;
 
 /// A batch makes and drops many small things on several threads.
 #[global_allocator]
@@ -51,7 +53,7 @@ fn run() -> Exit {
                 return Exit::Done;
             }
             // A script may pass on what others wrote.
-            output::people(&escape::text(&error.render().to_string()));
+            output::people(&Lines::of_host(&error.render().to_string()));
             return Exit::Usage;
         }
     };

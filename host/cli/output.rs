@@ -1,5 +1,6 @@
 //! Where text goes: data to stdout, text for people to stderr. The only file of the project that writes to
-//! either. A reader that went away is no error.
+//! either. A reader that went away is no error. Text for people is [`Lines`], so that none of it can be printed without
+//! being escaped; [`data`] is for programs, and tests/walls.rs lists who writes it.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::escape;
+use crate::lines::Lines;
 
 /// How much of an output is gathered before it is written.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -57,7 +59,7 @@ pub(crate) fn is_for_programs() -> bool {
 }
 
 /// Writes a failure for people: its text, or for programs all of it.
-pub(crate) fn failure(report: &impl Serialize, text: &str) {
+pub(crate) fn failure(report: &impl Serialize, text: &Lines) {
     if is_for_programs() {
         let _ = writeln!(io::stderr(), "{}", json!({ "level": "ERROR", "error": report }));
     } else {
@@ -76,31 +78,41 @@ pub(crate) fn be_quiet() {
 /// Says what somebody should know of a transcript who has not asked.
 pub(crate) fn warning(text: &str) {
     if !IS_QUIET.load(Ordering::Relaxed) {
-        people(&escape::text(&format!("warning: {text}")));
+        people(&Lines::of(format_args!("warning: {text}")));
     }
 }
 
-/// Writes a text for people. Nothing can be said when even that fails.
-pub(crate) fn people(text: &str) {
+/// Writes lines for people to stderr. Nothing can be said when even that fails.
+pub(crate) fn people(lines: &Lines) {
     if is_for_programs() {
-        let line = json!({ "level": "INFO", "fields": { "message": text.trim_end() } });
+        let line = json!({ "level": "INFO", "fields": { "message": lines.as_str().trim_end() } });
         let _ = writeln!(io::stderr(), "{line}");
         return;
     }
-    let mut text = text.to_owned();
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().write_all(lines.as_str().as_bytes());
 }
 
-/// Stderr for logs, which hold what strategies wrote: escaped, a whole line at a time.
+/// Writes one line for people to stderr.
+pub(crate) fn say(line: impl std::fmt::Display) {
+    people(&Lines::of(line));
+}
+
+/// Writes lines for people to stdout: what a command was asked for.
+///
+/// # Errors
+/// As [`data`].
+pub(crate) fn text(lines: &Lines) -> io::Result<()> {
+    data(|out| out.write_all(lines.as_str().as_bytes()))
+}
+
+/// Stderr for logs, which hold what strategies wrote: each write is one event, and becomes one escaped line.
 pub(crate) struct Escaped;
 
 impl Write for Escaped {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = escape::text(&String::from_utf8_lossy(bytes));
-        io::stderr().write_all(text.as_bytes()).map(|()| bytes.len())
+        let event = String::from_utf8_lossy(bytes);
+        let line = escape::line(event.strip_suffix('\n').unwrap_or(&event));
+        writeln!(io::stderr(), "{line}").map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -127,8 +139,8 @@ pub(crate) fn can_ask() -> bool {
     !SERVES.load(Ordering::Relaxed) && stdin_is_terminal() && io::stderr().is_terminal()
 }
 
-/// Writes a question, without a newline behind it.
-pub(crate) fn question(text: &str) {
+/// Writes a question of the host, without a newline after it.
+pub(crate) fn question(text: &'static str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn refused(
     }
     if let all @ 2.. = transcripts.len() {
         let failed = failed.len();
-        output::people(&format!("nothing was done: {failed} of {all} transcripts cannot be found"));
+        output::say(format_args!("nothing was done: {failed} of {all} transcripts cannot be found"));
     }
     Ok(Some(exit))
 }

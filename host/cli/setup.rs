@@ -27,7 +27,6 @@ use jp_compact_engine::trust::Trust;
 use crate::args::Running;
 use crate::commands::{consent, warnings};
 use crate::error::Report;
-use crate::escape;
 use crate::exit::Exit;
 use crate::output;
 use crate::progress::Progress;
@@ -136,8 +135,7 @@ impl<'a> Setup<'a> {
     pub(crate) fn warn(&mut self, config: &Config) {
         for warning in &config.warnings {
             if !self.quiet && self.warned.insert(warning.clone()) {
-                let text = escape::text(&format!("warning: {warning}"));
-                self.progress.suspend(|| output::people(&text));
+                self.progress.suspend(|| output::warning(warning));
             }
         }
     }

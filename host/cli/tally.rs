@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output;
 
 /// What became of several transcripts: all are tried.
@@ -29,7 +30,7 @@ impl Tally {
     pub(crate) fn count(
         &mut self,
         transcript: &OsStr,
-        done: Result<(Value, String), Report>,
+        done: Result<(Value, Lines), Report>,
     ) -> Result<(), Report> {
         self.all += 1;
         match done {
@@ -58,7 +59,7 @@ impl Tally {
             [exit] if self.all == 1 => *exit,
             failed => {
                 let (failed, all) = (failed.len(), self.all);
-                output::people(&format!("{failed} of {all} transcripts failed"));
+                output::say(format_args!("{failed} of {all} transcripts failed"));
                 Exit::SomeFailed
             }
         }

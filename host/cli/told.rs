@@ -7,7 +7,7 @@ use jp_compact_engine::jail::Tier;
 use serde_json::{Value, json};
 
 use crate::commands::{change, counted, grouped, short, turns};
-use crate::escape;
+use crate::lines::Lines;
 use crate::tokens::about;
 
 /// One line of JSON: what was made, what was declined, what it saves.
@@ -45,6 +45,16 @@ pub(crate) fn as_json(report: &compact::Report, run: &Run) -> Value {
             step.diagnostics.iter().map(|found| json!({ "strategy": step.strategy, "found": found }))
         })
         .collect();
+    let logs: Vec<_> = report
+        .steps
+        .iter()
+        .flat_map(|step| {
+            let strategy = &step.strategy;
+            step.logs.iter().map(
+                move |(level, message)| json!({ "strategy": strategy, "level": level, "message": message }),
+            )
+        })
+        .collect();
     json!({
         "path": report.path.to_string_lossy(),
         "format": report.format.as_str(),
@@ -55,6 +65,7 @@ pub(crate) fn as_json(report: &compact::Report, run: &Run) -> Value {
         "declines": declines,
         "would": would,
         "diagnostics": diagnostics,
+        "logs": logs,
         "tokens": {
             "before": report.tokens_before,
             "after": report.tokens_after,
@@ -104,10 +115,10 @@ fn notes(report: &compact::Report, run: &Run) -> Vec<String> {
     notes
 }
 
-pub(crate) fn as_text(report: &compact::Report, run: &Run, environment: &Environment) -> String {
+pub(crate) fn as_text(report: &compact::Report, run: &Run, environment: &Environment) -> Lines {
     let path = short(&report.path, environment);
     if let Some(nothing) = report.nothing {
-        return escape::line(&format!("{path}: {nothing}"));
+        return Lines::of(format_args!("{path}: {nothing}"));
     }
     let made: usize = report
         .steps
@@ -115,45 +126,54 @@ pub(crate) fn as_text(report: &compact::Report, run: &Run, environment: &Environ
         .map(|step| if let Outcome::Made(made) = &step.outcome { made.len() } else { 0 })
         .sum();
     let verb = if run.dry_run { "would be appended" } else { "appended" };
-    let mut lines = vec![match made {
+    let mut lines = Lines::of(match made {
         0 => format!("{path}: nothing to append"),
         made if report.format == Format::Jp => format!("{path}: {} {verb}", counted(made, "overlay")),
         made => {
             let beside = short(&report.written_to, environment);
             format!("{path}: {} {verb} to {beside}", counted(made, "overlay"))
         }
-    }];
+    });
     for step in &report.steps {
         let name = format!("{} {}", step.strategy, step.version);
         match &step.outcome {
-            Outcome::Would(what) => lines.push(format!("  -  {name}  {what}")),
-            Outcome::Declined(reason) => lines.push(format!("  -  {name}  declined: {reason}")),
+            Outcome::Would(what) => lines.line(format_args!("  -  {name}  {what}")),
+            Outcome::Declined(reason) => lines.line(format_args!("  -  {name}  declined: {reason}")),
             Outcome::Already(number) => {
-                lines.push(format!("  -  {name}  is there already: overlay {number}"));
+                lines.line(format_args!("  -  {name}  is there already: overlay {number}"));
             }
-            Outcome::Made(made) => lines.extend(made.iter().map(|made| {
-                let (from, to) = (made.overlay.from_turn, made.overlay.to_turn);
-                let kinds = made.overlay.kinds().join(", ");
-                let is_jps = report.format == Format::Jp;
-                let theirs =
-                    if made.overlay.applied_by_jp || !is_jps { "" } else { " (not applied by JP itself)" };
-                format!("  {}  {name}  {}: {kinds}{theirs}", made.number, turns(from, to))
-            })),
+            Outcome::Made(made) => lines.list(
+                "  ",
+                made.iter().map(|made| {
+                    let (from, to) = (made.overlay.from_turn, made.overlay.to_turn);
+                    let kinds = made.overlay.kinds().join(", ");
+                    let is_jps = report.format == Format::Jp;
+                    let theirs = if made.overlay.applied_by_jp || !is_jps {
+                        ""
+                    } else {
+                        " (not applied by JP itself)"
+                    };
+                    format!("  {}  {name}  {}: {kinds}{theirs}", made.number, turns(from, to))
+                }),
+            ),
         }
-        lines.extend(step.logs.iter().map(|(level, text)| format!("     {name}: {}: {text}", word(level))));
-        lines.extend(step.diagnostics.iter().map(|found| {
+        let logs = step.logs.iter().map(|(level, text)| format!("     {name}: {}: {text}", word(level)));
+        lines.list("     ", logs);
+        let diagnostics = step.diagnostics.iter().map(|found| {
             let turn = found.turn.map_or(String::new(), |turn| format!(" in turn {turn}"));
             format!("     {name}: {}{turn}: {}", word(&found.severity), found.message)
-        }));
+        });
+        lines.list("     ", diagnostics);
     }
-    lines.extend(notes(report, run).iter().map(|note| format!("  note: {note}")));
+    lines.list("  ", notes(report, run).iter().map(|note| format!("  note: {note}")));
     if run.dry_run {
-        lines.extend(report.changed.iter().map(|Changed { turn, before, after }| {
+        let changed = report.changed.iter().map(|Changed { turn, before, after }| {
             format!("  turn {turn}: {} -> {} tokens", grouped(*before), grouped(*after))
-        }));
+        });
+        lines.list("  ", changed);
     }
     let (before, after) = (report.tokens_before, report.tokens_after);
-    lines.push(format!(
+    lines.line(format_args!(
         "  a model is sent {}{} tokens, was {} ({}, {})",
         about(run.estimator),
         grouped(after),
@@ -161,5 +181,5 @@ pub(crate) fn as_text(report: &compact::Report, run: &Run, environment: &Environ
         change(before, after),
         run.estimator.name()
     ));
-    lines.iter().map(|line| escape::line(line)).collect::<Vec<_>>().join("\n")
+    lines
 }

@@ -167,6 +167,11 @@ fn a_second_door_is_found() {
     let client = "host/engine/src/batch.rs names reqwest::Client::new";
     check(file, "fn f() { reqwest::Client::new(); }", &[client]);
     check(file, "fn f() { reqwest::Url::parse(1); }", &[]);
+    check(
+        "host/cli/commands/new.rs",
+        "use crate::output; fn f() { output::data(1); output::text(1); }",
+        &["host/cli/commands/new.rs names crate::output::data"],
+    );
     check(file, "use std::fs::*;", &["host/engine/src/batch.rs names std::fs::*"]);
     check(
         file,

@@ -214,8 +214,8 @@ fn a_strategy_that_crashes() {
     Caused by:
       it ended with exit code 1 and no answer
       its last words on stderr:
-      Traceback:
-        no luck
+      | Traceback:
+      |   no luck
 
     hint: nothing was appended; `jp-compact -v ...` shows what `mine` writes to stderr
     ");
@@ -277,7 +277,7 @@ fn a_strategy_that_reports_an_error() {
     Caused by:
       there is no key (no_key)
 
-    hint: give it one
+    hint: `mine` suggests: give it one
     ");
 }
 

@@ -19,6 +19,7 @@ mod doctor;
 mod door;
 mod errors;
 mod foreign;
+mod forge;
 mod fork;
 mod goldens;
 mod guard;

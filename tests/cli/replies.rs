@@ -126,7 +126,7 @@ fn too_much_output_violates_the_protocol() {
 fn an_error_reply_is_the_strategys_own_word() {
     let error = r#"echo '{"type":"error","id":"c1","code":"no_luck","message":"the moon is wrong","transient":true,"hint":"wait"}'"#;
     let ran = fails(error, 16, "the moon is wrong (no_luck)");
-    assert!(ran.stderr.ends_with("\nhint: wait\n"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("\nhint: `odd` suggests: wait\n"), "{}", ran.stderr);
     fails(&format!("{error}; exit 7"), 16, "the moon is wrong");
 }
 

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use crate::args::Running;
 use crate::commands::{change, counted, grouped, short, turns, until_interrupted};
 use crate::error::Report;
-use crate::escape;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::resolve;
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -82,7 +82,7 @@ pub(crate) async fn one(
     setup: &mut Setup<'_>,
     transcript: &OsStr,
     environment: &Environment,
-) -> Result<(Value, String), Report> {
+) -> Result<(Value, Lines), Report> {
     let mut opened = setup.read(transcript)?;
     let mut config = setup.config(&opened)?;
     if asked.context_window.is_some() {
@@ -91,32 +91,32 @@ pub(crate) async fn one(
     }
     let profile = config.profile(asked.profile.unwrap_or(&config.auto.profile))?;
     let path = short(opened.place.path(), environment);
-    let told = |line: &str| escape::line(&format!("{path}: {line}"));
-    // What a report says is plain already, and has lines.
-    let warned =
-        |what: &str, text: &str| format!("warning: {}: {text}", escape::line(&format!("{path}: {what}")));
+    let told = |line: &str| format!("{path}: {line}");
+    let warned = |lines: &mut Lines, what: &str, failure: &Report| {
+        lines.append(&failure.text_after(&format!("warning: {path}: {what}: ")));
+    };
     if setup.has_focus() {
         // Wrong usage is that whether anything is due or not.
         let strategies = setup.prepare_calls(&profile.calls).await?;
         setup.check_focus(&strategies)?;
     }
-    let (mut lines, mut always) = (Vec::new(), Vec::new());
+    let (mut lines, mut always) = (Lines::new(), Vec::new());
     for name in &config.auto.always {
         let applied = apply(setup, &config, config.profile(name)?, &opened).await?;
         let (mut report, mut warning) = (Value::Null, None);
         match applied {
             Applied::Nothing => {}
-            Applied::Failed(text) => {
-                lines.push(warned(&format!("profile `{name}` did nothing"), &text));
-                warning = Some(text);
+            Applied::Failed(failure) => {
+                warned(&mut lines, &format!("profile `{name}` did nothing"), &failure);
+                warning = Some(plain(&failure));
             }
             Applied::Done(run, done) => {
-                lines.extend(reduction(name, &done, &run).map(|line| told(&line)));
+                reduction(name, &done, &run).iter().for_each(|line| lines.line(told(line)));
                 report = as_json(&done, &run);
                 if !run.dry_run {
                     opened = setup.read(transcript)?;
                 } else if done.saved() > 0.0 {
-                    lines.push(told("the trigger does not count that: nothing is appended by a dry run"));
+                    lines.line(told("the trigger does not count that: nothing is appended by a dry run"));
                 }
             }
         }
@@ -132,20 +132,20 @@ pub(crate) async fn one(
         match apply(setup, &config, profile, &opened).await? {
             Applied::Nothing => {
                 why.push_str("; nothing to compact: no turn is newer than the last compaction, but those that are kept");
-                lines.push(told(&why));
+                lines.line(told(&why));
             }
-            Applied::Failed(text) => {
-                lines.push(warned("nothing was compacted", &text));
-                warning = Some(text);
+            Applied::Failed(failure) => {
+                warned(&mut lines, "nothing was compacted", &failure);
+                warning = Some(plain(&failure));
             }
             Applied::Done(run, done) => {
-                lines.push(as_text(&done, &run, environment));
-                lines.extend(reduction(&profile.name, &done, &run).map(|line| told(&line)));
+                lines.append(&as_text(&done, &run, environment));
+                reduction(&profile.name, &done, &run).iter().for_each(|line| lines.line(told(line)));
                 report = as_json(&done, &run);
             }
         }
     } else {
-        lines.push(told(&why));
+        lines.line(told(&why));
     }
     let json = json!({
         "path": opened.place.path().to_string_lossy(),
@@ -158,7 +158,12 @@ pub(crate) async fn one(
         "report": report,
         "warning": warning,
     });
-    Ok((json, lines.join("\n")))
+    Ok((json, lines))
+}
+
+/// A failure's text, for programs.
+fn plain(failure: &Report) -> String {
+    failure.text_after("").as_str().trim_end().to_owned()
 }
 
 /// What came of a profile.
@@ -166,7 +171,7 @@ enum Applied {
     /// No turn is newer than its last compaction, but those that are kept.
     Nothing,
     /// A summary failed, and the conversation goes on as it was: J-CLI's graceful degradation.
-    Failed(String),
+    Failed(Box<Report>),
     /// What the strategies did.
     Done(Box<Run>, Box<compact::Report>),
 }
@@ -205,10 +210,7 @@ async fn apply(
             let report = Report::from(failure);
             match config.auto.on_failure {
                 OnFailure::Fail => Err(Report { exit: Exit::Model, code: Exit::Model.code(), ..report }),
-                OnFailure::Continue => {
-                    let text = report.text();
-                    Ok(Applied::Failed(text.trim_start_matches("error: ").trim_end().to_owned()))
-                }
+                OnFailure::Continue => Ok(Applied::Failed(Box::new(report))),
             }
         }
         Err(failure) => Err(failure.into()),

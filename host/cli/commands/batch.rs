@@ -19,10 +19,10 @@ use crate::args::{Providers, Running, from_bound, providers};
 use crate::commands::{grouped, ndjson};
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::output;
 use crate::planner::Planner;
 use crate::progress::Bar;
 use crate::setup::Setup;
-use crate::{escape, output};
 
 /// Compact folders of transcripts in one run
 ///
@@ -209,7 +209,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     let written = Written { total: &tally.total, gates: &verdicts, complete };
     write(args, environment, lines.as_mut(), &written, ended.as_ref().err())?;
     if !quiet {
-        output::people(&summary(&tally, &args.running));
+        output::say(summary(&tally, &args.running));
     }
     ended.map_err(|error| {
         unwritten("write the report", report.as_deref().unwrap_or(Path::new("on stdout")), &error)
@@ -259,7 +259,7 @@ fn verdict(tally: &Tally, verdicts: &[GateReport]) -> Exit {
     let mut exit = Exit::Done;
     for gate in missed {
         let GateReport { gate, wanted, found, .. } = gate;
-        output::people(&escape::text(&format!("gate {gate} is not met: wanted {wanted}, found {found}")));
+        output::say(format_args!("gate {gate} is not met: wanted {wanted}, found {found}"));
         exit = Exit::Gate;
     }
     let allowed = verdicts.iter().any(|gate| gate.gate == batch::Gate::MaxFailures.as_str());
@@ -348,22 +348,22 @@ struct Teller {
 }
 
 impl Teller {
-    fn say(&self, text: &str) {
-        self.bar.suspend(|| output::people(text));
+    fn say(&self, line: impl std::fmt::Display) {
+        self.bar.suspend(|| output::say(line));
     }
 
     fn one(&mut self, told: &TranscriptReport, resumed: bool) {
         self.tally.add(told, resumed);
         if let Some(error) = &told.error {
             let causes: String = error.causes.iter().map(|cause| format!(": {cause}")).collect();
-            self.say(&escape::line(&format!("failed: {}: {}{causes}", told.path, error.message)));
+            self.say(format_args!("failed: {}: {}{causes}", told.path, error.message));
         }
         if !self.quiet {
             for warning in &told.warnings {
-                self.say(&escape::line(&format!("warning: {}: {warning}", told.path)));
+                self.say(format_args!("warning: {}: {warning}", told.path));
             }
             for miss in &told.gates {
-                self.say(&escape::line(&format!("gate {}: {}: {}", miss.gate, told.path, miss.found)));
+                self.say(format_args!("gate {}: {}: {}", miss.gate, told.path, miss.found));
             }
         }
     }

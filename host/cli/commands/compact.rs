@@ -18,8 +18,8 @@ use tokio::task::JoinHandle;
 use crate::args::{Compact, ResetNumber, Running};
 use crate::commands::{counted, short, until_interrupted};
 use crate::error::Report;
-use crate::escape;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::resolve;
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -107,7 +107,7 @@ pub(crate) async fn one(
     setup: &mut Setup<'_>,
     transcript: &OsStr,
     environment: &Environment,
-) -> Result<(Value, String), Report> {
+) -> Result<(Value, Lines), Report> {
     begin(args, setup, None, transcript).await?.told(environment).await
 }
 
@@ -122,7 +122,7 @@ struct Begun<'a> {
 struct Aborting(JoinHandle<(Run, Result<compact::Report, Failure>)>);
 
 impl Aborting {
-    async fn told(mut self, environment: &Environment) -> Result<(Value, String), Report> {
+    async fn told(mut self, environment: &Environment) -> Result<(Value, Lines), Report> {
         let (run, done) = (&mut self.0).await.map_err(|_| bug())?;
         let report = done?;
         Ok((as_json(&report, &run), as_text(&report, &run, environment)))
@@ -238,7 +238,7 @@ pub(crate) fn reset(
     which: ResetNumber,
     transcript: &OsStr,
     environment: &Environment,
-) -> Result<(Value, String), Report> {
+) -> Result<(Value, Lines), Report> {
     let which = match which {
         ResetNumber::All => Reset::All,
         ResetNumber::One(number) => Reset::One(number),
@@ -256,13 +256,13 @@ pub(crate) fn reset(
         0 => format!("no overlay to remove in {path}"),
         removed => format!("{} {would} {path}", counted(removed, "overlay")),
     };
-    Ok((json, escape::text(&text)))
+    Ok((json, Lines::of(text)))
 }
 
 fn each(
     args: &Compact,
     quiet: bool,
-    mut one: impl FnMut(&OsStr) -> Result<(Value, String), Report>,
+    mut one: impl FnMut(&OsStr) -> Result<(Value, Lines), Report>,
 ) -> Result<Exit, Report> {
     let mut tally = Tally::new(args.running.json, quiet);
     for transcript in &args.transcripts {

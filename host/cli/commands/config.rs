@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     let config = load(args, environment)?;
     for warning in &config.warnings {
-        output::people(&escape::text(&format!("warning: {warning}")));
+        output::say(format_args!("warning: {warning}"));
     }
     if args.json {
         output::json_line(&config.to_json())?;

@@ -6,7 +6,8 @@ use jp_compact_engine::failure::{Failure, StrategyFailure};
 use jp_compact_engine::trust::{Candidate, Grant, Said, Trust, grants};
 
 use crate::error::Report;
-use crate::{escape, output};
+use crate::lines::Lines;
+use crate::output;
 
 /// Lets a plugin that is not trusted say what it is, where somebody is going to be asked about it.
 pub(crate) async fn introduce(mut failure: Failure, preparation: &Preparation<'_>) -> Failure {
@@ -33,7 +34,7 @@ pub(crate) async fn settle(failure: Failure, trust: &mut Trust) -> Result<(), Re
 }
 
 async fn ask(candidate: &Candidate) -> Result<String, Report> {
-    output::people(&escape::text(&told(candidate)));
+    output::people(&told(candidate));
     output::question("Trust these bytes, and grant that? [y/N] ");
     let (sender, receiver) = tokio::sync::oneshot::channel();
     // A thread of its own, so that an interrupt is heard while nobody answers; it ends with the process.
@@ -50,20 +51,22 @@ fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
 }
 
-fn told(candidate: &Candidate) -> String {
-    let heading = if candidate.changed {
-        format!("Strategy `{}` has changed since it was trusted.", candidate.plugin.name)
+fn told(candidate: &Candidate) -> Lines {
+    let mut text = Lines::for_consent();
+    let name = &candidate.plugin.name;
+    if candidate.changed {
+        text.line(format_args!("Strategy `{name}` has changed since it was trusted."));
     } else {
-        format!("Strategy `{}` is not trusted yet.", candidate.plugin.name)
-    };
-    format!("{heading}\n{}", facts(candidate))
+        text.line(format_args!("Strategy `{name}` is not trusted yet."));
+    }
+    facts(candidate, &mut text);
+    text
 }
 
 /// What is known of a plugin, before it has run: its manifest, what it says of itself, what it asks for.
-pub(crate) fn facts(candidate: &Candidate) -> String {
+pub(crate) fn facts(candidate: &Candidate, text: &mut Lines) {
     let plugin = &candidate.plugin;
-    let mut lines = Vec::new();
-    let mut row = |label: &str, value: String| lines.push(format!("  {label:<8}  {value}"));
+    let mut row = |label: &str, value: String| text.line(format_args!("  {label:<8}  {value}"));
     row("path", plugin.real.display().to_string());
     row("sha256", candidate.sha256.clone());
     if let Some(manifest) = plugin.manifest() {
@@ -88,7 +91,6 @@ pub(crate) fn facts(candidate: &Candidate) -> String {
         row("takes", format!("up to {timeout:?} for one request"));
     }
     row("asks", list(&grants::grants(&candidate.asked)));
-    lines.join("\n")
 }
 
 /// Permissions as people read them.

@@ -11,7 +11,8 @@ use serde_json::json;
 use crate::args::Discovery;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
+use crate::lines::Lines;
+use crate::output;
 
 /// Say how far strategies are confined here, and what is missing
 #[derive(Debug, Parser)]
@@ -58,8 +59,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         return Ok(Exit::Done);
     }
     let names: Vec<_> = bundled.iter().map(|plugin| plugin.name.as_str()).collect();
-    let mut text = format!("jp-compact {}\n", env!("CARGO_PKG_VERSION"));
-    let mut row = |label: &str, value: String| text.push_str(&format!("  {label:<9} {value}\n"));
+    let mut text = Lines::of(format_args!("jp-compact {}", env!("CARGO_PKG_VERSION")));
+    let mut row = |label: &str, value: String| text.line(format_args!("  {label:<9} {value}"));
     row("jail", tier.to_string());
     for lack in &missing {
         row("missing", format!("{}: {}", lack.what, lack.remedy));
@@ -73,6 +74,6 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     for (_, name, is_set) in &keys {
         row("key", format!("{name} ({})", if *is_set { "set" } else { "not set" }));
     }
-    output::data(|out| out.write_all(escape::text(&text).as_bytes()))?;
+    output::text(&text)?;
     Ok(Exit::Done)
 }

@@ -18,9 +18,10 @@ use crate::args::Running;
 use crate::commands::{compact::named, counted, short, turns, until_interrupted};
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::lines::Lines;
+use crate::output;
 use crate::setup::Setup;
 use crate::told::{as_json, as_text};
-use crate::{escape, output};
 
 /// Copy a conversation, or its last turns, with the overlays that are about them
 ///
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     let plan = fork::plan(&source, args.last.map(NonZero::get))?;
     let dry_run = args.running.dry_run;
     let mut json = as_json_of(&source, &plan, &dest, dry_run);
-    let text = as_text_of(&source, &plan, &dest, dry_run, environment);
+    let mut text = as_text_of(&source, &plan, &dest, dry_run, environment);
     let Some(form) = &args.compact else {
         if !dry_run {
             fork::write(&source, &plan, &dest)?;
@@ -78,8 +79,8 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
                     (report.path, report.id) = (dest.join("events.json"), None);
                 }
                 json["report"] = as_json(&report, &run);
-                let compacted = as_text(&report, &run, environment);
-                tell(args, quiet, &json, &format!("{text}\n{compacted}"))?;
+                text.append(&as_text(&report, &run, environment));
+                tell(args, quiet, &json, &text)?;
                 Ok(Exit::Done)
             }
             Err(failure) => {
@@ -101,7 +102,7 @@ async fn prepare(setup: &mut Setup<'_>, form: &str, forked: &Opened) -> Result<R
     Ok(setup.run(strategies, &config, wanted, OnLowSaving::Warn))
 }
 
-fn tell(args: &Args, quiet: bool, json: &Value, text: &str) -> Result<(), Report> {
+fn tell(args: &Args, quiet: bool, json: &Value, text: &Lines) -> Result<(), Report> {
     if args.running.json {
         output::json_line(json)?;
     } else if !quiet {
@@ -132,7 +133,7 @@ fn as_json_of(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> Value
     })
 }
 
-fn as_text_of(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool, environment: &Environment) -> String {
+fn as_text_of(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool, environment: &Environment) -> Lines {
     let fates = &plan.fork.overlays;
     let count = |fate: Fate| fates.iter().filter(|other| **other == fate).count();
     let of = match plan.fork.cut {
@@ -141,22 +142,23 @@ fn as_text_of(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool, environm
     };
     let verb = if dry_run { "would be copied" } else { "copied" };
     let overlays = plan.stream.overlays().len();
-    let mut lines = vec![format!(
+    let mut lines = Lines::of(format_args!(
         "{}: {of} {verb} from {}, {}",
         short(dest, environment),
         short(source.place.path(), environment),
         counted(overlays, "overlay")
-    )];
+    ));
     if let clipped @ 1.. = count(Fate::Clipped) {
-        lines.push(format!("  {} clipped to the turns that stay", counted(clipped, "overlay")));
+        lines.line(format_args!("  {} clipped to the turns that stay", counted(clipped, "overlay")));
     }
-    for (number, (fate, overlay)) in (1_usize..).zip(fates.iter().zip(source.stream.overlays())) {
-        if *fate == Fate::Cut {
+    let numbered = (1_usize..).zip(fates.iter().zip(source.stream.overlays()));
+    let dropped: Vec<_> = numbered.filter(|(_, (fate, _))| **fate == Fate::Cut).collect();
+    lines.list(
+        "  ",
+        dropped.iter().map(|(number, (_, overlay))| {
             let range = turns(overlay.from_turn, overlay.to_turn);
-            lines.push(format!(
-                "  note: the summary of {range} (overlay {number}) is dropped: not all of its turns stay"
-            ));
-        }
-    }
-    lines.iter().map(|line| escape::line(line)).collect::<Vec<_>>().join("\n")
+            format!("  note: the summary of {range} (overlay {number}) is dropped: not all of its turns stay")
+        }),
+    );
+    lines
 }

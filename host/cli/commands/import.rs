@@ -15,7 +15,7 @@ use crate::args::Written;
 use crate::commands::{counted, read_as, short};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
+use crate::output;
 
 /// Make a conversation of JP's of another agent's transcript
 ///
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
             counted(overlays, "overlay"),
             short(&read.path, environment),
         );
-        output::people(&escape::text(&text));
+        output::say(text);
     }
     Ok(Exit::Done)
 }

@@ -14,7 +14,8 @@ use crate::args::{Providers, Written, providers};
 use crate::commands::{counted, read_as, short};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
+use crate::lines::Lines;
+use crate::output;
 
 /// Check what a model is sent against the rules that providers have
 ///
@@ -62,10 +63,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
                 format!("{}, {}", counted(violations, "violation"), counted(warnings, "warning"))
             }
         };
-        output::data(|out| {
-            writeln!(out, "{}", escape::line(&format!("{path}: {head}")))?;
-            found.iter().try_for_each(|found| writeln!(out, "  {}", escape::line(&found.to_string())))
-        })?;
+        let mut text = Lines::of(format_args!("{path}: {head}"));
+        text.list("  ", found.iter().map(|found| format!("  {found}")));
+        output::text(&text)?;
     }
     Ok(if violations == 0 { Exit::Done } else { Exit::Gate })
 }

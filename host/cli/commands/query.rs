@@ -19,6 +19,7 @@ use crate::commands::auto::{self, Due};
 use crate::commands::{compact::named, short, until_interrupted};
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::setup::Setup;
 use crate::told::{as_json, as_text};
 use crate::{escape, output};
@@ -67,7 +68,7 @@ async fn hold(
     setup: &mut Setup<'_>,
     environment: &Environment,
 ) -> Result<(), Report> {
-    let say = |text: &str| {
+    let say = |text: &Lines| {
         if !quiet && !args.running.json {
             output::people(text);
         }
@@ -94,7 +95,7 @@ async fn hold(
     }
     let held = if args.running.dry_run {
         let path = short(opened.place.path(), environment);
-        say(&escape::line(&format!("{path}: no model is asked by a dry run, and no turn appended")));
+        say(&Lines::of(format_args!("{path}: no model is asked by a dry run, and no turn appended")));
         Ok(())
     } else {
         turn(args, setup, &config, &opened, &mut json).await
@@ -127,7 +128,7 @@ async fn before(
     config: &Config,
     opened: &Opened,
     environment: &Environment,
-) -> Result<(Value, String), Report> {
+) -> Result<(Value, Lines), Report> {
     let (calls, profile) = named(form, config)?;
     let strategies = setup.prepare_calls(&calls).await?;
     let wanted = Wanted { from: None, to: None, keep: config.keep(profile) };

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 
 use clap::Parser;
 use jp_compact_core::Survey;
@@ -21,7 +20,8 @@ use crate::commands::stats::tables;
 use crate::commands::{Read, change, counted, grouped, read_as, short, turns};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
+use crate::lines::{LISTED_MAX, Lines};
+use crate::output;
 
 /// Show the overlays of a conversation, numbered, and what they save
 #[derive(Debug, Parser)]
@@ -55,13 +55,13 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     if args.json {
         output::json_line(&line)?;
     } else {
-        output::data(|out| out.write_all(text.as_bytes()))?;
+        output::text(&text)?;
     }
     Ok(Exit::Done)
 }
 
 /// A conversation's overlays, as a line of JSON and as people read them.
-pub(crate) fn told(read: &Read, estimator: Estimator, environment: &Environment) -> (Value, String) {
+pub(crate) fn told(read: &Read, estimator: Estimator, environment: &Environment) -> (Value, Lines) {
     let stream = &read.stream;
     let survey = Survey::with(stream, estimator);
     let stats = stats(&survey);
@@ -85,18 +85,23 @@ pub(crate) fn told(read: &Read, estimator: Estimator, environment: &Environment)
         "totals": { "all": tokens(&stats.all), "by_type": each(&stats.by_type), "by_tool": each(&stats.by_tool) },
         "estimator": estimator.name(),
     });
-    let mut text = format!(
-        "{}: {}, {}, {}\n",
+    let mut text = Lines::of(format_args!(
+        "{}: {}, {}, {}",
         short(&read.path, environment),
         counted(stream.turns(), "turn"),
         counted(stream.conversation_events(), "event"),
         counted(rows.len(), "overlay")
-    );
-    for (place, row) in rows.iter().enumerate() {
+    ));
+    // The newest win, so they are what a screenful shows.
+    let earlier = rows.len().saturating_sub(LISTED_MAX);
+    if earlier > 0 {
+        text.line(format_args!("  ... {earlier} earlier overlays are not shown; `--json` has all"));
+    }
+    for (place, row) in rows.iter().enumerate().skip(earlier) {
         row.text(place + 1, &mut text);
     }
     tables(&stats, estimator, &mut text);
-    (json, escape::text(&text))
+    (json, text)
 }
 
 /// Tokens alone: `stats` tells the bytes as well.
@@ -147,7 +152,7 @@ impl Row<'_> {
         })
     }
 
-    fn text(&self, number: usize, text: &mut String) {
+    fn text(&self, number: usize, text: &mut Lines) {
         let member = |name: &str| {
             self.receipt.as_ref().and_then(|receipt| receipt.get(name)).and_then(Value::as_str).unwrap_or("?")
         };
@@ -155,9 +160,7 @@ impl Row<'_> {
             Some(_) => format!("by {} {}, {}", member("strategy"), member("version"), member("tier")),
             None => "without a receipt".to_owned(),
         };
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
+        text.line(format_args!(
             "{number:>3}  {}: {}  {} -> {} tokens ({})  {}  {origin}",
             turns(self.overlay.from_turn, self.overlay.to_turn),
             self.overlay.kinds().join(", "),
@@ -165,9 +168,7 @@ impl Row<'_> {
             grouped(self.after),
             change(self.before, self.after),
             timestamp_text(self.overlay.stamp),
-        );
-        for remark in &self.remarks {
-            let _ = writeln!(text, "     note: {remark}");
-        }
+        ));
+        text.list("     ", self.remarks.iter().map(|remark| format!("     note: {remark}")));
     }
 }

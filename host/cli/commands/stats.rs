@@ -16,9 +16,10 @@ use crate::bars;
 use crate::commands::{Read, counted, grouped, read_as, short};
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::lines::Lines;
+use crate::output;
 use crate::tally::Tally;
 use crate::tokens::about;
-use crate::{escape, output};
 
 /// Show where the tokens are: by conversation, by content type, by tool
 ///
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let transcripts = transcripts(&args.transcripts, environment);
     for transcript in &transcripts {
         let one = of(transcript, args.written.format, estimator, environment);
-        let told = one.as_ref().map(|(read, stats)| (as_json(read, stats, estimator), String::new()));
+        let told = one.as_ref().map(|(read, stats)| (as_json(read, stats, estimator), Lines::new()));
         tally.count(transcript, told.map_err(Clone::clone))?;
         if let Ok((read, stats)) = one {
             found.push((short(&read.path, environment), stats));
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
                 text
             }
         };
-        output::data(|out| out.write_all(text.as_bytes()))?;
+        output::text(&text)?;
     }
     Ok(tally.exit())
 }
@@ -118,27 +119,29 @@ pub(crate) fn as_json(read: &Read, stats: &Stats, estimator: Estimator) -> Value
 }
 
 /// What was read, and its tables.
-pub(crate) fn as_text(what: &str, stats: &Stats, estimator: Estimator) -> String {
+pub(crate) fn as_text(what: &str, stats: &Stats, estimator: Estimator) -> Lines {
     let Sizes { tokens, bytes } = stats.all;
     let count = |number, what| counted(usize::try_from(number).unwrap_or(usize::MAX), what);
-    let mut text = format!(
-        "{}: {}, {}, {}\n{} bytes of text, of which a model is sent {}: {}{} tokens of {}\n",
-        escape::line(what),
+    let mut text = Lines::of(format_args!(
+        "{what}: {}, {}, {}",
         count(stats.turns, "turn"),
         count(stats.events, "event"),
         count(stats.overlays, "overlay"),
+    ));
+    text.line(format_args!(
+        "{} bytes of text, of which a model is sent {}: {}{} tokens of {}",
         grouped(bytes.before),
         grouped(bytes.after),
         about(estimator),
         grouped(tokens.after),
         grouped(tokens.before),
-    );
+    ));
     tables(stats, estimator, &mut text);
     text
 }
 
 /// The tables of what there is, by type, by tool and in all.
-pub(crate) fn tables(stats: &Stats, estimator: Estimator, text: &mut String) {
+pub(crate) fn tables(stats: &Stats, estimator: Estimator, text: &mut Lines) {
     let by_type = stats.by_type.iter().map(|(name, sizes)| (*name, sizes.tokens));
     bars::table(text, "tokens by type", by_type);
     let by_tool = stats.by_tool.iter().map(|(name, sizes)| (name.as_str(), sizes.tokens));

@@ -22,7 +22,7 @@ pub(super) fn answer(done: Result<Done, Report>) -> CallToolResult {
             result
         }
         Err(report) => {
-            let text = format!("{}\nexit code: {}\n", report.text(), report.code);
+            let text = format!("{}\nexit code: {}\n", report.text().as_str(), report.code);
             let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
             result.structured_content = Some(json!({ "error": report }));
             result

@@ -26,6 +26,7 @@ use crate::args::{self, ResetNumber, Running};
 use crate::commands::{compact, only_read, print, read, short, show, stats};
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::setup::Setup;
 
 const INSTRUCTIONS: &str = "\
@@ -169,8 +170,8 @@ fn said(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-fn both((json, text): (Value, String)) -> Done {
-    Done { text, json: Some(json) }
+fn both((json, text): (Value, Lines)) -> Done {
+    Done { text: text.as_str().to_owned(), json: Some(json) }
 }
 
 /// Reads what a tool is told.

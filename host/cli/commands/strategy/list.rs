@@ -11,7 +11,8 @@ use super::{origin, standing};
 use crate::args::Discovery;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
+use crate::lines::Lines;
+use crate::output;
 
 /// List the strategies found; none is executed
 #[derive(Debug, Parser)]
@@ -58,8 +59,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         return Ok(Exit::Done);
     }
     let width = rows.iter().map(|row| row.plugin.name.as_str().len()).max().unwrap_or(0);
-    let text: String = rows.iter().map(|row| row.text(width) + "\n").collect();
-    output::data(|out| out.write_all(text.as_bytes()))?;
+    let mut text = Lines::new();
+    rows.iter().for_each(|row| text.line(row.text(width)));
+    output::text(&text)?;
     Ok(Exit::Done)
 }
 
@@ -87,9 +89,7 @@ impl Row<'_> {
             (None, Some(description)) => format!("{description} (its manifest; not described yet)"),
             (None, None) => "not described yet".into(),
         };
-        let line =
-            format!("{name:<width$}  {:<11}  {:<9}  {said}  ({path})", origin(self.plugin), self.trust);
-        escape::line(&line)
+        format!("{name:<width$}  {:<11}  {:<9}  {said}  ({path})", origin(self.plugin), self.trust)
     }
 
     fn json(&self) -> serde_json::Value {

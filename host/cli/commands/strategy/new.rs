@@ -10,6 +10,7 @@ use jp_compact_schema::StrategyName;
 
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::lines::Lines;
 use crate::output;
 
 /// Write the folder of a strategy to begin with; it passes `strategy test` as it is
@@ -62,9 +63,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     })?;
     let source = language.source(name);
     let build = language.build(name).map_or_else(String::new, |line| format!("  (cd {name} && {line})\n"));
-    output::people(&format!(
+    output::people(&Lines::of_host(&format!(
         "{name} is there: {name}/{source} strips the output of tool calls until you change it. Next:\n{build}  \
          jp-compact strategy test {name}\n  jp-compact --strategy ./{name} CONVERSATION"
-    ));
+    )));
     Ok(Exit::Done)
 }

@@ -1,7 +1,6 @@
 //! `jp-compact strategy run`: one exchange with a strategy, shown and not appended.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,10 +19,8 @@ use crate::args::{SandboxWord, deadline};
 use crate::commands::read;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
-
-/// Longer lines are cut, but not in a record.
-const LINE_CHARS_MAX: usize = 2_000;
+use crate::lines::Lines;
+use crate::output;
 
 /// Put one request to a strategy, show the exchange, and append nothing
 ///
@@ -74,24 +71,23 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let rehearsal = match rehearsed {
         Ok(rehearsal) => rehearsal,
         Err(NotTaken::Nothing) => {
-            output::people("no turn is left to compact");
+            output::say("no turn is left to compact");
             return Ok(Exit::Done);
         }
         Err(not_taken) => return Err(failed(args, &subject.name, not_taken)),
     };
-    let mut exchange = String::new();
-    let mut aside = String::new();
+    let mut exchange = Lines::new();
+    let mut aside = Lines::new();
     for (speaker, line) in &rehearsal.said {
-        // Writing to a String cannot fail.
-        let _ = match speaker {
-            Speaker::Host => writeln!(exchange, "> {}", escape::line(&cut(line))),
-            Speaker::Strategy => writeln!(exchange, "< {}", escape::line(&cut(line))),
-            Speaker::Aside => writeln!(aside, "{}", escape::text(line)),
-        };
+        match speaker {
+            Speaker::Host => exchange.line(format_args!("> {line}")),
+            Speaker::Strategy => exchange.line(format_args!("< {line}")),
+            Speaker::Aside => aside.quote("", line),
+        }
     }
-    output::data(|out| out.write_all(exchange.as_bytes()))?;
+    output::text(&exchange)?;
     if !aside.is_empty() {
-        output::people(aside.trim_end());
+        output::people(&aside);
     }
     if let Some(file) = &args.record {
         rehearsal.record(&environment.cwd.join(file)).map_err(|error| {
@@ -101,15 +97,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         })?;
     }
     let said = rehearsal.verdict.map_err(|not_taken| failed(args, &subject.name, not_taken))?;
-    output::people(&escape::text(&said));
+    output::say(said);
     Ok(Exit::Done)
-}
-
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(LINE_CHARS_MAX) {
-        None => line.to_owned(),
-        Some((end, _)) => format!("{} ... ({} bytes)", &line[..end], line.len()),
-    }
 }
 
 /// The exit code is that of a run in which the strategy had done the same.

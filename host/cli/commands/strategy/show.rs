@@ -16,7 +16,8 @@ use crate::args::Discovery;
 use crate::commands::consent;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
+use crate::lines::Lines;
+use crate::output;
 
 /// Show what a strategy says of itself: it is executed, unless it was before
 #[derive(Debug, Parser)]
@@ -61,8 +62,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         return Ok(Exit::Done);
     }
     let said = &described.description;
-    let mut text = format!("{} {}: {}\n", said.name, said.version, said.description);
-    let mut row = |label: &str, value: String| text.push_str(&format!("  {label:<12} {value}\n"));
+    let mut text = Lines::of(format_args!("{} {}: {}", said.name, said.version, said.description));
+    let mut row = |label: &str, value: String| text.line(format_args!("  {label:<12} {value}"));
     row("executable", format!("{} ({})", plugin.path.display(), origin(&plugin)));
     row("sha256", described.confined.cleared.sha256.clone());
     if !plugin.bundled() {
@@ -94,6 +95,6 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         }
         row("option", text);
     }
-    output::data(|out| out.write_all(escape::text(&text).as_bytes()))?;
+    output::text(&text)?;
     Ok(Exit::Done)
 }

@@ -1,6 +1,5 @@
 //! `jp-compact strategy test`: whether a strategy keeps the rules of the protocol.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,7 +15,8 @@ use serde_json::{Map, Value, json};
 use crate::args::{SandboxWord, deadline};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
+use crate::lines::Lines;
+use crate::output;
 
 /// Check a strategy against every rule of the protocol: it is executed many times
 #[derive(Debug, Parser)]
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         let path = args.path.to_string_lossy();
         output::json_line(&json!({ "path": path, "passed": !failed, "checks": outcomes }))?;
     } else {
-        output::data(|out| out.write_all(escape::text(&table(&outcomes)).as_bytes()))?;
+        output::text(&table(&outcomes))?;
     }
     Ok(if failed { Exit::Violation } else { Exit::Done })
 }
@@ -118,8 +118,8 @@ pub(crate) fn subject(
     })
 }
 
-fn table(outcomes: &[Outcome]) -> String {
-    let mut text = String::new();
+fn table(outcomes: &[Outcome]) -> Lines {
+    let mut text = Lines::new();
     let mut counts = [0; 3];
     for Outcome { check, verdict } in outcomes {
         let (word, place) = match verdict {
@@ -128,19 +128,17 @@ fn table(outcomes: &[Outcome]) -> String {
             Verdict::Skipped { .. } => ("skipped", 2),
         };
         counts[place] += 1;
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{}  {word:<7}  {}", check.id, check.expected);
+        text.line(format_args!("{}  {word:<7}  {}", check.id, check.expected));
         match verdict {
             Verdict::Failed { why } => {
-                let _ = writeln!(text, "              sent: {}\n              {why}", check.sent);
+                text.line(format_args!("              sent: {}", check.sent));
+                text.labeled("              ", "              ", why);
             }
-            Verdict::Skipped { why } => {
-                let _ = writeln!(text, "              {why}");
-            }
+            Verdict::Skipped { why } => text.labeled("              ", "              ", why),
             Verdict::Passed => {}
         }
     }
     let [passed, failed, skipped] = counts;
-    let _ = writeln!(text, "{passed} passed, {failed} failed, {skipped} skipped");
+    text.line(format_args!("{passed} passed, {failed} failed, {skipped} skipped"));
     text
 }

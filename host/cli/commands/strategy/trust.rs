@@ -16,7 +16,8 @@ use crate::args::Discovery;
 use crate::commands::consent;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
+use crate::lines::Lines;
+use crate::output;
 
 /// Trust a plugin as it is now; any change of it ends that
 ///
@@ -74,21 +75,17 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         }))?;
         return Ok(Exit::Done);
     }
-    let mut text = format!(
-        "strategy `{}` is trusted\n{}\n  {:<8}  {}",
-        record.name,
-        consent::facts(&candidate),
-        "granted",
-        consent::list(&granted)
-    );
+    let mut text = Lines::for_consent();
+    text.line(format_args!("strategy `{}` is trusted", record.name));
+    consent::facts(&candidate, &mut text);
+    text.line(format_args!("  {:<8}  {}", "granted", consent::list(&granted)));
     if !missing.is_empty() {
         let all = candidate.command_with(&grants::with(record.permissions, &missing));
-        text.push_str(&format!(
-            "\nit asks for {} too, which was not granted; grant it with\n  {all}",
-            grants::line(&missing)
-        ));
+        let missing = grants::line(&missing);
+        text.line(format_args!("it asks for {missing} too, which was not granted; grant it with"));
+        text.line(format_args!("  {all}"));
     }
-    output::people(&escape::text(&text));
+    output::people(&text);
     Ok(Exit::Done)
 }
 

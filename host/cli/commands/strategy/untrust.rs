@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::args::Discovery;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
+use crate::output;
 
 /// Take trust back
 #[derive(Debug, Parser)]
@@ -39,6 +39,6 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         1 => format!("`{}` is no longer trusted", args.plugin),
         many => format!("{many} plugins called `{}` are no longer trusted", args.plugin),
     };
-    output::people(&escape::text(&text));
+    output::say(text);
     Ok(Exit::Done)
 }

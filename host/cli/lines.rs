@@ -1,0 +1,164 @@
+//! Lines for people, the only text that `output` writes for them. Foreign text in a line cannot end it: what is put in
+//! as one line is one line, and a foreign text of several lines is indented and marked. So no strategy, model or
+//! transcript can forge a line of the host.
+
+use std::fmt::{Display, Write as _};
+
+use crate::escape::{self, Policy};
+
+/// How many entries of a list are printed: about a screenful.
+pub(crate) const LISTED_MAX: usize = 40;
+/// How much of one line is printed, in characters. More is of use to a program, which reads `--json`.
+const LINE_CHARS_MAX: usize = 2_000;
+/// Marks each line of a foreign text.
+const QUOTE: &str = "| ";
+
+/// Whole lines. Invariant: each was escaped, and ends with a newline.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub(crate) struct Lines {
+    text: String,
+    policy: Policy,
+}
+
+impl Lines {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// One line.
+    pub(crate) fn of(line: impl Display) -> Self {
+        let mut lines = Self::new();
+        lines.line(line);
+        lines
+    }
+
+    /// Lines by which the user decides: everything invisible is escaped.
+    pub(crate) fn for_consent() -> Self {
+        Self { text: String::new(), policy: Policy::Consent }
+    }
+
+    /// The host's own text of several lines, with at most a value in it that the user typed.
+    pub(crate) fn of_host(text: &str) -> Self {
+        let mut lines = Self::new();
+        text.lines().for_each(|line| lines.line(line));
+        lines
+    }
+
+    /// Adds one line, whatever the text holds.
+    pub(crate) fn line(&mut self, line: impl Display) {
+        let line = escape::line_by(&line.to_string(), self.policy);
+        match line.char_indices().nth(LINE_CHARS_MAX) {
+            None => self.text.push_str(&line),
+            Some((end, _)) => {
+                let more = line[end..].chars().count();
+                // Writing to a String cannot fail.
+                let _ = write!(self.text, "{} ... ({more} characters more)", &line[..end]);
+            }
+        }
+        self.text.push('\n');
+    }
+
+    /// Adds a foreign text of several lines, each indented and marked.
+    pub(crate) fn quote(&mut self, indent: &str, text: &str) {
+        for line in text.lines() {
+            self.line(format_args!("{indent}{QUOTE}{line}"));
+        }
+    }
+
+    /// Adds a text whose first line continues the host's `label`; the others are marked as quoted.
+    pub(crate) fn labeled(&mut self, label: &str, indent: &str, text: &str) {
+        let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+        self.line(format_args!("{label}{first}"));
+        self.quote(indent, rest);
+    }
+
+    /// Adds a screenful of a list, and says how many more there are.
+    pub(crate) fn list<T: Display>(&mut self, indent: &str, all: impl ExactSizeIterator<Item = T>) {
+        let more = all.len().saturating_sub(LISTED_MAX);
+        for line in all.take(LISTED_MAX) {
+            self.line(line);
+        }
+        self.more(indent, more);
+    }
+
+    /// Says how many entries are not printed.
+    pub(crate) fn more(&mut self, indent: &str, more: usize) {
+        if more > 0 {
+            self.line(format_args!("{indent}... and {more} more; `--json` has all"));
+        }
+    }
+
+    /// Adds other lines.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.text.push_str(&other.text);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// The text, with its last newline.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const JOINERS: [char; 4] = ['\u{200c}', '\u{200d}', '\u{fe0e}', '\u{fe0f}'];
+
+    fn is_harmful(c: &char) -> bool {
+        c.is_control() && *c != '\n' || ('\u{2028}'..='\u{202e}').contains(c)
+    }
+
+    #[test]
+    fn a_line_is_one_line_whatever_it_holds() {
+        assert_eq!(Lines::of("a\nerror: b\u{2028}c\r\n").as_str(), "a\\nerror: b\\u{2028}c\\u{d}\\n\n");
+    }
+
+    #[test]
+    fn a_quoted_text_is_marked_on_each_line() {
+        let mut lines = Lines::new();
+        lines.labeled("  ", "  ", "it failed\nhint: run this\n\n  error: no");
+        assert_eq!(lines.as_str(), "  it failed\n  | hint: run this\n  | \n  |   error: no\n");
+    }
+
+    #[test]
+    fn a_list_ends_after_a_screenful_with_the_count_of_the_rest() {
+        let mut lines = Lines::new();
+        lines.list("  ", 0..LISTED_MAX + 7);
+        assert_eq!(lines.as_str().lines().count(), LISTED_MAX + 1);
+        assert!(lines.as_str().ends_with("  ... and 7 more; `--json` has all\n"));
+        let mut lines = Lines::new();
+        lines.list("  ", 0..LISTED_MAX);
+        assert_eq!(lines.as_str().lines().count(), LISTED_MAX);
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let lines = Lines::of("x".repeat(LINE_CHARS_MAX + 5));
+        assert!(lines.as_str().ends_with("x ... (5 characters more)\n"), "{}", lines.as_str());
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_text_adds_no_line_and_no_control_character(
+            label in "[a-z]{0,5}", foreign in "(\\PC|\\pC|[\n\r\u{b}\u{85}\u{2028}\u{2029}\u{1b}]){0,40}", consent: bool,
+        ) {
+            let mut lines = if consent { Lines::for_consent() } else { Lines::new() };
+            lines.line(format_args!("{label}: {foreign}"));
+            lines.labeled(&label, "  ", &foreign);
+            let text = lines.as_str();
+            let (first, rest) = text.split_once('\n').unwrap();
+            prop_assert!(first.starts_with(&label));
+            prop_assert!(rest.lines().skip(1).all(|line| line.starts_with("  | ")));
+            prop_assert_eq!(text.chars().find(is_harmful), None);
+            prop_assert!(!consent || !text.contains(JOINERS));
+        }
+    }
+}
