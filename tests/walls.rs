@@ -34,7 +34,7 @@ const ALL_OF: [(&str, &[&str]); 3] = [
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
 /// Crates that only these packages depend on, but for tests.
-const ONLY_IN: [(&str, &[&str]); 20] = [
+const ONLY_IN: [(&str, &[&str]); 21] = [
     ("bpe-openai", &["jp-compact"]),
     ("clap", &["jp-compact"]),
     ("clap_complete", &["jp-compact"]),
@@ -44,6 +44,7 @@ const ONLY_IN: [(&str, &[&str]); 20] = [
     ("rmcp", &["jp-compact"]),
     ("tokio", &["jp-compact", "jp-compact-engine"]),
     ("futures-util", &["jp-compact-engine"]),
+    ("humantime", &["jp-compact-engine"]),
     ("ignore", &["jp-compact-engine"]),
     ("quick-xml", &["jp-compact-engine"]),
     ("genai", &["jp-compact-engine"]),

@@ -19,6 +19,8 @@ pub enum Bound {
     Ago(SignedDuration),
     /// `last`: the turn after the newest compaction's range.
     AfterLast,
+    /// The turn after those that began within this time of the first event: `keep_first = "5h"` in JP's own rules.
+    WithinFirst(SignedDuration),
 }
 
 impl FromStr for Bound {
@@ -70,6 +72,7 @@ pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Tim
             stream.turns_began().iter().position(|began| *began >= then)?
         }
         Some(Bound::AfterLast) => stream.after_last_overlay(),
+        Some(Bound::WithinFirst(time)) => within_first(stream, time),
     };
     let to = match to {
         None => last,
@@ -80,9 +83,20 @@ pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Tim
             stream.turns_began().iter().rposition(|began| *began <= then)?
         }
         Some(Bound::AfterLast) => stream.after_last_overlay().min(last),
+        Some(Bound::WithinFirst(time)) => within_first(stream, time).checked_sub(1)?.min(last),
     };
     // No end lies behind the last turn, so that no beginning does either.
     TurnRange::new(from, to)
+}
+
+/// The number of turns at the beginning that began within so long of the first event. As in JP, the first turn that began
+/// later ends them, whatever follows it.
+fn within_first(stream: &Stream, time: SignedDuration) -> usize {
+    let began = stream.turns_began();
+    let Some(end) = began.first().map(|first| first.checked_add(time).unwrap_or(Timestamp::MAX)) else {
+        return 0;
+    };
+    began.iter().take_while(|began| **began <= end).count()
 }
 
 /// A point in time so long ago; before all time, the beginning of time.

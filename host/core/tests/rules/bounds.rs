@@ -102,6 +102,21 @@ fn from_a_time_is_the_first_turn_begun_at_or_after_it() {
 }
 
 #[test]
+fn within_the_first_hours_ends_at_the_first_turn_that_began_later() {
+    let range = |from, to| {
+        let range = bound::resolve(&stream(), from, to, when(30));
+        range.map(|range| (range.from(), range.to()))
+    };
+    let first = |seconds| Some(Bound::WithinFirst(SignedDuration::from_secs(seconds)));
+    assert_eq!(range(first(0), None), Some((1, 4)));
+    assert_eq!(range(first(11), None), Some((2, 4)));
+    assert_eq!(range(first(12), None), Some((3, 4)));
+    assert_eq!(range(first(24), None), None);
+    assert_eq!(range(first(i64::MAX), None), None);
+    assert_eq!(range(None, first(12)), Some((0, 2)));
+}
+
+#[test]
 fn to() {
     check("none", "0", Some((0, 0)));
     check("none", "4", Some((0, 4)));

@@ -41,8 +41,9 @@ struct Gathered {
 }
 
 impl JpOwn {
-    /// Reads the workspace's `.jp/config.toml`, the conversation's `base_config.json` and its config deltas; the
-    /// later win. What cannot be read is as if it were not there, and a warning.
+    /// Reads the workspace's `.jp/config.toml`, the conversation's `base_config.json` and its config deltas. The last
+    /// model counts. Rules of `.jp/config.toml` win over those of the conversation, as they do for `jp c compact`. A
+    /// file that cannot be read counts as absent, with a warning.
     #[must_use]
     pub fn read(environment: &Environment, place: Option<&Place>, stream: Option<&Stream>) -> Self {
         let mut gathered = Gathered::default();
@@ -51,6 +52,8 @@ impl JpOwn {
                 toml::from_str(text).map_err(|error| error.message().to_owned())
             });
         }
+        // `jp c compact` reads rules from its files alone; the conversation's own are a snapshot of an older state.
+        let rules = gathered.own.rules.take();
         if let Some(folder) = place.and_then(|place| place.path().parent()) {
             gathered.file(folder.join("base_config.json"), |text| {
                 serde_json::from_str(text).map_err(|error| error.to_string())
@@ -65,6 +68,7 @@ impl JpOwn {
                 }
             }
         }
+        gathered.own.rules = rules.or(gathered.own.rules);
         gathered.own
     }
 

@@ -1,16 +1,18 @@
 //! `conversation.compaction.rules`, JP's own: an array (or `{ value = [...] }`, as JP stores it) of tables
 //! `{ keep_first, keep_last, reasoning, tool_calls, summary }`, or of inline forms. Each is a compaction of its own
-//! with turns of its own; JP keeps the first turn and the last three where a rule does not say.
+//! with turns of its own; JP keeps the first turn and the last one where a rule does not say (JP-STREAM, "Bounds in JP's
+//! own rules").
 
+use jiff::SignedDuration;
 use jp_compact_core::call::{self, Call};
 use jp_compact_core::select::{Keep, Wanted};
-use jp_compact_core::{Bound, bound, inline};
+use jp_compact_core::{Bound, inline};
 use serde_json::{Map, Value};
 
 use crate::config::{Profile, RULES};
 
 /// What JP keeps where a rule does not say.
-const KEPT: Wanted = Wanted { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(3)), keep: Keep::DEFAULT };
+const KEPT: Wanted = Wanted { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), keep: Keep::DEFAULT };
 
 /// The profile that rules make, where there are any.
 ///
@@ -49,8 +51,8 @@ fn of_table(table: &Map<String, Value>) -> Result<Vec<Call>, String> {
     for (key, value) in table {
         match (key.as_str(), value) {
             (_, Value::Null) => {}
-            ("keep_first", kept) => range.from = Some(end(kept, Bound::Turn)?),
-            ("keep_last", kept) => range.to = Some(end(kept, Bound::FromEnd)?),
+            ("keep_first", kept) => range.from = Some(end(kept, End::First)?),
+            ("keep_last", kept) => range.to = Some(end(kept, End::Last)?),
             ("reasoning", Value::String(word)) if word == "strip" => reasoning = true,
             ("tool_calls", Value::String(word)) => tools = Some(word.parse()?),
             ("summary", Value::Object(of_summary)) => summary = Some(self::summary(of_summary)),
@@ -65,15 +67,52 @@ fn of_table(table: &Map<String, Value>) -> Result<Vec<Call>, String> {
     Ok(calls.into_iter().map(|call| call.over(range)).collect())
 }
 
-/// How many turns are kept, or those of how long; a number may be a text, as JP writes it.
-fn end(kept: &Value, turns: fn(usize) -> Bound) -> Result<Bound, String> {
-    let text = kept.as_str().map_or_else(|| kept.to_string(), str::to_owned);
-    match (text.parse(), bound::duration(&text)) {
-        (Ok(number), _) => Ok(turns(number)),
-        (_, Some(ago)) => Ok(Bound::Ago(ago)),
-        _ if text.eq_ignore_ascii_case("last") => Ok(Bound::AfterLast),
-        _ => Err(format!("expected a number of turns or a time such as `5h`, not `{text}`")),
+/// The end of the conversation that a bound keeps.
+#[derive(Clone, Copy)]
+enum End {
+    First,
+    Last,
+}
+
+/// Reads a bound as JP does. A number may be a text, as JP writes it.
+fn end(kept: &Value, end: End) -> Result<Bound, String> {
+    let text = match kept {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_u64() => number.to_string(),
+        other => return Err(format!("expected a number of turns or a text such as \"5h\", not `{other}`")),
+    };
+    if text.eq_ignore_ascii_case("last-compaction") || text.eq_ignore_ascii_case("last") {
+        return Ok(match end {
+            End::First => Bound::AfterLast,
+            // It sets no bound.
+            End::Last => Bound::FromEnd(0),
+        });
     }
+    if let Some(turn) = text.strip_prefix('@') {
+        let turn: usize = turn.parse().map_err(|_| format!("`{text}` is not a turn"))?;
+        let turn = turn.checked_sub(1).ok_or("turns are counted from 1 here: there is no turn `@0`")?;
+        return Ok(Bound::Turn(turn));
+    }
+    if let Some(turns) = text.strip_prefix('-') {
+        return turns.parse().map(Bound::FromEnd).map_err(|_| format!("`{text}` is not a number of turns"));
+    }
+    if let Ok(turns) = text.parse() {
+        return Ok(match end {
+            End::First => Bound::Turn(turns),
+            End::Last => Bound::FromEnd(turns),
+        });
+    }
+    let time = humantime::parse_duration(&text).ok().and_then(|time| SignedDuration::try_from(time).ok());
+    let time = time.ok_or_else(|| {
+        format!(
+            "expected a number of turns, a turn (`@2`), turns from the end (`-3`), a time such as `5h` or \
+             `last-compaction`, not `{text}`"
+        )
+    })?;
+    Ok(match end {
+        End::First => Bound::WithinFirst(time),
+        End::Last => Bound::Ago(time),
+    })
 }
 
 fn summary(of_summary: &Map<String, Value>) -> Call {

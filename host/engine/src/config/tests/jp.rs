@@ -24,7 +24,7 @@ fn turns(from: Bound, to: Bound) -> Wanted {
     Wanted { from: Some(from), to: Some(to), ..Wanted::default() }
 }
 
-const KEPT: Wanted = Wanted { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(3)), keep: Keep::DEFAULT };
+const KEPT: Wanted = Wanted { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), keep: Keep::DEFAULT };
 
 #[test]
 fn the_model_has_several_shapes() {
@@ -57,11 +57,6 @@ fn rules_are_tables_with_the_turns_that_jp_keeps() {
         json!([{ "tool_calls": "sreq", "keep_first": "2", "keep_last": 0 }]),
         &[Call::tools(ToolsMode::StripRequests).over(turns(Bound::Turn(2), Bound::FromEnd(0)))],
     );
-    let hours = |hours| Bound::Ago(jiff::SignedDuration::from_hours(hours));
-    calls(
-        json!([{ "reasoning": "strip", "keep_first": "last", "keep_last": "3h" }]),
-        &[Call::reasoning().over(turns(Bound::AfterLast, hours(3)))],
-    );
     calls(
         json!([{ "summary": { "model": { "id": { "provider": "a", "name": "b" } }, "instructions": "i" } }]),
         &[Call::summary(Some("a/b"), Some("i")).over(KEPT)],
@@ -78,6 +73,53 @@ fn rules_are_tables_with_the_turns_that_jp_keeps() {
         json!({ "value": [{ "reasoning": "strip" }], "strategy": "append" }),
         &[Call::reasoning().over(KEPT)],
     );
+}
+
+#[track_caller]
+fn bound(first: serde_json::Value, last: serde_json::Value, from: Bound, to: Bound) {
+    let rule = json!([{ "reasoning": "strip", "keep_first": first, "keep_last": last }]);
+    calls(rule, &[Call::reasoning().over(turns(from, to))]);
+}
+
+#[test]
+fn bounds_are_read_as_jp_reads_them() {
+    let time = jiff::SignedDuration::from_secs;
+    bound(json!(0), json!(0), Bound::Turn(0), Bound::FromEnd(0));
+    bound(json!("7"), json!("7"), Bound::Turn(7), Bound::FromEnd(7));
+    bound(json!("@1"), json!("@9"), Bound::Turn(0), Bound::Turn(8));
+    bound(json!("-3"), json!("-3"), Bound::FromEnd(3), Bound::FromEnd(3));
+    bound(json!("5h"), json!("3h"), Bound::WithinFirst(time(18_000)), Bound::Ago(time(10_800)));
+    bound(json!("1h 30m"), json!("2days"), Bound::WithinFirst(time(5_400)), Bound::Ago(time(172_800)));
+    bound(json!("1month"), json!("1y"), Bound::WithinFirst(time(2_630_016)), Bound::Ago(time(31_557_600)));
+    for last in ["last-compaction", "last", "LAST", "Last-Compaction"] {
+        bound(json!(last), json!(last), Bound::AfterLast, Bound::FromEnd(0));
+    }
+}
+
+#[test]
+fn rules_of_the_workspace_win_over_those_of_the_conversation() {
+    let folder = tempfile::tempdir().unwrap();
+    let conversation = folder.path().join(".jp/conversations/17738399468");
+    std::fs::create_dir_all(&conversation).unwrap();
+    let of = |mode: &str, model: &str| {
+        json!({
+            "assistant": { "model": model },
+            "conversation": { "compaction": { "rules": [{ "tool_calls": mode }] } },
+        })
+    };
+    let write = |path: &str, text: String| std::fs::write(folder.path().join(path), text).unwrap();
+    write(".jp/conversations/17738399468/events.json", "[]".into());
+    write(".jp/conversations/17738399468/base_config.json", of("omit", "of/conversation").to_string());
+    let environment = Environment::bare(folder.path());
+    let place = crate::store::locate("17738399468".as_ref(), &environment).unwrap();
+    let read = || JpOwn::read(&environment, Some(&place), None);
+    let mode = |own: JpOwn| own.rules().unwrap().calls[0].clone();
+    assert_eq!(mode(read()), Call::tools(ToolsMode::Omit).over(KEPT));
+    write(".jp/config.toml", toml::to_string(&of("sreq", "of/workspace")).unwrap());
+    assert_eq!(mode(read()), Call::tools(ToolsMode::StripRequests).over(KEPT));
+    assert_eq!(read().model(), Some("of/conversation"));
+    write(".jp/config.toml", "assistant.model = \"of/workspace\"\n".into());
+    assert_eq!(mode(read()), Call::tools(ToolsMode::Omit).over(KEPT));
 }
 
 #[test]
@@ -110,6 +152,11 @@ fn rules_that_are_not_understood_are_a_warning_and_no_profile() {
         (json!(["r", { "over": 5 }]), "rule 2: `over` is unknown"),
         (json!([{ "keep_last": 1 }]), "rule 1: it has no `reasoning`"),
         (json!([{ "reasoning": "strip", "keep_last": "soon" }]), "not `soon`"),
+        (json!([{ "reasoning": "strip", "keep_first": "@0" }]), "there is no turn `@0`"),
+        (json!([{ "reasoning": "strip", "keep_first": "@x" }]), "`@x` is not a turn"),
+        (json!([{ "reasoning": "strip", "keep_last": "-x" }]), "`-x` is not a number of turns"),
+        (json!([{ "reasoning": "strip", "keep_last": -3 }]), "not `-3`"),
+        (json!([{ "reasoning": "strip", "keep_last": 1.5 }]), "not `1.5`"),
         (json!([3]), "rule 1: expected a table"),
         (json!("r"), "expected an array"),
     ] {
