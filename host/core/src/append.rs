@@ -9,6 +9,7 @@ use crate::decode;
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::splice::{self, Piece};
 use crate::stream::Stream;
+use crate::time;
 use crate::turn::TurnRange;
 use crate::validate::Compaction;
 
@@ -237,7 +238,10 @@ fn receipt(overlay: &Overlay, receipt: &Receipt) -> Map<String, Value> {
 }
 
 fn ranged(overlay: &Overlay, kind: &str) -> Map<String, Value> {
-    let mut element = decode::head(overlay.stamp, kind);
+    // JP writes the type of an overlay first, and the time of an event: in this order its rewrite keeps the bytes.
+    let mut element = Map::new();
+    element.insert("type".into(), kind.into());
+    element.insert("timestamp".into(), time::format(overlay.stamp).into());
     element.insert("from_turn".into(), overlay.from_turn.into());
     element.insert("to_turn".into(), overlay.to_turn.into());
     element

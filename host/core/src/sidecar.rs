@@ -10,7 +10,7 @@ use crate::append::{self, Entry, Made};
 use crate::formats::Format;
 use crate::formats::jp::{self, Index, Unreadable};
 use crate::json::{Malformed, Scanner, Span};
-use crate::source::{self, Reset};
+use crate::source::{self, Removal, Reset};
 use crate::splice;
 use crate::stream::Stream;
 use crate::text;
@@ -116,11 +116,11 @@ impl Sidecar {
     /// overlay of that number.
     #[must_use]
     pub fn without(&self, which: Reset) -> Option<(Vec<u8>, usize)> {
-        let (pieces, removed) = source::reset(&self.index, which)?;
-        if removed == self.index.overlays() {
-            return Some((Vec::new(), removed));
+        let Removal { pieces, overlays, .. } = source::reset(&self.index, which)?;
+        if overlays == self.index.overlays() {
+            return Some((Vec::new(), overlays));
         }
-        Some((write(self.format, &self.snapshot, &splice::concat(&pieces, &self.index.bytes)), removed))
+        Some((write(self.format, &self.snapshot, &splice::concat(&pieces, &self.index.bytes)), overlays))
     }
 }
 

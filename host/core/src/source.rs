@@ -1,6 +1,9 @@
 //! The view in the transcript's own form, and the transcript without some of its overlays. Elements that did
 //! not change are the very bytes of the source.
 
+use std::collections::HashSet;
+
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::decode;
@@ -38,39 +41,64 @@ pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
     splice::array(stream.index(), elements)
 }
 
-/// Which overlays a reset removes.
+/// Which overlays a reset removes. A receipt goes when no overlay is left that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reset {
-    /// All, and every receipt.
+    /// All.
     All,
-    /// The one with this number, counted from 1 as `show` lists them, and its receipt.
+    /// The one with this number, counted from 1 as `show` lists them.
     One(usize),
 }
 
-/// The transcript without some overlays, and how many those are. Works on an index alone, so that a stream
-/// with a malformed overlay can be mended. None when there is no overlay of that number.
+/// A transcript without some overlays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    /// Its bytes.
+    pub pieces: Vec<Piece>,
+    /// The number of overlays that were removed.
+    pub overlays: usize,
+    /// The number of receipts that were removed. One can outlive its overlay: JP removes a `compaction`, and keeps an
+    /// element of a type that it does not know.
+    pub receipts: usize,
+}
+
+/// The transcript without some overlays. Works on an index alone, so that a stream with a malformed overlay can be
+/// mended. None when there is no overlay of that number.
 #[must_use]
-pub fn reset(index: &Index, which: Reset) -> Option<(Vec<Piece>, usize)> {
+pub fn reset(index: &Index, which: Reset) -> Option<Removal> {
     let mut overlays = (0..index.events.len()).filter(|place| index.events[*place].kind.is_overlay());
     let one = match which {
         Reset::All => None,
         Reset::One(number) => Some(overlays.nth(number.checked_sub(1)?)?),
     };
-    let goes = |place: usize| match (index.events[place].kind, one) {
-        (Kind::Receipt, Some(overlay)) => belongs(index, place, overlay),
-        (kind, None) => kind.is_overlay() || kind == Kind::Receipt,
-        (_, Some(overlay)) => place == overlay,
-    };
-    let kept = (0..index.events.len()).filter(|place| !goes(*place)).map(Element::Old);
-    Some((splice::array(index, kept), one.map_or_else(|| index.overlays(), |_| 1)))
+    let mut left = HashSet::new();
+    if let Some(one) = one {
+        let others = (0..index.events.len()).filter(|place| *place != one);
+        left.extend(
+            others.filter(|place| index.events[*place].kind.is_overlay()).map(|place| origin(index, place)),
+        );
+    }
+    let (mut removed, mut receipts) = (0, 0);
+    let mut kept = Vec::with_capacity(index.events.len());
+    for (place, event) in index.events.iter().enumerate() {
+        match event.kind {
+            Kind::Receipt if !left.contains(&origin(index, place)) => receipts += 1,
+            kind if kind.is_overlay() && one.is_none_or(|one| one == place) => removed += 1,
+            _ => kept.push(Element::Old(place)),
+        }
+    }
+    let pieces = splice::array(index, kept.into_iter());
+    Some(Removal { pieces, overlays: removed, receipts })
 }
 
-/// Whether a receipt is that of an overlay: it bears its time and its range (JP-STREAM, "Overlays of our own
+/// The time and the range by which a receipt belongs to an overlay (JP-STREAM, "Our extensions of the overlay
 /// grammar").
-pub(crate) fn belongs(index: &Index, receipt: usize, overlay: usize) -> bool {
-    let range = |place: usize| {
-        let value: Option<Value> = serde_json::from_slice(index.at(index.events[place].span)).ok();
-        value.map(|value| (value.get("from_turn").cloned(), value.get("to_turn").cloned()))
-    };
-    index.events[receipt].timestamp == index.events[overlay].timestamp && range(receipt) == range(overlay)
+pub(crate) type Origin = (Option<Timestamp>, Option<u64>, Option<u64>);
+
+/// The origin that an overlay or a receipt bears.
+pub(crate) fn origin(index: &Index, place: usize) -> Origin {
+    let event = &index.events[place];
+    let value: Option<Value> = serde_json::from_slice(index.at(event.span)).ok();
+    let bound = |name: &str| value.as_ref()?.get(name)?.as_u64();
+    (event.timestamp, bound("from_turn"), bound("to_turn"))
 }

@@ -151,7 +151,9 @@ fn what_jp_reads_goes_into_a_compaction_of_its_own() {
     assert_eq!((file[6].get("tool_calls"), file[8].get("reasoning")), (None, None));
     assert_eq!(
         file[8]["tool_calls"],
-        json!({"policy": "selective", "calls": [{"seq": 3, "id": "c0", "request": "strip"}]})
+        json!({"policy": "selective", "calls": [{
+            "seq": 3, "id": "c0", "half": {"kind": "request", "nth": 0, "of": 1, "tool": "read"}, "request": "strip",
+        }]})
     );
 }
 
@@ -176,7 +178,8 @@ fn survives(source: &str) {
     assert!(file.ends_with(&source[body..]));
     let stream = Stream::parse(file.clone()).unwrap();
     assert_eq!(stream.overlays().len(), 1);
-    let (pieces, removed) = reset(stream.index(), Reset::All).unwrap();
+    let jp_compact_core::source::Removal { pieces, overlays: removed, .. } =
+        reset(stream.index(), Reset::All).unwrap();
     assert_eq!((concat(&pieces, &file), removed), (source.to_vec(), 1));
 }
 
@@ -208,7 +211,7 @@ fn an_append_to_an_empty_array_can_be_reset() {
         let file = Bytes::from(concat(&append::append(&stream, &entries, &made), source.as_bytes()));
         let grown = Stream::parse(file.clone()).unwrap();
         assert_eq!(grown.overlays().len(), 1);
-        assert_eq!(concat(&reset(grown.index(), Reset::All).unwrap().0, &file), source.as_bytes());
+        assert_eq!(concat(&reset(grown.index(), Reset::All).unwrap().pieces, &file), source.as_bytes());
     }
 }
 

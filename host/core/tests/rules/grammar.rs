@@ -261,10 +261,9 @@ fn malformed(overlay: Value, expected: &str) {
     // An index is all that a reset needs.
     let index = jp_compact_core::formats::jp::index(bytes).unwrap();
     assert_eq!(index.overlays(), 1);
-    let (pieces, removed) =
-        jp_compact_core::source::reset(&index, jp_compact_core::source::Reset::One(1)).unwrap();
-    assert_eq!(removed, 1);
-    assert_eq!(jp_compact_core::splice::concat(&pieces, &build.bytes()), calls().bytes());
+    let made = jp_compact_core::source::reset(&index, jp_compact_core::source::Reset::One(1)).unwrap();
+    assert_eq!(made.overlays, 1);
+    assert_eq!(jp_compact_core::splice::concat(&made.pieces, &build.bytes()), calls().bytes());
 }
 
 #[test]

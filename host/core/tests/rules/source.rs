@@ -87,7 +87,7 @@ fn a_summary_stands_as_a_turn_of_its_own() {
 fn resets(source: &str, which: Reset, expected: Option<(&str, usize)>) {
     let bytes = Bytes::from(source.to_owned());
     let made = reset(&jp::index(bytes.clone()).unwrap(), which);
-    let made = made.map(|(pieces, removed)| (String::from_utf8(concat(&pieces, &bytes)).unwrap(), removed));
+    let made = made.map(|made| (String::from_utf8(concat(&made.pieces, &bytes)).unwrap(), made.overlays));
     assert_eq!(made.as_ref().map(|(text, removed)| (text.as_str(), *removed)), expected);
 }
 
@@ -122,10 +122,24 @@ fn a_reset_of_one_takes_its_receipt_along_and_no_other() {
     resets(&source, Reset::One(2), Some((&format!("[{ASK},{one},{of_one}]"), 1)));
     resets(&source, Reset::One(0), None);
     resets(&source, Reset::One(3), None);
+}
+
+#[test]
+fn a_receipt_without_an_overlay_goes_with_any_reset() {
+    let (one, two) = (mark("compaction", 1), mark("jp_compact_overlay", 2));
+    let (of_one, of_two) = (mark("jp_compact_receipt", 1), mark("jp_compact_receipt", 2));
     let other_range = of_one.replace(r#""to_turn":0"#, r#""to_turn":1"#);
+    resets(&format!("[{ASK},{one},{other_range}]"), Reset::One(1), Some((&format!("[{ASK}]"), 1)));
+    resets(&format!("[{ASK},{of_one},{other_range}]"), Reset::All, Some((&format!("[{ASK}]"), 0)));
     resets(
-        &format!("[{ASK},{one},{other_range}]"),
+        &format!("[{ASK},{one},{two},{of_two},{other_range}]"),
         Reset::One(1),
-        Some((&format!("[{ASK},\n  {other_range}]"), 1)),
+        Some((&format!("[{ASK},\n  {two},{of_two}]"), 1)),
+    );
+    // Two overlays of one time and range have one receipt between them.
+    resets(
+        &format!("[{ASK},{one},{one},{of_one}]"),
+        Reset::One(1),
+        Some((&format!("[{ASK},\n  {one},{of_one}]"), 1)),
     );
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jp_compact_core::formats::{self, Format, jp};
 use jp_compact_core::sidecar::Sidecar;
-use jp_compact_core::source::{self, Reset};
+use jp_compact_core::source::{self, Removal, Reset};
 
 use crate::environment::Environment;
 use crate::failure::Failure;
@@ -52,12 +52,12 @@ pub fn reset(
         .map_err(|source| Failure::Unreadable { path: place.path().to_owned(), source })?;
     let report =
         |removed| ResetReport { path: place.path().to_owned(), id: place.id().map(str::to_owned), removed };
-    let Some((pieces, removed)) = source::reset(&index, which) else {
+    let Some(Removal { pieces, overlays, receipts }) = source::reset(&index, which) else {
         let Reset::One(number) = which else { return Ok(report(0)) };
         let overlays = index.overlays();
         return Err(Failure::NoSuchOverlay { path: place.path().to_owned(), number, overlays });
     };
-    if removed > 0 && !dry_run {
+    if overlays + receipts > 0 && !dry_run {
         // A number means the overlay that was read: growth behind it is a conflict like any other change.
         let written = store::replace(&place, &bytes, bytes.len(), lock_wait, |current| match current {
             Current::Same => Ok(pieces),
@@ -67,7 +67,7 @@ pub fn reset(
             ReplaceError::Store(error) | ReplaceError::Build(error) => Failure::Store(error),
         })?;
     }
-    Ok(report(removed))
+    Ok(report(overlays))
 }
 
 /// Whether a file looks like JP's. What looks like nothing is not told from it.
