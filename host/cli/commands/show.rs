@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use clap::Parser;
-use jp_compact_core::Survey;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::formats::Format;
+use jp_compact_core::halves::Halves;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
-use jp_compact_core::projection::{listed_element, project_through};
+use jp_compact_core::projection::project_through;
 use jp_compact_core::receipts::receipts;
 use jp_compact_core::stats::{Sizes, stats};
 use jp_compact_core::view::timestamp_text;
+use jp_compact_core::{Stream, Survey};
 use jp_compact_engine::environment::Environment;
 use serde_json::{Map, Value, json};
 
@@ -67,10 +68,11 @@ pub(crate) fn told(read: &Read, estimator: Estimator, environment: &Environment)
     let stats = stats(&survey);
     let shown = |overlays: &[Overlay]| survey.estimate.view_tokens(&project_through(stream, overlays));
     let mut before = shown(&[]);
+    let halves = Halves::of(stream, &survey.pairs);
     let mut rows = Vec::new();
     for (place, (overlay, receipt)) in stream.overlays().iter().zip(receipts(stream)).enumerate() {
         let after = shown(&stream.overlays()[..=place]);
-        rows.push(Row { overlay, receipt, before, after, remarks: remarks(stream, overlay) });
+        rows.push(Row { overlay, receipt, before, after, remarks: remarks(stream, &halves, overlay) });
         before = after;
     }
     let overlays: Vec<_> = rows.iter().enumerate().map(|(place, row)| row.json(place + 1)).collect();
@@ -114,7 +116,7 @@ fn each(sizes: &BTreeMap<impl AsRef<str>, Sizes>) -> Map<String, Value> {
 }
 
 /// What a reader would not guess from the overlay itself.
-fn remarks(stream: &jp_compact_core::Stream, overlay: &Overlay) -> Vec<String> {
+fn remarks(stream: &Stream, halves: &Halves<'_>, overlay: &Overlay) -> Vec<String> {
     let mut remarks = Vec::new();
     if overlay.stale {
         remarks.push("not applied: the events in its range have changed since".to_owned());
@@ -129,10 +131,9 @@ fn remarks(stream: &jp_compact_core::Stream, overlay: &Overlay) -> Vec<String> {
         remarks.push("its range holds no turn: it has no effect".to_owned());
     }
     if let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls {
-        let lost = calls.iter().filter(|call| listed_element(stream, overlay, call).is_none());
-        remarks.extend(lost.map(|call| {
-            format!("event {} is not a half of call `{}` in its range: no effect on it", call.seq, call.id)
-        }));
+        remarks.extend(
+            calls.iter().filter_map(|call| halves.find(overlay, call).err().map(|lost| lost.describe(call))),
+        );
     }
     remarks
 }

@@ -5,14 +5,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::event::Kind;
+use crate::halves::Halves;
 use crate::json::{Scanner, Span};
 use crate::overlay::{Overlay, ToolPolicy};
+use crate::pairs::Pairs;
 use crate::splice::{self, Element, Piece};
 use crate::stream::Stream;
 use crate::text;
+use crate::turn::TurnRange;
 
 /// A stream cut to its last turns.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +50,11 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
         return Fork { pieces, cut, overlays: vec![Fate::Kept; stream.overlays().len()] };
     }
     let events = stream.events();
+    let is_selective = |overlay: &Overlay| matches!(overlay.tool_calls, Some(ToolPolicy::Selective(_)));
+    let pairs = stream.overlays().iter().any(is_selective).then(|| Pairs::of(stream));
     let cutting = Cutting {
         stream,
+        halves: pairs.as_ref().map(|pairs| Halves::of(stream, pairs)),
         cut,
         // The numbered events that go come before all that stay, for turns only grow.
         seqs: stream.numbered().filter(|(_, element)| events[*element].turn < cut).count() as u64,
@@ -89,6 +95,8 @@ enum Edit {
 
 struct Cutting<'a> {
     stream: &'a Stream,
+    /// Present where an overlay lists single calls.
+    halves: Option<Halves<'a>>,
     cut: usize,
     /// How many numbered events go.
     seqs: u64,
@@ -109,7 +117,7 @@ impl Cutting<'_> {
         };
         let span = self.stream.events()[overlay.element].span;
         let calls = match &overlay.tool_calls {
-            Some(ToolPolicy::Selective(_)) => self.calls(span),
+            Some(ToolPolicy::Selective(_)) => self.calls(overlay, span),
             _ => None,
         };
         let silent = calls.as_ref().is_some_and(|(_, left)| *left == 0);
@@ -125,16 +133,26 @@ impl Cutting<'_> {
         (fate, Some(bytes))
     }
 
-    /// The `tool_calls` of a `selective` with the calls that stay, and how many those are.
-    fn calls(&self, overlay: Span) -> Option<(String, usize)> {
-        let mut policy = self.stream.value(overlay)?.get_mut("tool_calls")?.take();
-        let calls = policy.get_mut("calls")?.as_array_mut()?;
-        calls.retain_mut(|call| {
-            let seq = call["seq"].as_u64().and_then(|seq| seq.checked_sub(self.seqs));
-            call["seq"] = seq.into();
-            seq.is_some()
+    /// The `tool_calls` of a `selective` with the calls that stay, and how many those are. An entry without effect goes:
+    /// it would have none in the fork either.
+    fn calls(&self, overlay: &Overlay, span: Span) -> Option<(String, usize)> {
+        let Some(ToolPolicy::Selective(stored)) = &overlay.tool_calls else { return None };
+        let halves = self.halves.as_ref()?;
+        let left = TurnRange::new(overlay.from_turn.max(self.cut), overlay.to_turn)?;
+        let mut policy = self.stream.value(span)?.get_mut("tool_calls")?.take();
+        let mut entries = stored.iter();
+        policy.get_mut("calls")?.as_array_mut()?.retain_mut(|call| {
+            let Some(entry) = entries.next() else { return false };
+            let Ok(element) = halves.find(overlay, entry) else { return false };
+            let event = &self.stream.events()[element];
+            let Some(seq) = event.seq.filter(|_| event.turn >= self.cut) else { return false };
+            call["seq"] = seq.saturating_sub(self.seqs).into();
+            if entry.half.is_some() {
+                call["half"] = json!(halves.half(element, left, overlay.element));
+            }
+            true
         });
-        let left = calls.len();
+        let left = policy.get("calls")?.as_array()?.len();
         // Two deep in JP's layout; a string holds no raw newline.
         let text = serde_json::to_string_pretty(&policy).unwrap_or_default();
         Some((text.replace('\n', "\n    "), left))

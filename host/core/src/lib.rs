@@ -34,6 +34,7 @@ pub mod estimate;
 pub mod event;
 pub mod fork;
 pub mod formats;
+pub mod halves;
 pub mod import;
 pub mod inline;
 mod json;

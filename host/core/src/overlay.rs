@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::{Event, Kind};
+use crate::halves::Half;
 use crate::turn::TurnRange;
 use crate::validate::Compaction;
 
@@ -57,15 +58,18 @@ pub enum ToolPolicy {
     Selective(Vec<StoredCall>),
 }
 
-/// One entry of a stored `selective`: the payload's, with the id of the call beside its number. Where the
-/// two disagree the entry has no effect.
+/// One entry of a stored `selective`: the payload's, with the call's id and the half that it was made for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredCall {
-    /// The event's number in the stream.
+    /// The event's number in the stream when the overlay was made: a hint. An entry without a `half`, as 0.1.0 wrote
+    /// it, means the event of this number, if that has the id.
     pub seq: u64,
     /// The call's id.
     pub id: String,
+    /// The half of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half: Option<Half>,
     /// What becomes of the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestAction>,

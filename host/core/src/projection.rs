@@ -9,6 +9,7 @@ use jp_compact_schema::{Hint, RequestAction, ResponseAction};
 
 use crate::event::Kind;
 use crate::formats::jp::Count;
+use crate::halves::Halves;
 use crate::overlay::{Overlay, StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::stream::Stream;
@@ -139,37 +140,9 @@ impl<'a> Plan<'a> {
             }
         }
         let of_calls = overlays.iter().any(|overlay| overlay.tool_calls.is_some());
-        let mut plan = Self {
-            stream,
-            overlays,
-            runs: runs(&turns, overlays),
-            turns,
-            listed: HashMap::new(),
-            pairs: of_calls.then(|| pairs.map_or_else(|| Cow::Owned(Pairs::of(stream)), Cow::Borrowed)),
-            ours,
-        };
-        plan.list();
-        plan
-    }
-
-    /// Finds the newest `selective` entry of each element. `omit` takes both halves.
-    fn list(&mut self) {
-        for (place, overlay) in self.overlays.iter().enumerate() {
-            let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls else { continue };
-            for call in calls {
-                let Some(element) = listed_element(self.stream, overlay, call) else { continue };
-                let partner = self.partner(element).filter(|_| call.omit);
-                for element in [Some(element), partner].into_iter().flatten() {
-                    let newest = self
-                        .listed
-                        .get(&element)
-                        .is_none_or(|(other, _)| overlay.stamp >= self.overlays[*other].stamp);
-                    if newest {
-                        self.listed.insert(element, (place, call));
-                    }
-                }
-            }
-        }
+        let pairs = of_calls.then(|| pairs.map_or_else(|| Cow::Owned(Pairs::of(stream)), Cow::Borrowed));
+        let listed = pairs.as_deref().map(|pairs| listed(stream, overlays, pairs)).unwrap_or_default();
+        Self { stream, overlays, runs: runs(&turns, overlays), turns, listed, pairs, ours }
     }
 
     fn summary_run(&self, turn: usize) -> Option<(usize, usize)> {
@@ -298,18 +271,33 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The element that an entry of a stored `selective` names. None when its number and its id disagree, when it
-/// lies outside the overlay's range, or when nothing is said of this half: then the entry has no effect.
-#[must_use]
-pub fn listed_element(stream: &Stream, overlay: &Overlay, call: &StoredCall) -> Option<usize> {
-    let element = stream.element(call.seq)?;
-    let event = &stream.events()[element];
-    let says = match event.kind {
-        Kind::ToolRequest => call.omit || call.request.is_some(),
-        Kind::ToolResponse { .. } => call.omit || call.response.is_some(),
-        _ => false,
-    };
-    (says && overlay.covers(event.turn) && stream.text(event.id) == call.id).then_some(element)
+/// Finds the newest `selective` entry of each element. `omit` takes both halves.
+fn listed<'a>(
+    stream: &Stream,
+    overlays: &'a [Overlay],
+    pairs: &Pairs,
+) -> HashMap<usize, (usize, &'a StoredCall)> {
+    let mut listed: HashMap<usize, (usize, &StoredCall)> = HashMap::new();
+    let selective = overlays.iter().enumerate().filter_map(|(place, overlay)| match &overlay.tool_calls {
+        Some(ToolPolicy::Selective(calls)) => Some((place, overlay, calls)),
+        _ => None,
+    });
+    let mut halves = None;
+    for (place, overlay, calls) in selective {
+        let halves = halves.get_or_insert_with(|| Halves::of(stream, pairs));
+        for call in calls {
+            let Ok(element) = halves.find(overlay, call) else { continue };
+            let partner = pairs.partner(element).filter(|_| call.omit);
+            for element in [Some(element), partner].into_iter().flatten() {
+                let newest =
+                    listed.get(&element).is_none_or(|(other, _)| overlay.stamp >= overlays[*other].stamp);
+                if newest {
+                    listed.insert(element, (place, call));
+                }
+            }
+        }
+    }
+    listed
 }
 
 /// The contiguous runs of turns with the same winning summary: same text, range and time.

@@ -8,6 +8,7 @@ use jp_compact_schema::{ContentKind, Hint, Payload, Reasoning, SelectiveCall, To
 
 use crate::estimate;
 use crate::event::Kind;
+use crate::halves::Halves;
 use crate::overlap::{self, Overlap};
 use crate::overlay::{StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
@@ -300,6 +301,7 @@ fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result
             if calls.is_empty() {
                 return Err(Refusal::SelectiveEmpty);
             }
+            let halves = Halves::of(asked.stream, asked.pairs);
             let mut named = BTreeSet::new();
             let mut stored = Vec::with_capacity(calls.len());
             for call in calls {
@@ -307,7 +309,9 @@ fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result
                 if !named.insert(seq) {
                     return Err(Refusal::Call { seq, wrong: CallWrong::Twice });
                 }
-                stored.push(stored_call(asked, range, call).map_err(|wrong| Refusal::Call { seq, wrong })?);
+                stored.push(
+                    stored_call(asked, &halves, range, call).map_err(|wrong| Refusal::Call { seq, wrong })?,
+                );
             }
             ToolPolicy::Selective(stored)
         }
@@ -346,7 +350,12 @@ fn overrides(
     overrides
 }
 
-fn stored_call(asked: &Asked<'_>, range: TurnRange, call: SelectiveCall) -> Result<StoredCall, CallWrong> {
+fn stored_call(
+    asked: &Asked<'_>,
+    halves: &Halves<'_>,
+    range: TurnRange,
+    call: SelectiveCall,
+) -> Result<StoredCall, CallWrong> {
     let element = asked.stream.element(call.seq).ok_or(CallWrong::Missing)?;
     let event = &asked.stream.events()[element];
     if !event.kind.is_tool() {
@@ -363,5 +372,13 @@ fn stored_call(asked: &Asked<'_>, range: TurnRange, call: SelectiveCall) -> Resu
         _ => {}
     }
     let id = asked.stream.text(event.id).into_owned();
-    Ok(StoredCall { seq: call.seq, id, request: call.request, response: call.response, omit: call.omit })
+    let half = halves.half(element, range, usize::MAX);
+    Ok(StoredCall {
+        seq: call.seq,
+        id,
+        half,
+        request: call.request,
+        response: call.response,
+        omit: call.omit,
+    })
 }

@@ -76,7 +76,7 @@ pub(crate) fn strip(stream: &Stream) -> ToolPolicy {
         };
         let response =
             status.map(|status| ResponseAction::Replace(format!("[compacted] {}: {status}", tool())));
-        Some(StoredCall { seq, id: stream.text(event.id).into(), request, response, omit: false })
+        Some(StoredCall { seq, id: stream.text(event.id).into(), half: None, request, response, omit: false })
     });
     ToolPolicy::Selective(calls.collect())
 }

@@ -94,6 +94,22 @@ fn listed_calls_are_counted_anew_and_go_with_their_turns() {
 }
 
 #[test]
+fn the_places_of_listed_halves_are_counted_in_the_turns_that_stay() {
+    let of = |calls: Value| json!({"tool_calls": {"policy": "selective", "calls": calls}});
+    let half = |nth: usize, of: usize| json!({"kind": "request", "nth": nth, "of": of, "tool": "read"});
+    let call = |seq: u64, half: Value| json!([{"seq": seq, "id": "c", "half": half, "request": "strip"}]);
+    let turn = |build: Build| build.turn().ask("a").call("c", "read").answer("c", "x").say("b");
+    let build = (0..3).fold(Build::default(), |build, _| turn(build));
+    // The number is a hint: the entry means the third call.
+    let bytes = build.raw(own(90, 0, 2, of(call(99, half(2, 3))))).bytes();
+    let (stream, fates) = cut(&bytes, 2);
+    assert_eq!(fates, [Clipped]);
+    let stored = elements(&stream).pop().unwrap();
+    assert_eq!(stored["tool_calls"]["calls"], call(7, half(1, 2)));
+    assert_eq!(shown(&stream), "?a >c{c} <c:x =b | ?a >c{} <c:x =b");
+}
+
+#[test]
 fn unknown_events_go_with_their_turns_and_count_among_the_seqs() {
     let of = |seq: u64| json!({"tool_calls": {"policy": "selective", "calls": [{"seq": seq, "id": "c", "omit": true}]}});
     let build = Build::default().unknown().turn().ask("a").unknown().turn().ask("b").unknown();

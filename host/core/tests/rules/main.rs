@@ -11,6 +11,7 @@ mod build;
 mod estimate;
 mod fork;
 mod grammar;
+mod halves;
 mod inline;
 mod lint;
 mod overlap;

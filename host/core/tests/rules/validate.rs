@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jp_compact_core::estimate::chars_in;
+use jp_compact_core::halves::{Half, HalfKind};
 use jp_compact_core::overlap::Overlap;
 use jp_compact_core::overlay::{StoredCall, ToolPolicy};
 use jp_compact_core::validate::{Asked, Compaction, Refusal, validate};
@@ -257,17 +258,20 @@ fn a_selective_list_names_tool_events_in_the_range_once() {
 }
 
 #[test]
-fn what_is_stored_of_a_selective_list_keeps_the_calls_id() {
+fn a_stored_entry_names_the_half_of_its_call() {
     let listed = json!([
         {"seq": 9, "request": "strip"}, {"seq": 10, "response": {"replace": "short"}}, {"seq": 16, "omit": true},
     ]);
     let made = Ask::default().answer(&json!([calls(1, 2, listed)])).unwrap();
-    let stored =
-        |seq, id: &str| StoredCall { seq, id: id.into(), request: None, response: None, omit: false };
+    let stored = |seq, id: &str, kind| {
+        let half = Some(Half { kind, nth: 0, of: 1, tool: Some("read".into()) });
+        StoredCall { seq, id: id.into(), half, request: None, response: None, omit: false }
+    };
+    let (request, response) = (HalfKind::Request, HalfKind::Response);
     let expected = vec![
-        StoredCall { request: Some(RequestAction::Strip), ..stored(9, "c1") },
-        StoredCall { response: Some(ResponseAction::Replace("short".into())), ..stored(10, "c1") },
-        StoredCall { omit: true, ..stored(16, "c2") },
+        StoredCall { request: Some(RequestAction::Strip), ..stored(9, "c1", request) },
+        StoredCall { response: Some(ResponseAction::Replace("short".into())), ..stored(10, "c1", response) },
+        StoredCall { omit: true, ..stored(16, "c2", response) },
     ];
     assert_eq!(made[0].tool_calls(), Some(&ToolPolicy::Selective(expected)));
 }
