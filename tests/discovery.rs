@@ -6,6 +6,7 @@
 mod house;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use house::House;
@@ -150,6 +151,28 @@ fn the_same_bytes_describe_themselves_once() {
     }
     house.ok(&compact);
     assert_eq!(house.verbs(), ["describe", "run", "run", "describe", "run"]);
+}
+
+#[test]
+fn descriptions_are_believed_only_in_a_folder_that_nobody_else_can_write_to() {
+    let house = House::new();
+    house.strategy("dir/plugin", "plugin");
+    let compact = house.compact("plugin", &["--trust-dir", "dir", "--dry-run"]);
+    house.ok(&compact);
+    let folder = house.path(".cache/jp-compact/descriptions");
+    let own = fs::metadata(&folder).unwrap().permissions();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    house.ok(&compact);
+    assert_eq!(house.verbs(), ["describe", "run", "describe", "run"]);
+    fs::set_permissions(&folder, own).unwrap();
+    fs::rename(&folder, house.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(house.path("elsewhere"), &folder).unwrap();
+    house.ok(&compact);
+    assert_eq!(house.verbs().len(), 6, "a link is not a folder that the user owns");
+    fs::remove_file(&folder).unwrap();
+    fs::rename(house.path("elsewhere"), &folder).unwrap();
+    house.ok(&compact);
+    assert_eq!(house.verbs().len(), 7);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! What strategies said of themselves, by the digest of what said it, so that nobody is asked twice. What cannot
 //! be read counts as not there.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use jp_compact_schema::Description;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
-use crate::{options, private_file};
+use crate::{options, private_file, trust};
 
 /// The version of an entry's form.
 const CACHE: u32 = 2;
@@ -46,10 +47,12 @@ struct Entry {
 }
 
 impl Descriptions {
-    /// Those of the user.
+    /// Those of the user. A folder that others could write to is not believed, and nothing is written to it.
     #[must_use]
     pub fn open(environment: &Environment) -> Self {
-        Self { folder: environment.cache().map(|cache| cache.join("descriptions")) }
+        Self {
+            folder: environment.cache().map(|cache| cache.join("descriptions")).filter(|path| is_own(path)),
+        }
     }
 
     fn file(&self, sha256: &str) -> Option<PathBuf> {
@@ -74,6 +77,18 @@ impl Descriptions {
         if let Err(error) = written {
             tracing::debug!(%error, path = %file.display(), "a description is not kept");
         }
+    }
+}
+
+/// Whether nobody else could have written there. A folder that does not exist yet will be made private.
+fn is_own(folder: &Path) -> bool {
+    match trust::insecure_folder(folder) {
+        Ok(None) => true,
+        Ok(Some(insecure)) => {
+            tracing::warn!(%insecure, "the cache of descriptions is ignored");
+            false
+        }
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 

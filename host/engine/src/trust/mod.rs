@@ -328,6 +328,11 @@ fn check_manifest(plugin: &Plugin) -> Result<(), StrategyFailure> {
     }
 }
 
+/// The reason why a folder of the host's own counts for nothing: others could write there.
+pub(crate) fn insecure_folder(folder: &Path) -> io::Result<Option<Insecure>> {
+    modes::check_one(folder)
+}
+
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> StrategyFailure {
     move |source| StrategyFailure::Unreadable { path: path.to_owned(), source }
 }
