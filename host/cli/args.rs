@@ -275,14 +275,19 @@ pub(crate) struct Models {
     /// The model that is asked, in place of the configured one and of the conversation's own
     #[arg(long, value_name = "PROVIDER/NAME")]
     model: Option<ModelName>,
-    /// The most tokens that models may read and write in this run
+    /// The most tokens that models may read and write in this run [default: as configured, else 2000000]
+    ///
+    /// A run is everything that one command does: a whole batch, and all calls of a server.
     #[arg(long, value_name = "N")]
     llm_budget_tokens: Option<u64>,
+    /// The most requests that models may be sent in this run [default: as configured, else 500]
+    #[arg(long, value_name = "N")]
+    llm_budget_requests: Option<u64>,
     /// Write models' answers to FILE, by the hash of their requests
     #[arg(long, value_name = "FILE", conflicts_with = "llm_replay")]
     llm_record: Option<PathBuf>,
     /// Take models' answers from FILE, which --llm-record wrote, and ask nobody
-    #[arg(long, value_name = "FILE", conflicts_with = "llm_budget_tokens")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["llm_budget_tokens", "llm_budget_requests"])]
     llm_replay: Option<PathBuf>,
 }
 
@@ -296,6 +301,7 @@ impl Models {
         let wishes = llm::Wishes {
             model: self.model.clone(),
             budget_tokens: self.llm_budget_tokens,
+            budget_requests: self.llm_budget_requests,
             record: self.llm_record.clone(),
             replay: self.llm_replay.clone(),
         };

@@ -225,6 +225,9 @@ fn hint(failure: &Failure) -> Option<Hint> {
         Failure::Broken { .. } => "`--allow-invalid` appends it all the same",
         Failure::NoSuchOverlay { .. } => "`jp-compact show TRANSCRIPT` lists them with their numbers",
         Failure::PluginDir { .. } => "give an existing folder to --plugin-dir",
+        Failure::NoAnswer(error) if error.code == llm::BUDGET_EXHAUSTED => {
+            "no turn was appended; `--llm-budget-tokens N` and `--llm-budget-requests N` allow more"
+        }
         Failure::NoAnswer(_) => {
             "no turn was appended; `--model PROVIDER/NAME` says who is asked, `jp-compact doctor` which keys are set"
         }
@@ -271,6 +274,9 @@ fn hint(failure: &Failure) -> Option<Hint> {
                 let lead = "give `--model PROVIDER/NAME`, or add these lines to the configuration";
                 let example = llm::EXAMPLE.lines().map(|line| format!("  {line}"));
                 return Some(Hint(std::iter::once(lead.to_owned()).chain(example).collect()));
+            }
+            StrategyFailure::Model { answer, .. } if answer.code == llm::BUDGET_EXHAUSTED => {
+                "nothing was appended; `--llm-budget-tokens N` and `--llm-budget-requests N` allow more"
             }
             StrategyFailure::Model { .. } => "nothing was appended",
             StrategyFailure::BadManifest { .. } => {

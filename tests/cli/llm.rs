@@ -252,6 +252,90 @@ fn a_budget_is_kept() {
     scene.run(&["--llm-budget-tokens", "52"]).exits(0);
 }
 
+/// A strategy that asks for this, and answers nothing.
+fn needs(world: &World, requests: &Value) {
+    let needs = json!({"type": "needs", "id": "c1", "requests": requests});
+    let run = format!(
+        "read -r header\ncase \"$header\" in\n*'\"answers\":{{}}'*) cat <<'END'\n{needs}\nEND\n;;\n*) {GIVES_UP} ;;\nesac"
+    );
+    let more = json!({"needs": ["llm"], "produces": ["summary"]});
+    world.script("plugins/asks/asks", &described("asks", &more, &run));
+}
+
+fn complete(text: &str, max_tokens: u64) -> Value {
+    json!({"kind": "llm.complete", "messages": [{"role": "user", "content": text}], "max_tokens": max_tokens})
+}
+
+/// What a run is refused for before anything is sent.
+#[track_caller]
+fn over_budget(requests: &Value, more: &[&str], says: &str) {
+    let scene = Scene::new();
+    scene.answers(says_nothing());
+    needs(&scene.world, requests);
+    let ran = scene.run(more).exits(18).says(says).says("(budget_exhausted)");
+    assert_eq!(scene.asked(), Vec::<Value>::new());
+    ran.says("hint: nothing was appended; `--llm-budget-tokens N` and `--llm-budget-requests N` allow more");
+}
+
+fn says_nothing() -> ResponseTemplate {
+    says("Nothing.", "stop")
+}
+
+#[test]
+fn a_run_has_a_ceiling_that_nobody_had_to_set() {
+    let large = json!({"a": complete("sum up", 2_000_000)});
+    over_budget(
+        &large,
+        &[],
+        "about 2000002 tokens are needed, and 2000000 are left of the budget of 2000000",
+    );
+    // What is asked in one round is counted together, before the first of it is sent.
+    let halves = json!({"a": complete("sum up", 1_000_000), "b": complete("sum up", 1_000_000)});
+    over_budget(&halves, &[], "about 2000004 tokens are needed");
+    let two = json!({"a": complete("one", 1), "b": complete("two", 1)});
+    over_budget(
+        &two,
+        &["--llm-budget-requests", "1"],
+        "2 requests are needed, and 1 are left of the budget of 1",
+    );
+}
+
+#[test]
+fn the_ceiling_is_configured_by_the_user_and_not_by_a_workspace() {
+    let scene = Scene::new();
+    scene.answers(says_nothing());
+    needs(&scene.world, &json!({"a": complete("sum up", 2_000_000)}));
+    let more = b"[llm]\nbudget_tokens = 3000000\n";
+    scene.world.file(".jp-compact.toml", more);
+    scene.run(&[]).exits(2).says("`llm.budget_tokens` may not stand in a workspace's file");
+    fs::rename(scene.world.path(".jp-compact.toml"), scene.world.path("mine.toml")).unwrap();
+    scene.run(&["--config", "mine.toml"]).exits(0).says("declined: no summary");
+    assert_eq!(scene.asked().len(), 1);
+    scene.run(&["--set", "llm.budget_requests=0"]).exits(18).says("budget of 0");
+    assert_eq!(scene.asked().len(), 1);
+}
+
+#[test]
+fn a_name_that_leads_to_another_address_is_not_the_name_of_a_model() {
+    const EVIL: &str = "gemini/../../../evil";
+    let scene = Scene::new();
+    scene.answers(says_nothing());
+    let mut command = command(&scene.world, &format!("asks:model={EVIL}"), &[]);
+    command.env("GOOGLE_GEMINI_BASE_URL", scene.server.uri()).env("GEMINI_API_KEY", KEY);
+    scene.world.finish(&mut command).exits(2).says(EVIL);
+    for more in [&["--model", EVIL][..], &["--set", &format!("llm.model={EVIL}")]] {
+        let mut command = super::llm::command(&scene.world, "asks", more);
+        command.env("GOOGLE_GEMINI_BASE_URL", scene.server.uri()).env("GEMINI_API_KEY", KEY);
+        scene.world.finish(&mut command).exits(2).says("expected a model as `provider/name`");
+    }
+    let delta = json!({"delta": {"assistant": {"model": {"id": EVIL}}}});
+    scene.world.conversation("conversation", &Conversation::of(5).event("config_delta", delta));
+    let mut command = super::llm::command(&scene.world, "asks", &[]);
+    command.env("GOOGLE_GEMINI_BASE_URL", scene.server.uri()).env("GEMINI_API_KEY", KEY);
+    scene.world.finish(&mut command).exits(18).says("none is configured");
+    assert_eq!(scene.asked(), Vec::<Value>::new());
+}
+
 #[test]
 fn what_was_recorded_is_replayed_to_the_byte() {
     let scene = Scene::new();

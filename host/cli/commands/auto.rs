@@ -11,6 +11,7 @@ use jp_compact_engine::compact::{self, OnLowSaving, Opened, Outcome, Ready, Run}
 use jp_compact_engine::config::{Config, OnFailure, Profile};
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::{Failure, StrategyFailure};
+use jp_compact_engine::llm::ModelName;
 use jp_compact_schema::ContentKind;
 use serde_json::{Value, json};
 
@@ -230,12 +231,12 @@ fn is_of_summary(failure: &Failure, strategies: &[Ready]) -> bool {
 /// The model that the conversation is for, and its window: as typed, else of the model that was, else of its own,
 /// else of the one that is configured.
 fn window(asked: &Due<'_>, setup: &Setup<'_>, config: &Config) -> (Option<String>, Option<u64>) {
-    let models = match setup.models.wish() {
-        Some(wish) => vec![wish.to_string()],
-        None => config.assistant_model.iter().chain(&config.llm.model).cloned().collect(),
+    let models: Vec<&ModelName> = match setup.models.wish() {
+        Some(wish) => vec![wish],
+        None => config.assistant_model.iter().chain(&config.llm.model).collect(),
     };
     let known = models.iter().find_map(|model| setup.models.context_window(model));
-    (models.into_iter().next(), asked.context_window.or(known))
+    (models.first().map(ToString::to_string), asked.context_window.or(known))
 }
 
 /// Whether it is due in words, and what that was decided by.

@@ -23,8 +23,8 @@ const SYSTEM: &str = "You continue the conversation. No tools can be called in t
 /// The model that holds a conversation: the one that was wished for, its own, or the one that is configured.
 #[must_use]
 pub fn model(models: &Models, config: &Config) -> Option<String> {
-    let own = models.choose(None, None, config.assistant_model.as_deref()).ok().flatten();
-    own.map(|own| own.model).or_else(|| config.llm.model.clone())
+    let own = models.choose(None, None, config.assistant_model.as_ref()).ok().flatten();
+    own.map(|own| own.model).or_else(|| config.llm.model.as_ref().map(ToString::to_string))
 }
 
 /// Asks a model what the user says, on the view of a transcript that can be appended to.

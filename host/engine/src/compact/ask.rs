@@ -196,7 +196,7 @@ impl<'a> Asking<'a> {
             self.digest();
         }
         let llm = self.model(ready)?;
-        let own = self.run.conversation_model.as_deref().filter(|_| llm.is_some());
+        let own = self.run.conversation_model.as_ref().filter(|_| llm.is_some());
         let ask = Ask {
             id,
             description,
@@ -238,7 +238,7 @@ impl<'a> Asking<'a> {
         }
         let option = ready.options.get("model").and_then(Value::as_str);
         let chosen =
-            self.run.models.choose(option, self.run.model.as_deref(), self.run.conversation_model.as_deref());
+            self.run.models.choose(option, self.run.model.as_ref(), self.run.conversation_model.as_ref());
         let chosen = chosen.map_err(|error| StrategyFailure::BadOptions { what: error.to_string() })?;
         if chosen.is_none() && !self.run.models.replays() {
             return Err(StrategyFailure::NoModel);

@@ -36,7 +36,7 @@ pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
 pub use reset::{ResetReport, reset};
 
 use crate::failure::{Failure, Overtaken};
-use crate::llm::Models;
+use crate::llm::{ModelName, Models};
 use crate::session::Sessions;
 use crate::store::{self, Beside, Current, Piece, Place};
 use ask::Asking;
@@ -51,10 +51,10 @@ pub struct Run {
     pub sessions: Arc<Sessions>,
     /// Which models there are.
     pub models: Arc<Models>,
-    /// The model that is configured for the conversation, `provider/name`.
-    pub model: Option<String>,
+    /// The model that is configured.
+    pub model: Option<ModelName>,
     /// The model that the conversation itself is held with.
-    pub conversation_model: Option<String>,
+    pub conversation_model: Option<ModelName>,
     /// The turns wanted, of every strategy that does not bring its own.
     pub wanted: Wanted,
     /// Which overlaps extend a summary.

@@ -14,7 +14,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, V
 use serde_json::{Map, Value};
 
 use super::OnFailure;
-use crate::llm::Settings;
+use crate::llm::{ModelName, Settings};
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -65,8 +65,7 @@ pub(super) struct Profile {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Summary {
     pub(super) policy: Option<SummaryPolicy>,
-    #[serde(deserialize_with = "model")]
-    pub(super) model: Option<String>,
+    pub(super) model: Option<ModelName>,
     pub(super) instructions: Option<String>,
 }
 
@@ -256,15 +255,6 @@ impl<'de> Deserialize<'de> for ToolCompaction {
 /// A word that its type reads.
 fn word<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     String::deserialize(deserializer)?.parse().map(Some).map_err(D::Error::custom)
-}
-
-/// The name of a model.
-fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    if super::is_model(&name) {
-        return Ok(Some(name));
-    }
-    Err(D::Error::custom(format!("expected a model as `provider/name`, not `{name}`")))
 }
 
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {

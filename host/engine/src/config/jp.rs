@@ -14,6 +14,7 @@ use super::Profile;
 use super::find;
 use super::origin::{Origin, Source};
 use crate::environment::Environment;
+use crate::llm::ModelName;
 use crate::store::Place;
 
 /// The keys of ours that people put there, for RFD 064 has them in JP's configuration.
@@ -26,7 +27,7 @@ const WARNINGS_MAX: usize = 32;
 /// What JP's own files say.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JpOwn {
-    pub(super) model: Option<(String, Origin)>,
+    pub(super) model: Option<(ModelName, Origin)>,
     pub(super) rules: Option<(Profile, Origin)>,
     warnings: Vec<String>,
 }
@@ -72,10 +73,10 @@ impl JpOwn {
         gathered.own
     }
 
-    /// The conversation's model, `provider/name`.
+    /// The conversation's model.
     #[must_use]
-    pub fn model(&self) -> Option<&str> {
-        self.model.as_ref().map(|(model, _)| model.as_str())
+    pub fn model(&self) -> Option<&ModelName> {
+        self.model.as_ref().map(|(model, _)| model)
     }
 
     /// The rules, as a profile.
@@ -152,9 +153,13 @@ impl Gathered {
             (Value::String(alias), None) => self.aliases.get(alias).cloned().unzip(),
             _ => (None, None),
         };
-        self.own.model = match (&provider, &name) {
-            (Some(provider), Some(name)) => Some((format!("{provider}/{name}"), origin.clone())),
-            _ => None,
+        let named = provider.as_ref().zip(name.as_ref()).map(|(provider, name)| format!("{provider}/{name}"));
+        self.own.model = match named.map(|named| named.parse::<ModelName>()).transpose() {
+            Ok(model) => model.map(|model| (model, origin.clone())),
+            Err(what) => {
+                self.warn(format!("the model in {origin} is ignored: {what}"));
+                None
+            }
         };
         (self.provider, self.name) = (provider, name);
     }

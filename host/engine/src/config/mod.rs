@@ -30,7 +30,7 @@ pub use profile::Profile;
 
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::llm;
+use crate::llm::{self, ModelName};
 use crate::store::Place;
 use file::File;
 use merge::Merged;
@@ -63,7 +63,7 @@ pub struct Config {
     /// Models.
     pub llm: llm::Settings,
     /// The conversation's own model, `provider/name`: what is asked where nothing nearer names one.
-    pub assistant_model: Option<String>,
+    pub assistant_model: Option<ModelName>,
     /// What somebody should know who looks at the configuration.
     pub warnings: Vec<String>,
     merged: Merged,
@@ -155,12 +155,7 @@ fn merge(layers: &[(Source, String)]) -> Result<(Merged, File), Wrong> {
         .table()
         .try_into()
         .map_err(|error: toml::de::Error| Wrong::of(&Source::BuiltIn, error.message()))?;
-    match (&file.llm.model, merged.origin(&["llm", "model"])) {
-        (Some(model), Some(origin)) if !is_model(model) => {
-            Err(Wrong::with(origin, format!("expected a model as `provider/name`, not `{model}`")))
-        }
-        _ => Ok((merged, file)),
-    }
+    Ok((merged, file))
 }
 
 impl Config {
@@ -216,7 +211,7 @@ impl Config {
                 on_failure: auto.on_failure.unwrap_or_default(),
             },
             llm: file.llm,
-            assistant_model: jp.model().map(str::to_owned),
+            assistant_model: jp.model().cloned(),
             warnings: jp.warnings().to_vec(),
             merged,
             jp,
@@ -274,11 +269,6 @@ impl Config {
 }
 
 const DEFAULT_PROFILE: [&str; 3] = ["conversation", "compaction", "default_profile"];
-
-/// Whether a text names a model: `provider/name`.
-fn is_model(text: &str) -> bool {
-    text.parse::<llm::ModelName>().is_ok()
-}
 
 #[cfg(test)]
 mod tests;

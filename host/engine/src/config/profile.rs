@@ -26,7 +26,8 @@ pub(super) fn resolve(name: &str, raw: &file::Profile, merged: &Merged) -> Resul
     let summary = raw
         .summary
         .as_ref()
-        .map(|summary| Call::summary(summary.model.as_deref(), summary.instructions.as_deref()));
+        .map(|summary| (summary.model.as_ref().map(ToString::to_string), summary.instructions.as_deref()))
+        .map(|(model, instructions)| Call::summary(model.as_deref(), instructions));
     let mut calls =
         call::of_policies(raw.reasoning.is_some(), raw.tool_calls.as_ref().map(|mode| mode.0), summary);
     calls.extend(raw.strategies.iter().flatten().map(|strategy| strategy.0.clone()));

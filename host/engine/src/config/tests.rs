@@ -184,7 +184,7 @@ fn models_are_configured_as_the_host_reads_them() {
          api_key_env = \"KEY\"\napi_key_command = [\"pass\", \"show\"]\n[llm.models.\"local/m\"]\n\
          context_window = 32768\n",
     );
-    assert_eq!(config.llm.model.as_deref(), Some("local/m"));
+    assert_eq!(config.llm.model, Some("local/m".parse().unwrap()));
     assert_eq!(config.llm.models["local/m"].context_window, Some(32768));
     let local = &config.llm.providers["local"];
     assert_eq!(local.kind, Some(llm::settings::Kind::Openai));
@@ -214,7 +214,12 @@ fn a_wrong_key_is_named_with_those_that_are_right() {
     wrong("[conversation.compaction.profiles.p.summary]\nmodl = \"a/b\"\n", 2, 1, "`instructions`");
     wrong("[conversation.tools.t]\nsource = \"x\"\n", 2, 1, "expected `compaction`");
     wrong("[conversation.tools.t.compaction]\nargs = \"keep\"\n", 2, 1, "expected `request` or `response`");
-    wrong("[llm]\nurl = \"x\"\n", 2, 1, "expected one of `model`, `providers`, `models`");
+    wrong(
+        "[llm]\nurl = \"x\"\n",
+        2,
+        1,
+        "expected one of `model`, `budget_tokens`, `budget_requests`, `providers`, `models`",
+    );
     wrong("[llm.providers.p]\nkey = \"x\"\n", 2, 1, "`api_key_env`");
 }
 
@@ -248,7 +253,11 @@ fn a_wrong_value_is_told_what_was_expected() {
     profile("tool_calls = { policy = \"strip\", request = false, response = false }", 14, "strips nothing");
     profile("tool_calls = { policy = \"omit\", request = true }", 14, "takes the whole call");
     profile("summary.policy = \"shorten\"", 18, "expected `summarize`");
-    profile("summary.model = \"haiku\"", 17, "expected a model as `provider/name`, not `haiku`");
+    profile(
+        "summary.model = \"haiku\"",
+        17,
+        "expected a model as `provider/name`, such as `anthropic/claude-haiku-4-5`, not `haiku`",
+    );
     profile("strategies = [\"./mine\"]", 15, "does not begin with a lower-case letter");
     profile("strategies = [\"a:b=c\"]", 15, "joined by single hyphens");
     profile("strategies = [{ options = {} }]", 15, "missing field `name`");
@@ -305,7 +314,10 @@ fn a_profile_that_is_named_has_to_be_there() {
 #[test]
 fn a_model_is_a_provider_and_a_name() {
     let wrong = Config::of(&[user("[llm]\nmodel = \"haiku\"\n")], JpOwn::default()).unwrap_err();
-    assert_eq!(wrong.to_string(), "line 2: expected a model as `provider/name`, not `haiku`");
+    assert_eq!(
+        wrong.to_string(),
+        "line 2, column 9: expected a model as `provider/name`, such as `anthropic/claude-haiku-4-5`, not `haiku`"
+    );
     assert!(Config::of(&[user("[llm]\nmodel = \"a/b c\"\n")], JpOwn::default()).is_err());
 }
 

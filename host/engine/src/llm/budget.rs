@@ -1,43 +1,117 @@
-//! How many tokens a run may use. Asked for before a model is, and told afterwards what it came to.
+//! The ceiling of a run: how many tokens models may read and write, and how many requests they are sent. A request
+//! reserves what it may take before it is sent, so that requests under way at the same time cannot exceed it together.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The tokens of a run.
+use tokio::sync::Notify;
+
+/// A run may use no more than this, unless the user says otherwise.
+pub const TOKENS_MAX: u64 = 2_000_000;
+/// A run may send no more requests than this, unless the user says otherwise.
+pub const REQUESTS_MAX: u64 = 500;
+/// No model writes a longer answer. A request without a limit of its own reserves this much for its answer.
+const ANSWER_TOKENS_MAX: u64 = 128_000;
+
+/// The tokens and requests of a run.
 #[derive(Debug)]
 pub(super) struct Budget {
-    max: Option<u64>,
-    spent: Mutex<u64>,
+    tokens_max: u64,
+    requests_max: u64,
+    used: Mutex<Used>,
+    /// A reservation ended.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    tokens: u64,
+    reserved: u64,
+    requests: u64,
+}
+
+/// The tokens that one request may use. They are free again once it is dropped.
+#[derive(Debug)]
+pub(super) struct Reservation<'a> {
+    budget: &'a Budget,
+    tokens: u64,
+    /// The longest answer to ask for. None: the provider's own limit is low enough.
+    pub(super) max_tokens: Option<u64>,
 }
 
 impl Budget {
-    pub(super) fn new(max: Option<u64>) -> Self {
-        Self { max, spent: Mutex::new(0) }
+    pub(super) fn new(tokens_max: u64, requests_max: u64) -> Self {
+        Self { tokens_max, requests_max, used: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Whether there is a limit.
-    pub(super) fn is_limited(&self) -> bool {
-        self.max.is_some()
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The longest answer that a request may ask for: what it wishes, where that is left; what is left, where it
-    /// wishes nothing. An error says what is missing.
-    pub(super) fn allows(&self, input: u64, wish: Option<u64>) -> Result<Option<u64>, String> {
-        let Some(max) = self.max else { return Ok(wish) };
-        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = max.saturating_sub(spent);
-        let needed = input.saturating_add(wish.unwrap_or(1));
-        if needed > left {
-            return Err(format!(
-                "about {needed} tokens are needed, and {left} are left of the budget of {max}"
-            ));
+    /// Checks whether requests with this many tokens fit into the rest of the budget. Nothing is reserved.
+    pub(super) fn foresee(&self, requests: u64, tokens: u64) -> Result<(), String> {
+        let used = self.used();
+        if requests > self.requests_max.saturating_sub(used.requests) {
+            return Err(self.no_requests(&used, requests));
         }
-        Ok(Some(wish.unwrap_or(left - input)))
+        let left = self.tokens_max.saturating_sub(used.tokens);
+        if tokens > left { Err(self.no_tokens(left, tokens)) } else { Ok(()) }
     }
 
-    /// What was used.
+    /// Reserves the tokens of one request. Waits where only requests under way are in the way.
+    pub(super) async fn reserve(&self, input: u64, wish: Option<u64>) -> Result<Reservation<'_>, String> {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut used = self.used();
+                let left = self.tokens_max.saturating_sub(used.tokens);
+                let free = left.saturating_sub(used.reserved);
+                let needed = input.saturating_add(wish.unwrap_or(1));
+                if needed <= free {
+                    let rest = free - input;
+                    let max_tokens = wish.or((rest < ANSWER_TOKENS_MAX).then_some(rest));
+                    let tokens = input + max_tokens.unwrap_or(ANSWER_TOKENS_MAX);
+                    used.reserved += tokens;
+                    return Ok(Reservation { budget: self, tokens, max_tokens });
+                }
+                if used.reserved == 0 {
+                    return Err(self.no_tokens(left, needed));
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Counts one request that is about to be sent.
+    pub(super) fn request(&self) -> Result<(), String> {
+        let mut used = self.used();
+        if used.requests >= self.requests_max {
+            return Err(self.no_requests(&used, 1));
+        }
+        used.requests += 1;
+        Ok(())
+    }
+
+    /// Counts tokens that were used.
     pub(super) fn spend(&self, tokens: u64) {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        *spent = spent.saturating_add(tokens);
+        let mut used = self.used();
+        used.tokens = used.tokens.saturating_add(tokens);
+    }
+
+    fn no_tokens(&self, left: u64, needed: u64) -> String {
+        format!("about {needed} tokens are needed, and {left} are left of the budget of {}", self.tokens_max)
+    }
+
+    fn no_requests(&self, used: &Used, needed: u64) -> String {
+        let left = self.requests_max.saturating_sub(used.requests);
+        let requests = if needed == 1 { "1 request is".into() } else { format!("{needed} requests are") };
+        format!("{requests} needed, and {left} are left of the budget of {}", self.requests_max)
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.budget.used().reserved -= self.tokens;
+        self.budget.changed.notify_waiters();
     }
 }
 
@@ -45,24 +119,61 @@ impl Budget {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_left_is_allowed_and_no_more() {
-        let budget = Budget::new(Some(100));
-        assert_eq!(budget.allows(40, Some(60)), Ok(Some(60)));
-        assert_eq!(budget.allows(40, None), Ok(Some(60)));
+    async fn allows(budget: &Budget, input: u64, wish: Option<u64>) -> Result<Option<u64>, String> {
+        budget.reserve(input, wish).await.map(|reserved| reserved.max_tokens)
+    }
+
+    #[tokio::test]
+    async fn grants_what_is_left_and_no_more() {
+        let budget = Budget::new(100, 1);
+        assert_eq!(allows(&budget, 40, Some(60)).await, Ok(Some(60)));
+        assert_eq!(allows(&budget, 40, None).await, Ok(Some(60)));
         budget.spend(50);
-        assert_eq!(budget.allows(40, None), Ok(Some(10)));
-        let what = budget.allows(40, Some(11)).unwrap_err();
-        assert_eq!(what, "about 51 tokens are needed, and 50 are left of the budget of 100");
+        assert_eq!(allows(&budget, 40, None).await, Ok(Some(10)));
+        let error = allows(&budget, 40, Some(11)).await.unwrap_err();
+        assert_eq!(error, "about 51 tokens are needed, and 50 are left of the budget of 100");
         budget.spend(u64::MAX);
-        assert!(budget.allows(0, None).is_err());
+        assert!(allows(&budget, 0, None).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn limits_answers_only_where_the_rest_is_small() {
+        let budget = Budget::new(TOKENS_MAX, 1);
+        assert_eq!(allows(&budget, 1_000, None).await, Ok(None));
+        assert_eq!(allows(&budget, TOKENS_MAX - 10, None).await, Ok(Some(10)));
+        assert!(allows(&budget, u64::MAX, None).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn requests_under_way_are_counted_and_waited_for() {
+        let budget = Budget::new(100, 1);
+        let first = budget.reserve(40, Some(40)).await.unwrap();
+        let second = budget.reserve(10, Some(30));
+        tokio::pin!(second);
+        let pending = tokio::select! {
+            biased;
+            _ = &mut second => false,
+            () = tokio::task::yield_now() => true,
+        };
+        assert!(pending);
+        budget.spend(45);
+        drop(first);
+        assert_eq!(second.await.map(|reserved| reserved.max_tokens), Ok(Some(30)));
     }
 
     #[test]
-    fn without_a_limit_everybody_gets_what_they_wish() {
-        let budget = Budget::new(None);
-        budget.spend(u64::MAX);
-        assert_eq!(budget.allows(u64::MAX, None), Ok(None));
-        assert_eq!(budget.allows(u64::MAX, Some(7)), Ok(Some(7)));
+    fn counts_requests() {
+        let budget = Budget::new(100, 2);
+        assert!(budget.request().is_ok() && budget.foresee(1, 100).is_ok());
+        assert_eq!(
+            budget.foresee(2, 0).unwrap_err(),
+            "2 requests are needed, and 1 are left of the budget of 2"
+        );
+        assert!(budget.request().is_ok());
+        assert_eq!(budget.request().unwrap_err(), "1 request is needed, and 0 are left of the budget of 2");
+        assert_eq!(
+            budget.foresee(0, 101).unwrap_err(),
+            "about 101 tokens are needed, and 100 are left of the budget of 100"
+        );
     }
 }

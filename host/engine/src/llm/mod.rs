@@ -13,13 +13,15 @@ pub mod settings;
 mod tests;
 mod windows;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use jp_compact_core::estimate::Estimator;
-use jp_compact_schema::{Answer, AnswerError, Completion, Llm, NeedRequest, Usage};
+use jp_compact_schema::{Answer, AnswerError, Completion, Llm, Message, NeedRequest, Usage};
 use tokio::sync::Semaphore;
 
+pub use budget::{REQUESTS_MAX, TOKENS_MAX};
 pub use model::{ModelName, NoModelName};
 pub use record::RecordError;
 pub use settings::Settings;
@@ -40,6 +42,8 @@ const BACKOFF: Backoff =
     Backoff { retries: 3, first: Duration::from_secs(1), longest: Duration::from_secs(30) };
 /// Questions under way at once. Providers limit them too.
 const QUESTIONS_MAX: usize = 4;
+/// The code of an answer that the budget did not allow.
+pub const BUDGET_EXHAUSTED: &str = "budget_exhausted";
 /// What makes a model known, as the user's settings would say it.
 pub const EXAMPLE: &str = "[llm]\n\
     model = \"anthropic/claude-haiku-4-5\"\n\
@@ -50,8 +54,10 @@ pub const EXAMPLE: &str = "[llm]\n\
 pub struct Wishes {
     /// Which model; it goes before that of the settings.
     pub model: Option<ModelName>,
-    /// How many tokens the run may use.
+    /// How many tokens the run may use, in place of what is configured.
     pub budget_tokens: Option<u64>,
+    /// How many requests the run may send, in place of what is configured.
+    pub budget_requests: Option<u64>,
     /// Where answers are written.
     pub record: Option<PathBuf>,
     /// Where answers are taken from, and from nowhere else.
@@ -81,9 +87,11 @@ impl Models {
     pub fn open(settings: Settings, wishes: &Wishes, environment: &Environment) -> Result<Self, RecordError> {
         let recording = wishes.record.as_ref().map(|path| Recording::open(&environment.cwd.join(path)));
         let replayed = wishes.replay.as_ref().map(|path| record::replay(&environment.cwd.join(path)));
-        let (recording, budget) = (recording.transpose()?, Budget::new(wishes.budget_tokens));
-        // What was used has to be known before more is, and what was answered before it is asked again.
-        let one_by_one = budget.is_limited() || recording.is_some();
+        let recording = recording.transpose()?;
+        let tokens = wishes.budget_tokens.or(settings.budget_tokens).unwrap_or(budget::TOKENS_MAX);
+        let requests = wishes.budget_requests.or(settings.budget_requests).unwrap_or(budget::REQUESTS_MAX);
+        // What was answered has to be recorded before it is asked again.
+        let one_by_one = recording.is_some();
         let variables = environment.variables.clone();
         Ok(Self {
             client: Client::new(Patience { connect: CONNECT, whole: WHOLE }, &variables),
@@ -92,7 +100,7 @@ impl Models {
             wish: wishes.model.clone(),
             backoff: BACKOFF,
             keys: Keys::default(),
-            budget,
+            budget: Budget::new(tokens, requests),
             recording,
             replayed: replayed.transpose()?,
             turns: Semaphore::new(if one_by_one { 1 } else { QUESTIONS_MAX }),
@@ -103,19 +111,16 @@ impl Models {
     /// conversation, its own. None where nobody names one.
     ///
     /// # Errors
-    /// The strategy's option or the configuration names something that is no model.
+    /// The strategy's option does not name a model.
     pub fn choose(
         &self,
         option: Option<&str>,
-        configured: Option<&str>,
-        conversation: Option<&str>,
+        configured: Option<&ModelName>,
+        conversation: Option<&ModelName>,
     ) -> Result<Option<Llm>, NoModelName> {
-        let model = match (option, &self.wish, configured) {
-            (Some(option), ..) => Some(option.parse()?),
-            (None, Some(wish), _) => Some(wish.clone()),
-            (None, None, Some(configured)) => Some(configured.parse()?),
-            // What a transcript says may be anything; no model is named by that.
-            (None, None, None) => conversation.and_then(|model| model.parse().ok()),
+        let model = match option {
+            Some(option) => Some(option.parse()?),
+            None => self.wish.as_ref().or(configured).or(conversation).cloned(),
         };
         let known = |model: ModelName| Llm {
             context_window: model.context_window(&self.settings),
@@ -132,8 +137,8 @@ impl Models {
 
     /// The window of a model, where it is known.
     #[must_use]
-    pub fn context_window(&self, model: &str) -> Option<u64> {
-        model.parse::<ModelName>().ok()?.context_window(&self.settings)
+    pub fn context_window(&self, model: &ModelName) -> Option<u64> {
+        model.context_window(&self.settings)
     }
 
     /// Whether answers come from a file, and no model has to be there.
@@ -210,16 +215,14 @@ impl Models {
             return Err(unavailable("the request holds no message".into()));
         }
         let target = provider::target(&model, &self.settings, &self.variables).map_err(unavailable)?;
-        let texts = question.messages.iter().map(|message| message.content.as_str());
-        let input = texts.chain(question.system).map(|text| Estimator::Characters.tokens(text)).sum();
-        let max_tokens = self
-            .budget
-            .allows(input, question.max_tokens)
-            .map_err(|message| AnswerError { code: "budget_exhausted".into(), message })?;
+        let input = input_tokens(question.system, question.messages);
+        let reserved = self.budget.reserve(input, question.max_tokens).await.map_err(exhausted)?;
+        let max_tokens = reserved.max_tokens;
         let key = self.keys.get(&target, &self.variables).await.map_err(unavailable)?;
         let bounded = Question { max_tokens, ..question };
         let mut retry = 0;
         let answered = loop {
+            self.budget.request().map_err(exhausted)?;
             let fault = match self.client.ask(&target, key.as_ref(), bounded).await {
                 Ok(answered) => break answered,
                 Err(fault) => fault,
@@ -246,6 +249,16 @@ impl Models {
     }
 }
 
+/// What a model reads, by estimate.
+fn input_tokens(system: Option<&str>, messages: &[Message]) -> u64 {
+    let texts = messages.iter().map(|message| message.content.as_str());
+    texts.chain(system).map(|text| Estimator::Characters.tokens(text)).sum()
+}
+
+fn exhausted(message: String) -> AnswerError {
+    AnswerError { code: BUDGET_EXHAUSTED.into(), message }
+}
+
 /// An answer that is whole, or what became of it. `by_budget`: the limit of tokens was the budget's.
 fn whole(model: &ModelName, answered: Answered, by_budget: bool) -> Result<Completion, AnswerError> {
     let failed = |code: &str, message: String| Err(AnswerError { code: code.into(), message });
@@ -256,7 +269,7 @@ fn whole(model: &ModelName, answered: Answered, by_budget: bool) -> Result<Compl
             usage: answered.usage,
         }),
         End::Cut if by_budget => {
-            failed("budget_exhausted", format!("{model}: the budget ended before its answer did"))
+            failed(BUDGET_EXHAUSTED, format!("{model}: the budget ended before its answer did"))
         }
         End::Cut => {
             failed("llm_truncated", format!("{model}: its answer was cut off at the limit of tokens"))
@@ -281,5 +294,22 @@ impl Answers for Models {
             Some(replayed) => replayed.answer(request, model),
             None => Box::pin(self.complete(request, model)),
         }
+    }
+
+    fn foresee(&self, requests: &BTreeMap<String, NeedRequest>) -> Option<AnswerError> {
+        if self.replays() {
+            return None;
+        }
+        let of_models = requests.values().filter_map(|request| match request {
+            NeedRequest::LlmComplete { system, messages, max_tokens, .. } => {
+                Some(input_tokens(system.as_deref(), messages).saturating_add(max_tokens.unwrap_or(0)))
+            }
+            _ => None,
+        });
+        let (count, tokens) =
+            of_models.fold((0, 0_u64), |(count, sum), tokens| (count + 1, sum.saturating_add(tokens)));
+        // The last answer before may have used it up; without a question it does not matter.
+        let found = if count == 0 { Ok(()) } else { self.budget.foresee(count, tokens) };
+        found.err().map(exhausted)
     }
 }

@@ -1,15 +1,22 @@
-//! A model's name, and which of several names is meant. Asks nobody.
+//! The name of a model. Some providers have it in the path of a request, and a transcript or a repository may supply
+//! it: a text that could be more than a name must not become one.
 
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::settings::Settings;
 use super::windows;
 
-/// A model: `provider/name`. Only the first slash parts them, for a name may hold others.
+/// No provider's names come near this length.
+const BYTES_MAX: usize = 256;
+
+/// A model: `provider/name`. Only the first slash separates them, because a name may contain others.
 ///
-/// Invariant: both parts are not empty, and hold neither spaces nor controls.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Invariant: see [`is_provider`] and [`is_name`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ModelName {
     provider: String,
     name: String,
@@ -40,18 +47,45 @@ impl ModelName {
     }
 }
 
+/// A word of ASCII letters, digits, `-`, `_` and `.` that begins with a letter or digit.
+fn is_provider(text: &str) -> bool {
+    !text.starts_with(['-', '_', '.']) && is_segment(text, b"-_.")
+}
+
+/// Segments of ASCII letters, digits and `-_.:@+`, joined by `/`. Not `..` anywhere, and nothing that an address gives
+/// a meaning (`?`, `#`, `%`, `\`, spaces, controls).
+fn is_name(text: &str) -> bool {
+    !text.contains("..") && text.split('/').all(|segment| segment != "." && is_segment(segment, b"-_.:@+"))
+}
+
+fn is_segment(text: &str, more: &[u8]) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
+}
+
 impl FromStr for ModelName {
     type Err = NoModelName;
 
     fn from_str(text: &str) -> Result<Self, NoModelName> {
-        let is_word =
-            |part: &&str| !part.is_empty() && !part.chars().any(|c| c.is_whitespace() || c.is_control());
-        let (provider, name) = text.split_once('/').ok_or_else(|| NoModelName(text.to_owned()))?;
-        if [provider, name].iter().all(is_word) {
-            Ok(Self { provider: provider.to_owned(), name: name.to_owned() })
-        } else {
-            Err(NoModelName(text.to_owned()))
+        match text.split_once('/') {
+            Some((provider, name)) if text.len() <= BYTES_MAX && is_provider(provider) && is_name(name) => {
+                Ok(Self { provider: provider.to_owned(), name: name.to_owned() })
+            }
+            _ => Err(NoModelName(text.chars().take(BYTES_MAX).collect())),
         }
+    }
+}
+
+impl TryFrom<String> for ModelName {
+    type Error = NoModelName;
+
+    fn try_from(text: String) -> Result<Self, NoModelName> {
+        text.parse()
+    }
+}
+
+impl From<ModelName> for String {
+    fn from(model: ModelName) -> Self {
+        model.to_string()
     }
 }
 
@@ -88,9 +122,40 @@ mod tests {
     fn a_name_has_two_parts() {
         check("anthropic/claude-haiku-4-5", Some(("anthropic", "claude-haiku-4-5")));
         check("openrouter/qwen/qwen3:8b", Some(("openrouter", "qwen/qwen3:8b")));
+        check("cloudflare/@cf/meta/llama-3.1", Some(("cloudflare", "@cf/meta/llama-3.1")));
+        check("openai/ft:gpt-4o:acme::x1", Some(("openai", "ft:gpt-4o:acme::x1")));
         for text in ["gpt-5", "/gpt-5", "openai/", "", "open ai/gpt-5", "openai/gpt\n5"] {
             check(text, None);
         }
+    }
+
+    #[test]
+    fn rejects_names_that_an_address_would_read_differently() {
+        for name in [
+            "../../../evil",
+            "a/../b",
+            "..",
+            ".",
+            "a/./b",
+            "a//b",
+            "a/",
+            "/a",
+            "a..b",
+            "a?x=1",
+            "a#b",
+            "a%2e",
+        ] {
+            check(&format!("gemini/{name}"), None);
+        }
+        for name in
+            ["a\\b", "a b", "a\tb", "a\0b", "a\u{7f}", "a\u{202e}b", "a\u{2215}b", "a;b", "a&b", "\"a"]
+        {
+            check(&format!("gemini/{name}"), None);
+        }
+        for provider in ["..", "a:b", "a?", "a@b", "https:"] {
+            check(&format!("{provider}/gpt-5"), None);
+        }
+        check(&format!("openai/{}", "g".repeat(BYTES_MAX)), None);
     }
 
     #[test]

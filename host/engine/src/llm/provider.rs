@@ -84,6 +84,10 @@ pub(super) fn target(
             "provider `{provider}` is not known: give [llm.providers.{provider}] a `kind` and a `base_url` ({kinds})"
         ));
     };
+    if kind == Kind::Gemini && model.name().contains(['/', ':']) {
+        // It is a part of the request's path.
+        return Err(format!("`{model}` is not the name of a model: this provider's have no `/` and no `:`"));
+    }
     let set = |names: &[&str]| names.iter().find_map(|name| variables.get(name));
     let given = configured.base_url.or_else(|| own.and_then(|own| set(own.address_variables)));
     let key_needed = given.is_none() && kind != Kind::Ollama;
@@ -195,6 +199,14 @@ mod tests {
         check("openai/g", "", &[("OPENAI_BASE_URL", "ftp://h")], Err("begins with https://"));
         check("openai/g", "", &[("OPENAI_BASE_URL", "https://me:secret@h")], Err("holds no user"));
         check("openai/g", "", &[("OPENAI_BASE_URL", "here")], Err("no address"));
+    }
+
+    #[test]
+    fn a_name_that_is_part_of_a_path_has_one_segment() {
+        for model in ["gemini/a/b", "google/a:countTokens", "lab/a/b"] {
+            let lab = "[providers.lab]\nkind = \"gemini\"\nbase_url = \"http://h\"";
+            check(model, lab, &[], Err("is not the name of a model"));
+        }
     }
 
     #[test]

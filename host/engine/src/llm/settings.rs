@@ -4,13 +4,21 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::model::ModelName;
+
 /// The section `[llm]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// The model that is asked where nothing nearer names one: `provider/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+    pub model: Option<ModelName>,
+    /// How many tokens models may read and write in a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u64>,
+    /// How many requests models may be sent in a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_requests: Option<u64>,
     /// Addresses and keys, by the provider's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub providers: BTreeMap<String, Provider>,

@@ -177,9 +177,10 @@ impl Sessions {
             if let Some(need) = needs::not_granted(&needs, &described.description.needs) {
                 return Err(StrategyFailure::NotGranted { need, command: None });
             }
+            let foreseen = self.answers.foresee(&needs.requests);
             for (key, request) in needs.requests {
                 let model = header.context.llm.as_ref().map(|llm| llm.model.as_str());
-                let answer = needs::answer(&request, &*self.answers, model).await;
+                let answer = needs::answer(&request, &*self.answers, model, foreseen.as_ref()).await;
                 unanswered = unanswered.or_else(|| needs::unanswered(&request, &answer));
                 header.answers.insert(key, answer);
             }

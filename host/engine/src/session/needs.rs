@@ -19,6 +19,11 @@ pub trait Answers: Debug + Send + Sync {
     /// Answers one request; `model` is who is asked where the request names nobody. That it cannot is an answer
     /// too.
     fn answer<'a>(&'a self, request: &'a NeedRequest, model: Option<&'a str>) -> Answering<'a>;
+
+    /// Why not all of these can be answered, where that is known before the first one is.
+    fn foresee(&self, _requests: &BTreeMap<String, NeedRequest>) -> Option<AnswerError> {
+        None
+    }
 }
 
 /// There is no model.
@@ -105,8 +110,17 @@ pub(super) fn unanswered(request: &NeedRequest, answer: &Answer) -> Option<Answe
     }
 }
 
-/// Answers one request: what the host can count is counted here, the rest is for `answers`.
-pub(super) async fn answer(request: &NeedRequest, answers: &dyn Answers, model: Option<&str>) -> Answer {
+/// Answers one request: what the host can count is counted here, the rest is for `answers`. A model is not asked where
+/// it is already known that not all requests of the round can be answered.
+pub(super) async fn answer(
+    request: &NeedRequest,
+    answers: &dyn Answers,
+    model: Option<&str>,
+    foreseen: Option<&AnswerError>,
+) -> Answer {
+    if let (NeedRequest::LlmComplete { .. }, Some(error)) = (request, foreseen) {
+        return Answer::Err(error.clone());
+    }
     match request {
         NeedRequest::TokensCount { model: None, text } => {
             let tokens = Estimator::Characters.tokens(text);

@@ -4,7 +4,8 @@ use super::*;
 
 #[track_caller]
 fn model(values: &[serde_json::Value], expected: Option<&str>) {
-    assert_eq!(JpOwn::of(values).model(), expected, "{values:?}");
+    let own = JpOwn::of(values);
+    assert_eq!(own.model().map(ToString::to_string).as_deref(), expected, "{values:?}");
 }
 
 fn assistant(model: serde_json::Value) -> serde_json::Value {
@@ -35,6 +36,9 @@ fn the_model_has_several_shapes() {
     model(&[assistant(json!({ "id": "b" }))], None);
     model(&[assistant(json!(3))], None);
     model(&[json!({}), json!([]), json!(null)], None);
+    model(&[assistant(json!("gemini/../../../evil"))], None);
+    let own = JpOwn::of(&[assistant(json!("gemini/../../../evil"))]);
+    assert!(own.warnings()[0].starts_with("the model in config.toml is ignored: "), "{:?}", own.warnings());
 }
 
 #[test]

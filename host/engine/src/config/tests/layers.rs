@@ -87,7 +87,7 @@ fn a_set_value_is_toml_or_else_a_text() {
     assert_eq!(always, ["light"]);
     let models = with("llm.models.\"p/n\".context_window=5").unwrap().llm.models;
     assert_eq!(models["p/n"].context_window, Some(5));
-    assert_eq!(with("llm.model=p/n").unwrap().llm.model.as_deref(), Some("p/n"));
+    assert_eq!(with("llm.model=p/n").unwrap().llm.model, Some("p/n".parse().unwrap()));
     let text = "a \"quoted\" = text\nof two lines";
     let config =
         with(&format!("conversation.compaction.profiles.heavy.summary.instructions={text}")).unwrap();
@@ -149,7 +149,7 @@ fn a_workspace_selects_by_name() {
                 profiles.mine.strategies = [\"x\"]\n[conversation.tools.t]\ncompaction = \"keep\"\n";
     let config = Config::of(&[workspace(text)], JpOwn::default()).unwrap();
     assert_eq!(config.default_profile, "mine");
-    assert_eq!(config.llm.model.as_deref(), Some("p/n"));
+    assert_eq!(config.llm.model, Some("p/n".parse().unwrap()));
     let by_path = "conversation.compaction.profiles.mine.strategies = [\"./evil\"]\n";
     assert!(Config::of(&[workspace(by_path)], JpOwn::default()).is_err());
 }
