@@ -130,7 +130,7 @@ struct Door {
     once: Option<&'static [&'static str]>,
 }
 
-const DOORS: [Door; 7] = [
+const DOORS: [Door; 8] = [
     Door {
         names: &[
             "std::process::Command",
@@ -142,6 +142,27 @@ const DOORS: [Door; 7] = [
         once: Some(&["std::process::Command::new", "tokio::process::Command::new"]),
     },
     Door { names: RENAMES, files: &["host/engine/src/store/temporary.rs"], once: Some(RENAMES) },
+    Door {
+        names: FILES_OPENED,
+        files: &[
+            // What is small, and what is a transcript: each with its own limits.
+            "host/engine/src/small_file.rs",
+            "host/engine/src/store/snapshot.rs",
+            // These make files, or folders.
+            "host/engine/src/batch/report.rs",
+            "host/engine/src/kit/rehearse.rs",
+            "host/engine/src/kit/template.rs",
+            "host/engine/src/private_file.rs",
+            "host/engine/src/store/folder.rs",
+            "host/engine/src/store/lock.rs",
+            "host/engine/src/store/temporary.rs",
+            // These hold what they open to what they have seen before: a terminal, a folder to unlock, a plugin's file.
+            "host/engine/src/process/child.rs",
+            "host/engine/src/process/unlock.rs",
+            "host/engine/src/trust/tree.rs",
+        ],
+        once: None,
+    },
     Door { names: CLOCKS, files: &["host/engine/src/clock.rs"], once: Some(CLOCKS) },
     Door { names: ENVIRONMENT, files: &["host/engine/src/environment.rs"], once: None },
     Door { names: NETWORK, files: &["host/engine/src/llm/client.rs"], once: None },
@@ -169,6 +190,23 @@ const RENAMES: &[&str] = &[
     "rustix::fs::rename",
     "rustix::fs::renameat",
     "rustix::fs::renameat_with",
+];
+/// A path that somebody else may have put anything at: a pipe waits without end, a link leads elsewhere, a device fills
+/// all memory.
+const FILES_OPENED: &[&str] = &[
+    "rustix::fs::open",
+    "rustix::fs::openat",
+    "rustix::fs::openat2",
+    "std::fs::File::create",
+    "std::fs::File::create_new",
+    "std::fs::File::open",
+    "std::fs::File::options",
+    "std::fs::OpenOptions",
+    "std::fs::copy",
+    "std::fs::read",
+    "std::fs::read_to_string",
+    "std::fs::write",
+    "tokio::fs",
 ];
 const CLOCKS: &[&str] = &["jiff::Timestamp::now", "jiff::Zoned::now", "std::time::SystemTime::now"];
 // An address can be read without anybody being asked.

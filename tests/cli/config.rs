@@ -203,9 +203,9 @@ fn a_file_that_cannot_be_read_is_exit_2() {
     world.file("binary.toml", b"\xff\xfe");
     world.run(&["config", "--config", "binary.toml"]).exits(2).says("valid UTF-8");
     world.file("long.toml", &vec![b'#'; (1 << 20) + 1]);
-    world.run(&["config", "--config", "long.toml"]).exits(2).says("too large");
+    world.run(&["config", "--config", "long.toml"]).exits(2).says("it holds more than 1048576 bytes");
     fs::create_dir(world.path(".jp-compact.toml")).unwrap();
-    world.run(&["config"]).exits(2).says("it is no file");
+    world.run(&["config"]).exits(2).says("it is a folder");
 }
 
 #[test]

@@ -43,6 +43,7 @@ mod resolve;
 mod rfd_064;
 mod sdks;
 mod show;
+mod small_files;
 mod spool;
 mod stats;
 mod store;

@@ -141,9 +141,9 @@ fn a_locked_conversation_is_waited_for_and_then_left_alone() {
 
     let waiting = [ID, "conversation"].map(|name| world.spawn(&mut world.command(&[name])));
     let [first, second] = waiting.map(|child| Ran::of(&world, child.wait_with_output().unwrap()));
-    let says =
-        format!("is locked by another process: no lock on {} in 10 s", world.plain(lock.to_str().unwrap()));
-    first.exits(5).says(&says);
+    let says = format!("): no lock on {} in 10 s", world.plain(lock.to_str().unwrap()));
+    let holder = format!("is locked by process {} (", std::process::id());
+    first.exits(5).says(&says).says(&holder);
     second.exits(5).says("no lock on /here/conversation in 10 s");
     in_workspace.assert_untouched();
     alone.assert_untouched();

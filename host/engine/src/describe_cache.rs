@@ -8,7 +8,7 @@ use jp_compact_schema::Description;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
-use crate::{options, private_file, trust};
+use crate::{options, private_file, small_file, trust};
 
 /// The version of an entry's form.
 const CACHE: u32 = 2;
@@ -62,7 +62,7 @@ impl Descriptions {
     /// What the bytes of this digest said.
     #[must_use]
     pub fn get(&self, sha256: &str) -> Option<Known> {
-        let bytes = private_file::read(&self.file(sha256)?).ok()??;
+        let bytes = small_file::read(&self.file(sha256)?, small_file::DESCRIPTION).ok()??;
         let entry: Entry = serde_json::from_slice(&bytes).ok()?;
         (entry.cache == CACHE && entry.sha256 == sha256).then_some(entry.known)
     }

@@ -20,6 +20,7 @@ pub mod process;
 pub mod query;
 pub mod registry;
 pub mod session;
+mod small_file;
 pub mod store;
 pub mod trust;
 

@@ -1,14 +1,13 @@
 //! The options of a strategy: as typed, or from a file, checked against the strategy's `options_schema`, with
 //! its defaults filled in.
 
-use std::fs;
-
 use jp_compact_core::spec::{self, Options};
 use jp_compact_schema::Description;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
 
 use crate::environment::Environment;
+use crate::small_file;
 
 /// The option that says what to pay attention to.
 pub const FOCUS: &str = "focus";
@@ -28,7 +27,8 @@ pub fn resolve(
         Options::Whole(whole) => whole.clone(),
         Options::File(file) => {
             let path = environment.cwd.join(file);
-            let text = fs::read_to_string(&path)
+            let text = small_file::read_named(&path, small_file::CONFIGURATION)
+                .and_then(small_file::text)
                 .map_err(|error| format!("failed to read {}: {error}", path.display()))?;
             spec::whole(&text).map_err(|error| format!("{}: {error}", path.display()))?
         }

@@ -1,10 +1,14 @@
 //! The host's own small files: descriptions, digests, trust. Written whole or not at all, under a name that
-//! nobody waits for, and read by their owner alone. Transcripts are the store's business, not this file's.
+//! nobody waits for, and for their owner alone. Transcripts are the store's business, not this file's.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+use crate::small_file;
 
 /// What only its owner reads and writes.
 pub(crate) const PRIVATE: u32 = 0o600;
@@ -30,7 +34,7 @@ pub(crate) fn write_durably(path: &Path, bytes: &[u8], mode: u32) -> io::Result<
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     finish(file, path, mode)?;
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    path.parent().map_or(Ok(()), |folder| open_folder(folder)?.sync_all())
 }
 
 /// Refuses to write more than the process may put into one file: the system would end the process for trying.
@@ -62,19 +66,21 @@ pub(crate) fn finish_new(file: tempfile::NamedTempFile, path: &Path, mode: u32) 
     file.persist_noclobber(path).map(drop).map_err(|error| error.error)
 }
 
-/// Reads a file that may not be there.
-pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
+/// Opens a regular file to read and write it, or makes it. A link in its place is not followed.
+pub(crate) fn open_or_make(path: &Path, mode: u32) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
+    small_file::open_at(CWD, path, flags, Mode::from_raw_mode(mode))
+}
+
+/// Opens a folder, to sync or to lock it.
+pub(crate) fn open_folder(folder: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(OFlags::DIRECTORY.bits().cast_signed()).open(folder)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -87,7 +93,7 @@ mod tests {
         let path = base.path().join("a/b/file");
         write(&path, b"one", PRIVATE).unwrap();
         write(&path, b"two", PRIVATE).unwrap();
-        assert_eq!(read(&path).unwrap().unwrap(), b"two");
+        assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(
             [mode(&path), mode(&base.path().join("a/b")), mode(&base.path().join("a"))],
             [0o600, 0o700, 0o700]
@@ -100,6 +106,5 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         drop(begin(&base.path().join("file")).unwrap());
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
-        assert_eq!(read(&base.path().join("file")).unwrap(), None);
     }
 }

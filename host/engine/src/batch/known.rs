@@ -8,9 +8,11 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use jp_compact_schema::report::{OutReport, Status, TranscriptReport};
+use rustix::fs::OFlags;
 use serde::Deserialize;
 
 use super::report::part;
+use crate::small_file;
 
 /// What earlier runs have done.
 #[derive(Debug, Default)]
@@ -59,11 +61,14 @@ impl Known {
     /// One of them cannot be read, or is something else, or is of a dry run where this is none.
     pub fn read(report: &Path, dry_run: bool) -> io::Result<Self> {
         let mut known = Self::default();
-        for path in [report.to_path_buf(), part(report)] {
-            match File::open(&path) {
-                Ok(file) if file.metadata()?.is_file() => known.take(file, dry_run)?,
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+        let named = report.metadata().is_ok_and(|report| report.is_file());
+        let named = named.then(|| small_file::open(report, OFlags::empty()));
+        // The other one was named by nobody.
+        for file in named.into_iter().chain([small_file::open(&part(report), OFlags::NOFOLLOW)]) {
+            match file {
+                Ok(file) => known.take(file, dry_run)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(known)

@@ -13,6 +13,7 @@ use super::tell;
 use crate::compact::{self, Opened, Worked};
 use crate::digest;
 use crate::failure::Failure;
+use crate::store;
 
 /// A transcript that is done, or whose line an earlier run has written.
 pub(super) struct Done {
@@ -154,7 +155,7 @@ async fn attempt<W: Work>(
 
 /// Whether a file that could not be opened as a transcript is none by what it holds.
 fn is_none(path: &Path) -> bool {
-    std::fs::read(path).is_ok_and(|bytes| formats::detect(&bytes).is_none())
+    store::read_file(path).is_ok_and(|bytes| formats::detect(&bytes).is_none())
 }
 
 /// The digest of the file as it is left. What grew meanwhile is not known.

@@ -12,7 +12,7 @@ use jp_compact_schema::report::OutReport;
 
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::store::StoreError;
+use crate::store::{self, StoreError};
 use crate::{digest, private_file};
 
 /// Where views go.
@@ -31,7 +31,7 @@ impl Out {
     /// Whether the view that an earlier run wrote is there as it was.
     pub(super) fn holds(&self, below: &Path, written: &OutReport) -> bool {
         let path = self.folder.join(below);
-        fs::read(path).is_ok_and(|bytes| digest::of_bytes(&bytes) == written.sha256)
+        store::read_own(&path).is_ok_and(|bytes| digest::of_bytes(&bytes) == written.sha256)
     }
 
     /// Refuses a place where something is that no earlier run wrote, before anybody is asked anything.

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use jp_compact_schema::report::{BatchTotal, GateReport, REPORT, ShardOf};
@@ -75,14 +75,12 @@ impl Lines {
         let part = report.filter(is_file).map(part);
         let mut file = match &part {
             None => tempfile::tempfile_in(temp_dir)?,
-            Some(part) => OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(!resume)
-                .mode(MODE)
-                .open(part)?,
+            // Nobody named it: it may be anything that lies there.
+            Some(part) => private_file::open_or_make(part, MODE)?,
         };
+        if !resume {
+            file.set_len(0)?;
+        }
         let mut end = file.seek(SeekFrom::End(0))?;
         if end == 0 {
             file.write_all(&head)?;

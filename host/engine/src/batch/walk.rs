@@ -2,7 +2,6 @@
 //! once. Folders are walked as `git` sees them; what decides that a file may be a transcript is [`named`].
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -341,7 +340,7 @@ impl Files {
 
 /// Whether a file is a transcript by what it holds.
 fn is_transcript(path: &Path) -> bool {
-    fs::read(path).is_ok_and(|bytes| formats::detect(&bytes).is_some())
+    store::read_file(path).is_ok_and(|bytes| formats::detect(&bytes).is_some())
 }
 
 /// What is not sure has to be a file, at least.
@@ -387,5 +386,4 @@ fn pattern(given: &Path) -> Option<(PathBuf, &str)> {
 }
 
 #[cfg(test)]
-#[path = "walk_tests.rs"]
 mod tests;

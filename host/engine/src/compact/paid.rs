@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Ready;
 use crate::environment::Environment;
-use crate::{digest, private_file};
+use crate::{digest, private_file, small_file};
 use jp_compact_core::select::Selected;
 
 /// What came of asking, by what was asked. That it cannot be kept costs money, and nothing else.
@@ -37,7 +37,7 @@ impl Paid {
 
     /// What came of asking this before, if it was in vain.
     pub(super) fn before(&self, key: &str) -> Option<InVain> {
-        let bytes = private_file::read(&self.file(key)?).ok()??;
+        let bytes = small_file::read(&self.file(key)?, small_file::RECORD).ok()??;
         serde_json::from_slice(&bytes).ok()
     }
 

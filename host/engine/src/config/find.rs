@@ -1,19 +1,17 @@
 //! The files of a configuration: where they are looked for, and how they are read. Nothing here knows what
 //! stands in them.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::origin::{Source, Wrong};
 use crate::environment::Environment;
+use crate::small_file::{self, CONFIGURATION};
 use crate::store::{self, Place};
 
 /// The name of a workspace's file.
 const OF_A_WORKSPACE: &str = ".jp-compact.toml";
 const OF_THE_USER: &str = "config.toml";
-/// No configuration is longer. What is found in a clone could be anything.
-const BYTES_MAX: u64 = 1 << 20;
 
 /// Every file that there is, in order, with its text.
 pub(super) fn layers(
@@ -41,19 +39,22 @@ fn gather(
     let user = environment.config().map(|folder| Source::User(folder.join(OF_THE_USER)));
     let mut layers = Vec::new();
     for source in user.into_iter().chain(workspace) {
-        let (Source::User(path) | Source::Workspace(path)) = &source else { continue };
-        // A fifo would be waited for without end.
-        if path.is_file() {
-            let text = read(path).map_err(|error| unreadable(&source, &error))?;
+        let read = match &source {
+            // People keep their own elsewhere, and link it.
+            Source::User(path) if path.exists() => small_file::read_through_links(path, CONFIGURATION),
+            Source::Workspace(path) if path.exists() => small_file::read(path, CONFIGURATION),
+            _ => continue,
+        };
+        let read = read.and_then(|bytes| bytes.map(small_file::text).transpose());
+        if let Some(text) = read.map_err(|error| unreadable(&source, &error))? {
             layers.push((source, text));
-        } else if path.exists() {
-            return Err(Box::new(Wrong::of(&source, "it is no file")));
         }
     }
     for file in files {
         let path = environment.cwd.join(file);
         let source = Source::File(path.clone());
-        let text = read(&path).map_err(|error| unreadable(&source, &error))?;
+        let text = small_file::read_named(&path, CONFIGURATION).and_then(small_file::text);
+        let text = text.map_err(|error| unreadable(&source, &error))?;
         layers.push((source, text));
     }
     Ok(layers)
@@ -66,16 +67,6 @@ pub(super) fn root(environment: &Environment, place: Option<&Place>) -> Option<P
         let is_root = |folder: &&Path| folder.join(".jp").is_dir() || folder.join(OF_A_WORKSPACE).exists();
         environment.cwd.ancestors().find(is_root).map(Path::to_path_buf)
     })
-}
-
-/// Reads a file, which is text and not too long.
-pub(super) fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > BYTES_MAX {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(text)
 }
 
 fn unreadable(source: &Source, error: &io::Error) -> Box<Wrong> {

@@ -15,6 +15,7 @@ use super::find;
 use super::origin::{Origin, Source};
 use crate::environment::Environment;
 use crate::llm::ModelName;
+use crate::small_file;
 use crate::store::Place;
 
 /// The keys of ours that people put there, for RFD 064 has them in JP's configuration.
@@ -110,10 +111,12 @@ impl JpOwn {
 
 impl Gathered {
     fn file(&mut self, path: PathBuf, parse: impl Fn(&str) -> Result<Value, String>) {
-        if !path.is_file() {
-            return;
-        }
-        match find::read(&path).map_err(|error| error.to_string()).and_then(|text| parse(&text)) {
+        let text = match small_file::read(&path, small_file::OF_JP) {
+            Ok(None) => return,
+            Ok(Some(bytes)) => small_file::text(bytes),
+            Err(error) => Err(error),
+        };
+        match text.map_err(|error| error.to_string()).and_then(|text| parse(&text)) {
             Ok(value) => self.take(&value, &Source::Jp(path)),
             Err(what) => self.warn(format!("{} is not read: {what}", path.display())),
         }

@@ -1,13 +1,13 @@
 //! What is tested: an executable, a shared library, or a folder with a manifest. Reads the manifest, and executes
 //! nothing.
 
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use jp_compact_schema::{Manifest, Program, Runtime};
 
 use crate::jail::{Abilities, Jail};
-use crate::trust;
+use crate::{small_file, trust};
 
 /// Where a program without a slash is looked up, as PROTOCOL.md has it.
 const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
@@ -54,7 +54,10 @@ impl Subject {
 
     fn in_folder(folder: &Path, runner: &Path) -> Result<Self, String> {
         let file = folder.join("plugin.toml");
-        let text = fs::read_to_string(&file).map_err(|error| format!("plugin.toml: {error}"))?;
+        let text = small_file::read(&file, small_file::MANIFEST)
+            .and_then(|bytes| bytes.ok_or_else(|| io::ErrorKind::NotFound.into()))
+            .and_then(small_file::text)
+            .map_err(|error| format!("plugin.toml: {error}"))?;
         let manifest: Manifest = toml::from_str(&text)
             .map_err(|error| format!("plugin.toml: {}", error.to_string().trim_end()))?;
         let (program, args) = match &manifest.run.program {

@@ -9,6 +9,7 @@ use jp_compact_schema::{Answer, NeedRequest};
 
 use crate::private_file::{self, PRIVATE};
 use crate::session::{Recorded, key};
+use crate::small_file;
 
 /// No file of answers is larger: it is held in memory, and written anew with every answer.
 const BYTES_MAX: u64 = 256 << 20;
@@ -66,17 +67,9 @@ pub(super) fn replay(path: &Path) -> Result<Recorded, RecordError> {
 
 fn read(path: &Path) -> Result<Option<Recorded>, RecordError> {
     let failed = |what: String| RecordError { path: path.to_owned(), what };
-    // A fifo would be waited for without end, and a device has none.
-    match std::fs::metadata(path) {
-        Ok(found) if !found.is_file() => return Err(failed("it is no file".into())),
-        Ok(found) if found.len() > BYTES_MAX => {
-            return Err(failed(format!("it has {} bytes, {BYTES_MAX} are allowed", found.len())));
-        }
-        _ => {}
-    }
-    let Some(bytes) = private_file::read(path).map_err(|error| failed(error.to_string()))? else {
-        return Ok(None);
-    };
+    // It is written again, so that a pipe will not do.
+    let bytes = small_file::read_through_links(path, BYTES_MAX).map_err(|error| failed(error.to_string()))?;
+    let Some(bytes) = bytes else { return Ok(None) };
     let text = String::from_utf8(bytes).map_err(|_| failed("it is no text".into()))?;
     let recorded = Recorded::parse(&text).map_err(|error| failed(format!("it holds no answers: {error}")))?;
     Ok(Some(recorded))
@@ -134,10 +127,12 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear diary");
         assert!(Recording::open(folder.path()).is_err());
         for device in ["/dev/null", "/dev/zero"] {
-            assert!(replay(Path::new(device)).unwrap_err().to_string().ends_with("it is no file"));
+            assert!(
+                replay(Path::new(device)).unwrap_err().to_string().ends_with("it is a device, not a file")
+            );
             assert!(Recording::open(Path::new(device)).is_err());
         }
         std::fs::File::create(&path).unwrap().set_len(BYTES_MAX + 1).unwrap();
-        assert!(replay(&path).unwrap_err().to_string().contains("are allowed"));
+        assert!(replay(&path).unwrap_err().to_string().contains("it holds more than"));
     }
 }

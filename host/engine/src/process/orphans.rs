@@ -12,6 +12,8 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, set_child_subreaper, waitid,
 };
 
+use crate::small_file;
+
 /// Those that were killed are gone sooner, but for what the system itself holds up.
 const PATIENCE: Duration = Duration::from_millis(250);
 
@@ -72,7 +74,7 @@ impl Family {
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         let processes: Vec<_> = numbers
             .filter_map(|number| {
-                let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+                let stat = small_file::of_the_system(&format!("/proc/{number}/stat"))?;
                 parent_and_session(&stat).map(|(parent, session)| (number, parent, session))
             })
             .collect();

@@ -11,13 +11,12 @@ use jp_compact_schema::{Manifest, Mode, StrategyName};
 
 use super::Folder;
 use crate::failure::StrategyFailure;
+use crate::small_file;
 
 /// What makes a folder a plugin.
 pub const MANIFEST_FILE: &str = "plugin.toml";
 /// What a bundled strategy's executable is called before its name.
 const BUNDLED_PREFIX: &str = "compact-strategy-";
-/// Manifests are small.
-const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 
 /// A file or folder that is a strategy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,16 +185,9 @@ fn stem(path: &Path) -> Result<&str, String> {
 /// A folder's manifest, if there is one.
 fn manifest(folder: &Path) -> Result<Option<Manifest>, String> {
     let path = folder.join(MANIFEST_FILE);
-    let bytes = match fs::symlink_metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-        Ok(file) if !file.is_file() => return Err(format!("`{MANIFEST_FILE}` is not a regular file")),
-        Ok(file) if file.len() > MANIFEST_BYTES_MAX => {
-            return Err(format!("`{MANIFEST_FILE}` is larger than {MANIFEST_BYTES_MAX} bytes"));
-        }
-        Ok(_) => fs::read(&path).map_err(|error| error.to_string())?,
-    };
-    let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let read = small_file::read(&path, small_file::MANIFEST);
+    let Some(bytes) = read.map_err(|error| error.to_string())? else { return Ok(None) };
+    let text = small_file::text(bytes).map_err(|error| error.to_string())?;
     toml::from_str(&text).map(Some).map_err(|error| error.to_string().trim_end().to_owned())
 }
 

@@ -88,6 +88,8 @@ pub enum StoreError {
         lock: PathBuf,
         /// How long was waited.
         waited: Duration,
+        /// Who has it, where the system tells that.
+        holder: Option<String>,
     },
     /// The file is no longer what was read.
     Changed {
@@ -193,7 +195,9 @@ impl StoreError {
             Self::IdTaken { .. } | Self::NoId { .. } => {
                 "among JP's conversations give a folder named by a new id, such as 17738399469 or 17738399469-fork"
             }
-            Self::Locked { .. } => "wait until JP is done with the conversation, and run it again",
+            Self::Locked { .. } => {
+                "wait until that process is done, and run it again; `--lock-timeout` says how long to wait"
+            }
             Self::Changed { .. } => "run it again on what is there now",
             Self::TooLarge { .. } => "raise the limit with `ulimit -f`",
             Self::NotAFile { .. }
@@ -249,10 +253,11 @@ impl fmt::Display for StoreError {
                     path.display()
                 )
             }
-            Self::Locked { path, lock, waited } => write!(
+            Self::Locked { path, lock, waited, holder } => write!(
                 f,
-                "{} is locked by another process: no lock on {} in {} s",
+                "{} is locked by {}: no lock on {} in {} s",
                 path.display(),
+                holder.as_deref().unwrap_or("another process"),
                 lock.display(),
                 waited.as_secs_f32()
             ),

@@ -2,7 +2,7 @@
 //! what is there, and never under an id that another conversation has: JP would take the two for copies of one.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, OpenOptions},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -13,11 +13,11 @@ use super::{
     error::{unreadable, unwritable},
     place::{BASE_CONFIG, EVENTS},
     replace::check_size,
-    snapshot::{Links, open, read_open},
     temporary::{is_of_the_dead, rename, unique},
     workspace::{Workspace, folder_id},
 };
 use crate::environment::Environment;
+use crate::{private_file, small_file};
 
 /// Begins the name of a folder in the making. JP looks into none that begins with a dot.
 const PREFIX: &str = ".jpc-fork-";
@@ -72,16 +72,10 @@ pub fn create(dest: &Path, source: &Place, events: &[u8]) -> Result<(), StoreErr
     folder.write(EVENTS, own, events).map_err(unwritable("write the events of", dest))?;
     for name in BESIDE {
         let path = source.folder().join(name);
-        match open(&path, Links::Follow) {
-            Err(StoreError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-            file => {
-                let copy = read_open(&mut file?, &path)?;
-                let own = mode(&path).map_err(unreadable("read", &path))?;
-                folder
-                    .write(name, own, &copy)
-                    .map_err(unwritable("copy what is beside the events to", dest))?;
-            }
-        }
+        let copy = small_file::read(&path, small_file::OF_JP).map_err(unreadable("read", &path))?;
+        let Some(copy) = copy else { continue };
+        let own = mode(&path).map_err(unreadable("read", &path))?;
+        folder.write(name, own, &copy).map_err(unwritable("copy what is beside the events to", dest))?;
     }
     folder.put(dest)
 }
@@ -131,12 +125,12 @@ impl Making {
             _ => unwritable("make", dest)(error),
         })?;
         let parent = dest.parent().unwrap_or(dest);
-        let synced = File::open(parent).and_then(|parent| parent.sync_all());
+        let synced = private_file::open_folder(parent).and_then(|parent| parent.sync_all());
         synced.map_err(|source| StoreError::NotDurable { path: dest.to_path_buf(), source })
     }
 
     fn put_at(mut self, dest: &Path) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()?;
+        private_file::open_folder(&self.path)?.sync_all()?;
         // An empty folder that came meanwhile is replaced: nothing is lost by that.
         rename(&self.path, dest)?;
         self.placed = true;

@@ -2,15 +2,21 @@
 //! it is on the folder itself, and leaves no file behind. Nothing here unlinks: JP does, and that is the race.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, TryLockError},
     io,
-    os::unix::fs::MetadataExt,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
 
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, mkdirat, openat, statat},
+    io::Errno,
+};
+
 use super::{Place, StoreError, error::unwritable};
+use crate::{private_file, small_file};
 
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
@@ -42,94 +48,174 @@ pub(super) fn acquire(place: &Place, wait: Duration) -> Result<Lock, StoreError>
     let started = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
-        if let Some(lock) = attempt(place).map_err(unwritable("lock", path))? {
-            return Ok(lock);
-        }
+        let taken = match attempt(place).map_err(unwritable("lock", path))? {
+            Attempt::Locked(lock) => return Ok(lock),
+            Attempt::Gone => None,
+            Attempt::Taken(taken) => Some(taken),
+        };
         let left = wait.saturating_sub(started.elapsed());
         if left.is_zero() {
             let (path, lock) = (place.path().to_path_buf(), path.to_path_buf());
-            return Err(StoreError::Locked { path, lock, waited: wait });
+            let holder = taken.and_then(holder);
+            return Err(StoreError::Locked { path, lock, waited: wait, holder });
         }
         thread::sleep(pause.min(left));
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
-fn attempt(place: &Place) -> io::Result<Option<Lock>> {
+/// What came of trying once.
+enum Attempt<T> {
+    Locked(T),
+    /// It lost its name before it was locked.
+    Gone,
+    /// Another process has it: device and inode.
+    Taken((u64, u64)),
+}
+
+fn attempt(place: &Place) -> io::Result<Attempt<Lock>> {
     let mut files = Vec::new();
+    let mut take = |attempt| match attempt {
+        Attempt::Locked(file) => {
+            files.push(file);
+            None
+        }
+        Attempt::Gone => Some(Attempt::Gone),
+        Attempt::Taken(taken) => Some(Attempt::Taken(taken)),
+    };
     match place.lock() {
         LockFile::Folder => {
-            let Some(file) = take(File::open(place.folder())?, place.folder())? else { return Ok(None) };
-            files.push(file);
+            let folder = private_file::open_folder(place.folder())?;
+            let named = || fs::metadata(place.folder()).map(|named| (named.dev(), named.ino()));
+            if let Some(missed) = take(lock(folder, named)?) {
+                return Ok(missed);
+            }
         }
         LockFile::File { path, others } => {
-            let others = others.iter().filter(|other| other.exists());
+            let others = others.iter().filter(|other| other.symlink_metadata().is_ok());
             for (number, path) in [path].into_iter().chain(others).enumerate() {
-                let Some(file) = take(open(path, number == 0)?, path)? else { return Ok(None) };
-                files.push(file);
+                if let Some(missed) = take(lock_at(path, number == 0)?) {
+                    return Ok(missed);
+                }
             }
         }
     }
-    Ok(Some(Lock { _files: files }))
+    Ok(Attempt::Locked(Lock { _files: files }))
 }
 
-/// Opens a lock file; makes it, and the folder it is in, where told to.
-fn open(path: &Path, make: bool) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(make).truncate(false);
-    match options.open(path) {
-        Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
-            let folder = path.parent().expect("a lock file is in a folder");
-            match fs::create_dir(folder) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-                _ => options.open(path),
-            }
+/// Who holds the lock on a file, where the system tells it.
+fn holder((dev, ino): (u64, u64)) -> Option<String> {
+    let locks = small_file::of_the_system("/proc/locks")?;
+    let file = format!("{:02x}:{:02x}:{ino}", rustix::fs::major(dev), rustix::fs::minor(dev));
+    let pid = locks.lines().find_map(|line| {
+        // `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; `->` marks one that waits.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_held = words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&&*file);
+        words.get(4).filter(|_| is_held)?.parse::<u32>().ok()
+    })?;
+    let name = small_file::of_the_system(&format!("/proc/{pid}/comm"));
+    Some(name.map_or_else(|| format!("process {pid}"), |name| format!("process {pid} ({})", name.trim_end())))
+}
+
+/// Locks a file of JP's, made where it is missing and wanted. The storage is the user's or the workspace's, and a clone
+/// brings what it likes in it: neither `locks` nor the file in it may be a link, so that nothing is made elsewhere.
+fn lock_at(path: &Path, make: bool) -> io::Result<Attempt<File>> {
+    let (folder, name) =
+        (path.parent().expect("a lock is in a folder"), path.file_name().expect("a lock has a name"));
+    let folder = open_locks(folder, make)?;
+    let made = if make { OFlags::CREATE } else { OFlags::empty() };
+    let file = small_file::open_at(
+        &folder,
+        name.as_ref(),
+        OFlags::RDWR | OFlags::NOFOLLOW | made,
+        Mode::from_raw_mode(0o666),
+    )?;
+    lock(file, || {
+        let named = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok((named.st_dev, named.st_ino))
+    })
+}
+
+/// Opens the folder of locks; makes it, but not the one above, where it is missing and wanted.
+fn open_locks(path: &Path, make: bool) -> io::Result<OwnedFd> {
+    let (storage, name) =
+        (path.parent().expect("it is in a storage"), path.file_name().expect("it has a name"));
+    let storage = private_file::open_folder(storage)?;
+    let open = || {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&storage, name, flags, Mode::empty())
+    };
+    match open() {
+        Err(Errno::NOENT) if make => match mkdirat(&storage, name, Mode::from_raw_mode(0o777)) {
+            Err(error) if error != Errno::EXIST => Err(error.into()),
+            _ => Ok(open()?),
+        },
+        Err(Errno::NOTDIR | Errno::LOOP) => {
+            let what = format!("{} is not a folder, or it is a symbolic link", path.display());
+            Err(io::Error::new(io::ErrorKind::NotADirectory, what))
         }
-        other => other,
+        opened => Ok(opened?),
     }
 }
 
-/// Locks an open file; `None` where another has it, or where it lost its name before it was locked.
-fn take(file: File, path: &Path) -> io::Result<Option<File>> {
-    match file.try_lock() {
-        Ok(()) => Ok(is_still_at(&file, path)?.then_some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
-/// Whether a locked file still has its name. JP unlinks a lock file after it released it, and a lock on a file
+/// Locks an open file, if it still has its name then: JP unlinks a lock file after it released it, and a lock on a file
 /// without a name keeps nobody out.
-fn is_still_at(file: &File, path: &Path) -> io::Result<bool> {
-    let held = file.metadata()?;
-    match fs::metadata(path) {
-        Ok(named) => Ok((named.dev(), named.ino()) == (held.dev(), held.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+fn lock(file: File, named: impl FnOnce() -> io::Result<(u64, u64)>) -> io::Result<Attempt<File>> {
+    let own = file.metadata().map(|own| (own.dev(), own.ino()))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(Attempt::Taken(own)),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    match named() {
+        Ok(named) if named == own => Ok(Attempt::Locked(file)),
+        Ok(_) => Ok(Attempt::Gone),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Attempt::Gone),
         Err(error) => Err(error),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
     fn a_lock_on_a_file_that_lost_its_name_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.lock");
-        let opened = || open(&path, true).unwrap();
+        let opened = || private_file::open_or_make(&path, 0o600).unwrap();
+        let named = || fs::metadata(&path).map(|named| (named.dev(), named.ino()));
         let [first, second, third] = [opened(), opened(), opened()];
-        assert!(take(first, &path).unwrap().is_some());
+        assert!(matches!(lock(first, named), Ok(Attempt::Locked(_))));
         fs::remove_file(&path).unwrap();
-        assert!(take(second, &path).unwrap().is_none());
+        assert!(matches!(lock(second, named), Ok(Attempt::Gone)));
         let _another = opened();
-        assert!(take(third, &path).unwrap().is_none());
+        assert!(matches!(lock(third, named), Ok(Attempt::Gone)));
     }
 
     #[test]
     fn the_folder_of_locks_is_made_but_not_the_one_above() {
         let folder = tempfile::tempdir().unwrap();
-        open(&folder.path().join("locks/a.lock"), true).unwrap();
-        assert!(open(&folder.path().join("gone/locks/a.lock"), true).is_err());
+        let taken = lock_at(&folder.path().join("locks/a.lock"), true);
+        assert!(matches!(taken, Ok(Attempt::Locked(_))));
+        assert!(lock_at(&folder.path().join("gone/locks/a.lock"), true).is_err());
+        assert!(!folder.path().join("gone").exists());
+    }
+
+    #[test]
+    fn nothing_is_made_through_a_link() {
+        let base = tempfile::tempdir().unwrap();
+        let path = |name: &str| base.path().join(name);
+        fs::create_dir_all(path("storage/locks")).unwrap();
+        fs::create_dir(path("elsewhere")).unwrap();
+        symlink(path("made"), path("storage/locks/a.lock")).unwrap();
+        assert!(lock_at(&path("storage/locks/a.lock"), true).is_err());
+        assert!(!path("made").exists());
+        fs::remove_dir_all(path("storage/locks")).unwrap();
+        symlink(path("elsewhere"), path("storage/locks")).unwrap();
+        assert!(lock_at(&path("storage/locks/a.lock"), true).is_err());
+        assert_eq!(fs::read_dir(path("elsewhere")).unwrap().count(), 0);
     }
 }

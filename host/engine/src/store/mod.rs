@@ -20,6 +20,7 @@ mod workspace;
 
 pub use jp_compact_core::splice::Piece;
 
+pub(crate) use self::snapshot::read_own;
 pub use self::{
     beside::{Beside, is_beside, is_events},
     error::{StoreError, StoreErrorKind},
@@ -28,5 +29,5 @@ pub use self::{
     fresh::write_new,
     place::{Place, locate, workspace_root},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
-    snapshot::{read, read_seen, read_stdin},
+    snapshot::{read, read_file, read_seen, read_stdin},
 };

@@ -16,6 +16,7 @@ use super::{
     snapshot::{Links, open, read_open},
     temporary::{Temporary, remove_orphans},
 };
+use crate::private_file;
 
 /// How long to wait for a lock where there is no reason for another time.
 pub const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -115,7 +116,7 @@ pub fn replace<E>(
     let pieces: Vec<&[u8]> = pieces.iter().map(|piece| piece.bytes(&bytes)).collect();
     check_size(path, &pieces)?;
 
-    let folder = fs::File::open(place.folder()).map_err(unwritable("open the folder of", path))?;
+    let folder = private_file::open_folder(place.folder()).map_err(unwritable("open the folder of", path))?;
     let mut temporary = Temporary::create(place.folder(), &metadata)
         .map_err(unwritable("make a temporary file with the same owner beside", path))?;
     temporary.fill(&pieces).map_err(unwritable("write a new version of", path))?;

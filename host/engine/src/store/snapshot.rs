@@ -50,6 +50,24 @@ pub fn read_seen(place: &Place, seen: impl FnMut(&[u8])) -> Result<Bytes, StoreE
     read_open_seen(&mut file, place.path(), seen)
 }
 
+/// Reads a file that may be a transcript.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_file(path: &Path) -> Result<Bytes, StoreError> {
+    read_open(&mut open(path, Links::Follow)?, path)
+}
+
+/// Reads a file that was made here: a link in its place is not followed.
+///
+/// # Errors
+///
+/// As [`read`], and where it is a link.
+pub(crate) fn read_own(path: &Path) -> Result<Bytes, StoreError> {
+    read_open(&mut open(path, Links::Refuse)?, path)
+}
+
 /// Reads standard input to its end.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ use std::{
 
 use super::{StoreError, error::unreadable, lock::LockFile};
 use crate::environment::Environment;
+use crate::small_file;
 
 const JP: &str = ".jp";
 const CONVERSATIONS: &str = "conversations";
@@ -145,8 +146,20 @@ fn is_named_for(folder: &Path, id: &str) -> bool {
 
 /// The text of `.jp/.id`: its last line that is not empty, for JP writes a warning not to edit the file above it.
 fn workspace_id(root: &Path) -> Option<String> {
-    let text = fs::read_to_string(root.join(".id")).ok()?;
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+    let path = root.join(".id");
+    let text =
+        small_file::read(&path, small_file::ID).and_then(|bytes| bytes.map(small_file::text).transpose());
+    let text = text.unwrap_or_else(|error| {
+        tracing::warn!(%error, path = %path.display(), "the workspace's id is not read");
+        None
+    })?;
+    let id = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    is_workspace_id(id).then(|| id.to_owned())
+}
+
+/// Whether a text is what JP calls a workspace by.
+fn is_workspace_id(text: &str) -> bool {
+    text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }
 
 /// The `.jp` folders that a user's storage was used with: its `storage` link, or `roots/*.json` in newer ones.
@@ -156,7 +169,9 @@ fn remembered(user: &Path) -> Vec<PathBuf> {
         path: PathBuf,
     }
     let roots = entries(&user.join("roots")).unwrap_or_default();
-    let roots = roots.iter().filter_map(|file| serde_json::from_slice::<Root>(&fs::read(file).ok()?).ok());
+    let roots = roots.iter().filter_map(|file| {
+        serde_json::from_slice::<Root>(&small_file::read(file, small_file::OF_JP).ok()??).ok()
+    });
     roots.map(|root| root.path.join(JP)).chain([user.join("storage")]).collect()
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::Tree;
 use crate::clock::Clock;
-use crate::{digest, private_file};
+use crate::{digest, private_file, small_file};
 
 /// Digests, and where they are remembered.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Digests {
 }
 
 fn read(path: &Path) -> Option<Known> {
-    serde_json::from_slice(&private_file::read(path).ok()??).ok()
+    serde_json::from_slice(&small_file::read(path, small_file::RECORD).ok()??).ok()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use jp_compact_schema::{Permissions, StrategyName};
 use serde::{Deserialize, Serialize};
 
-use crate::private_file;
+use crate::{private_file, small_file};
 
 const HEADING: &str = "# Which plugins may run, by the digest of their bytes, and what each is granted.\n\
                        # Written by `jp-compact strategy trust PLUGIN --trust-lock FILE`.\n";
@@ -45,8 +45,13 @@ pub(super) struct Entry {
 impl Lock {
     /// Reads a lock file. One that is not there yet says nothing.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
-        let bytes = private_file::read(path).map_err(|error| error.to_string())?;
-        let Some(bytes) = bytes else { return Ok(Self { path: path.to_owned(), entries: Vec::new() }) };
+        let bytes = match small_file::read_named(path, small_file::LOCK) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self { path: path.to_owned(), entries: Vec::new() });
+            }
+            Err(error) => return Err(error.to_string()),
+        };
         let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
         let text: Text = toml::from_str(&text).map_err(|error| error.to_string().trim_end().to_owned())?;
         if text.lock != LOCK {

@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::small_file;
+
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
@@ -101,7 +103,7 @@ fn check(path: &Path, file: &Metadata, below: Option<&Metadata>) -> Option<Insec
 
 /// Whether a group is its owner's own: the user's first group, and nobody else's.
 fn is_private(group: u32, owner: u32) -> bool {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let read = |path| small_file::of_the_system(path).unwrap_or_default();
     is_private_in(&read("/etc/passwd"), &read("/etc/group"), group, owner)
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jp_compact_schema::{Permissions, StrategyName};
 use serde::{Deserialize, Serialize};
 
-use crate::{digest, private_file};
+use crate::{digest, private_file, small_file};
 
 /// The version of a record's form.
 const RECORD: u32 = 1;
@@ -85,7 +85,7 @@ impl Records {
 }
 
 fn read(path: &Path) -> io::Result<Option<Record>> {
-    let Some(bytes) = private_file::read(path)? else { return Ok(None) };
+    let Some(bytes) = small_file::read(path, small_file::RECORD)? else { return Ok(None) };
     match serde_json::from_slice::<Record>(&bytes) {
         Ok(record) if record.record == RECORD => Ok(Some(record)),
         Ok(_) => Ok(None),

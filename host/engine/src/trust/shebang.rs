@@ -1,11 +1,11 @@
 //! The interpreter of a script, from its `#!` line, and of a manifest's command. A bare script asks for its
 //! interpreter's runtime by that line. Nothing is executed.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use jp_compact_schema::Runtime;
+
+use crate::small_file;
 
 /// The PATH that strategies are given.
 const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
@@ -14,8 +14,7 @@ const LINE_BYTES_MAX: u64 = 256;
 
 /// The interpreter that a script names, where it is one.
 pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
-    let mut start = Vec::new();
-    File::open(script).ok()?.take(LINE_BYTES_MAX).read_to_end(&mut start).ok()?;
+    let start = small_file::beginning(script, LINE_BYTES_MAX).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     named(std::str::from_utf8(line).ok()?).and_then(|name| look_up(&name))
 }

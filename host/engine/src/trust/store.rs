@@ -1,7 +1,7 @@
 //! The host's own copies of what was trusted, by digest. Plugins run from here and from nowhere else: what lies
 //! at a plugin's own path when it is started is of no account, only what was hashed.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ impl Store {
         }
         private_file::make_folder(&self.0)?;
         // Two hosts that start for the first time together do not take each other's work for damage.
-        let store = File::open(&self.0)?;
+        let store = private_file::open_folder(&self.0)?;
         rustix::fs::flock(&store, FlockOperation::LockExclusive)?;
         if is_good() {
             return Ok(Kept::At(copy));

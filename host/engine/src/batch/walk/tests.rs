@@ -43,6 +43,7 @@ fn only_transcripts_are_found_and_each_once() {
         "s/.events.json.jpc-1-a",
         "s/metadata.json",
         "s/x.json.jp-compact.json",
+        "s/.x.json.jp-compact",
     ];
     check(&files, &["s", "./s", "s/events.json"], &["s/events.json"]);
     check(

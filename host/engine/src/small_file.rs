@@ -1,0 +1,208 @@
+//! Reads every small file that the host reads: ids, configuration, manifests, records, what is cached. A clone or another
+//! program may have put anything in such a place. So a file that is found is opened without following a link and
+//! without waiting, its kind and size are asked of the descriptor, and no more is read than its kind may hold.
+//! Transcripts are the store's business, not this file's.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+
+/// JP's `.id`: a line of warning, and five characters.
+pub(crate) const ID: u64 = 4 << 10;
+/// A layer of our configuration, and the options of a strategy.
+pub(crate) const CONFIGURATION: u64 = 1 << 20;
+/// What JP keeps beside its conversations.
+pub(crate) const OF_JP: u64 = 4 << 20;
+/// A `plugin.toml`.
+pub(crate) const MANIFEST: u64 = 64 << 10;
+/// What is remembered of one plugin, one digest or one answer.
+pub(crate) const RECORD: u64 = 64 << 10;
+/// What a strategy says of itself, which is no longer than a reply.
+pub(crate) const DESCRIPTION: u64 = 16 << 20;
+/// A `plugins.lock`.
+pub(crate) const LOCK: u64 = 1 << 20;
+/// What the machine tells.
+const OF_THE_SYSTEM: u64 = 16 << 20;
+
+/// Reads a file that was found where such files are looked for, if there is one.
+///
+/// # Errors
+/// It is not a regular file, or it holds more than `bytes_max`.
+pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    if_there(open(path, OFlags::NOFOLLOW).and_then(|file| whole(file, bytes_max)))
+}
+
+/// The same in a place that is the user's own or the machine's, where a link is as much theirs as the file.
+///
+/// # Errors
+/// As [`read`], but for links.
+pub(crate) fn read_through_links(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    if_there(open(path, OFlags::empty()).and_then(|file| whole(file, bytes_max)))
+}
+
+/// What the machine tells, in `/etc` or `/proc`, where it is text.
+pub(crate) fn of_the_system(path: &str) -> Option<String> {
+    let bytes = read_through_links(Path::new(path), OF_THE_SYSTEM).ok()??;
+    String::from_utf8(bytes).ok()
+}
+
+/// Reads a file that the user named: it may be a link or a pipe, and has the same limit.
+///
+/// # Errors
+/// There is none, it cannot be read, or it holds more than `bytes_max`.
+pub(crate) fn read_named(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    whole(File::open(path)?, bytes_max)
+}
+
+/// The first bytes of a file, as many as there are up to `bytes_max`.
+pub(crate) fn beginning(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    open(path, OFlags::empty())?.take(bytes_max).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// Bytes as text.
+pub(crate) fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8"))
+}
+
+/// Opens a regular file for reading; a link is followed unless `links` says no.
+pub(crate) fn open(path: &Path, links: OFlags) -> io::Result<File> {
+    open_at(CWD, path, OFlags::RDONLY | links, Mode::empty())
+}
+
+/// Opens a regular file, from a folder that is open. What is something else is never waited for.
+pub(crate) fn open_at(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+    let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let opened = openat(&folder, path, flags, mode).map_err(|error| {
+        let is_link = || {
+            let found = statat(&folder, path, AtFlags::SYMLINK_NOFOLLOW);
+            found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink())
+        };
+        if flags.contains(OFlags::NOFOLLOW) && is_link() { refused(LINK) } else { error.into() }
+    });
+    let file = File::from(opened?);
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    Err(refused(if kind.is_dir() {
+        "it is a folder"
+    } else if kind.is_fifo() {
+        "it is a named pipe"
+    } else {
+        "it is a device, not a file"
+    }))
+}
+
+const LINK: &str = "it is a symbolic link, which is not followed there";
+
+fn refused(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+fn whole(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let size = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    if size <= bytes_max {
+        file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    }
+    if size.max(bytes.len() as u64) > bytes_max {
+        let what = format!("it holds more than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    Ok(bytes)
+}
+
+fn if_there(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
+    match read {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::mknodat;
+
+    use super::*;
+
+    /// A folder with a file of ten bytes, a link to it, a pipe, and links to nowhere and to a device.
+    fn folder() -> tempfile::TempDir {
+        let base = tempfile::tempdir().unwrap();
+        let path = |name: &str| base.path().join(name);
+        fs::write(path("file"), "0123456789").unwrap();
+        fs::create_dir(path("folder")).unwrap();
+        for (link, to) in [("link", "file"), ("dangling", "nothing"), ("zero", "/dev/zero")] {
+            symlink(to, path(link)).unwrap();
+        }
+        mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        base
+    }
+
+    fn said(read: io::Result<Option<Vec<u8>>>) -> String {
+        match read {
+            Ok(None) => "nothing".into(),
+            Ok(Some(bytes)) => String::from_utf8(bytes).unwrap(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// What comes of reading it where it was found, and in a place that is the user's own.
+    #[track_caller]
+    fn check(name: &str, bytes_max: u64, found: &str, through: &str) {
+        let base = folder();
+        let path = base.path().join(name);
+        assert_eq!(said(read(&path, bytes_max)), found, "found");
+        assert_eq!(said(read_through_links(&path, bytes_max)), through, "through links");
+    }
+
+    #[test]
+    fn reads_a_regular_file_up_to_its_limit_and_no_further() {
+        check("file", 10, "0123456789", "0123456789");
+        let more = "it holds more than 9 bytes";
+        check("file", 9, more, more);
+    }
+
+    #[test]
+    fn follows_a_link_only_in_a_place_of_the_users_own() {
+        check("link", 10, LINK, "0123456789");
+        check("dangling", 10, LINK, "nothing");
+        check("zero", 10, LINK, "it is a device, not a file");
+    }
+
+    #[test]
+    fn waits_for_nothing() {
+        check("pipe", 10, "it is a named pipe", "it is a named pipe");
+        check("folder", 10, "it is a folder", "it is a folder");
+    }
+
+    #[test]
+    fn takes_what_is_not_there_for_nothing() {
+        check("none", 10, "nothing", "nothing");
+        check("file/none", 10, "nothing", "nothing");
+    }
+
+    #[test]
+    fn reads_a_pipe_that_was_named_within_the_same_limit() {
+        let base = folder();
+        let path = base.path().join("pipe");
+        for (bytes_max, expect) in [(10, "0123456789"), (9, "it holds more than 9 bytes")] {
+            let pipe = path.clone();
+            let writer = std::thread::spawn(move || fs::write(pipe, "0123456789"));
+            assert_eq!(said(read_named(&path, bytes_max).map(Some)), expect);
+            writer.join().unwrap().unwrap();
+        }
+        assert_eq!(said(read_named(&base.path().join("link"), 10).map(Some)), "0123456789");
+        assert_eq!(said(read_named(&base.path().join("zero"), 10).map(Some)), "it holds more than 10 bytes");
+    }
+}
