@@ -217,7 +217,7 @@ fn hint(failure: &Failure) -> Option<Hint> {
                 Format::ALL.map(Format::as_str).join(", ")
             )));
         }
-        Failure::OfAnother { .. } => "give the transcript itself: the name without `.jp-compact.json`",
+        Failure::OfAnother { .. } => "give the transcript itself, beside which that file lies",
         Failure::NotJp { .. } => "`jp-compact import FILE --to DIR` makes a conversation of JP's of it",
         Failure::Unreadable { .. } => "a transcript is JP's events.json: one JSON array of events",
         Failure::NotAppendable { .. } => "mend or remove that element; reading commands work as it is",

@@ -123,7 +123,9 @@ fn folders_are_searched_as_git_sees_them() {
     set.world.conversation("set/ignored/x", &Conversation::bulky(6));
     set.world.conversation("set/.hidden/x", &Conversation::bulky(6));
     set.world.file("set/.gitignore", b"ignored/\n");
-    set.world.file("set/a0/events.json.jp-compact.json", b"{}");
+    for beside in ["events.json.jp-compact.json", ".events.json.jp-compact"] {
+        set.world.file(&format!("set/a0/{beside}"), b"{}");
+    }
     set.batch(&["-n"]).exits(0).says("2 transcripts");
 }
 
@@ -246,7 +248,7 @@ fn transcripts_of_other_agents_are_found_by_what_they_hold() {
     }
     set.batch(&["--keep-last", "1", "--report", "r.json"]).exits(0).says("2 transcripts: 2 compacted");
     assert_eq!(fs::read(&path).unwrap(), session);
-    assert!(set.path("set/project/session.jsonl.jp-compact.json").is_file());
+    assert!(set.path("set/project/.session.jsonl.jp-compact").is_file());
     set.batch(&["--keep-last", "1"]).exits(0).says("2 skipped");
     set.batch(&["--keep-last", "1", "--out", "views"]).exits(0);
     let view = fs::read(set.path("views/project/session.jsonl")).unwrap();

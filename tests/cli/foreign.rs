@@ -1,15 +1,18 @@
 //! Transcripts of other agents: their overlays lie beside them, and the transcript itself is never written to.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Transcript, World};
+use crate::support::{Ran, STRIP, Transcript, World};
 
-/// What the name of the transcript is followed by.
-const BESIDE: &str = "s.jsonl.jp-compact.json";
+/// The file beside the transcript, and what version 0.1.0 called it.
+const BESIDE: &str = ".s.jsonl.jp-compact";
+const OLD: &str = "s.jsonl.jp-compact.json";
 
 /// A sample of a format, as the core has it.
 fn sample(name: &str) -> Vec<u8> {
@@ -186,7 +189,7 @@ fn what_lies_beside_and_cannot_be_read_is_named_and_a_reset_mends_it() {
         world.file(BESIDE, bad);
         let ran = world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4);
         let ran = ran
-            .says("failed to read /here/s.jsonl.jp-compact.json")
+            .says("failed to read /here/.s.jsonl.jp-compact")
             .says("hint: `--reset` removes what lies beside");
         assert_eq!(fs::read(world.path(BESIDE)).unwrap(), bad, "{}", ran.stderr);
     }
@@ -208,34 +211,125 @@ fn through_a_link_the_same_overlays_are_found() {
     let (world, _) = session();
     std::os::unix::fs::symlink(world.path("s.jsonl"), world.path("link.jsonl")).unwrap();
     world.run(&["link.jsonl", "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
-    assert!(!world.path("link.jsonl.jp-compact.json").exists());
+    assert!(!world.path(".link.jsonl.jp-compact").exists());
     assert_eq!(shown(&world)["overlays"].as_array().unwrap().len(), 1);
 }
 
 #[test]
-fn a_lock_lies_in_the_users_state_and_is_waited_for() {
-    let (world, _) = session();
-    strip(&world);
-    let locks = world.home(".local/state/jp-compact/locks");
-    let lock = fs::read_dir(&locks).unwrap().next().unwrap().unwrap().path();
-    let held = fs::File::open(&lock).unwrap();
+fn locks_the_folder_of_the_real_file_and_names_who_has_it() {
+    let (world, transcript) = session();
+    std::os::unix::fs::symlink(world.path("s.jsonl"), world.home("link.jsonl")).unwrap();
+    let held = fs::File::open(transcript.folder()).unwrap();
     held.lock().unwrap();
     let arguments =
-        ["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1", "--lock-timeout", "10ms"];
-    world.run(&arguments).exits(5).says("is locked by another process");
+        ["../home/link.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1", "--lock-timeout", "10ms"];
+    let holder = format!("is locked by process {} (", std::process::id());
+    world.run(&arguments).exits(5).says(&holder).says("no lock on /here in 0.01 s").says("--lock-timeout");
+    transcript.assert_untouched();
     drop(held);
     world.run(&arguments).exits(0);
+    assert!(!world.home(".local/state/jp-compact/locks").exists());
+}
+
+/// All have read the transcript before anyone writes, each with a state folder of its own.
+#[test]
+fn loses_no_overlay_of_writers_with_different_state_folders() {
+    const WRITERS: usize = 16;
+    let (world, transcript) = session();
+    let pipe = |name: &str| {
+        let path = world.path(name);
+        assert!(Command::new("/bin/mkfifo").arg(&path).status().unwrap().success());
+        fs::File::options().read(true).write(true).open(path).unwrap()
+    };
+    let (mut here, mut gate) = (pipe("here"), pipe("gate"));
+    let (at, go) = (world.path("here"), world.path("gate"));
+    world.plugin("meets", &format!("echo >> {}\nread line < {}\n{STRIP}", at.display(), go.display()));
+    let arguments = "s.jsonl --strategy meets --trust-dir plugins --sandbox=contained --keep-last 0";
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let mut command = world.command(&arguments.split(' ').collect::<Vec<_>>());
+            world.spawn(command.env("XDG_STATE_HOME", world.path(&format!("state{writer}"))))
+        })
+        .collect();
+    here.read_exact(&mut [0; WRITERS]).unwrap();
+    gate.write_all(&[b'\n'; WRITERS]).unwrap();
+    let ran: Vec<Ran> =
+        writers.into_iter().map(|writer| Ran::of(&world, writer.wait_with_output().unwrap())).collect();
+    let told = ran.iter().map(|ran| format!("{:?} {}", ran.code, ran.stderr)).collect::<Vec<_>>().join("\n");
+    let done = ran.iter().filter(|ran| ran.code == Some(0)).count();
+    assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(done), "{told}");
+    // Who could not have the lock in time says so.
+    assert!(done > 0 && ran.iter().all(|ran| matches!(ran.code, Some(0 | 5))), "{told}");
+    assert_eq!(transcript.now(), transcript.before());
+}
+
+/// What lies beside the transcript, under its names.
+fn lying(world: &World) -> Vec<String> {
+    let entries = fs::read_dir(world.path(".")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|name| name.contains("jp")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn reads_the_old_name_and_moves_it_with_the_next_write() {
+    let (world, transcript) = session();
+    strip(&world);
+    fs::rename(world.path(BESIDE), world.path(OLD)).unwrap();
+    assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(1));
+    assert_eq!(lying(&world), [OLD], "who reads writes nothing");
+    world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0).says("  2  strip");
+    assert_eq!(lying(&world), [BESIDE]);
+    assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(2));
+
+    fs::rename(world.path(BESIDE), world.path(OLD)).unwrap();
+    world.run(&["s.jsonl", "--reset=1"]).exits(0);
+    assert_eq!(lying(&world), [BESIDE]);
+    fs::rename(world.path(BESIDE), world.path(OLD)).unwrap();
+    world.run(&["s.jsonl", "--reset"]).exits(0).says("1 overlay removed");
+    transcript.assert_untouched();
+}
+
+#[test]
+fn the_new_name_counts_where_there_are_both() {
+    let (world, transcript) = session();
+    strip(&world);
+    let one = fs::read(world.path(BESIDE)).unwrap();
+    world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
+    for old in [&one[..], b"no overlays"] {
+        world.file(OLD, old);
+        assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(2));
+    }
+    world.run(&["s.jsonl", "--reset"]).exits(0).says("2 overlays removed");
+    transcript.assert_untouched();
+}
+
+#[test]
+fn an_old_file_that_cannot_be_read_is_named_by_its_own_name() {
+    let (world, _) = session();
+    world.file(OLD, b"[]");
+    world.run(&["show", "s.jsonl"]).exits(4).says("failed to read /here/s.jsonl.jp-compact.json");
+    std::fs::remove_file(world.path(OLD)).unwrap();
+    let elsewhere = world.file("elsewhere", b"mine");
+    std::os::unix::fs::symlink(&elsewhere, world.path(OLD)).unwrap();
+    world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4).says("is a symlink");
+    assert_eq!(fs::read(&elsewhere).unwrap(), b"mine");
 }
 
 #[test]
 fn the_overlays_are_no_transcript() {
     let (world, _) = session();
     strip(&world);
-    world
-        .run(&["print", BESIDE])
-        .exits(4)
-        .says("holds the overlays of a transcript, and is none")
-        .says("hint: give the transcript itself");
+    fs::copy(world.path(BESIDE), world.path(OLD)).unwrap();
+    for name in [BESIDE, OLD] {
+        world
+            .run(&["print", name])
+            .exits(4)
+            .says("holds the overlays of a transcript, and is none")
+            .says("hint: give the transcript itself");
+        world.run(&["batch", name, "--dry-run"]).exits(19);
+    }
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn others_come_back_as_they_were_with_the_overlays_that_would_lie_beside_them() 
         let mut input = lines(&records);
         input.extend(format!("{{\"id\":2,\"transcript\":{given}}}\n").into_bytes());
         let ran = ask(&world, &STRIP, &input).exits(0);
-        let beside = world.path(&format!("{name}.jp-compact.json"));
+        let beside = world.path(&format!(".{name}.jp-compact"));
         assert!(!beside.exists(), "nothing is written");
         let alone = [&[&*name], &STRIP[2..]].concat();
         world.run(&alone).exits(0);

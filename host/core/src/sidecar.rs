@@ -16,8 +16,11 @@ use crate::stream::Stream;
 use crate::text;
 use crate::turn::TurnRange;
 
-/// What is put behind a transcript's name.
-pub const SUFFIX: &str = ".jp-compact.json";
+/// What stands before and behind a transcript's name: a name that is hidden, and that no agent takes for a session of
+/// its own. (Gemini CLI removes every `session-*.json` that is not one.)
+pub const AROUND: (&str, &str) = (".", ".jp-compact");
+/// What stood behind the name in version 0.1.0: such a file is read, and moved when it is next written.
+pub const OLD_SUFFIX: &str = ".jp-compact.json";
 /// The member of a receipt that bears the digest of its range.
 pub const RANGE_DIGEST: &str = "range_xxh3";
 /// The member that says what the file is, and its version.

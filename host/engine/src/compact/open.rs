@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::digest;
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::store::{self, Beside, Place};
+use crate::store::{self, Beside, Found, Place};
 
 /// A transcript that was read.
 #[derive(Debug)]
@@ -60,10 +60,11 @@ pub fn open_as(
     if stream.format() == Format::Jp {
         return Ok(Opened { place, beside: None, stream });
     }
-    let beside = Beside::of(&place, environment)?;
+    let beside = Beside::of(&place)?;
     let stream = match beside.read()? {
-        Some(file) => with_beside(stream, file)
-            .map_err(|source| Failure::Unreadable { path: beside.path().to_owned(), source })?,
+        Some(Found { path, bytes, .. }) => {
+            with_beside(stream, bytes).map_err(|source| Failure::Unreadable { path, source })?
+        }
         None => stream,
     };
     Ok(Opened { place, beside: Some(beside), stream })

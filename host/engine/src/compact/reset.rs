@@ -4,14 +4,13 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytes::Bytes;
 use jp_compact_core::formats::{self, Format, jp};
 use jp_compact_core::sidecar::Sidecar;
 use jp_compact_core::source::{self, Removal, Reset};
 
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::store::{self, Beside, Current, Place, ReplaceError, StoreError};
+use crate::store::{self, Beside, Current, Found, Place, ReplaceError, StoreError};
 
 /// What a reset did.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ pub fn reset(
 ) -> Result<ResetReport, Failure> {
     let place = store::locate(transcript, environment)?;
     if !store::is_events(&place) {
-        let beside = Beside::of(&place, environment)?;
+        let beside = Beside::of(&place)?;
         let file = beside.read()?;
         // Without a look at the transcript, which may be gone bad since.
         if file.is_some() || !is_jp(&place)? {
@@ -80,11 +79,15 @@ fn is_jp(place: &Place) -> Result<bool, Failure> {
 fn reset_beside(
     place: &Place,
     beside: &Beside,
-    file: Option<Bytes>,
+    found: Option<Found>,
     which: Reset,
     dry_run: bool,
     lock_wait: Duration,
 ) -> Result<ResetReport, Failure> {
+    let (path, file) = match found {
+        Some(Found { path, bytes, .. }) => (path, Some(bytes)),
+        None => (beside.path().to_owned(), None),
+    };
     let report = |removed| ResetReport { path: place.path().to_owned(), id: None, removed };
     let none = |number, overlays| Failure::NoSuchOverlay { path: place.path().to_owned(), number, overlays };
     let made = match (&file, which) {
@@ -98,7 +101,7 @@ fn reset_beside(
             },
             (Err(_), Reset::All) => (Vec::new(), 1),
             (Err(source), Reset::One(_)) => {
-                return Err(Failure::Unreadable { path: beside.path().to_owned(), source });
+                return Err(Failure::Unreadable { path, source });
             }
         },
     };
@@ -106,7 +109,7 @@ fn reset_beside(
     if !dry_run {
         let written = beside.replace(lock_wait, |now| match now == file {
             true => Ok(Some(bytes).filter(|bytes| !bytes.is_empty())),
-            false => Err(StoreError::Changed { path: beside.path().to_owned(), how: "was changed" }),
+            false => Err(StoreError::Changed { path, how: "was changed" }),
         });
         written.map_err(|error| match error {
             ReplaceError::Store(error) | ReplaceError::Build(error) => Failure::Store(error),

@@ -22,7 +22,7 @@ pub use jp_compact_core::splice::Piece;
 
 pub(crate) use self::snapshot::read_own;
 pub use self::{
-    beside::{Beside, is_beside, is_events},
+    beside::{Beside, Found, is_beside, is_events},
     error::{StoreError, StoreErrorKind},
     fence::Fence,
     folder::{create, create_new, free},

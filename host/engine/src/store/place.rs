@@ -56,9 +56,9 @@ impl Place {
         Self { path: name.into(), id: None, lock: LockFile::Folder, twins: Vec::new(), real: None }
     }
 
-    /// A file of ours, under a lock of ours.
-    pub(super) fn locked(path: PathBuf, lock: LockFile) -> Self {
-        Self { path, id: None, lock, twins: Vec::new(), real: None }
+    /// A file of ours beside a transcript.
+    pub(super) fn beside(path: PathBuf) -> Self {
+        Self { path, id: None, lock: LockFile::Folder, twins: Vec::new(), real: None }
     }
 
     pub(super) fn folder(&self) -> &Path {
