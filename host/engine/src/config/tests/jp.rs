@@ -121,7 +121,7 @@ fn rules_of_the_workspace_win_over_those_of_the_conversation() {
     assert_eq!(mode(read()), Call::tools(ToolsMode::Omit).over(KEPT));
     write(".jp/config.toml", toml::to_string(&of("sreq", "of/workspace")).unwrap());
     assert_eq!(mode(read()), Call::tools(ToolsMode::StripRequests).over(KEPT));
-    assert_eq!(read().model(), Some("of/conversation"));
+    assert_eq!(read().model().map(ToString::to_string).as_deref(), Some("of/conversation"));
     write(".jp/config.toml", "assistant.model = \"of/workspace\"\n".into());
     assert_eq!(mode(read()), Call::tools(ToolsMode::Omit).over(KEPT));
 }
