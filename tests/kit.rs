@@ -29,7 +29,7 @@ fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<Outcom
     let subject = Subject::at(path, &runner).unwrap();
     let jail = subject.jail(Abilities::of_machine()).unwrap();
     let confinement = if is_jailed { Confinement::Isolated(&jail) } else { Confinement::Contained };
-    let place = Place { runner: &runner, temp_dir: base.path(), deadline, confinement };
+    let place = Place { runner: &runner, temp_dir: base.path(), deadline, confinement, env: &[] };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(kit::test(&place, &subject, &serde_json::Map::new(), Level::Full))
 }

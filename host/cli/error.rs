@@ -51,6 +51,12 @@ impl Hint {
         Self(vec![text.into(), format!("  {command}")])
     }
 
+    /// Adds its lines.
+    pub(crate) fn add_to(&self, text: &mut Lines) {
+        let label = std::iter::once("hint: ").chain(std::iter::repeat(""));
+        self.0.iter().zip(label).for_each(|(line, label)| text.line(format_args!("{label}{line}")));
+    }
+
     /// A text of the host's own, which may have several lines.
     fn of_host(text: &'static str) -> Self {
         Self(text.lines().map(str::to_owned).collect())
@@ -83,10 +89,9 @@ impl Report {
             text.line("Caused by:");
             self.causes.iter().for_each(|cause| text.labeled("  ", "  ", cause));
         }
-        if let Some(Hint(lines)) = &self.hint {
+        if let Some(hint) = &self.hint {
             text.line("");
-            let label = std::iter::once("hint: ").chain(std::iter::repeat(""));
-            lines.iter().zip(label).for_each(|(line, label)| text.line(format_args!("{label}{line}")));
+            hint.add_to(&mut text);
         }
         text
     }
@@ -166,6 +171,7 @@ fn exit(failure: &Failure) -> Exit {
             | StrategyFailure::Hides { .. } => Exit::NotFound,
             StrategyFailure::NotTrusted(_)
             | StrategyFailure::Insecure(_)
+            | StrategyFailure::NotCovered { .. }
             | StrategyFailure::NoState
             | StrategyFailure::Unreadable { .. }
             | StrategyFailure::Unwritable { .. }
@@ -266,6 +272,9 @@ fn hint(failure: &Failure) -> Option<Hint> {
             StrategyFailure::Insecure(insecure) => {
                 return Some(Hint::line(format!("{} keeps others from changing it", insecure.remedy())));
             }
+            StrategyFailure::NotCovered { .. } => {
+                "name the interpreter by its absolute path, or as `/usr/bin/env NAME` without options"
+            }
             StrategyFailure::NoState => "set HOME, or XDG_STATE_HOME to an absolute path",
             StrategyFailure::NotGranted { command, .. } => {
                 return command.as_ref().map(|command| Hint::with_command("grant it with", command));
@@ -324,7 +333,7 @@ fn hint(failure: &Failure) -> Option<Hint> {
 }
 
 /// Which grants may be what it failed for, and the command that gives them.
-fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> Hint {
+pub(crate) fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> Hint {
     let mut why = Vec::new();
     if !asked.is_empty() {
         why.push(format!("it asked for {}, which was not granted;", grants::line(asked)));

@@ -11,7 +11,7 @@ use crate::house::{House, text};
 use crate::{RECORDS, folder, obey};
 
 /// Runs the executable on a terminal, types an answer, and returns its exit code and what the terminal showed.
-fn on_a_terminal(house: &House, words: &[&str], answer: &str) -> (Option<i32>, String) {
+pub(crate) fn on_a_terminal(house: &House, words: &[&str], answer: &str) -> (Option<i32>, String) {
     let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     rustix::pty::grantpt(&master).unwrap();
     rustix::pty::unlockpt(&master).unwrap();
@@ -40,7 +40,7 @@ fn on_a_terminal_one_s_own_first_strategy_takes_two_steps() {
     let (code, shown) = on_a_terminal(&house, &compact, "y\n");
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("Strategy `strip-all` is not trusted yet."), "{shown}");
-    assert!(shown.contains("asks      runtime:sh") && shown.contains("1 overlay appended"), "{shown}");
+    assert!(shown.contains("asks      no permission") && shown.contains("1 overlay appended"), "{shown}");
     // And is not asked again.
     let (code, shown) = on_a_terminal(&house, &compact, "");
     assert_eq!(code, Some(0), "{shown}");
@@ -55,10 +55,7 @@ fn on_a_terminal_yes_grants_what_was_asked_and_anything_else_nothing() {
     for answer in ["n\n", "\n", "maybe\n", "\u{4}"] {
         let (code, shown) = on_a_terminal(&house, &compact, answer);
         assert_eq!(code, Some(11), "{shown}");
-        assert!(
-            shown.contains("From a folder") && shown.contains("--grant env:GRANTED,runtime:sh"),
-            "{shown}"
-        );
+        assert!(shown.contains("From a folder") && shown.contains("--grant env:GRANTED\r\n"), "{shown}");
     }
     assert_eq!(house.diary(), Vec::<Vec<String>>::new());
     let (code, shown) = on_a_terminal(&house, &compact, "YES\n");
@@ -85,7 +82,7 @@ fn a_server_asks_nobody_on_a_terminal_either() {
     let (code, shown) =
         on_a_terminal(&house, &["mcp", "--plugin-dir", "plugins", "--sandbox=contained"], &typed);
     assert_eq!(code, Some(0), "{shown}");
-    assert!(!shown.contains("Trust these bytes"), "{shown}");
+    assert!(!shown.contains("Trust this plugin"), "{shown}");
 }
 
 /// A folder that asks for this, and whose strategy says whether it reads `secret` while it describes itself.
@@ -103,7 +100,7 @@ fn trust_shows_what_is_said_asked_and_granted() {
     let house = House::new();
     let secret = house.path("secret").display().to_string();
     curious(&house, &format!("runtime = \"sh\"\nread = [\"{secret}\"]"), r#","needs":["llm"]"#);
-    let words = ["strategy", "trust", "./folder", "--grant", "runtime:sh"];
+    let words = ["strategy", "trust", "./folder"];
     let told = house.json(&[&words[..], &["--json"]].concat());
     assert_eq!(told["manifest"]["description"], "From a folder");
     let said = &told["description"];
@@ -123,7 +120,7 @@ fn trust_shows_what_is_said_asked_and_granted() {
         "  says      inner 1.0.0: blind".into(),
         "  produces  tool_calls".into(),
         "  needs     llm".into(),
-        format!("  asks      llm,read:{secret},runtime:sh"),
+        format!("  asks      llm,read:{secret}"),
         "  granted   runtime:sh".into(),
     ] {
         assert!(shown.contains(&format!("{line}\n")), "{line}\n\n{shown}");
@@ -147,7 +144,7 @@ fn a_name_of_its_own_is_exit_12_and_nothing_is_trusted() {
     assert!(!house.path(RECORDS).exists());
     let (code, shown) = on_a_terminal(&house, &house.compact("./plugin", &[]), "y\n");
     assert_eq!(code, Some(12), "{shown}");
-    assert!(!shown.contains("Trust these bytes"), "{shown}");
+    assert!(!shown.contains("Trust this plugin"), "{shown}");
     house.fails(&house.compact("./plugin", &[]), 11);
 }
 
@@ -190,5 +187,5 @@ fn on_a_terminal_yes_grants_what_a_bare_file_says_that_it_needs() {
     house.install("plugin", &house.script("plugin", r#","needs":["llm"]"#));
     let (code, shown) = on_a_terminal(&house, &house.compact("./plugin", &["--model", "openai/g"]), "y\n");
     assert_eq!(code, Some(0), "{shown}");
-    assert!(shown.contains("  asks      llm,runtime:sh"), "{shown}");
+    assert!(shown.contains("  asks      llm\r\n"), "{shown}");
 }

@@ -8,10 +8,12 @@ mod given;
 mod grants;
 #[path = "../house/mod.rs"]
 mod house;
+mod interpreters;
 mod introduced;
 mod manifest;
 mod modes;
 mod swaps;
+mod tried;
 
 use std::fs;
 

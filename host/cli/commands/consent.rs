@@ -3,6 +3,7 @@
 
 use jp_compact_engine::compact::Preparation;
 use jp_compact_engine::failure::{Failure, StrategyFailure};
+use jp_compact_engine::kit::Subject;
 use jp_compact_engine::trust::{Candidate, Grant, Said, Trust, grants};
 
 use crate::error::Report;
@@ -28,14 +29,17 @@ pub(crate) async fn settle(failure: Failure, trust: &mut Trust) -> Result<(), Re
     if !output::can_ask() || !is_yes(&ask(candidate).await?) {
         return Err(failure.into());
     }
-    let asked = grants::grants(&candidate.asked);
-    let granted = trust.grant(candidate, &asked);
+    let granted = trust.grant(candidate, &candidate.questions());
     granted.map(drop).map_err(|source| Failure::of_strategy(name, source).into())
 }
 
 async fn ask(candidate: &Candidate) -> Result<String, Report> {
     output::people(&told(candidate));
-    output::question("Trust these bytes, and grant that? [y/N] ");
+    output::question("Trust this plugin and grant the permissions above? [y/N] ");
+    answer().await
+}
+
+async fn answer() -> Result<String, Report> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     // A thread of its own, so that an interrupt is heard while nobody answers; it ends with the process.
     std::thread::spawn(move || {
@@ -49,6 +53,26 @@ async fn ask(candidate: &Candidate) -> Result<String, Report> {
 
 fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
+}
+
+/// What a strategy that is only tried out is granted beside what was typed: what it asks for, if the user is there and
+/// says yes.
+pub(crate) fn grants_for(subject: &Subject) -> Result<Vec<Grant>, Report> {
+    let missing = subject.missing();
+    if missing.is_empty() || !output::can_ask() {
+        return Ok(Vec::new());
+    }
+    let mut text = Lines::for_consent();
+    text.line(format_args!(
+        "Strategy `{}` asks for permissions. It is not trusted; it runs in a jail.",
+        subject.name
+    ));
+    missing.iter().for_each(|grant| text.line(format_args!("  asks      {grant}")));
+    output::people(&text);
+    output::question("Grant these permissions for this run? [y/N] ");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(if is_yes(&line) { missing } else { Vec::new() })
 }
 
 fn told(candidate: &Candidate) -> Lines {
@@ -90,7 +114,10 @@ pub(crate) fn facts(candidate: &Candidate, text: &mut Lines) {
     if let Some(timeout) = plugin.timeout() {
         row("takes", format!("up to {timeout:?} for one request"));
     }
-    row("asks", list(&grants::grants(&candidate.asked)));
+    for runs in candidate.runs() {
+        row("runs", format!("{}, which is trusted with it", runs.real.display()));
+    }
+    row("asks", list(&candidate.questions()));
 }
 
 /// Permissions as people read them.

@@ -1,7 +1,7 @@
 //! Why a command failed, as values: which step, for which file or strategy. Whoever reports it decides what a
 //! person reads, and what the process exits with.
 
-mod denied;
+pub(crate) mod denied;
 mod strategy;
 
 use std::path::PathBuf;

@@ -54,6 +54,13 @@ const NETWORK_FILES: [&str; 8] = [
     "/usr/share/ca-certificates",
 ];
 
+/// Whether a path is in the system's folders: what is there is the machine's own, and not a user's.
+#[must_use]
+pub fn is_of_system(path: &Path) -> bool {
+    let folders = PROGRAMS.iter().chain(LIBRARIES.iter().filter(|folder| !folder.starts_with("/etc")));
+    path.is_absolute() && folders.into_iter().any(|folder| path.starts_with(folder))
+}
+
 /// How a strategy is to be confined.
 #[derive(Debug, Clone, Copy)]
 pub enum Confinement<'a> {

@@ -1,7 +1,7 @@
 //! `jp-compact strategy run`: one exchange with a strategy, shown and not appended.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
@@ -11,8 +11,9 @@ use jp_compact_core::{Bound, Survey, spec};
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
 use jp_compact_engine::jail::Confinement;
-use jp_compact_engine::kit::{NotTaken, Place, Speaker, rehearse};
+use jp_compact_engine::kit::{NotTaken, Place, Speaker, Subject, rehearse};
 use jp_compact_engine::registry::{Registry, Wanted};
+use jp_compact_engine::trust::{self, Grant};
 
 use super::test;
 use crate::args::{SandboxWord, deadline};
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// How long it may take for one request
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
     deadline: Duration,
+    /// What it may do: network, subprocess, env:NAME, read:/path, runtime:python|node|sh; its manifest alone grants nothing
+    #[arg(long = "grant", value_name = "PERMISSION,...", value_delimiter = ',')]
+    grants: Vec<Grant>,
     /// Whether it needs a jail: `require` one, or run it `contained`, with your permissions [default: require]
     #[arg(long, value_name = "WHICH", value_enum)]
     sandbox: Option<SandboxWord>,
@@ -55,7 +59,7 @@ fn options(text: &str) -> Result<Options, String> {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = Registry::discover(environment, &Wanted::default())?;
-    let subject = test::subject(&args.path, &registry, environment)?;
+    let subject = test::subject(&args.path, &args.grants, &registry, environment)?;
     let read = read(&args.transcript, environment)?;
     let survey = Survey::of(&read.stream);
     let jail = test::jail(&subject, args.sandbox, environment)?;
@@ -64,6 +68,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         temp_dir: &environment.temp_dir,
         deadline: args.deadline,
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
+        env: &subject.env(),
     };
     let wanted = select::Wanted { to: Some(Bound::FromEnd(args.keep_last)), ..select::Wanted::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -74,7 +79,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             output::say("no turn is left to compact");
             return Ok(Exit::Done);
         }
-        Err(not_taken) => return Err(failed(args, &subject.name, not_taken)),
+        Err(not_taken) => return Err(failed(args, &subject, "", not_taken)),
     };
     let mut exchange = Lines::new();
     let mut aside = Lines::new();
@@ -96,16 +101,16 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             report
         })?;
     }
-    let said = rehearsal.verdict.map_err(|not_taken| failed(args, &subject.name, not_taken))?;
+    let said = rehearsal.verdict.map_err(|not_taken| failed(args, &subject, aside.as_str(), not_taken))?;
     output::say(said);
     Ok(Exit::Done)
 }
 
 /// The exit code is that of a run in which the strategy had done the same.
-fn failed(args: &Args, name: &str, not_taken: NotTaken) -> Report {
+fn failed(args: &Args, subject: &Subject, aside: &str, not_taken: NotTaken) -> Report {
     let (check, why) = match not_taken {
         NotTaken::Broken { check, why } => (check, why),
-        NotTaken::NotAsked(failure) => return Failure::of_strategy(name, failure).into(),
+        NotTaken::NotAsked(failure) => return Failure::of_strategy(&subject.name, failure).into(),
         NotTaken::Nothing => ("P01", "no turn is left to compact".to_owned()),
     };
     let exit = match check {
@@ -119,6 +124,13 @@ fn failed(args: &Args, name: &str, not_taken: NotTaken) -> Report {
     let path = args.path.display();
     let hint = format!("`jp-compact strategy test {path} --only {check}` says what was expected");
     let mut report = Report::new(exit, format!("the host would take nothing of {path}"), Some(&hint));
+    let command = |grants: &str| {
+        let (path, transcript) = (trust::quoted(&args.path), trust::quoted(Path::new(&args.transcript)));
+        format!("jp-compact strategy run {path} {transcript} --grant {grants}")
+    };
+    if let Some(hint) = test::lacking(subject, &format!("{why}\n{aside}"), command) {
+        report.hint = Some(hint);
+    }
     report.causes.push(why);
     report
 }

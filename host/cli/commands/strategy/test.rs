@@ -1,6 +1,6 @@
 //! `jp-compact strategy test`: whether a strategy keeps the rules of the protocol.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
@@ -10,10 +10,12 @@ use jp_compact_engine::failure::{Failure, StrategyFailure};
 use jp_compact_engine::jail::{Abilities, Confinement, Jail};
 use jp_compact_engine::kit::{self, CHECKS, Check, Level, Outcome, Place, Subject, Verdict};
 use jp_compact_engine::registry::{Registry, Wanted};
+use jp_compact_engine::trust::{self, Grant, grants};
 use serde_json::{Map, Value, json};
 
 use crate::args::{SandboxWord, deadline};
-use crate::error::Report;
+use crate::commands::consent;
+use crate::error::{self, Hint, Report};
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output;
@@ -41,6 +43,9 @@ pub(crate) struct Args {
     /// How long it may take for one request
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
     deadline: Duration,
+    /// What it may do: network, subprocess, env:NAME, read:/path, runtime:python|node|sh; its manifest alone grants nothing
+    #[arg(long = "grant", value_name = "PERMISSION,...", value_delimiter = ',')]
+    grants: Vec<Grant>,
     /// Whether it needs a jail: `require` one, or run it `contained`, with your permissions [default: require]
     #[arg(long, value_name = "WHICH", value_enum)]
     sandbox: Option<SandboxWord>,
@@ -59,13 +64,14 @@ fn check(id: &str) -> Result<&'static Check, String> {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = Registry::discover(environment, &Wanted::default())?;
-    let subject = subject(&args.path, &registry, environment)?;
+    let subject = subject(&args.path, &args.grants, &registry, environment)?;
     let jail = jail(&subject, args.sandbox, environment)?;
     let place = Place {
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
         deadline: args.deadline,
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
+        env: &subject.env(),
     };
     let level = match (args.level, args.only) {
         (LevelWord::Core, None) => Level::Core,
@@ -80,6 +86,11 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::json_line(&json!({ "path": path, "passed": !failed, "checks": outcomes }))?;
     } else {
         output::text(&table(&outcomes))?;
+        if let Some(hint) = lacking(&subject, &failures(&outcomes), |words| command(&args.path, words)) {
+            let mut text = Lines::new();
+            hint.add_to(&mut text);
+            output::people(&text);
+        }
     }
     Ok(if failed { Exit::Violation } else { Exit::Done })
 }
@@ -103,12 +114,43 @@ pub(crate) fn jail(
     }
 }
 
-/// The plugin at a path that was typed.
+/// The plugin at a path that was typed, with what was granted.
 pub(crate) fn subject(
-    path: &std::path::Path,
+    path: &Path,
+    grants: &[Grant],
     registry: &Registry,
     environment: &Environment,
 ) -> Result<Subject, Report> {
+    let subject = at(path, registry, environment)?.granted(grants);
+    let more = consent::grants_for(&subject)?;
+    Ok(subject.granted(&more))
+}
+
+/// Which grants may be what it failed for, and the command that gives them; `words` are what failed.
+pub(crate) fn lacking(subject: &Subject, words: &str, command: impl Fn(&str) -> String) -> Option<Hint> {
+    let (asked, tried) = if words.is_empty() { return None } else { subject.lacks(words) };
+    if asked.is_empty() && tried.is_none() {
+        return None;
+    }
+    let more: Vec<_> = asked.iter().cloned().chain(tried.clone()).collect();
+    let words = grants::line(&subject.all_with(&more));
+    Some(error::lacking(&asked, tried.as_ref(), &command(&trust::quoted(Path::new(&words)))))
+}
+
+/// What the checks that failed were told.
+fn failures(outcomes: &[Outcome]) -> String {
+    let why = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
+        Verdict::Failed { why } => Some(why.as_str()),
+        _ => None,
+    });
+    why.collect::<Vec<_>>().join("\n")
+}
+
+fn command(path: &Path, grants: &str) -> String {
+    format!("jp-compact strategy test {} --grant {grants}", trust::quoted(path))
+}
+
+fn at(path: &Path, registry: &Registry, environment: &Environment) -> Result<Subject, Report> {
     Subject::at(&environment.cwd.join(path), registry.runner()).map_err(|why| {
         let exit = if why.starts_with("plugin.toml") { Exit::BadDescription } else { Exit::NotFound };
         let hint = "give an executable, a shared library, or a folder with a plugin.toml";

@@ -53,6 +53,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let record = trust.grant(&candidate, &args.grants).map_err(failed)?;
     let granted = grants::grants(&record.permissions);
     let missing = grants::missing(&candidate.asked, &record.permissions);
+    let runs: Vec<_> = candidate.runs().iter().map(|runs| runs.real.to_string_lossy()).collect();
     if args.json {
         let words = |grants: &[Grant]| grants.iter().map(ToString::to_string).collect::<Vec<_>>();
         let (description, not_described) = match &candidate.said {
@@ -67,6 +68,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             "manifest": plugin.manifest(),
             "description": description,
             "not_described": not_described,
+            "runs": runs,
             "asked": words(&grants::grants(&candidate.asked)),
             "granted": words(&granted),
             "not_granted": words(&missing),

@@ -44,12 +44,16 @@ pub(super) fn tried(failure: &StrategyFailure, confined: &Confined) -> Option<Gr
         StrategyFailure::Reported { error, .. } => error.message.clone(),
         _ => return None,
     };
-    let own = cleared.folder.as_deref().unwrap_or(&cleared.program);
-    let could_be_read = |path: &Path| !path.starts_with(own) && access(path, Access::READ_OK).is_ok();
-    of_words(&words, &cleared.permissions, could_be_read)
+    of_words(&words, &cleared.permissions, cleared.folder.as_deref().unwrap_or(&cleared.program))
 }
 
-fn of_words(words: &str, granted: &Permissions, could_be_read: impl Fn(&Path) -> bool) -> Option<Grant> {
+/// What the words of a plugin at `own` tell that it tried.
+pub(crate) fn of_words(words: &str, granted: &Permissions, own: &Path) -> Option<Grant> {
+    let could_be_read = |path: &Path| !path.starts_with(own) && access(path, Access::READ_OK).is_ok();
+    guessed(words, granted, could_be_read)
+}
+
+fn guessed(words: &str, granted: &Permissions, could_be_read: impl Fn(&Path) -> bool) -> Option<Grant> {
     let not_permitted = says(words, &NOT_PERMITTED);
     if !granted.subprocess && (says(words, &NO_FORK) || not_permitted && says(words, &PROCESSES)) {
         return Some(Grant::Subprocess);
@@ -101,7 +105,7 @@ mod tests {
     #[track_caller]
     fn check(words: &str, expect: Option<&str>) {
         let could_be_read = |path: &Path| path.starts_with("/etc") || path.starts_with("/a b");
-        let found = of_words(words, &Permissions::default(), could_be_read);
+        let found = guessed(words, &Permissions::default(), could_be_read);
         assert_eq!(found.map(|grant| grant.to_string()).as_deref(), expect, "{words}");
     }
 
@@ -165,7 +169,7 @@ mod tests {
         let read = vec!["/etc".to_owned()];
         let granted = Permissions { subprocess: true, network: true, read, ..Permissions::default() };
         for words in ["Cannot fork", "Could not resolve host", "cat: /etc/hosts: Permission denied"] {
-            assert_eq!(of_words(words, &granted, |_| true), None, "{words}");
+            assert_eq!(guessed(words, &granted, |_| true), None, "{words}");
         }
     }
 }

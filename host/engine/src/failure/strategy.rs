@@ -65,6 +65,13 @@ pub enum StrategyFailure {
     NotTrusted(Box<Candidate>),
     /// Others could change it.
     Insecure(Insecure),
+    /// It starts something that trust cannot cover.
+    NotCovered {
+        /// Its file or folder.
+        path: PathBuf,
+        /// What that is.
+        what: String,
+    },
     /// There is no folder for trust.
     NoState,
     /// What belongs to trust cannot be written.
@@ -182,9 +189,11 @@ impl std::fmt::Display for StrategyFailure {
             Self::NotTrusted(candidate) => {
                 let path = candidate.plugin.real.display();
                 let changed = if candidate.changed { ": it changed since it was trusted" } else { "" };
-                write!(out, "{path} (sha256 {}){changed}", candidate.sha256)
+                write!(out, "{path} (sha256 {}){changed}", candidate.sha256)?;
+                candidate.runs().iter().try_for_each(|runs| write!(out, "; it runs {}", runs.real.display()))
             }
             Self::Insecure(insecure) => write!(out, "{insecure}"),
+            Self::NotCovered { path, what } => write!(out, "{}: {what}", path.display()),
             Self::Lacking { source, .. } => write!(out, "{source}"),
             Self::NoState => write!(out, "there is no folder to keep trusted plugins in"),
             Self::Unwritable { path, .. } => write!(out, "failed to write to {}", path.display()),

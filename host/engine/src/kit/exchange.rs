@@ -38,10 +38,12 @@ pub struct Place<'a> {
     pub deadline: Duration,
     /// How it is confined.
     pub confinement: Confinement<'a>,
+    /// The variables that were granted.
+    pub env: &'a [(String, String)],
 }
 
 impl<'a> Place<'a> {
-    /// What the kit starts: without variables.
+    /// What the kit starts.
     pub(super) fn launch<'b>(&self, program: &'b Path, args: &'b [&'b str], stdin: Vec<u8>) -> Launch<'b>
     where
         'a: 'b,
@@ -52,7 +54,7 @@ impl<'a> Place<'a> {
             confinement: self.confinement,
             args,
             stdin: vec![Bytes::from(stdin)],
-            env: &[],
+            env: self.env,
             temp_dir: self.temp_dir,
             deadline: self.deadline,
             grace: GRACE,

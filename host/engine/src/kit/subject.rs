@@ -4,10 +4,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jp_compact_schema::{Manifest, Program, Runtime};
+use jp_compact_schema::{Manifest, Permissions, Program, Runtime};
 
-use crate::jail::{Abilities, Jail};
-use crate::{small_file, trust};
+use crate::environment::Environment;
+use crate::failure::denied;
+use crate::jail::{Abilities, Jail, is_of_system};
+use crate::small_file;
+use crate::trust::{self, Grant, grants};
 
 /// Where a program without a slash is looked up, as PROTOCOL.md has it.
 const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
@@ -28,6 +31,8 @@ pub struct Subject {
     pub args: Vec<String>,
     /// Its file, or its folder.
     own: PathBuf,
+    /// What was granted: nothing, at first.
+    granted: Permissions,
 }
 
 impl Subject {
@@ -49,7 +54,14 @@ impl Subject {
             let stem = stem.strip_prefix("compact-strategy-").unwrap_or(stem);
             (path.clone(), Vec::new(), stem)
         };
-        Ok(Self { name: stem.replace('_', "-"), manifest: None, program, args, own: path })
+        Ok(Self {
+            name: stem.replace('_', "-"),
+            manifest: None,
+            program,
+            args,
+            own: path,
+            granted: Permissions::default(),
+        })
     }
 
     fn in_folder(folder: &Path, runner: &Path) -> Result<Self, String> {
@@ -78,7 +90,14 @@ impl Subject {
             }
         };
         let name = manifest.name.to_string();
-        Ok(Self { name, manifest: Some(manifest), program, args, own: folder.to_owned() })
+        Ok(Self {
+            name,
+            manifest: Some(manifest),
+            program,
+            args,
+            own: folder.to_owned(),
+            granted: Permissions::default(),
+        })
     }
 
     /// The words that it is started with for a verb.
@@ -86,27 +105,80 @@ impl Subject {
         self.args.iter().map(String::as_str).chain([verb]).collect()
     }
 
-    /// The jail that a user's host would put it in, were all granted that it asks for; none where the machine has
-    /// none. The kit's own `env` may be started in it as well.
+    /// The same with these permissions.
     #[must_use]
-    pub fn jail(&self, abilities: Abilities) -> Option<Jail> {
-        let granted = self.manifest.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
-        let is_granted = self.manifest.is_none() || granted.runtime != Runtime::None;
-        // What is not its own is an interpreter; what is may name one.
-        let interpreter = if self.program.starts_with(&self.own) {
+    pub fn granted(mut self, more: &[Grant]) -> Self {
+        self.granted = grants::with(self.granted, more);
+        self
+    }
+
+    /// What it asks for and was not granted. An interpreter in the system's folders needs no question, and no model is
+    /// asked.
+    #[must_use]
+    pub fn missing(&self) -> Vec<Grant> {
+        let asked = self.manifest.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
+        let is_of_system = self.interpreter().is_some_and(|path| is_of_system(&path));
+        let needs_no_question =
+            |grant: &Grant| *grant == Grant::Llm || is_of_system && matches!(grant, Grant::Runtime(_));
+        let mut missing = grants::missing(&asked, &self.granted);
+        missing.retain(|grant| !needs_no_question(grant));
+        missing
+    }
+
+    /// What it may have failed for, as far as its words tell: what it asks for, and what it seems to have tried.
+    #[must_use]
+    pub fn lacks(&self, words: &str) -> (Vec<Grant>, Option<Grant>) {
+        let runtime = self.interpreter().map_or(Runtime::None, |path| trust::runtime(&path));
+        let is_without =
+            runtime != Runtime::None && !self.may_interpret() && words.contains("could not be started");
+        let tried = if is_without {
+            Some(Grant::Runtime(runtime))
+        } else {
+            denied::of_words(words, &self.granted, &self.own)
+        };
+        (self.missing(), tried)
+    }
+
+    /// All that is granted with these as well.
+    #[must_use]
+    pub fn all_with(&self, more: &[Grant]) -> Vec<Grant> {
+        grants::grants(&grants::with(self.granted.clone(), more))
+    }
+
+    /// The variables that were granted, as they are now.
+    #[must_use]
+    pub fn env(&self) -> Vec<(String, String)> {
+        let names = self.granted.env.iter();
+        names.filter_map(|name| Some((name.clone(), Environment::granted(name)?))).collect()
+    }
+
+    /// The real interpreter: what is not its own is one, what is may name one.
+    fn interpreter(&self) -> Option<PathBuf> {
+        if self.program.starts_with(&self.own) {
             trust::interpreter(&self.program)
         } else if self.args.first().is_some_and(|arg| arg == "--dylib") {
             None
         } else {
             self.program.canonicalize().ok()
-        };
-        let jail = Jail::new(abilities, &self.own, &granted, interpreter.as_deref().filter(|_| is_granted))?;
-        let jail = jail.with_program(Path::new(ENV));
-        Some(if self.program.starts_with(&self.own) || interpreter.is_some() {
-            jail
-        } else {
-            jail.with_program(&self.program)
-        })
+        }
+    }
+
+    /// Whether its interpreter may run: in the system's folders without a question where it asks for it.
+    fn may_interpret(&self) -> bool {
+        let asks = |manifest: &Manifest| manifest.permissions.runtime != Runtime::None;
+        let is_of_system = self.interpreter().is_some_and(|path| is_of_system(&path));
+        self.granted.runtime != Runtime::None || is_of_system && self.manifest.as_ref().is_none_or(asks)
+    }
+
+    /// The jail that a user's host would put it in with what was granted here; none where the machine has none. The
+    /// kit's own `env` may be started in it as well.
+    #[must_use]
+    pub fn jail(&self, abilities: Abilities) -> Option<Jail> {
+        let interpreter = self.interpreter();
+        let may_run = interpreter.as_deref().filter(|_| self.may_interpret());
+        let jail = Jail::new(abilities, &self.own, &self.granted, may_run)?.with_program(Path::new(ENV));
+        let is_library = self.args.first().is_some_and(|arg| arg == "--dylib");
+        Some(if is_library { jail.with_program(&self.program) } else { jail })
     }
 }
 

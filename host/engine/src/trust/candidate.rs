@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use jp_compact_schema::{Description, Permissions, Runtime};
 
 use super::grants::{self, Grant};
+use super::runs::{Identity, Runs};
 use super::{command, shebang, start};
+use crate::jail::is_of_system;
 use crate::registry::{Form, Plugin};
 
 /// What the user has to decide about.
@@ -21,6 +23,7 @@ pub struct Candidate {
     pub changed: bool,
     /// What it says of itself.
     pub said: Said,
+    pub(super) identity: Identity,
     /// The lock file that was named.
     lock: Option<PathBuf>,
 }
@@ -38,9 +41,21 @@ pub enum Said {
 }
 
 impl Candidate {
-    pub(super) fn new(plugin: &Plugin, sha256: String, changed: bool, lock: Option<PathBuf>) -> Self {
-        let (asked, said) = (asked(plugin), Said::Unasked);
-        Self { plugin: plugin.clone(), sha256, asked, changed, said, lock }
+    pub(super) fn new(plugin: &Plugin, identity: Identity, changed: bool, lock: Option<PathBuf>) -> Self {
+        let (asked, said, sha256) = (asked(plugin), Said::Unasked, identity.sha256.clone());
+        Self { plugin: plugin.clone(), sha256, asked, changed, said, identity, lock }
+    }
+
+    /// The files outside the system's folders that it runs, and that are trusted with it.
+    #[must_use]
+    pub fn runs(&self) -> &[Runs] {
+        &self.identity.runs
+    }
+
+    /// What the user has to decide about: not the interpreter, where that needs no question.
+    #[must_use]
+    pub fn questions(&self) -> Vec<Grant> {
+        grants::missing(&self.asked, &unasked(&self.plugin))
     }
 
     /// Takes down what it says of itself: what it needs is asked for as well.
@@ -58,7 +73,7 @@ impl Candidate {
     /// The command that trusts it with these permissions.
     #[must_use]
     pub fn command_with(&self, permissions: &Permissions) -> String {
-        let named: Vec<Grant> = grants::missing(permissions, &unasked(&self.plugin));
+        let named = grants::missing(permissions, &unasked(&self.plugin));
         command::trust(&self.plugin, &named, self.lock.as_deref())
     }
 }
@@ -76,7 +91,16 @@ pub fn asked(plugin: &Plugin) -> Permissions {
     }
 }
 
-/// What is granted with the trust in it, without being named: the interpreter of a bare script.
+/// What is granted with the trust in it, without being named: the interpreter of a bare script, and that of a manifest
+/// in the system's folders.
 pub(super) fn unasked(plugin: &Plugin) -> Permissions {
-    if plugin.manifest().is_some() { Permissions::default() } else { asked(plugin) }
+    let is_of_system = || start::interpreter(plugin).is_some_and(|path| is_of_system(&path));
+    let needs_no_question = plugin.manifest().is_none() || is_of_system();
+    let runtime = if needs_no_question { asked(plugin).runtime } else { Runtime::None };
+    Permissions { runtime, ..Permissions::default() }
+}
+
+/// These permissions, and what is granted without being named.
+pub(super) fn with_unasked(plugin: &Plugin, permissions: Permissions) -> Permissions {
+    grants::with(permissions, &grants::grants(&unasked(plugin)))
 }

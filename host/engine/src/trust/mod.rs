@@ -9,6 +9,7 @@ mod known;
 mod lock;
 mod modes;
 mod record;
+mod runs;
 mod shebang;
 mod start;
 mod state;
@@ -22,9 +23,11 @@ use jp_compact_schema::{Permissions, Runtime, agree};
 
 use crate::environment::Environment;
 use crate::failure::{Failure, StrategyFailure};
+use crate::jail::is_of_system;
 use crate::registry::{Form, Origin, Plugin};
 use known::Digests;
 use lock::Lock;
+use runs::Identity;
 use state::State;
 use store::Kept;
 
@@ -33,6 +36,7 @@ pub use command::quoted;
 pub use grants::Grant;
 pub use modes::{Insecure, Why};
 pub use record::Record;
+pub use runs::Runs;
 pub use start::Cleared;
 
 /// What the user said on the command line.
@@ -75,10 +79,11 @@ pub enum Standing {
 /// A plugin's bytes, and whether they are trusted.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// SHA-256 of its bytes.
+    /// SHA-256 of its bytes, and of what it runs outside the system's folders.
     pub sha256: String,
     /// Whether they are trusted.
     pub standing: Standing,
+    identity: Identity,
 }
 
 impl Trust {
@@ -111,21 +116,29 @@ impl Trust {
     /// # Errors
     /// It cannot be read, or is nothing that could be trusted.
     pub fn judge(&self, plugin: &Plugin) -> Result<Judged, StrategyFailure> {
-        let sha256 = self.digests.of(&plugin.real).map_err(unreadable(&plugin.real))?;
-        let standing = self.standing(plugin, &sha256)?;
-        Ok(Judged { sha256, standing })
+        let identity = self.identity(plugin)?;
+        let standing = self.standing(plugin, &identity)?;
+        Ok(Judged { sha256: identity.sha256.clone(), standing, identity })
     }
 
-    fn standing(&self, plugin: &Plugin, sha256: &str) -> Result<Standing, StrategyFailure> {
+    fn identity(&self, plugin: &Plugin) -> Result<Identity, StrategyFailure> {
+        let failed = unreadable(&plugin.real);
+        let own = self.digests.of(&plugin.real).map_err(&failed)?;
+        let runs = if plugin.bundled() { Vec::new() } else { runs_of(plugin, &plugin.real)? };
+        Identity::of(own, runs, &self.digests).map_err(failed)
+    }
+
+    fn standing(&self, plugin: &Plugin, identity: &Identity) -> Result<Standing, StrategyFailure> {
         if plugin.bundled() {
             return Ok(Standing::Bundled);
         }
-        let written = self.written(plugin, sha256);
+        let written = self.written(plugin, &identity.sha256);
         let locked = self.lock.as_ref().is_some_and(|lock| lock.of(&plugin.real).is_some());
         // A folder that was vouched for trusts what nobody wrote of, with what it asks for. Where a lock file that
-        // was typed names other bytes, two words contradict each other, and nothing runs.
+        // was typed names other bytes, two words contradict each other, and nothing runs. Nor does what lies elsewhere.
         if plugin.origin == Origin::TrustDir
             && !locked
+            && identity.runs.iter().all(|runs| self.dirs.iter().any(|dir| runs.real.starts_with(dir)))
             && self.vouched(plugin).is_some()
             && !matches!(written, Ok(Standing::Trusted { .. }))
         {
@@ -170,7 +183,8 @@ impl Trust {
         if plugin.bundled() {
             return Ok(None);
         }
-        match self.check_modes(plugin) {
+        let checked = runs_of(plugin, &plugin.real).and_then(|runs| self.check_modes(plugin, &runs));
+        match checked {
             Err(StrategyFailure::Insecure(insecure)) => Ok(Some(insecure)),
             other => other.map(|()| None),
         }
@@ -187,19 +201,20 @@ impl Trust {
     /// It is not trusted, others could change it, or it is nothing that can be started or talked to.
     pub fn clear(&self, plugin: &Plugin) -> Result<Cleared, StrategyFailure> {
         check_manifest(plugin)?;
-        let Judged { sha256, standing } = self.judge(plugin)?;
+        let Judged { sha256, standing, identity } = self.judge(plugin)?;
         match standing {
             Standing::Bundled => Ok(start::bundled(plugin, sha256)),
             Standing::Trusted { permissions, interpreter } => {
-                self.check_modes(plugin)?;
-                let copy = self.keep(plugin, &sha256)?;
+                self.check_modes(plugin, &identity.runs)?;
+                let copy = self.keep(plugin, &identity)?;
+                let permissions = candidate::with_unasked(plugin, permissions);
                 let cleared = start::copy(plugin, sha256, &copy, permissions, interpreter)?;
                 Ok(Cleared { lock: self.lock_path(), ..cleared })
             }
             Standing::Untrusted | Standing::Changed => {
-                self.check_modes(plugin)?;
+                self.check_modes(plugin, &identity.runs)?;
                 let changed = standing == Standing::Changed;
-                let candidate = self.candidate_of(plugin, sha256, changed);
+                let candidate = self.candidate_of(plugin, identity, changed);
                 Err(StrategyFailure::NotTrusted(Box::new(candidate)))
             }
         }
@@ -211,13 +226,13 @@ impl Trust {
     /// As [`Trust::clear`], but that it is not trusted.
     pub fn candidate(&self, plugin: &Plugin) -> Result<Candidate, StrategyFailure> {
         check_manifest(plugin)?;
-        self.check_modes(plugin)?;
-        let Judged { sha256, standing } = self.judge(plugin)?;
-        Ok(self.candidate_of(plugin, sha256, standing == Standing::Changed))
+        let Judged { standing, identity, .. } = self.judge(plugin)?;
+        self.check_modes(plugin, &identity.runs)?;
+        Ok(self.candidate_of(plugin, identity, standing == Standing::Changed))
     }
 
-    fn candidate_of(&self, plugin: &Plugin, sha256: String, changed: bool) -> Candidate {
-        Candidate::new(plugin, sha256, changed, self.lock_path())
+    fn candidate_of(&self, plugin: &Plugin, identity: Identity, changed: bool) -> Candidate {
+        Candidate::new(plugin, identity, changed, self.lock_path())
     }
 
     fn lock_path(&self) -> Option<PathBuf> {
@@ -230,10 +245,11 @@ impl Trust {
     /// # Errors
     /// It cannot be copied, or changed meanwhile.
     pub fn clear_to_describe(&self, candidate: &Candidate) -> Result<Cleared, StrategyFailure> {
-        let (plugin, sha256) = (&candidate.plugin, &candidate.sha256);
-        let copy = self.keep(plugin, sha256)?;
-        let permissions = Permissions { runtime: candidate.asked.runtime, ..Permissions::default() };
-        start::copy(plugin, sha256.clone(), &copy, permissions, start::interpreter(plugin))
+        let plugin = &candidate.plugin;
+        let copy = self.keep(plugin, &candidate.identity)?;
+        // An interpreter of the machine's own at most, for nobody has said yes to another.
+        let interpreter = start::interpreter(plugin).filter(|path| is_of_system(path));
+        start::copy(plugin, candidate.sha256.clone(), &copy, candidate::unasked(plugin), interpreter)
     }
 
     /// Trusts the bytes that the candidate names, and keeps them. Returns what was granted: the interpreter of a
@@ -248,8 +264,13 @@ impl Trust {
             what: "its path is not text, and cannot be written down".into(),
         })?;
         let permissions = grants::with(candidate::unasked(plugin), granted);
-        self.check_modes(plugin)?;
-        self.keep(plugin, &candidate.sha256)?;
+        let identity = self.identity(plugin)?;
+        self.check_modes(plugin, &identity.runs)?;
+        if identity != candidate.identity {
+            let candidate = self.candidate_of(plugin, identity, true);
+            return Err(StrategyFailure::NotTrusted(Box::new(candidate)));
+        }
+        self.keep(plugin, &identity)?;
         let (name, sha256) = (plugin.name.clone(), candidate.sha256.clone());
         let record = Record::new(name, path.into(), sha256, permissions, start::interpreter(plugin));
         if let Some(lock) = &mut self.lock {
@@ -287,12 +308,16 @@ impl Trust {
         Ok(meant.len())
     }
 
-    fn keep(&self, plugin: &Plugin, sha256: &str) -> Result<PathBuf, StrategyFailure> {
+    /// The copy of a plugin, which starts what was hashed and nothing else.
+    fn keep(&self, plugin: &Plugin, identity: &Identity) -> Result<PathBuf, StrategyFailure> {
         let state = self.state()?;
-        match state.store.keep(&plugin.real, sha256, &self.digests).map_err(unwritable(&state.folder))? {
-            Kept::At(copy) => Ok(copy),
-            Kept::Changed => {
-                let candidate = self.candidate_of(plugin, sha256.to_owned(), true);
+        let Identity { sha256, own, runs } = identity;
+        let kept = state.store.keep(&plugin.real, sha256, own, &self.digests);
+        match kept.map_err(unwritable(&state.folder))? {
+            // What it runs was read from a file that could have been another by then.
+            Kept::At(copy) if runs_of(plugin, &copy)? == *runs => Ok(copy),
+            Kept::At(_) | Kept::Changed => {
+                let candidate = self.candidate_of(plugin, identity.clone(), true);
                 Err(StrategyFailure::NotTrusted(Box::new(candidate)))
             }
         }
@@ -304,7 +329,7 @@ impl Trust {
         Ok(state)
     }
 
-    fn check_modes(&self, plugin: &Plugin) -> Result<(), StrategyFailure> {
+    fn check_modes(&self, plugin: &Plugin, runs: &[Runs]) -> Result<(), StrategyFailure> {
         let until = if plugin.origin == Origin::TrustDir { self.vouched(plugin) } else { None };
         let failed = unreadable(&plugin.real);
         let mut found = modes::check_up(&plugin.real, until).map_err(&failed)?;
@@ -312,6 +337,10 @@ impl Trust {
             for path in tree::Tree::of(&plugin.real).map_err(&failed)?.paths() {
                 found = found.or(modes::check_one(&path).map_err(&failed)?);
             }
+        }
+        for Runs { named, .. } in runs {
+            let until = until.filter(|until| named.starts_with(until));
+            found = found.or(modes::check_way(named, until).map_err(unreadable(named))?);
         }
         found.map_or(Ok(()), |insecure| Err(StrategyFailure::Insecure(insecure)))
     }
@@ -331,6 +360,11 @@ fn check_manifest(plugin: &Plugin) -> Result<(), StrategyFailure> {
 /// The reason why a folder of the host's own counts for nothing: others could write there.
 pub(crate) fn insecure_folder(folder: &Path) -> io::Result<Option<Insecure>> {
     modes::check_one(folder)
+}
+
+/// What it executes outside the system's folders.
+fn runs_of(plugin: &Plugin, root: &Path) -> Result<Vec<Runs>, StrategyFailure> {
+    runs::of(plugin, root).map_err(|what| StrategyFailure::NotCovered { path: plugin.path.clone(), what })
 }
 
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> StrategyFailure {

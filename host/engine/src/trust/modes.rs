@@ -5,13 +5,15 @@ use std::fmt;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::small_file;
 
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
+/// As many as Linux follows.
+const LINKS_MAX: usize = 40;
 
 /// A file or folder that others could change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +74,46 @@ pub(super) fn check_up(path: &Path, until: Option<&Path>) -> io::Result<Option<I
             return Ok(Some(insecure));
         }
         below = Some(file);
+    }
+    Ok(None)
+}
+
+/// Checks every folder and link on the way to a file, as the system goes it, and the file; below `until` alone, where
+/// that is given.
+pub(super) fn check_way(path: &Path, until: Option<&Path>) -> io::Result<Option<Insecure>> {
+    let steps = |path: &Path| {
+        let steps: Vec<PathBuf> =
+            path.components().rev().map(|step| PathBuf::from(step.as_os_str())).collect();
+        steps
+    };
+    let (mut ahead, mut here, mut links) = (steps(path), PathBuf::from("/"), 0);
+    while let Some(step) = ahead.pop() {
+        let next = match step.components().next() {
+            Some(Component::ParentDir) => here.parent().unwrap_or(Path::new("/")).to_owned(),
+            Some(Component::Normal(name)) => here.join(name),
+            _ if step.is_absolute() => PathBuf::from("/"),
+            _ => continue,
+        };
+        let file = fs::symlink_metadata(&next)?;
+        let counts = |path: &Path| until.is_none_or(|until| path.starts_with(until));
+        let folder = fs::symlink_metadata(&here)?;
+        let mut found = check(&here, &folder, Some(&file)).filter(|_| counts(&here));
+        // A link has a mode that says nothing: who may change it is decided by its folder.
+        if ahead.is_empty() && !file.is_symlink() && counts(&next) {
+            found = found.or_else(|| check(&next, &file, None));
+        }
+        if found.is_some() {
+            return Ok(found);
+        }
+        if !file.is_symlink() {
+            here = next;
+            continue;
+        }
+        links += 1;
+        if links > LINKS_MAX {
+            return Err(io::Error::other("too many symbolic links"));
+        }
+        ahead.extend(steps(&fs::read_link(&next)?));
     }
     Ok(None)
 }

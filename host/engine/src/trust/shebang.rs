@@ -1,40 +1,88 @@
-//! The interpreter of a script, from its `#!` line, and of a manifest's command. A bare script asks for its
-//! interpreter's runtime by that line. Nothing is executed.
+//! The `#!` line of a script, as Linux reads it, and the interpreter that it names. A line that cannot be followed with
+//! certainty is refused: what it starts could not be trusted. Nothing is executed.
 
 use std::path::{Path, PathBuf};
 
 use jp_compact_schema::Runtime;
 
+use crate::jail::is_of_system;
 use crate::small_file;
 
 /// The PATH that strategies are given.
 const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// As much of a first line as Linux reads.
 const LINE_BYTES_MAX: u64 = 256;
+/// What `env -S` would not take as it is.
+const SPECIAL: [char; 5] = ['"', '\'', '\\', '$', '#'];
 
-/// The interpreter that a script names, where it is one.
-pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
-    let start = small_file::beginning(script, LINE_BYTES_MAX).ok()?;
-    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    named(std::str::from_utf8(line).ok()?).and_then(|name| look_up(&name))
+/// What a `#!` line starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// The interpreter, as it is named or was found on PATH.
+    pub(super) program: PathBuf,
+    /// Its arguments before the script.
+    pub(super) args: Vec<String>,
 }
 
-/// The program in a `#!` line, behind `env` where it stands there.
-fn named(line: &str) -> Option<String> {
-    let mut words = line.split_whitespace();
-    let program = words.next()?;
-    let is_env = Path::new(program).file_name().is_some_and(|name| name == "env");
-    let program =
-        if is_env { words.find(|word| !word.starts_with('-') && !word.contains('='))? } else { program };
-    Some(program.to_owned())
+/// The `#!` line of a file; none where it is no script.
+///
+/// # Errors
+/// It cannot be read, or says nothing that could be followed.
+pub(super) fn read(script: &Path) -> Result<Option<Line>, String> {
+    let start = small_file::beginning(script, LINE_BYTES_MAX)
+        .map_err(|error| format!("{} cannot be read: {error}", script.display()))?;
+    let Some(rest) = start.strip_prefix(b"#!") else { return Ok(None) };
+    let is_whole = start.contains(&b'\n') || (start.len() as u64) < LINE_BYTES_MAX;
+    let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = std::str::from_utf8(line).ok().filter(|line| is_whole && !line.contains('\0'));
+    let line = line.ok_or_else(|| format!("the `#!` line of {} cannot be read", script.display()))?;
+    parse(line).map(Some).map_err(|what| format!("the `#!` line of {} {what}", script.display()))
 }
 
-/// Where a program is: as it stands when it is a path, else the first on a strategy's PATH. Links resolved.
-pub(super) fn look_up(program: &str) -> Option<PathBuf> {
-    if program.contains('/') {
-        return Path::new(program).canonicalize().ok();
+fn parse(line: &str) -> Result<Line, &'static str> {
+    let blank = [' ', '\t'];
+    let mut words = line.split(blank).filter(|word| !word.is_empty());
+    let program = Path::new(words.next().ok_or("names no interpreter")?);
+    if !program.is_absolute() {
+        return Err("names its interpreter by a relative path");
     }
-    PATH.iter().find_map(|folder| Path::new(folder).join(program).canonicalize().ok())
+    let is_env = program.file_name().is_some_and(|name| name == "env")
+        && program.canonicalize().is_ok_and(|real| is_of_system(program) && is_of_system(&real));
+    if !is_env {
+        return Ok(Line { program: program.to_owned(), args: words.map(str::to_owned).collect() });
+    }
+    let mut words = words.peekable();
+    if words.next_if_eq(&"-S").is_some() && line.contains(SPECIAL) {
+        return Err("has more for `env -S` than words");
+    }
+    while let Some(word) = words.next_if(|word| word.starts_with('-') || word.contains('=')) {
+        // Options of `env`, and these variables, decide what is started.
+        if word.starts_with('-') || word.starts_with("PATH=") || word.starts_with("LD_") {
+            return Err("gives `env` an option or a variable that decides what is started");
+        }
+    }
+    let name = words.next().ok_or("names no interpreter")?;
+    let args = words.map(str::to_owned).collect();
+    // Without one `env` itself is what starts, and fails.
+    Ok(Line { program: find(name).unwrap_or_else(|| program.to_owned()), args })
+}
+
+/// The real interpreter that a script names, where it is one.
+pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
+    read(script).ok().flatten()?.program.canonicalize().ok()
+}
+
+/// Where a program is: as it stands when it is a path, else the first on a strategy's PATH.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.is_absolute());
+    }
+    PATH.iter().map(|folder| Path::new(folder).join(program)).find(|path| path.exists())
+}
+
+/// The same, links resolved.
+pub(super) fn look_up(program: &str) -> Option<PathBuf> {
+    find(program)?.canonicalize().ok()
 }
 
 /// The runtime that an interpreter is of.
@@ -52,19 +100,41 @@ pub(super) fn runtime(interpreter: &Path) -> Runtime {
 mod tests {
     use super::*;
 
+    /// The interpreter and its arguments.
     #[track_caller]
-    fn check(line: &str, expect: Option<&str>) {
-        assert_eq!(named(line).as_deref(), expect);
+    fn check(line: &str, expect: &[&str]) {
+        let Line { program, args } = parse(line).unwrap();
+        let words: Vec<_> =
+            std::iter::once(program.to_str().unwrap()).chain(args.iter().map(|arg| &**arg)).collect();
+        assert_eq!(words, expect, "{line}");
+    }
+
+    #[track_caller]
+    fn refuses(line: &str, why: &str) {
+        assert_eq!(parse(line).unwrap_err(), why, "{line}");
     }
 
     #[test]
-    fn the_interpreter_is_the_first_word_or_stands_behind_env() {
-        check("/bin/sh", Some("/bin/sh"));
-        check(" /usr/bin/python3 -I", Some("/usr/bin/python3"));
-        check("/usr/bin/env node", Some("node"));
-        check("/usr/bin/env -S A=1 python3 -I", Some("python3"));
-        check("/usr/bin/env", None);
-        check("", None);
+    fn the_interpreter_is_the_first_word_or_the_program_of_env() {
+        check("/bin/sh", &["/bin/sh"]);
+        check(" /usr/bin/python3 -I", &["/usr/bin/python3", "-I"]);
+        check("/usr/bin/env sh", &["/usr/bin/sh"]);
+        check("/usr/bin/env -S A=1 sh -e", &["/usr/bin/sh", "-e"]);
+        check("/usr/bin/env no-such-program", &["/usr/bin/env"]);
+        check("/home/u/env sh", &["/home/u/env", "sh"]);
+        check("/bin/sh\r", &["/bin/sh\r"]);
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_followed_is_refused() {
+        refuses("", "names no interpreter");
+        refuses("/usr/bin/env", "names no interpreter");
+        refuses("./python", "names its interpreter by a relative path");
+        let decides = "gives `env` an option or a variable that decides what is started";
+        for line in ["env -S/home/u/x", "env -i sh", "env -S PATH=/home/u sh", "env LD_PRELOAD=/x sh"] {
+            refuses(&format!("/usr/bin/{line}"), decides);
+        }
+        refuses("/usr/bin/env -S \"${X}\" sh", "has more for `env -S` than words");
     }
 
     #[test]
@@ -80,12 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn a_script_s_interpreter_is_found() {
+    fn a_scripts_interpreter_is_found() {
         let base = tempfile::tempdir().unwrap();
         let script = base.path().join("script");
         std::fs::write(&script, "#!/usr/bin/env sh\n").unwrap();
         assert_eq!(runtime(&interpreter(&script).unwrap()), Runtime::Sh);
         std::fs::write(&script, b"\x7fELF").unwrap();
         assert_eq!(interpreter(&script), None);
+        std::fs::write(&script, format!("#!/bin/sh {}", "x".repeat(300))).unwrap();
+        assert!(read(&script).is_err());
     }
 }

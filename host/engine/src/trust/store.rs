@@ -25,10 +25,16 @@ pub(super) enum Kept {
 }
 
 impl Store {
-    /// Where the copy of a plugin with this digest lies, made from `real` if it is not there or is not what it
-    /// was. A copy of other bytes is thrown away.
-    pub(super) fn keep(&self, real: &Path, sha256: &str, digests: &Digests) -> io::Result<Kept> {
-        let folder = self.0.join(sha256);
+    /// The copy of a plugin with this digest, under the digest by which it is trusted; made from `real` if it is not
+    /// there or is not what it was. A copy of other bytes is thrown away.
+    pub(super) fn keep(
+        &self,
+        real: &Path,
+        trusted: &str,
+        sha256: &str,
+        digests: &Digests,
+    ) -> io::Result<Kept> {
+        let folder = self.0.join(trusted);
         let copy = if real.is_dir() {
             folder.clone()
         } else {
@@ -88,10 +94,12 @@ mod tests {
         let (store, real) = (Store(base.path().join("store")), base.path().join("plugin"));
         let digests = Digests::new(None);
         fs::write(&real, "abc").unwrap();
-        let Kept::At(copy) = store.keep(&real, ABC, &digests).unwrap() else { panic!("it did not change") };
+        let Kept::At(copy) = store.keep(&real, ABC, ABC, &digests).unwrap() else {
+            panic!("it did not change")
+        };
         fs::remove_file(&copy).unwrap();
         fs::write(&copy, "evil").unwrap();
-        assert!(matches!(store.keep(&real, ABC, &digests).unwrap(), Kept::At(_)));
+        assert!(matches!(store.keep(&real, ABC, ABC, &digests).unwrap(), Kept::At(_)));
         assert_eq!(fs::read(&copy).unwrap(), b"abc");
     }
 
@@ -100,7 +108,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let (store, real) = (Store(base.path().join("store")), base.path().join("plugin"));
         fs::write(&real, "swapped").unwrap();
-        assert!(matches!(store.keep(&real, ABC, &Digests::new(None)).unwrap(), Kept::Changed));
+        assert!(matches!(store.keep(&real, ABC, ABC, &Digests::new(None)).unwrap(), Kept::Changed));
         assert_eq!(fs::read_dir(base.path().join("store").join(ABC)).unwrap().count(), 0);
     }
 
@@ -112,11 +120,11 @@ mod tests {
         fs::write(real.join("deep/file"), "x").unwrap();
         let digests = Digests::new(None);
         let sha256 = digests.of(&real).unwrap();
-        let Kept::At(copy) = store.keep(&real, &sha256, &digests).unwrap() else {
+        let Kept::At(copy) = store.keep(&real, &sha256, &sha256, &digests).unwrap() else {
             panic!("it did not change")
         };
         fs::write(copy.join("deep/added"), "x").unwrap();
-        store.keep(&real, &sha256, &digests).unwrap();
+        store.keep(&real, &sha256, &sha256, &digests).unwrap();
         assert!(copy.join("deep/file").is_file() && !copy.join("deep/added").exists());
     }
 }
