@@ -13,6 +13,7 @@ mod output;
 mod planner;
 mod progress;
 mod resolve;
+mod sent;
 mod setup;
 mod tally;
 mod tokens;

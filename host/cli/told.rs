@@ -6,9 +6,9 @@ use jp_compact_engine::environment::Environment;
 use jp_compact_engine::jail::Tier;
 use serde_json::{Value, json};
 
-use crate::commands::{change, counted, grouped, short, turns};
+use crate::commands::{counted, grouped, short, turns};
 use crate::lines::Lines;
-use crate::tokens::about;
+use crate::sent;
 
 /// One line of JSON: what was made, what was declined, what it saves.
 pub(crate) fn as_json(report: &compact::Report, run: &Run) -> Value {
@@ -66,11 +66,7 @@ pub(crate) fn as_json(report: &compact::Report, run: &Run) -> Value {
         "would": would,
         "diagnostics": diagnostics,
         "logs": logs,
-        "tokens": {
-            "before": report.tokens_before,
-            "after": report.tokens_after,
-            "estimator": run.estimator.name(),
-        },
+        "tokens": sent::run_json(report, run),
         "turns": report.changed.iter().map(|Changed { turn, before, after }| {
             json!({ "turn": turn, "before": before, "after": after })
         }).collect::<Vec<_>>(),
@@ -172,14 +168,6 @@ pub(crate) fn as_text(report: &compact::Report, run: &Run, environment: &Environ
         });
         lines.list("  ", changed);
     }
-    let (before, after) = (report.tokens_before, report.tokens_after);
-    lines.line(format_args!(
-        "  a model is sent {}{} tokens, was {} ({}, {})",
-        about(run.estimator),
-        grouped(after),
-        grouped(before),
-        change(before, after),
-        run.estimator.name()
-    ));
+    sent::run_text(report, run).iter().for_each(|line| lines.line(format_args!("  {line}")));
     lines
 }

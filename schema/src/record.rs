@@ -102,9 +102,9 @@ pub struct RecordReport {
 /// How much less a model is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Saved {
-    /// What a model is sent, in tokens.
+    /// What the view has, in tokens.
     pub tokens: SentTokens,
-    /// Of the tokens before, how many percent are saved.
+    /// Of the view's tokens before, how many percent are saved.
     pub percent: f64,
     /// How many overlays were made.
     pub overlays: usize,
@@ -113,6 +113,19 @@ pub struct Saved {
 /// How many tokens the view has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SentTokens {
+    /// As the transcript came.
+    pub before: u64,
+    /// With the overlays that were made.
+    pub after: u64,
+    /// Of a conversation of JP's, what JP itself sends of the `transcript`: it applies the overlays that its own grammar
+    /// has. With `--view` it is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jp: Option<JpTokens>,
+}
+
+/// How many tokens JP itself sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JpTokens {
     /// As the transcript came.
     pub before: u64,
     /// With the overlays that were made.

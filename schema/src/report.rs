@@ -112,11 +112,33 @@ pub struct Size {
     pub view_tokens_before: u64,
     /// Everything.
     #[serde(flatten)]
-    pub all: Sizes,
+    pub all: AllSizes,
     /// By content type.
     pub by_type: BTreeMap<String, Sizes>,
     /// By tool: arguments and content together.
     pub by_tool: BTreeMap<String, Sizes>,
+}
+
+/// How large everything is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AllSizes {
+    /// In tokens.
+    pub tokens: AllTokens,
+    /// In bytes of text, decoded.
+    pub bytes: BeforeAfter,
+}
+
+/// How many tokens there are in the raw events, how many the view shows, and how many JP sends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AllTokens {
+    /// In the raw events.
+    pub before: u64,
+    /// In the view, once the batch is done.
+    pub after: u64,
+    /// Of JP's conversations, what JP itself sends of them: it applies the overlays that its own grammar has. Not there
+    /// for other transcripts, nor where views are written to another folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jp: Option<BeforeAfter>,
 }
 
 /// How large something is.
@@ -235,7 +257,8 @@ pub struct BatchTotal {
     /// How large they are, those that failed left out.
     #[serde(flatten)]
     pub size: Size,
-    /// Of the tokens of the raw events, how many percent a model is not sent.
+    /// Of the tokens of the raw events, how many percent a model is not sent: of JP's conversations by JP, of others by
+    /// whoever sends their views.
     pub saved_percent: f64,
     /// How long it took.
     pub elapsed_ms: f64,

@@ -36,7 +36,7 @@ fn every_conversation_of_a_folder_is_compacted_and_told_of_in_order() {
     let overlay = &report.transcripts[0].overlays[0];
     assert_eq!((&*overlay.strategy, &*overlay.version), ("strip-tools", env!("CARGO_PKG_VERSION")));
     assert_eq!((overlay.from_turn, overlay.to_turn, overlay.executable_sha256.len()), (0, 1, 64));
-    assert!(ran.stderr.starts_with("12 transcripts: 12 compacted; a model is sent "), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("12 transcripts: 12 compacted; JP sends a model "), "{}", ran.stderr);
     assert_eq!(set.files("").iter().filter(|name| name.contains(".part")).count(), 0);
 }
 

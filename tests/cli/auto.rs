@@ -68,19 +68,19 @@ fn ranges(overlays: &[Value]) -> Vec<(u64, u64)> {
 fn what_fills_its_share_of_the_window_is_compacted() {
     let (world, transcript) = scene(&Conversation::of(8));
     let ran = auto(&world, &["--context-window", "1000"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @"conversation/events.json: nothing is due: a model is sent about 278 tokens (chars/4), and 750 are allowed");
+    insta::assert_snapshot!(ran.stderr, @"conversation/events.json: nothing is due: JP sends a model about 278 tokens (chars/4), and 750 are allowed");
     transcript.assert_untouched();
     let ran = auto(&world, &["--context-window", "100"]).exits(0);
     insta::assert_snapshot!(ran.stderr, @r"
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-4: reasoning
       2  strip-tools [version]  turns 0-4: tool_calls
-      a model is sent about 199 tokens, was 278 (-28 %, chars/4)
+      JP sends a model about 199 tokens, was 278 (-28 %, chars/4)
     conversation/events.json: auto compacted turns 0-4 with profile `default`: about 278 -> 199 tokens (-28 %, chars/4)
     ");
     assert_eq!(ranges(&transcript.overlays()), [(0, 4), (0, 4)]);
     let ran = auto(&world, &["--context-window", "100"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @"conversation/events.json: due: a model is sent about 199 tokens (chars/4), more than 75; nothing to compact: no turn is newer than the last compaction, but those that are kept");
+    insta::assert_snapshot!(ran.stderr, @"conversation/events.json: due: JP sends a model about 199 tokens (chars/4), more than 75; nothing to compact: no turn is newer than the last compaction, but those that are kept");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn what_always_runs_runs_first_and_counts() {
     let ran = auto(&world, &[&threshold, &always]).exits(0);
     insta::assert_snapshot!(ran.stderr, @r"
     conversation/events.json: auto compacted turns 0-6 with profile `light`: about 5,535 -> 4,800 tokens (-13 %, chars/4)
-    conversation/events.json: nothing is due: a model is sent about 4,800 tokens (chars/4), and 5,534 are allowed
+    conversation/events.json: nothing is due: JP sends a model about 4,800 tokens (chars/4), and 5,534 are allowed
     ");
     assert_eq!(ranges(&transcript.overlays()), [(0, 6)]);
     // And where it is due all the same, both run; what ran already is not done again.
@@ -263,7 +263,7 @@ fn what_always_runs_in_a_dry_run_is_not_counted_and_that_is_said() {
     insta::assert_snapshot!(ran.stderr, @r"
     conversation/events.json: auto would compact turns 0-6 with profile `light`: about 5,535 -> 4,800 tokens (-13 %, chars/4)
     conversation/events.json: the trigger does not count that: nothing is appended by a dry run
-    conversation/events.json: nothing is due: a model is sent about 5,535 tokens (chars/4), and 75,000 are allowed
+    conversation/events.json: nothing is due: JP sends a model about 5,535 tokens (chars/4), and 75,000 are allowed
     ");
     transcript.assert_untouched();
 }
@@ -290,7 +290,7 @@ fn a_dry_run_says_what_would_be_done() {
       turn 2: 35 -> 23 tokens
       turn 3: 35 -> 23 tokens
       turn 4: 35 -> 23 tokens
-      a model is sent about 217 tokens, was 278 (-22 %, chars/4)
+      JP would send a model about 217 tokens, was 278 (-22 %, chars/4)
     conversation/events.json: auto would compact turns 0-4 with profile `light`: about 278 -> 217 tokens (-22 %, chars/4)
     ");
     transcript.assert_untouched();

@@ -18,7 +18,7 @@ fn the_default_run_strips_reasoning_then_tools_of_all_but_three_turns() {
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       2  strip-tools [version]  turns 0-1: tool_calls
-      a model is sent about 142 tokens, was 174 (-18 %, chars/4)
+      JP sends a model about 142 tokens, was 174 (-18 %, chars/4)
     ");
     let overlays = transcript.overlays();
     assert_eq!(
@@ -153,7 +153,10 @@ fn a_line_of_json_says_what_was_made_and_what_was_declined() {
         line["declines"],
         json!([{"strategy": "declines", "version": "1.0.0", "reason": "not today"}])
     );
-    assert_eq!(line["tokens"], json!({"before": 174, "after": 167, "estimator": "chars/4"}));
+    assert_eq!(
+        line["tokens"],
+        json!({"before": 174, "after": 167, "jp": {"before": 174, "after": 167}, "estimator": "chars/4"})
+    );
     assert_eq!(line["tier"], "contained");
     let shown = world.run(&["show", "17738399468", "--json"]).exits(0).line();
     assert_eq!(shown["totals"]["all"]["view"], line["tokens"]["after"]);
@@ -332,7 +335,7 @@ echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool
          chatty 1.0.0: warn: odd \u{1b}[31mcall
          chatty 1.0.0: warning in turn 1: a lone half
       turn 0: 35 -> 23 tokens
-      a model is sent about 58 tokens, was 70 (-17 %, chars/4)
+      JP would send a model about 58 tokens, was 70 (-17 %, chars/4)
     ");
     let line = world.run_plugin("chatty", &["--dry-run", "--json"]).exits(0).line();
     assert_eq!(line["diagnostics"][0]["found"]["code"], "orphan");
@@ -348,7 +351,7 @@ fn a_dry_run_shows_the_effect_turn_by_turn() {
       1  strip-reasoning [version]  turns 0-1: reasoning
       turn 0: 35 -> 23 tokens
       turn 1: 35 -> 23 tokens
-      a model is sent about 149 tokens, was 174 (-14 %, chars/4)
+      JP would send a model about 149 tokens, was 174 (-14 %, chars/4)
     ");
     let line =
         world.run(&["conversation", "--dry-run", "--json", "--strategy", "strip-reasoning"]).exits(0).line();

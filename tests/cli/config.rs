@@ -155,7 +155,9 @@ fn the_example_is_read_again_by_every_layer() {
     let example = world.run(&["config", "--example"]).exits(0);
     world.file(".jp-compact.toml", &example.stdout);
     let shown = shown(&world, &["--config", ".jp-compact.toml"]);
-    assert_eq!(shown["config"]["conversation"]["tools"]["git_commit"]["compaction"]["request"], "strip");
+    let compaction = &shown["config"]["conversation"]["compaction"];
+    assert_eq!(compaction["profiles"]["offline"]["strategies"], json!(["digest"]));
+    assert_eq!(shown["config"]["conversation"]["tools"], Value::Null, "JP does not apply hints");
 }
 
 #[test]

@@ -303,7 +303,7 @@ fn several_transcripts_of_which_some_failed() {
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       2  strip-tools [version]  turns 0-1: tool_calls
-      a model is sent about 142 tokens, was 174 (-18 %, chars/4)
+      JP sends a model about 142 tokens, was 174 (-18 %, chars/4)
     error: failed to read /here/bad/events.json
 
     Caused by:

@@ -42,6 +42,7 @@ mod reset;
 mod resolve;
 mod rfd_064;
 mod sdks;
+mod sent;
 mod show;
 mod small_files;
 mod spool;

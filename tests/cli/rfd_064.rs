@@ -351,7 +351,7 @@ fn a_dry_run_previews_mechanical_effects_turn_by_turn() {
       2  strip-tools [version]  turns 0-2: tool_calls
       turn 1: 34 -> 29 tokens
       turn 2: 24 -> 20 tokens
-      a model is sent about 183 tokens, was 192 (-5 %, chars/4)
+      JP would send a model about 183 tokens, was 192 (-5 %, chars/4)
     ");
     transcript.assert_untouched();
 }

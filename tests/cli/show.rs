@@ -34,6 +34,8 @@ fn every_overlay_is_listed_with_its_number_range_origin_and_effect() {
     assert_eq!(ran.stderr, "");
     insta::assert_snapshot!(world.plain(ran.text()), @r"
     conversation/events.json: 4 turns, 24 events, 5 overlays
+    JP sends a model about 120 of 139 tokens
+    jp-compact's own view has about 120 of 139 tokens, 510 of 596 bytes of text: JP does not apply overlay 3
       1  turn 0: reasoning  139 -> 127 tokens (-9 %)  2026-03-18 11:58:25.0  without a receipt
       2  turns 0-1: tool_calls  127 -> 119 tokens (-6 %)  2026-03-18 11:58:26.0  without a receipt
          note: its `tool_overrides` is kept and not applied
@@ -41,8 +43,10 @@ fn every_overlay_is_listed_with_its_number_range_origin_and_effect() {
          note: JP itself does not apply it
          note: event 10 is not a half of call `call_9` in its range: no effect on it
       4  turn 9: tool_calls  120 -> 120 tokens (unchanged)  2026-03-18 11:58:29.0  without a receipt
+         note: JP counts it as 3: `jp conversation compact --reset=3`
          note: its range holds no turn: it has no effect
       5  turn 0: tool_calls  120 -> 120 tokens (unchanged)  2026-11-21 07:40:00.0  by strip-tools [version], contained
+         note: JP counts it as 4: `jp conversation compact --reset=4`
 
     tokens by type                   raw        view
     reasoning                         49          37  -24 %      ██████████████▎░░░░
@@ -93,6 +97,7 @@ fn without_overlays_there_are_totals_alone() {
     let ran = world.run(&["show", "conversation"]).exits(0);
     insta::assert_snapshot!(ran.text(), @r"
     conversation/events.json: 1 turn, 6 events, 0 overlays
+    JP sends a model about 35 of 35 tokens, 149 of 149 bytes of text
 
     tokens by type                   raw        view
     reasoning                         13          13  unchanged  ███████████████████
@@ -111,6 +116,7 @@ fn without_overlays_there_are_totals_alone() {
     let ran = world.run(&["show", "empty"]).exits(0);
     insta::assert_snapshot!(ran.text(), @r"
     empty/events.json: 0 turns, 0 events, 0 overlays
+    JP sends a model about 0 of 0 tokens, 0 of 0 bytes of text
 
     in all                           raw        view
     tokens, by chars/4                 0           0  unchanged

@@ -20,7 +20,7 @@ fn tables_show_what_there_is_and_what_is_sent() {
     assert_eq!(ran.stderr, "");
     insta::assert_snapshot!(ran.text(), @r"
     conversation/events.json: 2 turns, 11 events, 1 overlay
-    2,583 bytes of text, of which a model is sent 216: about 52 tokens of 644
+    JP sends a model about 52 of 644 tokens, 216 of 2,583 bytes of text
 
     tokens by type                   raw        view
     tool_responses                   608          17  -97 %      ▌░░░░░░░░░░░░░░░░░░
@@ -45,7 +45,7 @@ fn several_are_a_line_each_and_added_up() {
     let ran = world.run(&["stats", "one", "a-folder-with-a-long-name/and-another-one"]).exits(0);
     insta::assert_snapshot!(ran.text(), @r"
     2 conversations: 6 turns, 35 events, 1 overlay
-    3,179 bytes of text, of which a model is sent 812: about 191 tokens of 783
+    JP sends a model about 191 of 783 tokens, 812 of 3,179 bytes of text
 
     tokens by type                   raw        view
     tool_responses                   640          49  -92 %      █▍░░░░░░░░░░░░░░░░░

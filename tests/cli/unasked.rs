@@ -115,7 +115,7 @@ fn a_model_is_not_asked_for_what_could_save_too_little() {
     insta::assert_snapshot!(ran.stderr, @r"
     conversation/events.json: nothing to append
       -  summarize [version]  declined: no model was asked: a summary of turns 0-1 could save 70 of the view's 347 tokens at most, and 30 % is the least (min_saving)
-      a model is sent about 347 tokens, was 347 (unchanged, chars/4)
+      JP sends a model about 347 tokens, was 347 (unchanged, chars/4)
     ");
     scene.asked(0);
     scene.transcript.assert_untouched();
@@ -132,7 +132,7 @@ fn a_model_is_asked_again_only_for_newer_turns() {
     insta::assert_snapshot!(ran.stderr, @r"
     conversation/events.json: nothing to append
       -  summarize [version]  declined: turns 0-4 are summarised already: overlay 1 is a summary of turns 0-4, and nothing asked for is newer; `--reset=1` removes it
-      a model is sent about 186 tokens, was 186 (unchanged, chars/4)
+      JP sends a model about 186 tokens, was 186 (unchanged, chars/4)
     ");
     scene.summarize("2", "4", &[]).exits(0).says("summarised already");
     scene.summarize("4", "4", &[]).exits(0).says("turn 4 is summarised already");
@@ -154,7 +154,7 @@ fn a_part_of_an_older_summary_is_made_and_warned_of() {
          summarize [version]: info: how much the model reads is not known: it was sent the range in one part
       note: the summary of turns 2-4 lies inside that of turns 0-6: the view shows the older one around it; `--overlap union` writes one summary of both
       note: the view did not become smaller; `--reset=N` removes overlay N again
-      a model is sent about 141 tokens, was 117 (+21 %, chars/4)
+      JP sends a model about 141 tokens, was 117 (+21 %, chars/4)
     ");
     scene.asked(2);
     assert_eq!(scene.transcript.overlays()[1]["to_turn"], 4);

@@ -6,7 +6,7 @@ use clap::Parser;
 use jp_compact_core::auto::{Verdict, verdict};
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::Wanted;
-use jp_compact_core::{Bound, Survey, bound};
+use jp_compact_core::{Bound, Stream, Survey, bound};
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, Outcome, Ready, Run};
 use jp_compact_engine::config::{Config, OnFailure, Profile};
 use jp_compact_engine::environment::Environment;
@@ -21,6 +21,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::resolve;
+use crate::sent;
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::tokens::about;
@@ -127,7 +128,7 @@ pub(crate) async fn one(
     let (model, window) = window(asked, setup, &config);
     let verdict = verdict(&Survey::with(&opened.stream, estimator), config.trigger(profile, window));
     let due = matches!(verdict, Verdict::Due { .. });
-    let mut why = why(verdict, estimator, model.as_deref());
+    let mut why = why(verdict, &opened.stream, estimator, model.as_deref());
     let (mut report, mut warning) = (Value::Null, None);
     if due {
         match apply(setup, &config, profile, &opened).await? {
@@ -240,7 +241,7 @@ fn window(asked: &Due<'_>, setup: &Setup<'_>, config: &Config) -> (Option<String
 }
 
 /// Whether it is due in words, and what that was decided by.
-fn why(verdict: Verdict, estimator: Estimator, model: Option<&str>) -> String {
+fn why(verdict: Verdict, stream: &Stream, estimator: Estimator, model: Option<&str>) -> String {
     let about = about(estimator);
     let (view, threshold) = match verdict {
         Verdict::Due { view, threshold } | Verdict::Small { view, threshold } => {
@@ -263,10 +264,11 @@ fn why(verdict: Verdict, estimator: Estimator, model: Option<&str>) -> String {
         }
     };
     let name = estimator.name();
+    let has = sent::view_has(stream);
     if matches!(verdict, Verdict::Due { .. }) {
-        format!("due: a model is sent {about}{view} tokens ({name}), more than {threshold}")
+        format!("due: {has} {about}{view} tokens ({name}), more than {threshold}")
     } else {
-        format!("nothing is due: a model is sent {about}{view} tokens ({name}), and {threshold} are allowed")
+        format!("nothing is due: {has} {about}{view} tokens ({name}), and {threshold} are allowed")
     }
 }
 

@@ -13,7 +13,7 @@ use jp_compact_engine::batch::{
     self, Ended, Files, Gates, How, Known, Lines, Out, Scope, Shard, Suite, Tally, Told, Written,
 };
 use jp_compact_engine::environment::Environment;
-use jp_compact_schema::report::{GateReport, TranscriptReport};
+use jp_compact_schema::report::{AllTokens, GateReport, TranscriptReport};
 
 use crate::args::{Providers, Running, from_bound, providers};
 use crate::commands::{grouped, ndjson};
@@ -326,14 +326,31 @@ fn summary(tally: &Tally, running: &Running) -> String {
     }
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     let many = if total.transcripts == 1 { "transcript" } else { "transcripts" };
-    let sent = match tokens.before {
-        0 => String::new(),
-        before => {
-            let (after, before) = (grouped(tokens.after), grouped(before));
-            format!("; a model is sent {after} of {before} tokens (-{:.1} %)", total.saved_percent)
-        }
-    };
+    let sent = if tokens.before == 0 { String::new() } else { sent(tokens) };
     format!("{} {many}{parts}{would}{sent}; {:.1} s", grouped(total.transcripts), total.elapsed_ms / 1e3)
+}
+
+/// Who sends how much.
+fn sent(AllTokens { before, after, jp }: AllTokens) -> String {
+    let of = |after, before| {
+        let percent = batch::saved_percent(before, after);
+        let change = if after == before { "unchanged".to_owned() } else { format!("{:+.1} %", -percent) };
+        format!("{} of {} tokens ({change})", grouped(after), grouped(before))
+    };
+    match jp {
+        None => format!("; the views have {}", of(after, before)),
+        Some(jp) if jp.before < before => {
+            let (sends, views) = (of(jp.after, jp.before), of(after, before));
+            format!("; JP sends a model {sends} of its own conversations, all views have {views}")
+        }
+        Some(jp) if jp.after == after => format!("; JP sends a model {}", of(after, before)),
+        Some(jp) => {
+            let (sends, views) = (of(jp.after, jp.before), of(after, before));
+            format!(
+                "; JP sends a model {sends}, jp-compact's own views have {views}: JP does not apply every overlay"
+            )
+        }
+    }
 }
 
 fn cores() -> usize {

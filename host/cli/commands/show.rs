@@ -7,6 +7,7 @@ use clap::Parser;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::formats::Format;
 use jp_compact_core::halves::Halves;
+use jp_compact_core::jp_view::jp_numbers;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::projection::project_through;
 use jp_compact_core::receipts::receipts;
@@ -23,6 +24,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::lines::{LISTED_MAX, Lines};
 use crate::output;
+use crate::sent::Sent;
 
 /// Show the overlays of a conversation, numbered, and what they save
 #[derive(Debug, Parser)]
@@ -65,17 +67,27 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
 pub(crate) fn told(read: &Read, estimator: Estimator, environment: &Environment) -> (Value, Lines) {
     let stream = &read.stream;
     let survey = Survey::with(stream, estimator);
-    let stats = stats(&survey);
+    let (stats, sent) = (stats(&survey), Sent::of(&survey));
     let shown = |overlays: &[Overlay]| survey.estimate.view_tokens(&project_through(stream, overlays));
     let mut before = shown(&[]);
     let halves = Halves::of(stream, &survey.pairs);
+    let jp_numbers = match stream.format() {
+        Format::Jp => jp_numbers(stream.overlays()),
+        _ => vec![None; stream.overlays().len()],
+    };
     let mut rows = Vec::new();
     for (place, (overlay, receipt)) in stream.overlays().iter().zip(receipts(stream)).enumerate() {
         let after = shown(&stream.overlays()[..=place]);
-        rows.push(Row { overlay, receipt, before, after, remarks: remarks(stream, &halves, overlay) });
+        let remarks = remarks(stream, &halves, place, jp_numbers[place]);
+        rows.push(Row { overlay, receipt, before, after, remarks });
         before = after;
     }
-    let overlays: Vec<_> = rows.iter().enumerate().map(|(place, row)| row.json(place + 1)).collect();
+    let overlays: Vec<_> = rows
+        .iter()
+        .zip(&jp_numbers)
+        .enumerate()
+        .map(|(place, (row, of_jp))| row.json(place + 1, *of_jp))
+        .collect();
     let json = json!({
         "path": read.path.to_string_lossy(),
         "format": stream.format().as_str(),
@@ -84,6 +96,7 @@ pub(crate) fn told(read: &Read, estimator: Estimator, environment: &Environment)
         "events": stream.conversation_events(),
         "bytes": stream.bytes().len(),
         "overlays": overlays,
+        "tokens": sent.json(&stats.all, estimator),
         "totals": { "all": tokens(&stats.all), "by_type": each(&stats.by_type), "by_tool": each(&stats.by_tool) },
         "estimator": estimator.name(),
     });
@@ -94,6 +107,7 @@ pub(crate) fn told(read: &Read, estimator: Estimator, environment: &Environment)
         counted(stream.conversation_events(), "event"),
         counted(rows.len(), "overlay")
     ));
+    sent.text(&stats, estimator).iter().for_each(|line| text.line(line));
     // The newest win, so they are what a screenful shows.
     let earlier = rows.len().saturating_sub(LISTED_MAX);
     if earlier > 0 {
@@ -116,8 +130,8 @@ fn each(sizes: &BTreeMap<impl AsRef<str>, Sizes>) -> Map<String, Value> {
 }
 
 /// What a reader would not guess from the overlay itself.
-fn remarks(stream: &Stream, halves: &Halves<'_>, overlay: &Overlay) -> Vec<String> {
-    let mut remarks = Vec::new();
+fn remarks(stream: &Stream, halves: &Halves<'_>, place: usize, jp_number: Option<usize>) -> Vec<String> {
+    let (mut remarks, overlay) = (Vec::new(), &stream.overlays()[place]);
     if overlay.stale {
         remarks.push("not applied: the events in its range have changed since".to_owned());
         return remarks;
@@ -125,8 +139,15 @@ fn remarks(stream: &Stream, halves: &Halves<'_>, overlay: &Overlay) -> Vec<Strin
     if !overlay.applied_by_jp && stream.format() == Format::Jp {
         remarks.push("JP itself does not apply it".to_owned());
     }
-    remarks
-        .extend(overlay.not_applied.iter().map(|member| format!("its `{member}` is kept and not applied")));
+    if let Some(number) = jp_number.filter(|number| *number != place + 1) {
+        remarks.push(format!("JP counts it as {number}: `jp conversation compact --reset={number}`"));
+    }
+    let unread = overlay.not_applied.iter().filter(|member| **member != "over");
+    remarks.extend(unread.map(|member| format!("its `{member}` is kept and not applied")));
+    if overlay.is_conditional() {
+        let of_jp = if overlay.applied_by_jp { "; JP ignores `over`, and applies the rest" } else { "" };
+        remarks.push(format!("it has an `over`, which is not implemented: it has no effect{of_jp}"));
+    }
     if overlay.from_turn > overlay.to_turn || overlay.from_turn >= stream.turns() {
         remarks.push("its range holds no turn: it has no effect".to_owned());
     }
@@ -139,9 +160,10 @@ fn remarks(stream: &Stream, halves: &Halves<'_>, overlay: &Overlay) -> Vec<Strin
 }
 
 impl Row<'_> {
-    fn json(&self, number: usize) -> Value {
+    fn json(&self, number: usize, jp_number: Option<usize>) -> Value {
         json!({
             "number": number,
+            "jp_number": jp_number,
             "timestamp": timestamp_text(self.overlay.stamp),
             "from_turn": self.overlay.from_turn,
             "to_turn": self.overlay.to_turn,

@@ -6,25 +6,25 @@ use clap::Parser;
 use jp_compact_core::Survey;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::formats::Format;
-use jp_compact_core::stats::{Sizes, Stats, stats};
+use jp_compact_core::stats::{Stats, stats};
 use jp_compact_engine::batch::Files;
 use jp_compact_engine::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::args::{Counting, Written};
 use crate::bars;
-use crate::commands::{Read, counted, grouped, read_as, short};
+use crate::commands::{Read, counted, read_as, short};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::lines::Lines;
 use crate::output;
+use crate::sent::Sent;
 use crate::tally::Tally;
-use crate::tokens::about;
 
 /// Show where the tokens are: by conversation, by content type, by tool
 ///
-/// Of the raw events, and of what a model is sent of them: a bar is full where it is sent and light where overlays leave it
-/// out. Several conversations are added up.
+/// Of the raw events, and of the view that overlays make of them: a bar is full where the view shows something, and light where
+/// overlays leave it out. What JP itself sends is named where JP applies fewer overlays. Several conversations are added up.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact stats 17738399468\n  jp-compact stats .jp/conversations/*\n  jp-compact stats events.json --json | jq .stats.by_tool"
@@ -47,25 +47,30 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     // What is for people is shown below: one table of all that could be read.
     let mut tally = Tally::new(args.json, true);
     let mut found: Vec<(String, Stats)> = Vec::new();
+    let mut sent = Sent::default();
     let transcripts = transcripts(&args.transcripts, environment);
     for transcript in &transcripts {
         let one = of(transcript, args.written.format, estimator, environment);
-        let told = one.as_ref().map(|(read, stats)| (as_json(read, stats, estimator), Lines::new()));
+        let told = one.as_ref().map(|(read, of)| (as_json(read, of, estimator), Lines::new()));
         tally.count(transcript, told.map_err(Clone::clone))?;
-        if let Ok((read, stats)) = one {
+        if let Ok((read, (stats, of_one))) = one {
+            sent.add(&of_one);
             found.push((short(&read.path, environment), stats));
         }
     }
     let several = transcripts.len() > 1;
     let total: Stats = found.iter().map(|(_, stats)| stats).sum();
     if args.json && several {
-        let line = json!({ "transcripts": found.len(), "estimator": estimator.name(), "total": total });
+        let tokens = sent.json(&total.all, estimator);
+        let estimator = estimator.name();
+        let line =
+            json!({ "transcripts": found.len(), "estimator": estimator, "tokens": tokens, "total": total });
         output::json_line(&line)?;
     } else if !args.json && !found.is_empty() {
         let text = match found.as_slice() {
-            [(path, _)] if !several => as_text(path, &total, estimator),
+            [(path, _)] if !several => as_text(path, &(total, sent), estimator),
             all => {
-                let mut text = as_text(&counted(all.len(), "conversation"), &total, estimator);
+                let mut text = as_text(&counted(all.len(), "conversation"), &(total, sent), estimator);
                 let rows = all.iter().map(|(path, stats)| (path.as_str(), stats.all.tokens));
                 bars::table(&mut text, "tokens by conversation", rows);
                 text
@@ -102,25 +107,31 @@ fn of(
     format: Option<Format>,
     estimator: Estimator,
     environment: &Environment,
-) -> Result<(Read, Stats), Report> {
+) -> Result<(Read, (Stats, Sent)), Report> {
     let read = read_as(transcript, format, environment)?;
-    let stats = stats(&Survey::with(&read.stream, estimator));
-    Ok((read, stats))
+    let sums = sums(&read, estimator);
+    Ok((read, sums))
+}
+
+/// What there is of a conversation, and what is sent of it.
+pub(crate) fn sums(read: &Read, estimator: Estimator) -> (Stats, Sent) {
+    let survey = Survey::with(&read.stream, estimator);
+    (stats(&survey), Sent::of(&survey))
 }
 
 /// One conversation's, as a line of JSON.
-pub(crate) fn as_json(read: &Read, stats: &Stats, estimator: Estimator) -> Value {
+pub(crate) fn as_json(read: &Read, (stats, sent): &(Stats, Sent), estimator: Estimator) -> Value {
     json!({
         "path": read.path.to_string_lossy(),
         "conversation_id": read.id,
         "estimator": estimator.name(),
+        "tokens": sent.json(&stats.all, estimator),
         "stats": stats,
     })
 }
 
 /// What was read, and its tables.
-pub(crate) fn as_text(what: &str, stats: &Stats, estimator: Estimator) -> Lines {
-    let Sizes { tokens, bytes } = stats.all;
+pub(crate) fn as_text(what: &str, (stats, sent): &(Stats, Sent), estimator: Estimator) -> Lines {
     let count = |number, what| counted(usize::try_from(number).unwrap_or(usize::MAX), what);
     let mut text = Lines::of(format_args!(
         "{what}: {}, {}, {}",
@@ -128,14 +139,7 @@ pub(crate) fn as_text(what: &str, stats: &Stats, estimator: Estimator) -> Lines 
         count(stats.events, "event"),
         count(stats.overlays, "overlay"),
     ));
-    text.line(format_args!(
-        "{} bytes of text, of which a model is sent {}: {}{} tokens of {}",
-        grouped(bytes.before),
-        grouped(bytes.after),
-        about(estimator),
-        grouped(tokens.after),
-        grouped(tokens.before),
-    ));
+    sent.text(stats, estimator).iter().for_each(|line| text.line(line));
     tables(stats, estimator, &mut text);
     text
 }

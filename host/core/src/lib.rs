@@ -37,6 +37,7 @@ pub mod formats;
 pub mod halves;
 pub mod import;
 pub mod inline;
+pub mod jp_view;
 mod json;
 pub mod lint;
 pub mod open;

@@ -33,7 +33,8 @@ pub struct Overlay {
     pub tool_calls: Option<ToolPolicy>,
     /// Whether JP applies it: it is a `compaction`.
     pub applied_by_jp: bool,
-    /// Members of JP's later drafts that are kept and not applied: `over`, `tool_overrides`, `source`.
+    /// Members of JP's later drafts that are kept and not applied: `over`, `tool_overrides`, `source`. With `over` the
+    /// whole overlay has no effect.
     pub not_applied: Vec<&'static str>,
     /// Whether it was made of other raw events than those that its range holds now, and has no effect. Only beside a
     /// transcript that somebody else writes.
@@ -190,7 +191,19 @@ impl Overlay {
     /// What it covers of so many turns: its range, clamped to them. None where it has no effect.
     #[must_use]
     pub fn reach(&self, turns: usize) -> Option<TurnRange> {
-        TurnRange::new(self.from_turn, self.to_turn.min(turns.checked_sub(1)?)).filter(|_| !self.stale)
+        TurnRange::new(self.from_turn, self.to_turn.min(turns.checked_sub(1)?)).filter(|_| self.is_applied())
+    }
+
+    /// Whether it can have an effect in its range.
+    #[must_use]
+    pub fn is_applied(&self) -> bool {
+        !self.stale && !self.is_conditional()
+    }
+
+    /// Whether it is to have effect above a threshold alone (`over`), which no code of ours can tell.
+    #[must_use]
+    pub fn is_conditional(&self) -> bool {
+        self.not_applied.contains(&"over")
     }
 
     /// Whether its range is this.
@@ -211,7 +224,7 @@ impl Overlay {
     /// Whether it has effect, and its range covers `turn`.
     #[must_use]
     pub fn covers(&self, turn: usize) -> bool {
-        !self.stale && self.from_turn <= turn && turn <= self.to_turn
+        self.is_applied() && self.from_turn <= turn && turn <= self.to_turn
     }
 
     /// What it has an opinion on, in the order summary, reasoning, tool_calls.

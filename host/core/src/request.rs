@@ -137,7 +137,12 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
             target_tokens: None,
             llm: ask.llm.cloned(),
             turns: survey.turns.iter().filter(|turn| scope.contains(turn.turn)).cloned().collect(),
-            compactions: stream.overlays().iter().filter(|overlay| !overlay.stale).map(reference).collect(),
+            compactions: stream
+                .overlays()
+                .iter()
+                .filter(|overlay| overlay.is_applied())
+                .map(reference)
+                .collect(),
             tool_hints: ask.hints.clone(),
             previous_summaries: wants("previous_summaries").then(|| previous_summaries(stream)),
         },
@@ -172,7 +177,7 @@ fn previous_summaries(stream: &Stream) -> Vec<PreviousSummary> {
         let (from_turn, to_turn) = (overlay.from_turn, overlay.to_turn);
         overlay.summary.clone().map(|text| PreviousSummary { from_turn, to_turn, text })
     };
-    stream.overlays().iter().filter(|overlay| !overlay.stale).filter_map(summary).collect()
+    stream.overlays().iter().filter(|overlay| overlay.is_applied()).filter_map(summary).collect()
 }
 
 /// The elements that carry a number and lie in the scope.

@@ -249,7 +249,7 @@ impl Stream {
         let ends = self
             .overlays
             .iter()
-            .filter(|overlay| !overlay.stale)
+            .filter(|overlay| overlay.is_applied())
             .filter(of_kind)
             .map(|overlay| overlay.to_turn.wrapping_add(1));
         ends.max().unwrap_or(0)
@@ -259,7 +259,7 @@ impl Stream {
     pub fn summaries(&self) -> impl Iterator<Item = (usize, usize)> + Clone {
         self.overlays
             .iter()
-            .filter(|overlay| overlay.summary.is_some() && !overlay.stale)
+            .filter(|overlay| overlay.summary.is_some() && overlay.is_applied())
             .map(|overlay| (overlay.from_turn, overlay.to_turn))
     }
 

@@ -4,8 +4,6 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use jp_compact_core::Survey;
-use jp_compact_core::stats::stats as sums;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::llm::Models;
 use jp_compact_engine::store::Fence;
@@ -137,7 +135,7 @@ impl House {
     fn stats(&self, wanted: &wanted::Look) -> Result<Done, Report> {
         let read = read(&self.admit(&wanted.transcript)?, &self.environment)?;
         let estimator = self.running.counting.tokens.estimator();
-        let sums = sums(&Survey::with(&read.stream, estimator));
+        let sums = stats::sums(&read, estimator);
         let text = stats::as_text(&short(&read.path, &self.environment), &sums, estimator);
         Ok(both((stats::as_json(&read, &sums, estimator), text)))
     }
@@ -203,7 +201,7 @@ fn tools() -> Vec<Tool> {
         tool(
             "stats",
             "Where the tokens are",
-            "Show how many tokens and bytes a conversation has and how many of them a model is sent, by content type \
+            "Show how many tokens and bytes a conversation has, how many of them JP sends a model and how many the view has, by content type \
              and by tool. Use this to see whether compacting is worth it, and what takes the room.",
             reads(),
         )

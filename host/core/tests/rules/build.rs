@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use jp_compact_core::projection::project;
-use jp_compact_core::{Stream, time};
+use jp_compact_core::{Stream, View, time};
 use serde_json::{Value, json};
 
 /// So many seconds after the first event's time, in JP's form.
@@ -139,9 +139,14 @@ fn stored(kind: &str, second: i64, from: usize, to: usize, members: Value) -> Va
 /// What a provider is sent of a stream, a word an event: `?request`, `~thought`, `=message`, `>id{arguments}`,
 /// `<id:content`, and `!` for an error. `|` stands between turns.
 pub(crate) fn shown(stream: &Stream) -> String {
+    shown_view(stream, &project(stream))
+}
+
+/// The same of any view of the stream.
+pub(crate) fn shown_view(stream: &Stream, view: &View) -> String {
     let mut words = Vec::new();
     let mut turn = 0;
-    for event in project(stream).events(stream) {
+    for event in view.events(stream) {
         if event.turn != turn {
             words.push("|".to_owned());
             turn = event.turn;

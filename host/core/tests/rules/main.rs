@@ -13,6 +13,7 @@ mod fork;
 mod grammar;
 mod halves;
 mod inline;
+mod jp_view;
 mod lint;
 mod overlap;
 mod pairs;

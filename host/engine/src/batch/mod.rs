@@ -12,7 +12,7 @@ mod shard;
 mod tell;
 mod walk;
 
-pub use gates::{Gate, Gates, Scope, Tally};
+pub use gates::{Gate, Gates, Scope, Tally, saved_percent};
 pub use junit::{Suite, write as write_junit};
 pub use known::Known;
 pub use out::Out;

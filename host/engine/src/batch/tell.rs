@@ -9,7 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use jp_compact_core::lint::Violation;
 use jp_compact_core::stats::{self, stats};
 use jp_compact_schema::report::{
-    BeforeAfter, DeclineReport, ErrorReport, LintReport, OverlayReport, Size, Sizes, Status, TranscriptReport,
+    AllSizes, AllTokens, BeforeAfter, DeclineReport, ErrorReport, LintReport, OverlayReport, Size, Sizes,
+    Status, TranscriptReport,
 };
 
 use super::Fault;
@@ -67,7 +68,7 @@ pub(super) fn fill(told: &mut TranscriptReport, worked: &Worked<'_>, run: &Run, 
     }
     told.notes = report.notes.iter().map(ToString::to_string).collect();
     told.notes.extend(report.nothing.map(|nothing| nothing.to_string()));
-    told.size = size(worked, in_lines);
+    told.size = size(worked, !run.hands_over, in_lines);
 }
 
 /// What the steps of a run come to.
@@ -83,16 +84,20 @@ fn status(steps: &[Step]) -> Status {
 }
 
 /// How large it is, by type and tool where somebody is going to read that.
-fn size(worked: &Worked<'_>, in_lines: bool) -> Size {
+fn size(worked: &Worked<'_>, in_place: bool, in_lines: bool) -> Size {
+    let sent = worked.report.jp.as_ref().filter(|_| in_place);
+    let jp = |before| sent.map(|jp| BeforeAfter { before, after: jp.after });
     if !in_lines {
         let (before, after) = (worked.survey.estimate.stream_tokens(), worked.report.tokens_after);
-        let all = Sizes { tokens: BeforeAfter { before, after }, ..Sizes::default() };
+        let tokens = AllTokens { before, after, jp: jp(before) };
+        let all = AllSizes { tokens, ..AllSizes::default() };
         return Size { view_tokens_before: worked.report.tokens_before, all, ..Size::default() };
     }
     let sums = stats(&worked.survey);
+    let Sizes { tokens: BeforeAfter { before, after }, bytes } = sizes(sums.all);
     Size {
         view_tokens_before: worked.report.tokens_before,
-        all: sizes(sums.all),
+        all: AllSizes { tokens: AllTokens { before, after, jp: jp(before) }, bytes },
         by_type: sums.by_type.into_iter().map(|(name, of)| (name.to_owned(), sizes(of))).collect(),
         by_tool: sums.by_tool.into_iter().map(|(name, of)| (name, sizes(of))).collect(),
     }
@@ -113,14 +118,22 @@ pub(super) fn lint(violation: &Violation) -> LintReport {
 
 /// Adds what one has to what all have.
 pub(super) fn add(all: &mut Size, one: &Size) {
+    let add = |sum: &mut BeforeAfter, more: BeforeAfter| {
+        sum.before.add_assign(more.before);
+        sum.after.add_assign(more.after);
+    };
     let more = |all: &mut Sizes, one: &Sizes| {
-        for (sum, more) in [(&mut all.tokens, one.tokens), (&mut all.bytes, one.bytes)] {
-            sum.before.add_assign(more.before);
-            sum.after.add_assign(more.after);
-        }
+        add(&mut all.tokens, one.tokens);
+        add(&mut all.bytes, one.bytes);
     };
     all.view_tokens_before += one.view_tokens_before;
-    more(&mut all.all, &one.all);
+    let (AllSizes { tokens, bytes }, of_one) = (&mut all.all, one.all);
+    tokens.before += of_one.tokens.before;
+    tokens.after += of_one.tokens.after;
+    if let Some(jp) = of_one.tokens.jp {
+        add(tokens.jp.get_or_insert_default(), jp);
+    }
+    add(bytes, of_one.bytes);
     for (sums, ones) in [(&mut all.by_type, &one.by_type), (&mut all.by_tool, &one.by_tool)] {
         for (name, one) in ones {
             match sums.get_mut(name) {

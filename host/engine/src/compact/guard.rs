@@ -134,6 +134,7 @@ mod tests {
             steps: vec![step(Outcome::Declined("no".into())), step(Outcome::Made(Vec::new()))],
             tokens_before: 1000,
             tokens_after: 995,
+            jp: None,
             changed: Vec::new(),
             low_saving: None,
             broken: Vec::new(),

@@ -21,7 +21,9 @@ use jiff::Timestamp;
 use jp_compact_core::append::{self, Entry, Made, NotAppendable};
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::formats::Format;
+use jp_compact_core::jp_view::{Difference, JpView, jp_view};
 use jp_compact_core::lint::Violation;
+use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::project;
 use jp_compact_core::render::Provider;
 use jp_compact_core::select::{self, Note, Nothing, Selected, Wanted};
@@ -106,6 +108,8 @@ pub struct Report {
     pub tokens_before: u64,
     /// Tokens of the view after, estimated.
     pub tokens_after: u64,
+    /// What JP itself sends, where the conversation is JP's.
+    pub jp: Option<SentByJp>,
     /// The turns of which a model is sent something else than before, in order.
     pub changed: Vec<Changed>,
     /// What part of the view is saved, where that is less than it should be.
@@ -114,6 +118,27 @@ pub struct Report {
     pub broken: Vec<Violation>,
     /// The rules that it broke before.
     pub broken_before: Vec<Violation>,
+}
+
+/// What JP itself sends of one of its conversations: an overlay that only we apply changes nothing of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentByJp {
+    /// Tokens before, estimated.
+    pub before: u64,
+    /// Tokens after, estimated.
+    pub after: u64,
+    /// Why that is not the view, where it is not.
+    pub why: Option<Difference>,
+}
+
+impl SentByJp {
+    /// What JP sends of a stream with these overlays, whose view has so many tokens.
+    fn now(survey: &Survey<'_>, overlays: &[Overlay], view_tokens: u64) -> (u64, Option<Difference>) {
+        match jp_view(survey.stream, overlays) {
+            Some(JpView { view, why }) => (survey.estimate.view_tokens(&view), Some(why)),
+            None => (view_tokens, None),
+        }
+    }
 }
 
 /// What becomes of one turn.
@@ -199,6 +224,10 @@ impl Report {
     fn of(opened: &Opened, survey: &Survey<'_>) -> Self {
         let Opened { place, beside, stream } = opened;
         let tokens = survey.estimate.view_tokens(&survey.view);
+        let jp = (stream.format() == Format::Jp).then(|| {
+            let (now, why) = SentByJp::now(survey, stream.overlays(), tokens);
+            SentByJp { before: now, after: now, why }
+        });
         Self {
             path: place.path().to_owned(),
             format: stream.format(),
@@ -209,6 +238,7 @@ impl Report {
             steps: Vec::new(),
             tokens_before: tokens,
             tokens_after: tokens,
+            jp,
             changed: Vec::new(),
             low_saving: None,
             broken: Vec::new(),
@@ -232,6 +262,16 @@ impl Report {
             }
         }
         self.tokens_after = self.tokens_before;
+    }
+
+    /// Foresees what the view, and what JP sends, come to.
+    fn foresee(&mut self, survey: &Survey<'_>, made: &[Made], view: &View) {
+        self.tokens_after = survey.estimate.view_tokens(view);
+        if let Some(jp) = &mut self.jp {
+            let made = made.iter().map(|made| made.overlay.clone());
+            let overlays: Vec<_> = survey.stream.overlays().iter().cloned().chain(made).collect();
+            (jp.after, jp.why) = SentByJp::now(survey, &overlays, self.tokens_after);
+        }
     }
 
     /// Tells of the overlays that were made, each by whom.
@@ -347,10 +387,12 @@ async fn propose<'a>(
     }
     let made = append::stamp(stream, &asking.entries, run.now).map_err(not_appendable(opened))?;
     let foreseen = guard::foresee(stream, &survey.pairs, &survey.view, &made, &run.providers);
-    report.tokens_after = survey.estimate.view_tokens(&foreseen.view);
+    let before = report.jp.clone();
+    report.foresee(survey, &made, &foreseen.view);
     report.low_saving = Some(report.saved()).filter(|saved| *saved < run.min_saving);
     if report.low_saving.is_some() && run.on_low_saving == OnLowSaving::Decline {
         report.decline(run.min_saving);
+        report.jp = before;
         asking.keep_in_vain(&report);
         return Ok((report, None));
     }

@@ -322,24 +322,26 @@ fn a_model_is_a_provider_and_a_name() {
 }
 
 #[test]
-fn the_example_is_a_configuration_with_the_seven_hints() {
+fn the_example_is_a_configuration_and_its_hints_are_commented_out() {
     let config = config(EXAMPLE);
-    let halves = |tool: &str| (config.hints[tool].request, config.hints[tool].response);
+    assert!(config.hints.is_empty(), "JP does not apply overlays that are made with hints");
+    assert!(EXAMPLE.contains("JP does not apply an overlay that was made with a hint"));
+    let all: String = EXAMPLE.lines().map(uncommented).collect();
+    let all = Config::of(&[user(&all)], JpOwn::default()).unwrap();
+    let halves = |tool: &str| (all.hints[tool].request, all.hints[tool].response);
     let (keep, strip) = (Some(Hint::Keep), Some(Hint::Strip));
-    for tool in ["fs_read_file", "fs_grep_files", "cargo_check", "cargo_test"] {
+    for tool in ["fs_read_file", "fs_grep_files", "cargo_check", "cargo_test", "Read", "Bash"] {
         assert_eq!(halves(tool), (keep, strip), "{tool}");
     }
     assert_eq!(halves("fs_create_file"), (strip, keep));
     assert_eq!(halves("fs_modify_file"), (strip, strip));
-    assert_eq!(halves("git_commit"), (strip, keep));
-    assert_eq!(config.hints.len(), 7);
+    assert_eq!((halves("git_commit"), halves("Edit")), ((strip, keep), (strip, keep)));
+    assert_eq!(all.hints.len(), 10);
     // What it sets is what is built in, and so says the truth of the defaults.
     let built_in = Config::of(&[], JpOwn::default()).unwrap();
     assert_eq!((&config.profiles, &config.auto), (&built_in.profiles, &built_in.auto));
     // A workspace may copy it as it is, and what is commented out is right as well.
     assert!(Config::of(&[workspace(EXAMPLE)], JpOwn::default()).is_ok());
-    let all: String = EXAMPLE.lines().map(uncommented).collect();
-    let all = Config::of(&[user(&all)], JpOwn::default()).unwrap();
     assert_eq!(all.profile("mine").unwrap().calls.len(), 2);
     assert_eq!(all.auto.token_threshold, Some(204_800));
     assert_eq!((all.llm.providers.len(), all.llm.models.len()), (2, 1));

@@ -10,7 +10,7 @@ use jp_compact_core::formats::Format;
 use jp_compact_core::projection::project;
 use jp_compact_core::record::{self, Form, Input, Record};
 use jp_compact_core::{Stream, source, splice};
-use jp_compact_schema::record::{RecordDecline, RecordError, RecordReport, Saved, SentTokens};
+use jp_compact_schema::record::{JpTokens, RecordDecline, RecordError, RecordReport, Saved, SentTokens};
 use serde_json::{Value, json};
 
 use crate::compact::{self, Opened, Outcome, Report, Run};
@@ -80,7 +80,7 @@ pub async fn answer(
         whole(&record, &stream, made.as_deref(), form, &mut line, place.path())?;
     }
     // Its members go behind those that are there.
-    let told = serde_json::to_vec(&told(&report, warnings)).unwrap_or_default();
+    let told = serde_json::to_vec(&told(&report, how.view, warnings)).unwrap_or_default();
     line.push(b',');
     line.extend_from_slice(told.strip_prefix(b"{").unwrap_or(&told));
     line.push(b'\n');
@@ -161,7 +161,7 @@ fn member(name: &str, file: &[u8], form: Form, line: &mut Vec<u8>, path: &Path) 
 }
 
 /// What is told of a run.
-fn told(report: &Report, warnings: Vec<String>) -> RecordReport {
+fn told(report: &Report, is_view: bool, warnings: Vec<String>) -> RecordReport {
     let (mut overlays, mut declines) = (0, Vec::new());
     for step in &report.steps {
         match &step.outcome {
@@ -177,7 +177,9 @@ fn told(report: &Report, warnings: Vec<String>) -> RecordReport {
     if let Some(nothing) = report.nothing {
         declines.push(RecordDecline { strategy: None, reason: nothing.to_string() });
     }
-    let tokens = SentTokens { before: report.tokens_before, after: report.tokens_after };
+    let jp = report.jp.as_ref().filter(|_| !is_view);
+    let jp = jp.map(|jp| JpTokens { before: jp.before, after: jp.after });
+    let tokens = SentTokens { before: report.tokens_before, after: report.tokens_after, jp };
     let percent = (report.saved() * 1000.0).round() / 10.0;
     RecordReport { saved: Saved { tokens, percent, overlays }, declines, warnings }
 }

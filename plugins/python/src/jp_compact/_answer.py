@@ -16,11 +16,22 @@ class Failure(TypedDict):
     retryable: bool
 
 
-class Tokens(TypedDict):
-    """How many a model is sent."""
+class JpTokens(TypedDict):
+    """How many JP itself sends a model."""
 
     before: int
     after: int
+
+
+class _ViewTokens(TypedDict):
+    before: int
+    after: int
+
+
+class Tokens(_ViewTokens, total=False):
+    """How many the view has. `jp` is there for JP's conversations, unless the answer holds a view."""
+
+    jp: JpTokens
 
 
 class Saved(TypedDict):
