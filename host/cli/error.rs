@@ -161,6 +161,7 @@ fn exit(failure: &Failure) -> Exit {
         | Failure::Config(_)
         | Failure::NoSuchProfile { .. }
         | Failure::Record(_) => Exit::Usage,
+        Failure::NotAllowed(_) => Exit::NotTrusted,
         Failure::NoAnswer(_) => Exit::Model,
         Failure::NotInstalled { .. } => Exit::NotFound,
         Failure::Strategy { source, .. } => match source.plain() {
@@ -208,6 +209,13 @@ fn hint(failure: &Failure) -> Option<Hint> {
     }
     let text = match failure {
         Failure::Store(error) => return error.hint().map(Hint::line),
+        Failure::NotAllowed(denial) => {
+            let hint = denial.hint();
+            return Some(match denial.command() {
+                Some(command) => Hint::with_command(hint, &command),
+                None => Hint::line(hint),
+            });
+        }
         Failure::Unreadable { source, .. } if source.is_of_overlay() => {
             "`--reset` removes overlays, malformed ones too, and leaves the events as they are"
         }

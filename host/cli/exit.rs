@@ -18,7 +18,7 @@ pub(crate) enum Exit {
     Conflict = 5,
     /// strategy not found, or ambiguous
     NotFound = 10,
-    /// strategy not trusted or not confined, or a grant is missing
+    /// strategy not trusted or not confined, a grant is missing, or a model may not be asked
     NotTrusted = 11,
     /// manifest or description invalid
     BadDescription = 12,
@@ -54,7 +54,10 @@ impl Exit {
         (Self::Transcript, "the transcript cannot be read or written, or is invalid"),
         (Self::Conflict, "store conflict: locked, changed underneath, or two copies that disagree"),
         (Self::NotFound, "strategy not found, or ambiguous"),
-        (Self::NotTrusted, "strategy not trusted or not confined, or a grant is missing"),
+        (
+            Self::NotTrusted,
+            "strategy not trusted or not confined, a grant is missing, or a model may not be asked",
+        ),
         (Self::BadDescription, "manifest or description invalid"),
         (Self::Crashed, "strategy crashed, was killed, or could not start"),
         (Self::Deadline, "strategy missed its deadline"),

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use jp_compact_core::select::Wanted;
 use jp_compact_engine::batch::{self, Files, Lines};
 use jp_compact_engine::clock::Clock;
 use jp_compact_engine::compact::{OnLowSaving, Opened, Ready, Run};
-use jp_compact_engine::config::{self, JpOwn, Profile};
+use jp_compact_engine::config::{self, JpOwn, Profile, Scope};
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
 use jp_compact_engine::session::Sessions;
@@ -21,7 +21,7 @@ use jp_compact_schema::report::ErrorReport;
 use tokio::sync::Mutex;
 
 use crate::commands::batch::{Args, unwritten};
-use crate::commands::compact::{Asked, configured, of_profile};
+use crate::commands::compact::{Asked, configured};
 use crate::error::Report;
 use crate::setup::{Setup, Shared};
 
@@ -34,8 +34,6 @@ pub(crate) struct Planner<'a> {
     typed: Option<Vec<Ready>>,
     /// Whether a transcript's own configuration has a say.
     own: bool,
-    /// The workspace of a transcript that is in none.
-    around: Option<PathBuf>,
     now: Timestamp,
 }
 
@@ -46,7 +44,7 @@ pub(crate) struct Local {
 }
 
 /// What a run follows from.
-type Key = (Option<PathBuf>, JpOwn);
+type Key = (Scope, JpOwn);
 
 /// Thousands of transcripts have one configuration; some may have one of their own.
 const PLANS_MAX: usize = 64;
@@ -61,7 +59,7 @@ impl<'a> Planner<'a> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let typed = match args.strategies.as_slice() {
             [] => None,
-            specs => Some(runtime.block_on(setup.prepare(specs))?),
+            specs => Some(runtime.block_on(setup.prepare_typed(specs))?),
         };
         if let Some(strategies) = &typed {
             setup.check_focus(strategies)?;
@@ -69,8 +67,7 @@ impl<'a> Planner<'a> {
         let own = typed.as_ref().is_none_or(|strategies| strategies.iter().any(Ready::needs_model));
         let now = args.running.now.map_or(Clock::System, Clock::Fixed).now();
         let shared = setup.shared();
-        let around = config::workspace(environment, None);
-        Ok(Self { args, environment, setup: Mutex::new(setup), shared, typed, own, around, now })
+        Ok(Self { args, environment, setup: Mutex::new(setup), shared, typed, own, now })
     }
 
     /// A profile that was typed is each transcript's own; one that none of them has is a slip of whoever typed.
@@ -82,18 +79,19 @@ impl<'a> Planner<'a> {
             config::load(self.environment, place, &configuration.files, &configuration.sets, jp)
         };
         let here = config_at(None)?;
-        let Err(unknown) = of_profile(name, &here) else { return Ok(()) };
-        let mut seen = HashSet::from([config::workspace(self.environment, None)]);
+        let Err(unknown) = here.profile(name) else { return Ok(()) };
+        let mut seen = HashSet::from([config::scope(self.environment, None).root().map(Path::to_path_buf)]);
         for place in (0..files.len())
             .filter_map(|place| store::locate(files.path(place).as_os_str(), self.environment).ok())
         {
-            let is_new = seen.insert(config::workspace(self.environment, Some(&place)));
+            let root = config::scope(self.environment, Some(&place)).root().map(Path::to_path_buf);
+            let is_new = seen.insert(root);
             // What is wrong with a configuration is told of the transcripts that it is for.
             if is_new && config_at(Some(&place)).map_or(true, |config| config.profiles.contains_key(name)) {
                 return Ok(());
             }
         }
-        Err(unknown)
+        Err(unknown.into())
     }
 
     /// Where lines are gathered, if anybody wants them.
@@ -156,10 +154,11 @@ impl batch::Work for Planner<'_> {
         } else {
             JpOwn::default()
         };
-        let root = store::workspace_root(place, self.environment).or_else(|| self.around.clone());
-        let key = (root, jp);
+        let scope = config::scope(self.environment, Some(place));
+        // What a transcript's own files say is approved for its own folder.
+        let key = (if jp.says_the_same(&JpOwn::default()) { scope.without_own() } else { scope }, jp);
         if let Some((_, run)) =
-            local.plans.borrow().iter().find(|((root, jp), _)| *root == key.0 && jp.says_the_same(&key.1))
+            local.plans.borrow().iter().find(|((scope, jp), _)| *scope == key.0 && jp.says_the_same(&key.1))
         {
             return Ok(Arc::clone(run));
         }

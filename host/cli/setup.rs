@@ -13,7 +13,8 @@ use jp_compact_core::select::Wanted;
 use jp_compact_core::spec::Spec;
 use jp_compact_engine::clock::Clock;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, Paid, Preparation, Ready, Run};
-use jp_compact_engine::config::{self, Config, JpOwn};
+use jp_compact_engine::config::{self, Config, JpOwn, Lead, Planned};
+use jp_compact_engine::consent::{Asker, Consent};
 use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::{Failure, StrategyFailure};
@@ -48,6 +49,8 @@ pub(crate) struct Setup<'a> {
     /// What was prepared already: thousands of transcripts have one configuration.
     prepared: Vec<(Vec<Spec>, Vec<Ready>)>,
     quiet: bool,
+    /// Who decides what runs.
+    asker: Asker,
     /// What was warned of already: transcripts share files.
     warned: BTreeSet<String>,
 }
@@ -59,9 +62,10 @@ impl<'a> Setup<'a> {
         args: &'a Running,
         several: bool,
         quiet: bool,
+        asker: Asker,
         environment: &'a Environment,
     ) -> Result<Self, Report> {
-        Self::with(Self::models(args, environment)?, args, several, quiet, environment)
+        Self::with(Self::models(args, environment)?, args, several, quiet, asker, environment)
     }
 
     /// The models that there are: one budget and one record for all who share them.
@@ -76,6 +80,7 @@ impl<'a> Setup<'a> {
         args: &'a Running,
         several: bool,
         quiet: bool,
+        asker: Asker,
         environment: &'a Environment,
     ) -> Result<Self, Report> {
         let registry = args.discovery.registry(environment)?;
@@ -95,6 +100,7 @@ impl<'a> Setup<'a> {
             sessions: Arc::new(sessions),
             prepared: Vec::new(),
             quiet,
+            asker,
             warned: BTreeSet::new(),
             args,
             environment,
@@ -140,10 +146,18 @@ impl<'a> Setup<'a> {
         }
     }
 
+    /// Prepares strategies that the user typed.
+    pub(crate) async fn prepare_typed(&mut self, specs: &[Spec]) -> Result<Vec<Ready>, Report> {
+        self.prepare(specs, &Lead::typed()).await
+    }
+
     /// Prepares strategies; whoever sits at a terminal may be asked for trust.
-    pub(crate) async fn prepare(&mut self, specs: &[Spec]) -> Result<Vec<Ready>, Report> {
+    async fn prepare(&mut self, specs: &[Spec], lead: &Lead) -> Result<Vec<Ready>, Report> {
+        let led = |ready: Vec<Ready>| {
+            ready.into_iter().map(|ready| Ready { lead: lead.clone(), ..ready }).collect()
+        };
         if let Some((_, ready)) = self.prepared.iter().find(|(known, _)| known == specs) {
-            return Ok(ready.clone());
+            return Ok(led(ready.clone()));
         }
         loop {
             let preparation = Preparation {
@@ -154,7 +168,7 @@ impl<'a> Setup<'a> {
                 sandbox: self.args.discovery.sandbox(),
                 abilities: self.abilities,
             };
-            match compact::prepare(specs, &preparation, self.environment).await {
+            match compact::prepare(specs, lead, &preparation, self.environment).await {
                 Err(failure) => {
                     let failure = consent::introduce(failure, &preparation).await;
                     consent::settle(failure, &mut self.trust).await?;
@@ -199,10 +213,10 @@ impl<'a> Setup<'a> {
     }
 
     /// Prepares the calls of a profile or of an inline form, each for the turns that it brings.
-    pub(crate) async fn prepare_calls(&mut self, calls: &[Call]) -> Result<Vec<Ready>, Report> {
-        let specs: Vec<Spec> = calls.iter().map(Call::spec).collect();
-        let mut ready = self.prepare(&specs).await?;
-        for (ready, call) in ready.iter_mut().zip(calls) {
+    pub(crate) async fn prepare_calls(&mut self, planned: &Planned<'_>) -> Result<Vec<Ready>, Report> {
+        let specs: Vec<Spec> = planned.calls.iter().map(Call::spec).collect();
+        let mut ready = self.prepare(&specs, &planned.lead).await?;
+        for (ready, call) in ready.iter_mut().zip(&planned.calls) {
             ready.range = call.range;
         }
         Ok(ready)
@@ -221,8 +235,9 @@ impl<'a> Setup<'a> {
             strategies,
             sessions: Arc::clone(&self.sessions),
             models: Arc::clone(&self.models),
-            model: config.llm.model.clone(),
-            conversation_model: config.assistant_model.clone(),
+            consent: self.consent(config),
+            model: config.configured_model(),
+            conversation_model: config.conversation_model(),
             wanted,
             hints: config.hints.clone(),
             overlap: args.overlap.unwrap_or(config.overlap),
@@ -240,6 +255,11 @@ impl<'a> Setup<'a> {
             paid: (on_low_saving == OnLowSaving::Decline && !self.models.replays())
                 .then(|| Paid::open(self.environment)),
         }
+    }
+
+    /// Whether what a configuration leads to may ask a model.
+    pub(crate) fn consent(&self, config: &Config) -> Consent {
+        Consent::new(config.scope().clone(), self.asker, self.environment)
     }
 
     /// What the threads of a batch make their processes with.

@@ -74,6 +74,7 @@ fn the_method_is_set_in_the_configuration_and_toggled_by_one_key() {
     assert_eq!(profile(&[]), "default", "it is opted in");
     assert_eq!(profile(&["--set=conversation.compaction.auto.profile=collapse"]), "collapse");
     world.file(".jp-compact.toml", b"[conversation.compaction.auto]\nprofile = \"collapse\"\n");
+    world.run(&["config", "trust", "--yes"]).exits(0);
     assert_eq!(profile(&[]), "collapse");
     assert_eq!(profile(&["--set=conversation.compaction.auto.profile=default"]), "default");
 }

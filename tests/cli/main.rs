@@ -14,6 +14,8 @@ mod bounds;
 mod collapse;
 mod compact;
 mod config;
+mod consent;
+mod consent_sources;
 mod digest;
 mod doctor;
 mod door;

@@ -181,7 +181,7 @@ fn a_failure_says_what_the_command_line_says() {
     let config = "[conversation.compaction.profiles.theirs]\nstrategies = [\"unknown\"]\n";
     world.file("config.toml", config.as_bytes());
     let options = ["--config", "../config.toml", "--plugin-dir", "../plugins"];
-    let mut agent = Agent::of(&world, &options);
+    let mut agent = Agent::of(&world, &[&options[..], &["--allow-model"]].concat());
     for (arguments, words, code) in [
         (json!({"transcript": "nothing.json"}), &["nothing.json"][..], 4),
         (json!({"transcript": "talk", "profile": "none"}), &["talk", "--profile=none"], 2),

@@ -23,7 +23,7 @@ fn session(mode: &str, world: &World, model: &Model, calls: &[(&str, Value)]) ->
     let stdin = world.file("calls", lines.concat().as_bytes());
     let mut client = Command::new(python);
     world.enter(&mut client).args([CLIENT, mode]).arg(cargo_bin!("jp-compact"));
-    client.args(["mcp", "house", "--model", "openai/g", "--sandbox=contained"]);
+    client.args(["mcp", "house", "--allow-model", "--model", "openai/g", "--sandbox=contained"]);
     model.of(&mut client).stdin(fs::File::open(stdin).unwrap());
     world.finish(&mut client).exits(0).lines()
 }

@@ -65,10 +65,12 @@ fn a_workspace_says_nothing_of_addresses_and_keys() {
 }
 
 #[test]
-fn the_model_of_a_workspace_is_asked() {
+fn the_model_of_a_workspace_is_asked_once_it_is_approved() {
     let world = World::new();
     let [(one, _), (two, _)] = two_workspaces(&world, "llm.model = \"openai/of-one\"\n", "");
     let dry = ["--profile", "heavy", "--dry-run"];
+    world.run(&[&[one.as_str()][..], &dry].concat()).exits(11).says("jp-compact config trust /here/one");
+    world.run(&["config", "trust", "one", "--yes"]).exits(0);
     world.run(&[&[one.as_str()][..], &dry].concat()).exits(0).says("turns 0-2 using openai/of-one");
     world.run(&[&[two.as_str()][..], &dry].concat()).exits(18).says("none is configured");
 }

@@ -9,6 +9,8 @@ use jp_compact_core::{Bound, Overlap};
 use jp_compact_engine::compact::{
     MIN_SAVING, OnLowSaving, Preparation, Ready, Run, Sandbox, compact, open, prepare,
 };
+use jp_compact_engine::config::{Lead, Scope};
+use jp_compact_engine::consent::{Asker, Consent};
 use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::jail::Abilities;
@@ -49,6 +51,7 @@ fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> Run {
         models: Models::open(Settings::default(), &Wishes::default(), &Environment::bare("/"))
             .unwrap()
             .into(),
+        consent: Consent::new(Scope::default(), Asker::User, &Environment::bare("/")),
         model: None,
         conversation_model: None,
         wanted: Wanted { to: Some(Bound::FromEnd(0)), ..Wanted::default() },
@@ -81,7 +84,7 @@ fn compacted(world: &World, transcript: &Path, run: &Run) -> Result<String, Stri
 fn ready(world: &World, mode: &str, input: Input) -> Ready {
     let mut described = world.described();
     described.description.input = input;
-    Ready { described, options: world.header(mode).options, range: None }
+    Ready { described, options: world.header(mode).options, range: None, lead: Lead::typed() }
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn bundled_strategies_answer_the_same_either_way() {
             sandbox: Sandbox::Unsaid,
             abilities: Abilities::of_machine(),
         };
-        let strategies = block_on(prepare(&specs, &preparation, &environment));
+        let strategies = block_on(prepare(&specs, &Lead::typed(), &preparation, &environment));
         let run = run(Sessions::new(starter, NEVER).with_workers(workers_max), strategies.unwrap(), true);
         compacted(&world, &sample, &run).unwrap()
     });

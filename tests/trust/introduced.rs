@@ -48,6 +48,27 @@ fn on_a_terminal_one_s_own_first_strategy_takes_two_steps() {
 }
 
 #[test]
+fn on_a_terminal_a_configuration_is_shown_and_approved() {
+    let house = House::new();
+    let file = "[conversation.compaction]\ndefault_profile = \"team\"\n[conversation.compaction.profiles.team.summary]\n\
+                instructions = \"one\\nerror: forged\\u001b[2J\\u200d\"\nmodel = \"openai/theirs\"\n";
+    fs::write(house.path(".jp-compact.toml"), file).unwrap();
+    for answer in ["n\n", "\n", "maybe\n", "\u{4}"] {
+        let (code, shown) = on_a_terminal(&house, &["config", "trust"], answer);
+        assert_eq!(code, Some(11), "{shown}");
+        for part in
+            ["| one", "      | error: forged\\u{1b}[2J\\u{200d}", "openai", "theirs", "Approve this? [y/N]"]
+        {
+            assert!(shown.contains(part), "`{part}` is not in:\n{shown}");
+        }
+    }
+    let (code, shown) = on_a_terminal(&house, &["config", "trust"], "yes\n");
+    assert!(code == Some(0) && shown.contains("approved; `jp-compact config untrust "), "{shown}");
+    let (code, shown) = on_a_terminal(&house, &["config", "trust"], "");
+    assert!(code == Some(0) && shown.contains("this was approved before"), "{shown}");
+}
+
+#[test]
 fn on_a_terminal_yes_grants_what_was_asked_and_anything_else_nothing() {
     let house = House::new();
     folder(&house, "env = [\"GRANTED\"]\nruntime = \"sh\"");

@@ -8,7 +8,8 @@ use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::Wanted;
 use jp_compact_core::{Bound, Stream, Survey, bound};
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, Outcome, Ready, Run};
-use jp_compact_engine::config::{Config, OnFailure, Profile};
+use jp_compact_engine::config::{Config, Foreign, OnFailure, Planned};
+use jp_compact_engine::consent::Asker;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::{Failure, StrategyFailure};
 use jp_compact_engine::llm::ModelName;
@@ -16,6 +17,7 @@ use jp_compact_schema::ContentKind;
 use serde_json::{Value, json};
 
 use crate::args::Running;
+use crate::commands::compact::bug;
 use crate::commands::{change, counted, grouped, short, turns, until_interrupted};
 use crate::error::Report;
 use crate::exit::Exit;
@@ -55,13 +57,15 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         return Ok(exit);
     }
     until_interrupted(async {
-        let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, environment)?;
+        let mut setup =
+            Setup::open(&args.running, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
         let mut tally = Tally::new(args.running.json, quiet);
         for transcript in &args.transcripts {
             let due = Due {
                 profile: args.profile.as_deref(),
                 context_window: args.context_window,
                 estimator: args.running.counting.tokens.estimator(),
+                unasked: None,
             };
             let done = one(&due, &mut setup, transcript, environment).await;
             setup.progress.suspend(|| tally.count(transcript, done))?;
@@ -76,6 +80,8 @@ pub(crate) struct Due<'a> {
     pub(crate) profile: Option<&'a str>,
     pub(crate) context_window: Option<u64>,
     pub(crate) estimator: Estimator,
+    /// What made it run, where the user did not ask for it, and the value is not the user's own.
+    pub(crate) unasked: Option<Foreign>,
 }
 
 /// One transcript: what always runs, then the trigger, then what is due.
@@ -91,7 +97,12 @@ pub(crate) async fn one(
         // What was typed goes before what is configured.
         config.auto.token_threshold = None;
     }
-    let profile = config.profile(asked.profile.unwrap_or(&config.auto.profile))?;
+    let planned = match asked.profile {
+        Some(name) => config.named(name)?,
+        None => config.by_auto()?,
+    };
+    let planned = planned.led_by(asked.unasked.as_ref());
+    let profile = planned.profile.ok_or_else(bug)?;
     let path = short(opened.place.path(), environment);
     let told = |line: &str| format!("{path}: {line}");
     let warned = |lines: &mut Lines, what: &str, failure: &Report| {
@@ -99,12 +110,13 @@ pub(crate) async fn one(
     };
     if setup.has_focus() {
         // Wrong usage is that whether anything is due or not.
-        let strategies = setup.prepare_calls(&profile.calls).await?;
+        let strategies = setup.prepare_calls(&planned).await?;
         setup.check_focus(&strategies)?;
     }
     let (mut lines, mut always) = (Lines::new(), Vec::new());
-    for name in &config.auto.always {
-        let applied = apply(setup, &config, config.profile(name)?, &opened).await?;
+    for (name, planned) in config.auto.always.iter().zip(config.by_always()?) {
+        let planned = planned.led_by(asked.unasked.as_ref());
+        let applied = apply(setup, &config, &planned, &opened).await?;
         let (mut report, mut warning) = (Value::Null, None);
         match applied {
             Applied::Nothing => {}
@@ -131,7 +143,7 @@ pub(crate) async fn one(
     let mut why = why(verdict, &opened.stream, estimator, model.as_deref());
     let (mut report, mut warning) = (Value::Null, None);
     if due {
-        match apply(setup, &config, profile, &opened).await? {
+        match apply(setup, &config, &planned, &opened).await? {
             Applied::Nothing => {
                 why.push_str("; nothing to compact: no turn is newer than the last compaction, but those that are kept");
                 lines.line(told(&why));
@@ -182,11 +194,11 @@ enum Applied {
 async fn apply(
     setup: &mut Setup<'_>,
     config: &Config,
-    profile: &Profile,
+    planned: &Planned<'_>,
     opened: &Opened,
 ) -> Result<Applied, Report> {
-    let strategies = setup.prepare_calls(&profile.calls).await?;
-    let keep = config.keep(Some(profile));
+    let strategies = setup.prepare_calls(planned).await?;
+    let keep = config.keep(planned.profile);
     let kept = Wanted { from: Some(Bound::Turn(keep.first)), to: Some(Bound::FromEnd(keep.last)), keep };
     let mut run = setup.run(strategies, config, kept, OnLowSaving::Decline);
     let (stream, now) = (&opened.stream, run.now);

@@ -1,5 +1,6 @@
 //! `jp-compact batch`: folders of transcripts in one run, with a report and gates for CI.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::num::NonZero;
@@ -12,6 +13,7 @@ use jp_compact_core::spec::Spec;
 use jp_compact_engine::batch::{
     self, Ended, Files, Gates, How, Known, Lines, Out, Scope, Shard, Suite, Tally, Told, Written,
 };
+use jp_compact_engine::consent::Asker;
 use jp_compact_engine::environment::Environment;
 use jp_compact_schema::report::{AllTokens, GateReport, TranscriptReport};
 
@@ -138,7 +140,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     }
     check(args, environment)?;
     let began = Instant::now();
-    let setup = Setup::open(&args.running, true, quiet, environment)?;
+    let setup = Setup::open(&args.running, true, quiet, Asker::User, environment)?;
     let planner = Planner::open(args, setup, environment)?;
     let files = Files::gather(&args.paths, args.out.as_deref(), args.shard, environment);
     planner.check_profile(&files)?;
@@ -168,6 +170,8 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         tally: Tally::default(),
         bar: Bar::new(quiet, files.len() as u64, files.bytes(), &planner.shared.progress),
         quiet,
+        refused: 0,
+        hints: BTreeSet::new(),
     };
     let (first, mut interrupts) = (files.len(), 0);
     for (number, fault) in files.faults().iter().enumerate() {
@@ -196,7 +200,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         Ok(())
     });
     teller.bar.finish();
-    let Teller { mut tally, .. } = teller;
+    let Teller { mut tally, refused, .. } = teller;
     tally.total.elapsed_ms = (began.elapsed().as_secs_f64() * 1e6).round() / 1e3;
     let scope = match args.demands.allow_empty {
         true => Scope::AllOrNothing,
@@ -220,7 +224,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     if tally.total.transcripts == 0 && scope == Scope::All && gates.is_empty() {
         return Err(empty(args));
     }
-    Ok(verdict(&tally, &verdicts))
+    Ok(verdict(&tally, &verdicts, refused))
 }
 
 fn empty(args: &Args) -> Report {
@@ -253,8 +257,9 @@ fn check(args: &Args, environment: &Environment) -> Result<(), Report> {
     Ok(())
 }
 
-/// What it exits with: a gate goes before transcripts that failed.
-fn verdict(tally: &Tally, verdicts: &[GateReport]) -> Exit {
+/// What it exits with: a gate goes before transcripts that failed. Where all of them were refused for want of the user's
+/// consent, nothing is wrong with the transcripts.
+fn verdict(tally: &Tally, verdicts: &[GateReport], refused: u64) -> Exit {
     let missed = verdicts.iter().filter(|gate| !gate.met);
     let mut exit = Exit::Done;
     for gate in missed {
@@ -263,7 +268,12 @@ fn verdict(tally: &Tally, verdicts: &[GateReport]) -> Exit {
         exit = Exit::Gate;
     }
     let allowed = verdicts.iter().any(|gate| gate.gate == batch::Gate::MaxFailures.as_str());
-    if exit == Exit::Done && tally.total.failed > 0 && !allowed { Exit::SomeFailed } else { exit }
+    match tally.total.failed {
+        0 => exit,
+        _ if exit != Exit::Done || allowed => exit,
+        failed if failed == refused => Exit::NotTrusted,
+        _ => Exit::SomeFailed,
+    }
 }
 
 fn interrupted(args: &Args) -> Report {
@@ -357,11 +367,18 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
+/// More are not printed; the report has all.
+const HINTS_MAX: usize = 8;
+
 /// Tells people what they have to know of single transcripts, and counts all.
 struct Teller {
     tally: Tally,
     bar: Bar,
     quiet: bool,
+    /// Transcripts that were refused for want of the user's consent.
+    refused: u64,
+    /// What to do about them, each once.
+    hints: BTreeSet<String>,
 }
 
 impl Teller {
@@ -374,6 +391,13 @@ impl Teller {
         if let Some(error) = &told.error {
             let causes: String = error.causes.iter().map(|cause| format!(": {cause}")).collect();
             self.say(format_args!("failed: {}: {}{causes}", told.path, error.message));
+            if error.code == Exit::NotTrusted.code() {
+                self.refused += 1;
+                let hint = error.hint.iter().map(|hint| hint.replace("\n  ", " ")).collect::<String>();
+                if self.hints.len() < HINTS_MAX && self.hints.insert(hint.clone()) {
+                    self.say(format_args!("hint: {hint}"));
+                }
+            }
         }
         if !self.quiet {
             for warning in &told.warnings {

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use jp_compact_core::select::Wanted;
 use jp_compact_core::source::Reset;
-use jp_compact_core::{Bound, Call, inline};
+use jp_compact_core::{Bound, inline};
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, Ready, Run};
-use jp_compact_engine::config::{Config, Profile};
+use jp_compact_engine::config::{Config, Planned, Profile};
+use jp_compact_engine::consent::Asker;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
 use jp_compact_engine::store;
@@ -68,11 +69,11 @@ fn check_meant(args: &Compact, environment: &Environment) -> Result<(), Report> 
 }
 
 async fn work(args: &Compact, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
-    let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, environment)?;
+    let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
     // What was typed is wrong for all transcripts or for none, and is found out before any is read.
     let typed = match args.strategies.as_slice() {
         [] => None,
-        specs => Some(setup.prepare(specs).await?),
+        specs => Some(setup.prepare_typed(specs).await?),
     };
     let mut tally = Tally::new(args.running.json, quiet);
     let mut waiting = args.transcripts.iter();
@@ -184,31 +185,34 @@ pub(crate) async fn configured<'a>(
     setup: &mut Setup<'_>,
     config: &'a Config,
 ) -> Result<(Vec<Ready>, Option<&'a Profile>), Report> {
-    let (mut calls, profile) = match (asked.profile, asked.form) {
+    let mut planned = match (asked.profile, asked.form) {
         (None, Some(text)) => named(text, config)?,
-        (name, _) => of_profile(name.unwrap_or(&config.default_profile), config)?,
+        (Some(name), _) => config.named(name)?,
+        (None, None) => config.by_default()?,
     };
     let (from, to) = asked.bounds;
-    if (from.is_some() || to.is_some()) && profile.is_none() && calls.iter().any(|call| call.range.is_some())
+    if (from.is_some() || to.is_some())
+        && planned.profile.is_none()
+        && planned.calls.iter().any(|call| call.range.is_some())
     {
         let hint = "leave the turns out behind the `:`, or --from, --to and --keep-* out";
         return Err(Report::new(Exit::Usage, "the inline form brings its own turns", Some(hint)));
     }
     // What is typed replaces an end of the turns that a rule of JP's brings, as it does one that is configured.
-    for range in calls.iter_mut().filter_map(|call| call.range.as_mut()) {
+    for range in planned.calls.iter_mut().filter_map(|call| call.range.as_mut()) {
         (range.from, range.to) = (from.or(range.from), to.or(range.to));
     }
-    Ok((setup.prepare_calls(&calls).await?, profile))
+    Ok((setup.prepare_calls(&planned).await?, planned.profile))
 }
 
 /// What the value of `--compact` stands for: nothing for the default profile, a profile's name before an inline form
 /// that is written like it.
-pub(crate) fn named<'a>(text: &str, config: &'a Config) -> Result<(Vec<Call>, Option<&'a Profile>), Report> {
+pub(crate) fn named<'a>(text: &str, config: &'a Config) -> Result<Planned<'a>, Report> {
     if text.is_empty() {
-        return of_profile(&config.default_profile, config);
+        return Ok(config.by_default()?);
     }
     if config.profiles.contains_key(text) {
-        return of_profile(text, config);
+        return Ok(config.named(text)?);
     }
     let calls = inline::parse(text).map_err(|what| {
         let known: Vec<_> = config.profiles.keys().map(String::as_str).collect();
@@ -216,16 +220,7 @@ pub(crate) fn named<'a>(text: &str, config: &'a Config) -> Result<(Vec<Call>, Op
         let hint = format!("the profiles are {}; an inline form is `r+t`, or `s:..-3`", known.join(", "));
         Report::new(Exit::Usage, message, Some(&hint))
     })?;
-    Ok((calls, None))
-}
-
-/// The profile of that name.
-pub(crate) fn of_profile<'a>(
-    name: &str,
-    config: &'a Config,
-) -> Result<(Vec<Call>, Option<&'a Profile>), Report> {
-    let profile = config.profile(name)?;
-    Ok((profile.calls.clone(), Some(profile)))
+    Ok(Planned::typed(calls))
 }
 
 pub(crate) fn bug() -> Report {

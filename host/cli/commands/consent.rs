@@ -35,11 +35,12 @@ pub(crate) async fn settle(failure: Failure, trust: &mut Trust) -> Result<(), Re
 
 async fn ask(candidate: &Candidate) -> Result<String, Report> {
     output::people(&told(candidate));
-    output::question("Trust this plugin and grant the permissions above? [y/N] ");
-    answer().await
+    answer("Trust this plugin and grant the permissions above? [y/N] ").await
 }
 
-async fn answer() -> Result<String, Report> {
+/// What the user answers to a question.
+pub(crate) async fn answer(question: &'static str) -> Result<String, Report> {
+    output::question(question);
     let (sender, receiver) = tokio::sync::oneshot::channel();
     // A thread of its own, so that an interrupt is heard while nobody answers; it ends with the process.
     std::thread::spawn(move || {
@@ -51,7 +52,7 @@ async fn answer() -> Result<String, Report> {
     Ok(receiver.await.map_err(std::io::Error::other)??)
 }
 
-fn is_yes(answer: &str) -> bool {
+pub(crate) fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
 }
 

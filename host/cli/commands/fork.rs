@@ -9,6 +9,7 @@ use clap::Parser;
 use jp_compact_core::fork::Fate;
 use jp_compact_core::select::Wanted;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, Run};
+use jp_compact_engine::consent::Asker;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::fork::{self, Plan};
 use jp_compact_engine::store;
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         return Ok(Exit::Done);
     };
     until_interrupted(async {
-        let mut setup = Setup::open(&args.running, false, quiet, environment)?;
+        let mut setup = Setup::open(&args.running, false, quiet, Asker::User, environment)?;
         // What is wrong with the profile or its strategies is found out before anything is made.
         let mut forked = Opened { place: source.place.clone(), beside: None, stream: plan.stream.clone() };
         let mut run = prepare(&mut setup, form, &forked).await?;
@@ -96,10 +97,13 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
 /// What runs on the fork, by its own configuration.
 async fn prepare(setup: &mut Setup<'_>, form: &str, forked: &Opened) -> Result<Run, Report> {
     let config = setup.config(forked)?;
-    let (calls, profile) = named(form, &config)?;
-    let strategies = setup.prepare_calls(&calls).await?;
-    let wanted = Wanted { from: None, to: None, keep: config.keep(profile) };
-    Ok(setup.run(strategies, &config, wanted, OnLowSaving::Warn))
+    let planned = named(form, &config)?;
+    let strategies = setup.prepare_calls(&planned).await?;
+    let wanted = Wanted { from: None, to: None, keep: config.keep(planned.profile) };
+    let run = setup.run(strategies, &config, wanted, OnLowSaving::Warn);
+    // Nothing is written where a model would be needed and may not be asked.
+    run.allow()?;
+    Ok(run)
 }
 
 fn tell(args: &Args, quiet: bool, json: &Value, text: &Lines) -> Result<(), Report> {

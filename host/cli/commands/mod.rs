@@ -34,7 +34,7 @@ use crate::output;
 
 /// Does work that an interrupt ends: what it was about is dropped, strategies are killed, what they left is
 /// removed; a write is never cut in two.
-pub(crate) fn until_interrupted(work: impl Future<Output = Result<Exit, Report>>) -> Result<Exit, Report> {
+pub(crate) fn until_interrupted<T>(work: impl Future<Output = Result<T, Report>>) -> Result<T, Report> {
     let interrupted = || {
         let hint = "what was reported is done, the rest is as it was";
         Report::new(Exit::Interrupted, "interrupted", Some(hint))

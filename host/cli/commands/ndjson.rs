@@ -11,6 +11,7 @@ use jp_compact_core::select::Wanted;
 use jp_compact_core::spec::Spec;
 use jp_compact_engine::compact::{OnLowSaving, Ready, Run};
 use jp_compact_engine::config::{self, Config, JpOwn};
+use jp_compact_engine::consent::Asker;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::ndjson::{self, How, LINE_BYTES_MAX, Line, Wrong};
 use jp_compact_schema::record::{Code, RecordError};
@@ -216,7 +217,7 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// What is wrong for every record is found out before any is read.
     async fn open(wish: &Wish<'a>, quiet: bool, environment: &'a Environment) -> Result<Self, Report> {
-        let mut setup = Setup::open(wish.running, true, quiet, environment)?;
+        let mut setup = Setup::open(wish.running, true, quiet, Asker::User, environment)?;
         let configuration = &wish.running.configured;
         let jp = JpOwn::read(environment, None, None);
         let config = config::load(environment, None, &configuration.files, &configuration.sets, jp)?;
@@ -227,12 +228,15 @@ impl<'a> Worker<'a> {
                 let (strategies, profile) = configured(asked, &mut setup, &config).await?;
                 (strategies, config.keep(profile))
             }
-            specs => (setup.prepare(specs).await?, config.keep(None)),
+            specs => (setup.prepare_typed(specs).await?, config.keep(None)),
         };
         setup.check_focus(&strategies)?;
         let by_model = strategies.iter().any(Ready::needs_model);
+        let wanted = Wanted { from: wish.bounds.0, to: wish.bounds.1, keep };
+        // What may not be asked for any record is found out before one is read.
+        setup.run(strategies.clone(), &config, wanted, OnLowSaving::Warn).allow()?;
         Ok(Self {
-            wanted: Wanted { from: wish.bounds.0, to: wish.bounds.1, keep },
+            wanted,
             how: How { view: wish.args.view, by_model },
             environment: Arc::new(environment.clone()),
             setup,

@@ -9,6 +9,7 @@ use jp_compact_core::select::Wanted;
 use jp_compact_engine::clock::Clock;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened};
 use jp_compact_engine::config::Config;
+use jp_compact_engine::consent::Asker;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::query;
 use jp_compact_schema::Completion;
@@ -54,7 +55,7 @@ fn said(text: &str) -> Result<String, String> {
 
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     until_interrupted(async {
-        let mut setup = Setup::open(&args.running, false, quiet, environment)?;
+        let mut setup = Setup::open(&args.running, false, quiet, Asker::Query, environment)?;
         let done = hold(args, quiet, &mut setup, environment).await;
         setup.close().await;
         done.map(|()| Exit::Done)
@@ -101,8 +102,12 @@ async fn hold(
         turn(args, setup, &config, &opened, &mut json).await
     };
     if held.is_ok() && !args.running.dry_run && config.auto.enabled {
-        let due =
-            Due { profile: None, context_window: None, estimator: args.running.counting.tokens.estimator() };
+        let due = Due {
+            profile: None,
+            context_window: None,
+            estimator: args.running.counting.tokens.estimator(),
+            unasked: config.unasked(),
+        };
         let done = auto::one(&due, setup, &args.transcript, environment).await;
         match done {
             Ok((told, text)) => {
@@ -129,9 +134,9 @@ async fn before(
     opened: &Opened,
     environment: &Environment,
 ) -> Result<(Value, Lines), Report> {
-    let (calls, profile) = named(form, config)?;
-    let strategies = setup.prepare_calls(&calls).await?;
-    let wanted = Wanted { from: None, to: None, keep: config.keep(profile) };
+    let planned = named(form, config)?;
+    let strategies = setup.prepare_calls(&planned).await?;
+    let wanted = Wanted { from: None, to: None, keep: config.keep(planned.profile) };
     let run = setup.run(strategies, config, wanted, OnLowSaving::Decline);
     let report = compact::compact(&run, opened).await?;
     Ok((as_json(&report, &run), as_text(&report, &run, environment)))
@@ -147,8 +152,8 @@ async fn turn(
 ) -> Result<(), Report> {
     let clock = args.running.now.map_or(Clock::System, Clock::Fixed);
     let asked = clock.now();
-    let model = query::model(&setup.models, config);
-    let answer = query::ask(opened, &args.text, &setup.models, model.as_deref()).await?;
+    let allowed = query::allow(&setup.models, config, &setup.consent(config))?;
+    let answer = query::ask(opened, &args.text, &setup.models, &allowed).await?;
     let Completion { text, model, usage } = &answer;
     json["model"] = model.as_str().into();
     json["answer"] = text.as_str().into();

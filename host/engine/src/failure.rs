@@ -14,6 +14,7 @@ use jp_compact_schema::AnswerError;
 
 use crate::compact::Broken;
 use crate::config::Wrong;
+use crate::consent::Denial;
 use crate::llm::RecordError;
 use crate::store::StoreError;
 
@@ -114,6 +115,8 @@ pub enum Failure {
         /// Those that there are.
         known: Vec<String>,
     },
+    /// A model may not be asked.
+    NotAllowed(Box<Denial>),
     /// Who was to be asked gave no answer.
     NoAnswer(AnswerError),
     /// A file of models' answers cannot be read, or not be written.
@@ -207,6 +210,7 @@ impl std::fmt::Display for Failure {
             Self::TrustLock { path, .. } => write!(out, "failed to read the trust lock {}", path.display()),
             Self::Config(wrong) => write!(out, "failed to read the configuration {}", wrong.source),
             Self::NoSuchProfile { name, .. } => write!(out, "there is no profile `{name}`"),
+            Self::NotAllowed(_) => write!(out, "no model may be asked"),
             Self::NoAnswer(_) => write!(out, "no model answered"),
             Self::Record(_) => write!(out, "failed to open the file of a model's answers"),
             Self::NotInstalled { missing, folder } => {
@@ -232,6 +236,7 @@ impl std::error::Error for Failure {
             },
             Self::Broken { source, .. } => Some(source),
             Self::Strategy { source, .. } => Some(source.as_ref()),
+            Self::NotAllowed(source) => Some(source.as_ref()),
             Self::NoAnswer(source) => Some(source),
             Self::Record(source) => Some(source),
             Self::PluginDir { source, .. } => Some(source),

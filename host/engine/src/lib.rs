@@ -5,6 +5,7 @@ pub mod batch;
 pub mod clock;
 pub mod compact;
 pub mod config;
+pub mod consent;
 pub mod describe_cache;
 pub mod digest;
 pub mod environment;

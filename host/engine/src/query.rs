@@ -10,7 +10,8 @@ use jp_compact_schema::{Answer, AnswerError, Completion, NeedRequest};
 use serde_json::Value;
 
 use crate::compact::{self, Opened};
-use crate::config::Config;
+use crate::config::{Config, Lead};
+use crate::consent::{self, Allowed, Consent, Wants};
 use crate::failure::{Failure, Overtaken};
 use crate::llm::Models;
 use crate::session::Answers as _;
@@ -20,11 +21,14 @@ use crate::store::{self, Current};
 const SYSTEM: &str = "You continue the conversation. No tools can be called in this turn: earlier calls and their answers \
                       stand in it as text, in brackets.";
 
-/// The model that holds a conversation: the one that was wished for, its own, or the one that is configured.
-#[must_use]
-pub fn model(models: &Models, config: &Config) -> Option<String> {
-    let own = models.choose(None, None, config.assistant_model.as_ref()).ok().flatten();
-    own.map(|own| own.model).or_else(|| config.llm.model.as_ref().map(ToString::to_string))
+/// The model that holds a conversation: the one that was typed, its own, or the one that is configured.
+///
+/// # Errors
+/// It may not be asked.
+pub fn allow(models: &Models, config: &Config, consent: &Consent) -> Result<Allowed, Failure> {
+    let (own, configured) = (config.conversation_model(), config.configured_model());
+    let named = [own.as_ref(), configured.as_ref()];
+    consent::allow(models, consent, &Wants { strategy: None, lead: &Lead::typed(), named })
 }
 
 /// Asks a model what the user says, on the view of a transcript that can be appended to.
@@ -35,7 +39,7 @@ pub async fn ask(
     opened: &Opened,
     request: &str,
     models: &Models,
-    model: Option<&str>,
+    allowed: &Allowed,
 ) -> Result<Completion, Failure> {
     let Opened { place, stream, .. } = opened;
     compact::only_jp(opened, "continued")?;
@@ -49,7 +53,7 @@ pub async fn ask(
         max_tokens: None,
     };
     let failed = |code: &str, message: String| Failure::NoAnswer(AnswerError { code: code.into(), message });
-    match models.answer(&need, model).await {
+    match models.answer(&need, allowed.model().map(|llm| &*llm.model)).await {
         Answer::Err(error) => Err(Failure::NoAnswer(error)),
         Answer::Ok(fields) => {
             let completion: Completion = serde_json::from_value(Value::Object(fields))

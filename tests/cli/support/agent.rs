@@ -24,7 +24,8 @@ impl<'a> Agent<'a> {
 
     /// One that asks this model.
     pub(crate) fn asking(world: &'a World, model: &Model, more: &[&str]) -> Self {
-        let mut command = world.command(&[&["mcp", "house", "--model", "openai/g"], more].concat());
+        let mut command =
+            world.command(&[&["mcp", "house", "--allow-model", "--model", "openai/g"], more].concat());
         model.of(&mut command);
         Self::of_command(world, command)
     }

@@ -23,7 +23,7 @@ use tools::{House, Server};
 
 const EXAMPLE: &str = r#"Examples:
   jp-compact mcp
-  jp-compact mcp ~/project --llm-budget-tokens 200000
+  jp-compact mcp ~/project --allow-model --llm-budget-tokens 200000
 
 An agent starts it itself. Most read a file like this one (`.mcp.json`, `mcp.json`):
   {"mcpServers": {"jp-compact": {"command": "jp-compact", "args": ["mcp", "/home/me/project"]}}}"#;
@@ -41,6 +41,11 @@ pub(crate) struct Args {
     /// Where transcripts may lie
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
+    /// Let clients have a model asked, by the profiles that are yours or approved
+    ///
+    /// Without it a tool that would ask a model is an error: the arguments of a client are not yours.
+    #[arg(long)]
+    allow_model: bool,
     #[command(flatten)]
     running: Running,
 }
@@ -48,7 +53,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let fence = Fence::around(&args.folder, environment)?;
     let environment = Environment { cwd: fence.folder().to_owned(), ..environment.clone() };
-    let house = Arc::new(House::new(fence, args.running, quiet, environment));
+    let house = Arc::new(House::new(fence, args.running, quiet, args.allow_model, environment));
     until_interrupted(async {
         let service = match Server(house).serve(output::protocol()).await {
             // It went before it said anything.

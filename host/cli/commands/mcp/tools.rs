@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
+use jp_compact_engine::consent::Asker;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::llm::Models;
 use jp_compact_engine::store::Fence;
@@ -39,6 +40,8 @@ pub(super) struct House {
     fence: Fence,
     running: Running,
     quiet: bool,
+    /// Whether a client may have a model asked.
+    allow_model: bool,
     environment: Environment,
     /// The models with their budget, once somebody compacted. Held while a transcript is written: two runs at once
     /// would not see each other's overlays.
@@ -90,8 +93,14 @@ impl Drop for Ending {
 }
 
 impl House {
-    pub(super) fn new(fence: Fence, running: Running, quiet: bool, environment: Environment) -> Self {
-        Self { fence, running, quiet, environment, writing: Mutex::default() }
+    pub(super) fn new(
+        fence: Fence,
+        running: Running,
+        quiet: bool,
+        allow_model: bool,
+        environment: Environment,
+    ) -> Self {
+        Self { fence, running, quiet, allow_model, environment, writing: Mutex::default() }
     }
 
     async fn call(self: Arc<Self>, name: String, arguments: JsonObject) -> Result<Done, Report> {
@@ -119,7 +128,8 @@ impl House {
             Some(models) => Arc::clone(models),
             None => Arc::clone(models.insert(Setup::models(&self.running, &self.environment)?)),
         };
-        let mut setup = Setup::with(models, &args.running, false, self.quiet, &self.environment)?;
+        let asker = Asker::Client { allowed: self.allow_model };
+        let mut setup = Setup::with(models, &args.running, false, self.quiet, asker, &self.environment)?;
         let done = compact::one(&args, &mut setup, &transcript, &self.environment).await;
         setup.close().await;
         done.map(both)
@@ -194,7 +204,7 @@ fn tools() -> Vec<Tool> {
              out, of all but the last turns, what the profile names, and `reset` removes them again. The result says how \
              many tokens a model is sent, before and after, and which overlays were made or declined. Without \
              `profile` the configured one runs, which asks no model; for a summary give `profile`, and in `focus` what it \
-             has to preserve.",
+             has to preserve. A model is asked only if the user started this server with --allow-model.",
             writes().destructive(false).open_world(true),
         )
         .with_input_schema::<wanted::Compact>(),

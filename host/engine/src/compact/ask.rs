@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use super::events::Spooling;
 use super::paid::{self, InVain};
 use super::{Outcome, Ready, Report, Run, Step, unasked};
+use crate::consent::Allowed;
 use crate::digest;
 use crate::failure::{Failure, StrategyFailure};
 use crate::session::Body;
@@ -71,7 +72,12 @@ impl<'a> Asking<'a> {
     }
 
     /// Asks one strategy, and adds its step to the report.
-    pub(super) async fn ask(&mut self, ready: &'a Ready, report: &mut Report) -> Result<(), Failure> {
+    pub(super) async fn ask(
+        &mut self,
+        ready: &'a Ready,
+        allowed: Option<&Allowed>,
+        report: &mut Report,
+    ) -> Result<(), Failure> {
         let description = &ready.described.description;
         let mut step = Step {
             strategy: description.name.clone(),
@@ -89,7 +95,7 @@ impl<'a> Asking<'a> {
                     report.steps.push(step);
                     return Ok(());
                 }
-                let exchange = self.exchange(ready, selected, report.steps.len(), &mut step);
+                let exchange = self.exchange(ready, allowed, selected, report.steps.len(), &mut step);
                 exchange.await.map_err(|source| Failure::of_strategy(&description.name, source))?;
             }
         }
@@ -114,25 +120,30 @@ impl<'a> Asking<'a> {
     async fn exchange(
         &mut self,
         ready: &'a Ready,
+        allowed: Option<&Allowed>,
         selected: Selected,
         owner: usize,
         step: &mut Step,
     ) -> Result<(), StrategyFailure> {
+        let llm = || self.model(allowed);
         if ready.needs_model()
             && let Some(reason) = unasked::not_worth_it(self.survey, &selected, self.run.min_saving)
         {
             step.outcome = Outcome::Declined(reason);
             return Ok(());
         }
-        if let Some(would) = self.would_ask(ready, &selected)? {
+        if self.run.dry_run && ready.needs_model() {
+            let would = would_ask(ready, &selected, llm()?);
             step.outcome = Outcome::Would(would);
             return Ok(());
         }
         let Some(paid) = self.run.paid.as_ref().filter(|_| ready.needs_model()) else {
-            return self.converse(ready, selected, owner, step).await;
+            let llm = llm()?;
+            return self.converse(ready, llm, selected, owner, step).await;
         };
-        let (model, input) = (self.model(ready)?, self.digest());
-        let model = model.as_ref().map(|llm| &*llm.model);
+        let llm = llm()?;
+        let input = self.digest();
+        let model = llm.map(|llm| &*llm.model);
         let key = paid::key(ready, &selected, model, &input, self.run.min_saving);
         match paid.before(&key) {
             Some(InVain::Low(reason)) => {
@@ -142,7 +153,7 @@ impl<'a> Asking<'a> {
             Some(InVain::Refused(reason)) => return Err(StrategyFailure::RefusedBefore { reason }),
             None => {}
         }
-        let done = self.converse(ready, selected, owner, step).await;
+        let done = self.converse(ready, llm, selected, owner, step).await;
         match &done {
             Err(failure) if failure.is_refusal() => {
                 paid.keep(&key, &InVain::Refused(failure.to_string()));
@@ -169,16 +180,17 @@ impl<'a> Asking<'a> {
     async fn converse(
         &mut self,
         ready: &'a Ready,
+        llm: Option<&Llm>,
         mut selected: Selected,
         owner: usize,
         step: &mut Step,
     ) -> Result<(), StrategyFailure> {
         let id = self.run.sessions.id();
-        let answer = self.once(ready, &selected, &id, false).await?;
+        let answer = self.once(ready, llm, &selected, &id, false).await?;
         if let Some(closed) = self.not_closed(ready, &selected, &answer) {
             step.logs.extend(answer.logs.into_iter().map(|log| (log.level, log.message)));
             selected.range = closed;
-            let answer = self.once(ready, &selected, &id, true).await?;
+            let answer = self.once(ready, llm, &selected, &id, true).await?;
             return self.take(ready, selected, answer, owner, step);
         }
         self.take(ready, selected, answer, owner, step)
@@ -187,6 +199,7 @@ impl<'a> Asking<'a> {
     async fn once(
         &mut self,
         ready: &Ready,
+        llm: Option<&Llm>,
         selected: &Selected,
         id: &str,
         range_exact: bool,
@@ -195,8 +208,7 @@ impl<'a> Asking<'a> {
         if description.wants("digest") {
             self.digest();
         }
-        let llm = self.model(ready)?;
-        let own = self.run.conversation_model.as_ref().filter(|_| llm.is_some());
+        let own = run.conversation_model.as_ref().filter(|_| llm.is_some());
         let ask = Ask {
             id,
             description,
@@ -214,8 +226,8 @@ impl<'a> Asking<'a> {
                 result_bytes_max: RESULT_BYTES_MAX,
             },
             dry_run: run.dry_run,
-            llm: llm.as_ref(),
-            context_window: own.and_then(|model| run.models.context_window(model)),
+            llm,
+            context_window: own.and_then(|named| run.models.context_window(&named.model)),
         };
         let full = description.input == Input::Full;
         let events = if full { Some(self.spooled.events(self.survey, &ask, run)?) } else { None };
@@ -232,31 +244,11 @@ impl<'a> Asking<'a> {
     }
 
     /// The model of a strategy that needs one. A replay can do without.
-    fn model(&self, ready: &Ready) -> Result<Option<Llm>, StrategyFailure> {
-        if !ready.needs_model() {
-            return Ok(None);
+    fn model<'m>(&self, allowed: Option<&'m Allowed>) -> Result<Option<&'m Llm>, StrategyFailure> {
+        match allowed.map(Allowed::model) {
+            Some(None) if !self.run.models.replays() => Err(StrategyFailure::NoModel),
+            llm => Ok(llm.flatten()),
         }
-        let option = ready.options.get("model").and_then(Value::as_str);
-        let chosen =
-            self.run.models.choose(option, self.run.model.as_ref(), self.run.conversation_model.as_ref());
-        let chosen = chosen.map_err(|error| StrategyFailure::BadOptions { what: error.to_string() })?;
-        if chosen.is_none() && !self.run.models.replays() {
-            return Err(StrategyFailure::NoModel);
-        }
-        Ok(chosen)
-    }
-
-    /// What a dry run says in place of asking a strategy that would ask a model: nothing is spent by it.
-    fn would_ask(&self, ready: &Ready, selected: &Selected) -> Result<Option<String>, StrategyFailure> {
-        if !self.run.dry_run || !ready.needs_model() {
-            return Ok(None);
-        }
-        let model = self.model(ready)?.map_or_else(|| "recorded answers".to_owned(), |llm| llm.model);
-        let summarises = ready.described.description.produces.contains(&ContentKind::Summary);
-        let does = if summarises { "summarize" } else { "compact" };
-        let (from, to) = (selected.range.from(), selected.range.to());
-        let turns = if from == to { format!("turn {from}") } else { format!("turns {from}-{to}") };
-        Ok(Some(format!("would {does} {turns} using {model}")))
     }
 
     /// The range that would be closed, if that is all that is wrong with an answer and it can be asked for.
@@ -354,6 +346,16 @@ impl<'a> Asking<'a> {
         }
         Ok(())
     }
+}
+
+/// What a dry run reports in place of asking a strategy that would ask a model: nothing is spent by it.
+fn would_ask(ready: &Ready, selected: &Selected, llm: Option<&Llm>) -> String {
+    let model = llm.map_or("recorded answers", |llm| &llm.model);
+    let summarizes = ready.described.description.produces.contains(&ContentKind::Summary);
+    let does = if summarizes { "summarize" } else { "compact" };
+    let (from, to) = (selected.range.from(), selected.range.to());
+    let turns = if from == to { format!("turn {from}") } else { format!("turns {from}-{to}") };
+    format!("would {does} {turns} using {model}")
 }
 
 /// Whether a receipt is that of this strategy, the same bytes with the same options.

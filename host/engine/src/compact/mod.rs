@@ -37,8 +37,10 @@ pub use paid::Paid;
 pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
 pub use reset::{ResetReport, reset};
 
+use crate::config::Named;
+use crate::consent::{self, Allowed, Consent, Wants};
 use crate::failure::{Failure, Overtaken};
-use crate::llm::{ModelName, Models};
+use crate::llm::Models;
 use crate::session::Sessions;
 use crate::store::{self, Beside, Current, Piece, Place};
 use ask::Asking;
@@ -53,10 +55,12 @@ pub struct Run {
     pub sessions: Arc<Sessions>,
     /// Which models there are.
     pub models: Arc<Models>,
+    /// Whether a model may be asked.
+    pub consent: Consent,
     /// The model that is configured.
-    pub model: Option<ModelName>,
+    pub model: Option<Named>,
     /// The model that the conversation itself is held with.
-    pub conversation_model: Option<ModelName>,
+    pub conversation_model: Option<Named>,
     /// The turns wanted, of every strategy that does not bring its own.
     pub wanted: Wanted,
     /// Which overlaps extend a summary.
@@ -199,6 +203,23 @@ impl Run {
     pub fn is_light(&self) -> bool {
         let is_light = |ready: &Ready| self.sessions.has_workers(&ready.described) && !ready.needs_model();
         self.strategies.iter().all(is_light)
+    }
+
+    /// Decides whether the strategies may ask a model. Every run begins with it; whoever prepares something for a run
+    /// may want to know before.
+    ///
+    /// # Errors
+    /// One needs a model, and may not ask it.
+    pub fn allow(&self) -> Result<Vec<Option<Allowed>>, Failure> {
+        let allow = |ready: &Ready| {
+            let wants = Wants {
+                strategy: Some((&ready.described.description.name, &ready.options)),
+                lead: &ready.lead,
+                named: [self.model.as_ref(), self.conversation_model.as_ref()],
+            };
+            ready.needs_model().then(|| consent::allow(&self.models, &self.consent, &wants)).transpose()
+        };
+        self.strategies.iter().map(allow).collect()
     }
 }
 
@@ -371,6 +392,7 @@ async fn propose<'a>(
     selected: &'a Result<Selected, Nothing>,
 ) -> Result<(Report, Option<Proposed<'a>>), Failure> {
     let Opened { place, stream, .. } = opened;
+    let allowed = run.allow()?;
     let mut report = Report::of(opened, survey);
     if let Err(nothing) = selected
         && run.strategies.iter().all(|ready| ready.range.is_none())
@@ -379,8 +401,8 @@ async fn propose<'a>(
         return Ok((report, None));
     }
     let mut asking = Asking::new(run, place, survey, selected);
-    for ready in &run.strategies {
-        asking.ask(ready, &mut report).await?;
+    for (ready, allowed) in run.strategies.iter().zip(&allowed) {
+        asking.ask(ready, allowed.as_ref(), &mut report).await?;
     }
     if asking.entries.is_empty() {
         return Ok((report, None));

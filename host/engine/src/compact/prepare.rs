@@ -7,6 +7,7 @@ use jp_compact_core::select;
 use jp_compact_core::spec::Spec;
 use serde_json::{Map, Value};
 
+use crate::config::Lead;
 use crate::describe_cache::{Descriptions, Known};
 use crate::environment::Environment;
 use crate::failure::{self, Failure, StrategyFailure};
@@ -37,6 +38,8 @@ pub struct Ready {
     pub options: Map<String, Value>,
     /// The turns that it brings itself, in place of those of the run.
     pub range: Option<select::Wanted>,
+    /// What led to it.
+    pub lead: Lead,
 }
 
 impl Ready {
@@ -64,12 +67,13 @@ pub struct Preparation<'a> {
     pub abilities: Abilities,
 }
 
-/// Finds, describes and checks the strategies of a run.
+/// Finds, describes and checks the strategies of a run, all of them for the same reason.
 ///
 /// # Errors
 /// The first that is not found, not allowed, not valid, or whose options are wrong.
 pub async fn prepare(
     specs: &[Spec],
+    lead: &Lead,
     preparation: &Preparation<'_>,
     environment: &Environment,
 ) -> Result<Vec<Ready>, Failure> {
@@ -85,7 +89,7 @@ pub async fn prepare(
             options::resolve(&spec.options, &described.description, environment)
                 .map_err(|what| failed(StrategyFailure::BadOptions { what }))?
         };
-        ready.push(Ready { described, options, range: None });
+        ready.push(Ready { described, options, range: None, lead: lead.clone() });
     }
     Ok(ready)
 }

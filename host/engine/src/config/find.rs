@@ -7,38 +7,41 @@ use std::path::{Path, PathBuf};
 use super::origin::{Source, Wrong};
 use crate::environment::Environment;
 use crate::small_file::{self, CONFIGURATION};
-use crate::store::{self, Place};
+use crate::trust;
 
 /// The name of a workspace's file.
 const OF_A_WORKSPACE: &str = ".jp-compact.toml";
 const OF_THE_USER: &str = "config.toml";
 
-/// Every file that there is, in order, with its text.
+/// The files that there are.
+pub(super) struct Found {
+    /// Each with its text, in order.
+    pub(super) layers: Vec<(Source, String)>,
+    /// The files that were skipped.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Every file that there is: the user's, that of the folder `root`, those that were typed.
 pub(super) fn layers(
     environment: &Environment,
-    place: Option<&Place>,
+    root: Option<&Path>,
     files: &[PathBuf],
-) -> Result<Vec<(Source, String)>, Box<Wrong>> {
-    let workspace = root(environment, place).map(|root| Source::Workspace(root.join(OF_A_WORKSPACE)));
-    gather(environment, workspace, files)
-}
-
-/// The same without a workspace's.
-pub(super) fn layers_of_the_user(
-    environment: &Environment,
-    files: &[PathBuf],
-) -> Result<Vec<(Source, String)>, Box<Wrong>> {
-    gather(environment, None, files)
-}
-
-fn gather(
-    environment: &Environment,
-    workspace: Option<Source>,
-    files: &[PathBuf],
-) -> Result<Vec<(Source, String)>, Box<Wrong>> {
+) -> Result<Found, Box<Wrong>> {
     let user = environment.config().map(|folder| Source::User(folder.join(OF_THE_USER)));
-    let mut layers = Vec::new();
+    let workspace = root.map(|root| Source::Workspace(root.join(OF_A_WORKSPACE)));
+    let (mut layers, mut warnings) = (Vec::new(), Vec::new());
     for source in user.into_iter().chain(workspace) {
+        if let Source::Workspace(path) = &source
+            && let Some(owner) = trust::other_owner(path)
+        {
+            warnings.push(format!(
+                "{} is skipped, because uid {owner} owns it, neither root nor you: if you want it, type its name, \
+                 `--config {}`",
+                path.display(),
+                trust::quoted(path)
+            ));
+            continue;
+        }
         let read = match &source {
             // People keep their own elsewhere, and link it.
             Source::User(path) if path.exists() => small_file::read_through_links(path, CONFIGURATION),
@@ -57,16 +60,13 @@ fn gather(
         let text = text.map_err(|error| unreadable(&source, &error))?;
         layers.push((source, text));
     }
-    Ok(layers)
+    Ok(Found { layers, warnings })
 }
 
-/// The folder whose `.jp-compact.toml` counts: the workspace of the transcript, where it is in one; else the
-/// nearest folder, from the current one upward, that is a workspace or holds such a file.
-pub(super) fn root(environment: &Environment, place: Option<&Place>) -> Option<PathBuf> {
-    place.and_then(|place| store::workspace_root(place, environment)).or_else(|| {
-        let is_root = |folder: &&Path| folder.join(".jp").is_dir() || folder.join(OF_A_WORKSPACE).exists();
-        environment.cwd.ancestors().find(is_root).map(Path::to_path_buf)
-    })
+/// The nearest folder, from the current one upward, that is a workspace or holds a `.jp-compact.toml`.
+pub(super) fn around(environment: &Environment) -> Option<PathBuf> {
+    let is_root = |folder: &&Path| folder.join(".jp").is_dir() || folder.join(OF_A_WORKSPACE).exists();
+    environment.cwd.ancestors().find(is_root).map(Path::to_path_buf)
 }
 
 fn unreadable(source: &Source, error: &io::Error) -> Box<Wrong> {

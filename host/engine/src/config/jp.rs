@@ -10,13 +10,13 @@ use jp_compact_core::Stream;
 use jp_compact_core::event::Kind;
 use serde_json::Value;
 
-use super::Profile;
-use super::find;
 use super::origin::{Origin, Source};
+use super::{Named, Profile};
 use crate::environment::Environment;
 use crate::llm::ModelName;
 use crate::small_file;
 use crate::store::Place;
+use crate::trust;
 
 /// The keys of ours that people put there, for RFD 064 has them in JP's configuration.
 const OF_RFD_064: [&str; 7] =
@@ -49,10 +49,16 @@ impl JpOwn {
     #[must_use]
     pub fn read(environment: &Environment, place: Option<&Place>, stream: Option<&Stream>) -> Self {
         let mut gathered = Gathered::default();
-        if let Some(root) = find::root(environment, place) {
-            gathered.file(root.join(".jp/config.toml"), |text| {
-                toml::from_str(text).map_err(|error| error.message().to_owned())
-            });
+        if let Some(root) = super::scope(environment, place).root() {
+            let path = root.join(".jp/config.toml");
+            match trust::other_owner(&path) {
+                Some(owner) => gathered.warn(format!(
+                    "{} is skipped, because uid {owner} owns it, neither root nor you",
+                    path.display()
+                )),
+                None => gathered
+                    .file(path, |text| toml::from_str(text).map_err(|error| error.message().to_owned())),
+            }
         }
         // `jp c compact` reads rules from its files alone; the conversation's own are a snapshot of an older state.
         let rules = gathered.own.rules.take();
@@ -78,6 +84,12 @@ impl JpOwn {
     #[must_use]
     pub fn model(&self) -> Option<&ModelName> {
         self.model.as_ref().map(|(model, _)| model)
+    }
+
+    /// The conversation's model, and where it is named.
+    #[must_use]
+    pub fn named(&self) -> Option<Named> {
+        self.model.as_ref().map(|(model, origin)| Named::of_conversation(model.clone(), origin))
     }
 
     /// The rules, as a profile.

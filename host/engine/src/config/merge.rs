@@ -34,10 +34,10 @@ impl Merged {
         self.leaves.get(&path).map(|(_, origin)| origin)
     }
 
-    /// Where the first value below a key came from.
-    pub(super) fn origin_below(&self, path: &[&str]) -> Option<&Origin> {
-        let below = |leaf: &&Path| leaf.iter().map(String::as_str).take(path.len()).eq(path.iter().copied());
-        self.leaves.keys().find(below).map(|leaf| &self.leaves[leaf].1)
+    /// Where the values below a key came from.
+    pub(super) fn origins_below(&self, path: &[&str]) -> impl Iterator<Item = &Origin> {
+        let below = |leaf: &Path| leaf.iter().map(String::as_str).take(path.len()).eq(path.iter().copied());
+        self.leaves.iter().filter(move |(leaf, _)| below(leaf)).map(|(_, (_, origin))| origin)
     }
 
     /// All as one table.

@@ -8,15 +8,17 @@
 mod checks;
 mod file;
 mod find;
+mod foreign;
 mod jp;
 mod layer;
 mod merge;
 mod origin;
+mod planned;
 mod profile;
 mod render;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jp_compact_core::Overlap;
 use jp_compact_core::auto::{Threshold, Trigger};
@@ -24,14 +26,16 @@ use jp_compact_core::select::Keep;
 use jp_compact_schema::ToolHint;
 use serde::Deserialize;
 
+pub use foreign::{Foreign, Lead, Named, Scope, Subject};
 pub use jp::JpOwn;
 pub use origin::{Origin, Source, Wrong};
+pub use planned::Planned;
 pub use profile::Profile;
 
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::llm::{self, ModelName};
-use crate::store::Place;
+use crate::store::{self, Place};
 use file::File;
 use merge::Merged;
 
@@ -66,6 +70,7 @@ pub struct Config {
     pub assistant_model: Option<ModelName>,
     /// What somebody should know who looks at the configuration.
     pub warnings: Vec<String>,
+    scope: Scope,
     merged: Merged,
     jp: JpOwn,
 }
@@ -111,14 +116,27 @@ pub fn load(
     sets: &[String],
     jp: JpOwn,
 ) -> Result<Config, Failure> {
-    let layers = find::layers(environment, place, files).map_err(Failure::Config)?;
-    Config::layered(layers, sets, jp)
+    let scope = scope(environment, place);
+    let found = find::layers(environment, scope.root(), files).map_err(Failure::Config)?;
+    let mut config = Config::layered(found.layers, sets, jp)?;
+    config.warnings.extend(found.warnings);
+    config.scope = scope;
+    Ok(config)
 }
 
-/// The folder whose configuration counts for a transcript: that of its workspace, else the nearest one.
+/// The folder whose configuration counts for a transcript, that of its workspace, else the nearest one; and whether
+/// the transcript is in it.
 #[must_use]
-pub fn workspace(environment: &Environment, place: Option<&Place>) -> Option<PathBuf> {
-    find::root(environment, place)
+pub fn scope(environment: &Environment, place: Option<&Place>) -> Scope {
+    let workspace = place.and_then(|place| store::workspace_root(place, environment));
+    let contains = workspace.is_some();
+    let root = workspace.or_else(|| find::around(environment));
+    let own = place.and_then(|place| place.path().parent()).map(Path::to_path_buf);
+    let is_in = |(root, own): (&PathBuf, &PathBuf)| {
+        own.canonicalize().is_ok_and(|own| root.canonicalize().is_ok_and(|root| own.starts_with(root)))
+    };
+    let contains = contains || root.as_ref().zip(own.as_ref()).is_some_and(is_in);
+    Scope { root, contains, own }
 }
 
 /// What is configured of models, whatever the transcript: a workspace has no say in addresses and keys.
@@ -130,7 +148,7 @@ pub fn models(
     files: &[PathBuf],
     sets: &[String],
 ) -> Result<llm::Settings, Failure> {
-    let mut layers = find::layers_of_the_user(environment, files).map_err(Failure::Config)?;
+    let mut layers = find::layers(environment, None, files).map_err(Failure::Config)?.layers;
     // The profiles that these layers name may be a workspace's, or JP's rules: nothing is said of them here.
     with_sets(&mut layers, sets)?;
     let (_, file) = merge(&layers).map_err(Box::new).map_err(Failure::Config)?;
@@ -213,6 +231,7 @@ impl Config {
             llm: file.llm,
             assistant_model: jp.model().cloned(),
             warnings: jp.warnings().to_vec(),
+            scope: Scope::default(),
             merged,
             jp,
         };
@@ -250,7 +269,6 @@ impl Config {
 
     /// Every profile that is named has to be there.
     fn check_names(&self) -> Result<(), Wrong> {
-        const AUTO: [&str; 3] = ["conversation", "compaction", "auto"];
         let [conversation, compaction, auto] = AUTO;
         let profile = [conversation, compaction, auto, "profile"];
         let always = [conversation, compaction, auto, "always"];
@@ -268,6 +286,8 @@ impl Config {
     }
 }
 
+const COMPACTION: [&str; 2] = ["conversation", "compaction"];
+const AUTO: [&str; 3] = ["conversation", "compaction", "auto"];
 const DEFAULT_PROFILE: [&str; 3] = ["conversation", "compaction", "default_profile"];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Where a value came from, and what is wrong with one. Values only.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A layer of the configuration: each goes before those that stand above it here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,26 @@ pub enum Source {
     Set(String),
     /// A file of JP's own: its `config.toml`, a `base_config.json`, an `events.json`.
     Jp(PathBuf),
+}
+
+impl Source {
+    /// Whether it is the user's own: built in, in the user's configuration, or typed.
+    #[must_use]
+    pub fn is_the_users(&self) -> bool {
+        match self {
+            Self::BuiltIn | Self::User(_) | Self::File(_) | Self::Set(_) => true,
+            Self::Workspace(_) | Self::Jp(_) => false,
+        }
+    }
+
+    /// The file, where it is a configuration of ours and could be typed.
+    #[must_use]
+    pub fn configuration(&self) -> Option<&Path> {
+        match self {
+            Self::Workspace(path) => Some(path),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Source {

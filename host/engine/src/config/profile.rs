@@ -35,7 +35,7 @@ pub(super) fn resolve(name: &str, raw: &file::Profile, merged: &Merged) -> Resul
         let what = format!(
             "profile `{name}` does nothing: give it `reasoning`, `tool_calls`, `summary`, or `strategies`"
         );
-        let origin = merged.origin_below(&["conversation", "compaction", "profiles", name]);
+        let origin = merged.origins_below(&["conversation", "compaction", "profiles", name]).next();
         return Err(origin.map_or_else(
             || Wrong::of(&Source::BuiltIn, what.clone()),
             |origin| Wrong::with(origin, what.clone()),

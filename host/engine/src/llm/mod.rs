@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jp_compact_core::estimate::Estimator;
-use jp_compact_schema::{Answer, AnswerError, Completion, Llm, Message, NeedRequest, Usage};
+use jp_compact_schema::{Answer, AnswerError, Completion, Message, NeedRequest, Usage};
 use tokio::sync::Semaphore;
 
 pub use budget::{REQUESTS_MAX, TOKENS_MAX};
@@ -105,28 +105,6 @@ impl Models {
             replayed: replayed.transpose()?,
             turns: Semaphore::new(if one_by_one { 1 } else { QUESTIONS_MAX }),
         })
-    }
-
-    /// The model for a request that names none: the strategy's option, the wish, what is configured for the
-    /// conversation, its own. None where nobody names one.
-    ///
-    /// # Errors
-    /// The strategy's option does not name a model.
-    pub fn choose(
-        &self,
-        option: Option<&str>,
-        configured: Option<&ModelName>,
-        conversation: Option<&ModelName>,
-    ) -> Result<Option<Llm>, NoModelName> {
-        let model = match option {
-            Some(option) => Some(option.parse()?),
-            None => self.wish.as_ref().or(configured).or(conversation).cloned(),
-        };
-        let known = |model: ModelName| Llm {
-            context_window: model.context_window(&self.settings),
-            model: model.to_string(),
-        };
-        Ok(model.map(known))
     }
 
     /// The model that was wished for.

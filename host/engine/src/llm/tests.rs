@@ -376,25 +376,6 @@ async fn without_a_key_nobody_is_asked() {
 }
 
 #[test]
-fn the_nearest_name_is_the_model() {
-    let environment = Environment::bare("/");
-    let check = |wish: Option<&str>, configured: Option<&str>, near: [Option<&str>; 2], expect| {
-        let wishes = Wishes { model: wish.map(|model| model.parse().unwrap()), ..Wishes::default() };
-        let models = Models::open(Settings::default(), &wishes, &environment).unwrap();
-        let [configured, own] = [configured, near[1]].map(|model| model.map(|model| model.parse().unwrap()));
-        let chosen = models.choose(near[0], configured.as_ref(), own.as_ref()).unwrap();
-        assert_eq!(chosen.map(|llm| llm.model).as_deref(), expect);
-    };
-    check(Some("p/wish"), Some("p/set"), [Some("p/option"), Some("p/own")], Some("p/option"));
-    check(Some("p/wish"), Some("p/set"), [None, Some("p/own")], Some("p/wish"));
-    check(None, Some("p/set"), [None, Some("p/own")], Some("p/set"));
-    check(None, None, [None, Some("p/own")], Some("p/own"));
-    check(None, None, [None, None], None);
-    let models = Models::open(Settings::default(), &Wishes::default(), &environment).unwrap();
-    assert!(models.choose(Some("option"), None, None).is_err());
-}
-
-#[test]
 fn the_lines_that_are_shown_are_settings() {
     let whole: BTreeMap<String, Settings> = toml::from_str(EXAMPLE).unwrap();
     let settings = &whole["llm"];

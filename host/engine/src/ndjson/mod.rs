@@ -61,7 +61,7 @@ pub async fn answer(
     let (opened, form) = open(&record, environment)?;
     if how.by_model && opened.stream.format() == Format::Jp {
         let own = JpOwn::read(environment, None, Some(&opened.stream));
-        run.conversation_model = own.model().cloned().or(run.conversation_model);
+        run.conversation_model = own.named().or(run.conversation_model);
     }
     let (report, made) = compact::compact_in_memory(&run, &opened).await?;
     let warnings = compact::warnings(&opened.stream);

@@ -367,6 +367,11 @@ fn runs_of(plugin: &Plugin, root: &Path) -> Result<Vec<Runs>, StrategyFailure> {
     runs::of(plugin, root).map_err(|what| StrategyFailure::NotCovered { path: plugin.path.clone(), what })
 }
 
+/// The owner of a file that is neither root's nor the user's.
+pub(crate) fn other_owner(path: &Path) -> Option<u32> {
+    modes::other_owner(path)
+}
+
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> StrategyFailure {
     move |source| StrategyFailure::Unreadable { path: path.to_owned(), source }
 }

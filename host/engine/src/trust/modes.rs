@@ -123,6 +123,14 @@ pub(super) fn check_one(path: &Path) -> io::Result<Option<Insecure>> {
     Ok(check(path, &fs::symlink_metadata(path)?, None))
 }
 
+/// The owner of a file that is neither root's nor the user's. A link counts as what it leads to.
+pub(super) fn other_owner(path: &Path) -> Option<u32> {
+    let user = rustix::process::geteuid().as_raw();
+    let owners =
+        [fs::symlink_metadata(path), fs::metadata(path)].into_iter().flatten().map(|file| file.uid());
+    owners.into_iter().find(|owner| ![0, user].contains(owner))
+}
+
 fn check(path: &Path, file: &Metadata, below: Option<&Metadata>) -> Option<Insecure> {
     let user = rustix::process::geteuid().as_raw();
     let ours = |file: &Metadata| [0, user].contains(&file.uid());

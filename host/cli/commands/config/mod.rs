@@ -1,8 +1,12 @@
-//! `jp-compact config`: what is configured, and where each value came from.
+//! `jp-compact config`: what is configured, and where each value came from; what of it is approved that is not the
+//! user's own.
+
+mod trust;
+mod untrust;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use jp_compact_core::Stream;
 use jp_compact_engine::compact as pipeline;
 use jp_compact_engine::config::{self, Config, EXAMPLE, JpOwn};
@@ -17,9 +21,12 @@ use crate::{escape, output};
 /// Show what is configured, and where each value came from
 #[derive(Debug, Parser)]
 #[command(
-    after_help = "Examples:\n  jp-compact config --explain\n  jp-compact config --example > ~/.config/jp-compact/config.toml\n  jp-compact config 17738399468 --set conversation.compaction.keep_last=5"
+    after_help = "Examples:\n  jp-compact config --explain\n  jp-compact config --example > ~/.config/jp-compact/config.toml\n  jp-compact config 17738399468 --set conversation.compaction.keep_last=5\n  jp-compact config trust ~/project",
+    args_conflicts_with_subcommands = true
 )]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Show what holds for this one: its workspace's file counts, and what JP says of it
     transcript: Option<OsString>,
     /// Say behind each value where it came from
@@ -35,7 +42,18 @@ pub(crate) struct Args {
     configured: Configured,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    Trust(trust::Args),
+    Untrust(untrust::Args),
+}
+
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    match &args.command {
+        Some(Command::Trust(args)) => return trust::run(args, environment),
+        Some(Command::Untrust(args)) => return untrust::run(args, environment),
+        None => {}
+    }
     if args.example {
         output::data(|out| out.write_all(EXAMPLE.as_bytes()))?;
         return Ok(Exit::Done);

@@ -1,0 +1,48 @@
+//! `jp-compact config untrust`: withdraws the approval of a folder, which need not be there any more.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use jp_compact_engine::config;
+use jp_compact_engine::consent::Approvals;
+use jp_compact_engine::environment::Environment;
+use serde_json::json;
+
+use super::trust::failed;
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::lines::Lines;
+use crate::output;
+
+/// Withdraw what `config trust` approved for a folder
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// The folder, or one in its workspace
+    #[arg(value_name = "DIR", default_value = ".")]
+    path: PathBuf,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    let approvals = Approvals::open(environment);
+    let folder = environment.cwd.join(&args.path);
+    let below = Environment { cwd: folder.canonicalize().unwrap_or(folder.clone()), ..environment.clone() };
+    let root = config::scope(&below, None).root().map(PathBuf::from);
+    let mut withdrawn = approvals.withdraw(&folder).map_err(failed)?;
+    if let Some(root) = root.filter(|_| !withdrawn) {
+        withdrawn = approvals.withdraw(&root).map_err(failed)?;
+    }
+    if args.json {
+        output::json_line(&json!({ "path": folder.to_string_lossy(), "withdrawn": withdrawn }))?;
+        return Ok(Exit::Done);
+    }
+    let folder = folder.display();
+    output::people(&if withdrawn {
+        Lines::of(format_args!("nothing is approved for {folder} any more"))
+    } else {
+        Lines::of(format_args!("nothing was approved for {folder}"))
+    });
+    Ok(Exit::Done)
+}
