@@ -240,7 +240,7 @@ const FILES: [&str; 15] = [
     "rustfmt.toml",
     "schema/PROTOCOL.md",
 ];
-const FOLDERS: [&str; 5] = ["host", "plugins", "schema", "strategies", "tests"];
+const FOLDERS: [&str; 6] = ["docs", "host", "plugins", "schema", "strategies", "tests"];
 
 fn metadata() -> Value {
     let mut cargo = Command::new(env!("CARGO"));

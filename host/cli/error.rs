@@ -151,6 +151,7 @@ fn exit(failure: &Failure) -> Exit {
         Failure::Unreadable { .. }
         | Failure::NotAppendable { .. }
         | Failure::NoFormat { .. }
+        | Failure::NotUnderstood { .. }
         | Failure::OfAnother { .. }
         | Failure::NotJp { .. } => Exit::Transcript,
         Failure::Overtaken { .. } => Exit::Conflict,
@@ -222,8 +223,23 @@ fn hint(failure: &Failure) -> Option<Hint> {
         Failure::Unreadable { path, .. } if store::is_beside(path) => {
             "`--reset` removes what lies beside the transcript, and leaves the transcript as it is"
         }
+        Failure::Unreadable { source, .. } if source.is_of_several() => {
+            "`jp-compact batch --ndjson` reads one conversation a line, each as {\"id\": ..., \"transcript\": ...}"
+        }
         Failure::Unreadable { path, .. } if path.file_name().is_none_or(|name| name != "events.json") => {
             "`--format NAME` says what it is, where it was taken for something else"
+        }
+        Failure::NoFormat { program: Some(_), .. } => {
+            return Some(Hint::line(format!(
+                "these formats can be read: {}",
+                Format::ALL.map(Format::as_str).join(", ")
+            )));
+        }
+        Failure::NotUnderstood { .. } => {
+            return Some(Hint::line(format!(
+                "`--format NAME` names another format: {}",
+                Format::ALL.map(Format::as_str).join(", ")
+            )));
         }
         Failure::NoFormat { .. } => {
             return Some(Hint::line(format!(

@@ -263,10 +263,10 @@ fn a_folder_that_is_no_room_is_found() {
         fs::create_dir_all(temp.path().join(folder)).unwrap();
     }
     none(wrong_root(temp.path()));
-    fs::create_dir(temp.path().join("docs")).unwrap();
+    fs::create_dir(temp.path().join("notes")).unwrap();
     fs::remove_dir(temp.path().join("host")).unwrap();
     fs::remove_file(temp.path().join("LICENSE-MIT")).unwrap();
-    assert_eq!(wrong_root(temp.path()), ["LICENSE-MIT is missing", "host/ is missing", "docs/ is no room"]);
+    assert_eq!(wrong_root(temp.path()), ["LICENSE-MIT is missing", "host/ is missing", "notes/ is no room"]);
 }
 
 #[test]

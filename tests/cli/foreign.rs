@@ -499,8 +499,72 @@ fn a_body_that_is_the_providers_own_stays_that_body() {
     // Another provider's is rendered, and so is what is no body but its messages alone.
     let other = world.run(&["print", "body.json", "--compacted", "--as", "anthropic"]).exits(0).stdout;
     assert!(serde_json::from_slice::<Value>(&other).unwrap()["model"].is_null());
-    let lines = sample("openai-chat-tuning.jsonl");
-    world.file("tuning.jsonl", &lines);
-    let body = world.run(&["print", "tuning.jsonl", "--as", "openai"]).exits(0).stdout;
+    let list = sample("openai-chat.json");
+    let list = serde_json::from_slice::<Value>(&list).unwrap()["messages"].to_string();
+    world.file("list.json", list.as_bytes());
+    let body = world.run(&["print", "list.json", "--as", "openai"]).exits(0).stdout;
     assert!(serde_json::from_slice::<Value>(&body).unwrap()["messages"].is_array());
+}
+
+#[test]
+fn a_file_of_an_unsupported_program_is_refused_by_name() {
+    let world = World::new();
+    for (name, program) in [
+        ("qwen-code.jsonl", "Qwen Code"),
+        ("cursor.jsonl", "Cursor"),
+        ("factory-droid.jsonl", "Factory Droid"),
+        ("vercel-ai-sdk.json", "the Vercel AI SDK"),
+        ("vercel-ai-sdk-chat.json", "the Vercel AI SDK"),
+        ("opentelemetry-genai.json", "OpenTelemetry GenAI"),
+        ("langchain.json", "LangChain"),
+        ("sharegpt.json", "ShareGPT"),
+        ("sharegpt.jsonl", "ShareGPT"),
+        ("cline-ui.json", "Cline"),
+    ] {
+        world.file(name, &sample(&format!("../unsupported/{name}")));
+        for command in [&["show", name][..], &["stats", name], &[name, "--strategy", "strip-tools"]] {
+            world.run(command).exits(4).says(&format!("looks like a transcript of {program}"));
+        }
+        // As JP's own file it is refused as well.
+        world.file("jp/events.json", &sample(&format!("../unsupported/{name}")));
+        world.run(&["show", "jp/events.json"]).exits(4);
+    }
+    world.file("numbers.json", b"[1,2,3]");
+    world.run(&["show", "numbers.json"]).exits(4).says("is in no format that is known");
+    world.file("jp/events.json", b"[1,2,3]");
+    world.run(&["show", "jp/events.json"]).exits(4).says("it holds no message of a conversation");
+}
+
+#[test]
+fn a_format_that_was_named_wrongly_loses_no_conversation() {
+    let world = World::new();
+    world.file("s.jsonl", &sample("../unsupported/cursor.jsonl"));
+    let ran = world.run(&["show", "s.jsonl", "--format", "j-cli"]).exits(4);
+    ran.says("are in records that the reader of `j-cli` understands")
+        .says("it looks like a transcript of Cursor");
+}
+
+#[test]
+fn what_holds_a_conversation_on_each_line_is_refused_with_the_way_to_read_it() {
+    let world = World::new();
+    world.file("rows.jsonl", &sample("../several/openai-chat-tuning.jsonl"));
+    let ran = world.run(&["show", "rows.jsonl"]).exits(4);
+    ran.says("line 2: another conversation begins")
+        .says("`jp-compact batch --ndjson` reads one conversation a line");
+}
+
+#[test]
+fn a_malformed_line_inside_a_log_stays_with_a_warning() {
+    let world = World::new();
+    let text = String::from_utf8(sample("claude-code.jsonl")).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.insert(5, "{\"type\":\"user\",\"uuid");
+    let torn = lines.join("\n") + "\n";
+    world.file("s.jsonl", torn.as_bytes());
+    let ran = world.run(&["print", "s.jsonl", "--as", "source"]).exits(0);
+    assert_eq!(ran.text(), torn);
+    ran.says("line 6 is not JSON").says("passed over");
+    strip(&world);
+    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
+    assert!(ran.text().lines().any(|line| line == lines[5]), "{}", ran.text());
 }

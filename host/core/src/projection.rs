@@ -261,7 +261,7 @@ impl<'a> Plan<'a> {
     /// Whether an element takes no more bytes in a transcript of another program when `text` is written there.
     fn fits(&self, element: usize, text: &str) -> bool {
         let place = self.stream.foreign().and_then(|foreign| foreign.places.get(element));
-        place.is_none_or(|place| place.takes(text))
+        place.is_none_or(|place| place.takes(text, self.stream.bytes()))
     }
 
     fn status_line(&self, element: usize) -> String {

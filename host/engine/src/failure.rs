@@ -7,8 +7,8 @@ mod strategy;
 use std::path::PathBuf;
 
 use jp_compact_core::append::NotAppendable;
-use jp_compact_core::formats::Format;
 use jp_compact_core::formats::jp::Unreadable;
+use jp_compact_core::formats::{Format, NotUnderstood};
 use jp_compact_core::validate::Refusal;
 use jp_compact_schema::AnswerError;
 
@@ -40,6 +40,15 @@ pub enum Failure {
         path: PathBuf,
         /// Where it is no JSON, if that is why.
         source: Option<Unreadable>,
+        /// The program that it looks like, if that is one whose transcripts are not supported.
+        program: Option<&'static str>,
+    },
+    /// Too little of a transcript was understood.
+    NotUnderstood {
+        /// The file.
+        path: PathBuf,
+        /// How much was, and what it looks like.
+        source: NotUnderstood,
     },
     /// A file holds the overlays of a transcript, and is none.
     OfAnother {
@@ -150,9 +159,13 @@ impl std::fmt::Display for Failure {
         match self {
             Self::Store(error) => write!(out, "{error}"),
             Self::Unreadable { path, .. } => write!(out, "failed to read {}", path.display()),
-            Self::NoFormat { path, .. } => {
+            Self::NoFormat { path, program: None, .. } => {
                 write!(out, "{} is in no format that is known", path.display())
             }
+            Self::NoFormat { path, program: Some(program), .. } => {
+                write!(out, "{} looks like a transcript of {program}, which is not supported", path.display())
+            }
+            Self::NotUnderstood { path, .. } => write!(out, "failed to understand {}", path.display()),
             Self::OfAnother { path } => {
                 write!(out, "{} holds the overlays of a transcript, and is none", path.display())
             }
@@ -226,6 +239,7 @@ impl std::error::Error for Failure {
             Self::Store(error) => error.source(),
             Self::Unreadable { source, .. } => Some(source),
             Self::NoFormat { source, .. } => Some(source.as_ref()?),
+            Self::NotUnderstood { source, .. } => Some(source),
             Self::NotAppendable { source, .. } => Some(source),
             Self::Overtaken { source, .. } => match source {
                 Overtaken::Unreadable(source) => Some(source),

@@ -64,6 +64,7 @@ impl Transcript for Anthropic {
             let Some(messages) = body.get("messages") else {
                 return Err(not_of(NAME, line.span().start, "a line without `messages`"));
             };
+            reading.conversation(line)?;
             told(reading, body);
             conversation(reading, messages)
         })
@@ -174,7 +175,8 @@ fn conversation(reading: &mut Reading, messages: Look<'_>) -> Result<(), Unreada
         match (&*role, message.get("content")) {
             ("user", content) => user(reading, message, content, &draft),
             ("assistant", Some(content)) => assistant(reading, message, content, draft),
-            _ => {}
+            ("system", _) => {}
+            _ => reading.unknown(message),
         }
     }
     Ok(())
@@ -184,6 +186,9 @@ fn conversation(reading: &mut Reading, messages: Look<'_>) -> Result<(), Unreada
 fn user(reading: &mut Reading, message: Look<'_>, content: Option<Look<'_>>, draft: &Draft) {
     let blocks = content.filter(|content| content.items().len() > 0);
     let Some(content) = blocks else {
+        if content.is_none() {
+            reading.unknown(message);
+        }
         let body = content.filter(|content| content.is_string()).map(Look::span);
         let body = body.unwrap_or_else(|| reading.made(""));
         reading.turn(None);

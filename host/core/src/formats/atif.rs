@@ -99,7 +99,8 @@ fn trajectory(reading: &mut Reading, document: Look<'_>) -> Result<(), Unreadabl
                 let text = said(reading, step);
                 reading.system_at(text);
             }
-            _ => {}
+            "system" => {}
+            _ => reading.unknown(step),
         }
     }
     Ok(())

@@ -67,6 +67,9 @@ impl Transcript for ClaudeCode {
             }
             let Some(uuid) = look.string("uuid") else {
                 named(reading, at, look);
+                if !is_known(look) {
+                    reading.unknown(look);
+                }
                 return Ok(());
             };
             let parent = look.get("parentUuid").map_or_else(Span::default, Look::span);
@@ -83,6 +86,9 @@ impl Transcript for ClaudeCode {
             let answers = content(reading, look, at);
             if reading.len() == before {
                 named(reading, at, look);
+                if !is_known(look) && !says_nothing(message) {
+                    reading.unknown(look);
+                }
             }
             lines.push(Line {
                 uuid: uuid.span(),
@@ -101,7 +107,18 @@ impl Transcript for ClaudeCode {
         if lines.iter().all(|line| line.is_side || line.events.is_empty()) {
             lines.iter_mut().for_each(|line| line.is_side = false);
         }
-        let on_path = path(&reading.bytes(), &lines);
+        let (on_path, broken) = path(&reading.bytes(), &lines);
+        if let Some(broken) = broken {
+            let lost = lines[..broken].iter().zip(&on_path);
+            let lost = lost.filter(|(line, on_path)| !**on_path && !line.is_side && !line.events.is_empty());
+            let (mut text, mut records) = (0, 0);
+            for (line, _) in lost {
+                (text, records) = (text + reading.text_of(line.events.clone()), records + 1);
+            }
+            if records > 0 {
+                reading.unreachable_after_all(text, records);
+            }
+        }
         let mut stays = vec![true; reading.len()];
         for (line, _) in lines.iter().zip(on_path).filter(|(_, on_path)| !on_path) {
             stays[line.events.clone()].fill(false);
@@ -145,6 +162,46 @@ impl Transcript for ClaudeCode {
             line(first.as_str().into(), "assistant", answer, second),
         ]
     }
+}
+
+/// What Claude Code writes beside what a model is sent.
+const KNOWN: [&str; 26] = [
+    "agent-color",
+    "agent-name",
+    "agent-setting",
+    "ai-title",
+    "attachment",
+    "attribution-snapshot",
+    "content-replacement",
+    "custom-title",
+    "file-history-delta",
+    "file-history-snapshot",
+    "last-prompt",
+    "marble-origami-commit",
+    "marble-origami-snapshot",
+    "mode",
+    "permission-mode",
+    "pr-link",
+    "progress",
+    "queue-operation",
+    "relocated",
+    "speculation-accept",
+    "started",
+    "summary",
+    "system",
+    "tag",
+    "task-summary",
+    "worktree-state",
+];
+
+fn is_known(line: Look<'_>) -> bool {
+    line.text_of("type").is_some_and(|kind| KNOWN.contains(&&*kind))
+}
+
+/// Whether a message has a content, and nothing in it.
+fn says_nothing(message: Option<Look<'_>>) -> bool {
+    let content = message.and_then(|message| message.get("content"));
+    content.is_some_and(|content| content.raw().len() <= 2 || content.is_null())
 }
 
 /// Ties a line that says nothing to those that it names beside the one that it follows.
@@ -192,7 +249,10 @@ fn content(reading: &mut Reading, look: Look<'_>, at: At) -> bool {
     for (element, block) in content.items().enumerate() {
         let cut = list.map_or(Cut::Nothing, |list| Cut::Element(At { list, element }));
         let draft = Draft { span: block.span(), cut, ..draft.clone() };
-        let Some((kind, next)) = block_of(reading, look, block, said, draft) else { continue };
+        let Some((kind, next)) = block_of(reading, look, block, said, draft) else {
+            reading.unknown(block);
+            continue;
+        };
         // An image and the words beside it are one request.
         match found.last_mut() {
             Some((Kind::ChatRequest, last)) if kind == Kind::ChatRequest => {
@@ -262,9 +322,9 @@ pub(super) fn block_of(
     })
 }
 
-/// Which lines are on the way from the last one to the root. Calls that were made at once fork the way: their answers,
+/// Which lines are on the way from the last one to the root, and the line that names one that is missing. Calls that were made at once fork the way: their answers,
 /// and the other lines of a message, belong to it all the same, but for those that were written down twice.
-fn path(bytes: &[u8], lines: &[Line]) -> Vec<bool> {
+fn path(bytes: &[u8], lines: &[Line]) -> (Vec<bool>, Option<usize>) {
     let by_uuid: OnceCell<HashMap<Cow<'_, [u8]>, usize>> = OnceCell::new();
     let name = |span: Span| text::canonical(span.of(bytes));
     let in_order = || lines.iter().enumerate().map(|(place, line)| (name(line.uuid), place));
@@ -276,10 +336,12 @@ fn path(bytes: &[u8], lines: &[Line]) -> Vec<bool> {
         by_uuid.get_or_init(|| in_order().collect()).get(&text::canonical(parent)).copied()
     };
     let mut on_path = vec![false; lines.len()];
-    let mut next = leaf(bytes, lines);
+    let (mut next, mut broken) = (leaf(bytes, lines), None);
     while let Some(place) = next.filter(|place| !on_path[*place]) {
         on_path[place] = true;
         next = parent(place);
+        let is_named = lines[place].parent.of(bytes).first() == Some(&b'"');
+        broken = Some(place).filter(|_| next.is_none() && is_named);
     }
     if lines.iter().zip(&on_path).any(|(line, on_path)| !on_path && !line.is_side) {
         let of_path = || lines.iter().zip(&on_path).filter(|(_, on_path)| **on_path);
@@ -300,7 +362,7 @@ fn path(bytes: &[u8], lines: &[Line]) -> Vec<bool> {
     for (on_path, line) in on_path.iter_mut().zip(lines) {
         *on_path &= !line.is_side;
     }
-    on_path
+    (on_path, broken)
 }
 
 /// The last line that says something, and that none follows which does.

@@ -45,6 +45,29 @@ const WANTED: Wanted = |key| {
 /// What records are called.
 const RECORDS: [&str; 5] = ["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
 
+/// Records beside what a model is sent.
+const BESIDE: [&str; 6] = [
+    "event_msg",
+    "inter_agent_communication",
+    "inter_agent_communication_metadata",
+    "session_state",
+    "token_usage_record",
+    "world_state",
+];
+
+/// Items that are no events: what the provider did itself, tools that it found, its own compactions.
+const ITEMS_BESIDE: [&str; 9] = [
+    "compaction",
+    "compaction_summary",
+    "compaction_trigger",
+    "context_compaction",
+    "ghost_snapshot",
+    "image_generation_call",
+    "tool_search_call",
+    "tool_search_output",
+    "web_search_call",
+];
+
 /// An event that was found.
 struct Found {
     kind: Kind,
@@ -74,6 +97,8 @@ struct Rollout {
     /// Whether the user has spoken in it.
     asked: bool,
     turn: usize,
+    /// Text of what was found and is sent no more.
+    passed_over: u64,
     /// Whether it is the history of a compaction that is read: one turn, whoever asked in it.
     in_history: bool,
 }
@@ -108,7 +133,8 @@ impl Transcript for Codex {
         if !rollout.is_one {
             return Err(not_of("Codex", 0, "no line is a record of a rollout"));
         }
-        let Rollout { mut found, twins, .. } = rollout;
+        let Rollout { mut found, twins, passed_over, .. } = rollout;
+        reading.passed_over(passed_over);
         twins::tie(&mut found, twins);
         for Found { kind, draft, opens, .. } in found {
             if opens {
@@ -163,8 +189,10 @@ impl Rollout {
         let kind = look.text_of("type");
         let Some(payload) = look.get("payload").filter(|payload| payload.is_object()) else {
             self.is_one |= is_old_head(look);
-            if self.is_one {
-                self.item(reading, look, draft);
+            match self.is_one {
+                true if is_old_head(look) => {}
+                true => self.item(reading, look, draft),
+                false => reading.unknown(look),
             }
             return;
         };
@@ -188,8 +216,15 @@ impl Rollout {
                 }
             }
             "compacted" => self.compacted(reading, at, payload, draft),
-            _ => {}
+            kind if BESIDE.contains(&kind) => {}
+            _ => reading.unknown(look),
         }
+    }
+
+    /// Leaves out what was found from there on.
+    fn forget(&mut self, from: usize) {
+        let text = self.found.drain(from..).map(|found| found.draft.body.len() as u64);
+        self.passed_over += text.sum::<u64>();
     }
 
     /// A task begins. Its context is told once more when it goes on behind a compaction.
@@ -215,7 +250,7 @@ impl Rollout {
     /// Codex's own compaction. The record stays, for without it what it replaced would be sent again; what it says is
     /// the first turn.
     fn compacted(&mut self, reading: &mut Reading, at: At, payload: Look<'_>, draft: Draft) {
-        self.found.clear();
+        self.forget(0);
         self.twins.clear();
         self.begun = true;
         reading.pin(at);
@@ -246,7 +281,7 @@ impl Rollout {
         let first = starts.get(starts.len().saturating_sub(turns)).copied();
         if let Some(first) = first.filter(|_| turns > 0) {
             let line = self.found[first].line;
-            self.found.truncate(first);
+            self.forget(first);
             self.twins.retain(|twin| twin.line < line);
         }
     }
@@ -265,7 +300,7 @@ impl Rollout {
 
     /// Finds the event that an item is.
     fn item(&mut self, reading: &mut Reading, item: Look<'_>, draft: Draft) {
-        let Some(kind) = item.text_of("type") else { return };
+        let Some(kind) = item.text_of("type") else { return reading.unknown(item) };
         let span = |name: &str| item.string(name).map_or_else(Span::default, Look::span);
         let draft = Draft { span: item.span(), ..draft };
         match &*kind {
@@ -295,12 +330,13 @@ impl Rollout {
             "web_search_call" | "image_generation_call" if !self.in_history => {
                 self.twins.extend(draft.record.map(|at| Twin::of_turn(at, self.turn)));
             }
-            _ => {}
+            kind if ITEMS_BESIDE.contains(&kind) => {}
+            _ => reading.unknown(item),
         }
     }
 
     fn message(&mut self, reading: &mut Reading, item: Look<'_>, draft: Draft) {
-        let Some(content) = item.get("content") else { return };
+        let Some(content) = item.get("content") else { return reading.unknown(item) };
         let texts: Vec<Cow<'_, str>> = if content.is_string() {
             vec![content.text()]
         } else {
@@ -310,7 +346,7 @@ impl Rollout {
             Some("user") => Voice::User,
             Some("assistant") => Voice::Agent,
             Some("developer" | "system") => return reading.system(&texts.join("\n")),
-            _ => return,
+            _ => return reading.unknown(item),
         };
         let mut keys: Vec<Key> = texts.iter().map(|text| Key::text(voice, text)).collect();
         keys.push(Key::text(voice, &texts.concat()));

@@ -35,6 +35,8 @@ const WANTED: Wanted = |key| {
             | b"body"
             | b"params"
             | b"thinking"
+            | b"data"
+            | b"conversations"
     )
 };
 
@@ -71,17 +73,22 @@ pub(super) fn with_samples<T>(bytes: &[u8], look: impl Fn(&Sample<'_>) -> Option
 }
 
 fn with_sample<T>(bytes: &[u8], lines_max: usize, look: impl FnOnce(&Sample<'_>) -> Option<T>) -> Option<T> {
-    let mut nodes: Vec<Tree> = Vec::new();
-    for line in lines(bytes).filter(|line| !line.of(bytes).trim_ascii().is_empty()).take(lines_max) {
-        match Tree::of(bytes, line, WANTED) {
-            Ok(node) => nodes.push(node),
-            Err(_) => break,
-        }
-    }
+    let held = || lines(bytes).filter(|line| !line.of(bytes).trim_ascii().is_empty()).take(lines_max);
+    let read = |line| Tree::of(bytes, line, WANTED);
+    let is_line = held().next().is_some_and(|first| read(first).is_ok());
+    let whole = match is_line {
+        true => None,
+        false => read(Span { start: begin(bytes), end: bytes.len() }).ok(),
+    };
+    // Lines that are not JSON are passed over, but a document may have lines that are.
+    let nodes: Vec<Tree> = match &whole {
+        Some(_) => Vec::new(),
+        None => held().filter_map(|line| read(line).ok()).collect(),
+    };
     let is_one = |node: &Tree| bytes[Look::new(bytes, node).span().end..].trim_ascii().is_empty();
     let whole = match nodes.as_slice() {
-        [] => Tree::of(bytes, Span { start: begin(bytes), end: bytes.len() }, WANTED).ok(),
-        [one] if is_one(one) => Some(one.clone()),
+        [] => whole,
+        [one] if is_line && is_one(one) => Some(one.clone()),
         _ => None,
     };
     let lines = nodes.iter().map(|node| Look::new(bytes, node)).collect();
@@ -111,13 +118,30 @@ pub(super) fn malformed(bytes: &[u8]) -> Option<Unreadable> {
     Some(Unreadable { at: wrong.at, element: None, what: format!("line {line}: {}", wrong.what) })
 }
 
-/// Whether it is JP's: an array of elements that have a type and a time.
+/// What JP's elements are called, and ours among them.
+const JP_TYPES: [&str; 11] = [
+    "turn_start",
+    "chat_request",
+    "chat_response",
+    "tool_call_request",
+    "tool_call_response",
+    "inquiry_request",
+    "inquiry_response",
+    "config_delta",
+    "compaction",
+    "jp_compact_overlay",
+    "jp_compact_receipt",
+];
+
+/// Whether it is JP's: an array with elements that have a time and one of JP's types.
 pub(super) fn is_jp(sample: &Sample<'_>) -> bool {
     let Some(document) = sample.document.filter(|document| document.is_array()) else { return false };
     let mut elements = document.items();
-    let is_element =
-        |element: Look<'_>| element.string("type").is_some() && element.string("timestamp").is_some();
-    elements.len() == 0 || elements.any(|element| is_element(element) && element.get("uuid").is_none())
+    let is_element = |element: Look<'_>| {
+        element.string("timestamp").is_some()
+            && element.text_of("type").is_some_and(|kind| JP_TYPES.contains(&&*kind))
+    };
+    elements.len() == 0 || elements.any(is_element)
 }
 
 /// Nothing of the kind that the format has.

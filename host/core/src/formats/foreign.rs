@@ -3,7 +3,10 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value;
+
 use super::Format;
+use super::coverage::Coverage;
 use crate::json::Span;
 use crate::sidecar::Sidecar;
 
@@ -74,12 +77,26 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether its values take no more bytes when they are written anew with this text.
-    pub(crate) fn takes(&self, text: &str) -> bool {
-        let old: usize = self.slots.iter().map(|slot| slot.span.len()).sum();
+    /// Whether its values take no more bytes when they are written anew with this text, whatever the layout of the
+    /// source: white space and escapes in it do not count.
+    pub(crate) fn takes(&self, text: &str, source: &[u8]) -> bool {
         let new: usize = self.slots.iter().map(|slot| (slot.write)(text).len()).sum();
+        let bytes: usize = self.slots.iter().map(|slot| slot.span.len()).sum();
+        if bytes > ESCAPE_BYTES_MAX * new {
+            return true;
+        }
+        let old: usize = self.slots.iter().map(|slot| least_bytes(slot.span.of(source))).sum();
         new <= old
     }
+}
+
+/// Bytes that an escape can take for one of what it stands for: `\u0041`.
+const ESCAPE_BYTES_MAX: usize = 6;
+
+/// The bytes of a value in the layout that takes the fewest. A part of a value is as it is.
+fn least_bytes(raw: &[u8]) -> usize {
+    let value: Option<Value> = serde_json::from_slice(raw).ok();
+    value.map_or(raw.len(), |value| value.to_string().len()).min(raw.len())
 }
 
 /// What a record is called, and what it follows: both JSON values. One without a name mentions another record, and one
@@ -119,8 +136,7 @@ pub(crate) struct Foreign {
     /// What of a record has to stand in the pair that stands for it.
     pub(crate) carried: Vec<(At, Span)>,
     pub(crate) firsts: Vec<First>,
-    /// Whether the records of all lists are one conversation.
-    pub(crate) is_one: bool,
+    pub(crate) coverage: Coverage,
     pub(crate) warnings: Vec<String>,
     /// What the model is told of its part, where the transcript says so.
     pub(crate) system: Option<String>,
@@ -141,7 +157,7 @@ impl Foreign {
             pinned: HashSet::new(),
             carried: Vec::new(),
             firsts: Vec::new(),
-            is_one: false,
+            coverage: Coverage::default(),
             warnings: Vec::new(),
             system: None,
             model: None,

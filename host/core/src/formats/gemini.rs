@@ -70,7 +70,10 @@ impl Transcript for Gemini {
             });
         }
         reading.lines(WANTED, |reading, _, line| match conversation(line) {
-            Some(list) => contents(reading, list),
+            Some(list) => {
+                reading.conversation(line)?;
+                contents(reading, list)
+            }
             None => Err(not_of("Google's contents", line.span().start, "a line without `contents`")),
         })
     }
@@ -113,7 +116,10 @@ fn contents(reading: &mut Reading, contents: Look<'_>) -> Result<(), Unreadable>
         if !content.is_object() {
             return Err(not_of("Google's contents", content.span().start, "a content that is no object"));
         }
-        let Some(all) = content.get("parts").filter(|parts| parts.is_array()) else { continue };
+        let Some(all) = content.get("parts").filter(|parts| parts.is_array()) else {
+            reading.unknown(content);
+            continue;
+        };
         let draft = Draft { record: Some(At { list, element }), ..Draft::default() };
         let all = parts(reading, all);
         let found = if content.text_of("role").as_deref() == Some("model") {

@@ -40,7 +40,6 @@ impl Transcript for GeminiCli {
     }
 
     fn read(&self, reading: &mut Reading) -> Result<(), Unreadable> {
-        reading.is_one();
         let mut log = Log::default();
         if super::detect::is_document(&reading.bytes()) {
             reading.document(OF_LOG, |reading, document| log.document(reading, document))?;
@@ -139,7 +138,13 @@ impl Chat {
                     let answers: Vec<_> = behind.flat_map(Message::responses).collect();
                     (self.of_gemini(reading, message, &answers), false)
                 }
-                By::Nobody => (Vec::new(), false),
+                By::Nobody => {
+                    let kind = message.look.text_of("type");
+                    if !matches!(kind.as_deref(), Some("info" | "error" | "warning")) {
+                        reading.unknown(message.look);
+                    }
+                    (Vec::new(), false)
+                }
             };
             self.found.push(found);
         }
@@ -152,7 +157,10 @@ impl Chat {
     }
 
     fn of_user(&mut self, reading: &mut Reading, message: &Message<'_>) -> (Vec<(Kind, Draft)>, bool) {
-        let Some(content) = message.look.get("content") else { return (Vec::new(), false) };
+        let Some(content) = message.look.get("content") else {
+            reading.unknown(message.look);
+            return (Vec::new(), false);
+        };
         let mut all = parts(reading, content);
         // Chats that were taken up again hold answers twice.
         let again: Vec<Option<(usize, usize)>> = all.iter().map(|(part, _)| self.again(*part)).collect();

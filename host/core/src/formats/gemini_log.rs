@@ -71,6 +71,8 @@ impl Log {
             self.all(reading, messages);
         } else if line.string("type").is_some() {
             self.put("", at, line.span());
+        } else if line.string("sessionId").is_none() {
+            reading.unknown(line);
         }
         Ok(())
     }

@@ -41,7 +41,6 @@ impl Transcript for JCli {
 
     fn read(&self, reading: &mut Reading) -> Result<(), Unreadable> {
         let mut found: Vec<Found> = Vec::new();
-        reading.is_one();
         reading.lines(WANTED, |reading, at, line| {
             match line.text_of("type").as_deref() {
                 Some("clear") => found.clear(),
@@ -56,7 +55,7 @@ impl Transcript for JCli {
                     }
                 }
                 Some("msg") | None => message(reading, line, at, &mut found)?,
-                Some(_) => {}
+                Some(_) => reading.unknown(line),
             }
             Ok(())
         })?;
@@ -120,6 +119,9 @@ fn message(
     });
     let draft = Draft { span: message.span(), record: Some(at), time, ..Draft::default() };
     let content = message.get("content").filter(|content| content.is_string() || content.is_array());
+    if message.get("content").is_none() && message.get("tool_calls").is_none() && role != "system" {
+        reading.unknown(message);
+    }
     let body = |reading: &mut Reading| match content {
         Some(content) => reading.text(content),
         None => reading.made(""),

@@ -25,6 +25,12 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
+    /// Whether each line of the file is a conversation of its own.
+    #[must_use]
+    pub fn is_of_several(&self) -> bool {
+        self.what.ends_with(super::reading::SEVERAL)
+    }
+
     /// Whether it is an overlay that cannot be read: a reset would mend it.
     #[must_use]
     pub fn is_of_overlay(&self) -> bool {

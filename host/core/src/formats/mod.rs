@@ -5,6 +5,7 @@ mod anthropic;
 mod atif;
 mod claude_code;
 mod codex;
+mod coverage;
 mod detect;
 pub(crate) mod edit;
 mod foreign;
@@ -27,17 +28,20 @@ mod reading;
 mod removed;
 mod swe_agent;
 mod tree;
+mod unsupported;
 mod write;
 
 use std::str::FromStr;
 
 use bytes::Bytes;
 
+pub use self::coverage::{NotUnderstood, examine};
 use self::detect::Sample;
 pub(crate) use self::foreign::{Foreign, Place};
 use self::jp::Unreadable;
 use self::pairs::Pair;
 use self::reading::Reading;
+pub use self::unsupported::program;
 use crate::render::Provider;
 use crate::stream::Stream;
 
@@ -198,16 +202,20 @@ impl FromStr for Format {
     }
 }
 
-/// The format of a transcript, by what it holds.
+/// The format of a transcript, by what it holds. Another program's resembles one, and is of none.
 #[must_use]
 pub fn detect(bytes: &[u8]) -> Option<Format> {
-    detect::with_samples(bytes, |sample| {
+    let found = detect::with_samples(bytes, |sample| {
+        if unsupported::of(sample).is_some() {
+            return Some(None);
+        }
         let is_it = |format: &Format| match format.transcript() {
             Some(transcript) => transcript.detects(sample),
             None => detect::is_jp(sample),
         };
-        Format::ALL.into_iter().find(is_it)
-    })
+        Format::ALL.into_iter().find(is_it).map(Some)
+    });
+    found.flatten()
 }
 
 /// Whether lines are J-CLI's for certain, also where they stand in an array: bare messages could be `OpenAI`'s.

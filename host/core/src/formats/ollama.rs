@@ -62,6 +62,9 @@ impl Transcript for Ollama {
                 };
                 let record = Some(At { list, element });
                 let draft = Draft { span: message.span(), record, ..Draft::default() };
+                if ["content", "images", "tool_calls"].iter().all(|name| message.get(name).is_none()) {
+                    reading.unknown(message);
+                }
                 match &*role {
                     "user" => user(reading, message, draft),
                     "assistant" => waiting = assistant(reading, message, &draft),
@@ -71,7 +74,7 @@ impl Transcript for Ollama {
                             reading.system(&text);
                         }
                     }
-                    _ => {}
+                    _ => reading.unknown(message),
                 }
             }
             Ok(())

@@ -1,5 +1,4 @@
-//! `OpenAI`'s chat: the body of a request, its messages alone, or JSONL with a conversation a line, as for fine-tuning and
-//! batches. Arguments are JSON in a string; nothing says when anything happened, and nothing whether a tool failed.
+//! `OpenAI`'s chat: the body of a request, its messages alone, or one line of a file for fine-tuning or a batch. Arguments are JSON in a string; nothing says when anything happened, and nothing whether a tool failed.
 //! What a model thought stands in members of vendors, often in several at once.
 
 use serde_json::json;
@@ -74,7 +73,10 @@ impl Transcript for OpenaiChat {
             });
         }
         reading.lines(WANTED, |reading, _, line| match messages_of(line) {
-            Some(messages) => conversation(reading, messages),
+            Some(messages) => {
+                reading.conversation(line)?;
+                conversation(reading, messages)
+            }
             None => Err(not_of("OpenAI's chat", line.span().start, "a line without `messages`")),
         })
     }
@@ -109,11 +111,20 @@ fn conversation(reading: &mut Reading, messages: Look<'_>) -> Result<(), Unreada
         match &*role {
             "user" => {
                 let body = message.get("content").map_or_else(Span::default, |content| reading.text(content));
+                if body.is_empty() {
+                    reading.unknown(message);
+                }
                 let body = if body.is_empty() { reading.made("") } else { body };
                 reading.turn(None);
                 reading.add(Kind::ChatRequest, Draft { body, ..draft });
             }
-            "assistant" => assistant(reading, message, &draft),
+            "assistant" => {
+                let before = reading.len();
+                assistant(reading, message, &draft);
+                if reading.len() == before {
+                    reading.unknown(message);
+                }
+            }
             "tool" | "function" => {
                 let content = message.get("content");
                 let body = match content {
@@ -132,7 +143,7 @@ fn conversation(reading: &mut Reading, messages: Look<'_>) -> Result<(), Unreada
                     reading.system_at(text);
                 }
             }
-            _ => {}
+            _ => reading.unknown(message),
         }
     }
     Ok(())

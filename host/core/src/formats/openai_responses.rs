@@ -85,7 +85,10 @@ impl Transcript for OpenaiResponses {
         if super::detect::is_document(&reading.bytes()) {
             return reading.document(WANTED, conversation);
         }
-        reading.lines(WANTED, |reading, _, line| conversation(reading, line))
+        reading.lines(WANTED, |reading, _, line| {
+            reading.conversation(line)?;
+            conversation(reading, line)
+        })
     }
 
     fn pair(&self, pair: &Pair<'_>) -> Vec<String> {
@@ -223,7 +226,7 @@ fn add(reading: &mut Reading, item: Look<'_>, draft: Draft) {
             let body = hosted(reading, item, &kind);
             reading.add(Kind::Message, Draft { body, ..draft });
         }
-        _ => {}
+        _ => reading.unknown(item),
     }
 }
 
@@ -255,6 +258,10 @@ fn message(reading: &mut Reading, item: Look<'_>, draft: Draft) {
         (_, Some(part)) => {
             let kind = part.text_of("type").unwrap_or_default();
             reading.made(&format!("[{}]", kind.trim_start_matches("input_")))
+        }
+        (None, None) => {
+            reading.unknown(item);
+            reading.made("")
         }
         _ => reading.made(""),
     };

@@ -46,6 +46,22 @@ const COMPACTED: &str = "What did we do so far?";
 const RUN_BY_USER: &str = "The following tool was executed by the user";
 const CLEARED: &str = "[Old tool result content cleared]";
 
+/// Parts that OpenCode writes, whether a model is sent them or not.
+const PARTS: [&str; 12] = [
+    "agent",
+    "compaction",
+    "file",
+    "patch",
+    "reasoning",
+    "retry",
+    "snapshot",
+    "step-finish",
+    "step-start",
+    "subtask",
+    "text",
+    "tool",
+];
+
 /// A message that a model may have been sent.
 struct Message<'a> {
     at: At,
@@ -131,7 +147,10 @@ fn all<'a>(reading: &mut Reading, messages: Look<'a>) -> Result<Vec<Message<'a>>
                 let counted = parts.items().len();
                 all.push(Message { at: At { list, element }, info, parts, counted });
             }
-            _ => reading.warn(format!("message {element} has no `info` or no `parts`, and was left out")),
+            _ => {
+                reading.unknown(message);
+                reading.warn(format!("message {element} has no `info` or no `parts`, and was left out"));
+            }
         }
     }
     match messages.items().next() {
@@ -240,7 +259,11 @@ fn request(reading: &mut Reading, message: &Message<'_>) -> Option<Draft> {
                 texts.push(reading.made(if is_image { "[image]" } else { "[file]" }));
             }
             Some("subtask") => texts.push(reading.made(RUN_BY_USER)),
-            _ => {}
+            kind => {
+                if !kind.is_some_and(|kind| PARTS.contains(&kind)) {
+                    reading.unknown(part);
+                }
+            }
         }
     }
     if texts.is_empty() && message.compaction().is_some() && message.counted > 0 {
@@ -279,7 +302,11 @@ fn answer(reading: &mut Reading, message: &Message<'_>, found: &mut Vec<(Kind, D
                 found.push((Kind::Reasoning, Draft { body: text.span(), ..draft }));
             }
             (Some("tool"), _) => tool(reading, part, draft, found, &mut results),
-            _ => {}
+            (kind, _) => {
+                if !kind.is_some_and(|kind| PARTS.contains(&kind)) {
+                    reading.unknown(part);
+                }
+            }
         }
     }
     found.append(&mut results);

@@ -130,6 +130,7 @@ impl Transcript for OpenHands {
                 return Err(not_of("OpenHands", line.span().start, "a line that is no object"));
             }
             if LISTS.iter().any(|name| line.get(name).is_some_and(Look::is_array)) {
+                reading.conversation(line)?;
                 return conversation(reading, line);
             }
             records.push(record(reading, at, line));
@@ -219,7 +220,21 @@ fn told(reading: &mut Reading, records: Vec<Record>) {
         all.entry(name.clone()).or_default().push(*slot);
     }
     let by_id: HashMap<String, At> = records.iter().map(|record| (record.id.clone(), record.at)).collect();
-    let on_path = path(&records);
+    let (on_path, broken) = path(&records);
+    let is_on_path = |at: &At| on_path.as_ref().is_none_or(|path| path.contains(at));
+    let (mut lost, mut lost_records) = (0, 0);
+    for (place, record) in records.iter().enumerate().filter(|(_, record)| !is_on_path(&record.at)) {
+        let text: u64 = record.found.iter().map(|found| found.draft.body.len() as u64).sum();
+        match broken {
+            Some(broken) if place < broken && text > 0 => {
+                (lost, lost_records) = (lost + text, lost_records + 1);
+            }
+            _ => reading.passed_over(text),
+        }
+    }
+    if lost_records > 0 {
+        reading.unreachable(lost, lost_records);
+    }
     let mut waiting: Vec<(String, Span)> = Vec::new();
     for Record { at, id, cause, opens, found, forgets, .. } in records {
         for (forgotten, element) in forgets {
@@ -227,7 +242,7 @@ fn told(reading: &mut Reading, records: Vec<Record>) {
                 reading.mention(*record, element);
             }
         }
-        if on_path.as_ref().is_some_and(|path| !path.contains(&at)) {
+        if !is_on_path(&at) {
             continue;
         }
         if opens {
@@ -270,15 +285,15 @@ fn told(reading: &mut Reading, records: Vec<Record>) {
 }
 
 /// The events on the way from the last one to the root, where any says what it follows: one that does not follows the
-/// one before it.
-fn path(records: &[Record]) -> Option<HashSet<At>> {
+/// one before it. And the place of the one that names an event that is missing.
+fn path(records: &[Record]) -> (Option<HashSet<At>>, Option<usize>) {
     if records.iter().all(|record| record.parent.is_none()) {
-        return None;
+        return (None, None);
     }
     let by_id: HashMap<&str, usize> =
         records.iter().enumerate().map(|(place, record)| (&*record.id, place)).collect();
     let mut on_path = HashSet::new();
-    let mut next = records.len().checked_sub(1);
+    let (mut next, mut broken) = (records.len().checked_sub(1), None);
     while let Some((place, record)) = next.and_then(|place| Some((place, records.get(place)?))) {
         if !on_path.insert(record.at) {
             break;
@@ -287,8 +302,9 @@ fn path(records: &[Record]) -> Option<HashSet<At>> {
             Some(parent) => by_id.get(&**parent).copied(),
             None => place.checked_sub(1),
         };
+        broken = Some(place).filter(|_| next.is_none() && record.parent.is_some());
     }
-    Some(on_path)
+    (Some(on_path), broken)
 }
 
 fn as_json(look: Look<'_>) -> String {

@@ -62,7 +62,7 @@ pub(super) fn pairs(
     tied: &mut Tied,
 ) -> BTreeMap<At, Vec<String>> {
     let mut pairs: BTreeMap<At, Vec<String>> = BTreeMap::new();
-    let mut written: HashMap<(usize, usize), (At, String)> = HashMap::new();
+    let mut written: HashMap<usize, (At, String)> = HashMap::new();
     let Some(transcript) = foreign.format.transcript() else { return pairs };
     let is_tree = !foreign.links.is_empty();
     let end = foreign.places.iter().rev().find_map(|place| place.record);
@@ -72,9 +72,7 @@ pub(super) fn pairs(
     };
     for (place, fate) in foreign.places.iter().zip(fates) {
         let (Some(record), Fate::Summarised(number)) = (place.record, fate) else { continue };
-        // Where a file holds several conversations, each gets its own.
-        let conversation = if foreign.is_one { 0 } else { record.list };
-        let last = written.entry((*number, conversation)).or_insert_with(|| {
+        let last = written.entry(*number).or_insert_with(|| {
             let summary = &summaries[*number];
             let span = |at: At| foreign.lists[at.list].elements[at.element];
             let ids = [0, 1].map(|half| name(span(record).of(stream.bytes()), *number, half));

@@ -50,10 +50,11 @@ impl Transcript for Pi {
             entries.push(entry(reading, at, look));
             Ok(())
         })?;
-        let path = if is_tree { path(&entries) } else { (0..entries.len()).collect() };
+        let (path, broken) = if is_tree { path(&entries) } else { ((0..entries.len()).collect(), None) };
         let compacted = path.iter().rposition(|entry| matches!(entries[*entry].names, Names::Kept { .. }));
         let from = compacted.map_or(0, |compacted| first_kept(&entries, &path, compacted));
         tie(reading, &entries, &path, compacted, from);
+        left_out(reading, &entries, &path, from, broken);
         let mut summary = compacted.and_then(|compacted| match &entries[path[compacted]].names {
             Names::Kept { summary, .. } if !summary.body.is_empty() => Some(summary.clone()),
             _ => None,
@@ -110,6 +111,30 @@ impl Transcript for Pi {
     }
 }
 
+/// Counts what is on another branch or compacted, which no model is sent, and what cannot be reached.
+fn left_out(reading: &mut Reading, entries: &[Entry], path: &[usize], from: usize, broken: Option<usize>) {
+    let mut stays = vec![false; entries.len()];
+    path.iter().for_each(|place| stays[*place] = true);
+    let text = |entry: &Entry| entry.found.iter().map(|(_, draft)| draft.body.len() as u64).sum::<u64>();
+    let (mut lost, mut records) = (0, 0);
+    for (place, entry) in entries.iter().enumerate().filter(|(place, _)| !stays[*place]) {
+        match text(entry) {
+            0 => {}
+            text if broken.is_some_and(|broken| place < broken) => {
+                (lost, records) = (lost + text, records + 1);
+            }
+            text => reading.passed_over(text),
+        }
+    }
+    path[..from].iter().for_each(|place| reading.passed_over(text(&entries[*place])));
+    if records > 0 {
+        reading.unreachable(lost, records);
+    }
+}
+
+/// What pi writes beside what a model is sent.
+const BESIDE: [&str; 4] = ["custom", "label", "session_info", "thinking_level_change"];
+
 /// Finds the events of an entry.
 fn entry(reading: &mut Reading, at: At, look: Look<'_>) -> Entry {
     let mut entry = Entry {
@@ -158,7 +183,10 @@ fn entry(reading: &mut Reading, at: At, look: Look<'_>) -> Entry {
                 Box::new(Draft { span, body, cut: Cut::Value(span, "\"\""), record: None, ..draft });
             entry.names = Names::Kept { summary, first };
         }
-        _ => {
+        kind => {
+            if !kind.is_some_and(|kind| BESIDE.contains(&kind)) {
+                reading.unknown(look);
+            }
             // A label, or whatever else later versions say of another entry.
             if let Some(target) = look.string("targetId") {
                 entry.names = Names::Marked { span: target.span(), id: target.text().into() };
@@ -192,7 +220,11 @@ fn message_of(reading: &mut Reading, message: Look<'_>, draft: Draft) -> Vec<(Ki
             let body = reading.made(&text);
             vec![(Kind::ChatRequest, Draft { span: message.span(), body, ..draft })]
         }
-        _ => Vec::new(),
+        Some("bashExecution" | "branchSummary" | "compactionSummary") => Vec::new(),
+        _ => {
+            reading.unknown(message);
+            Vec::new()
+        }
     }
 }
 
@@ -206,7 +238,13 @@ fn request(reading: &mut Reading, look: Look<'_>, draft: Draft) -> Option<(Kind,
             .items()
             .filter_map(|block| match block.text_of("type").as_deref() {
                 Some("image") => Some(reading.made("[image]")),
-                _ => block.string("text").map(Look::span),
+                _ => {
+                    let text = block.string("text").map(Look::span);
+                    if text.is_none() {
+                        reading.unknown(block);
+                    }
+                    text
+                }
             })
             .collect();
         if blocks.is_empty() {
@@ -232,7 +270,10 @@ fn said(reading: &mut Reading, message: Look<'_>, draft: &Draft) -> Vec<(Kind, D
     for (element, block) in content.items().enumerate() {
         let cut = list.map_or(Cut::Nothing, |list| Cut::Element(At { list, element }));
         let draft = Draft { span: block.span(), cut, ..draft.clone() };
-        let Some((kind, draft)) = block_of(reading, block, &api, draft) else { continue };
+        let Some((kind, draft)) = block_of(reading, block, &api, draft) else {
+            reading.unknown(block);
+            continue;
+        };
         if kind == Kind::Reasoning {
             thought = Some(found.len());
         } else if let Some((name, _)) = signature(block, &api)

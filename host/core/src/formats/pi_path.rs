@@ -42,8 +42,8 @@ pub(super) enum FirstKept {
     Nothing,
 }
 
-/// The entries on the way from the root to the last one.
-pub(super) fn path(entries: &[Entry]) -> Vec<usize> {
+/// The entries on the way from the root to the last one, and the entry that names one that is missing.
+pub(super) fn path(entries: &[Entry]) -> (Vec<usize>, Option<usize>) {
     let with_id = |(place, entry): (usize, &Entry)| Some((entry.id.clone()?, place));
     let by_id: HashMap<String, usize> = entries.iter().enumerate().filter_map(with_id).collect();
     let (mut path, mut seen) = (Vec::new(), HashSet::new());
@@ -52,8 +52,9 @@ pub(super) fn path(entries: &[Entry]) -> Vec<usize> {
         path.push(place);
         next = entries[place].parent.as_ref().and_then(|parent| by_id.get(parent).copied());
     }
+    let broken = path.last().copied().filter(|place| entries[*place].parent.is_some());
     path.reverse();
-    path
+    (path, broken)
 }
 
 /// The place on the path of the first entry that is still sent: where none is, the one behind the summary.

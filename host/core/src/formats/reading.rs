@@ -46,7 +46,11 @@ pub(crate) struct Reading {
     ids: usize,
     /// Whether something in the source has to be mended before it is decoded.
     is_odd: bool,
+    has_conversation: bool,
 }
+
+/// Why a file with a conversation on each line is refused.
+pub(super) const SEVERAL: &str = "another conversation begins: each line holds one of its own";
 
 impl Reading {
     pub(super) fn of(bytes: Bytes, format: Format) -> Self {
@@ -61,6 +65,7 @@ impl Reading {
             last: Timestamp::UNIX_EPOCH,
             ids: 0,
             is_odd: false,
+            has_conversation: false,
         }
     }
 
@@ -69,11 +74,12 @@ impl Reading {
         self.bytes.clone()
     }
 
-    /// Shows each line that holds something, with its number from 0: they are the elements of the list 0. A last line
-    /// that was cut off is left out, with a warning: a log is read while it is written.
+    /// Shows each line that holds something, with its number from 0: they are the elements of the list 0. Lines that are
+    /// not JSON stay in the source, with a warning, as the programs pass over them themselves; the last one may still be
+    /// written.
     ///
     /// # Errors
-    /// Those of `each`, and where another line is no JSON.
+    /// Those of `each`, and where no line is JSON.
     pub(super) fn lines(
         &mut self,
         wanted: Wanted,
@@ -82,6 +88,8 @@ impl Reading {
         let bytes = self.bytes();
         let list = self.list(ListForm::Lines, Vec::with_capacity(records(&bytes)), None);
         let (mut tree, mut start) = (Tree::default(), begin(&bytes));
+        let mut is_any_read = false;
+        let mut malformed: Vec<(usize, Malformed)> = Vec::new();
         for element in 0.. {
             if start == bytes.len() {
                 break;
@@ -95,8 +103,11 @@ impl Reading {
             let read = fast.map_or_else(|| tree.read(&bytes, span, wanted), |_| Ok(()));
             self.is_odd |= tree.is_odd();
             match read {
-                Ok(()) => each(self, At { list, element }, Look::new(&bytes, &tree))
-                    .map_err(|wrong| in_line(element, wrong))?,
+                Ok(()) => {
+                    is_any_read = true;
+                    each(self, At { list, element }, Look::new(&bytes, &tree))
+                        .map_err(|wrong| in_line(element, wrong))?;
+                }
                 Err(_) if line.trim_ascii().is_empty() => {}
                 Err(wrong)
                     if element > 0
@@ -106,11 +117,24 @@ impl Reading {
                     let line = element + 1;
                     self.warn(format!("line {line} is cut off and was left out: it may still be written"));
                 }
-                Err(Malformed { at, what }) => {
-                    return Err(in_line(element, Unreadable { at, element: None, what: what.into() }));
+                Err(wrong) => {
+                    self.foreign.coverage.lose(line);
+                    malformed.push((element, wrong));
                 }
             }
         }
+        let Some((element, Malformed { at, what })) = malformed.first() else { return Ok(()) };
+        if !is_any_read {
+            return Err(in_line(*element, Unreadable { at: *at, element: None, what: (*what).into() }));
+        }
+        let (line, several) = (element + 1, malformed.len() - 1);
+        let others = match several {
+            0 => String::new(),
+            1 => " and 1 other line".to_owned(),
+            several => format!(" and {several} other lines"),
+        };
+        let are = if several == 0 { "is" } else { "are" };
+        self.warn(format!("line {line}{others} {are} not JSON ({what}), and passed over"));
         Ok(())
     }
 
@@ -186,9 +210,47 @@ impl Reading {
         self.foreign.firsts.push(First { span, records });
     }
 
-    /// Says that the records of all lists are one conversation.
-    pub(super) fn is_one(&mut self) {
-        self.foreign.is_one = true;
+    /// Says that a conversation begins there. A file holds one: what follows another is not its continuation.
+    ///
+    /// # Errors
+    /// It is not the first.
+    pub(super) fn conversation(&mut self, look: Look<'_>) -> Result<(), Unreadable> {
+        if std::mem::replace(&mut self.has_conversation, true) {
+            return Err(Unreadable { at: look.span().start, element: None, what: SEVERAL.into() });
+        }
+        Ok(())
+    }
+
+    /// Counts a record that the reader cannot place.
+    pub(super) fn unknown(&mut self, record: Look<'_>) {
+        self.foreign.coverage.lose(record.raw());
+    }
+
+    /// Counts text of events that were found and are deliberately left out: no model is sent them any more.
+    pub(super) fn passed_over(&mut self, text: u64) {
+        self.foreign.coverage.understood += text;
+    }
+
+    /// Counts text of events that cannot be reached: a record that leads to them is missing.
+    pub(super) fn unreachable(&mut self, text: u64, records: u64) {
+        self.foreign.coverage.lost += text;
+        self.foreign.coverage.records += records;
+        let were = if records == 1 { "record is" } else { "records are" };
+        self.warn(format!(
+            "{records} {were} not read: a record that they lead to the last one by is missing"
+        ));
+    }
+
+    /// The same of events that were added before: they are among those that were understood.
+    pub(super) fn unreachable_after_all(&mut self, text: u64, records: u64) {
+        let understood = &mut self.foreign.coverage.understood;
+        *understood = understood.saturating_sub(text);
+        self.unreachable(text, records);
+    }
+
+    /// The text of events that were added, by how many came before.
+    pub(super) fn text_of(&self, events: std::ops::Range<usize>) -> u64 {
+        self.events[events].iter().map(|event| event.body.len() as u64).sum()
     }
 
     pub(super) fn warn(&mut self, warning: String) {
@@ -242,6 +304,7 @@ impl Reading {
         let draft = if self.is_odd { self.mended(draft) } else { draft };
         let Draft { span, mut id, name, body, time, record, cut, also, slots, metadata, signed } = draft;
         self.last = time.unwrap_or(self.last);
+        self.foreign.coverage.understood += body.len() as u64;
         if kind.is_tool() && id.is_empty() {
             id = self.next_id();
         }

@@ -192,7 +192,11 @@ fn messages(reading: &mut Reading, list: Look<'_>, trajectory: Option<Look<'_>>)
                 let is_followed = all.get(element + 1).is_some_and(|next| !is_of_assistant(*next));
                 let is_answered = is_followed || observation.is_some();
                 let forms = Form::all(message, step, twins.sent(message), is_answered);
+                let before = reading.len();
                 let ids = assistant(reading, message, &forms, &draft);
+                if reading.len() == before {
+                    reading.unknown(message);
+                }
                 let observation = observation.map(Look::span);
                 waiting = ids.into_iter().map(|(id, span)| Waiting { id, span, observation }).collect();
                 // The last one was not told what came of it, but it is known.
@@ -211,6 +215,9 @@ fn messages(reading: &mut Reading, list: Look<'_>, trajectory: Option<Look<'_>>)
                 answer(reading, message, span, observation, &twins, draft);
             }
             Some("user") => {
+                if message.get("content").is_none() {
+                    reading.unknown(message);
+                }
                 let content = message.get("content").filter(|content| !content.is_null());
                 let body = content.map_or_else(Span::default, |content| reading.text(content));
                 let body = if body.is_empty() { reading.made("") } else { body };
@@ -245,7 +252,7 @@ fn messages(reading: &mut Reading, list: Look<'_>, trajectory: Option<Look<'_>>)
                     reading.system_at(text);
                 }
             }
-            Some(_) => {}
+            Some(_) => reading.unknown(message),
             None if message.get("object").is_some() || message.get("type").is_some() => {
                 let found = responses::read(reading, message, &draft);
                 waiting.extend(found.into_iter().map(|(id, span)| Waiting { id, span, observation: None }));

@@ -24,7 +24,7 @@ fn calls_and_answers_are_paired_by_name_and_in_order() {
 0 calls read {\"path\":\"other.log\"}
 0 fails no such folder
 0 answers 1\tdrip ö
-0 answers {\"lines\": 2, \"text\": \"drip\"}
+0 answers {\"lines\": 2, \"text\": \"drip and drip\"}
 0 says print(12)
 0 says 12/
 0 says The washer is worn.
@@ -52,7 +52,7 @@ fn calls_and_answers_are_paired_by_name_and_in_order() {
     let expected = [
         Some("1\tdrip ö"),
         Some("no such folder"),
-        Some("{\"lines\": 2, \"text\": \"drip\"}"),
+        Some("{\"lines\": 2, \"text\": \"drip and drip\"}"),
         Some("12 mm"),
         Some(""),
         None,
@@ -130,9 +130,6 @@ fn a_content_of_which_nothing_is_left_goes_and_neighbours_of_one_role_become_one
         r#"    {"role": "user", "parts": [{"fileData": {"mimeType": "application/pdf", "fileUri": "gs://garden/rose.pdf"}}, {"text": "And the hedge?"}]},"#,
     ];
     assert_eq!(new_lines(&without_calls(&stream), &stream), expected);
-    let batch = sample(Format::Gemini, "gemini-batch.jsonl");
-    let told = r#"{"key":"one","request":{"contents":[{"role":"user","parts":[{"text":"Name a rose."}]},{"role":"model","parts":[{"text":"Ada."}]}]}}"#;
-    assert_eq!(new_lines(&without_calls(&batch), &batch)[0], told);
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod shown;
 mod swe_agent;
 mod told;
 mod told_apart;
+mod understood;
 
 use check::check;
 use jp_compact_core::formats::Format;

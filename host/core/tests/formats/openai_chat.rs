@@ -66,11 +66,3 @@ fn a_message_that_has_lost_its_calls_and_thoughts_is_gone() {
     assert_eq!(roles, ["developer", "user", "assistant"]);
     assert_eq!(value["messages"][2]["content"], "Bed two.");
 }
-
-#[test]
-fn requests_of_a_batch_are_read_line_by_line() {
-    let stream = sample(Format::OpenaiChat, "openai-chat-batch.jsonl");
-    assert_eq!(stream.turns(), 2);
-    let stream = sample(Format::OpenaiChat, "openai-chat-preferred.jsonl");
-    assert_eq!(stream.turns(), 2);
-}

@@ -54,6 +54,7 @@ pub fn open_as(
         let mut indexer = Indexer::default();
         let bytes = store::read_seen(&place, |bytes| indexer.advance(bytes))?;
         let stream = indexer.finish(bytes).and_then(Stream::from_index).map_err(unreadable)?;
+        let stream = understood(stream, place.path())?;
         return Ok(Opened { place, beside: None, stream });
     }
     let stream = of_bytes(store::read(&place)?, format, place.path())?;
@@ -74,6 +75,7 @@ pub fn open_as(
 #[must_use]
 pub fn warnings(stream: &Stream) -> Vec<String> {
     let mut warnings = stream.warnings().to_vec();
+    warnings.extend(formats::examine(stream).ok().flatten());
     let stale = stream.overlays().iter().filter(|overlay| overlay.stale).count();
     if stale > 0 {
         let were = if stale == 1 { "overlay is" } else { "overlays are" };
@@ -101,14 +103,26 @@ pub fn of_bytes(bytes: Bytes, format: Option<Format>, path: &Path) -> Result<Str
     let looks_like_jp = || bytes.trim_ascii_start().first().is_none_or(|first| *first == b'[');
     let format = match format.or_else(|| formats::detect(&bytes)) {
         Some(format) => format,
-        // JP's reader says best what an array of something else lacks.
-        None if looks_like_jp() => Format::Jp,
         None => {
             let source = formats::malformed(&bytes);
-            return Err(Failure::NoFormat { path: path.to_owned(), source });
+            // JP's reader says best where an array is broken off.
+            if source.is_none() || !looks_like_jp() {
+                let program = formats::program(&bytes);
+                return Err(Failure::NoFormat { path: path.to_owned(), source, program });
+            }
+            Format::Jp
         }
     };
-    formats::read(format, bytes).map_err(unreadable)
+    understood(formats::read(format, bytes).map_err(unreadable)?, path)
+}
+
+/// Refuses a transcript of which too little was understood, also where its format was named: a wrong name must not
+/// lose a conversation.
+fn understood(stream: Stream, path: &Path) -> Result<Stream, Failure> {
+    match formats::examine(&stream) {
+        Ok(_) => Ok(stream),
+        Err(source) => Err(Failure::NotUnderstood { path: path.to_owned(), source }),
+    }
 }
 
 /// A stream with the overlays that lie beside its transcript. Those that were made of other events than their range

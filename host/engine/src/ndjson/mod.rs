@@ -157,7 +157,11 @@ fn whole(
 
 fn member(name: &str, file: &[u8], form: Form, line: &mut Vec<u8>, path: &Path) -> Result<(), Failure> {
     line.extend_from_slice(format!(",\"{name}\":").as_bytes());
-    record::embed(file, form, line).map_err(|_| Failure::NoFormat { path: path.to_owned(), source: None })
+    record::embed(file, form, line).map_err(|_| Failure::NoFormat {
+        path: path.to_owned(),
+        source: None,
+        program: None,
+    })
 }
 
 /// What is told of a run.

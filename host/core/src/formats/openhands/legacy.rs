@@ -92,6 +92,8 @@ pub(super) fn read(reading: &mut Reading, event: Look<'_>, draft: &Draft, record
         && !NO_ANSWERS.contains(&&*observation)
     {
         result(reading, event, &observation, draft, record);
+    } else if event.get("observation").is_none() {
+        reading.unknown(event);
     }
 }
 

@@ -18,6 +18,23 @@ const THOUGHTS: [&str; 3] = ["reasoning_content", "thinking_blocks", "responses_
 const OF_ACTIONS: [&str; 6] =
     ["action", "tool_name", "tool_call_id", "tool_call", "security_risk", "summary"];
 
+/// Events beside what a model is sent.
+const BESIDE: [&str; 13] = [
+    "CondensationRequest",
+    "CondensationRequestEvent",
+    "CondensationSummaryEvent",
+    "ConversationErrorEvent",
+    "ConversationStateUpdateEvent",
+    "HookExecutionEvent",
+    "InterruptEvent",
+    "LLMCompletionLogEvent",
+    "PauseEvent",
+    "ServerErrorEvent",
+    "StreamingDeltaEvent",
+    "TaskTrackerEvent",
+    "TokenEvent",
+];
+
 /// Whether this is a kind of event.
 pub(super) fn is_kind(kind: &str) -> bool {
     let has_end = kind.ends_with("Event") && kind.len() > "Event".len();
@@ -40,7 +57,11 @@ pub(super) fn read(reading: &mut Reading, event: Look<'_>, draft: &Draft, record
                 record.forgotten(reading, ids);
             }
         }
-        _ => {}
+        kind => {
+            if !kind.is_some_and(|kind| BESIDE.contains(&kind)) {
+                reading.unknown(event);
+            }
+        }
     }
 }
 
