@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
 #![expect(clippy::disallowed_methods, reason = "tests start processes")]
 
+mod copies;
 mod forks;
 mod strace;
 mod world;

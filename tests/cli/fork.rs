@@ -157,8 +157,8 @@ fn among_jps_conversations_a_fork_needs_an_id_of_its_own() {
     world.conversation(".jp/conversations/17738399468-review", &Conversation::of(3));
     let fork = |dest: &str| world.run(&["fork", "jp-c17738399468", dest, "--last", "1", "--compact=r"]);
     let taken = fork(".jp/conversations/17738399468-copy").exits(4);
-    taken.says("there is a conversation 17738399468 already");
-    fork(".jp/conversations/copy").exits(4).says("its name begins with no id");
+    taken.says("17738399468-review for conversation 17738399468");
+    fork(".jp/conversations/copy").exits(4).says("its name does not begin with an id of JP's");
     fork(".jp/conversations/17738399470-copy").exits(0);
     let line = world.run(&["show", "17738399470", "--json"]).exits(0).line();
     assert_eq!(line["conversation_id"], "17738399470");
@@ -171,7 +171,7 @@ fn what_cannot_be_copied_whole_is_not_there_at_all() {
     let world = World::new();
     world.conversation("conversation", &Conversation::of(2));
     fs::create_dir(world.path("conversation/metadata.json")).unwrap();
-    world.run(&["fork", "conversation", "copy"]).exits(4).says("is a folder, not a file");
+    world.run(&["fork", "conversation", "copy"]).exits(4).says("it is a folder");
     let unloadable = world.raw("unloadable", b"[{\"type\": \"turn_start\"}]\n");
     world.run(&["fork", "unloadable", "copy"]).exits(4);
     unloadable.assert_untouched();

@@ -29,6 +29,7 @@ pub mod append;
 pub mod auto;
 pub mod bound;
 pub mod call;
+pub mod copies;
 mod decode;
 pub mod estimate;
 pub mod event;

@@ -51,28 +51,6 @@ pub(super) fn common_prefix(file: &mut File, ours: &[u8]) -> io::Result<usize> {
     Ok(common)
 }
 
-/// Whether every event of the file is in `ours`, at the same place: its bytes, but for the closing bracket and
-/// white space around it, are a prefix of `ours`.
-pub(super) fn events_are_prefix(file: &mut File, ours: &[u8]) -> io::Result<bool> {
-    let common = common_prefix(file, ours)?;
-    file.seek(SeekFrom::Start(common as u64))?;
-    let mut step = vec![0; 4096];
-    let mut closed = false;
-    loop {
-        let read = read_some(file, &mut step)?;
-        if read == 0 {
-            return Ok(true);
-        }
-        for byte in &step[..read] {
-            match byte {
-                b' ' | b'\t' | b'\r' | b'\n' => {}
-                b']' if !closed => closed = true,
-                _ => return Ok(false),
-            }
-        }
-    }
-}
-
 fn read_some(file: &mut File, into: &mut [u8]) -> io::Result<usize> {
     loop {
         match file.read(into) {
@@ -94,42 +72,6 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         file
-    }
-
-    #[track_caller]
-    fn check(theirs: &[u8], ours: &[u8], expect: bool) {
-        assert_eq!(events_are_prefix(&mut file(theirs), ours).unwrap(), expect);
-    }
-
-    #[test]
-    fn a_stream_is_a_prefix_of_itself() {
-        check(b"[{\"a\":1}]\n", b"[{\"a\":1}]\n", true);
-    }
-
-    #[test]
-    fn fewer_events_are_a_prefix_of_more() {
-        check(b"[\n  {\"a\":1}\n]\n", b"[\n  {\"a\":1},\n  {\"b\":1}\n]\n", true);
-    }
-
-    #[test]
-    fn more_events_are_no_prefix_of_fewer() {
-        check(b"[\n  {\"a\":1},\n  {\"b\":1}\n]\n", b"[\n  {\"a\":1}\n]\n", false);
-    }
-
-    #[test]
-    fn other_events_are_no_prefix() {
-        check(b"[{\"a\":1}]", b"[{\"a\":2}]", false);
-    }
-
-    #[test]
-    fn one_closing_bracket_is_put_aside_not_two() {
-        check(b"[[]]", b"[[1]]", false);
-        check(b"[[1]]", b"[[1],2]", true);
-    }
-
-    #[test]
-    fn an_empty_file_holds_no_event_to_lose() {
-        check(b"", b"[]", true);
     }
 
     proptest! {

@@ -185,9 +185,10 @@ impl StoreError {
                 "give a path inside that folder; the copy that JP would load has to lie inside, too"
             }
             Self::NoEvents { .. } => "a conversation's folder holds its events in events.json",
-            Self::Ambiguous { .. } => "give the path of the folder that is meant, or move the other one away",
+            Self::Ambiguous { .. } => "give the path of the folder that is meant",
             Self::Disagree { .. } => {
-                "compare the two, and move the one that is not wanted out of its storage"
+                "compare the two with `diff`: JP loads the first, and overwrites the second when it next saves the \
+                 conversation"
             }
             Self::Symlink { .. } => "give the path that it points to",
             Self::NotEvents { .. } => "only a conversation's events.json is written to",
@@ -244,12 +245,12 @@ impl fmt::Display for StoreError {
             Self::NotEvents { path } => write!(f, "{} is not named events.json", path.display()),
             Self::Exists { path } => write!(f, "there is something at {} already", path.display()),
             Self::IdTaken { id, folder } => {
-                write!(f, "there is a conversation {id} already: {}", folder.display())
+                write!(f, "JP would take {} for conversation {id}", folder.display())
             }
             Self::NoId { path } => {
                 write!(
                     f,
-                    "JP would not find a conversation in {}: its name begins with no id",
+                    "JP would not find a conversation in {}: its name does not begin with an id of JP's",
                     path.display()
                 )
             }

@@ -1,12 +1,13 @@
 //! Finds a transcript, reads it, and replaces it: whole or not at all, and on disk before it is reported.
 //!
 //! Promises. A write is made under JP's own lock, on a file that still begins with the bytes that were read, and
-//! never where a second copy of the conversation says something else. Until the one rename the old file stands
-//! untouched; after any failure before it nothing is left behind. The store knows bytes, not conversations: what
-//! a transcript means is for others to say.
+//! never where a second copy of the conversation holds other raw events; a copy that holds the same ones is written
+//! first. Until the one rename the old file stands untouched; after any failure before it nothing is left behind. The
+//! store knows bytes, not conversations: core compares two copies, and others say what a transcript means.
 
 mod beside;
 mod compare;
+mod copies;
 mod error;
 mod fence;
 mod folder;

@@ -194,7 +194,7 @@ fn newest(copies: &[Copy]) -> Option<usize> {
 }
 
 /// When a copy was last written, as JP tells it; `None` where there are no events.
-fn written(folder: &Path) -> Result<Option<SystemTime>, StoreError> {
+pub(super) fn written(folder: &Path) -> Result<Option<SystemTime>, StoreError> {
     if !has_events(folder)? {
         return Ok(None);
     }

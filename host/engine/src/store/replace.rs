@@ -9,7 +9,8 @@ use rustix::process::{Resource, getrlimit};
 
 use super::{
     Place, StoreError,
-    compare::{Stamp, common_prefix, events_are_prefix},
+    compare::{Stamp, common_prefix},
+    copies::{equal_copies, newer_than_others},
     error::{unreadable, unwritable},
     lock,
     place::EVENTS,
@@ -82,6 +83,8 @@ pub fn check_writable(place: &Place) -> Result<(), StoreError> {
 
 /// Replaces the transcript at `place` with the pieces that `build` makes of what is there now.
 ///
+/// Other copies of the conversation with the same raw events get the same bytes, before it.
+///
 /// `snapshot` is what was read; its first `kept` bytes must still be there. Growth behind them is handed to
 /// `build`, anything else is a conflict. The lock is waited for as long as `wait`.
 ///
@@ -109,7 +112,7 @@ pub fn replace<E>(
     let same = metadata.len() == snapshot.len() as u64
         && common_prefix(&mut original, snapshot).map_err(unreadable("read", path))? == snapshot.len();
     let bytes = if same { snapshot.clone() } else { grown(&mut original, path, snapshot, kept)? };
-    check_twins(place, &bytes)?;
+    let copies = equal_copies(place, &bytes)?;
 
     let current = if same { Current::Same } else { Current::Grown(bytes.clone()) };
     let pieces = build(current).map_err(ReplaceError::Build)?;
@@ -119,7 +122,15 @@ pub fn replace<E>(
     let folder = private_file::open_folder(place.folder()).map_err(unwritable("open the folder of", path))?;
     let mut temporary = Temporary::create(place.folder(), &metadata)
         .map_err(unwritable("make a temporary file with the same owner beside", path))?;
-    temporary.fill(&pieces).map_err(unwritable("write a new version of", path))?;
+    temporary
+        .fill_as_of(&pieces, |new| newer_than_others(place, new))
+        .map_err(unwritable("write a new version of", path))?;
+    // What can fail for want of space or permission has failed before the first file is replaced.
+    let copies: Vec<_> = copies.into_iter().map(|copy| copy.prepare(&pieces)).collect::<Result<_, _>>()?;
+    for copy in copies {
+        check_untouched(path, Stamp::of(&metadata))?;
+        copy.put()?;
+    }
     check_untouched(path, Stamp::of(&metadata))?;
     temporary.put_at(path).map_err(unwritable("replace", path))?;
     folder.sync_all().map_err(|source| StoreError::NotDurable { path: path.to_path_buf(), source })?;
@@ -141,23 +152,6 @@ fn grown(original: &mut fs::File, path: &Path, snapshot: &Bytes, kept: usize) ->
     }
 }
 
-/// JP loads the newer copy, and a write makes this one the newer: what only the other holds would be lost.
-fn check_twins(place: &Place, bytes: &[u8]) -> Result<(), StoreError> {
-    for twin in place.twins() {
-        let mut file = match open(twin, Links::Follow) {
-            Err(StoreError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                continue;
-            }
-            other => other?,
-        };
-        if !events_are_prefix(&mut file, bytes).map_err(unreadable("read", twin))? {
-            let (path, twin) = (place.path().to_path_buf(), twin.clone());
-            return Err(StoreError::Disagree { path, twin });
-        }
-    }
-    Ok(())
-}
-
 /// Asks beforehand, for the signal that comes with `EFBIG` ends a process that has not said otherwise.
 pub(super) fn check_size(path: &Path, pieces: &[&[u8]]) -> Result<(), StoreError> {
     let size_bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
@@ -170,7 +164,7 @@ pub(super) fn check_size(path: &Path, pieces: &[&[u8]]) -> Result<(), StoreError
 }
 
 /// Looks at the original once more: JP minds the lock, an editor does not.
-fn check_untouched(path: &Path, stamp: Stamp) -> Result<(), StoreError> {
+pub(super) fn check_untouched(path: &Path, stamp: Stamp) -> Result<(), StoreError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if Stamp::of(&metadata) == stamp => Ok(()),
         Ok(_) => Err(StoreError::Changed { path: path.to_path_buf(), how: "was changed" }),

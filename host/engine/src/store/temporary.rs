@@ -8,6 +8,7 @@ use std::{
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
     path::{Path, PathBuf},
     process,
+    time::SystemTime,
 };
 
 use rustix::{
@@ -47,12 +48,24 @@ impl Temporary {
     ///
     /// A failed fsync is never tried again: the system may have dropped the pages, and would then report success.
     pub(super) fn fill(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
+        self.fill_as_of(pieces, |_| Ok(None))
+    }
+
+    /// The same, with another time of the last change where `modified` returns one.
+    pub(super) fn fill_as_of(
+        &mut self,
+        pieces: &[&[u8]],
+        modified: impl FnOnce(&File) -> io::Result<Option<SystemTime>>,
+    ) -> io::Result<()> {
         let mut writer = BufWriter::with_capacity(64 << 10, &self.file);
         for piece in pieces {
             writer.write_all(piece)?;
         }
         writer.flush()?;
         drop(writer);
+        if let Some(modified) = modified(&self.file)? {
+            self.file.set_modified(modified)?;
+        }
         self.file.sync_all()
     }
 

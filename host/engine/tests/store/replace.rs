@@ -15,7 +15,7 @@ use jp_compact_engine::store::{
 };
 use proptest::prelude::*;
 
-use crate::world::{ID, LONGER, OTHER, STREAM, World, names};
+use crate::world::{ID, LONGER, OTHER, STREAM, World, names, set_age};
 
 const NEW: &[u8] = b"[\n  {\"a\":1},\n  {\"new\":1}\n]\n";
 
@@ -196,6 +196,83 @@ fn a_twin_that_is_a_prefix_is_left_behind() {
     append(&place, || ()).unwrap();
     assert_eq!(fs::read(place.path()).unwrap(), NEW);
     assert_eq!(fs::read(shared).unwrap(), b"[]");
+}
+
+/// The time of a copy, as JP compares it.
+fn modified(path: &Path) -> std::time::SystemTime {
+    fs::metadata(path).unwrap().modified().unwrap()
+}
+
+const OVERLAY: &str = r#"{"type":"compaction","timestamp":"2027-01-01 00:00:00.0","from_turn":0,"to_turn":0,"reasoning":"strip"}"#;
+
+#[test]
+fn a_twin_with_the_same_raw_events_gets_the_same_bytes_and_keeps_its_time() {
+    let overlaid = format!("[\n  {{\"a\":1}},\n  {OVERLAY}\n]\n");
+    for (mine, other) in [(STREAM, STREAM), (STREAM, overlaid.as_bytes()), (overlaid.as_bytes(), STREAM)] {
+        let world = World::new();
+        let shared = world.shared(ID, other, 20);
+        let own = world.own(ID, mine, 10);
+        fs::set_permissions(&shared, Permissions::from_mode(0o640)).unwrap();
+        let before = modified(&shared);
+        let place = world.locate(ID).unwrap();
+        let snapshot = read(&place).unwrap();
+        replace(&place, &snapshot, KEPT, Duration::ZERO, |_| {
+            Ok::<_, Infallible>(vec![Piece::New(NEW.to_vec())])
+        })
+        .unwrap();
+        assert_eq!((fs::read(&shared).unwrap(), fs::read(&own).unwrap()), (NEW.to_vec(), NEW.to_vec()));
+        assert_eq!(modified(&shared), before);
+        assert_eq!(fs::metadata(&shared).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(names(shared.parent().unwrap()), ["events.json"]);
+        assert_eq!(world.locate(ID).unwrap().path(), place.path(), "JP loads the same copy");
+    }
+}
+
+#[test]
+fn the_copy_that_jp_loads_stays_the_newer_one_when_the_clock_runs_backwards() {
+    let world = World::new();
+    let shared = world.shared(ID, STREAM, 10);
+    let own = world.own(ID, STREAM, 20);
+    // Both times are in the future, which is what a clock that ran ahead leaves.
+    for (path, seconds) in [(&own, 9_000_000_000), (&shared, 9_000_000_001)] {
+        let then = std::time::UNIX_EPOCH + Duration::from_secs(seconds);
+        fs::File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
+    }
+    let place = world.locate(ID).unwrap();
+    assert_eq!(place.path(), shared);
+    append(&place, || ()).unwrap();
+    assert!(modified(&shared) > modified(&own));
+    assert_eq!(world.locate(ID).unwrap().path(), shared);
+}
+
+#[test]
+fn a_twin_behind_a_link_is_compared_and_not_written() {
+    let world = World::new();
+    let shared = world.shared(ID, STREAM, 20);
+    fs::rename(&shared, world.path("real.json")).unwrap();
+    symlink(world.path("real.json"), &shared).unwrap();
+    world.own(ID, STREAM, 10);
+    append(&world.locate(ID).unwrap(), || ()).unwrap();
+    assert!(shared.is_symlink());
+    assert_eq!(fs::read(world.path("real.json")).unwrap(), STREAM);
+    fs::write(world.path("real.json"), OTHER).unwrap();
+    set_age(&world.path("real.json"), 20);
+    check_refused(&world.locate(ID).unwrap(), || (), NEW, "disagree");
+}
+
+#[test]
+fn a_twin_that_cannot_be_written_leaves_both_as_they_were() {
+    if rustix::process::geteuid().is_root() {
+        // Root may write everywhere; the test says something only to everyone else.
+        return;
+    }
+    let world = World::new();
+    let shared = world.shared(ID, STREAM, 20);
+    world.own(ID, STREAM, 10);
+    fs::set_permissions(shared.parent().unwrap(), Permissions::from_mode(0o555)).unwrap();
+    check_refused(&world.locate(ID).unwrap(), || (), STREAM, "events.json");
+    fs::set_permissions(shared.parent().unwrap(), Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(fs::read(shared).unwrap(), STREAM);
 }
 
 #[test]

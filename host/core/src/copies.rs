@@ -1,0 +1,91 @@
+//! Compares two copies of a conversation by their raw events. Overlays and receipts do not count: after a reset or an
+//! append one copy may hold some that the other does not, and no event would be lost (JP-STREAM, "Two copies").
+
+use bytes::Bytes;
+
+use crate::event::Kind;
+use crate::formats::jp::{self, Index};
+
+/// The other copy, next to the one that JP would load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Other {
+    /// It holds the same raw events.
+    Equal,
+    /// Its raw events are the first ones of those.
+    Shorter,
+    /// It holds an event that would be lost, or cannot be read.
+    Disagrees,
+}
+
+/// Compares the copy that JP would load with another one.
+#[must_use]
+pub fn compare(loaded: &Bytes, other: &Bytes) -> Other {
+    if loaded == other {
+        return Other::Equal;
+    }
+    let (Ok(loaded), Ok(other)) = (jp::index(loaded.clone()), jp::index(other.clone())) else {
+        return Other::Disagrees;
+    };
+    let (mut loaded, mut other) = (raw(&loaded), raw(&other));
+    loop {
+        match (loaded.next(), other.next()) {
+            (None, None) => return Other::Equal,
+            (Some(_), None) => return Other::Shorter,
+            (Some(event), Some(same)) if event == same => {}
+            _ => return Other::Disagrees,
+        }
+    }
+}
+
+fn raw(index: &Index) -> impl Iterator<Item = &[u8]> {
+    let events = index.events.iter();
+    let raw = events.filter(|event| !event.kind.is_overlay() && event.kind != Kind::Receipt);
+    raw.map(|event| index.at(event.span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASK: &str = r#"{"type":"chat_request","timestamp":"2026-01-01 00:00:00.0","content":"a"}"#;
+    const SAY: &str = r#"{"type":"chat_response","timestamp":"2026-01-01 00:00:00.0","message":"b"}"#;
+    const DELTA: &str = r#"{"type":"config_delta","timestamp":"2026-01-01 00:00:00.0","delta":{}}"#;
+    const OVERLAY: &str = r#"{"type":"compaction","timestamp":"2027-01-01 00:00:00.0","from_turn":0,"to_turn":0,"reasoning":"strip"}"#;
+    const RECEIPT: &str =
+        r#"{"type":"jp_compact_receipt","timestamp":"2027-01-01 00:00:00.0","from_turn":0,"to_turn":0}"#;
+
+    #[track_caller]
+    fn check(loaded: &[&str], other: &[&str], expected: Other) {
+        let file = |elements: &[&str]| Bytes::from(format!("[{}]\n", elements.join(",")));
+        assert_eq!(compare(&file(loaded), &file(other)), expected);
+    }
+
+    #[test]
+    fn overlays_and_receipts_do_not_count() {
+        check(&[ASK, SAY], &[ASK, SAY, OVERLAY, RECEIPT], Other::Equal);
+        check(&[ASK, OVERLAY, RECEIPT, SAY], &[ASK, SAY], Other::Equal);
+        check(&[], &[OVERLAY], Other::Equal);
+    }
+
+    #[test]
+    fn every_other_element_counts_in_its_place() {
+        check(&[ASK, SAY], &[ASK, OVERLAY], Other::Shorter);
+        check(&[ASK], &[ASK, SAY], Other::Disagrees);
+        check(&[ASK, SAY], &[SAY, ASK], Other::Disagrees);
+        check(&[ASK, DELTA], &[ASK], Other::Shorter);
+        check(&[ASK], &[ASK, r#"{"type":"bookmark"}"#], Other::Disagrees);
+        check(&[ASK], &[], Other::Shorter);
+    }
+
+    #[test]
+    fn white_space_between_elements_does_not_count() {
+        let spaced = Bytes::from(format!("[\n  {ASK},\n\n  {SAY}\n]\n"));
+        assert_eq!(compare(&spaced, &Bytes::from(format!("[{ASK},{SAY}]"))), Other::Equal);
+    }
+
+    #[test]
+    fn a_copy_that_cannot_be_read_disagrees_unless_it_is_the_same() {
+        check(&[ASK], &["{"], Other::Disagrees);
+        check(&["{"], &["{"], Other::Equal);
+    }
+}

@@ -1,0 +1,110 @@
+//! The other copies of a conversation, which are written together with the one that JP would load. JP loads the newer
+//! copy and overwrites the other one, so a write must never make another copy the newer one (JP-STREAM, "Two copies").
+//!
+//! A copy that holds the same raw events gets the same bytes, before the loaded one gets them, and keeps its time. So
+//! JP's choice is the same at every moment, and a crash between the two leaves two valid copies.
+
+use std::{
+    fs::{File, Metadata},
+    io::{self, Seek as _},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use jp_compact_core::copies::{Other, compare};
+
+use super::{
+    Place, StoreError,
+    compare::{Stamp, common_prefix},
+    error::{unreadable, unwritable},
+    place::written,
+    replace::check_untouched,
+    snapshot::{Links, open, read_open},
+    temporary::{Temporary, remove_orphans},
+};
+use crate::private_file;
+
+/// A copy with the same raw events.
+pub(super) struct EqualCopy {
+    path: PathBuf,
+    metadata: Metadata,
+}
+
+/// A copy whose new version is on disk, and has no name yet.
+pub(super) struct PreparedCopy {
+    copy: EqualCopy,
+    temporary: Temporary,
+    folder: File,
+}
+
+/// Compares every other copy with the bytes of the loaded one. Returns those with the same raw events; a copy that is
+/// reached through a link is only compared.
+pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy>, StoreError> {
+    let mut equal = Vec::new();
+    for path in place.twins() {
+        let mut file = match open(path, Links::Follow) {
+            Err(StoreError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                continue;
+            }
+            other => other?,
+        };
+        let metadata = file.metadata().map_err(unreadable("read", path))?;
+        // Two copies that JP wrote are the same bytes, and a large one is not read into memory for that.
+        let is_same = metadata.len() == bytes.len() as u64
+            && common_prefix(&mut file, bytes).map_err(unreadable("read", path))? == bytes.len();
+        let other = if is_same { Other::Equal } else { compare(bytes, &read_again(&mut file, path)?) };
+        match other {
+            Other::Equal if path.is_symlink() => {}
+            Other::Equal => equal.push(EqualCopy { path: path.clone(), metadata }),
+            Other::Shorter => {}
+            Other::Disagrees => {
+                let (path, twin) = (place.path().to_path_buf(), path.clone());
+                return Err(StoreError::Disagree { path, twin });
+            }
+        }
+    }
+    Ok(equal)
+}
+
+fn read_again(file: &mut File, path: &Path) -> Result<Bytes, StoreError> {
+    file.rewind().map_err(unreadable("read", path))?;
+    read_open(file, path)
+}
+
+impl EqualCopy {
+    /// Writes the new version next to the copy.
+    pub(super) fn prepare(self, pieces: &[&[u8]]) -> Result<PreparedCopy, StoreError> {
+        let parent = self.path.parent().unwrap_or(Path::new("/"));
+        remove_orphans(parent);
+        let folder =
+            private_file::open_folder(parent).map_err(unwritable("open the folder of", &self.path))?;
+        let mut temporary = Temporary::create(parent, &self.metadata)
+            .map_err(unwritable("make a temporary file with the same owner beside", &self.path))?;
+        let modified = |_: &File| self.metadata.modified().map(Some);
+        temporary.fill_as_of(pieces, modified).map_err(unwritable("write a new version of", &self.path))?;
+        Ok(PreparedCopy { copy: self, temporary, folder })
+    }
+}
+
+impl PreparedCopy {
+    /// Replaces the copy, and waits until that is on disk.
+    pub(super) fn put(self) -> Result<(), StoreError> {
+        let Self { copy, temporary, folder } = self;
+        check_untouched(&copy.path, Stamp::of(&copy.metadata))?;
+        temporary.put_at(&copy.path).map_err(unwritable("replace", &copy.path))?;
+        folder.sync_all().map_err(unwritable("sync the folder of", &copy.path))
+    }
+}
+
+/// The time of the last change that the loaded copy needs so that JP goes on loading it. `None` where the one that the clock
+/// gave it is enough: a clock can run backwards.
+pub(super) fn newer_than_others(place: &Place, new: &File) -> io::Result<Option<SystemTime>> {
+    let mut newest = None;
+    for folder in place.twins().iter().filter_map(|twin| twin.parent()) {
+        newest = newest.max(written(folder).map_err(io::Error::other)?);
+    }
+    let Some(newest) = newest else { return Ok(None) };
+    // A second more, for some file systems store no fractions.
+    Ok((newest >= new.metadata()?.modified()?).then(|| newest + Duration::from_secs(1)))
+}
