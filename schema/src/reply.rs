@@ -10,6 +10,7 @@ use crate::line::from_line;
 use crate::needs::Needs;
 use crate::open;
 use crate::strict;
+use crate::version::COMPACTIONS_MAX;
 
 /// One line from a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -138,6 +139,7 @@ pub struct ResultReply {
     pub id: String,
     /// The compactions, each an overlay of its own. A strategy that has none declines.
     #[serde(deserialize_with = "strict::objects")]
+    #[schemars(length(max = COMPACTIONS_MAX))]
     pub compactions: Vec<Payload>,
     /// What the user should know about the conversation.
     #[serde(default, deserialize_with = "strict::objects", skip_serializing_if = "Vec::is_empty")]

@@ -22,6 +22,21 @@ pub const RESULT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// One summary's text, in UTF-8.
 pub const SUMMARY_BYTES_MAX: u64 = 256 * 1024;
 
+/// The compactions of one reply.
+pub const COMPACTIONS_MAX: usize = 1_024;
+
+/// The diagnostics of one reply that the host keeps; the rest are counted.
+pub const DIAGNOSTICS_MAX: usize = 1_000;
+
+/// The log lines of one reply that the host keeps; the rest are counted.
+pub const LOGS_MAX: usize = 1_000;
+
+/// One text for people (a message, a hint, a reason, a code) in UTF-8; a longer one is cut.
+pub const TEXT_BYTES_MAX: usize = 4 * 1024;
+
+/// The `version` of a description, in UTF-8.
+pub const VERSION_BYTES_MAX: usize = 128;
+
 /// The `state` of a `needs`, in UTF-8.
 pub const STATE_BYTES_MAX: u64 = 64 * 1024;
 

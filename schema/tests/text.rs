@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 
 use both::{accepts, through_schema};
 use jp_compact_schema::version::{
-    COMPACT_DEADLINE_MS, DESCRIBE_DEADLINE_MS, ENV_PROTOCOL, NEEDS_MAX, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX,
-    STATE_BYTES_MAX, SUMMARY_BYTES_MAX,
+    COMPACT_DEADLINE_MS, COMPACTIONS_MAX, DESCRIBE_DEADLINE_MS, DIAGNOSTICS_MAX, ENV_PROTOCOL, LOGS_MAX,
+    NEEDS_MAX, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX, STATE_BYTES_MAX, SUMMARY_BYTES_MAX, TEXT_BYTES_MAX,
+    VERSION_BYTES_MAX,
 };
 use jp_compact_schema::{Answer, CompactRequest, Completion, Manifest, Program, from_line};
 use serde_json::value::RawValue;
@@ -111,6 +112,15 @@ fn the_limits_are_the_constants() {
     says("`describe`", DESCRIBE_DEADLINE_MS / 1000, " s |");
     says("`compact`, each round", COMPACT_DEADLINE_MS / 1000, " s");
     says("a whole reply", RESULT_BYTES_MAX, " bytes |");
+    says("compactions of a reply", COMPACTIONS_MAX, " |");
+    says("diagnostics of a reply", DIAGNOSTICS_MAX, " are kept");
+    says("`log` messages of a reply", LOGS_MAX, " are kept");
+    says("a text for people: `message`, `reason`, `code`, `hint`", TEXT_BYTES_MAX, " bytes;");
+    says(
+        "`description`, `version` of a description",
+        TEXT_BYTES_MAX,
+        &format!(" bytes, {VERSION_BYTES_MAX} bytes |"),
+    );
     says("a summary", SUMMARY_BYTES_MAX, " bytes |");
     says("`state`", STATE_BYTES_MAX, " bytes |");
     says("rounds of `needs`", NEEDS_ROUNDS_MAX, " |");

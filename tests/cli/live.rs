@@ -37,18 +37,18 @@ fn place_to_wait(world: &World) -> File {
 fn is_heard(mut waits: File, mut host: Child) {
     let mut stderr = BufReader::new(host.stderr.take().unwrap());
     let mut heard = hear(&mut stderr, "hard");
-    assert!(heard.contains("INFO thinking \\x1b[2Jhard strategy=\"talks\""), "{heard}");
+    assert!(heard.contains("INFO | thinking \\x1b[2Jhard strategy=\"talks\""), "{heard}");
     if !heard.contains("second") {
         heard += &hear(&mut stderr, "second");
     }
     for line in ["first", "second"] {
-        assert!(heard.contains(&format!("WARN {line} strategy=\"talks\"")), "{heard}");
+        assert!(heard.contains(&format!("WARN | {line} strategy=\"talks\"")), "{heard}");
     }
     // A line for each that may wait.
     waits.write_all(b"go\ngo\n").unwrap();
     stderr.read_to_string(&mut heard).unwrap();
     assert!(host.wait().unwrap().success(), "{heard}");
-    assert!(heard.contains("INFO last words strategy=\"talks\""), "{heard}");
+    assert!(heard.contains("INFO | last words strategy=\"talks\""), "{heard}");
 }
 
 fn talks(world: &World, id: &str) -> String {

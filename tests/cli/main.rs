@@ -20,6 +20,7 @@ mod digest;
 mod doctor;
 mod door;
 mod errors;
+mod flood;
 mod foreign;
 mod forge;
 mod fork;

@@ -102,6 +102,7 @@ def answer(request, events):
         "P01": [], "P02": [{**strip, "reasonning": "strip"}], "P03": [{**strip, "from_turn": last + 1}],
         "P04": [{**strip, "to_turn": last + 1}], "P05": [whole], "P06": [{**whole, "summary": {"summary": "text"}}],
         "P07": [{**strip, "to_turn": min(2, last)}], "P08": [selective({"seq": 0, "response": "strip"})],
+        "P13": [strip] * 1025,
     }.get(MODE, [strip])
     if MODE == "F01" and VERB == "run" and any(key.startswith("x_") for key in request["context"]):
         sys.exit(1)

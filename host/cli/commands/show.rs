@@ -9,7 +9,7 @@ use jp_compact_core::formats::Format;
 use jp_compact_core::halves::Halves;
 use jp_compact_core::jp_view::jp_numbers;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
-use jp_compact_core::projection::project_through;
+use jp_compact_core::projection::view_tokens_after_each;
 use jp_compact_core::receipts::receipts;
 use jp_compact_core::stats::{Sizes, stats};
 use jp_compact_core::view::timestamp_text;
@@ -68,20 +68,19 @@ pub(crate) fn told(read: &Read, estimator: Estimator, environment: &Environment)
     let stream = &read.stream;
     let survey = Survey::with(stream, estimator);
     let (stats, sent) = (stats(&survey), Sent::of(&survey));
-    let shown = |overlays: &[Overlay]| survey.estimate.view_tokens(&project_through(stream, overlays));
-    let mut before = shown(&[]);
     let halves = Halves::of(stream, &survey.pairs);
+    let sizes = view_tokens_after_each(stream, &survey.pairs, &survey.estimate);
     let jp_numbers = match stream.format() {
         Format::Jp => jp_numbers(stream.overlays()),
         _ => vec![None; stream.overlays().len()],
     };
-    let mut rows = Vec::new();
-    for (place, (overlay, receipt)) in stream.overlays().iter().zip(receipts(stream)).enumerate() {
-        let after = shown(&stream.overlays()[..=place]);
-        let remarks = remarks(stream, &halves, place, jp_numbers[place]);
-        rows.push(Row { overlay, receipt, before, after, remarks });
-        before = after;
-    }
+    let overlays = stream.overlays().iter().zip(receipts(stream)).zip(sizes.windows(2)).enumerate();
+    let rows: Vec<_> = overlays
+        .map(|(place, ((overlay, receipt), sizes))| {
+            let remarks = remarks(stream, &halves, place, jp_numbers[place]);
+            Row { overlay, receipt, before: sizes[0], after: sizes[1], remarks }
+        })
+        .collect();
     let overlays: Vec<_> = rows
         .iter()
         .zip(&jp_numbers)

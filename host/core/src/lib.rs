@@ -28,6 +28,7 @@
 pub mod append;
 pub mod auto;
 pub mod bound;
+pub mod bounded;
 pub mod call;
 pub mod copies;
 mod decode;

@@ -2,6 +2,8 @@
 //! (RFD 064, "Projection Layer"; JP-STREAM, "Projection, exactly"). Per turn, and apart for summary,
 //! reasoning and tool calls, the newest overlay wins; a tie goes to the later one.
 
+mod history;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -14,6 +16,8 @@ use crate::overlay::{Overlay, StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::stream::Stream;
 use crate::view::{Item, Origin, Part, View};
+
+pub use history::view_tokens_after_each;
 
 /// Bytes that one character can take as JSON: `\ud83d\ude00`.
 const CHARACTER_BYTES_MAX: usize = 12;
@@ -116,33 +120,43 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn of(stream: &'a Stream, overlays: &'a [Overlay], pairs: Option<&'a Pairs>) -> Self {
-        let mut turns = vec![Winners::default(); stream.turns()];
-        let mut ours = false;
-        for (place, overlay) in overlays.iter().enumerate() {
-            let Some(range) = overlay.reach(stream.turns()) else { continue };
-            ours |= !overlay.applied_by_jp && overlay.tool_calls.is_some();
-            let blanket = matches!(overlay.tool_calls, Some(ToolPolicy::Strip { .. } | ToolPolicy::Omit));
-            for turn in &mut turns[range.from()..=range.to()] {
-                let win = |winner: &mut Option<usize>| {
-                    if winner.is_none_or(|other| overlay.stamp >= overlays[other].stamp) {
-                        *winner = Some(place);
-                    }
-                };
-                if overlay.summary.is_some() {
-                    win(&mut turn.summary);
-                }
-                if overlay.reasoning.is_some() {
-                    win(&mut turn.reasoning);
-                }
-                if blanket {
-                    win(&mut turn.tool_calls);
-                }
-            }
-        }
         let of_calls = overlays.iter().any(|overlay| overlay.tool_calls.is_some());
         let pairs = of_calls.then(|| pairs.map_or_else(|| Cow::Owned(Pairs::of(stream)), Cow::Borrowed));
-        let listed = pairs.as_deref().map(|pairs| listed(stream, overlays, pairs)).unwrap_or_default();
-        Self { stream, overlays, runs: runs(&turns, overlays), turns, listed, pairs, ours }
+        let mut plan = Self::without(stream, overlays, pairs);
+        (0..overlays.len()).for_each(|place| plan.win(place));
+        plan.runs = runs(&plan.turns, overlays);
+        plan.listed = plan.pairs.as_deref().map(|pairs| listed(stream, overlays, pairs)).unwrap_or_default();
+        plan
+    }
+
+    /// Before any of the overlays.
+    fn without(stream: &'a Stream, overlays: &'a [Overlay], pairs: Option<Cow<'a, Pairs>>) -> Self {
+        let (turns, runs) = (vec![Winners::default(); stream.turns()], vec![None; stream.turns()]);
+        Self { stream, overlays, turns, runs, listed: HashMap::new(), pairs, ours: false }
+    }
+
+    /// Lets an overlay win in the turns that it reaches, over those before it.
+    fn win(&mut self, place: usize) {
+        let (overlays, overlay) = (self.overlays, &self.overlays[place]);
+        let Some(range) = overlay.reach(self.turns.len()) else { return };
+        self.ours |= !overlay.applied_by_jp && overlay.tool_calls.is_some();
+        let blanket = matches!(overlay.tool_calls, Some(ToolPolicy::Strip { .. } | ToolPolicy::Omit));
+        for turn in &mut self.turns[range.from()..=range.to()] {
+            let win = |winner: &mut Option<usize>| {
+                if winner.is_none_or(|other| overlay.stamp >= overlays[other].stamp) {
+                    *winner = Some(place);
+                }
+            };
+            if overlay.summary.is_some() {
+                win(&mut turn.summary);
+            }
+            if overlay.reasoning.is_some() {
+                win(&mut turn.reasoning);
+            }
+            if blanket {
+                win(&mut turn.tool_calls);
+            }
+        }
     }
 
     fn summary_run(&self, turn: usize) -> Option<(usize, usize)> {
@@ -271,33 +285,46 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Finds the newest `selective` entry of each element. `omit` takes both halves.
-fn listed<'a>(
-    stream: &Stream,
-    overlays: &'a [Overlay],
-    pairs: &Pairs,
-) -> HashMap<usize, (usize, &'a StoredCall)> {
-    let mut listed: HashMap<usize, (usize, &StoredCall)> = HashMap::new();
-    let selective = overlays.iter().enumerate().filter_map(|(place, overlay)| match &overlay.tool_calls {
-        Some(ToolPolicy::Selective(calls)) => Some((place, overlay, calls)),
-        _ => None,
-    });
-    let mut halves = None;
-    for (place, overlay, calls) in selective {
-        let halves = halves.get_or_insert_with(|| Halves::of(stream, pairs));
-        for call in calls {
-            let Ok(element) = halves.find(overlay, call) else { continue };
-            let partner = pairs.partner(element).filter(|_| call.omit);
-            for element in [Some(element), partner].into_iter().flatten() {
-                let newest =
-                    listed.get(&element).is_none_or(|(other, _)| overlay.stamp >= overlays[*other].stamp);
-                if newest {
-                    listed.insert(element, (place, call));
-                }
-            }
+/// The newest `selective` entry of an element, and its overlay.
+type Listed<'a> = HashMap<usize, (usize, &'a StoredCall)>;
+
+/// Finds the newest `selective` entry of each element.
+fn listed<'a>(stream: &Stream, overlays: &'a [Overlay], pairs: &Pairs) -> Listed<'a> {
+    let mut listed = Listed::new();
+    let is_selective = |overlay: &Overlay| matches!(overlay.tool_calls, Some(ToolPolicy::Selective(_)));
+    if overlays.iter().any(is_selective) {
+        let halves = Halves::of(stream, pairs);
+        for place in 0..overlays.len() {
+            list(&mut listed, overlays, place, &halves, pairs);
         }
     }
     listed
+}
+
+/// Takes an overlay's `selective` entries for the newest of their elements, and returns these. `omit` takes both
+/// halves.
+fn list<'a>(
+    listed: &mut Listed<'a>,
+    overlays: &'a [Overlay],
+    place: usize,
+    halves: &Halves<'_>,
+    pairs: &Pairs,
+) -> Vec<usize> {
+    let overlay = &overlays[place];
+    let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls else { return Vec::new() };
+    let mut found = Vec::new();
+    for call in calls {
+        let Ok(element) = halves.find(overlay, call) else { continue };
+        let partner = pairs.partner(element).filter(|_| call.omit);
+        for element in [Some(element), partner].into_iter().flatten() {
+            let other = listed.get(&element);
+            if other.is_none_or(|(other, _)| overlay.stamp >= overlays[*other].stamp) {
+                listed.insert(element, (place, call));
+                found.push(element);
+            }
+        }
+    }
+    found
 }
 
 /// The contiguous runs of turns with the same winning summary: same text, range and time.
@@ -310,7 +337,9 @@ fn runs(turns: &[Winners], overlays: &[Overlay]) -> Vec<Option<(usize, usize)>> 
     };
     let mut runs: Vec<Option<(usize, usize)>> = vec![None; turns.len()];
     let mut from = 0;
-    for run in turns.chunk_by(|left, right| key(left) == key(right)) {
+    // Texts are compared where two overlays meet, and not for each turn.
+    let is_one = |left: &Winners, right: &Winners| left.summary == right.summary || key(left) == key(right);
+    for run in turns.chunk_by(is_one) {
         if run[0].summary.is_some() {
             let to = from + run.len() - 1;
             runs[from..=to].fill(Some((from, to)));

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jp_compact_schema::version::{NEEDS_MAX, NEEDS_ROUNDS_MAX, STATE_BYTES_MAX};
 use jp_compact_schema::{self as schema, Decline, ErrorReply, Log, Needs, Progress, Reply, ResultReply};
 
+use crate::bounded::{Logs, cut, cut_diagnostics};
 use crate::json::Scanner;
 
 /// How much of an offending line is quoted, in bytes.
@@ -128,17 +129,20 @@ impl std::error::Error for Violation {}
 /// The first violation of the protocol.
 pub fn read(output: &[u8], id: &str) -> Result<Answer, Violation> {
     let text = std::str::from_utf8(output).map_err(|error| Violation::NotUtf8 { at: error.valid_up_to() })?;
-    let (mut terminal, mut logs) = (None, Vec::new());
+    let (mut terminal, mut logs) = (None, Logs::default());
     for (place, text) in text.lines().enumerate() {
         if terminal.is_some() && !is_blank(text) {
             return Err(after_terminal(text));
         }
         match line(text, place + 1, id)? {
-            Line::Log(log) => logs.push(log),
+            Line::Log(log) => {
+                logs.push(log);
+            }
             Line::Terminal(line) => terminal = Some(line),
             Line::Nothing | Line::Progress(_) => {}
         }
     }
+    let logs = logs.into_lines();
     terminal.map(|terminal| Answer { terminal, logs }).ok_or(Violation::NoTerminal)
 }
 
@@ -160,12 +164,27 @@ pub fn line(text: &str, number: usize, id: &str) -> Result<Line, Violation> {
         return Err(Violation::WrongId { found: quote(found), expected: id.to_owned() });
     }
     Ok(match reply {
-        Reply::Progress(progress) => Line::Progress(progress),
-        Reply::Log(log) => Line::Log(log),
-        Reply::Result(result) => Line::Terminal(Terminal::Result(result)),
-        Reply::Decline(decline) => Line::Terminal(Terminal::Decline(decline)),
+        Reply::Progress(mut progress) => {
+            progress.message.iter_mut().for_each(cut);
+            Line::Progress(progress)
+        }
+        Reply::Log(mut log) => {
+            cut(&mut log.message);
+            Line::Log(log)
+        }
+        Reply::Result(mut result) => {
+            cut_diagnostics(&mut result.diagnostics);
+            Line::Terminal(Terminal::Result(result))
+        }
+        Reply::Decline(mut decline) => {
+            cut(&mut decline.reason);
+            Line::Terminal(Terminal::Decline(decline))
+        }
         Reply::Needs(needs) => Line::Terminal(Terminal::Needs(needs)),
-        Reply::Error(error) => Line::Terminal(Terminal::Error(error)),
+        Reply::Error(mut error) => {
+            [&mut error.code, &mut error.message].into_iter().chain(&mut error.hint).for_each(cut);
+            Line::Terminal(Terminal::Error(error))
+        }
         _ => Line::Nothing,
     })
 }

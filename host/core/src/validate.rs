@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jp_compact_schema::version::SUMMARY_BYTES_MAX;
+use jp_compact_schema::version::{COMPACTIONS_MAX, SUMMARY_BYTES_MAX};
 use jp_compact_schema::{ContentKind, Hint, Payload, Reasoning, SelectiveCall, ToolCalls, ToolHint};
 
 use crate::estimate;
@@ -81,6 +81,8 @@ impl Compaction {
 pub enum Refusal {
     /// A result without a compaction: nothing to do is a decline.
     Nothing,
+    /// More compactions than one reply may have.
+    TooMany(usize),
     /// The range ends before it starts.
     Inverted {
         /// Its first turn.
@@ -166,6 +168,9 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Nothing => write!(out, "a result without a compaction; nothing to do is a `decline`"),
+            Self::TooMany(found) => {
+                write!(out, "a result with {found} compactions, {COMPACTIONS_MAX} are allowed")
+            }
             Self::Inverted { from, to } => write!(out, "turn range ends at {to}, before it starts at {from}"),
             Self::OutOfRange { range, asked } => {
                 write!(out, "a compaction of {range} leaves the range asked for, {asked}")
@@ -219,6 +224,9 @@ impl std::error::Error for Refusal {}
 pub fn validate(asked: &Asked<'_>, proposal: Vec<Payload>) -> Result<Vec<Compaction>, Refusal> {
     if proposal.is_empty() {
         return Err(Refusal::Nothing);
+    }
+    if proposal.len() > COMPACTIONS_MAX {
+        return Err(Refusal::TooMany(proposal.len()));
     }
     let mut compactions: Vec<Compaction> = Vec::with_capacity(proposal.len());
     for payload in proposal {

@@ -12,6 +12,7 @@ mod estimate;
 mod fork;
 mod grammar;
 mod halves;
+mod history;
 mod inline;
 mod jp_view;
 mod lint;

@@ -181,3 +181,49 @@ fn needs_are_held_to_their_rounds_number_keys_and_state() {
     needs(&keys[1..], 0, 1, Ok(()));
     needs(&keys, 0, 1, Err("it needs 257 things for one request, 256 are allowed"));
 }
+
+#[test]
+fn a_reply_has_so_many_compactions_and_no_more() {
+    let strip = r#"{"from_turn":0,"to_turn":1,"reasoning":"strip"}"#;
+    let result = |count: usize| {
+        format!(r#"{{"type":"result","id":"c1","compactions":[{}]}}"#, vec![strip; count].join(","))
+    };
+    assert_eq!(outcome(result(1_024).as_bytes()), Ok(1_024));
+    let refused = outcome(result(1_025).as_bytes()).unwrap_err();
+    assert_eq!(refused, "a result with 1025 compactions, 1024 are allowed");
+}
+
+#[test]
+fn more_logs_and_diagnostics_than_are_kept_are_counted() {
+    let log = r#"{"type":"log","id":"c1","level":"info","message":"l"}"#;
+    let found = r#"{"severity":"info","code":"c","message":"m"}"#;
+    let strip = r#"{"from_turn":0,"to_turn":1,"reasoning":"strip"}"#;
+    let result = format!(
+        r#"{{"type":"result","id":"c1","compactions":[{strip}],"diagnostics":[{}]}}"#,
+        vec![found; 1_007].join(",")
+    );
+    let output = format!("{}\n{result}\n", vec![log; 5_000].join("\n"));
+    let answer = reply::read(output.as_bytes(), "c1").unwrap();
+    assert_eq!(answer.logs.len(), 1_001);
+    assert_eq!(answer.logs[1_000].message, "4000 more log lines");
+    let Terminal::Result(result) = answer.terminal else { panic!("it is a result") };
+    assert_eq!(result.diagnostics.len(), 1_001);
+    assert_eq!(result.diagnostics[1_000].message, "7 more diagnostics");
+}
+
+#[test]
+fn a_long_text_is_cut() {
+    let long = "x".repeat(5_000);
+    let error = format!(r#"{{"type":"error","id":"c1","code":"{long}","message":"{long}","hint":"{long}"}}"#);
+    let Terminal::Error(error) = reply::read(error.as_bytes(), "c1").unwrap().terminal else {
+        panic!("it is an error")
+    };
+    for text in [Some(error.code), Some(error.message), error.hint] {
+        assert_eq!(text.unwrap(), format!("{} ... (904 bytes more)", &long[..4_096]));
+    }
+    let decline = format!(r#"{{"type":"decline","id":"c1","reason":"{long}"}}"#);
+    let Terminal::Decline(decline) = reply::read(decline.as_bytes(), "c1").unwrap().terminal else {
+        panic!("it declines")
+    };
+    assert!(decline.reason.ends_with("x ... (904 bytes more)"));
+}

@@ -40,7 +40,7 @@ const RUN: &str = "requests of many kinds, one process each";
 const WORKER: &str = "requests to one worker";
 
 /// Every check, in the order in which they are reported.
-pub const CHECKS: [Check; 61] = [
+pub const CHECKS: [Check; 62] = [
     core("S01", DESCRIBE, "it can be started"),
     core("S02", HAND, "without JP_COMPACT_PROTOCOL it writes nothing to stdout and exits 64"),
     core("S03", "an unknown verb", "for a verb that it does not know it exits 64"),
@@ -86,6 +86,7 @@ pub const CHECKS: [Check; 61] = [
         "a summary does not cut an older one in two, or not when asked again with `range_exact`",
     ),
     core("P12", "`range_exact`", "asked with `range_exact`, a summary is of exactly `range`"),
+    core("P13", RUN, "a result has 1,024 compactions at most"),
     core("N01", RUN, "it asks only for what `needs` of its description names"),
     core("N02", RUN, "`needs` has requests, each under a key that no earlier round used"),
     core("N03", RUN, "it asks in 8 rounds at most, and for 256 things at most"),

@@ -250,6 +250,7 @@ fn refused(refusal: &Refusal) -> Failed {
         | Refusal::SummaryLarger { .. } => "P09",
         Refusal::SummariesOverlap(..) => "P10",
         Refusal::NotClosed { .. } => "P11",
+        Refusal::TooMany(_) => "P13",
         _ => "P02",
     };
     failed(id, refusal)

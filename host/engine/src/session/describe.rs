@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jp_compact_schema::version::DESCRIBE_DEADLINE_MS;
+use jp_compact_schema::version::{DESCRIBE_DEADLINE_MS, TEXT_BYTES_MAX, VERSION_BYTES_MAX};
 use jp_compact_schema::{DescribeRequest, Description, Host, Mode, agree, from_line, to_line};
 
 use super::{Confined, Starter};
@@ -49,6 +49,14 @@ pub fn check(known: &Known, plugin: &Plugin) -> Result<(), StrategyFailure> {
     if description.name != name.as_str() {
         let found_as = if plugin.manifest().is_some() { "manifest" } else { "file" };
         let what = format!("it calls itself `{}`, and its {found_as} is `{name}`", description.name);
+        return Err(StrategyFailure::BadDescription { what });
+    }
+    let sizes = [
+        ("version", description.version.len(), VERSION_BYTES_MAX),
+        ("description", description.description.len(), TEXT_BYTES_MAX),
+    ];
+    if let Some((field, bytes, most)) = sizes.into_iter().find(|(_, bytes, most)| bytes > most) {
+        let what = format!("its `{field}` has {bytes} bytes, {most} are allowed");
         return Err(StrategyFailure::BadDescription { what });
     }
     if description.produces.is_empty() {

@@ -106,11 +106,14 @@ impl Starter {
         watch: &dyn Watch,
     ) -> Result<Answer, StrategyFailure> {
         let (confined, name) = (&described.confined, &described.description.name);
-        let mut glimpse = Glimpse::default();
+        let (mut glimpse, mut logs) = (Glimpse::default(), 0);
         let mut heard = |output: &[u8]| {
             glimpse.of(output, id, |line| match line {
                 Line::Progress(progress) => watch.progress(name, id, progress),
-                Line::Log(log) => tell::log(name, log),
+                Line::Log(log) => {
+                    logs += 1;
+                    tell::log_at_most(name, log, logs);
+                }
                 Line::Terminal(_) | Line::Nothing => {}
             });
         };

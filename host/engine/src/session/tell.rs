@@ -1,6 +1,7 @@
 //! What strategies say to people, in the log: their stderr line by line while it comes, their `log` messages. It is
 //! bounded, and whoever writes the log for a terminal escapes it. What is kept for an error is not touched.
 
+use jp_compact_schema::version::LOGS_MAX;
 use jp_compact_schema::{Level, Log};
 
 use crate::process::Stderr;
@@ -33,13 +34,13 @@ impl Tell {
     /// More has come.
     pub(super) fn hear(&mut self, bytes: &[u8]) {
         let strategy = &*self.strategy;
-        self.text.take(bytes, |line| tracing::info!(strategy, "{line}"));
+        self.text.take(bytes, |line| tracing::info!(strategy, "| {line}"));
     }
 
     /// No more will come.
     pub(super) fn end(mut self, stderr: &Stderr) {
         let strategy = &*self.strategy;
-        self.text.rest(stderr, |line| tracing::info!(strategy, "{line}"));
+        self.text.rest(stderr, |line| tracing::info!(strategy, "| {line}"));
     }
 }
 
@@ -70,17 +71,26 @@ impl Text {
     }
 }
 
+/// The same of the so-and-so-many line of a reply, of which no more are logged than are kept.
+pub(super) fn log_at_most(strategy: &str, line: &Log, number: usize) {
+    if number <= LOGS_MAX {
+        log(strategy, line);
+    } else if number == LOGS_MAX + 1 {
+        tracing::warn!(strategy, "it has more log lines, which are counted");
+    }
+}
+
 /// A strategy's message for the host's log, while it works. Each line stands for itself, so that none can pass for
 /// another's.
 pub(super) fn log(strategy: &str, log: &Log) {
     let message = &log.message[..log.message.floor_char_boundary(MESSAGE_BYTES_MAX)];
     for line in message.lines() {
         match log.level {
-            Level::Trace => tracing::trace!(strategy, "{line}"),
-            Level::Debug => tracing::debug!(strategy, "{line}"),
-            Level::Info => tracing::info!(strategy, "{line}"),
-            Level::Warn => tracing::warn!(strategy, "{line}"),
-            Level::Error => tracing::error!(strategy, "{line}"),
+            Level::Trace => tracing::trace!(strategy, "| {line}"),
+            Level::Debug => tracing::debug!(strategy, "| {line}"),
+            Level::Info => tracing::info!(strategy, "| {line}"),
+            Level::Warn => tracing::warn!(strategy, "| {line}"),
+            Level::Error => tracing::error!(strategy, "| {line}"),
         }
     }
 }

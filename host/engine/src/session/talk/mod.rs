@@ -6,8 +6,8 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use jp_compact_core::bounded::Logs;
 use jp_compact_core::reply::{self, Answer, Line, Violation};
-use jp_compact_schema::Log;
 use jp_compact_schema::version::RESULT_BYTES_MAX;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::coop::unconstrained;
@@ -66,7 +66,7 @@ struct Flight {
     /// How much of it is not written.
     unwritten_bytes: usize,
     lines: usize,
-    logs: Vec<Log>,
+    logs: Logs,
 }
 
 /// The talk with one process. Invariant: `flights` is in the order in which answers have to come, and what is
@@ -223,7 +223,7 @@ impl<'a> Talk<'a> {
             self.taken += 1;
             self.outbox.extend(job.request.iter().filter(|chunk| !chunk.is_empty()).cloned());
             let unwritten_bytes = job.bytes();
-            self.flights.push_back(Flight { job, unwritten_bytes, lines: 0, logs: Vec::new() });
+            self.flights.push_back(Flight { job, unwritten_bytes, lines: 0, logs: Logs::default() });
         }
     }
 
@@ -327,10 +327,8 @@ impl<'a> Talk<'a> {
             Err(violation) => return Err(self.violated(StrategyFailure::Violation(violation))),
             Ok(line @ Line::Progress(_)) => (self.seen)(&front.job.id, &line),
             Ok(Line::Log(log)) => {
-                let line = Line::Log(log);
-                (self.seen)(&front.job.id, &line);
-                if let Line::Log(log) = line {
-                    front.logs.push(log);
+                if let Some(log) = front.logs.push(log) {
+                    (self.seen)(&front.job.id, &Line::Log(log.clone()));
                 }
             }
             Ok(Line::Nothing) => {}
@@ -342,7 +340,7 @@ impl<'a> Talk<'a> {
                         self.patience = next.job.deadline;
                     }
                     self.reply_bytes = 0;
-                    self.held = Some((job, Answer { terminal, logs }));
+                    self.held = Some((job, Answer { terminal, logs: logs.into_lines() }));
                 }
             }
         }

@@ -1,0 +1,89 @@
+//! What the host keeps of the texts in a reply: so many log lines and diagnostics, and so much of each text. The rest is
+//! counted. A reply that is full of them is no error, for nothing of them is stored; compactions are, and too many are
+//! refused by `validate`.
+
+use jp_compact_schema::version::{DIAGNOSTICS_MAX, LOGS_MAX, TEXT_BYTES_MAX};
+use jp_compact_schema::{Diagnostic, Level, Log, Severity};
+
+/// Cuts a text at the limit, and says how much more there was.
+pub(crate) fn cut(text: &mut String) {
+    if text.len() > TEXT_BYTES_MAX {
+        let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+        let more = text.len() - end;
+        text.truncate(end);
+        text.push_str(&format!(" ... ({more} bytes more)"));
+    }
+}
+
+/// Keeps as many diagnostics as are allowed, and one more that counts the rest.
+pub(crate) fn cut_diagnostics(found: &mut Vec<Diagnostic>) {
+    let more = found.len().saturating_sub(DIAGNOSTICS_MAX);
+    found.truncate(DIAGNOSTICS_MAX);
+    for Diagnostic { code, message, .. } in &mut *found {
+        cut(code);
+        cut(message);
+    }
+    if more > 0 {
+        let message = format!("{more} more diagnostics");
+        let (severity, code) = (Severity::Info, "more_diagnostics".into());
+        found.push(Diagnostic { severity, code, message, turn: None, seq: None });
+    }
+}
+
+/// The log lines of one reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Logs {
+    kept: Vec<Log>,
+    more: usize,
+}
+
+impl Logs {
+    /// Adds a line. Returns it if it is kept, for the host's own log.
+    pub fn push(&mut self, log: Log) -> Option<&Log> {
+        if self.kept.len() < LOGS_MAX {
+            self.kept.push(log);
+            return self.kept.last();
+        }
+        self.more += 1;
+        None
+    }
+
+    /// The lines that were kept, and one more that counts the rest.
+    #[must_use]
+    pub fn into_lines(self) -> Vec<Log> {
+        let Self { mut kept, more } = self;
+        if more > 0 {
+            let id = kept.first().map(|log| log.id.clone()).unwrap_or_default();
+            kept.push(Log { id, level: Level::Warn, message: format!("{more} more log lines") });
+        }
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters_and_the_rest_is_counted() {
+        let mut text = "x".repeat(TEXT_BYTES_MAX);
+        cut(&mut text);
+        assert_eq!(text.len(), TEXT_BYTES_MAX);
+        let mut text = "x".repeat(TEXT_BYTES_MAX - 1) + "\u{e9}yz";
+        cut(&mut text);
+        assert_eq!(text, "x".repeat(TEXT_BYTES_MAX - 1) + " ... (4 bytes more)");
+    }
+
+    #[test]
+    fn log_lines_are_kept_up_to_the_limit_and_counted() {
+        let log = |message: &str| Log { id: "c1".into(), level: Level::Info, message: message.into() };
+        let mut logs = Logs::default();
+        let kept = (0..LOGS_MAX + 3).filter(|_| logs.push(log("l")).is_some()).count();
+        let lines = logs.into_lines();
+        assert_eq!((kept, lines.len()), (LOGS_MAX, LOGS_MAX + 1));
+        assert_eq!(lines[LOGS_MAX].message, "3 more log lines");
+        let mut logs = Logs::default();
+        logs.push(log("l"));
+        assert_eq!(logs.into_lines(), [log("l")]);
+    }
+}

@@ -1,0 +1,190 @@
+//! What each overlay of a stream did to the view of those before it, in one pass: a turn is weighed again only when
+//! what is said of it changes, and no more than once for each thing that is said. The work grows with the number of
+//! overlays, never with its square.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+
+use super::{Outcome, Plan, list, runs};
+use crate::estimate::{Estimate, tokens};
+use crate::halves::Halves;
+use crate::overlay::ToolPolicy;
+use crate::pairs::Pairs;
+use crate::stream::Stream;
+use crate::view::Part;
+
+/// The tokens of the view without overlays, then with the first, the first two, and so on.
+#[must_use]
+pub fn view_tokens_after_each(stream: &Stream, pairs: &Pairs, estimate: &Estimate) -> Vec<u64> {
+    let mut history = History::of(stream, pairs, estimate);
+    let mut all = vec![history.tokens()];
+    for place in 0..stream.overlays().len() {
+        history.add(place);
+        all.push(history.tokens());
+    }
+    all
+}
+
+/// What is said of a turn's events as a whole.
+type Said = (bool, Option<usize>);
+
+struct History<'a> {
+    plan: Plan<'a>,
+    pairs: &'a Pairs,
+    halves: Halves<'a>,
+    estimate: &'a Estimate,
+    /// Of what is in no turn.
+    outside: u64,
+    /// The conversation's elements, by turn.
+    elements: Vec<Vec<usize>>,
+    /// The weight of each turn's events outside summaries.
+    weights: Vec<u64>,
+    /// The turns that share a call with a turn.
+    linked: Vec<BTreeSet<usize>>,
+    /// Turns with elements that a `selective` names.
+    has_listed: Vec<bool>,
+    /// A number for each policy, so that equal ones are one.
+    policies: HashMap<String, usize>,
+    /// The number of each overlay's policy for all calls.
+    policy_of: Vec<Option<usize>>,
+    /// The weight of a turn of which this is said, and nothing of single calls.
+    known: HashMap<(usize, Said), u64>,
+    /// The weight of a summary.
+    summaries: HashMap<usize, u64>,
+}
+
+impl<'a> History<'a> {
+    fn of(stream: &'a Stream, pairs: &'a Pairs, estimate: &'a Estimate) -> Self {
+        let plan = Plan::without(stream, stream.overlays(), Some(Cow::Borrowed(pairs)));
+        let turns = stream.turns();
+        let (mut elements, mut outside) = (vec![Vec::new(); turns], 0);
+        let mut linked = vec![BTreeSet::new(); turns];
+        for (element, event) in stream.events().iter().enumerate() {
+            if event.kind.is_conversation() {
+                elements[event.turn].push(element);
+                if let Some(other) = pairs.partner(element).map(|partner| stream.events()[partner].turn)
+                    && other != event.turn
+                {
+                    linked[event.turn].insert(other);
+                }
+            } else if !event.kind.is_overlay() {
+                outside += estimate.weight(element);
+            }
+        }
+        let weigh = |elements: &Vec<usize>| elements.iter().map(|element| estimate.weight(*element)).sum();
+        Self {
+            pairs,
+            halves: Halves::of(stream, pairs),
+            estimate,
+            outside,
+            weights: elements.iter().map(weigh).collect(),
+            elements,
+            linked,
+            has_listed: vec![false; turns],
+            policies: HashMap::new(),
+            policy_of: Vec::new(),
+            known: HashMap::new(),
+            summaries: HashMap::new(),
+            plan,
+        }
+    }
+
+    /// Applies the next overlay.
+    fn add(&mut self, place: usize) {
+        let overlay = &self.plan.overlays[place];
+        let policy = match &overlay.tool_calls {
+            Some(policy @ (ToolPolicy::Strip { .. } | ToolPolicy::Omit)) => {
+                let next = self.policies.len();
+                Some(*self.policies.entry(format!("{policy:?}")).or_insert(next))
+            }
+            _ => None,
+        };
+        self.policy_of.push(policy);
+        let Some(range) = overlay.reach(self.plan.turns.len()) else { return };
+        let range = range.from()..=range.to();
+        let before: Vec<_> = self.plan.turns[range.clone()].to_vec();
+        let was_ours = self.plan.ours;
+        self.plan.win(place);
+        let mut dirty = BTreeSet::new();
+        for (turn, before) in range.zip(before) {
+            let after = self.plan.turns[turn];
+            let moved = before.tool_calls != after.tool_calls && self.has_listed[turn];
+            if moved || self.said(before) != self.said(after) {
+                dirty.insert(turn);
+            }
+        }
+        if overlay.summary.is_some() {
+            self.plan.runs = runs(&self.plan.turns, self.plan.overlays);
+        }
+        let plan = &mut self.plan;
+        for element in list(&mut plan.listed, plan.overlays, place, &self.halves, self.pairs) {
+            let turn = self.plan.stream.events()[element].turn;
+            self.has_listed[turn] = true;
+            dirty.insert(turn);
+        }
+        if self.plan.ours != was_ours {
+            // Calls are one from now on, and known by other names.
+            self.known.clear();
+            dirty = (0..self.weights.len()).collect();
+        }
+        let linked: Vec<_> = dirty.iter().flat_map(|turn| self.linked[*turn].iter().copied()).collect();
+        dirty.extend(linked);
+        for turn in dirty {
+            self.weights[turn] = self.weigh(turn);
+        }
+    }
+
+    fn said(&self, winners: super::Winners) -> Said {
+        let policy = winners.tool_calls.and_then(|place| self.policy_of.get(place).copied().flatten());
+        (winners.reasoning.is_some(), policy)
+    }
+
+    fn weigh(&mut self, turn: usize) -> u64 {
+        let is_alone = !self.has_listed[turn] && self.linked[turn].is_empty();
+        let key = (turn, self.said(self.plan.turns[turn]));
+        if is_alone && let Some(weight) = self.known.get(&key) {
+            return *weight;
+        }
+        let shown = |element: usize| match self.plan.outcome(element) {
+            Outcome::Keep | Outcome::Short => self.estimate.weight(element),
+            Outcome::Omit => 0,
+            Outcome::Empty => self.estimate.shown(&Part::Emptied(element)),
+            Outcome::Replace(text) => self.estimate.shown(&Part::Replaced(element, text)),
+        };
+        let weight = self.elements[turn].iter().map(|element| shown(*element)).sum();
+        if is_alone {
+            self.known.insert(key, weight);
+        }
+        weight
+    }
+
+    fn tokens(&mut self) -> u64 {
+        let (mut sum, mut turn) = (self.outside, 0);
+        while turn < self.weights.len() {
+            match self.plan.runs.get(turn).copied().flatten() {
+                None => {
+                    sum += self.weights[turn];
+                    turn += 1;
+                }
+                Some((from, to)) => {
+                    if self.elements[from..=to].iter().any(|elements| !elements.is_empty()) {
+                        sum += self.summary(from);
+                    }
+                    turn = to + 1;
+                }
+            }
+        }
+        tokens(sum)
+    }
+
+    /// The weight of the pair that stands for a run of turns.
+    fn summary(&mut self, turn: usize) -> u64 {
+        let Some(place) = self.plan.turns[turn].summary else { return 0 };
+        let (plan, estimate) = (&self.plan, self.estimate);
+        *self.summaries.entry(place).or_insert_with(|| {
+            let text = plan.overlays[place].summary.clone().unwrap_or_default();
+            let at = jiff::Timestamp::UNIX_EPOCH;
+            estimate.shown(&Part::SummaryRequest { at }) + estimate.shown(&Part::SummaryResponse { at, text })
+        })
+    }
+}
