@@ -63,7 +63,7 @@ fn the_first_line_prints_what_the_readme_shows() {
     assert_eq!(commands.next(), Some("cp -r tests/sample target/"));
     let target = folder.path().join("target/sample");
     fs::create_dir_all(&target).unwrap();
-    for file in ["events.json", "base_config.json"] {
+    for file in ["events.json", "base_config.json", "metadata.json"] {
         fs::copy(Path::new(ROOT).join("tests/sample").join(file), target.join(file)).unwrap();
     }
     let mut shown = String::new();

@@ -55,4 +55,5 @@ mod strategies;
 mod summarize;
 mod support;
 mod unasked;
+mod with_jp;
 mod workspaces;

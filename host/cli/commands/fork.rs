@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     let mut text = as_text_of(&source, &plan, &dest, dry_run, environment);
     let Some(form) = &args.compact else {
         if !dry_run {
-            fork::write(&source, &plan, &dest)?;
+            fork::write(&source, &plan, &dest, environment)?;
         }
         tell(args, quiet, &json, &text)?;
         return Ok(Exit::Done);
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         let mut forked = Opened { place: source.place.clone(), beside: None, stream: plan.stream.clone() };
         let mut run = prepare(&mut setup, form, &forked).await?;
         if !dry_run {
-            fork::write(&source, &plan, &dest)?;
+            fork::write(&source, &plan, &dest, environment)?;
             forked = compact::open(dest.as_os_str(), environment)?;
             run = prepare(&mut setup, form, &forked).await?;
         }

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     // What could not be read back would be lost with the transcript.
     Stream::parse(imported.events.clone().into())
         .map_err(|source| Failure::Unreadable { path: dest.join("events.json"), source })?;
-    store::create_new(&dest, &imported.events, &imported.base_config)?;
+    store::create_new(&dest, &imported)?;
     let (turns, events) = (read.stream.turns(), read.stream.conversation_events());
     let overlays = read.stream.overlays().iter().filter(|overlay| !overlay.stale).count();
     if args.json {

@@ -5,9 +5,11 @@ use serde_json::{Map, Value, json};
 
 use crate::decode;
 use crate::event::Kind;
+use crate::formats;
 use crate::splice::pretty;
 use crate::stream::Stream;
 use crate::text;
+use crate::time;
 
 /// The texts of a conversation's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct Imported {
     pub events: Vec<u8>,
     /// `base_config.json`.
     pub base_config: Vec<u8>,
+    /// `metadata.json`: JP moves a conversation without one to its trash.
+    pub metadata: Vec<u8>,
 }
 
 /// Makes a conversation of a stream. Turns and numbers are the same, so overlays mean what they meant.
@@ -45,9 +49,48 @@ pub fn import(stream: &Stream) -> Imported {
         events.extend_from_slice(element);
     }
     events.extend_from_slice(if elements.is_empty() { b"]\n" } else { b"\n]\n" });
-    let mut base_config = serde_json::to_vec_pretty(&base_config(stream)).unwrap_or_default();
-    base_config.push(b'\n');
-    Imported { events, base_config }
+    let title = stream.foreign().and_then(|foreign| formats::title(stream.bytes(), foreign.format));
+    Imported { events, base_config: base_config(stream), metadata: metadata(stream, title) }
+}
+
+/// The `metadata.json` of a conversation: its title, and the last event's time.
+#[must_use]
+pub fn metadata(stream: &Stream, title: Option<String>) -> Vec<u8> {
+    let events = stream.events().iter().rev();
+    let last = events.filter(|event| event.kind.is_conversation()).find_map(|event| event.timestamp);
+    let mut metadata = Map::new();
+    if let Some(title) = title {
+        metadata.insert("title".into(), title.into());
+    }
+    metadata.insert("last_activated_at".into(), time::format(last.unwrap_or_default()).into());
+    file(&Value::Object(metadata))
+}
+
+/// A copy's `metadata.json`, made from its source's. As in JP's own forks, the copy does not expire with the source. What
+/// is no object stays what it is.
+#[must_use]
+pub fn metadata_of_copy(source: &[u8]) -> Vec<u8> {
+    match serde_json::from_slice(source) {
+        Ok(Value::Object(mut metadata))
+            if ["expires_at", "archived_at"].iter().any(|key| metadata.contains_key(*key)) =>
+        {
+            metadata.retain(|key, _| key != "expires_at" && key != "archived_at");
+            file(&Value::Object(metadata))
+        }
+        _ => source.to_vec(),
+    }
+}
+
+/// Whether JP finds a base config among the events, as in its older conversations.
+#[must_use]
+pub fn has_base_config(stream: &Stream) -> bool {
+    stream.events().first().is_some_and(|event| event.kind == Kind::ConfigDelta)
+}
+
+fn file(value: &Value) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
+    text.push(b'\n');
+    text
 }
 
 /// An event as JP stores it: some of its texts in base64.
@@ -77,8 +120,10 @@ fn encode_all(value: &mut Value) {
     }
 }
 
-/// What the conversation is held with, as far as the transcript says: who imports it may want another model.
-fn base_config(stream: &Stream) -> Value {
+/// The `base_config.json` of a conversation: the model and the system prompt, as far as the transcript names them. Who
+/// imports it may want another model.
+#[must_use]
+pub fn base_config(stream: &Stream) -> Vec<u8> {
     let foreign = stream.foreign();
     let model = foreign.and_then(|foreign| foreign.model.as_deref()).unwrap_or("claude-sonnet-4-5");
     let mut assistant = Map::new();
@@ -86,10 +131,10 @@ fn base_config(stream: &Stream) -> Value {
         assistant.insert("system_prompt".into(), system.as_str().into());
     }
     assistant.insert("model".into(), json!({ "id": { "provider": provider(model), "name": model } }));
-    json!({
+    file(&json!({
         "assistant": assistant,
         "conversation": { "title": { "generate": { "auto": false } }, "tools": { "*": { "run": "ask" } } },
-    })
+    }))
 }
 
 /// Whose model that is, by its name.

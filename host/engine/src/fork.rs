@@ -5,11 +5,12 @@ use std::path::Path;
 
 use jp_compact_core::fork::{Fork, fork};
 use jp_compact_core::splice::concat;
-use jp_compact_core::{Stream, append};
+use jp_compact_core::{Stream, append, import};
 
 use crate::compact::{self, Opened};
+use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::store;
+use crate::store::{self, Missing};
 
 /// What a fork would hold.
 #[derive(Debug)]
@@ -42,6 +43,10 @@ pub fn plan(source: &Opened, last: Option<usize>) -> Result<Plan, Failure> {
 ///
 /// # Errors
 /// It cannot be made: nothing is there.
-pub fn write(source: &Opened, plan: &Plan, dest: &Path) -> Result<(), Failure> {
-    Ok(store::create(dest, &source.place, plan.stream.bytes())?)
+pub fn write(source: &Opened, plan: &Plan, dest: &Path, environment: &Environment) -> Result<(), Failure> {
+    let missing = Missing {
+        base_config: (!import::has_base_config(&plan.stream)).then(|| import::base_config(&plan.stream)),
+        metadata: Some(import::metadata(&plan.stream, None)),
+    };
+    Ok(store::create(dest, &source.place, plan.stream.bytes(), &missing, environment)?)
 }

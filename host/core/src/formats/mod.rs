@@ -27,6 +27,7 @@ mod pi_path;
 mod reading;
 mod removed;
 mod swe_agent;
+mod title;
 mod tree;
 mod unsupported;
 mod write;
@@ -42,6 +43,7 @@ use self::jp::Unreadable;
 use self::pairs::Pair;
 use self::reading::Reading;
 pub use self::unsupported::program;
+pub(crate) use self::title::title;
 use crate::render::Provider;
 use crate::stream::Stream;
 

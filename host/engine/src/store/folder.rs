@@ -14,15 +14,16 @@ use super::{
     place::{BASE_CONFIG, EVENTS},
     replace::check_size,
     temporary::{is_of_the_dead, rename, unique},
-    workspace::{Workspace, folder_id},
+    workspace::{Workspace, folder_id, is_jp_s},
 };
 use crate::environment::Environment;
 use crate::{private_file, small_file};
+use jp_compact_core::import::{Imported, metadata_of_copy};
 
 /// Begins the name of a folder in the making. JP looks into none that begins with a dot.
 const PREFIX: &str = ".jpc-fork-";
-/// What JP keeps beside the events of a conversation.
-const BESIDE: [&str; 2] = [BASE_CONFIG, "metadata.json"];
+/// JP's name for the title and other data of a conversation. Without it JP moves the conversation to its trash.
+const METADATA: &str = "metadata.json";
 
 /// Where a new conversation can be made.
 ///
@@ -45,9 +46,10 @@ pub fn free(dest: &Path, environment: &Environment) -> Result<PathBuf, StoreErro
     let real = parent.canonicalize().map_err(unwritable("find the folder for", &path))?.join(name);
     for folder in [&path, &real] {
         let Some(workspace) = Workspace::of_conversation(folder, environment) else { continue };
-        let Some(id) = folder_id(folder) else { return Err(StoreError::NoId { path: folder.clone() }) };
+        let id = folder_id(folder).filter(|id| is_jp_s(id));
+        let Some(id) = id else { return Err(StoreError::NoId { path: folder.clone() }) };
         for storage in workspace.storages() {
-            if let Some(folder) = storage.folders(id)?.into_iter().next() {
+            if let Some(folder) = storage.mistakable(id)?.into_iter().next() {
                 return Err(StoreError::IdTaken { id: id.to_owned(), folder });
             }
         }
@@ -55,13 +57,19 @@ pub fn free(dest: &Path, environment: &Environment) -> Result<PathBuf, StoreErro
     Ok(path)
 }
 
-/// Makes the folder `dest` with these events, and a copy of what JP keeps beside those of `source`. What is made
-/// has the source's modes, and is ours.
+/// Makes the folder `dest` with these events, and a copy of what JP keeps beside those of `source`; among JP's
+/// conversations also with the files that JP cannot do without. What is made has the source's modes, and is ours.
 ///
 /// # Errors
 ///
 /// On any error but [`StoreError::NotDurable`] nothing is there.
-pub fn create(dest: &Path, source: &Place, events: &[u8]) -> Result<(), StoreError> {
+pub fn create(
+    dest: &Path,
+    source: &Place,
+    events: &[u8],
+    missing: &Missing,
+    environment: &Environment,
+) -> Result<(), StoreError> {
     let parent = dest.parent().ok_or_else(|| StoreError::Exists { path: dest.to_path_buf() })?;
     check_size(dest, &[events])?;
     remove_orphans(parent);
@@ -70,27 +78,44 @@ pub fn create(dest: &Path, source: &Place, events: &[u8]) -> Result<(), StoreErr
         .map_err(unwritable("make a temporary folder for", dest))?;
     let own = mode(source.path()).map_err(unreadable("read", source.path()))?;
     folder.write(EVENTS, own, events).map_err(unwritable("write the events of", dest))?;
-    for name in BESIDE {
+    let is_jps = Workspace::of_conversation(dest, environment).is_some();
+    for (name, missing) in [(BASE_CONFIG, &missing.base_config), (METADATA, &missing.metadata)] {
         let path = source.folder().join(name);
         let copy = small_file::read(&path, small_file::OF_JP).map_err(unreadable("read", &path))?;
-        let Some(copy) = copy else { continue };
-        let own = mode(&path).map_err(unreadable("read", &path))?;
-        folder.write(name, own, &copy).map_err(unwritable("copy what is beside the events to", dest))?;
+        let (own, bytes) = match (copy, missing) {
+            (Some(copy), _) => {
+                let bytes = if name == METADATA { metadata_of_copy(&copy) } else { copy.to_vec() };
+                (mode(&path).map_err(unreadable("read", &path))?, bytes)
+            }
+            (None, Some(missing)) if is_jps => (own, missing.clone()),
+            (None, _) => continue,
+        };
+        folder.write(name, own, &bytes).map_err(unwritable("copy what is beside the events to", dest))?;
     }
     folder.put(dest)
 }
 
-/// Makes the folder `dest` of a conversation that was none: its events and its base config, for its owner alone.
+/// What a copy among JP's conversations gets where the source has none.
+#[derive(Debug)]
+pub struct Missing {
+    /// `base_config.json`. `None` where the events hold it.
+    pub base_config: Option<Vec<u8>>,
+    /// `metadata.json`.
+    pub metadata: Option<Vec<u8>>,
+}
+
+/// Makes the folder `dest` of a new conversation: every file that JP wants, for its owner alone.
 ///
 /// # Errors
 ///
 /// On any error but [`StoreError::NotDurable`] nothing is there.
-pub fn create_new(dest: &Path, events: &[u8], base_config: &[u8]) -> Result<(), StoreError> {
+pub fn create_new(dest: &Path, new: &Imported) -> Result<(), StoreError> {
     let parent = dest.parent().ok_or_else(|| StoreError::Exists { path: dest.to_path_buf() })?;
-    check_size(dest, &[events])?;
+    check_size(dest, &[&new.events])?;
     remove_orphans(parent);
     let folder = Making::begin(parent, 0o700).map_err(unwritable("make a temporary folder for", dest))?;
-    for (name, bytes) in [(EVENTS, events), (BASE_CONFIG, base_config)] {
+    let files = [(EVENTS, &new.events), (BASE_CONFIG, &new.base_config), (METADATA, &new.metadata)];
+    for (name, bytes) in files {
         folder.write(name, 0o600, bytes).map_err(unwritable("write the events of", dest))?;
     }
     folder.put(dest)

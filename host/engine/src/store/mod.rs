@@ -26,7 +26,7 @@ pub use self::{
     beside::{Beside, Found, is_beside, is_events},
     error::{StoreError, StoreErrorKind},
     fence::Fence,
-    folder::{create, create_new, free},
+    folder::{Missing, create, create_new, free},
     fresh::write_new,
     place::{Place, locate, workspace_root},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},

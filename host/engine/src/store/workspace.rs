@@ -23,6 +23,13 @@ pub(super) fn id(text: &str) -> Option<&str> {
     well_formed.then_some(digits)
 }
 
+/// Whether JP reads these digits as an id, and writes them so. An id is a time in tenths of a second, which JP holds in
+/// nanoseconds.
+pub(super) fn is_jp_s(id: &str) -> bool {
+    let number = id.parse::<i64>().ok().filter(|number| number.checked_mul(100_000_000).is_some());
+    number.is_some_and(|number| number.to_string() == id)
+}
+
 /// The id in the name of a conversation's folder, `<id>` or `<id>-<slug>`.
 pub(super) fn folder_id(folder: &Path) -> Option<&str> {
     let name = folder.file_name()?.to_str()?;
@@ -107,14 +114,26 @@ impl Workspace {
 }
 
 impl Storage<'_> {
+    /// The folders of conversations that JP would confuse with a new one of this id: it takes the first folder whose
+    /// name begins with the id.
+    pub(super) fn mistakable(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
+        self.folders_where(|other| other.starts_with(id) || id.starts_with(other))
+    }
+
     /// The folders of a conversation, archived ones too, in a settled order.
     pub(super) fn folders(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
+        self.folders_where(|other| other == id)
+    }
+
+    fn folders_where(&self, is_meant: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, StoreError> {
         let conversations = self.0.join(CONVERSATIONS);
         let mut found = Vec::new();
         for shelf in [conversations.join(ARCHIVE), conversations] {
             let entries = entries(&shelf).map_err(unreadable("list", &shelf))?;
             found.extend(
-                entries.into_iter().filter(|folder| folder_id(folder) == Some(id) && folder.is_dir()),
+                entries
+                    .into_iter()
+                    .filter(|folder| folder_id(folder).is_some_and(&is_meant) && folder.is_dir()),
             );
         }
         found.sort();
@@ -216,6 +235,12 @@ mod tests {
         check("1-slug", None);
         check("١٢", None);
         check("123456789012345678901", None);
+    }
+
+    #[test]
+    fn jp_reads_ids_below_a_limit_and_without_leading_zeros() {
+        assert!(is_jp_s("17738399468") && is_jp_s("92233720368") && is_jp_s("0"));
+        assert!(!is_jp_s("92233720369") && !is_jp_s("017738399468") && !is_jp_s("99999999999999999999"));
     }
 
     #[test]
