@@ -274,12 +274,12 @@ fn which_overlaps_extend_a_summary_is_configured() {
     }
 }
 
-/// JP's own rules: tool calls of all turns but the first, reasoning of all but the first and the last three.
+/// JP's own rules: tool calls of all turns but the first, reasoning of all but the first and the last.
 fn rules() -> Value {
     json!({"conversation": {"compaction": {"rules": ["t=o:2..", {"reasoning": "strip"}]}}})
 }
 
-const BY_RULES: [&str; 2] = [r#"strip-tools {"mode":"omit"} 1-5"#, "strip-reasoning {} 1-2"];
+const BY_RULES: [&str; 2] = [r#"strip-tools {"mode":"omit"} 1-5"#, "strip-reasoning {} 1-4"];
 
 #[test]
 fn jp_s_rules_are_the_default_profile_where_no_layer_names_another() {
@@ -331,7 +331,7 @@ fn what_is_typed_replaces_an_end_of_jp_s_rules() {
     let tools = |turns: &str| format!(r#"strip-tools {{"mode":"omit"}} {turns}"#);
     assert_eq!(made(&world, "--keep-last 1"), [tools("1-4"), "strip-reasoning {} 1-4".into()]);
     std::fs::write(&transcript.path, transcript.before()).unwrap();
-    assert_eq!(made(&world, "--from 2"), [tools("2-5"), "strip-reasoning {} 2-2".into()]);
+    assert_eq!(made(&world, "--from 2"), [tools("2-5"), "strip-reasoning {} 2-4".into()]);
 }
 
 #[test]
