@@ -42,8 +42,8 @@ pub(crate) use self::foreign::{Foreign, Place};
 use self::jp::Unreadable;
 use self::pairs::Pair;
 use self::reading::Reading;
-pub use self::unsupported::program;
 pub(crate) use self::title::title;
+pub use self::unsupported::program;
 use crate::render::Provider;
 use crate::stream::Stream;
 
