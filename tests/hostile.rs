@@ -5,6 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
 #![expect(clippy::disallowed_methods, reason = "tests compile and start what users do")]
 
+#[path = "hostile/killed.rs"]
+mod killed;
 #[path = "hostile/replies.rs"]
 mod replies;
 #[path = "hostile/table.rs"]
@@ -129,6 +131,32 @@ fn every_behaviour_ends_as_the_table_says() {
 #[test]
 fn every_behaviour_of_a_worker_ends_as_the_table_says() {
     every_row(as_worker);
+}
+
+#[test]
+fn what_lies_in_a_private_directory_or_was_removed_from_it_and_is_held_counts() {
+    if !has_compiler() {
+        return;
+    }
+    let limit = |bytes: &str| format!("limits.private_dir_bytes={bytes}");
+    let jailed = Tier::Jailed;
+    for (mode, tiers) in [
+        ("fills-its-folder", [Tier::Contained, jailed]),
+        ("fills-its-folder-and-answers", [Tier::Contained, jailed]),
+        ("holds-what-it-removed", [Tier::Contained, jailed]),
+        ("maps-what-it-removed", [Tier::Contained, jailed]),
+    ] {
+        for tier in tiers {
+            let world = World::new(1);
+            let ran = world.run(mode, tier, Duration::from_secs(30), &["--set", &limit("4_000_000")]);
+            let says = "it put more than 4000000 bytes into its private directory";
+            assert!(ran.code == Some(15) && ran.stderr.contains(says), "{mode} {tier:?}: {}", ran.stderr);
+            assert_eq!((world.unchanged(), world.left_in_temp()), (1, 0), "{mode} {tier:?}");
+        }
+    }
+    let world = World::new(1);
+    let ran = world.run("fills-its-folder-and-answers", jailed, Duration::from_secs(30), &[]);
+    assert_eq!((ran.code, world.appended()), (Some(0), 1), "{}", ran.stderr);
 }
 
 #[test]

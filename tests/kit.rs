@@ -17,6 +17,7 @@ use std::time::Duration;
 use assert_cmd::cargo::cargo_bin;
 use jp_compact_engine::jail::{Abilities, Confinement};
 use jp_compact_engine::kit::{self, CHECKS, Level, Outcome, Place, Subject, Verdict};
+use jp_compact_engine::process::PRIVATE_BYTES_MAX;
 
 /// Makes the checks of a plugin.
 fn test(path: &Path, deadline: Duration) -> Vec<Outcome> {
@@ -29,7 +30,14 @@ fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<Outcom
     let subject = Subject::at(path, &runner).unwrap();
     let jail = subject.jail(Abilities::of_machine()).unwrap();
     let confinement = if is_jailed { Confinement::Isolated(&jail) } else { Confinement::Contained };
-    let place = Place { runner: &runner, temp_dir: base.path(), deadline, confinement, env: &[] };
+    let place = Place {
+        runner: &runner,
+        temp_dir: base.path(),
+        private_bytes_max: PRIVATE_BYTES_MAX,
+        deadline,
+        confinement,
+        env: &[],
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(kit::test(&place, &subject, &serde_json::Map::new(), Level::Full))
 }

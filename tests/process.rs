@@ -40,6 +40,7 @@ impl Place {
             stdin: Vec::new(),
             env: &[],
             temp_dir: self.0.path(),
+            private_bytes_max: process::PRIVATE_BYTES_MAX,
             deadline: NEVER,
             grace: NEVER,
             stdout_bytes_max: 1 << 20,

@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -26,7 +28,7 @@ const JAIL: [&str; 12] = [
     "/proc",
 ];
 
-/// The place of one test, and the private directory that the runner will make in it.
+/// The place of one test, and the private directory in it.
 struct Place {
     _base: tempfile::TempDir,
     dir: PathBuf,
@@ -36,6 +38,7 @@ impl Place {
     fn new() -> Self {
         let base = tempfile::tempdir().unwrap();
         let dir = base.path().join("private");
+        std::fs::DirBuilder::new().mode(0o700).create(&dir).unwrap();
         Self { _base: base, dir }
     }
 
@@ -124,14 +127,11 @@ fn files_a_strategy_makes_are_closed_to_others() {
 }
 
 #[test]
-fn a_directory_that_exists_is_refused() {
+fn a_directory_that_is_missing_is_named() {
     let place = Place::new();
-    std::fs::create_dir(&place.dir).unwrap();
-    place.not_started(
-        &[],
-        &["/bin/true"],
-        &format!("private directory {}: File exists", place.dir.display()),
-    );
+    std::fs::remove_dir(&place.dir).unwrap();
+    let expect = format!("private directory {}: No such file or directory", place.dir.display());
+    place.not_started(&[], &["/bin/true"], &expect);
 }
 
 #[track_caller]
@@ -277,14 +277,13 @@ fn a_runner_whose_parent_is_not_the_host_starts_nothing() {
     let place = Place::new();
     // The later number is the one that counts.
     place.not_started(&["--host-pid", "1"], &["/bin/true"], "process 1 is not its host");
-    assert!(!place.dir.exists());
 }
 
-/// A shell as host, whose strategy is `cat` between the two pipes of the test.
-fn shell_host(place: &Place, flags: &[&str]) -> Child {
-    let script = "dir=$1; shift; exec 3<&0; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\" -- /bin/cat <&3 & exec 3<&- </dev/null >/dev/null; wait";
+/// A shell as host, whose strategy is between the two pipes of the test.
+fn shell_host(place: &Place, flags: &[&str], strategy: &[&str]) -> Child {
+    let script = "dir=$1; shift; exec 3<&0; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\" <&3 & exec 3<&- </dev/null >/dev/null; wait";
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", script, RUNNER]).arg(&place.dir).args(flags);
+    command.args(["-c", script, RUNNER]).arg(&place.dir).args(flags).arg("--").args(strategy);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
@@ -298,10 +297,49 @@ fn the_strategy_dies_with_the_host_in_a_jail() {
     dies_with_the_host(&JAIL);
 }
 
+/// The newest Landlock that a jail asks for, and the oldest.
+const LANDLOCKS: [&str; 2] = ["1", "6"];
+
+#[test]
+fn what_a_strategy_starts_dies_with_the_host() {
+    for landlock in LANDLOCKS {
+        let flags = [&JAIL[..], &["--landlock", landlock, "--subprocess"]].concat();
+        // The strategy's children and theirs hold the pipe; it ends with the last of them.
+        let script = "exec 3<&0; (sleep 1000 & sleep 1000) & (cat <&3; :) & exec 3<&-; wait";
+        dies_with_the_host_as(&flags, &["/bin/sh", "-c", script]);
+    }
+}
+
+#[test]
+fn a_strategy_that_may_start_processes_ends_as_any_other() {
+    for landlock in LANDLOCKS {
+        let place = Place::new();
+        let flags = [&JAIL[..], &["--landlock", landlock, "--subprocess"]].concat();
+        let output = |script| place.staged(&[], &flags, &["/bin/sh", "-c", script]).output().unwrap();
+        // That the output ends says that nobody else holds it.
+        let ended = output("exit 7");
+        assert_eq!((ended.status.code(), &*ended.stdout, &*ended.stderr), (Some(7), &b""[..], &b""[..]));
+        assert_eq!(output("kill -TERM $$").status.signal(), Some(15));
+        let stat = String::from_utf8(output("cat /proc/$$/stat; ls /proc/$$/fd").stdout).unwrap();
+        let fields: Vec<_> = stat.split([' ', '\n']).collect();
+        assert_eq!(
+            [fields[3], fields[4], fields[5]],
+            [&*std::process::id().to_string(), fields[0], fields[0]]
+        );
+        assert!(stat.ends_with("\n0\n1\n2\n"), "{stat}");
+    }
+}
+
 #[track_caller]
 fn dies_with_the_host(flags: &[&str]) {
+    dies_with_the_host_as(flags, &["/bin/cat"]);
+}
+
+/// The strategy writes what it reads.
+#[track_caller]
+fn dies_with_the_host_as(flags: &[&str], strategy: &[&str]) {
     let place = Place::new();
-    let mut host = shell_host(&place, flags);
+    let mut host = shell_host(&place, flags, strategy);
     let mut stdin = host.stdin.take().unwrap();
     let mut stdout = BufReader::new(host.stdout.take().unwrap());
     stdin.write_all(b"started\n").unwrap();
@@ -311,10 +349,14 @@ fn dies_with_the_host(flags: &[&str]) {
 
     host.kill().unwrap();
     host.wait().unwrap();
-    // Broken or not is the same to the test: what counts is that nobody answers.
-    let _ = stdin.write_all(b"still there\n");
+    // Its input is open, so that nothing but its death ends its output.
+    let (ended, waits) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut rest = String::new();
+        let _ = stdout.read_to_string(&mut rest);
+        let _ = ended.send(rest);
+    });
+    let rest = waits.recv_timeout(std::time::Duration::from_secs(60));
     drop(stdin);
-    let mut rest = String::new();
-    stdout.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "");
+    assert_eq!(rest.as_deref(), Ok(""), "somebody lives who holds the output");
 }

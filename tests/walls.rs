@@ -156,9 +156,9 @@ const DOORS: [Door; 8] = [
             "host/engine/src/store/folder.rs",
             "host/engine/src/store/lock.rs",
             "host/engine/src/store/temporary.rs",
-            // These hold what they open to what they have seen before: a terminal, a folder to unlock, a plugin's file.
+            // These hold what they open to what they have seen before: a terminal, what a strategy made, a plugin's file.
             "host/engine/src/process/child.rs",
-            "host/engine/src/process/unlock.rs",
+            "host/engine/src/process/private_dir/tree.rs",
             "host/engine/src/trust/tree.rs",
         ],
         once: None,

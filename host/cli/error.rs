@@ -187,7 +187,11 @@ fn exit(failure: &Failure) -> Exit {
             StrategyFailure::Version(_) => Exit::TooNew,
             StrategyFailure::BadOptions { .. } => Exit::Usage,
             StrategyFailure::Process(ProcessError::Deadline { .. }) => Exit::Deadline,
-            StrategyFailure::Process(ProcessError::OutputTooLarge { .. } | ProcessError::PipesHeldOpen)
+            StrategyFailure::Process(
+                ProcessError::OutputTooLarge { .. }
+                | ProcessError::PrivateDirTooLarge(_)
+                | ProcessError::PipesHeldOpen,
+            )
             | StrategyFailure::Violation(_) => Exit::Violation,
             StrategyFailure::Reported { error, .. } if error.code == ANSWER_REFUSED => Exit::Refused,
             StrategyFailure::Reported { .. } => Exit::Reported,

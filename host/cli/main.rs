@@ -60,7 +60,11 @@ fn run() -> Exit {
     };
     log(&cli.verbosity);
     jp_compact_engine::process::inherit_orphans();
-    match dispatch(cli) {
+    let outcome = dispatch(cli);
+    for what in jp_compact_engine::process::left_behind() {
+        output::warning(&what);
+    }
+    match outcome {
         Ok(exit) => exit,
         Err(report) => {
             output::failure(&report, &report.text());

@@ -87,6 +87,11 @@ impl<'a> Setup<'a> {
         let starter = Starter {
             runner: registry.runner().to_owned(),
             temp_dir: environment.temp_dir.clone(),
+            private_bytes_max: config::private_bytes_max(
+                environment,
+                &args.configured.files,
+                &args.configured.sets,
+            )?,
             spool: Some(Arc::new(Spool::make(&environment.temp_dir)?)),
         };
         let progress = Arc::new(Progress::new(quiet));

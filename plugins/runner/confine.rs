@@ -1,8 +1,6 @@
 //! The steps of the confinement that have safe calls: session, death with the host, limits, the
 //! private directory, privileges. Each says why it failed; none goes on without what it was asked for.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use rustix::fs::Mode;
@@ -26,6 +24,11 @@ pub(crate) fn die_with_host(host_pid: u32) -> Result<(), String> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(|error| format!("no signal at the host's death: {error}"))?;
+    is_child_of(host_pid)
+}
+
+/// Looks at who the parent is, now.
+pub(crate) fn is_child_of(host_pid: u32) -> Result<(), String> {
     let parent = rustix::process::getppid().map(|pid| pid.as_raw_pid().unsigned_abs());
     if parent == Some(host_pid) { Ok(()) } else { Err(format!("process {host_pid} is not its host")) }
 }
@@ -48,15 +51,10 @@ fn lower(resource: Resource, value: u64) -> Result<(), String> {
         .map_err(|error| format!("limit {resource:?} not set: {error}"))
 }
 
-/// Makes the private directory and goes there. One that exists already is refused: somebody else
-/// made it, and may look into it.
+/// Goes to the private directory, which the host has made.
 pub(crate) fn enter(dir: &Path) -> Result<(), String> {
     rustix::process::umask(Mode::from_raw_mode(0o077));
-    DirBuilder::new()
-        .mode(0o700)
-        .create(dir)
-        .and_then(|()| std::env::set_current_dir(dir))
-        .map_err(|error| format!("private directory {}: {error}", dir.display()))
+    std::env::set_current_dir(dir).map_err(|error| format!("private directory {}: {error}", dir.display()))
 }
 
 /// Gives up what the super-user can do beyond its own files, and every way to win it back: with

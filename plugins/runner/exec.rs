@@ -1,8 +1,10 @@
-//! The calls that have no safe form: closing what was inherited, default signals, exec. With
+//! The calls that have no safe form: closing what was inherited, signals, a copy of this process, exec. With
 //! `library.rs` this file has all the `unsafe` of the project's own executables.
 #![expect(unsafe_code, reason = "close_range, signal masks and execve have no safe form")]
 
 use std::ffi::{CString, NulError, OsStr, OsString, c_char};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::{io, iter, ptr};
 
@@ -36,14 +38,44 @@ pub(crate) fn reset_signals() -> Result<(), String> {
         // cannot be set (SIGKILL, SIGSTOP, the C library's own) are refused and stay as they are.
         let _ = unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset writes the whole set it is given, and does so before sigprocmask reads
-    // it; the old mask is not asked for.
+    mask(libc::sigemptyset)
+}
+
+/// No signal but SIGKILL and SIGSTOP arrives any more.
+#[cfg(target_os = "linux")]
+pub(crate) fn block_signals() -> Result<(), String> {
+    mask(libc::sigfillset)
+}
+
+fn mask(fill: unsafe extern "C" fn(*mut libc::sigset_t) -> libc::c_int) -> Result<(), String> {
+    let mut signals = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: both functions that `fill` may be write the whole set they are given, and sigprocmask reads it after
+    // that; the old mask is not asked for.
     let set = unsafe {
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut())
+        fill(signals.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, signals.as_ptr(), ptr::null_mut())
     };
-    if set == 0 { Ok(()) } else { Err(format!("signals not unblocked: {}", io::Error::last_os_error())) }
+    if set == 0 { Ok(()) } else { Err(format!("signals not masked: {}", io::Error::last_os_error())) }
+}
+
+/// Makes a copy of this process that is its parent's child, as this one is. None in the copy, else its number.
+#[cfg(target_os = "linux")]
+pub(crate) fn copy() -> io::Result<Option<u32>> {
+    let flags = libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);
+    // SAFETY: as `fork` but for the parent: the copy has memory of its own, and goes on with a copy of this stack.
+    // There is one thread, so that nothing is half done in the copy.
+    let copy = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    u32::try_from(copy).map(|copy| (copy > 0).then_some(copy)).map_err(|_| io::Error::last_os_error())
+}
+
+/// Returns when the process has ended, or cannot be waited for.
+#[cfg(target_os = "linux")]
+pub(crate) fn wait_for_end_of(process: &impl AsRawFd) {
+    let mut ended = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the pointer is to one entry, as the number says, and the entry outlives the call.
+    while unsafe { libc::poll(&raw mut ended, 1, -1) } < 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
 }
 
 /// Becomes the program. Returns only when that failed, with the reason. `execve` and not

@@ -8,12 +8,17 @@ use crate::invocation::Jail;
 
 /// Where there is no filter there is no jail.
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-pub(crate) fn install(_jail: &Jail, _host_pid: u32) -> Result<(), String> {
+pub(crate) fn install(_jail: &Jail, _host_pid: u32, _keeper: Option<u32>) -> Result<(), String> {
+    Err("there is no filter of system calls for this machine".to_owned())
+}
+
+#[cfg(all(target_os = "linux", not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub(crate) fn let_nothing_but_wait_and_kill() -> Result<(), String> {
     Err("there is no filter of system calls for this machine".to_owned())
 }
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(crate) use linux::install;
+pub(crate) use linux::{install, let_nothing_but_wait_and_kill};
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux {
@@ -38,21 +43,46 @@ mod linux {
     /// From this version on, Landlock keeps signals in the jail.
     const LANDLOCK_SIGNALS: u8 = 6;
 
-    pub(crate) fn install(jail: &Jail, host_pid: u32) -> Result<(), String> {
-        let program = program(jail, host_pid, std::process::id())
+    pub(crate) fn install(jail: &Jail, host_pid: u32, keeper: Option<u32>) -> Result<(), String> {
+        let others = [Some(host_pid), keeper];
+        let others: Vec<_> = others.into_iter().flatten().collect();
+        let program = program(jail, &others, std::process::id())
             .map_err(|error| format!("filter of system calls not made: {error}"))?;
         seccompiler::apply_filter(&program)
             .map_err(|error| format!("filter of system calls not installed: {error}"))
     }
 
-    fn program(jail: &Jail, host_pid: u32, pid: u32) -> Result<BpfProgram, seccompiler::Error> {
+    /// The filter of the process that ends the group.
+    pub(crate) fn let_nothing_but_wait_and_kill() -> Result<(), String> {
+        let condition = |number, value| {
+            SeccompCondition::new(number, SeccompCmpArgLen::Dword, Eq, value)
+                .expect("a call has six arguments")
+        };
+        let of_its_group = vec![condition(0, 0), condition(1, u64::from(libc::SIGKILL.cast_unsigned()))];
+        let kill = SeccompRule::new(of_its_group).expect("a rule with conditions is one");
+        let mut allowed = BTreeMap::from([(libc::SYS_kill, vec![kill])]);
+        allowed.extend([libc::SYS_ppoll, libc::SYS_restart_syscall].map(|call| (call, Vec::new())));
+        #[cfg(target_arch = "x86_64")]
+        allowed.insert(libc::SYS_poll, Vec::new());
+        let installed = TargetArch::try_from(std::env::consts::ARCH).and_then(|architecture| {
+            // A call that is not listed fails, for whatever it is, to go on waiting is better than to end.
+            let (other, listed) = (SeccompAction::Errno(EPERM.cast_unsigned()), SeccompAction::Allow);
+            BpfProgram::try_from(SeccompFilter::new(allowed, other, listed, architecture)?)
+        });
+        let program = installed.map_err(|error| error.to_string())?;
+        seccompiler::apply_filter(&program).map_err(|error| error.to_string())
+    }
+
+    /// `others` are processes that a program may not reach, whatever it is granted.
+    fn program(jail: &Jail, others: &[u32], pid: u32) -> Result<BpfProgram, seccompiler::Error> {
         let mut deny = Deny::default();
         deny.everywhere();
         deny.metadata();
         deny.other_processes(pid);
-        deny.signals(jail, host_pid, pid);
+        deny.signals(jail, others, pid);
         deny.processes(jail.subprocess);
         deny.sockets(jail.network);
+        deny.descriptors(jail);
         deny.memory(jail.subprocess);
         let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
         let mut program = guards();
@@ -271,7 +301,7 @@ mod linux {
 
         /// Signals to others. A process knows its own number, and that number does not change
         /// with exec; so all others can be told from it, where it has no processes of its own.
-        fn signals(&mut self, jail: &Jail, host_pid: u32, pid: u32) {
+        fn signals(&mut self, jail: &Jail, others: &[u32], pid: u32) {
             let (own_group, negative) = (pid.wrapping_neg(), 1 << 31);
             self.always(&[libc::SYS_pidfd_send_signal]);
             if !jail.subprocess {
@@ -284,7 +314,14 @@ mod linux {
                 for call in
                     [libc::SYS_kill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo]
                 {
-                    self.when(call, &[(0, Eq, host_pid)]);
+                    for other in others {
+                        self.when(call, &[(0, Eq, *other)]);
+                    }
+                }
+                // What waits for the host's end is in the group, and can be stopped with it.
+                for group in [0, own_group] {
+                    let stop = libc::SIGSTOP.cast_unsigned();
+                    self.when(libc::SYS_kill, &[(0, Eq, group), (1, Eq, stop)]);
                 }
             }
             // By the number of a thread, which says nothing of whose thread it is.
@@ -298,8 +335,10 @@ mod linux {
             for request in [FIOSETOWN, SIOCSPGRP] {
                 self.when(libc::SYS_ioctl, &[(1, Eq, request)]);
             }
-            // It dies with the host, and may not take that back.
-            self.when(libc::SYS_prctl, &[(0, Eq, libc::PR_SET_PDEATHSIG.cast_unsigned())]);
+            // It dies with the host, and may not take that back; and the host sees what it has open.
+            for option in [libc::PR_SET_PDEATHSIG, libc::PR_SET_DUMPABLE] {
+                self.when(libc::SYS_prctl, &[(0, Eq, option.cast_unsigned())]);
+            }
         }
 
         /// No processes, threads alone; or processes of this group and with these namespaces, so
@@ -343,6 +382,14 @@ mod linux {
             for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
                 let kind = kind.cast_unsigned();
                 self.when(libc::SYS_socketpair, &[(1, MaskedEq(SOCKET_KIND), kind)]);
+            }
+        }
+
+        /// What is sent through a pair of sockets and not received is open in no process: it would hold removed
+        /// files out of the host's sight.
+        fn descriptors(&mut self, jail: &Jail) {
+            if !jail.network && !jail.subprocess {
+                self.always(&[libc::SYS_sendmsg, libc::SYS_sendmmsg]);
             }
         }
 

@@ -14,7 +14,7 @@ usage: compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]...
 pub(crate) struct Invocation {
     /// The process that must be our parent, now and until the end.
     pub(crate) host_pid: u32,
-    /// The private directory, to be made.
+    /// The private directory.
     pub(crate) dir: PathBuf,
     /// Processor time; none for a worker, whose deadlines stand per request.
     pub(crate) cpu_seconds: Option<u64>,

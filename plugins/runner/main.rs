@@ -9,7 +9,8 @@
 //!
 //! The order is fixed: a session of its own; death with the host; limits; the private directory;
 //! no open file but the three pipes; default signals; then, where a jail was asked for, no
-//! capabilities and no new privileges, Landlock (`jail.rs`), seccomp (`filter.rs`); exec.
+//! capabilities and no new privileges, a process that ends the group with the host (`keeper.rs`) where
+//! processes were granted, Landlock (`jail.rs`), seccomp (`filter.rs`); exec.
 //!
 //! That a program runs at all is the whole report of a jail: the host says which version of
 //! Landlock it found, and the runner enforces all of that version or ends. Nothing is reported
@@ -32,6 +33,8 @@ mod exec;
 mod filter;
 mod invocation;
 mod jail;
+#[cfg(target_os = "linux")]
+mod keeper;
 mod library;
 
 use std::ffi::OsStr;
@@ -76,8 +79,13 @@ fn confine(invocation: &Invocation) -> Result<(), String> {
     exec::reset_signals()?;
     let Some(jail) = &invocation.jail else { return Ok(()) };
     confine::drop_privileges()?;
+    // Before Landlock: what is in a jail reaches nothing that is in none.
+    #[cfg(target_os = "linux")]
+    let keeper = if jail.subprocess { Some(keeper::start(invocation.host_pid)?) } else { None };
+    #[cfg(not(target_os = "linux"))]
+    let keeper = None;
     jail::enforce(jail, &invocation.dir)?;
-    filter::install(jail, invocation.host_pid)
+    filter::install(jail, invocation.host_pid, keeper)
 }
 
 fn end(code: u8, message: &str) -> ExitCode {

@@ -13,6 +13,7 @@ use jp_compact_engine::compact::{Preparation, Sandbox};
 use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::jail::Abilities;
+use jp_compact_engine::process::PRIVATE_BYTES_MAX;
 use jp_compact_engine::registry::{Registry, Wanted};
 use jp_compact_engine::session::{Body, Described, Sessions, Starter};
 use jp_compact_engine::trust::{Trust, Word};
@@ -75,8 +76,12 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let environment = environment(folder);
     let (registry, trust) = (registry(&environment)?, trusted(&environment)?);
-    let starter =
-        || Starter { runner: registry.runner().to_owned(), temp_dir: folder.to_owned(), spool: None };
+    let starter = || Starter {
+        runner: registry.runner().to_owned(),
+        temp_dir: folder.to_owned(),
+        private_bytes_max: PRIVATE_BYTES_MAX,
+        spool: None,
+    };
     let described = runtime.block_on(async {
         let preparation = Preparation {
             registry: &registry,

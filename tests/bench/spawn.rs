@@ -31,6 +31,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<
             stdin: Vec::new(),
             env: &[],
             temp_dir: folder,
+            private_bytes_max: process::PRIVATE_BYTES_MAX,
             deadline: Duration::from_secs(60),
             grace: GRACE,
             stdout_bytes_max: 1,

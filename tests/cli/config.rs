@@ -144,6 +144,9 @@ fn what_is_shown_is_toml_and_explained_where_asked() {
     [conversation.tools.t.compaction]
     request = "keep"  # /here/.jp-compact.toml:2
     response = "strip"  # /here/.jp-compact.toml:2
+
+    [limits]
+    private_dir_bytes = 268435456  # built in
     "#);
     let plain = world.run(&["config"]).exits(0);
     assert!(!plain.text().contains('#'), "{}", plain.text());

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <sys/mman.h>
 
 #define STRIP "\"tool_calls\":{\"policy\":\"strip\",\"request\":true,\"response\":true}"
 #define TURN_0 "\"from_turn\":0,\"to_turn\":0"
@@ -66,6 +67,18 @@ static int leaves(int in_a_session_of_its_own, int on_the_pipes) {
   return 0;
 }
 
+/* A file of a mebibyte, which may be removed while it is open, or while it is mapped alone. */
+static void takes_disk(int number, int removed, int mapped) {
+  static char block[1 << 20] = {1};
+  char name[32];
+  snprintf(name, sizeof name, "%d", number);
+  int file = open(name, O_RDWR | O_CREAT, 0600);
+  if (file < 0 || write(file, block, sizeof block) != sizeof block) dies(name);
+  if (mapped && mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0) == MAP_FAILED) dies("mmap");
+  if (removed) unlink(name);
+  if (mapped || !removed) close(file);
+}
+
 /* Makes another file of its own name. */
 static void changes(const char *path) {
   char beside[4096];
@@ -99,6 +112,14 @@ static void behaves(void) {
     }
     result(GOOD);
   }
+  else if (is("starts-a-family-and-hangs")) {
+    for (int n = 0; n < 3; n++) {
+      pid_t child = fork();
+      if (child < 0) dies("fork");
+      if (child == 0) { if (fork() < 0) exit(1); sleeps(); }
+    }
+    sleeps();
+  }
   else if (is("leaves-a-grandchild-on-the-pipes")) { if (leaves(0, 1) < 0) dies("fork"); result(GOOD); }
   else if (is("escapes-with-setsid")) { if (leaves(1, 0) < 0) dies("fork"); result(GOOD); }
   else if (is("escapes-with-setsid-and-the-pipes")) { if (leaves(1, 1) < 0) dies("fork"); result(GOOD); }
@@ -110,6 +131,21 @@ static void behaves(void) {
       memset(block, 1, 16 << 20);
     }
   }
+  else if (is("nests-folders")) {
+    for (int n = 0; n < 15000; n++) if (mkdir("d", 0700) < 0 || chdir("d") < 0) dies("nests");
+    sleeps();
+  }
+  else if (is("makes-many-files")) {
+    for (int n = 0;; n++) {
+      char name[32];
+      snprintf(name, sizeof name, "%d", n);
+      close(open(name, O_WRONLY | O_CREAT, 0600));
+    }
+  }
+  else if (is("fills-its-folder")) for (int n = 0; n < 8; n++) { takes_disk(n, 0, 0); if (n == 7) sleeps(); }
+  else if (is("fills-its-folder-and-answers")) { for (int n = 0; n < 8; n++) takes_disk(n, 0, 0); result(GOOD); }
+  else if (is("holds-what-it-removed")) { for (int n = 0; n < 8; n++) takes_disk(n, 1, 0); sleeps(); }
+  else if (is("maps-what-it-removed")) { for (int n = 0; n < 8; n++) takes_disk(n, 1, 1); sleeps(); }
   else if (is("floods-stdout")) for (;;) bytes_of('y', 1 << 20, 1);
   else if (is("floods-stderr")) { bytes_of('x', 1 << 30, 2); result(GOOD); }
   else if (is("floods-stderr-for-ever")) for (;;) bytes_of('x', 1 << 20, 2);

@@ -94,7 +94,7 @@ const CAPPED: &str = "it wrote more than 8388608 bytes to stdout";
 const LATE: &str = "it did not end within 2s";
 
 /// One behaviour a row.
-pub(crate) const TABLE: [Row; 52] = [
+pub(crate) const TABLE: [Row; 54] = [
     good("answers"),
     // That do not end.
     bad("hangs", 14, LATE),
@@ -110,6 +110,8 @@ pub(crate) const TABLE: [Row; 52] = [
     forking("escapes-with-setsid-and-the-pipes", ON_THE_PIPES, ON_THE_PIPES).worker_ends(End::Good),
     // That take more than there is.
     bad("takes-all-memory", 13, "it ended with signal 6 and no answer"),
+    bad("nests-folders", 15, "it put folders nested more than 64 deep into its private directory"),
+    bad("makes-many-files", 15, "it put more than 16384 files and folders into its private directory"),
     bad("floods-stdout", 15, CAPPED),
     bad("floods-in-describe", 15, CAPPED).never_a_worker(),
     good("floods-stderr"),

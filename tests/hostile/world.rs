@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
@@ -166,7 +166,14 @@ impl World {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn run_spec(&self, spec: &str, tier: Tier, folder: &Path, deadline: Duration, more: &[&str]) -> Ran {
+    /// Starts it, and does not wait for it.
+    pub(crate) fn start(&self, mode: &str, tier: Tier) -> Child {
+        let spec = format!("hostile:mode={mode}");
+        let mut command = self.command(&spec, tier, &PLUGINS.folder(tier), NEVER, &[]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn command(&self, spec: &str, tier: Tier, folder: &Path, deadline: Duration, more: &[&str]) -> Command {
         let mut command = Command::new(cargo_bin!("jp-compact"));
         command.env_clear().env("HOME", self.temp.path()).env("TMPDIR", self.path("tmp"));
         command.current_dir(self.temp.path());
@@ -174,6 +181,11 @@ impl World {
         let sandbox = if tier == Tier::Contained { "--sandbox=contained" } else { "--sandbox=require" };
         command.args(["--strategy", spec, "--keep-last", "0", sandbox, "--trust-dir"]);
         command.arg(folder).arg(format!("--deadline={}s", deadline.as_secs())).args(more);
+        command
+    }
+
+    fn run_spec(&self, spec: &str, tier: Tier, folder: &Path, deadline: Duration, more: &[&str]) -> Ran {
+        let mut command = self.command(spec, tier, folder, deadline, more);
         let started = Instant::now();
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -137,6 +137,10 @@ fn other_processes_are_not_signalled() {
         place.denied(&[attempt], "EPERM");
     }
     let place = Place::granting(subprocess());
+    // What waits for the host's end is in the group. From the sixth version on, no signal reaches it.
+    let oldest = place.jail(versions()[0]);
+    assert_eq!(place.outcome(Confinement::Isolated(&oldest), &["stop-its-group"]), "EPERM");
+    assert_eq!(place.outcome(Confinement::Contained, &["stop-its-group"]), "let through");
     for attempt in [
         "signal-parent",
         "signal-thread-of-parent",
@@ -151,7 +155,7 @@ fn other_processes_are_not_signalled() {
 #[test]
 fn other_processes_run_as_they_did() {
     let place = Place::new();
-    for attempt in ["limit-parent", "renice-parent", "pin-parent", "outlive-host"] {
+    for attempt in ["limit-parent", "renice-parent", "pin-parent", "outlive-host", "hide-from-host"] {
         place.denied(&[attempt], "EPERM");
     }
 }
@@ -276,5 +280,7 @@ fn memory_that_no_limit_counts_is_not_to_be_had() {
     place.denied(&["shared-memory"], "EPERM");
     place.denied(&["growing-memory"], "EPERM");
     Place::granting(subprocess()).allowed(&["shared-memory"]);
+    // Nor disk that the host does not see.
+    place.denied(&["send-descriptor"], "EPERM");
     assert_eq!(place.outcome(Confinement::Contained, &["much-memory"]), "ENOMEM");
 }

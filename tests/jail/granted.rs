@@ -29,6 +29,8 @@ fn subprocesses_can_be_granted_and_do_not_leave_the_group() {
     let place = Place::granting(subprocess());
     place.allowed(&["fork"]);
     place.allowed(&["fork-by-library"]);
+    // What ends the group with the host is no child of the strategy's.
+    place.denied_here(&["wait-for-children-of-others"], "ECHILD");
     place.denied(&["setsid-in-a-child"], "EPERM");
     place.denied_here(&["clone-namespace"], "EPERM");
     place.denied(&["read", &place.transcript()], "EACCES");

@@ -58,6 +58,7 @@ impl Place {
             stdin: Vec::new(),
             env: &[],
             temp_dir: self.base.path(),
+            private_bytes_max: process::PRIVATE_BYTES_MAX,
             deadline: Duration::from_secs(60),
             grace: process::GRACE,
             stdout_bytes_max: 1 << 20,

@@ -231,6 +231,29 @@ static int attempt(int argc, char **argv) {
     struct { uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack[6]; } args = {.exit_signal = SIGCHLD};
     return after_fork(syscall(435, &args, sizeof args));
   }
+  if (IS("wait-for-children-of-others")) { errno = 0; return ends(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD ? -1 : 0); }
+  if (IS("stop-its-group")) {
+    int status;
+    pid_t child = fork();
+    if (child < 0) return untried("no child");
+    /* A group of its own, where it may have one; else the strategy's. */
+    if (child == 0) { setpgid(0, 0); _exit(kill(0, SIGSTOP) < 0); }
+    waitpid(child, &status, WUNTRACED);
+    if (WIFSTOPPED(status)) { kill(child, SIGKILL); waitpid(child, &status, 0); return ends(0); }
+    errno = EPERM;
+    return ends(-1);
+  }
+  if (IS("send-descriptor")) {
+    int pair[2];
+    char room[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec byte = {"x", 1};
+    struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    *header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) return untried("no pair");
+    return ends(sendmsg(pair[0], &message, 0));
+  }
+  if (IS("hide-from-host")) return ends(prctl(PR_SET_DUMPABLE, 0));
   if (IS("thread")) return starts_thread();
   if (IS("setsid-in-a-child")) {
     int status;

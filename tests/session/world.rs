@@ -8,6 +8,7 @@ use std::time::Duration;
 use assert_cmd::cargo::cargo_bin;
 use jp_compact_core::reply::{Answer, Terminal};
 use jp_compact_engine::StrategyFailure;
+use jp_compact_engine::process::PRIVATE_BYTES_MAX;
 use jp_compact_engine::registry::{Form, Origin, Plugin};
 use jp_compact_engine::session::{Body, Confined, Described, Sessions, Spool, Starter};
 use jp_compact_engine::trust::Cleared;
@@ -127,7 +128,12 @@ impl World {
 }
 
 pub(crate) fn starter(folder: &Path, spool: Option<Arc<Spool>>) -> Starter {
-    Starter { runner: cargo_bin("compact-runner"), temp_dir: folder.to_owned(), spool }
+    Starter {
+        runner: cargo_bin("compact-runner"),
+        temp_dir: folder.to_owned(),
+        private_bytes_max: PRIVATE_BYTES_MAX,
+        spool,
+    }
 }
 
 /// The strategy as a plugin that may run, contained: it takes notes outside any jail.

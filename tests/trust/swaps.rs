@@ -41,6 +41,7 @@ fn a_swap_between_check_and_start_never_runs_the_swapped_file() {
             stdin: Vec::new(),
             env: &[],
             temp_dir: &house.path("tmp"),
+            private_bytes_max: process::PRIVATE_BYTES_MAX,
             deadline: Duration::from_secs(60),
             grace: GRACE,
             stdout_bytes_max: 100,

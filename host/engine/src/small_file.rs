@@ -46,8 +46,12 @@ pub(crate) fn read_through_links(path: &Path, bytes_max: u64) -> io::Result<Opti
 
 /// What the machine tells, in `/etc` or `/proc`, where it is text.
 pub(crate) fn of_the_system(path: &str) -> Option<String> {
-    let bytes = read_through_links(Path::new(path), OF_THE_SYSTEM).ok()??;
-    String::from_utf8(bytes).ok()
+    String::from_utf8(of_the_system_in_bytes(path)?).ok()
+}
+
+/// The same where it holds what others have named.
+pub(crate) fn of_the_system_in_bytes(path: &str) -> Option<Vec<u8>> {
+    read_through_links(Path::new(path), OF_THE_SYSTEM).ok()?
 }
 
 /// Reads a file that the user named: it may be a link or a pipe, and has the same limit.

@@ -144,11 +144,13 @@ fn asks(args: &Args, config: &Config, environment: &Environment) -> Result<BTree
     let registry = args.discovery.registry(environment)?;
     let trust = args.discovery.trust(environment)?;
     let (runner, temp_dir) = (registry.runner().to_owned(), environment.temp_dir.clone());
+    let (files, sets) = (&args.configured.files, &args.configured.sets);
+    let private_bytes_max = config::private_bytes_max(environment, files, sets)?;
     let preparation = Preparation {
         registry: &registry,
         trust: &trust,
         descriptions: &Descriptions::open(environment),
-        starter: &Starter { runner, temp_dir, spool: None },
+        starter: &Starter { runner, temp_dir, private_bytes_max, spool: None },
         sandbox: args.discovery.sandbox(),
         abilities: Abilities::here(environment),
     };

@@ -8,6 +8,7 @@ use clap::Parser;
 use jp_compact_core::select;
 use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Survey, spec};
+use jp_compact_engine::config;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
 use jp_compact_engine::jail::Confinement;
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let place = Place {
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
+        private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
         deadline: args.deadline,
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
         env: &subject.env(),

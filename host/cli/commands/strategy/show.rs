@@ -3,6 +3,7 @@
 
 use clap::Parser;
 use jp_compact_engine::compact::Preparation;
+use jp_compact_engine::config;
 use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
@@ -34,8 +35,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = args.discovery.registry(environment)?;
     let trust = args.discovery.trust(environment)?;
-    let starter =
-        Starter { runner: registry.runner().to_owned(), temp_dir: environment.temp_dir.clone(), spool: None };
+    let starter = Starter {
+        runner: registry.runner().to_owned(),
+        temp_dir: environment.temp_dir.clone(),
+        private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
+        spool: None,
+    };
     let plugin = registry.find_to_run(&args.name, &trust)?;
     let preparation = Preparation {
         registry: &registry,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use jp_compact_core::spec;
+use jp_compact_engine::config;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::{Failure, StrategyFailure};
 use jp_compact_engine::jail::{Abilities, Confinement, Jail};
@@ -69,6 +70,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let place = Place {
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
+        private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
         deadline: args.deadline,
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
         env: &subject.env(),

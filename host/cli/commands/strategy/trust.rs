@@ -3,6 +3,7 @@
 
 use clap::Parser;
 use jp_compact_engine::compact::Preparation;
+use jp_compact_engine::config;
 use jp_compact_engine::describe_cache::Descriptions;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::{Failure, StrategyFailure};
@@ -100,11 +101,12 @@ fn introduce(
     environment: &Environment,
 ) -> Result<Result<(), StrategyFailure>, Report> {
     let (runner, temp_dir) = (registry.runner().to_owned(), environment.temp_dir.clone());
+    let private_bytes_max = config::private_bytes_max(environment, &[], &[])?;
     let preparation = Preparation {
         registry,
         trust,
         descriptions: &Descriptions::open(environment),
-        starter: &Starter { runner, temp_dir, spool: None },
+        starter: &Starter { runner, temp_dir, private_bytes_max, spool: None },
         sandbox: args.discovery.sandbox(),
         abilities: Abilities::here(environment),
     };

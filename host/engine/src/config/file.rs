@@ -21,6 +21,14 @@ use crate::llm::{ModelName, Settings};
 pub(super) struct File {
     pub(super) conversation: Conversation,
     pub(super) llm: Settings,
+    pub(super) limits: Limits,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Limits {
+    #[serde(deserialize_with = "count")]
+    pub(super) private_dir_bytes: Option<usize>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]

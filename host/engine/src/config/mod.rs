@@ -35,6 +35,7 @@ pub use profile::Profile;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::llm::{self, ModelName};
+use crate::process::PRIVATE_BYTES_MAX;
 use crate::store::{self, Place};
 use file::File;
 use merge::Merged;
@@ -148,11 +149,29 @@ pub fn models(
     files: &[PathBuf],
     sets: &[String],
 ) -> Result<llm::Settings, Failure> {
+    Ok(of_the_user(environment, files, sets)?.llm)
+}
+
+/// How many bytes a strategy may put into its private directory: the user alone says so.
+///
+/// # Errors
+/// As [`models`].
+pub fn private_bytes_max(
+    environment: &Environment,
+    files: &[PathBuf],
+    sets: &[String],
+) -> Result<u64, Failure> {
+    let bytes = of_the_user(environment, files, sets)?.limits.private_dir_bytes;
+    Ok(bytes.map_or(PRIVATE_BYTES_MAX, |bytes| bytes as u64))
+}
+
+/// What the user's own layers say. The profiles that they name may be a workspace's, or JP's rules: nothing is said of
+/// them here.
+fn of_the_user(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<File, Failure> {
     let mut layers = find::layers(environment, None, files).map_err(Failure::Config)?.layers;
-    // The profiles that these layers name may be a workspace's, or JP's rules: nothing is said of them here.
     with_sets(&mut layers, sets)?;
     let (_, file) = merge(&layers).map_err(Box::new).map_err(Failure::Config)?;
-    Ok(file.llm)
+    Ok(file)
 }
 
 fn with_sets(layers: &mut Vec<(Source, String)>, sets: &[String]) -> Result<(), Failure> {

@@ -208,7 +208,12 @@ fn a_wrong_key_is_named_with_those_that_are_right() {
         "unknown field `keep_lst`, expected one of `default_profile`",
     );
     wrong("[conversation]\n\n[conversation.compactions]\n", 3, 15, "unknown field `compactions`");
-    wrong("[conversations]\n", 1, 2, "unknown field `conversations`, expected `conversation` or `llm`");
+    wrong(
+        "[conversations]\n",
+        1,
+        2,
+        "unknown field `conversations`, expected one of `conversation`, `llm`, `limits`",
+    );
     wrong("[conversation.compaction.auto]\nratio = 1\n", 2, 1, "`trigger_ratio`");
     wrong("[conversation.compaction.profiles.p]\ntools = \"strip\"\n", 2, 1, "`tool_calls`");
     wrong("[conversation.compaction.profiles.p.summary]\nmodl = \"a/b\"\n", 2, 1, "`instructions`");

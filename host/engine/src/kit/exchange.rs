@@ -34,6 +34,8 @@ pub struct Place<'a> {
     pub runner: &'a Path,
     /// Where private directories are made.
     pub temp_dir: &'a Path,
+    /// What a strategy may put into its private directory.
+    pub private_bytes_max: u64,
     /// How long a strategy may take for a request.
     pub deadline: Duration,
     /// How it is confined.
@@ -56,6 +58,7 @@ impl<'a> Place<'a> {
             stdin: vec![Bytes::from(stdin)],
             env: self.env,
             temp_dir: self.temp_dir,
+            private_bytes_max: self.private_bytes_max,
             deadline: self.deadline,
             grace: GRACE,
             stdout_bytes_max: usize::try_from(RESULT_BYTES_MAX).unwrap_or(usize::MAX),

@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use super::ask::Request;
 use super::conversation::Surveys;
-use super::exchange::{Case, Failed, Rounds, failed, violated, without_id};
+use super::exchange::{Case, Failed, Rounds, failed, process_failed, violated, without_id};
 use super::{Bench, Findings, single};
-use crate::process::{GRACE, Worker};
+use crate::process::{GRACE, ProcessError, Worker};
 
 /// How long a worker has to exit when stdin closes.
 const EXIT: Duration = Duration::from_secs(5);
@@ -133,6 +133,9 @@ impl Talk {
         // Whatever it still says is no answer to anything.
         let more = timeout(EXIT, stdout.next_line()).await;
         let ended = worker.end(EXIT, GRACE).await.map_err(|error| failed("W03", error))?;
+        if let Some(exceeded) = ended.exceeded {
+            return Err(process_failed(&ProcessError::PrivateDirTooLarge(exceeded)));
+        }
         match more {
             Ok(Ok(Some(line))) if !line.trim().is_empty() => Err(failed(
                 "W03",

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use rustix::pty;
 use super::exit::Exits;
 use super::orphans::Family;
 use super::pipes::Pipes;
-use super::private_dir::PrivateDir;
+use super::private_dir::{Exceeded, PrivateDir, Watch, Who};
 use super::{Launch, ProcessError};
 use crate::jail::Confinement;
 
@@ -33,7 +34,7 @@ pub(super) struct Child {
     // A terminal is one for as long as its other end is held.
     _terminal: Option<OwnedFd>,
     // Dropped after `Drop` below has run, when no process is left to write into it.
-    _dir: Option<PrivateDir>,
+    watch: Option<Watch>,
 }
 
 impl Child {
@@ -57,16 +58,18 @@ impl Child {
     fn spawn_on(launch: &Launch<'_>, stdin: Stdio) -> Result<Self, ProcessError> {
         let failed = |source| ProcessError::Runner { runner: launch.runner.to_owned(), source };
         let exits = Exits::listen().map_err(ProcessError::Io)?;
-        let dir = PrivateDir::choose(launch.temp_dir).map_err(failed)?;
+        let dir = PrivateDir::make(launch.temp_dir)
+            .map_err(|source| ProcessError::NoPrivateDir { temp_dir: launch.temp_dir.to_owned(), source })?;
+        let watch = Watch::new(dir, launch.private_bytes_max);
         let family = Family::gather();
         let process = command(launch.runner.as_os_str())
-            .args(runner_args(launch, &dir).map_err(failed)?)
+            .args(runner_args(launch, watch.path()).map_err(failed)?)
             .env_clear()
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .stdin(stdin)
             .spawn()
             .map_err(failed)?;
-        Ok(Self::of(process, family, exits, launch.confinement.may_leave_orphans(), Some(dir)))
+        Ok(Self::of(process, family, exits, launch.confinement.may_leave_orphans(), Some(watch)))
     }
 
     /// Starts a command of the user's as the user: with the environment of this process, without runner or jail,
@@ -87,11 +90,11 @@ impl Child {
         family: Family,
         exits: Exits,
         may_leave_orphans: bool,
-        dir: Option<PrivateDir>,
+        watch: Option<Watch>,
     ) -> Self {
         let pid = Pid::from_child(&process);
         family.add(pid);
-        Self { process, pid, exits, may_leave_orphans, reaped: false, _terminal: None, _dir: dir }
+        Self { process, pid, exits, may_leave_orphans, reaped: false, _terminal: None, watch }
     }
 
     /// The three pipes, once.
@@ -101,9 +104,23 @@ impl Child {
         Pipes::new(stdin, stdout, stderr).map_err(ProcessError::Io)
     }
 
-    /// Resolves when the process has exited; it is not reaped by that.
+    /// Resolves when the process has exited; it is not reaped by that. One that puts too much into its private
+    /// directory is killed.
     pub(super) async fn exited(&mut self) {
-        self.exits.of(self.pid).await;
+        // A process that may start no other is alone.
+        let who = if self.may_leave_orphans { Who::Session } else { Who::Process };
+        loop {
+            let Self { exits, pid, watch, .. } = self;
+            let Some(watch) = watch else { return exits.of(*pid).await };
+            tokio::select! {
+                biased;
+                () = exits.of(*pid) => return,
+                () = watch.is_due() => {}
+            }
+            if watch.look(Some((*pid, who))).is_some() {
+                self.signal(Signal::KILL);
+            }
+        }
     }
 
     /// Asks the whole group to stop.
@@ -111,11 +128,13 @@ impl Child {
         self.signal(Signal::TERM);
     }
 
-    /// Kills whatever is left of the group, the process itself included, and reaps it.
-    pub(super) async fn end(mut self) -> io::Result<ExitStatus> {
+    /// Kills whatever is left of the group, the process itself included, and reaps it. How it ended, and whether it
+    /// had put too much into its private directory.
+    pub(super) async fn end(mut self) -> io::Result<(ExitStatus, Option<Exceeded>)> {
         self.signal(Signal::KILL);
-        self.exited().await;
-        self.reap()
+        self.exits.of(self.pid).await;
+        let status = self.reap()?;
+        Ok((status, self.watch.as_mut().and_then(|watch| watch.look(None))))
     }
 
     fn reap(&mut self) -> io::Result<ExitStatus> {
@@ -163,9 +182,9 @@ fn terminal() -> io::Result<(OwnedFd, File)> {
     Ok((held, given.into()))
 }
 
-fn runner_args(launch: &Launch<'_>, dir: &PrivateDir) -> io::Result<Vec<OsString>> {
+fn runner_args(launch: &Launch<'_>, dir: &Path) -> io::Result<Vec<OsString>> {
     let mut args: Vec<OsString> = vec!["--host-pid".into(), std::process::id().to_string().into()];
-    args.extend(["--dir".into(), dir.path().into()]);
+    args.extend(["--dir".into(), dir.into()]);
     if launch.deadline < Duration::MAX {
         args.extend(["--cpu-seconds".into(), cpu_seconds(launch.deadline).to_string().into()]);
     }

@@ -22,8 +22,6 @@ mod orphans;
 mod pipes;
 mod private_dir;
 mod stderr;
-#[cfg(any(target_os = "linux", target_os = "android"))]
-mod unlock;
 mod worker;
 
 use std::path::Path;
@@ -35,6 +33,8 @@ use tokio::time::timeout;
 
 pub use error::ProcessError;
 pub use orphans::inherit_orphans;
+pub(crate) use private_dir::PrivateDir;
+pub use private_dir::{Exceeded, left_behind};
 pub use stderr::Stderr;
 pub use worker::{Worker, WorkerEnded};
 
@@ -42,6 +42,8 @@ use crate::jail::{Confinement, Tier};
 use child::Child;
 use pipes::{Fault, Flow};
 
+/// What a strategy may put into its private directory where nobody says otherwise.
+pub const PRIVATE_BYTES_MAX: u64 = 256 << 20;
 /// How long a strategy has between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(2);
 /// How long the pipes may stay open after the strategy exited.
@@ -66,6 +68,8 @@ pub struct Launch<'a> {
     pub env: &'a [(String, String)],
     /// Where the private directory is made: the host's temporary directory.
     pub temp_dir: &'a Path,
+    /// A strategy that puts more into it is killed.
+    pub private_bytes_max: u64,
     /// Counted from the spawn. `Duration::MAX` for a worker, whose deadlines stand per request.
     pub deadline: Duration,
     /// Between SIGTERM and SIGKILL; [`GRACE`] but for tests.
@@ -181,7 +185,10 @@ async fn attend(
     let flow = child.take_pipes()?.flow(stdin, &mut stdout, limits.stdout_bytes_max, stderr, heard);
     let ending = follow(&mut child, flow, limits.deadline, limits.grace).await;
     // Before anything is reported: whatever is left in the group dies now.
-    let status = child.end().await.map_err(ProcessError::Io)?;
+    let (status, exceeded) = child.end().await.map_err(ProcessError::Io)?;
+    if let Some(exceeded) = exceeded {
+        return Err(ProcessError::PrivateDirTooLarge(exceeded));
+    }
     match ending {
         Ok(()) => Ok((status, stdout)),
         Err(Ending::Deadline) => {

@@ -70,14 +70,7 @@ impl Family {
 
     /// The children of this process that belong to no strategy that runs, and whatever descends from them.
     fn orphans(&self) -> Vec<Pid> {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        let processes: Vec<_> = numbers
-            .filter_map(|number| {
-                let stat = small_file::of_the_system(&format!("/proc/{number}/stat"))?;
-                parent_and_session(&stat).map(|(parent, session)| (number, parent, session))
-            })
-            .collect();
+        let processes = processes();
         let host = getpid().as_raw_pid();
         let mut orphans: Vec<_> = processes
             .iter()
@@ -102,6 +95,26 @@ impl Family {
 fn has_children() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
+}
+
+/// The processes of a session.
+pub(super) fn session(leader: Pid) -> Vec<i32> {
+    let processes = processes().into_iter();
+    let of_session = processes.filter(|(_, _, session)| *session == leader.as_raw_pid());
+    of_session.map(|(number, ..)| number).collect()
+}
+
+/// All processes: number, parent, session.
+fn processes() -> Vec<(i32, i32, i32)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let of_process = |number: i32| {
+        // A process calls itself what it likes.
+        let stat = small_file::of_the_system_in_bytes(&format!("/proc/{number}/stat"))?;
+        let (parent, session) = parent_and_session(&String::from_utf8_lossy(&stat))?;
+        Some((number, parent, session))
+    };
+    numbers.filter_map(of_process).collect()
 }
 
 /// The fields behind the name, which may hold anything.

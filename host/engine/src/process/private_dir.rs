@@ -1,110 +1,119 @@
-//! A strategy's private directory: named by the host, made by the runner, removed by the host.
-//! Removing never follows a link, and goes through what the strategy has locked.
+//! A folder of the host's own among the temporary files: a strategy's private directory, and the folder of a run's
+//! events. Made, held and removed by the host. Held by a lock on the folder itself, which ends with the process
+//! whatever ends it: so the next run knows what a killed one left (`private_dir/leftovers.rs`).
 
+mod held;
+mod leftovers;
+mod remove;
+mod size;
+mod tree;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::fs::DirBuilder;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-use super::unlock::unlock;
+use rustix::fs::{CWD, FlockOperation, flock, stat};
+use rustix::io::Errno;
 
-/// A dying process may still be writing when its directory is being removed.
-const ATTEMPTS_MAX: usize = 3;
+pub(super) use held::Who;
+pub use size::Exceeded;
+pub(super) use watch::Watch;
 
-/// The name of a directory that nobody can have guessed, and the promise to remove it.
+use tree::Id;
+
+/// The beginning of every name.
+const PREFIX: &str = "jp-compact";
+/// Another run that removes leftovers may take a folder for one before it is held.
+const ATTEMPTS_MAX: usize = 100;
+
+/// What could not be removed, until somebody says so.
+static LEFT_BEHIND: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// What could not be removed since the last call: a sentence for each, with its path.
+#[must_use]
+pub fn left_behind() -> Vec<String> {
+    std::mem::take(&mut *LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A folder that nobody else reaches. Dropping it removes it with all that is in it.
 #[derive(Debug)]
-pub(super) struct PrivateDir(PathBuf);
+pub(crate) struct PrivateDir {
+    path: PathBuf,
+    folder: OwnedFd,
+}
 
 impl PrivateDir {
-    /// `jp-compact-<pid>-<random>`; nothing is made yet.
-    pub(super) fn choose(temp_dir: &Path) -> io::Result<Self> {
-        // A keyed hash whose key comes from the system: random enough to be unforeseeable, and it
-        // needs no crate. That the runner refuses a directory which exists is what keeps it safe.
-        let random = RandomState::new().hash_one(std::process::id());
-        let name = format!("jp-compact-{}-{random:016x}", std::process::id());
-        Ok(Self(std::path::absolute(temp_dir)?.join(name)))
+    /// Makes `jp-compact-<pid>-<random>`. The first of a process removes what killed runs have left there.
+    pub(crate) fn make(temp_dir: &Path) -> io::Result<Self> {
+        let temp_dir = std::path::absolute(temp_dir)?;
+        remove_leftovers_once(&temp_dir);
+        for _ in 0..ATTEMPTS_MAX {
+            // A keyed hash whose key comes from the system: random enough to be unforeseeable, and it needs no
+            // crate. That a folder which exists is an error is what keeps it safe.
+            let random = RandomState::new().hash_one(std::process::id());
+            let path = temp_dir.join(format!("{PREFIX}-{}-{random:016x}", std::process::id()));
+            DirBuilder::new().mode(0o700).create(&path)?;
+            if let Some(folder) = hold(&path)? {
+                return Ok(Self { path, folder });
+            }
+        }
+        Err(io::Error::other("other runs took every new folder for a leftover"))
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.0
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Locks a folder that was just made; `None` where another run was about to remove it.
+fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let folder = match tree::open(CWD, path) {
+        Err(Errno::NOENT) => return Ok(None),
+        folder => folder?,
+    };
+    // Where there are no locks, leftovers cannot be told from what is in use, and stay.
+    if flock(&folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Ok(None);
+    }
+    let there = stat(path).map(|stat| Id::of(&stat));
+    Ok((there == Id::at(&folder)).then_some(folder))
+}
+
+/// Once for each place: a run makes many private directories.
+fn remove_leftovers_once(temp_dir: &Path) {
+    static DONE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if DONE.lock().unwrap_or_else(PoisonError::into_inner).insert(temp_dir.to_owned()) {
+        leftovers::remove(temp_dir);
     }
 }
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        if let Err(error) = remove(&self.0) {
-            tracing::debug!(dir = %self.0.display(), %error, "failed to remove a private directory");
+        // One call for the most frequent case, in which the strategy made nothing.
+        match rustix::fs::rmdir(&self.path) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(_) => remove_or_report(CWD, &self.path, self.folder.as_fd()),
         }
     }
 }
 
-fn remove(dir: &Path) -> io::Result<()> {
-    // One call for the most frequent case, in which the strategy made nothing.
-    let mut result = std::fs::remove_dir(dir);
-    for _ in 0..ATTEMPTS_MAX {
-        match &result {
-            Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => unlock(dir),
-            Err(_) => {}
-        }
-        result = std::fs::remove_dir_all(dir);
+/// Removes what lies at a path below `parent`, and is open as `folder`.
+fn remove_or_report(parent: BorrowedFd<'_>, path: &Path, folder: BorrowedFd<'_>) {
+    if let Err(error) = remove::remove(parent, path, folder) {
+        report(path, &error);
     }
-    result
 }
 
-/// No call here changes a directory without a chance of following a link.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn unlock(_dir: &Path) {}
+fn report(path: &Path, error: &io::Error) {
+    let what = format!("failed to remove the private folder {}: {error}", path.display());
+    LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+}
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
-
-    fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().permissions().mode() & 0o7777
-    }
-
-    fn lock(path: &Path) {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
-    }
-
-    #[test]
-    fn names_are_never_the_same() {
-        let names = [(); 2].map(|()| PrivateDir::choose(Path::new("/nowhere")).unwrap().path().to_owned());
-        assert_ne!(names[0], names[1]);
-        let start = format!("/nowhere/jp-compact-{}-", std::process::id());
-        assert!(names[0].to_str().unwrap().starts_with(&start));
-    }
-
-    #[test]
-    fn a_locked_tree_is_removed_and_what_it_links_to_stays() {
-        let base = tempfile::tempdir().unwrap();
-        let outside = base.path().join("outside");
-        fs::create_dir(&outside).unwrap();
-        fs::set_permissions(&outside, fs::Permissions::from_mode(0o555)).unwrap();
-        let dir = PrivateDir::choose(base.path()).unwrap();
-        let deep = dir.path().join("a/b");
-        fs::create_dir_all(&deep).unwrap();
-        fs::write(deep.join("file"), "").unwrap();
-        symlink(&outside, dir.path().join("a/link")).unwrap();
-        for path in [&deep, &dir.path().join("a"), dir.path()] {
-            lock(path);
-        }
-
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        {
-            // Root is not held up by modes, so the unlocking is looked at for itself.
-            unlock(dir.path());
-            assert_eq!([mode(dir.path()), mode(&deep), mode(&outside)], [0o700, 0o700, 0o555]);
-            unlock(&dir.path().join("a/link"));
-            assert_eq!(mode(&outside), 0o555);
-        }
-        let path = dir.path().to_owned();
-        drop(dir);
-        assert!(!path.exists());
-        assert_eq!(mode(&outside), 0o555);
-    }
-}
+mod tests;

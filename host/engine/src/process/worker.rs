@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::child::Child;
 use super::pipes::drain;
-use super::{Launch, PIPES_OPEN_MAX, ProcessError, Stderr, not_started};
+use super::{Exceeded, Launch, PIPES_OPEN_MAX, ProcessError, Stderr, not_started};
 
 /// A long-lived process. Dropping it kills its group.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub struct WorkerEnded {
     pub status: ExitStatus,
     /// What was kept of stderr.
     pub stderr: Stderr,
+    /// What it had put too much of into its private directory.
+    pub exceeded: Option<Exceeded>,
 }
 
 impl WorkerEnded {
@@ -96,10 +98,10 @@ impl Worker {
             let _ = timeout(grace, self.exited_heard(heard)).await;
         }
         let Self { child, mut pipe, mut stderr } = self;
-        let status = child.end().await.map_err(ProcessError::Io)?;
+        let (status, exceeded) = child.end().await.map_err(ProcessError::Io)?;
         if let Some(pipe) = &mut pipe {
             let _ = timeout(PIPES_OPEN_MAX, drain(pipe, &mut stderr, heard)).await;
         }
-        Ok(WorkerEnded { status, stderr })
+        Ok(WorkerEnded { status, stderr, exceeded })
     }
 }

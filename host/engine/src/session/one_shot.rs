@@ -22,6 +22,8 @@ pub struct Starter {
     pub runner: PathBuf,
     /// Where private directories are made.
     pub temp_dir: PathBuf,
+    /// What a strategy may put into its private directory.
+    pub private_bytes_max: u64,
     /// Where large requests are put for strategies that can read them there; made before any process.
     pub spool: Option<std::sync::Arc<Spool>>,
 }
@@ -43,6 +45,7 @@ impl Starter {
             stdin,
             env,
             temp_dir: &self.temp_dir,
+            private_bytes_max: self.private_bytes_max,
             deadline,
             grace: GRACE,
             stdout_bytes_max: usize::try_from(RESULT_BYTES_MAX).unwrap_or(usize::MAX),

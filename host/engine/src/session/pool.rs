@@ -193,6 +193,10 @@ impl Seat {
 
     /// The first of the unanswered has used an attempt; the others could do nothing for it.
     fn died(&self, unanswered: &mut VecDeque<Job>, ended: WorkerEnded, has_spoken: bool, end: Option<End>) {
+        if let Some(exceeded) = ended.exceeded {
+            let failure = ProcessError::PrivateDirTooLarge(exceeded);
+            return fail_first(unanswered, StrategyFailure::Process(failure));
+        }
         let confined = &self.described.confined;
         let not_started = if has_spoken { None } else { ended.not_started(&confined.program) };
         if let Some(reason) = not_started {
@@ -205,7 +209,7 @@ impl Seat {
         if first.attempts < ATTEMPTS_MAX {
             return;
         }
-        let WorkerEnded { status, stderr } = ended;
+        let WorkerEnded { status, stderr, .. } = ended;
         let failure = match end {
             None => StrategyFailure::Process(ProcessError::PipesHeldOpen),
             Some(_) if status.success() => StrategyFailure::Violation(Violation::NoTerminal),

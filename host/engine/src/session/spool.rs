@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use jp_compact_schema::Events;
 use jp_compact_schema::version::EVENTS_INLINE_BYTES_MAX;
-use tempfile::{Builder, NamedTempFile, TempDir};
+use tempfile::{Builder, NamedTempFile};
 
 use crate::digest::Digesting;
+use crate::process::PrivateDir;
 
 /// Characters of a name: more than anybody can try.
 const NAME_CHARS: usize = 24;
@@ -19,7 +20,7 @@ const NAME_CHARS: usize = 24;
 /// The folder of a run.
 #[derive(Debug)]
 pub struct Spool {
-    folder: TempDir,
+    folder: PrivateDir,
 }
 
 impl Spool {
@@ -28,11 +29,7 @@ impl Spool {
     /// # Errors
     /// It cannot be made.
     pub fn make(temp_dir: &Path) -> io::Result<Self> {
-        let temp_dir = std::path::absolute(temp_dir)?;
-        let private = Permissions::from_mode(0o700);
-        let mut builder = Builder::new();
-        let builder = builder.prefix("jp-compact-events-").rand_bytes(NAME_CHARS).permissions(private);
-        Ok(Self { folder: builder.tempdir_in(temp_dir)? })
+        Ok(Self { folder: PrivateDir::make(temp_dir)? })
     }
 
     /// The folder: what a jail lets a strategy read by name, and not list.
@@ -44,7 +41,7 @@ impl Spool {
     fn file(&self) -> io::Result<NamedTempFile> {
         let read_only = Permissions::from_mode(0o400);
         let mut builder = Builder::new();
-        builder.prefix("").rand_bytes(NAME_CHARS).permissions(read_only).tempfile_in(&self.folder)
+        builder.prefix("").rand_bytes(NAME_CHARS).permissions(read_only).tempfile_in(self.folder())
     }
 }
 
