@@ -151,6 +151,27 @@ fn limits_are_set_soft_and_hard() {
     limit_is(&limits, "Max cpu time", "61");
 }
 
+/// A control group that is there already: whoever runs these tests may seldom make one.
+#[test]
+fn it_joins_the_control_group_that_it_is_told() {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mounted = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+    let Some(root) = mounted.and_then(|line| line.split(' ').nth(4)) else { return };
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let Some(own) = own.lines().find_map(|line| line.strip_prefix("0::/")) else { return };
+    let name = format!("jp-compact-test-{}", std::process::id());
+    let group = Path::new(root).join(own).join(&name);
+    if std::fs::create_dir(&group).is_err() {
+        return;
+    }
+    let place = Place::new();
+    let flags = ["--cgroup", group.to_str().unwrap()];
+    let said = place.output(&flags, &["/bin/cat", "/proc/self/cgroup"]);
+    std::fs::remove_dir(&group).unwrap();
+    assert!(said.lines().any(|line| line.starts_with("0::") && line.ends_with(&name)), "{said}");
+    place.not_started(&flags, &["/bin/true"], &format!("control group {}: No such file", group.display()));
+}
+
 #[test]
 fn a_worker_has_no_limit_of_processor_time() {
     let limits = Place::new().output(&[], &["/bin/cat", "/proc/self/limits"]);

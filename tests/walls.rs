@@ -153,6 +153,7 @@ const DOORS: [Door; 8] = [
             "host/engine/src/kit/rehearse.rs",
             "host/engine/src/kit/template.rs",
             "host/engine/src/private_file.rs",
+            "host/engine/src/process/threads.rs",
             "host/engine/src/store/folder.rs",
             "host/engine/src/store/lock.rs",
             "host/engine/src/store/temporary.rs",

@@ -51,6 +51,12 @@ fn lower(resource: Resource, value: u64) -> Result<(), String> {
         .map_err(|error| format!("limit {resource:?} not set: {error}"))
 }
 
+/// Joins a control group, before anything is started that would have to join it too.
+pub(crate) fn join(cgroup: &Path) -> Result<(), String> {
+    std::fs::write(cgroup.join("cgroup.procs"), "0")
+        .map_err(|error| format!("control group {}: {error}", cgroup.display()))
+}
+
 /// Goes to the private directory, which the host has made.
 pub(crate) fn enter(dir: &Path) -> Result<(), String> {
     rustix::process::umask(Mode::from_raw_mode(0o077));

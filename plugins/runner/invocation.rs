@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 pub(crate) const USAGE: &str = "\
-usage: compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]...
+usage: compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]... [--cgroup PATH]
                       [--landlock ABI [--execute PATH]... [--read PATH]... [--open PATH]... [--network] [--subprocess]]
                       -- PROGRAM ARG...";
 
@@ -18,6 +18,8 @@ pub(crate) struct Invocation {
     pub(crate) dir: PathBuf,
     /// Processor time; none for a worker, whose deadlines stand per request.
     pub(crate) cpu_seconds: Option<u64>,
+    /// The control group to join, which bounds its threads.
+    pub(crate) cgroup: Option<PathBuf>,
     /// Names of granted variables. Their values come by our own environment, because a command
     /// line can be read by every user of the machine.
     pub(crate) env: Vec<OsString>,
@@ -47,7 +49,7 @@ pub(crate) struct Jail {
 impl Invocation {
     pub(crate) fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Self, String> {
         let (mut host_pid, mut dir, mut cpu_seconds, mut env) = (None, None, None, Vec::new());
-        let (mut landlock, mut jail) = (None, Jail::default());
+        let (mut cgroup, mut landlock, mut jail) = (None, None, Jail::default());
         loop {
             let flag = words.next().ok_or("`--` and a program are missing")?;
             if flag == "--" {
@@ -59,6 +61,7 @@ impl Invocation {
                 Some("--dir") => dir = Some(PathBuf::from(value()?)),
                 Some("--cpu-seconds") => cpu_seconds = Some(number(&value()?)?),
                 Some("--env") => env.push(value()?),
+                Some("--cgroup") => cgroup = Some(PathBuf::from(value()?)),
                 Some("--landlock") => landlock = Some(number(&value()?)?),
                 Some("--execute") => jail.execute.push(value()?.into()),
                 Some("--read") => jail.read.push(value()?.into()),
@@ -71,7 +74,8 @@ impl Invocation {
         let dir = dir.ok_or("--dir is missing")?;
         let program = words.next().ok_or("a program is missing after `--`")?;
         let granted = [&jail.execute, &jail.read, &jail.open].into_iter().flatten().map(PathBuf::as_path);
-        for path in [&*dir, Path::new(&program)].into_iter().chain(granted) {
+        let own = [&*dir, Path::new(&program)];
+        for path in own.into_iter().chain(cgroup.as_deref()).chain(granted) {
             if !path.is_absolute() {
                 return Err(format!("{} is not an absolute path", path.display()));
             }
@@ -83,7 +87,7 @@ impl Invocation {
             None if jail != Jail::default() => return Err("--landlock is missing".to_owned()),
             None => None,
         };
-        Ok(Self { host_pid, dir, cpu_seconds, env, jail, program, args: words.collect() })
+        Ok(Self { host_pid, dir, cpu_seconds, cgroup, env, jail, program, args: words.collect() })
     }
 }
 
@@ -112,6 +116,7 @@ mod tests {
             host_pid: 7,
             dir: "/d".into(),
             cpu_seconds: Some(3),
+            cgroup: None,
             env: vec!["A".into(), "B".into()],
             jail: None,
             program: "/p".into(),
@@ -163,6 +168,7 @@ mod tests {
     #[test]
     fn relative_paths_are_refused() {
         refused("--host-pid 7 --dir d -- /p", "d is not an absolute path");
+        refused("--host-pid 7 --dir /d --cgroup g -- /p", "g is not an absolute path");
         refused("--host-pid 7 --dir /d --landlock 1 --read r -- /p", "r is not an absolute path");
         refused("--host-pid 7 --dir /d -- p", "p is not an absolute path");
     }

@@ -4,10 +4,11 @@
 //! fails is the end, never a warning.
 //!
 //! ```text
-//! compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]... [JAIL] -- PROGRAM ARG...
+//! compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]... [--cgroup PATH] [JAIL] -- PROGRAM ARG...
 //! ```
 //!
-//! The order is fixed: a session of its own; death with the host; limits; the private directory;
+//! The order is fixed: a session of its own; death with the host; limits; a control group, where there is
+//! one; the private directory;
 //! no open file but the three pipes; default signals; then, where a jail was asked for, no
 //! capabilities and no new privileges, a process that ends the group with the host (`keeper.rs`) where
 //! processes were granted, Landlock (`jail.rs`), seccomp (`filter.rs`); exec.
@@ -74,6 +75,7 @@ fn confine(invocation: &Invocation) -> Result<(), String> {
     confine::lead_session()?;
     confine::die_with_host(invocation.host_pid)?;
     confine::limit(invocation.cpu_seconds)?;
+    invocation.cgroup.as_deref().map_or(Ok(()), confine::join)?;
     confine::enter(&invocation.dir)?;
     exec::close_inherited()?;
     exec::reset_signals()?;

@@ -23,6 +23,19 @@ fn a_machine_without_landlock_is_told_what_to_do() {
 }
 
 #[test]
+fn limits_are_told_and_whether_threads_have_one() {
+    let world = World::new();
+    let line = world.run(&["doctor", "--json"]).exits(0).line();
+    let mut limits = line["limits"].clone();
+    assert_eq!(limits["private_dir_bytes"], 268_435_456, "{line}");
+    let threads = limits["threads"].take();
+    let text = world.run(&["doctor"]).exits(0).text().to_owned();
+    let says = if threads.is_null() { "not bounded, because" } else { "at most 512 of a strategy" };
+    assert!(text.contains(says), "{text}");
+    assert!(text.contains("268435456 bytes, 16384 files and folders, 64 levels"), "{text}");
+}
+
+#[test]
 fn keys_are_told_by_their_variables_and_never_said() {
     let world = World::new();
     let with_key = |words: &[&str]| {

@@ -7,6 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::os::unix::process::ExitStatusExt as _;
 
 use jp_compact_engine::jail::Confinement;
+use jp_compact_engine::process;
 use jp_compact_schema::Permissions;
 
 use crate::NOBODY;
@@ -170,6 +171,16 @@ fn there_are_no_processes_of_its_own() {
         place.denied(&["fork-by-its-own-call"], "EPERM");
         // Few kernels have x32; the guard is there for those.
         place.denied_here(&["fork-by-x32"], "EPERM");
+    }
+}
+
+#[test]
+fn threads_are_bounded_where_a_control_group_is_delegated() {
+    for place in [Place::new(), Place::granting(subprocess())] {
+        place.allowed(&["many-threads", "400"]);
+        if process::are_bounded() {
+            place.denied(&["many-threads", "600"], "EAGAIN");
+        }
     }
 }
 

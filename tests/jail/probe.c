@@ -98,6 +98,8 @@ static int after_fork(long pid) {
 
 static void *in_thread(void *unused) { return unused; }
 
+static void *waits(void *unused) { for (;;) pause(); return unused; }
+
 static int starts_thread(void) {
   pthread_t thread;
   int error = pthread_create(&thread, NULL, in_thread, NULL);
@@ -255,6 +257,17 @@ static int attempt(int argc, char **argv) {
   }
   if (IS("hide-from-host")) return ends(prctl(PR_SET_DUMPABLE, 0));
   if (IS("thread")) return starts_thread();
+  if (IS("many-threads")) {
+    pthread_attr_t small;
+    pthread_t thread;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    for (int n = 0; n < atoi(at); n++) {
+      int error = pthread_create(&thread, &small, waits, NULL);
+      if (error) { errno = error; return ends(-1); }
+    }
+    return ends(0);
+  }
   if (IS("setsid-in-a-child")) {
     int status;
     pid_t child = fork();

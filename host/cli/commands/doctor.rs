@@ -2,10 +2,12 @@
 //! which variables hold keys of models. Starts nothing, and says no key.
 
 use clap::Parser;
+use jp_compact_engine::config;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::failure::Failure;
 use jp_compact_engine::jail::Abilities;
 use jp_compact_engine::llm::{Models, Settings, Wishes};
+use jp_compact_engine::process::{self, DEPTH_MAX, ENTRIES_MAX, TASKS_MAX};
 use serde_json::json;
 
 use crate::args::Discovery;
@@ -32,6 +34,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let models =
         Models::open(Settings::default(), &Wishes::default(), environment).map_err(Failure::Record)?;
     let keys = models.key_variables();
+    let private_bytes_max = config::private_bytes_max(environment, &[], &[])?;
+    let are_bounded = process::are_bounded();
     if args.json {
         let folder = |path: &std::path::Path| path.to_string_lossy().into_owned();
         let missing: Vec<_> =
@@ -51,6 +55,12 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             "landlock": abilities.landlock,
             "seccomp": abilities.seccomp,
             "missing": missing,
+            "limits": {
+                "private_dir_bytes": private_bytes_max,
+                "private_dir_entries": ENTRIES_MAX,
+                "private_dir_depth": DEPTH_MAX,
+                "threads": are_bounded.then_some(TASKS_MAX),
+            },
             "runner": folder(registry.runner()),
             "bundled": bundled.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>(),
             "folders": folders,
@@ -59,12 +69,25 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         return Ok(Exit::Done);
     }
     let names: Vec<_> = bundled.iter().map(|plugin| plugin.name.as_str()).collect();
+    let limits = format!(
+        "512 MiB of memory, 64 open files of 64 MiB each; {private_bytes_max} bytes, {ENTRIES_MAX} files and \
+         folders, {DEPTH_MAX} levels in the private directory"
+    );
+    let threads = if are_bounded {
+        format!("at most {TASKS_MAX} of a strategy that is not bundled")
+    } else {
+        "not bounded, because no control group is delegated to this user: `systemd-run --user --scope \
+         --property=Delegate=yes jp-compact ...` starts it in one"
+            .to_owned()
+    };
     let mut text = Lines::of(format_args!("jp-compact {}", env!("CARGO_PKG_VERSION")));
     let mut row = |label: &str, value: String| text.line(format_args!("  {label:<9} {value}"));
     row("jail", tier.to_string());
     for lack in &missing {
         row("missing", format!("{}: {}", lack.what, lack.remedy));
     }
+    row("limits", limits);
+    row("threads", threads);
     row("runner", registry.runner().display().to_string());
     row("bundled", names.join(", "));
     for folder in registry.folders() {

@@ -80,6 +80,14 @@ impl Confinement<'_> {
         }
     }
 
+    /// Whether its threads have to be bounded, where that is possible.
+    pub(crate) fn bounds_threads(self) -> bool {
+        match self {
+            Self::Contained => false,
+            Self::Isolated(jail) => jail.bounds_threads,
+        }
+    }
+
     /// Whether processes may be left that the host inherits: a jail lets none be started unless that was granted.
     pub(crate) fn may_leave_orphans(self) -> bool {
         match self {
@@ -100,6 +108,7 @@ pub struct Jail {
     open: Vec<PathBuf>,
     network: bool,
     subprocess: bool,
+    bounds_threads: bool,
 }
 
 impl Jail {
@@ -123,6 +132,7 @@ impl Jail {
             open: Vec::new(),
             network: granted.network,
             subprocess: granted.subprocess,
+            bounds_threads: true,
         };
         jail.execute.push(own.to_owned());
         // A relative path would mean one thing here and another to the runner.
@@ -143,6 +153,12 @@ impl Jail {
     pub fn with_spool(mut self, folder: &Path) -> Self {
         self.open.push(folder.to_owned());
         self
+    }
+
+    /// Does without a bound on threads, which costs as much time as all else at a start: for what is bundled.
+    #[must_use]
+    pub fn with_unbounded_threads(self) -> Self {
+        Self { bounds_threads: false, ..self }
     }
 
     /// Lets one more file be executed and read: what opens a shared library, and the library.

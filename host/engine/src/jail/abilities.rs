@@ -15,7 +15,7 @@ pub enum Tier {
     /// Deadline, caps, environment, descriptors, process group.
     Contained,
     /// Files and network as well, by a kernel that cannot hold all of the jail: a strategy that may
-    /// start processes can signal those of the user, one with network can wait for connections.
+    /// start processes can signal those of the user.
     PartlyIsolated,
     /// Files and network as well.
     Isolated,
@@ -106,8 +106,8 @@ impl Abilities {
                          whose profile lets landlock_create_ruleset through",
             }),
             1..LANDLOCK_WHOLE => Some(Missing {
-                what: "a Landlock that holds signals and listening sockets (version 6)",
-                remedy: "use Linux 6.12 or later, or grant neither `subprocess` nor `network`",
+                what: "a Landlock that keeps signals in the jail (version 6)",
+                remedy: "use Linux 6.12 or later, or do not grant `subprocess`",
             }),
             _ => None,
         };

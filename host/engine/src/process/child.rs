@@ -19,6 +19,7 @@ use super::exit::Exits;
 use super::orphans::Family;
 use super::pipes::Pipes;
 use super::private_dir::{Exceeded, PrivateDir, Watch, Who};
+use super::threads::Group;
 use super::{Launch, ProcessError};
 use crate::jail::Confinement;
 
@@ -33,8 +34,9 @@ pub(super) struct Child {
     reaped: bool,
     // A terminal is one for as long as its other end is held.
     _terminal: Option<OwnedFd>,
-    // Dropped after `Drop` below has run, when no process is left to write into it.
+    // Both are dropped after `Drop` below has run, when no process is left in them.
     watch: Option<Watch>,
+    _group: Option<Group>,
 }
 
 impl Child {
@@ -61,15 +63,19 @@ impl Child {
         let dir = PrivateDir::make(launch.temp_dir)
             .map_err(|source| ProcessError::NoPrivateDir { temp_dir: launch.temp_dir.to_owned(), source })?;
         let watch = Watch::new(dir, launch.private_bytes_max);
+        let group = launch.confinement.bounds_threads().then(Group::make).flatten();
         let family = Family::gather();
         let process = command(launch.runner.as_os_str())
-            .args(runner_args(launch, watch.path()).map_err(failed)?)
+            .args(runner_args(launch, watch.path(), group.as_ref()).map_err(failed)?)
             .env_clear()
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .stdin(stdin)
             .spawn()
             .map_err(failed)?;
-        Ok(Self::of(process, family, exits, launch.confinement.may_leave_orphans(), Some(watch)))
+        let may_leave_orphans = launch.confinement.may_leave_orphans();
+        let mut child = Self::of(process, family, exits, may_leave_orphans, Some(watch));
+        child._group = group;
+        Ok(child)
     }
 
     /// Starts a command of the user's as the user: with the environment of this process, without runner or jail,
@@ -94,7 +100,7 @@ impl Child {
     ) -> Self {
         let pid = Pid::from_child(&process);
         family.add(pid);
-        Self { process, pid, exits, may_leave_orphans, reaped: false, _terminal: None, watch }
+        Self { process, pid, exits, may_leave_orphans, reaped: false, _terminal: None, watch, _group: None }
     }
 
     /// The three pipes, once.
@@ -182,11 +188,14 @@ fn terminal() -> io::Result<(OwnedFd, File)> {
     Ok((held, given.into()))
 }
 
-fn runner_args(launch: &Launch<'_>, dir: &Path) -> io::Result<Vec<OsString>> {
+fn runner_args(launch: &Launch<'_>, dir: &Path, group: Option<&Group>) -> io::Result<Vec<OsString>> {
     let mut args: Vec<OsString> = vec!["--host-pid".into(), std::process::id().to_string().into()];
     args.extend(["--dir".into(), dir.into()]);
     if launch.deadline < Duration::MAX {
         args.extend(["--cpu-seconds".into(), cpu_seconds(launch.deadline).to_string().into()]);
+    }
+    if let Some(group) = group {
+        args.extend(["--cgroup".into(), group.path().into()]);
     }
     // The values go through the runner's environment: every user can read a command line.
     for (name, _) in launch.env {

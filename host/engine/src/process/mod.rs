@@ -22,6 +22,11 @@ mod orphans;
 mod pipes;
 mod private_dir;
 mod stderr;
+#[cfg(target_os = "linux")]
+mod threads;
+#[cfg(not(target_os = "linux"))]
+#[path = "threads_unbounded.rs"]
+mod threads;
 mod worker;
 
 use std::path::Path;
@@ -34,8 +39,9 @@ use tokio::time::timeout;
 pub use error::ProcessError;
 pub use orphans::inherit_orphans;
 pub(crate) use private_dir::PrivateDir;
-pub use private_dir::{Exceeded, left_behind};
+pub use private_dir::{DEPTH_MAX, ENTRIES_MAX, Exceeded, left_behind};
 pub use stderr::Stderr;
+pub use threads::{TASKS_MAX, are_bounded};
 pub use worker::{Worker, WorkerEnded};
 
 use crate::jail::{Confinement, Tier};

@@ -22,7 +22,7 @@ use rustix::fs::{CWD, FlockOperation, flock, stat};
 use rustix::io::Errno;
 
 pub(super) use held::Who;
-pub use size::Exceeded;
+pub use size::{DEPTH_MAX, ENTRIES_MAX, Exceeded};
 pub(super) use watch::Watch;
 
 use tree::Id;

@@ -58,6 +58,7 @@ impl Confined {
         let jail = Jail::new(abilities, own, &cleared.permissions, interpreter)
             .ok_or_else(|| StrategyFailure::NoJail { missing: abilities.missing() })?;
         let jail = if cleared.is_dylib() { jail.with_program(runner) } else { jail };
+        let jail = if cleared.plugin.bundled() { jail.with_unbounded_threads() } else { jail };
         Ok(Self { jail: Some(jail), ..confined })
     }
 

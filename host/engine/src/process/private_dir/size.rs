@@ -8,10 +8,10 @@ use rustix::fs::{AtFlags, Dir, FileType, statat};
 
 use super::tree::{self, Id};
 
-/// Files and folders.
-pub(super) const ENTRIES_MAX: u64 = 1 << 14;
-/// Folders in folders.
-pub(super) const DEPTH_MAX: usize = 64;
+/// Files and folders that a private directory may hold.
+pub const ENTRIES_MAX: u64 = 1 << 14;
+/// How deep folders may be nested in a private directory.
+pub const DEPTH_MAX: usize = 64;
 
 /// What a private directory holds too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
