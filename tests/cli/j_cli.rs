@@ -1,6 +1,8 @@
 //! J-CLI's three layers as one configuration, with its own numbers: micro at every loop, a summary above 204,800
 //! tokens of what is left, and a conversation that goes on behind it. The third layer is in `mcp.rs`.
 
+use std::fs;
+
 use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
 
@@ -29,7 +31,9 @@ struct Loop {
 impl Loop {
     fn asking(model: Model) -> Self {
         let world = World::new();
-        world.file(".jp-compact.toml", CONFIG.as_bytes());
+        let own = world.home(".config/jp-compact/config.toml");
+        fs::create_dir_all(own.parent().unwrap()).unwrap();
+        fs::write(own, CONFIG).unwrap();
         Self { world, model }
     }
 
