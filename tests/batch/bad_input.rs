@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::set::{Set, name};
-use crate::support::{Conversation, is_root};
+use crate::support::{Conversation, World, is_root};
 
 fn count() -> usize {
     std::env::var("JP_COMPACT_TEST_BATCH").map_or(200, |count| count.parse().unwrap())
@@ -62,14 +62,14 @@ fn spoil(set: &Set) -> BTreeMap<&'static str, &'static str> {
 }
 
 /// The executable, without what lets root read everything.
-fn unprivileged(words: &[&str], set: &Set) -> Option<Command> {
+pub(crate) fn unprivileged(words: &[&str], world: &World) -> Option<Command> {
     if !is_root() {
-        return Some(set.world.command(words));
+        return Some(world.command(words));
     }
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set", "-dac_override,-dac_read_search", "--inh-caps=-all"]);
     command.arg(assert_cmd::cargo::cargo_bin!("jp-compact")).args(words);
-    set.world.enter(&mut command);
+    world.enter(&mut command);
     Command::new("setpriv").arg("--version").output().is_ok().then_some(command)
 }
 
@@ -78,7 +78,7 @@ fn each_bad_file_is_a_line_and_the_rest_is_done() {
     let set = Set::of(count());
     let mut expected = spoil(&set);
     let words = Set::words(&["--report", "r.json", "--junit", "j.xml"]);
-    let mut command = unprivileged(&words, &set).unwrap_or_else(|| {
+    let mut command = unprivileged(&words, &set.world).unwrap_or_else(|| {
         // Root reads it, and what is read is compacted.
         fs::remove_dir_all(set.path("set/bad-mode")).unwrap();
         expected.remove("bad-mode");

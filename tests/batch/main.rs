@@ -6,6 +6,7 @@
 )]
 
 mod bad_input;
+mod dry;
 mod empty;
 mod faults;
 mod folder;

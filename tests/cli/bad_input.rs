@@ -39,7 +39,7 @@ fn only_readable(bytes: &[u8], says: &str) {
     let transcript = world.raw("conversation", bytes);
     world.run(&["print", "conversation"]).exits(0);
     world.run(&["show", "conversation"]).exits(0);
-    world.run(&["conversation", "--dry-run"]).exits(0);
+    world.run(&["conversation", "--dry-run"]).exits(4).says(says);
     let source = world.run(&["print", "conversation", "--as", "source", "--compacted"]).exits(0);
     assert!(source.stdout == bytes, "what is unknown is kept");
     world.run(&["conversation"]).exits(4).says(says);

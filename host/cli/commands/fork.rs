@@ -67,6 +67,8 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         // What is wrong with the profile or its strategies is found out before anything is made.
         let mut forked = Opened { place: source.place.clone(), beside: None, stream: plan.stream.clone() };
         let mut run = prepare(&mut setup, form, &forked).await?;
+        // A dry run has no fork that could be written to; the source is only read.
+        run.hands_over = dry_run;
         if !dry_run {
             fork::write(&source, &plan, &dest, environment)?;
             forked = compact::open(dest.as_os_str(), environment)?;

@@ -97,7 +97,7 @@ async fn hold(
     let held = if args.running.dry_run {
         let path = short(opened.place.path(), environment);
         say(&Lines::of(format_args!("{path}: no model is asked by a dry run, and no turn appended")));
-        Ok(())
+        query::check(&opened).map_err(Report::from)
     } else {
         turn(args, setup, &config, &opened, &mut json).await
     };

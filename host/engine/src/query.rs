@@ -41,11 +41,8 @@ pub async fn ask(
     models: &Models,
     allowed: &Allowed,
 ) -> Result<Completion, Failure> {
-    let Opened { place, stream, .. } = opened;
-    compact::only_jp(opened, "continued")?;
-    store::check_writable(place)?;
-    append::check(stream)
-        .map_err(|source| Failure::NotAppendable { path: place.path().to_owned(), source })?;
+    check(opened)?;
+    let stream = &opened.stream;
     let need = NeedRequest::LlmComplete {
         model: None,
         system: Some(SYSTEM.into()),
@@ -65,6 +62,17 @@ pub async fn ask(
             }
         }
     }
+}
+
+/// Checks that a turn can be appended to a transcript, before any model is asked.
+///
+/// # Errors
+/// It cannot be appended to.
+pub fn check(opened: &Opened) -> Result<(), Failure> {
+    let Opened { place, stream, .. } = opened;
+    compact::only_jp(opened, "continued")?;
+    store::check_writable(place)?;
+    append::check(stream).map_err(|source| Failure::NotAppendable { path: place.path().to_owned(), source })
 }
 
 /// Appends the turn that was held. Overlays that others appended meanwhile do no harm; what the model should have

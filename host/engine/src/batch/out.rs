@@ -41,6 +41,7 @@ impl Out {
         if path.symlink_metadata().is_ok() && !ours() {
             return Err(StoreError::Exists { path }.into());
         }
+        store::check_new(&path)?;
         Ok(())
     }
 

@@ -327,7 +327,8 @@ pub async fn compact(run: &Run, opened: &Opened) -> Result<Report, Failure> {
 /// # Errors
 /// Nothing was appended, and why.
 pub async fn work<'a>(run: &Run, opened: &'a Opened) -> Result<Worked<'a>, Failure> {
-    let appends = !run.dry_run && !run.hands_over;
+    // A dry run is refused what the run would be.
+    let appends = !run.hands_over;
     if appends {
         match &opened.beside {
             Some(beside) => beside.check_writable()?,
@@ -339,9 +340,20 @@ pub async fn work<'a>(run: &Run, opened: &'a Opened) -> Result<Worked<'a>, Failu
     let selected = select::select(&survey, run.wanted, run.now);
     let (mut report, proposed) = propose(run, opened, &survey, &selected).await?;
     let Some(Proposed { mut asking, made, view }) = proposed else {
+        let would = |step: &Step| matches!(step.outcome, Outcome::Would(_));
+        if appends && run.dry_run && report.steps.iter().any(would) {
+            rehearse(run, opened, &[], &[]).await?;
+        }
         return Ok(Worked { report, survey, grown: false, entries: Vec::new(), made: Vec::new() });
     };
-    let (made, grown) = if appends { write(opened, &asking, made).await? } else { (made, false) };
+    let (made, grown) = match appends {
+        true if run.dry_run => {
+            rehearse(run, opened, &asking.entries, &made).await?;
+            (made, false)
+        }
+        true => write(opened, &asking, made).await?,
+        false => (made, false),
+    };
     report.tell(&asking, made.clone());
     let entries = std::mem::take(&mut asking.entries);
     drop(asking);
@@ -459,6 +471,23 @@ async fn write(
     };
     replace(place, stream, asking.run.lock_wait, build).await?;
     Ok((made, has_grown))
+}
+
+/// Looks whether what was made could be written, without writing it.
+async fn rehearse(run: &Run, opened: &Opened, entries: &[Entry], made: &[Made]) -> Result<(), Failure> {
+    let Opened { place, stream, beside } = opened;
+    match beside {
+        Some(beside) => {
+            let bytes = beside::file(stream, entries, made);
+            let attempt = || Ok(beside.rehearse(Duration::ZERO, &bytes)?);
+            under_lock(beside.path(), run.lock_wait, attempt).await
+        }
+        None => {
+            let pieces = append::append(stream, entries, made);
+            let attempt = || Ok(store::rehearse(place, stream.bytes(), Duration::ZERO, &pieces)?);
+            under_lock(place.path(), run.lock_wait, attempt).await
+        }
+    }
 }
 
 /// What was proposed, for a stream that is no longer the one that strategies have seen.

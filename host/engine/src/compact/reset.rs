@@ -43,9 +43,7 @@ pub fn reset(
             return reset_beside(&place, &beside, file, which, dry_run, lock_wait);
         }
     }
-    if !dry_run {
-        store::check_writable(&place)?;
-    }
+    store::check_writable(&place)?;
     let bytes = store::read(&place)?;
     let index = jp::index(bytes.clone())
         .map_err(|source| Failure::Unreadable { path: place.path().to_owned(), source })?;
@@ -56,7 +54,9 @@ pub fn reset(
         let overlays = index.overlays();
         return Err(Failure::NoSuchOverlay { path: place.path().to_owned(), number, overlays });
     };
-    if overlays + receipts > 0 && !dry_run {
+    if overlays + receipts > 0 && dry_run {
+        store::rehearse(&place, &bytes, lock_wait, &pieces)?;
+    } else if overlays + receipts > 0 {
         // A number means the overlay that was read: growth behind it is a conflict like any other change.
         let written = store::replace(&place, &bytes, bytes.len(), lock_wait, |current| match current {
             Current::Same => Ok(pieces),
@@ -106,7 +106,9 @@ fn reset_beside(
         },
     };
     let (bytes, removed) = made;
-    if !dry_run {
+    if dry_run {
+        beside.rehearse(lock_wait, &bytes)?;
+    } else {
         let written = beside.replace(lock_wait, |now| match now == file {
             true => Ok(Some(bytes).filter(|bytes| !bytes.is_empty())),
             false => Err(StoreError::Changed { path, how: "was changed" }),

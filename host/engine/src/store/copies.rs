@@ -73,6 +73,10 @@ fn read_again(file: &mut File, path: &Path) -> Result<Bytes, StoreError> {
 }
 
 impl EqualCopy {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Writes the new version next to the copy.
     pub(super) fn prepare(self, pieces: &[&[u8]]) -> Result<PreparedCopy, StoreError> {
         let parent = self.path.parent().unwrap_or(Path::new("/"));

@@ -8,6 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{Access, access};
+
 use super::{
     Place, StoreError,
     error::{unreadable, unwritable},
@@ -44,6 +46,8 @@ pub fn free(dest: &Path, environment: &Environment) -> Result<PathBuf, StoreErro
         return Err(StoreError::Exists { path });
     };
     let real = parent.canonicalize().map_err(unwritable("find the folder for", &path))?.join(name);
+    access(parent, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|error| unwritable("make a temporary folder for", &path)(error.into()))?;
     for folder in [&path, &real] {
         let Some(workspace) = Workspace::of_conversation(folder, environment) else { continue };
         let id = folder_id(folder).filter(|id| is_jp_s(id));

@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, mkdirat, openat, statat},
+    fs::{Access, AtFlags, Mode, OFlags, access, mkdirat, openat, statat},
     io::Errno,
 };
 
@@ -41,6 +41,23 @@ pub(super) struct Lock {
 
 /// Takes the lock, trying for as long as `wait`.
 pub(super) fn acquire(place: &Place, wait: Duration) -> Result<Lock, StoreError> {
+    take_within(place, wait, true)
+}
+
+/// Checks that the lock could be taken. Nothing is made: a lock that is not there is nobody's.
+pub(super) fn probe(place: &Place, wait: Duration) -> Result<(), StoreError> {
+    drop(take_within(place, wait, false)?);
+    let LockFile::File { path, .. } = place.lock() else { return Ok(()) };
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let above = path.ancestors().skip(1).take(2).find(|above| above.symlink_metadata().is_ok());
+    let Some(above) = above else { return Ok(()) };
+    access(above, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| unwritable("lock", path)(error.into()))
+}
+
+/// Takes the lock; where it is not to be made, only those files that are there.
+fn take_within(place: &Place, wait: Duration, make: bool) -> Result<Lock, StoreError> {
     let path = match place.lock() {
         LockFile::File { path, .. } => path,
         LockFile::Folder => place.folder(),
@@ -48,7 +65,7 @@ pub(super) fn acquire(place: &Place, wait: Duration) -> Result<Lock, StoreError>
     let started = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
-        let taken = match attempt(place).map_err(unwritable("lock", path))? {
+        let taken = match attempt(place, make).map_err(unwritable("lock", path))? {
             Attempt::Locked(lock) => return Ok(lock),
             Attempt::Gone => None,
             Attempt::Taken(taken) => Some(taken),
@@ -73,7 +90,7 @@ enum Attempt<T> {
     Taken((u64, u64)),
 }
 
-fn attempt(place: &Place) -> io::Result<Attempt<Lock>> {
+fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
     let mut files = Vec::new();
     let mut take = |attempt| match attempt {
         Attempt::Locked(file) => {
@@ -94,7 +111,11 @@ fn attempt(place: &Place) -> io::Result<Attempt<Lock>> {
         LockFile::File { path, others } => {
             let others = others.iter().filter(|other| other.symlink_metadata().is_ok());
             for (number, path) in [path].into_iter().chain(others).enumerate() {
-                if let Some(missed) = take(lock_at(path, number == 0)?) {
+                let missed = match lock_at(path, make && number == 0) {
+                    Err(error) if !make && error.kind() == io::ErrorKind::NotFound => continue,
+                    attempt => take(attempt?),
+                };
+                if let Some(missed) = missed {
                     return Ok(missed);
                 }
             }

@@ -14,6 +14,7 @@ mod folder;
 mod fresh;
 mod lock;
 mod place;
+mod rehearse;
 mod replace;
 mod snapshot;
 mod temporary;
@@ -29,6 +30,7 @@ pub use self::{
     folder::{Missing, create, create_new, free},
     fresh::write_new,
     place::{Place, locate, workspace_root},
+    rehearse::{check_new, rehearse},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
     snapshot::{read, read_file, read_seen, read_stdin},
 };
