@@ -40,6 +40,7 @@ mod options;
 mod print;
 mod profiles;
 mod query;
+mod real_jp;
 mod replies;
 mod reset;
 mod resolve;

@@ -1,0 +1,280 @@
+//! The real JP on what this program writes. It is an executable of another project, so these tests run where
+//! `JP_COMPACT_TEST_JP` names it: `cargo test --test cli real_jp -- --ignored`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Conversation, World};
+
+const ID: &str = "17738399468";
+const CONFIG: &str = r#"
+assistant.model.id = { provider = "anthropic", name = "claude-sonnet-4-5" }
+conversation.title.generate.auto = false
+conversation.tools."*".run = "ask"
+"#;
+
+/// A workspace of JP's, with the sample in it.
+struct Jp {
+    world: World,
+}
+
+impl Jp {
+    fn new() -> Self {
+        let world = World::new();
+        fs::create_dir(world.home("tmp")).unwrap();
+        world.file(".jp/.id", b"otvo8\n");
+        world.file(".jp/config.toml", CONFIG.as_bytes());
+        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample");
+        for file in ["events.json", "base_config.json", "metadata.json"] {
+            let bytes = fs::read(sample.join(file)).unwrap();
+            world.file(&format!(".jp/conversations/{ID}-fix-the-tests-of-duration/{file}"), &bytes);
+        }
+        Self { world }
+    }
+
+    fn command(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().args(arguments).current_dir(self.world.path("."));
+        command.env("HOME", self.world.home("")).env("TMPDIR", self.world.home("tmp"));
+        command.env("JP_SESSION", "test").env("NO_COLOR", "1");
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.command(&program(), arguments).output().unwrap()
+    }
+
+    /// Runs JP, which succeeds; its standard output.
+    #[track_caller]
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "jp {arguments:?}: {}\n{stderr}", output.status);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The ids that JP lists, and no conversation in a trash.
+    #[track_caller]
+    fn lists(&self) -> Vec<(String, Value)> {
+        let listed: Vec<Value> = serde_json::from_str(&self.run(&["-F", "json", "c", "ls"])).unwrap();
+        for storage in self.storages() {
+            assert!(!storage.join(".trash").exists(), "JP moved a conversation to its trash");
+        }
+        listed.iter().map(|row| (row["ID"].as_str().unwrap().to_owned(), row["Title"].clone())).collect()
+    }
+
+    fn storages(&self) -> [PathBuf; 2] {
+        let shelf = self.world.home(".local/share/jp/workspace");
+        let user = fs::read_dir(shelf).unwrap().next().unwrap().unwrap().path();
+        [self.world.path(".jp/conversations"), user.join("conversations")]
+    }
+
+    /// Both copies of a conversation.
+    fn copies(&self, id: &str) -> [PathBuf; 2] {
+        self.storages().map(|storage| {
+            let folders = fs::read_dir(storage).unwrap().map(|entry| entry.unwrap().path());
+            let is_meant = |folder: &PathBuf| folder.file_name().unwrap().to_str().unwrap().starts_with(id);
+            folders.into_iter().find(is_meant).unwrap().join("events.json")
+        })
+    }
+
+    fn elements(&self, kind: &str) -> usize {
+        let [copy, _] = self.copies(ID);
+        let elements: Vec<Value> = serde_json::from_slice(&fs::read(copy).unwrap()).unwrap();
+        elements.iter().filter(|element| element["type"] == kind).count()
+    }
+
+    /// A compaction of JP's own: its next save.
+    fn saves(&self) {
+        self.run(&["c", "compact", &format!("jp-c{ID}"), "-r", "--from", "1", "--to", "1"]);
+    }
+}
+
+/// What JP prints, without the numbers of turns: a view counts its own.
+fn without_turns(printed: &str) -> Vec<&str> {
+    printed.lines().map(|line| if line.starts_with("── user ─") { "── user" } else { line }).collect()
+}
+
+fn program() -> PathBuf {
+    std::env::var_os("JP_COMPACT_TEST_JP").expect("JP_COMPACT_TEST_JP names JP's executable").into()
+}
+
+#[test]
+#[ignore = "needs the real JP; a step of the nightly run"]
+fn jp_lists_what_is_imported_and_what_is_forked() {
+    let jp = Jp::new();
+    let sessions = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/core/tests/formats/samples");
+    let mut expected = vec![(format!("jp-c{ID}"), json!("Fix the tests of duration"))];
+    for (place, name) in ["claude-code.jsonl", "openai-chat.json", "codex.jsonl", "pi.jsonl", "opencode.json"]
+        .into_iter()
+        .enumerate()
+        .filter(|(_, name)| sessions.join(name).exists())
+    {
+        let id = 17_738_399_470 + place;
+        let source = sessions.join(name);
+        jp.world
+            .run(&["import", source.to_str().unwrap(), "--to", &format!(".jp/conversations/{id}")])
+            .exits(0);
+        expected.push((format!("jp-c{id}"), Value::Null));
+    }
+    jp.world.file("bare/events.json", &Conversation::of(3).bytes());
+    jp.world.run(&["fork", "bare", ".jp/conversations/17738399490-fork"]).exits(0);
+    expected.push(("jp-c17738399490".into(), Value::Null));
+    let listed = jp.lists();
+    let ids = |listed: &[(String, Value)]| {
+        let mut ids: Vec<_> = listed.iter().map(|(id, _)| id.clone()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(ids(&listed), ids(&expected));
+    assert!(listed.contains(&expected[0]));
+    for (id, _) in expected {
+        assert!(jp.run(&["c", "print", &id]).lines().count() > 3, "{id}");
+    }
+}
+
+#[test]
+#[ignore = "needs the real JP; a step of the nightly run"]
+fn jp_shows_the_view_and_its_save_keeps_every_byte() {
+    let jp = Jp::new();
+    // JP takes the conversation into its storage, and writes it in its own layout.
+    jp.saves();
+    for (round, arguments) in
+        [&["--strategy", "strip-tools"][..], &["--strategy", "strip-reasoning"], &["--strategy", "digest"]]
+            .into_iter()
+            .enumerate()
+    {
+        jp.world.run(&[&[ID, "--keep-last", "1"][..], arguments].concat()).exits(0);
+        let [copy, other] = jp.copies(ID);
+        let written = fs::read(&copy).unwrap();
+        assert_eq!(written, fs::read(other).unwrap());
+
+        // The view, as a conversation of its own, is printed as JP prints its own view.
+        let view = jp.world.run(&["print", ID, "--compacted", "--as", "source"]).exits(0).stdout;
+        let id = 17_738_399_480 + round;
+        for name in ["base_config.json", "metadata.json"] {
+            let bytes = fs::read(copy.with_file_name(name)).unwrap();
+            jp.world.file(&format!(".jp/conversations/{id}/{name}"), &bytes);
+        }
+        jp.world.file(&format!(".jp/conversations/{id}/events.json"), &view);
+        let compacted = jp.run(&["c", "print", &format!("jp-c{ID}"), "--compacted"]);
+        let printed = jp.run(&["c", "print", &format!("jp-c{id}")]);
+        assert_eq!(without_turns(&compacted), without_turns(&printed), "round {round}");
+
+        // JP's next save keeps our elements to the byte.
+        jp.saves();
+        let [copy, other] = jp.copies(ID);
+        let saved = fs::read(copy).unwrap();
+        assert_eq!(saved, fs::read(other).unwrap());
+        let history = written.strip_suffix(b"\n]\n").or(written.strip_suffix(b"\n]")).unwrap();
+        assert!(saved.starts_with(history), "round {round}");
+    }
+}
+
+#[test]
+#[ignore = "needs the real JP; a step of the nightly run"]
+fn both_copies_stay_what_jp_loads() {
+    let jp = Jp::new();
+    jp.saves();
+    for _ in 0..3 {
+        jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
+        jp.world.run(&[ID, "--reset"]).exits(0);
+        let [copy, other] = jp.copies(ID);
+        assert_eq!(fs::read(copy).unwrap(), fs::read(other).unwrap());
+        assert_eq!(jp.elements("compaction") + jp.elements("jp_compact_receipt"), 0);
+        assert_eq!(jp.lists().len(), 1);
+        jp.saves();
+    }
+}
+
+#[test]
+#[ignore = "needs the real JP; a step of the nightly run"]
+fn a_fork_of_jps_has_no_overlay() {
+    let jp = Jp::new();
+    jp.saves();
+    jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
+    jp.run(&["c", "fork", &format!("jp-c{ID}")]);
+    let fork = jp.lists().into_iter().map(|(id, _)| id).find(|id| *id != format!("jp-c{ID}")).unwrap();
+    let [copy, _] = jp.copies(fork.strip_prefix("jp-c").unwrap());
+    let text = fs::read_to_string(copy).unwrap();
+    assert!(!text.contains("\"compaction\"") && !text.contains("jp_compact_"), "{text}");
+}
+
+/// The turns that JP's rules mean, to JP and here.
+#[track_caller]
+fn check_rule(first: &str, last: &str) {
+    let jp = Jp::new();
+    let rule = format!("[[conversation.compaction.rules]]\nreasoning = \"strip\"\n{first}\n{last}\n");
+    // The tables that follow an array of tables are their own.
+    jp.world.file(".jp/config.toml", format!("{CONFIG}\n{rule}").as_bytes());
+    let says = jp.run(&["c", "compact", &format!("jp-c{ID}"), "--dry-run"]);
+    let theirs = says.lines().find_map(|line| {
+        let range = line.strip_prefix("Would have compacted turns ")?.split(' ').next()?;
+        let (from, to) = range.split_once("..")?;
+        Some((from.parse::<u64>().ok()? - 1, to.parse::<u64>().ok()? - 1))
+    });
+    let line = jp.world.run(&[ID, "--profile", "rules", "--dry-run", "--json"]).exits(0).line();
+    let ours = line["overlays"]
+        .as_array()
+        .and_then(|overlays| overlays.first())
+        .map(|overlay| (overlay["from_turn"].as_u64().unwrap(), overlay["to_turn"].as_u64().unwrap()));
+    assert_eq!(ours, theirs, "{rule}\n{says}");
+}
+
+#[test]
+#[ignore = "needs the real JP; a step of the nightly run"]
+fn bounds_of_rules_mean_what_they_mean_to_jp() {
+    let bounds =
+        ["", "0", "2", "\"1\"", "\"@1\"", "\"@3\"", "\"-1\"", "\"-9\"", "\"1m\"", "\"90s\"", "\"9days\""];
+    let of = |name: &str, bound: &str| match bound {
+        "" => String::new(),
+        bound => format!("{name} = {bound}"),
+    };
+    for bound in bounds.into_iter().chain(["\"last-compaction\"", "\"last\""]) {
+        check_rule(&of("keep_first", bound), "keep_last = 0");
+        check_rule("keep_first = 0", &of("keep_last", bound));
+        check_rule(&of("keep_first", bound), "");
+    }
+}
+
+#[test]
+#[ignore = "needs the real JP and strace; a step of the nightly run"]
+fn of_an_append_between_jps_load_and_its_lock_the_overlay_is_lost_and_no_event() {
+    let jp = Jp::new();
+    jp.saves();
+    let lock = jp.storages()[1].with_file_name("locks").join(format!("jp-c{ID}.lock"));
+    let _ = fs::remove_file(&lock);
+
+    // `jp query` opens its lock after it loaded the conversation; strace has it wait before it locks. The model is one
+    // that nobody serves: JP saves what it changed of the configuration, and ends with an error.
+    let program = program();
+    let words =
+        ["-f", "-qq", "-e", "trace=flock", "-e", "inject=flock:delay_enter=10000000", "-o", "/dev/null"];
+    let id = format!("jp-c{ID}");
+    let query = [program.to_str().unwrap(), "query", "--id", &id, "-m", "llamacpp/x", "And now?"];
+    let settings =
+        ["-c", "assistant.request.max_retries=0", "-c", "providers.llm.llamacpp.base_url=http://127.0.0.1:9"];
+    let arguments = [&words[..], &query, &settings].concat();
+    let mut command = jp.command(Path::new("/usr/bin/strace"), &arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut waiting = command.spawn().unwrap();
+    let started = Instant::now();
+    while !lock.exists() {
+        assert!(started.elapsed() < Duration::from_secs(60), "JP does not open its lock");
+        std::thread::yield_now();
+    }
+    jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
+    assert_eq!((jp.elements("compaction"), jp.elements("jp_compact_receipt")), (2, 1));
+    assert_eq!(waiting.try_wait().unwrap(), None, "JP has not saved yet");
+    waiting.wait().unwrap();
+    assert_eq!(jp.elements("config_delta"), 1, "JP has saved");
+    let left = (jp.elements("compaction"), jp.elements("jp_compact_receipt"));
+    assert_eq!(left, (1, 0), "what was appended in between is lost");
+    assert_eq!(jp.elements("chat_request"), 4, "no event is lost");
+    jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
+    assert_eq!(jp.elements("compaction"), 2, "the next run makes it again");
+}
