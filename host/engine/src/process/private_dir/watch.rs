@@ -12,8 +12,8 @@ use super::{Exceeded, PrivateDir, size};
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// So much longer than a look itself is the time to the next: looking costs a twentieth of the time at most.
-const REST: u32 = 20;
+/// So much longer than a look itself is the time to the next: looking costs a tenth of the time at most.
+const REST: u32 = 10;
 
 /// The private directory of a strategy, and the watch over it.
 #[derive(Debug)]
@@ -21,12 +21,22 @@ pub(in crate::process) struct Watch {
     dir: PrivateDir,
     bytes_max: u64,
     next: Instant,
+    held: Held,
     exceeded: Option<Exceeded>,
+}
+
+/// What lies in no folder any more. To find it takes longer where there are many processes, so it has a pace of its
+/// own.
+#[derive(Debug)]
+struct Held {
+    bytes: u64,
+    next: Instant,
 }
 
 impl Watch {
     pub(in crate::process) fn new(dir: PrivateDir, bytes_max: u64) -> Self {
-        Self { dir, bytes_max, next: Instant::now() + INTERVAL, exceeded: None }
+        let next = Instant::now() + INTERVAL;
+        Self { dir, bytes_max, next, held: Held { bytes: 0, next }, exceeded: None }
     }
 
     pub(in crate::process) fn path(&self) -> &Path {
@@ -43,12 +53,28 @@ impl Watch {
 
     /// Looks, and says which limit is exceeded, by now or before. `strategy` leads the session of those who work.
     pub(in crate::process) fn look(&mut self, strategy: Option<(Pid, Who)>) -> Option<Exceeded> {
-        if self.exceeded.is_none() {
-            let begun = Instant::now();
-            let held = strategy.map_or(0, |(pid, who)| held::bytes(pid, who, &self.dir));
-            self.exceeded = size::exceeded(self.dir.folder.as_fd(), held, self.bytes_max);
-            self.next = Instant::now() + INTERVAL.max(begun.elapsed() * REST);
+        if self.exceeded.is_some() {
+            return self.exceeded;
         }
+        match strategy {
+            Some((pid, who)) if self.held.next <= Instant::now() => {
+                let (bytes, next) = timed(|| held::bytes(pid, who, &self.dir));
+                self.held = Held { bytes, next };
+            }
+            Some(_) => {}
+            // Whoever has ended holds nothing.
+            None => self.held.bytes = 0,
+        }
+        let folder = self.dir.folder.as_fd();
+        let look = || size::exceeded(folder, self.held.bytes, self.bytes_max);
+        (self.exceeded, self.next) = timed(look);
         self.exceeded
     }
+}
+
+/// What a look says, and when the next one is due.
+fn timed<T>(look: impl FnOnce() -> T) -> (T, Instant) {
+    let begun = Instant::now();
+    let seen = look();
+    (seen, Instant::now() + INTERVAL.max(begun.elapsed() * REST))
 }
