@@ -146,6 +146,36 @@ fn query_asks_the_model_that_its_conversation_is_held_with() {
 }
 
 #[test]
+fn a_model_that_a_record_names_is_not_asked() {
+    let scene = Scene::of("");
+    let own = json!({"delta": {"assistant": {"model": {"id": "openai/theirs"}}}});
+    let talk = Conversation::bulky(6).event("config_delta", own);
+    let record = json!({"id": 1, "transcript": talk.elements()});
+    let ask = |more: &[&str]| {
+        let mut command = scene.world.command(&[&["batch", "--ndjson", "--profile=heavy"], more].concat());
+        scene.model.of(&mut command);
+        let input = scene.world.file("records", format!("{record}\n").as_bytes());
+        scene.world.finish(command.stdin(fs::File::open(input).unwrap())).exits(0).line()
+    };
+    let refused = ask(&[]);
+    assert_eq!(refused["error"]["code"], "strategy_not_trusted", "{refused}");
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains("names the model `openai/theirs`"),
+        "{refused}"
+    );
+    scene.asked(0);
+    assert_eq!(ask(&["--model=openai/mine"])["ok"], true);
+    scene.asked(1);
+}
+
+#[test]
+fn profiles_that_a_workspace_lets_always_run_need_approval() {
+    let scene = Scene::of("[conversation.compaction.auto]\nalways = [\"heavy\"]\n");
+    let ran = needs_approval(&scene, &["auto", TALK, "--model=openai/mine"], "house");
+    ran.says("chooses profile `heavy` (`auto.always`)");
+}
+
+#[test]
 fn query_asks_no_model_that_a_workspace_names() {
     let scene = Scene::of("llm.model = \"openai/theirs\"\n");
     needs_approval(&scene, &["query", TALK, "--", "And now?"], "house");

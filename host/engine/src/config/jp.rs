@@ -49,7 +49,7 @@ impl JpOwn {
     #[must_use]
     pub fn read(environment: &Environment, place: Option<&Place>, stream: Option<&Stream>) -> Self {
         let mut gathered = Gathered::default();
-        if let Some(root) = super::scope(environment, place).root() {
+        if let (Some(root), _) = super::root(environment, place) {
             let path = root.join(".jp/config.toml");
             match trust::other_owner(&path) {
                 Some(owner) => gathered.warn(format!(

@@ -129,15 +129,21 @@ pub fn load(
 /// the transcript is in it.
 #[must_use]
 pub fn scope(environment: &Environment, place: Option<&Place>) -> Scope {
-    let workspace = place.and_then(|place| store::workspace_root(place, environment));
-    let contains = workspace.is_some();
-    let root = workspace.or_else(|| find::around(environment));
+    let (root, contains) = root(environment, place);
     let own = place.and_then(|place| place.path().parent()).map(Path::to_path_buf);
     let is_in = |(root, own): (&PathBuf, &PathBuf)| {
         own.canonicalize().is_ok_and(|own| root.canonicalize().is_ok_and(|root| own.starts_with(root)))
     };
     let contains = contains || root.as_ref().zip(own.as_ref()).is_some_and(is_in);
     Scope { root, contains, own }
+}
+
+/// The folder whose files count, and whether it is the workspace of the transcript.
+fn root(environment: &Environment, place: Option<&Place>) -> (Option<PathBuf>, bool) {
+    match place.and_then(|place| store::workspace_root(place, environment)) {
+        Some(workspace) => (Some(workspace), true),
+        None => (find::around(environment), false),
+    }
 }
 
 /// What is configured of models, whatever the transcript: a workspace has no say in addresses and keys.
