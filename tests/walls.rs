@@ -179,7 +179,7 @@ const DOORS: [Door; 8] = [
 const RAW_OUTPUT: [&str; 7] = [
     "host/cli/commands/batch.rs",
     "host/cli/commands/completions.rs",
-    "host/cli/commands/config.rs",
+    "host/cli/commands/config/mod.rs",
     "host/cli/commands/man.rs",
     "host/cli/commands/print.rs",
     "host/cli/commands/query.rs",

@@ -48,7 +48,9 @@ impl Lines {
     /// Adds one line, whatever the text holds.
     pub(crate) fn line(&mut self, line: impl Display) {
         let line = escape::line_by(&line.to_string(), self.policy);
-        match line.char_indices().nth(LINE_CHARS_MAX) {
+        // What is cut would be consented to unseen.
+        let cut = line.char_indices().nth(LINE_CHARS_MAX).filter(|_| self.policy == Policy::Text);
+        match cut {
             None => self.text.push_str(&line),
             Some((end, _)) => {
                 let more = line[end..].chars().count();
@@ -143,6 +145,13 @@ mod tests {
     fn a_long_line_is_cut() {
         let lines = Lines::of("x".repeat(LINE_CHARS_MAX + 5));
         assert!(lines.as_str().ends_with("x ... (5 characters more)\n"), "{}", lines.as_str());
+    }
+
+    #[test]
+    fn a_line_that_is_consented_to_is_whole() {
+        let mut lines = Lines::for_consent();
+        lines.line(format_args!("asks read:/{},network", "x".repeat(LINE_CHARS_MAX)));
+        assert!(lines.as_str().ends_with(",network\n"), "{}", lines.as_str());
     }
 
     proptest! {

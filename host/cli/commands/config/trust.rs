@@ -22,7 +22,7 @@ use crate::commands::{consent, until_interrupted};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::lines::Lines;
-use crate::{escape, output};
+use crate::output;
 
 /// Approve what a folder's configuration asks of a model
 ///
@@ -195,9 +195,9 @@ fn list(args: &Args, approvals: &Approvals) -> Result<Exit, Report> {
         let rows = all.iter().map(|approval| json!({ "path": approval.path, "sha256": approval.sha256 }));
         output::json_line(&json!({ "approved": rows.collect::<Vec<_>>() }))?;
     } else {
-        output::data(|out| {
-            all.iter().try_for_each(|approval| writeln!(out, "{}", escape::line(&approval.path)))
-        })?;
+        let mut text = Lines::new();
+        all.iter().for_each(|approval| text.line(&approval.path));
+        output::text(&text)?;
     }
     Ok(Exit::Done)
 }
