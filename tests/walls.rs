@@ -154,9 +154,10 @@ const DOORS: [Door; 8] = [
             "host/engine/src/kit/template.rs",
             "host/engine/src/private_file.rs",
             "host/engine/src/process/threads.rs",
+            "host/engine/src/store/fence.rs",
             "host/engine/src/store/folder.rs",
             "host/engine/src/store/lock.rs",
-            "host/engine/src/store/temporary.rs",
+            "host/engine/src/store/open_folder.rs",
             // These hold what they open to what they have seen before: a terminal, what a strategy made, a plugin's file.
             "host/engine/src/process/child.rs",
             "host/engine/src/process/private_dir/tree.rs",

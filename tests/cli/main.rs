@@ -35,6 +35,7 @@ mod live;
 mod llm;
 mod mcp;
 mod mcp_client;
+mod mcp_fence;
 mod micro;
 mod options;
 mod print;

@@ -216,6 +216,10 @@ fn what_makes_no_sense_is_answered_and_the_next_call_works() {
     agent.call("print", json!({"transcript": ""})).fails(4);
     agent.call("delete", json!({"transcript": "talk"})).fails(2).says("there is no tool `delete`");
     writeln!(agent.to.as_mut().unwrap(), "no JSON\n{{\"jsonrpc\":\"2.0\"").unwrap();
+    for _ in 0..2 {
+        let answer = agent.hear();
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32600), &Value::Null), "{answer}");
+    }
     let answer = agent.ask("no/such/method", json!({}));
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
     agent.call("stats", json!({"transcript": "talk"})).done();

@@ -7,11 +7,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::store::Fence;
+
 /// What the host knows of where, and as whom, it was started.
 #[derive(Debug, Clone)]
 pub struct Environment {
     /// The current folder. Every relative path is taken from here.
     pub cwd: PathBuf,
+    /// The folder that transcripts and a workspace's files have to lie in, for who takes their names from others.
+    pub fence: Option<Fence>,
     /// The user's home.
     pub home: Option<PathBuf>,
     /// `JP_USER_DATA_DIR`: where JP keeps what is the user's.
@@ -68,6 +72,7 @@ impl Environment {
     pub fn of_process() -> io::Result<Self> {
         Ok(Self {
             cwd: env::current_dir()?,
+            fence: None,
             home: env::home_dir().filter(|home| !home.as_os_str().is_empty()),
             jp_user_data_dir: folder("JP_USER_DATA_DIR"),
             xdg_data_home: absolute_folder("XDG_DATA_HOME"),
@@ -90,6 +95,7 @@ impl Environment {
         Self {
             temp_dir: cwd.clone(),
             cwd,
+            fence: None,
             home: None,
             jp_user_data_dir: None,
             xdg_data_home: None,

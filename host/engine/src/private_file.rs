@@ -34,7 +34,27 @@ pub(crate) fn write_durably(path: &Path, bytes: &[u8], mode: u32) -> io::Result<
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     finish(file, path, mode)?;
-    path.parent().map_or(Ok(()), |folder| open_folder(folder)?.sync_all())
+    sync_folder_of(path)
+}
+
+/// Waits until a file's name is on disk.
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    open_folder(folder)?.sync_all()
+}
+
+/// Makes a folder and those above it that are missing, which are on disk when this returns.
+pub(crate) fn make_folder_durably(folder: &Path) -> io::Result<()> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent() {
+        make_folder_durably(above)?;
+    }
+    match DirBuilder::new().create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => sync_folder_of(folder),
+    }
 }
 
 /// Refuses to write more than the process may put into one file: the system would end the process for trying.

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
@@ -34,6 +34,17 @@ const OF_THE_SYSTEM: u64 = 16 << 20;
 /// It is not a regular file, or it holds more than `bytes_max`.
 pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     if_there(open(path, OFlags::NOFOLLOW).and_then(|file| whole(file, bytes_max)))
+}
+
+/// The same from a folder that somebody opens.
+pub(crate) fn read_at(
+    folder: &dyn Fn() -> io::Result<OwnedFd>,
+    path: &Path,
+    bytes_max: u64,
+) -> io::Result<Option<Vec<u8>>> {
+    let name = Path::new(path.file_name().unwrap_or_default());
+    let open = |folder| open_at(folder, name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty());
+    if_there(folder().and_then(open).and_then(|file| whole(file, bytes_max)))
 }
 
 /// The same in a place that is the user's own or the machine's, where a link is as much theirs as the file.

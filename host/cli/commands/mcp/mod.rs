@@ -2,6 +2,7 @@
 //! compacts its own conversation (J-CLI's third layer). It ends with its input.
 
 mod answer;
+mod input;
 mod tools;
 mod wanted;
 
@@ -19,6 +20,7 @@ use crate::commands::until_interrupted;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::output;
+use input::Input;
 use tools::{House, Server};
 
 const EXAMPLE: &str = r#"Examples:
@@ -52,10 +54,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let fence = Fence::around(&args.folder, environment)?;
-    let environment = Environment { cwd: fence.folder().to_owned(), ..environment.clone() };
-    let house = Arc::new(House::new(fence, args.running, quiet, args.allow_model, environment));
+    let cwd = fence.folder().to_owned();
+    let environment = Environment { cwd, fence: Some(fence), ..environment.clone() };
+    let house = Arc::new(House::new(args.running, quiet, args.allow_model, environment));
     until_interrupted(async {
-        let service = match Server(house).serve(output::protocol()).await {
+        let (from, to) = output::protocol();
+        let service = match Server(house).serve((Input::of(from), to)).await {
             // It went before it said anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(Exit::Done),
             service => service.map_err(|error| broken(&error))?,

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::environment::Environment;
 use jp_compact_engine::llm::Models;
-use jp_compact_engine::store::Fence;
+use jp_compact_engine::store;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorData, Implementation, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde::de::DeserializeOwned;
@@ -20,6 +21,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::answer::{Done, answer};
+use super::input::REFUSED;
 use super::wanted;
 use crate::args::{self, ResetNumber, Running};
 use crate::commands::{compact, only_read, print, read, short, show, stats};
@@ -37,7 +39,6 @@ folder can be named. An error's hint is often a command for the user to run: pas
 
 /// What all calls share.
 pub(super) struct House {
-    fence: Fence,
     running: Running,
     quiet: bool,
     /// Whether a client may have a model asked.
@@ -57,6 +58,19 @@ impl ServerHandler for Server {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(us)
             .with_instructions(INSTRUCTIONS)
+    }
+
+    /// What stands for a line that could not be read, and what this server does not know.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let what = request.params.as_ref().and_then(|params| params["what"].as_str());
+        Err(match what.filter(|_| request.method == REFUSED) {
+            Some(what) => ErrorData::invalid_request(what.to_owned(), None),
+            None => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
+        })
     }
 
     async fn list_tools(
@@ -93,14 +107,8 @@ impl Drop for Ending {
 }
 
 impl House {
-    pub(super) fn new(
-        fence: Fence,
-        running: Running,
-        quiet: bool,
-        allow_model: bool,
-        environment: Environment,
-    ) -> Self {
-        Self { fence, running, quiet, allow_model, environment, writing: Mutex::default() }
+    pub(super) fn new(running: Running, quiet: bool, allow_model: bool, environment: Environment) -> Self {
+        Self { running, quiet, allow_model, environment, writing: Mutex::default() }
     }
 
     async fn call(self: Arc<Self>, name: String, arguments: JsonObject) -> Result<Done, Report> {
@@ -169,7 +177,9 @@ impl House {
         if transcript == "-" {
             return Err(only_read());
         }
-        Ok(self.fence.admit(OsStr::new(transcript), &self.environment)?.into())
+        // Said before anything is prepared for it. What is opened later is inside the fence, too.
+        store::locate(OsStr::new(transcript), &self.environment)?;
+        Ok(transcript.into())
     }
 }
 

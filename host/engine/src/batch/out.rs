@@ -70,7 +70,7 @@ impl Out {
         let bytes = pieces.iter().map(|piece| piece.bytes(old).len() as u64).sum();
         private_file::check_size(bytes).map_err(failed)?;
         let folder = path.parent().unwrap_or(&self.folder);
-        fs::create_dir_all(folder).map_err(failed)?;
+        private_file::make_folder_durably(folder).map_err(failed)?;
         let file = private_file::begin(&path).map_err(failed)?;
         let mut writer = BufWriter::with_capacity(64 << 10, file.as_file());
         pieces.iter().try_for_each(|piece| writer.write_all(piece.bytes(old))).map_err(failed)?;
@@ -89,6 +89,10 @@ impl Out {
             io::ErrorKind::AlreadyExists => StoreError::Exists { path: path.clone() }.into(),
             _ => failed(error),
         })?;
+        let name = path.clone();
+        let synced = tokio::task::spawn_blocking(move || private_file::sync_folder_of(&name)).await;
+        let synced = synced.map_err(io::Error::other).flatten();
+        synced.map_err(|source| StoreError::NotDurable { path: path.clone(), source })?;
         Ok(told)
     }
 }

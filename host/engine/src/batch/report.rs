@@ -182,5 +182,6 @@ fn put(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io:
     out.flush()?;
     drop(out);
     file.as_file().sync_all()?;
-    private_file::finish(file, path, MODE)
+    private_file::finish(file, path, MODE)?;
+    private_file::sync_folder_of(path)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::origin::{Source, Wrong};
 use crate::environment::Environment;
 use crate::small_file::{self, CONFIGURATION};
-use crate::trust;
+use crate::{store, trust};
 
 /// The name of a workspace's file.
 const OF_A_WORKSPACE: &str = ".jp-compact.toml";
@@ -45,7 +45,7 @@ pub(super) fn layers(
         let read = match &source {
             // People keep their own elsewhere, and link it.
             Source::User(path) if path.exists() => small_file::read_through_links(path, CONFIGURATION),
-            Source::Workspace(path) if path.exists() => small_file::read(path, CONFIGURATION),
+            Source::Workspace(path) if path.exists() => store::read_small(path, CONFIGURATION, environment),
             _ => continue,
         };
         let read = read.and_then(|bytes| bytes.map(small_file::text).transpose());

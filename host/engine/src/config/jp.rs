@@ -15,7 +15,7 @@ use super::{Named, Profile};
 use crate::environment::Environment;
 use crate::llm::ModelName;
 use crate::small_file;
-use crate::store::Place;
+use crate::store::{self, Place};
 use crate::trust;
 
 /// The keys of ours that people put there, for RFD 064 has them in JP's configuration.
@@ -56,14 +56,15 @@ impl JpOwn {
                     "{} is skipped, because uid {owner} owns it, neither root nor you",
                     path.display()
                 )),
-                None => gathered
-                    .file(path, |text| toml::from_str(text).map_err(|error| error.message().to_owned())),
+                None => gathered.file(path, environment, |text| {
+                    toml::from_str(text).map_err(|error| error.message().to_owned())
+                }),
             }
         }
         // `jp c compact` reads rules from its files alone; the conversation's own are a snapshot of an older state.
         let rules = gathered.own.rules.take();
         if let Some(folder) = place.and_then(|place| place.path().parent()) {
-            gathered.file(folder.join("base_config.json"), |text| {
+            gathered.file(folder.join("base_config.json"), environment, |text| {
                 serde_json::from_str(text).map_err(|error| error.to_string())
             });
         }
@@ -122,8 +123,13 @@ impl JpOwn {
 }
 
 impl Gathered {
-    fn file(&mut self, path: PathBuf, parse: impl Fn(&str) -> Result<Value, String>) {
-        let text = match small_file::read(&path, small_file::OF_JP) {
+    fn file(
+        &mut self,
+        path: PathBuf,
+        environment: &Environment,
+        parse: impl Fn(&str) -> Result<Value, String>,
+    ) {
+        let text = match store::read_small(&path, small_file::OF_JP, environment) {
             Ok(None) => return,
             Ok(Some(bytes)) => small_file::text(bytes),
             Err(error) => Err(error),

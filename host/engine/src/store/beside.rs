@@ -8,11 +8,11 @@
 //! so a write that is cut short between making the one and removing the other loses nothing.
 
 use std::{
-    ffi::OsString,
-    fs::{self, File},
+    ffi::{OsStr, OsString},
     io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -24,20 +24,21 @@ use super::{
     compare::Stamp,
     error::{unreadable, unwritable},
     lock,
+    open_folder::{OpenFolder, is_absent},
     place::EVENTS,
     replace::check_size,
-    snapshot::{Links, open, read_open},
+    snapshot::{Links, read_open},
     temporary::{Temporary, remove_orphans},
 };
-use crate::private_file;
 
 /// Where the overlays of a transcript are that is not JP's.
 #[derive(Debug, Clone)]
 pub struct Beside {
-    path: PathBuf,
-    /// Where version 0.1.0 had them.
+    place: Place,
+    /// What version 0.1.0 called it.
     old: PathBuf,
-    source: PathBuf,
+    /// The transcript's name.
+    source: OsString,
 }
 
 /// Overlays that were read.
@@ -57,7 +58,11 @@ impl Beside {
     ///
     /// Fails where the transcript cannot be found.
     pub fn of(place: &Place) -> Result<Self, StoreError> {
-        let source = place.path().canonicalize().map_err(unreadable("find", place.path()))?;
+        let source = if place.is_fenced() {
+            place.path().to_path_buf()
+        } else {
+            place.path().canonicalize().map_err(unreadable("find", place.path()))?
+        };
         let name = source.file_name().unwrap_or_default();
         let named = |before: &str, behind: &str| {
             let mut around = OsString::from(before);
@@ -65,13 +70,24 @@ impl Beside {
             around.push(behind);
             source.with_file_name(around)
         };
-        Ok(Self { path: named(AROUND.0, AROUND.1), old: named("", OLD_SUFFIX), source })
+        let (path, old) = (named(AROUND.0, AROUND.1), named("", OLD_SUFFIX));
+        Ok(Self { place: place.beside(path), old, source: name.to_owned() })
     }
 
     /// The file that holds them once they are written.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.place.path()
+    }
+
+    /// The same as a place of its own.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Its name, and what it was called.
+    fn names(&self) -> [&OsStr; 2] {
+        [self.place.name(), self.old.file_name().unwrap_or_default()]
     }
 
     /// Reads them.
@@ -80,13 +96,18 @@ impl Beside {
     ///
     /// Fails where there is something that is no file, or that the system does not let be read.
     pub fn read(&self) -> Result<Option<Found>, StoreError> {
-        for path in [&self.path, &self.old] {
-            let mut file = match open(path, Links::Refuse) {
+        self.read_in(&self.place.folder_to_read()?)
+    }
+
+    fn read_in(&self, folder: &OpenFolder) -> Result<Option<Found>, StoreError> {
+        for (path, name) in [self.path(), &self.old].into_iter().zip(self.names()) {
+            let mut file = match folder.file(name, Links::Refuse) {
                 Err(StoreError::Unreadable { source, .. }) if is_absent(&source) => continue,
                 file => file?,
             };
-            let stamp = stamp(&file).map_err(unreadable("read", path))?;
-            return Ok(Some(Found { path: path.clone(), bytes: read_open(&mut file, path)?, stamp }));
+            let metadata = file.metadata().map_err(unreadable("read", path))?;
+            let (path, stamp) = (path.to_path_buf(), Stamp::of(&metadata));
+            return Ok(Some(Found { bytes: read_open(&mut file, &path)?, path, stamp }));
         }
         Ok(None)
     }
@@ -97,8 +118,8 @@ impl Beside {
     ///
     /// Fails where [`Beside::replace`] would refuse.
     pub fn check_writable(&self) -> Result<(), StoreError> {
-        match [&self.path, &self.old].into_iter().find(|path| path.is_symlink()) {
-            Some(path) => Err(StoreError::Symlink { path: path.clone() }),
+        match [self.path(), &self.old].into_iter().find(|path| path.is_symlink()) {
+            Some(path) => Err(StoreError::Symlink { path: path.to_path_buf() }),
             None => Ok(()),
         }
     }
@@ -114,85 +135,79 @@ impl Beside {
         build: impl FnOnce(Option<Bytes>) -> Result<Option<Vec<u8>>, E>,
     ) -> Result<(), ReplaceError<E>> {
         self.check_writable()?;
-        let place = Place::beside(self.path.clone());
-        let _lock = lock::acquire(&place, wait)?;
-        let folder = place.folder();
-        remove_orphans(folder);
-        let now = self.read()?;
+        let lock = lock::acquire(&self.place, wait)?;
+        remove_orphans(&lock.folder);
+        let now = self.read_in(&lock.folder)?;
         let made = build(now.as_ref().map(|now| now.bytes.clone())).map_err(ReplaceError::Build)?;
-        let opened =
-            private_file::open_folder(folder).map_err(unwritable("open the folder of", &self.path))?;
         match made {
-            Some(bytes) => self.put(&bytes, now.as_ref(), &opened)?,
-            None => self.remove(now.as_ref(), &opened)?,
+            Some(bytes) => self.put(&bytes, now.as_ref(), &lock.folder)?,
+            None => self.remove(now.as_ref(), &lock.folder)?,
         }
         Ok(())
     }
 
     /// Puts the file in place, and then removes the one of the old name, which has not counted since.
-    fn put(&self, bytes: &[u8], now: Option<&Found>, folder: &File) -> Result<(), StoreError> {
-        check_size(&self.path, &[bytes])?;
+    fn put(&self, bytes: &[u8], now: Option<&Found>, folder: &Arc<OpenFolder>) -> Result<(), StoreError> {
+        let path = self.path();
+        check_size(path, &[bytes])?;
         // Who may read a transcript may read what is said of it, and nobody else.
-        let like = fs::metadata(&self.source).map_err(unreadable("read", &self.source))?;
-        let beside = self.path.parent().unwrap_or(&self.path);
-        let mut temporary = Temporary::create(beside, &like)
-            .map_err(unwritable("make a temporary file with the same owner beside", &self.path))?;
-        temporary.fill(&[bytes]).map_err(unwritable("write a new version of", &self.path))?;
-        self.check_untouched(now)?;
-        temporary.put_at(&self.path).map_err(unwritable("replace", &self.path))?;
+        let like = folder.file(&self.source, Links::Refuse)?.metadata().map_err(unreadable("read", path))?;
+        let mut temporary = Temporary::create(folder, &like)
+            .map_err(unwritable("make a temporary file with the same owner beside", path))?;
+        temporary.fill(&[bytes]).map_err(unwritable("write a new version of", path))?;
+        self.check_untouched(now, folder)?;
+        temporary.put_at(self.place.name()).map_err(unwritable("replace", path))?;
         self.sync(folder)?;
-        remove(&self.old)
+        self.remove_file(self.names()[1], folder)
     }
 
     /// Removes the file; that of the old name first, for it would count again if it were left alone.
-    fn remove(&self, now: Option<&Found>, folder: &File) -> Result<(), StoreError> {
-        self.check_untouched(now)?;
-        if now.is_some_and(|now| now.path == self.path) && self.old.exists() {
-            remove(&self.old)?;
-            self.sync(folder)?;
-        }
+    fn remove(&self, now: Option<&Found>, folder: &OpenFolder) -> Result<(), StoreError> {
+        self.check_untouched(now, folder)?;
         let Some(now) = now else { return Ok(()) };
-        remove(&now.path)?;
+        let [new, old] = self.names();
+        if now.path != self.old {
+            if folder.stamp(old)?.is_some() {
+                self.remove_file(old, folder)?;
+                self.sync(folder)?;
+            }
+            self.remove_file(new, folder)?;
+        } else {
+            self.remove_file(old, folder)?;
+        }
         self.sync(folder)
     }
 
     /// Whoever minds the lock has changed nothing since it was read; others may have.
-    fn check_untouched(&self, now: Option<&Found>) -> Result<(), StoreError> {
-        let is = |path: &Path| match fs::symlink_metadata(path) {
-            Ok(metadata) => Ok(Some(Stamp::of(&metadata))),
-            Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(unreadable("find", path)(error)),
-        };
-        for path in [&self.path, &self.old] {
-            let was = now.filter(|now| now.path == *path).map(|now| now.stamp);
+    fn check_untouched(&self, now: Option<&Found>, folder: &OpenFolder) -> Result<(), StoreError> {
+        for (path, name) in [self.path(), &self.old].into_iter().zip(self.names()) {
+            let was = now.filter(|now| now.path == path).map(|now| now.stamp);
+            if folder.stamp(name)? != was {
+                return Err(StoreError::Changed { path: path.to_path_buf(), how: "was changed" });
+            }
             // What lies under the old name does not count where there is one of the new.
-            if is(path)? != was && !(*path == self.old && now.is_some_and(|now| now.path == self.path)) {
-                return Err(StoreError::Changed { path: path.clone(), how: "was changed" });
+            if was.is_some() {
+                break;
             }
         }
         Ok(())
     }
 
-    fn sync(&self, folder: &File) -> Result<(), StoreError> {
-        folder.sync_all().map_err(|source| StoreError::NotDurable { path: self.path.clone(), source })
+    /// Removes a file that may not be there.
+    fn remove_file(&self, name: &OsStr, folder: &OpenFolder) -> Result<(), StoreError> {
+        match folder.remove(name) {
+            Err(error) if !is_absent(&error) => {
+                Err(unwritable("remove", self.path().with_file_name(name))(error))
+            }
+            _ => Ok(()),
+        }
     }
-}
 
-fn stamp(file: &File) -> io::Result<Stamp> {
-    file.metadata().map(|metadata| Stamp::of(&metadata))
-}
-
-/// Removes a file that may not be there.
-fn remove(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(path) {
-        Err(error) if !is_absent(&error) => Err(unwritable("remove", path)(error)),
-        _ => Ok(()),
+    fn sync(&self, folder: &OpenFolder) -> Result<(), StoreError> {
+        let not_durable =
+            |source: io::Error| StoreError::NotDurable { path: self.path().to_path_buf(), source };
+        folder.sync().map_err(not_durable)
     }
-}
-
-/// A transcript's own name may be so long that none can be made of it.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename)
 }
 
 /// Whether a file is called as JP calls a stream.

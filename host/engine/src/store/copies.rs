@@ -8,6 +8,7 @@ use std::{
     fs::{File, Metadata},
     io::{self, Seek as _},
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -18,16 +19,17 @@ use super::{
     Place, StoreError,
     compare::{Stamp, common_prefix},
     error::{unreadable, unwritable},
+    open_folder::OpenFolder,
     place::written,
     replace::check_untouched,
-    snapshot::{Links, open, read_open},
+    snapshot::read_open,
     temporary::{Temporary, remove_orphans},
 };
-use crate::private_file;
 
 /// A copy with the same raw events.
 pub(super) struct EqualCopy {
     path: PathBuf,
+    folder: Arc<OpenFolder>,
     metadata: Metadata,
 }
 
@@ -35,15 +37,14 @@ pub(super) struct EqualCopy {
 pub(super) struct PreparedCopy {
     copy: EqualCopy,
     temporary: Temporary,
-    folder: File,
 }
 
 /// Compares every other copy with the bytes of the loaded one. Returns those with the same raw events; a copy that is
-/// reached through a link is only compared.
+/// reached through a link, or that lies outside of the place's fence, is only compared.
 pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy>, StoreError> {
     let mut equal = Vec::new();
     for path in place.twins() {
-        let mut file = match open(path, Links::Follow) {
+        let mut file = match place.open_twin(path) {
             Err(StoreError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 continue;
             }
@@ -55,8 +56,11 @@ pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy
             && common_prefix(&mut file, bytes).map_err(unreadable("read", path))? == bytes.len();
         let other = if is_same { Other::Equal } else { compare(bytes, &read_again(&mut file, path)?) };
         match other {
-            Other::Equal if path.is_symlink() => {}
-            Other::Equal => equal.push(EqualCopy { path: path.clone(), metadata }),
+            Other::Equal if path.is_symlink() || !place.may_write(path) => {}
+            Other::Equal => {
+                let folder = place.open_folder_of(path).map_err(unwritable("open the folder of", path))?;
+                equal.push(EqualCopy { path: path.clone(), folder: Arc::new(folder), metadata });
+            }
             Other::Shorter => {}
             Other::Disagrees => {
                 let (path, twin) = (place.path().to_path_buf(), path.clone());
@@ -79,25 +83,23 @@ impl EqualCopy {
 
     /// Writes the new version next to the copy.
     pub(super) fn prepare(self, pieces: &[&[u8]]) -> Result<PreparedCopy, StoreError> {
-        let parent = self.path.parent().unwrap_or(Path::new("/"));
-        remove_orphans(parent);
-        let folder =
-            private_file::open_folder(parent).map_err(unwritable("open the folder of", &self.path))?;
-        let mut temporary = Temporary::create(parent, &self.metadata)
+        remove_orphans(&self.folder);
+        let mut temporary = Temporary::create(&self.folder, &self.metadata)
             .map_err(unwritable("make a temporary file with the same owner beside", &self.path))?;
         let modified = |_: &File| self.metadata.modified().map(Some);
         temporary.fill_as_of(pieces, modified).map_err(unwritable("write a new version of", &self.path))?;
-        Ok(PreparedCopy { copy: self, temporary, folder })
+        Ok(PreparedCopy { copy: self, temporary })
     }
 }
 
 impl PreparedCopy {
     /// Replaces the copy, and waits until that is on disk.
     pub(super) fn put(self) -> Result<(), StoreError> {
-        let Self { copy, temporary, folder } = self;
-        check_untouched(&copy.path, Stamp::of(&copy.metadata))?;
-        temporary.put_at(&copy.path).map_err(unwritable("replace", &copy.path))?;
-        folder.sync_all().map_err(unwritable("sync the folder of", &copy.path))
+        let Self { copy, temporary } = self;
+        check_untouched(&copy.folder, &copy.path, Stamp::of(&copy.metadata))?;
+        let name = copy.path.file_name().unwrap_or_default();
+        temporary.put_at(name).map_err(unwritable("replace", &copy.path))?;
+        copy.folder.sync().map_err(unwritable("sync the folder of", &copy.path))
     }
 }
 

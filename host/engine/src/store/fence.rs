@@ -3,16 +3,28 @@
 
 use std::{
     ffi::OsStr,
-    fs,
+    fs, io,
+    os::fd::OwnedFd,
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
-use super::{StoreError, error::unreadable, place::locate};
+use rustix::{
+    fs::{Mode, OFlags, openat},
+    io::Errno,
+};
+
+use super::{Place, StoreError, error::unreadable, place::find};
 use crate::environment::Environment;
+use crate::{private_file, small_file};
 
 /// A folder, symlinks resolved, outside of which there is no transcript.
 #[derive(Debug, Clone)]
-pub struct Fence(PathBuf);
+pub struct Fence {
+    path: PathBuf,
+    /// Every file is opened from here: what becomes of a path between a look at it and its use changes nothing.
+    folder: Arc<OwnedFd>,
+}
 
 impl Fence {
     /// Around this folder.
@@ -26,32 +38,53 @@ impl Fence {
         if !real.is_dir() {
             return Err(StoreError::NotAFile { path, found: "no folder" });
         }
-        Ok(Self(real))
+        let folder = private_file::open_folder(&real).map_err(unreadable("open", &path))?;
+        Ok(Self { path: real, folder: Arc::new(folder.into()) })
     }
 
     /// The folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
-    /// The file of the transcript that is meant, as [`locate`] finds it: by a path from the folder, or by an id in
-    /// the folder's workspace.
+    /// Whether a path is in it, by its text.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        path.starts_with(&self.path)
+    }
+
+    /// Opens a folder in it, wherever links in its path lead, but never outside.
+    pub(crate) fn open_folder(&self, path: &Path) -> io::Result<OwnedFd> {
+        let below = path.strip_prefix(&self.path).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+        beneath(&self.folder, below).map_err(|error| match error {
+            Errno::XDEV | Errno::LOOP => {
+                let what = format!("a link leads out of {}", self.path.display());
+                io::Error::new(io::ErrorKind::PermissionDenied, what)
+            }
+            error => error.into(),
+        })
+    }
+
+    /// The transcript that is meant, as [`super::locate`] finds it: by a path from the folder, or by an id in the
+    /// folder's workspace. It is opened from the folder, whatever lies at its path by then.
     ///
     /// # Errors
     ///
     /// Fails where there is no such transcript, or where it or the copy of it that JP would load lies outside.
-    pub fn admit(&self, transcript: &OsStr, environment: &Environment) -> Result<PathBuf, StoreError> {
-        let outside = || StoreError::Outside { transcript: transcript.to_owned(), folder: self.0.clone() };
+    pub(super) fn admit(&self, transcript: &OsStr, environment: &Environment) -> Result<Place, StoreError> {
+        let outside = || StoreError::Outside { transcript: transcript.to_owned(), folder: self.path.clone() };
         // Before anything is looked at: whether something is there is nobody's business either.
-        let path = lexical(&self.0.join(transcript));
-        if !path.starts_with(&self.0) || self.leads_out(&self.0.join(transcript)) {
+        let path = lexical(&self.path.join(transcript));
+        if !self.holds(&path) || self.leads_out(&self.path.join(transcript)) {
             return Err(outside());
         }
-        let here = Environment { cwd: self.0.clone(), ..environment.clone() };
-        let place = locate(transcript, &here).map_err(|error| match error {
+        let here = Environment { cwd: self.path.clone(), ..environment.clone() };
+        let place = find(transcript, &here).map_err(|error| match error {
             // It names places that lie elsewhere.
-            StoreError::UnknownId { id, .. } => StoreError::UnknownId { id, workspace: Some(self.0.clone()) },
+            StoreError::UnknownId { id, .. } => {
+                StoreError::UnknownId { id, workspace: Some(self.path.clone()) }
+            }
             StoreError::Ambiguous { ref first, ref second, .. }
                 if self.leads_out(first) || self.leads_out(second) =>
             {
@@ -60,14 +93,73 @@ impl Fence {
             error => error,
         })?;
         let file = fs::canonicalize(place.path()).map_err(unreadable("find", place.path()))?;
-        if file.starts_with(&self.0) { Ok(file) } else { Err(outside()) }
+        if !self.holds(&file) {
+            return Err(outside());
+        }
+        // Of the copies of a conversation, the one that JP loads may be another by the real path.
+        let place = find(file.as_os_str(), &here)?;
+        if self.holds(place.path()) { Ok(place.fenced(self)) } else { Err(outside()) }
     }
 
     /// Whether something is there, and elsewhere.
     fn leads_out(&self, path: &Path) -> bool {
-        path.canonicalize().is_ok_and(|real| !real.starts_with(&self.0))
+        path.canonicalize().is_ok_and(|real| !self.holds(&real))
     }
 }
+
+/// Reads a small file of a workspace; inside the fence where there is one.
+pub(crate) fn read_small(
+    path: &Path,
+    bytes_max: u64,
+    environment: &Environment,
+) -> io::Result<Option<Vec<u8>>> {
+    let (fence, folder) = (environment.fence.as_ref(), path.parent().unwrap_or(path));
+    match fence.filter(|fence| fence.holds(folder)) {
+        Some(fence) => small_file::read_at(&|| fence.open_folder(folder), path, bytes_max),
+        None => small_file::read(path, bytes_max),
+    }
+}
+
+/// Opens a folder below another, in one step where the system can do that.
+#[cfg(target_os = "linux")]
+fn beneath(folder: &OwnedFd, below: &Path) -> rustix::io::Result<OwnedFd> {
+    use rustix::fs::{ResolveFlags, openat2};
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    // It is given up where something above was moved meanwhile; who keeps moving it is not waited for.
+    for _ in 0..ATTEMPTS {
+        match openat2(folder, below, FOLDER, Mode::empty(), resolve) {
+            Err(Errno::AGAIN) => {}
+            // An older system, or a container that does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => return step_by_step(folder, below),
+            opened => return opened,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn beneath(folder: &OwnedFd, below: &Path) -> rustix::io::Result<OwnedFd> {
+    step_by_step(folder, below)
+}
+
+/// Opens a folder below another, each part of its path by itself. None of them may be a link, or lead up.
+fn step_by_step(folder: &OwnedFd, below: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = FOLDER | OFlags::NOFOLLOW;
+    let mut at = openat(folder, ".", flags, Mode::empty())?;
+    for component in below.components() {
+        match component {
+            Component::CurDir => {}
+            Component::Normal(name) => at = openat(&at, name, flags, Mode::empty())?,
+            _ => return Err(Errno::XDEV),
+        }
+    }
+    Ok(at)
+}
+
+/// How a folder is opened.
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(target_os = "linux")]
+const ATTEMPTS: usize = 16;
 
 /// A path without `.` and `..`, by its text alone.
 fn lexical(path: &Path) -> PathBuf {
@@ -85,6 +177,7 @@ fn lexical(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests move folders away")]
 mod tests {
     use std::os::unix::fs::symlink;
 
@@ -121,7 +214,7 @@ mod tests {
         let transcript = transcript.replace("ROOT", grounds.root.to_str().unwrap());
         let found = grounds.fence.admit(OsStr::new(&transcript), &Environment::bare(&grounds.root));
         match expected {
-            Some(file) => assert_eq!(found.unwrap(), grounds.root.join("in").join(file)),
+            Some(file) => assert_eq!(found.unwrap().path(), grounds.root.join("in").join(file)),
             None => assert!(matches!(found, Err(StoreError::Outside { .. })), "{transcript}: {found:?}"),
         }
     }
@@ -156,6 +249,45 @@ mod tests {
         ] {
             check(&grounds, name, None);
         }
+    }
+
+    /// What comes of opening a folder, by either way.
+    #[track_caller]
+    fn opens(grounds: &Grounds, below: &str, at_once: bool, by_steps: bool) {
+        let path = Path::new(below);
+        assert_eq!(beneath(&grounds.fence.folder, path).is_ok(), at_once, "{below}");
+        assert_eq!(step_by_step(&grounds.fence.folder, path).is_ok(), by_steps, "{below}, by steps");
+    }
+
+    #[test]
+    fn opens_no_folder_outside() {
+        let grounds = grounds();
+        symlink("plain", grounds.root.join("in/short")).unwrap();
+        symlink("../out/secret", grounds.root.join("in/up")).unwrap();
+        opens(&grounds, ".", true, true);
+        opens(&grounds, ".jp/conversations/17738399468-a", true, true);
+        opens(&grounds, "plain/events.json", false, false);
+        opens(&grounds, "short", cfg!(target_os = "linux"), false);
+        for out in ["way-out", "up", "..", "plain/../../out", "up/../plain", "nothing"] {
+            opens(&grounds, out, false, false);
+        }
+        let proc = Fence::around(Path::new("/proc"), &Environment::bare("/")).unwrap();
+        assert!(proc.open_folder(Path::new("/proc/self/cwd")).is_err(), "a link of the kernel's");
+    }
+
+    #[test]
+    fn what_is_admitted_is_opened_inside_whatever_lies_at_its_path_by_then() {
+        let grounds = grounds();
+        let environment = Environment::bare(&grounds.root);
+        let place = grounds.fence.admit(OsStr::new("plain"), &environment).unwrap();
+        assert!(place.open().is_ok());
+        fs::rename(grounds.root.join("in/plain"), grounds.root.join("in/moved")).unwrap();
+        symlink(grounds.root.join("out/secret"), grounds.root.join("in/plain")).unwrap();
+        assert!(fs::read(place.path()).is_ok(), "the path leads out");
+        assert!(place.open().is_err() && place.open_folder().is_err());
+        let config = grounds.root.join("in/plain/events.json");
+        let fenced = Environment { fence: Some(grounds.fence.clone()), ..environment };
+        assert!(read_small(&config, 10, &fenced).is_err());
     }
 
     #[test]

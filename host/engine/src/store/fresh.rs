@@ -43,5 +43,7 @@ pub fn write_new(path: &Path, like: Option<&Path>, pieces: &[Piece], old: &[u8])
     write().map_err(|error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => exists(),
         _ => unwritable("write", path)(error),
-    })
+    })?;
+    private_file::sync_folder_of(path)
+        .map_err(|source| StoreError::NotDurable { path: path.to_path_buf(), source })
 }

@@ -2,10 +2,11 @@
 //! it is on the folder itself, and leaves no file behind. Nothing here unlinks: JP does, and that is the race.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{File, TryLockError},
     io,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -15,8 +16,8 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Place, StoreError, error::unwritable};
-use crate::{private_file, small_file};
+use super::{Place, StoreError, error::unwritable, open_folder::OpenFolder};
+use crate::small_file;
 
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
@@ -37,6 +38,8 @@ pub(super) enum LockFile {
 /// A lock that is held until this is dropped.
 pub(super) struct Lock {
     _files: Vec<File>,
+    /// The folder that the transcript is in, as it was opened under the lock.
+    pub(super) folder: Arc<OpenFolder>,
 }
 
 /// Takes the lock, trying for as long as `wait`.
@@ -102,16 +105,20 @@ fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
     };
     match place.lock() {
         LockFile::Folder => {
-            let folder = private_file::open_folder(place.folder())?;
-            let named = || fs::metadata(place.folder()).map(|named| (named.dev(), named.ino()));
-            if let Some(missed) = take(lock(folder, named)?) {
+            let folder = place.open_folder()?;
+            let named = || {
+                let named = place.open_folder()?.handle()?.metadata()?;
+                Ok((named.dev(), named.ino()))
+            };
+            if let Some(missed) = take(lock(folder.handle()?, named)?) {
                 return Ok(missed);
             }
+            return Ok(Attempt::Locked(Lock { _files: files, folder: Arc::new(folder) }));
         }
         LockFile::File { path, others } => {
             let others = others.iter().filter(|other| other.symlink_metadata().is_ok());
             for (number, path) in [path].into_iter().chain(others).enumerate() {
-                let missed = match lock_at(path, make && number == 0) {
+                let missed = match lock_at(place, path, make && number == 0) {
                     Err(error) if !make && error.kind() == io::ErrorKind::NotFound => continue,
                     attempt => take(attempt?),
                 };
@@ -121,7 +128,8 @@ fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
             }
         }
     }
-    Ok(Attempt::Locked(Lock { _files: files }))
+    let folder = Arc::new(place.open_folder()?);
+    Ok(Attempt::Locked(Lock { _files: files, folder }))
 }
 
 /// Who holds the lock on a file, where the system tells it.
@@ -140,10 +148,10 @@ fn holder((dev, ino): (u64, u64)) -> Option<String> {
 
 /// Locks a file of JP's, made where it is missing and wanted. The storage is the user's or the workspace's, and a clone
 /// brings what it likes in it: neither `locks` nor the file in it may be a link, so that nothing is made elsewhere.
-fn lock_at(path: &Path, make: bool) -> io::Result<Attempt<File>> {
+fn lock_at(place: &Place, path: &Path, make: bool) -> io::Result<Attempt<File>> {
     let (folder, name) =
         (path.parent().expect("a lock is in a folder"), path.file_name().expect("a lock has a name"));
-    let folder = open_locks(folder, make)?;
+    let folder = open_locks(place, folder, make)?;
     let made = if make { OFlags::CREATE } else { OFlags::empty() };
     let file = small_file::open_at(
         &folder,
@@ -158,10 +166,10 @@ fn lock_at(path: &Path, make: bool) -> io::Result<Attempt<File>> {
 }
 
 /// Opens the folder of locks; makes it, but not the one above, where it is missing and wanted.
-fn open_locks(path: &Path, make: bool) -> io::Result<OwnedFd> {
+fn open_locks(place: &Place, path: &Path, make: bool) -> io::Result<OwnedFd> {
     let (storage, name) =
         (path.parent().expect("it is in a storage"), path.file_name().expect("it has a name"));
-    let storage = private_file::open_folder(storage)?;
+    let storage = place.open_folder_at(storage)?;
     let open = || {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(&storage, name, flags, Mode::empty())
@@ -198,9 +206,15 @@ fn lock(file: File, named: impl FnOnce() -> io::Result<(u64, u64)>) -> io::Resul
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::private_file;
+
+    fn nowhere() -> Place {
+        Place::nowhere("nowhere")
+    }
 
     #[test]
     fn a_lock_on_a_file_that_lost_its_name_is_none() {
@@ -219,9 +233,9 @@ mod tests {
     #[test]
     fn the_folder_of_locks_is_made_but_not_the_one_above() {
         let folder = tempfile::tempdir().unwrap();
-        let taken = lock_at(&folder.path().join("locks/a.lock"), true);
+        let taken = lock_at(&nowhere(), &folder.path().join("locks/a.lock"), true);
         assert!(matches!(taken, Ok(Attempt::Locked(_))));
-        assert!(lock_at(&folder.path().join("gone/locks/a.lock"), true).is_err());
+        assert!(lock_at(&nowhere(), &folder.path().join("gone/locks/a.lock"), true).is_err());
         assert!(!folder.path().join("gone").exists());
     }
 
@@ -232,11 +246,11 @@ mod tests {
         fs::create_dir_all(path("storage/locks")).unwrap();
         fs::create_dir(path("elsewhere")).unwrap();
         symlink(path("made"), path("storage/locks/a.lock")).unwrap();
-        assert!(lock_at(&path("storage/locks/a.lock"), true).is_err());
+        assert!(lock_at(&nowhere(), &path("storage/locks/a.lock"), true).is_err());
         assert!(!path("made").exists());
         fs::remove_dir_all(path("storage/locks")).unwrap();
         symlink(path("elsewhere"), path("storage/locks")).unwrap();
-        assert!(lock_at(&path("storage/locks/a.lock"), true).is_err());
+        assert!(lock_at(&nowhere(), &path("storage/locks/a.lock"), true).is_err());
         assert_eq!(fs::read_dir(path("elsewhere")).unwrap().count(), 0);
     }
 }

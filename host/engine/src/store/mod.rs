@@ -13,6 +13,7 @@ mod fence;
 mod folder;
 mod fresh;
 mod lock;
+mod open_folder;
 mod place;
 mod rehearse;
 mod replace;
@@ -22,7 +23,6 @@ mod workspace;
 
 pub use jp_compact_core::splice::Piece;
 
-pub(crate) use self::snapshot::read_own;
 pub use self::{
     beside::{Beside, Found, is_beside, is_events},
     error::{StoreError, StoreErrorKind},
@@ -34,3 +34,4 @@ pub use self::{
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
     snapshot::{read, read_file, read_seen, read_stdin},
 };
+pub(crate) use self::{fence::read_small, snapshot::read_own};

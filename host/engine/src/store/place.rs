@@ -3,18 +3,23 @@
 
 use std::{
     ffi::OsStr,
-    fs, io,
+    fs::{self, File},
+    io,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
 use super::{
-    StoreError,
+    Fence, StoreError,
     error::unreadable,
     lock::LockFile,
+    open_folder::OpenFolder,
+    snapshot::{Links, open},
     workspace::{Workspace, folder_id, id},
 };
 use crate::environment::Environment;
+use crate::private_file;
 
 /// JP's name for the file that holds a stream.
 pub(super) const EVENTS: &str = "events.json";
@@ -29,6 +34,8 @@ pub struct Place {
     twins: Vec<PathBuf>,
     /// Its folder with every link followed, where that is known.
     real: Option<PathBuf>,
+    /// The folder that nothing is opened outside of.
+    fence: Option<Fence>,
 }
 
 impl Place {
@@ -53,12 +60,87 @@ impl Place {
     /// A transcript that lies nowhere, by what it is called.
     #[must_use]
     pub fn nowhere(name: &str) -> Self {
-        Self { path: name.into(), id: None, lock: LockFile::Folder, twins: Vec::new(), real: None }
+        Self {
+            path: name.into(),
+            id: None,
+            lock: LockFile::Folder,
+            twins: Vec::new(),
+            real: None,
+            fence: None,
+        }
     }
 
     /// A file of ours beside a transcript.
-    pub(super) fn beside(path: PathBuf) -> Self {
-        Self { path, id: None, lock: LockFile::Folder, twins: Vec::new(), real: None }
+    pub(super) fn beside(&self, path: PathBuf) -> Self {
+        let fence = self.fence.clone();
+        Self { path, id: None, lock: LockFile::Folder, twins: Vec::new(), real: None, fence }
+    }
+
+    /// The same, inside a fence.
+    pub(super) fn fenced(self, fence: &Fence) -> Self {
+        Self { fence: Some(fence.clone()), ..self }
+    }
+
+    /// Whether it is inside a fence, where every link was followed before.
+    pub(super) fn is_fenced(&self) -> bool {
+        self.fence.is_some()
+    }
+
+    /// Its file's name.
+    pub(super) fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
+    }
+
+    /// Opens its folder.
+    pub(super) fn open_folder(&self) -> io::Result<OpenFolder> {
+        Ok(OpenFolder::new(self.open_folder_at(self.folder())?, self.folder()))
+    }
+
+    /// Opens a folder that has to do with it. One that is not in the fence is the user's own, by no word of others.
+    pub(super) fn open_folder_at(&self, path: &Path) -> io::Result<OwnedFd> {
+        match self.fence.as_ref().filter(|fence| fence.holds(path)) {
+            Some(fence) => fence.open_folder(path),
+            None => private_file::open_folder(path).map(OwnedFd::from),
+        }
+    }
+
+    /// Its folder for who only reads.
+    pub(super) fn folder_to_read(&self) -> Result<OpenFolder, StoreError> {
+        match self.fence {
+            Some(_) => self.open_folder().map_err(unreadable("open the folder of", &self.path)),
+            None => Ok(OpenFolder::by_path(self.folder())),
+        }
+    }
+
+    /// Opens it for reading.
+    pub(super) fn open(&self) -> Result<File, StoreError> {
+        let links = if self.is_fenced() { Links::Refuse } else { Links::Follow };
+        self.folder_to_read()?.file(self.name(), links)
+    }
+
+    /// Opens the folder of another copy of it.
+    pub(super) fn open_folder_of(&self, twin: &Path) -> io::Result<OpenFolder> {
+        let folder = twin.parent().unwrap_or(twin);
+        Ok(OpenFolder::new(self.open_folder_at(folder)?, folder))
+    }
+
+    /// Whether another copy may be written together with it.
+    pub(super) fn may_write(&self, twin: &Path) -> bool {
+        self.fence.as_ref().is_none_or(|fence| fence.holds(twin))
+    }
+
+    /// Opens another copy of it for reading.
+    pub(super) fn open_twin(&self, twin: &Path) -> Result<File, StoreError> {
+        let (Some(folder), Some(name)) = (twin.parent(), twin.file_name()) else {
+            return open(twin, Links::Follow);
+        };
+        match &self.fence {
+            Some(fence) if fence.holds(folder) => {
+                let opened = fence.open_folder(folder).map_err(unreadable("open the folder of", twin))?;
+                OpenFolder::new(opened, folder).file(name, Links::Refuse)
+            }
+            _ => open(twin, Links::Follow),
+        }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -78,6 +160,14 @@ impl Place {
 ///
 /// Fails where there is no such transcript, or more than one.
 pub fn locate(transcript: &OsStr, environment: &Environment) -> Result<Place, StoreError> {
+    match &environment.fence {
+        Some(fence) => fence.admit(transcript, environment),
+        None => find(transcript, environment),
+    }
+}
+
+/// Finds it wherever it is.
+pub(super) fn find(transcript: &OsStr, environment: &Environment) -> Result<Place, StoreError> {
     let path = environment.cwd.join(transcript);
     match fs::metadata(&path) {
         // An empty argument would otherwise be the current folder, and is a mistake in a script.
@@ -97,6 +187,8 @@ pub fn locate(transcript: &OsStr, environment: &Environment) -> Result<Place, St
 pub fn workspace_root(place: &Place, environment: &Environment) -> Option<PathBuf> {
     let folder = place.folder();
     let real = || match &place.real {
+        // Every link was followed when it was admitted.
+        _ if place.is_fenced() => None,
         Some(real) => Workspace::of_conversation(real, environment),
         None => Workspace::of_conversation(&folder.canonicalize().ok()?, environment),
     };
@@ -107,7 +199,10 @@ pub fn workspace_root(place: &Place, environment: &Environment) -> Option<PathBu
 fn of_file(path: PathBuf, environment: &Environment) -> Result<Place, StoreError> {
     match path.parent() {
         Some(folder) if path.file_name() == Some(OsStr::new(EVENTS)) => of_folder(folder, environment),
-        _ => Ok(Place { path, id: None, lock: LockFile::Folder, twins: Vec::new(), real: None }),
+        _ => {
+            let lock = LockFile::Folder;
+            Ok(Place { path, id: None, lock, twins: Vec::new(), real: None, fence: None })
+        }
     }
 }
 
@@ -129,6 +224,7 @@ fn of_folder(folder: &Path, environment: &Environment) -> Result<Place, StoreErr
         lock: LockFile::Folder,
         twins: Vec::new(),
         real: Some(real),
+        fence: None,
     })
 }
 
@@ -184,7 +280,7 @@ fn settle(id: &str, named: Option<&Path>, workspace: &Workspace) -> Result<Place
     };
     let path = copies.swap_remove(chosen).folder.join(EVENTS);
     let twins = copies.into_iter().map(|copy| copy.folder.join(EVENTS)).collect();
-    Ok(Place { path, id: Some(id.to_owned()), lock: workspace.lock(id), twins, real: None })
+    Ok(Place { path, id: Some(id.to_owned()), lock: workspace.lock(id), twins, real: None, fence: None })
 }
 
 /// The newest copy, the first of equals: the user's storage is looked through first, and wins a tie.

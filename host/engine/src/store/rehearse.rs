@@ -39,8 +39,7 @@ impl Beside {
     /// As [`Beside::replace`] would.
     pub fn rehearse(&self, wait: Duration, bytes: &[u8]) -> Result<(), StoreError> {
         self.check_writable()?;
-        let place = Place::beside(self.path().to_path_buf());
-        lock::probe(&place, wait)?;
+        lock::probe(self.place(), wait)?;
         check_size(self.path(), &[bytes])?;
         check_folder_of(self.path())
     }

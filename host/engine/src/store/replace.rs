@@ -13,11 +13,11 @@ use super::{
     copies::{equal_copies, newer_than_others},
     error::{unreadable, unwritable},
     lock,
+    open_folder::OpenFolder,
     place::EVENTS,
-    snapshot::{Links, open, read_open},
+    snapshot::{Links, read_open},
     temporary::{Temporary, remove_orphans},
 };
-use crate::private_file;
 
 /// How long to wait for a lock where there is no reason for another time.
 pub const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -103,11 +103,12 @@ pub fn replace<E>(
     build: impl FnOnce(Current) -> Result<Vec<Piece>, E>,
 ) -> Result<(), ReplaceError<E>> {
     check_writable(place)?;
-    let _lock = lock::acquire(place, wait)?;
-    remove_orphans(place.folder());
+    let lock = lock::acquire(place, wait)?;
+    let folder = &lock.folder;
+    remove_orphans(folder);
 
     let path = place.path();
-    let mut original = open(path, Links::Refuse).map_err(|error| gone(path, error))?;
+    let mut original = folder.file(place.name(), Links::Refuse).map_err(|error| gone(path, error))?;
     let metadata = original.metadata().map_err(unreadable("read", path))?;
     let same = metadata.len() == snapshot.len() as u64
         && common_prefix(&mut original, snapshot).map_err(unreadable("read", path))? == snapshot.len();
@@ -119,8 +120,7 @@ pub fn replace<E>(
     let pieces: Vec<&[u8]> = pieces.iter().map(|piece| piece.bytes(&bytes)).collect();
     check_size(path, &pieces)?;
 
-    let folder = private_file::open_folder(place.folder()).map_err(unwritable("open the folder of", path))?;
-    let mut temporary = Temporary::create(place.folder(), &metadata)
+    let mut temporary = Temporary::create(folder, &metadata)
         .map_err(unwritable("make a temporary file with the same owner beside", path))?;
     temporary
         .fill_as_of(&pieces, |new| newer_than_others(place, new))
@@ -128,12 +128,12 @@ pub fn replace<E>(
     // What can fail for want of space or permission has failed before the first file is replaced.
     let copies: Vec<_> = copies.into_iter().map(|copy| copy.prepare(&pieces)).collect::<Result<_, _>>()?;
     for copy in copies {
-        check_untouched(path, Stamp::of(&metadata))?;
+        check_untouched(folder, path, Stamp::of(&metadata))?;
         copy.put()?;
     }
-    check_untouched(path, Stamp::of(&metadata))?;
-    temporary.put_at(path).map_err(unwritable("replace", path))?;
-    folder.sync_all().map_err(|source| StoreError::NotDurable { path: path.to_path_buf(), source })?;
+    check_untouched(folder, path, Stamp::of(&metadata))?;
+    temporary.put_at(place.name()).map_err(unwritable("replace", path))?;
+    folder.sync().map_err(|source| StoreError::NotDurable { path: path.to_path_buf(), source })?;
     Ok(())
 }
 
@@ -164,12 +164,13 @@ pub(super) fn check_size(path: &Path, pieces: &[&[u8]]) -> Result<(), StoreError
 }
 
 /// Looks at the original once more: JP minds the lock, an editor does not.
-pub(super) fn check_untouched(path: &Path, stamp: Stamp) -> Result<(), StoreError> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if Stamp::of(&metadata) == stamp => Ok(()),
-        Ok(_) => Err(StoreError::Changed { path: path.to_path_buf(), how: "was changed" }),
-        Err(source) => Err(gone(path, unreadable("find", path)(source))),
-    }
+pub(super) fn check_untouched(folder: &OpenFolder, path: &Path, stamp: Stamp) -> Result<(), StoreError> {
+    let how = match folder.stamp(path.file_name().unwrap_or_default())? {
+        Some(now) if now == stamp => return Ok(()),
+        Some(_) => "was changed",
+        None => "was moved or removed",
+    };
+    Err(StoreError::Changed { path: path.to_path_buf(), how })
 }
 
 /// A file that is not there any more was there when it was read: that is a conflict.

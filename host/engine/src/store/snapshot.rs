@@ -1,11 +1,11 @@
 //! Reads a transcript once, whole, into memory that many can share. Nothing here writes.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Read, Seek},
     os::{
-        fd::AsFd,
-        unix::fs::{FileTypeExt, OpenOptionsExt},
+        fd::{AsFd, BorrowedFd},
+        unix::fs::FileTypeExt,
     },
     path::Path,
 };
@@ -13,7 +13,8 @@ use std::{
 use bytes::Bytes;
 use memmap2::MmapMut;
 use rustix::buffer::spare_capacity;
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
 
 use super::{Place, StoreError, error::unreadable};
 
@@ -46,8 +47,7 @@ pub fn read(place: &Place) -> Result<Bytes, StoreError> {
 ///
 /// As [`read`]; what was seen is worth nothing then.
 pub fn read_seen(place: &Place, seen: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
-    let mut file = open(place.path(), Links::Follow)?;
-    read_open_seen(&mut file, place.path(), seen)
+    read_open_seen(&mut place.open()?, place.path(), seen)
 }
 
 /// Reads a file that may be a transcript.
@@ -87,13 +87,23 @@ pub fn read_stdin() -> Result<Bytes, StoreError> {
 
 /// Opens a transcript for reading. Never waits, as opening a pipe would.
 pub(super) fn open(path: &Path, links: Links) -> Result<File, StoreError> {
+    open_at(CWD, path, links, path)
+}
+
+/// As [`open`], from a folder that is open; `path` is what it is called then.
+pub(super) fn open_at(
+    folder: BorrowedFd<'_>,
+    name: &Path,
+    links: Links,
+    path: &Path,
+) -> Result<File, StoreError> {
     let refuse = if links == Links::Refuse { OFlags::NOFOLLOW } else { OFlags::empty() };
-    let flags = (OFlags::NONBLOCK | refuse).bits().cast_signed();
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Err(_) if links == Links::Refuse && path.is_symlink() => {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | refuse;
+    let file = match openat(folder, name, flags, Mode::empty()) {
+        Err(Errno::LOOP) if links == Links::Refuse => {
             return Err(StoreError::Symlink { path: path.to_path_buf() });
         }
-        other => other.map_err(unreadable("open", path))?,
+        other => File::from(other.map_err(|error| unreadable("open", path)(error.into()))?),
     };
     let kind = file.metadata().map_err(unreadable("open", path))?.file_type();
     if kind.is_file() {

@@ -2,19 +2,27 @@
 //! Holds the one rename of the host. Its name must not end in `.tmp`: JP removes those when it starts.
 
 use std::{
-    fs::{self, File, Metadata, OpenOptions, Permissions},
+    ffi::{OsStr, OsString},
+    fs::{File, Metadata, Permissions},
     hash::{BuildHasher, RandomState},
     io::{self, BufWriter, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
-    path::{Path, PathBuf},
+    os::{
+        fd::BorrowedFd,
+        unix::fs::{MetadataExt, PermissionsExt, fchown},
+    },
+    path::Path,
     process,
+    sync::Arc,
     time::SystemTime,
 };
 
 use rustix::{
+    fs::{CWD, renameat},
     io::Errno,
     process::{Pid, test_kill_process},
 };
+
+use super::open_folder::OpenFolder;
 
 const PREFIX: &str = ".events.json.jpc-";
 
@@ -22,16 +30,17 @@ const PREFIX: &str = ".events.json.jpc-";
 #[derive(Debug)]
 pub(super) struct Temporary {
     file: File,
-    path: PathBuf,
+    folder: Arc<OpenFolder>,
+    name: OsString,
     placed: bool,
 }
 
 impl Temporary {
     /// Makes an empty file in `folder`, with the owner and mode of `like`.
-    pub(super) fn create(folder: &Path, like: &Metadata) -> io::Result<Self> {
-        let path = folder.join(unique(PREFIX));
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        let made = Self { file, path, placed: false };
+    pub(super) fn create(folder: &Arc<OpenFolder>, like: &Metadata) -> io::Result<Self> {
+        let name = OsString::from(unique(PREFIX));
+        let file = folder.make(&name)?;
+        let made = Self { file, folder: Arc::clone(folder), name, placed: false };
         let own = made.file.metadata()?;
         if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
             // Failing is an error: a file that changed hands would be another's, or out of its owner's reach.
@@ -70,8 +79,8 @@ impl Temporary {
     }
 
     /// Gives the file its name.
-    pub(super) fn put_at(mut self, path: &Path) -> io::Result<()> {
-        rename(&self.path, path)?;
+    pub(super) fn put_at(mut self, name: &OsStr) -> io::Result<()> {
+        self.folder.rename(&self.name, name)?;
         self.placed = true;
         Ok(())
     }
@@ -80,21 +89,20 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.placed
-            && let Err(error) = fs::remove_file(&self.path)
+            && let Err(error) = self.folder.remove(&self.name)
         {
-            tracing::warn!(%error, path = %self.path.display(), "a temporary file is left behind");
+            tracing::warn!(%error, name = %self.name.display(), "a temporary file is left behind");
         }
     }
 }
 
 /// Removes what processes that no longer live have left in `folder`. Call it under the lock.
-pub(super) fn remove_orphans(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        if entry.file_name().to_str().is_some_and(|name| is_of_the_dead(PREFIX, name))
-            && let Err(error) = fs::remove_file(entry.path())
+pub(super) fn remove_orphans(folder: &OpenFolder) {
+    for name in folder.names().unwrap_or_default() {
+        if name.to_str().is_some_and(|name| is_of_the_dead(PREFIX, name))
+            && let Err(error) = folder.remove(&name)
         {
-            tracing::warn!(%error, path = %entry.path().display(), "failed to remove an orphan");
+            tracing::warn!(%error, name = %name.display(), "failed to remove an orphan");
         }
     }
 }
@@ -106,9 +114,13 @@ pub(super) fn unique(prefix: &str) -> String {
 }
 
 /// Gives a file or a folder its name.
-#[expect(clippy::disallowed_methods, reason = "the one rename of the host")]
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    fs::rename(from, to)
+    rename_at(CWD, from, to)
+}
+
+/// The same in a folder that is open: the one rename of the host.
+pub(super) fn rename_at(folder: BorrowedFd<'_>, from: &Path, to: &Path) -> io::Result<()> {
+    Ok(renameat(folder, from, folder, to)?)
 }
 
 /// Whether a name is one that a process has made which no longer lives.
@@ -128,14 +140,17 @@ fn is_alive(pid: Pid) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn a_temporary_file_bears_our_pid_and_is_gone_when_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let like = fs::metadata(folder.path()).unwrap();
-        let made = Temporary::create(folder.path(), &like).unwrap();
-        let name = made.path.file_name().unwrap().to_str().unwrap();
+        let open = Arc::new(OpenFolder::by_path(folder.path()));
+        let made = Temporary::create(&open, &like).unwrap();
+        let name = made.name.to_str().unwrap();
         assert_eq!(maker(PREFIX, name), Pid::from_raw(process::id().cast_signed()));
         drop(made);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

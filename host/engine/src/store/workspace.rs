@@ -8,7 +8,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::{StoreError, error::unreadable, lock::LockFile};
+use super::{StoreError, error::unreadable, fence::read_small, lock::LockFile};
 use crate::environment::Environment;
 use crate::small_file;
 
@@ -70,13 +70,14 @@ impl Workspace {
     }
 
     fn of_root(root: PathBuf, environment: &Environment) -> Self {
-        let user = workspace_id(&root).and_then(|id| user_storage(&root, &id, environment));
+        let user = workspace_id(&root, environment).and_then(|id| user_storage(&root, &id, environment));
         Self { roots: vec![root], user }
     }
 
     /// The workspace of a user's storage: the current one if it is that, else all that the storage remembers.
     fn of_user(user: PathBuf, environment: &Environment) -> Self {
-        let is_ours = |root: &PathBuf| workspace_id(root).is_some_and(|id| is_named_for(&user, &id));
+        let is_ours =
+            |root: &PathBuf| workspace_id(root, environment).is_some_and(|id| is_named_for(&user, &id));
         let current =
             Self::around(environment).and_then(|workspace| workspace.roots.into_iter().find(is_ours));
         let mut roots = match current {
@@ -164,10 +165,10 @@ fn is_named_for(folder: &Path, id: &str) -> bool {
 }
 
 /// The text of `.jp/.id`: its last line that is not empty, for JP writes a warning not to edit the file above it.
-fn workspace_id(root: &Path) -> Option<String> {
+fn workspace_id(root: &Path, environment: &Environment) -> Option<String> {
     let path = root.join(".id");
-    let text =
-        small_file::read(&path, small_file::ID).and_then(|bytes| bytes.map(small_file::text).transpose());
+    let text = read_small(&path, small_file::ID, environment)
+        .and_then(|bytes| bytes.map(small_file::text).transpose());
     let text = text.unwrap_or_else(|error| {
         tracing::warn!(%error, path = %path.display(), "the workspace's id is not read");
         None
