@@ -57,7 +57,7 @@ fn walk(mut copies: Copies, words: &[&str]) {
     assert!(copies.loads_the_workspace());
     copies.restore();
     let whole = copies.world.trace(&strace, &[], words);
-    let first = whole.find(0, "lock", |call| call.name == "flock");
+    let first = whole.find(0, "lock", crate::locks);
     let (mut neither, mut one, mut both) = (0, 0, 0);
     for at in first..whole.calls.len() {
         copies.restore();

@@ -27,10 +27,19 @@ impl Call {
     }
 
     /// The arguments that are strings: in every call that takes paths, the paths. (`rename` and `renameat` differ
-    /// from machine to machine in what stands between.)
-    pub(crate) fn paths(&self) -> Vec<&Path> {
-        let quoted = |arg: &'_ String| arg.starts_with('"');
-        self.args.iter().filter(|arg| quoted(arg)).map(|arg| Path::new(arg.trim_matches('"'))).collect()
+    /// from machine to machine in what stands between.) A name behind a folder's descriptor is a path in that folder.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let mut folder = None;
+        let mut paths = Vec::new();
+        for arg in &self.args {
+            if let Some(path) = arg.strip_prefix('"') {
+                let path = path.trim_end_matches('"');
+                paths.push(folder.map_or_else(|| path.into(), |folder: &Path| folder.join(path)));
+            } else {
+                folder = path_behind(arg);
+            }
+        }
+        paths
     }
 
     /// Whether an argument of flags holds this one.
