@@ -55,7 +55,7 @@ pub(crate) fn refused(
     }
     if let all @ 2.. = transcripts.len() {
         let failed = failed.len();
-        output::say(format_args!("nothing was done: {failed} of {all} transcripts cannot be found"));
+        output::say(format_args!("nothing was done: {failed} of {all} transcripts cannot be used"));
     }
     Ok(Some(exit))
 }
@@ -90,9 +90,18 @@ fn unknown(word: &str, all: &[OsString], environment: &Environment) -> Report {
         Some(command) => {
             format!("`jp-compact {command} {other}` is a command; a path is given as `./{word}`")
         }
-        None => format!("`jp-compact --help` lists the commands; a path is given as `./{word}`"),
+        None => match id(word) {
+            Some(id) => format!("`jp-compact {id}` is that conversation, inside its workspace"),
+            None => format!("`jp-compact --help` lists the commands; a path is given as `./{word}`"),
+        },
     };
     Report::new(Exit::Usage, message, Some(&hint))
+}
+
+/// The id in the name of a conversation's folder.
+fn id(word: &str) -> Option<&str> {
+    let (digits, _) = word.split_once('-')?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(digits).filter(|digits| !digits.is_empty())
 }
 
 /// The command or the flag that a word was probably meant for. Nothing in it for what needs no command.

@@ -47,6 +47,15 @@ fn a_gate_over_nothing_is_not_met() {
 }
 
 #[test]
+fn a_path_that_is_not_there_meets_no_gate() {
+    let world = World::new();
+    for gate in GATES {
+        let ran = world.run(&[&["batch", "gone", "-n", "-s", "strip-tools"], gate].concat()).exits(3);
+        ran.says("failed: gone: ").says("found no transcript");
+    }
+}
+
+#[test]
 fn nothing_without_a_gate_is_an_error() {
     let world = nothing();
     check(&world, &[], 4, "error: there is no transcript in set", &[]);

@@ -33,13 +33,14 @@ fn an_unknown_word_compacts_nothing_and_names_what_was_meant() {
     refused(&["compact", "one"], 2, "`jp-compact one` compacts");
     refused(&["shwo", "one"], 2, "`jp-compact show one` is a command");
     refused(&["PRINT", "one"], 2, "`jp-compact print one` is a command");
+    refused(&["17738399468-talk", "one"], 2, "`jp-compact 17738399468` is that conversation");
     refused(&["frobnicate", "one"], 2, "`frobnicate` is neither a command, nor an existing path, nor an id");
 }
 
 #[test]
 fn a_word_in_any_place_compacts_nothing() {
     refused(&["one", "undo"], 2, "`undo` is neither");
-    refused(&["one", "two", "undo"], 2, "nothing was done: 1 of 3 transcripts cannot be found");
+    refused(&["one", "two", "undo"], 2, "nothing was done: 1 of 3 transcripts cannot be used");
     refused(&["undo"], 2, "`jp-compact TRANSCRIPT --reset`");
     refused(&["auto", "undo", "one"], 2, "`undo` is neither");
 }
@@ -49,7 +50,7 @@ fn a_path_that_is_not_there_compacts_nothing() {
     refused(&["one", "sesion.jsonl"], 4, "there is no transcript at /here/sesion.jsonl");
     refused(&["./undo", "one"], 4, "there is no transcript at /here/./undo");
     refused(&["one", "17738399468"], 4, "17738399468");
-    refused(&["sesion.jsonl", "undo", "one"], 2, "2 of 3 transcripts cannot be found");
+    refused(&["sesion.jsonl", "undo", "one"], 2, "2 of 3 transcripts cannot be used");
     refused(&["auto", "one", "sesion.jsonl"], 4, "there is no transcript at");
 }
 

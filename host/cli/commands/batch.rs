@@ -167,7 +167,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         environment,
     };
     let mut teller = Teller {
-        tally: Tally::default(),
+        tally: Tally::new(files.faults().len() as u64),
         bar: Bar::new(quiet, files.len() as u64, files.bytes(), &planner.shared.progress),
         quiet,
         refused: 0,

@@ -108,19 +108,20 @@ impl Gates {
     }
 
     /// How all of them came out.
-    #[must_use]
-    pub fn judge(&self, total: &BatchTotal, missed: &Missed, scope: Scope) -> Vec<GateReport> {
+    fn judge(&self, Tally { total, missed, faults, .. }: &Tally, scope: Scope) -> Vec<GateReport> {
         let mut all = Vec::new();
+        // A path that is not there is no transcript.
+        let is_empty = total.transcripts == *faults;
         let nothing = match scope {
             _ if total.transcripts > total.failed => None,
-            Scope::Shard if total.transcripts == 0 => Some((true, "nothing in this shard")),
-            Scope::AllOrNothing if total.transcripts == 0 => Some((true, "no transcript")),
-            _ if total.transcripts == 0 => Some((false, "no transcript")),
+            Scope::Shard if is_empty => Some((true, "nothing in this shard")),
+            Scope::AllOrNothing if is_empty => Some((true, "no transcript")),
+            _ if is_empty => Some((false, "no transcript")),
             // How many failed is known, and nothing else.
             _ => Some((false, "no transcript that did not fail")),
         };
         let mut add = |gate: Gate, wanted: String, met: bool, found: String| {
-            let nothing = nothing.filter(|_| gate != Gate::MaxFailures || total.transcripts == 0);
+            let nothing = nothing.filter(|_| gate != Gate::MaxFailures || is_empty);
             let (met, found) = nothing.map_or((met, found), |(met, found)| (met, found.to_owned()));
             all.push(GateReport { gate: gate.as_str().into(), wanted, met, found });
         };
@@ -170,7 +171,7 @@ fn counted(count: u64) -> String {
 
 /// By how many transcripts gates were not met.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Missed {
+struct Missed {
     valid: u64,
     fit: u64,
     growth: u64,
@@ -198,6 +199,8 @@ pub struct Tally {
     pub total: BatchTotal,
     /// The tokens that a model is sent: of JP's conversations by JP.
     pub sent: u64,
+    /// How many of the failures are paths that could not be searched.
+    faults: u64,
     missed: Missed,
 }
 
@@ -211,6 +214,12 @@ pub fn saved_percent(before: u64, sent: u64) -> f64 {
 }
 
 impl Tally {
+    /// Nothing was done yet; so many paths could not be searched.
+    #[must_use]
+    pub fn new(faults: u64) -> Self {
+        Self { faults, ..Self::default() }
+    }
+
     /// Counts one more transcript.
     pub fn add(&mut self, told: &TranscriptReport, resumed: bool) {
         let total = &mut self.total;
@@ -235,6 +244,6 @@ impl Tally {
     /// How the gates came out.
     #[must_use]
     pub fn judge(&self, gates: &Gates, scope: Scope) -> Vec<GateReport> {
-        gates.judge(&self.total, &self.missed, scope)
+        gates.judge(self, scope)
     }
 }

@@ -184,7 +184,9 @@ impl StoreError {
             Self::Outside { .. } => {
                 "give a path inside that folder; the copy that JP would load has to lie inside, too"
             }
-            Self::NoEvents { .. } => "a conversation's folder holds its events in events.json",
+            Self::NoEvents { .. } => {
+                "a conversation's folder holds its events in events.json; `jp-compact batch DIR` searches a folder"
+            }
             Self::Ambiguous { .. } => "give the path of the folder that is meant",
             Self::Disagree { .. } => {
                 "compare the two with `diff`: JP loads the first, and overwrites the second when it next saves the \
