@@ -31,6 +31,7 @@ impl Blocks {
         }
         match said {
             Said::User(text) | Said::Assistant(text) | Said::Reasoning(text) => self.look(text),
+            Said::Attachment { text, .. } => self.look(text),
             Said::Output(output) => self.look(&output.content),
             Said::Data(value) | Said::Question(value) | Said::Reply(value) => self.look_below(value),
             Said::Call(call) => call.arguments.values().for_each(|value| self.look_below(value)),

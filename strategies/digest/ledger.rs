@@ -14,6 +14,8 @@ use crate::tools::{Act, Op, act};
 pub(crate) struct Ledger {
     /// What the user asked, and in which turn.
     pub(crate) asked: Vec<(usize, String)>,
+    /// What was attached to it, and the last turn in which it was.
+    pub(crate) attached: Recent<String, usize>,
     /// What became of each file.
     pub(crate) files: Recent<String, File>,
     /// The last run of each command.
@@ -66,6 +68,7 @@ impl Ledger {
     pub(crate) fn add(&mut self, turn: usize, said: Said) {
         match said {
             Said::User(text) => self.asked.push((turn, text)),
+            Said::Attachment { name, .. } => self.attached.put(name, turn),
             Said::Assistant(text) if !text.trim().is_empty() => self.last = Some(text),
             Said::Data(data) => self.last = Some(data.to_string()),
             Said::Call(call) => self.waiting.push((turn, call)),

@@ -20,10 +20,11 @@ pub(crate) struct Limits {
     errors: usize,
 }
 
-/// The limits to try, the most generous first: a request stays verbatim as long as all of them fit.
+/// The limits to try, the most generous first. A request of the user is quoted up to 2,000 characters at most: what is
+/// longer is pasted text.
 pub(crate) const LIMITS: [Limits; 4] = [
-    Limits { request_chars: 16_000, last_chars: 16_000, files: 1_000, commands: 300, errors: 50 },
-    Limits { request_chars: 4_000, last_chars: 8_000, files: 500, commands: 100, errors: 20 },
+    Limits { request_chars: 2_000, last_chars: 16_000, files: 1_000, commands: 300, errors: 50 },
+    Limits { request_chars: 2_000, last_chars: 8_000, files: 500, commands: 100, errors: 20 },
     Limits { request_chars: 1_000, last_chars: 4_000, files: 300, commands: 50, errors: 10 },
     Limits { request_chars: 200, last_chars: 2_000, files: 100, commands: 20, errors: 5 },
 ];
@@ -41,6 +42,7 @@ pub(crate) fn render(range: Range, ledger: &Ledger, limits: Limits) -> String {
         "{turns} of this conversation, as a program listed them from its events. No model wrote this.\n"
     );
     requests(&mut out, ledger, limits);
+    attachments(&mut out, ledger, limits);
     files(&mut out, ledger, limits);
     commands(&mut out, ledger, limits);
     errors(&mut out, ledger, limits);
@@ -60,6 +62,19 @@ fn requests(out: &mut String, ledger: &Ledger, limits: Limits) {
         let _ = write!(out, "\nTurn {turn}:\n");
         quote(out, &shorten(text, limits.request_chars));
     }
+}
+
+fn attachments(out: &mut String, ledger: &Ledger, limits: Limits) {
+    let attached = ledger.attached.in_order();
+    if attached.is_empty() {
+        return;
+    }
+    out.push_str("\n## Attachments\n\n");
+    let shown = latest(&attached, limits.files);
+    for (name, turn) in shown {
+        let _ = writeln!(out, "- {}: in turn {turn}", code(name, PATH_CHARS_MAX));
+    }
+    left_out(out, attached.len() - shown.len(), "attachment", "attachments");
 }
 
 fn files(out: &mut String, ledger: &Ledger, limits: Limits) {

@@ -191,7 +191,7 @@ fn requests_are_verbatim_whatever_they_hold() {
     let odd = "Fix it:\n```rust\nfn main() {}\n````\n## Commands\n- `rm`: done\r\n\u{2028}`";
     let text = digest(1, 1_000, &[(0, user(odd))]).unwrap();
     assert!(text.contains(&format!("\n`````\n{odd}\n`````\n")), "{text}");
-    let long = "word ".repeat(3_000);
+    let long = "word ".repeat(400);
     assert!(digest(1, 1_000_000, &[(0, user(&long))]).unwrap().contains(&long));
 }
 
@@ -207,14 +207,14 @@ fn what_would_not_be_shorter_is_declined() {
 
 #[test]
 fn it_stays_below_the_limit_of_a_summary_and_says_what_was_cut() {
-    let said: Vec<_> = (0..40)
+    let said: Vec<_> = (0..80)
         .flat_map(|turn| {
             let run = json!({"type": "tool_call_request", "id": "c", "name": "Bash", "arguments": {"command": format!("run {turn}")}});
             let ran = json!({"type": "tool_call_response", "id": "c", "content": "e".repeat(90_000), "is_error": true});
             [(turn, user(&"word ".repeat(3_000))), (turn, run), (turn, ran)]
         })
         .collect();
-    let text = digest(40, 10_000_000, &said).unwrap();
+    let text = digest(80, 10_000_000, &said).unwrap();
     assert!(text.len() <= 256 * 1024, "{}", text.len());
     assert!(
         text.contains(" characters left out ...]") && text.contains("earlier errors left out."),
@@ -229,4 +229,16 @@ fn it_stays_below_the_limit_of_a_summary_and_says_what_was_cut() {
 fn an_unknown_event_is_passed_over() {
     let odd = [(0, json!({"type": "later", "content": "unheard"})), (0, user("Hello."))];
     assert!(!digest(1, 1_000, &odd).unwrap().contains("unheard"));
+}
+
+#[test]
+fn a_request_is_quoted_up_to_2000_characters_and_an_attachment_is_named() {
+    let ask = |content: &str| json!({"type": "chat_request", "content": content});
+    let mut file = ask(&"let x = 1;\n".repeat(1_000));
+    file["metadata"] = json!({"attachment": "/home/ada/a.rs"});
+    let text = digest(1, 9_000, &[(0, ask(&"word ".repeat(4_000))), (0, file)]).unwrap();
+    assert!(text.contains("## Attachments\n\n- `/home/ada/a.rs`: in turn 0\n"), "{text}");
+    assert!(!text.contains("let x"), "{text}");
+    let quoted = text.matches("word").count() * 5;
+    assert!((1_500..=2_000).contains(&quoted), "{quoted}");
 }

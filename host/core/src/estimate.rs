@@ -3,6 +3,9 @@
 //! that a model is sent: messages, reasoning, keys and values of arguments, the content of responses, base64
 //! undone. Punctuation of JSON, names of tools, ids, metadata and inquiries count nothing.
 //!
+//! What cannot be read has a stated estimate: an image counts [`IMAGE_TOKENS`], and encrypted reasoning three quarters of
+//! its length without [`ENVELOPE_BYTES`], a token for four bytes.
+//!
 //! Sizes are summed up as weights and rounded up once, so that what is there never counts as nothing.
 
 mod arguments;
@@ -13,6 +16,7 @@ use std::ops::Add;
 use serde_json::Value;
 
 use crate::event::{Event, Kind};
+use crate::formats::{IMAGE, Place};
 use crate::json::Span;
 use crate::stream::Stream;
 use crate::text::{self, Length};
@@ -23,6 +27,11 @@ use crate::view::{Part, SUMMARY_REQUEST, View};
 const TOKEN: u64 = 4 * WHOLE;
 /// The weight of a character where characters / 4 is as good as it gets.
 const WHOLE: u64 = 1000;
+
+/// Tokens of an image: the most that Anthropic counts for one (1,568), rounded up. Nothing is known of its size here.
+pub const IMAGE_TOKENS: u64 = 1_600;
+/// Bytes of encrypted reasoning that hold none of it.
+pub const ENVELOPE_BYTES: u64 = 650;
 
 /// How tokens are counted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -141,7 +150,10 @@ impl Estimate {
     #[must_use]
     pub fn of(stream: &Stream, estimator: Estimator) -> Self {
         let mut buffer = Vec::new();
-        let measures = stream.events().iter().map(|event| measured(stream, event, &mut buffer, estimator));
+        let measures = stream.events().iter().enumerate().map(|(element, event)| {
+            let measure = measured(stream, event, &mut buffer, estimator);
+            Measure { weight: measure.weight + beside_text(stream, element, event), ..measure }
+        });
         Self { estimator, measures: measures.collect() }
     }
 
@@ -216,6 +228,37 @@ pub fn chars_in(stream: &Stream, range: TurnRange, enough: u64) -> u64 {
         }
     }
     sum
+}
+
+/// How many images an element holds. Readers write a line for each into the text that they make.
+pub(crate) fn images(stream: &Stream, event: &Event) -> u64 {
+    let is_made = event.body.start >= stream.bytes().len() && !event.body.is_empty();
+    let may_hold = matches!(event.kind, Kind::ChatRequest | Kind::Message | Kind::ToolResponse { .. });
+    if !may_hold || !is_made || stream.foreign().is_none() {
+        return 0;
+    }
+    stream.text(event.body).lines().filter(|line| *line == IMAGE).count() as u64
+}
+
+/// The weight of what an element holds beside its text.
+fn beside_text(stream: &Stream, element: usize, event: &Event) -> u64 {
+    let encrypted = match stream.foreign().and_then(|foreign| foreign.places.get(element)) {
+        Some(place) if event.kind == Kind::Reasoning => encrypted_bytes(stream, place),
+        _ => 0,
+    };
+    let reasoning = (encrypted * 3 / 4).saturating_sub(ENVELOPE_BYTES) / 4;
+    (images(stream, event) * IMAGE_TOKENS + reasoning) * TOKEN
+}
+
+/// The bytes of reasoning that only its provider can read.
+fn encrypted_bytes(stream: &Stream, place: &Place) -> u64 {
+    const REDACTED: &str = "anthropic_redacted_thinking";
+    let signed = place.signed.as_deref().filter(|(name, _)| *name == REDACTED);
+    let redacted = signed.map_or(0, |(_, span)| span.len());
+    let kept = stream.value(place.metadata).filter(|_| !place.metadata.is_empty());
+    let bytes = |name: &str| kept.as_ref()?.get(name)?.as_str().map(str::len);
+    let kept = bytes("openai_encrypted_content").or_else(|| bytes(REDACTED));
+    (redacted + kept.unwrap_or_default()) as u64
 }
 
 /// The measure of the text of one element, decoded.

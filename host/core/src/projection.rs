@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use jp_compact_schema::{Hint, RequestAction, ResponseAction};
 
+use crate::estimate::images;
 use crate::event::Kind;
 use crate::formats::jp::Count;
 use crate::halves::Halves;
@@ -262,8 +263,11 @@ impl<'a> Plan<'a> {
 
     /// Whether the text of a response is longer than another, in characters, and not shorter in bytes.
     fn is_longer_than(&self, element: usize, line: &str) -> bool {
-        let body = self.stream.events()[element].body;
-        let chars = line.chars().count();
+        let event = &self.stream.events()[element];
+        let (body, chars) = (event.body, line.chars().count());
+        if images(self.stream, event) > 0 {
+            return true;
+        }
         // Nearly all are so long that they need not be decoded.
         if self.stream.at(body).len() > CHARACTER_BYTES_MAX * chars.max(line.len()) + QUOTES {
             return true;

@@ -10,6 +10,13 @@ use serde_json::{Map, Value};
 pub enum Said {
     /// The user asks.
     User(String),
+    /// Something that a program attached to what the user asks: a file, a note of a hook.
+    Attachment {
+        /// Its name, often a path.
+        name: String,
+        /// What a model is sent of it.
+        text: String,
+    },
     /// The assistant answers.
     Assistant(String),
     /// The assistant thinks.
@@ -61,7 +68,13 @@ impl Said {
 fn read(mut event: Map<String, Value>) -> Option<Said> {
     let kind = text(event.remove("type"))?;
     Some(match kind.as_str() {
-        "chat_request" => Said::User(text(event.remove("content"))?),
+        "chat_request" => {
+            let content = text(event.remove("content"))?;
+            match event.get("metadata").and_then(|metadata| metadata.get("attachment")?.as_str()) {
+                Some(name) => Said::Attachment { name: name.to_owned(), text: content },
+                None => Said::User(content),
+            }
+        }
         "chat_response" => {
             let mut member = |name| event.remove(name).filter(|value| !value.is_null());
             match (member("message"), member("reasoning"), member("data")) {
@@ -110,6 +123,8 @@ mod tests {
     #[test]
     fn each_type_says_its_own() {
         check(&json!({"type": "chat_request", "content": "Hi"}), &Said::User("Hi".into()));
+        let file = json!({"type": "chat_request", "content": "x = 1", "metadata": {"attachment": "a.py"}});
+        check(&file, &Said::Attachment { name: "a.py".into(), text: "x = 1".into() });
         check(&json!({"type": "chat_response", "message": "Ho"}), &Said::Assistant("Ho".into()));
         check(&json!({"type": "chat_response", "reasoning": "Hm"}), &Said::Reasoning("Hm".into()));
         check(

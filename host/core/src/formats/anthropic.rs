@@ -79,10 +79,6 @@ impl Transcript for Anthropic {
     fn blocks(&self) -> Option<&'static str> {
         Some("content")
     }
-
-    fn thoughts_lead(&self) -> bool {
-        true
-    }
 }
 
 /// The body of a request, of one that waits in a batch too.

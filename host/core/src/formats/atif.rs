@@ -49,6 +49,10 @@ impl Transcript for Atif {
         reading.lines(WANTED, |reading, _, line| trajectory(reading, line))
     }
 
+    fn says_thoughts(&self) -> bool {
+        true
+    }
+
     fn pair(&self, pair: &Pair<'_>) -> Vec<String> {
         let step = |source: &str, message: &str, behind: usize| {
             let mut step = Map::new();

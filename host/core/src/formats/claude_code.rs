@@ -1,6 +1,8 @@
 //! Claude Code's sessions: JSONL, one block of content a line, tied to a tree by `uuid` and `parentUuid`. Only the
 //! path from the last line to the root is what a model was sent; side chains and what was rewound are not.
 
+mod attachment;
+
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -27,7 +29,18 @@ const SHARED: [&str; 8] =
 const WANTED: Wanted = |key| {
     matches!(
         key,
-        b"message" | b"content" | b"compactMetadata" | b"preservedSegment" | b"preservedMessages" | b"uuids"
+        b"message"
+            | b"content"
+            | b"attachment"
+            | b"file"
+            | b"files"
+            | b"skills"
+            | b"memories"
+            | b"diagnostics"
+            | b"compactMetadata"
+            | b"preservedSegment"
+            | b"preservedMessages"
+            | b"uuids"
     )
 };
 
@@ -225,6 +238,13 @@ fn named(reading: &mut Reading, at: At, look: Look<'_>) {
 
 /// Adds the events of a line. Whether they answer calls.
 fn content(reading: &mut Reading, look: Look<'_>, at: At) -> bool {
+    if look.text_of("type").as_deref() == Some("attachment") {
+        let draft = Draft { time: time_of(look, "timestamp"), record: Some(at), ..Draft::default() };
+        if let Some((kind, draft)) = attachment::event(reading, look, draft) {
+            reading.add(kind, draft);
+        }
+        return false;
+    }
     let (Some(kind), Some(message)) = (look.text_of("type"), look.get("message")) else { return false };
     let is_user = match &*kind {
         "user" => true,

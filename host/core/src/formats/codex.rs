@@ -351,11 +351,12 @@ impl Rollout {
         let mut keys: Vec<Key> = texts.iter().map(|text| Key::text(voice, text)).collect();
         keys.push(Key::text(voice, &texts.concat()));
         keys.extend(item.text_of("id").map(|id| Key::Item(id.into_owned())));
-        let images = content.items().filter(|block| {
-            block.text_of("type").is_some_and(|kind| kind.ends_with("image") || kind.ends_with("audio"))
-        });
-        let images = images.count();
-        if images == 0 && texts.iter().all(|text| text.is_empty()) {
+        let media = |end: &str| {
+            let is_it = |block: &Look<'_>| block.text_of("type").is_some_and(|kind| kind.ends_with(end));
+            content.items().filter(is_it).count()
+        };
+        let (images, recordings) = (media("image"), media("audio"));
+        if images + recordings == 0 && texts.iter().all(|text| text.is_empty()) {
             return;
         }
         let body = reading.text(content);
@@ -364,8 +365,8 @@ impl Rollout {
             return;
         }
         let Some(is_asked) = is_asked(item, &texts) else { return reading.system(&texts.join("\n")) };
-        let mut parts = if texts.is_empty() { vec![] } else { vec![body] };
-        parts.extend((0..images).map(|_| reading.made("[image]")));
+        let mut parts = if texts.is_empty() && images == 0 { vec![] } else { vec![body] };
+        parts.extend((0..recordings).map(|_| reading.made("[audio]")));
         let body = if let [body] = parts[..] { body } else { reading.joined(&parts) };
         self.add(Kind::ChatRequest, Draft { body, ..draft }, is_asked, keys);
     }

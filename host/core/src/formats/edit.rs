@@ -34,7 +34,7 @@ impl Fate<'_> {
 #[must_use]
 pub(crate) fn render(stream: &Stream, foreign: &Foreign, view: &View) -> Vec<Piece> {
     let (mut fates, summaries) = fates(stream, foreign, view);
-    if foreign.format.transcript().is_some_and(Transcript::thoughts_lead) {
+    if !foreign.format.transcript().is_some_and(Transcript::says_thoughts) {
         mend::leave_lone_thoughts(stream, foreign, &mut fates);
     }
     let mut edits = Edits { written: Vec::with_capacity(foreign.places.len()), ..Edits::default() };

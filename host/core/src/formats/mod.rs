@@ -41,6 +41,7 @@ use self::detect::Sample;
 pub(crate) use self::foreign::{Foreign, Place};
 use self::jp::Unreadable;
 use self::pairs::Pair;
+pub(crate) use self::reading::IMAGE;
 use self::reading::Reading;
 pub(crate) use self::title::title;
 pub use self::unsupported::program;
@@ -104,8 +105,9 @@ trait Transcript: Sync {
         None
     }
 
-    /// Whether a thought goes with what it led to, for the provider takes none alone.
-    fn thoughts_lead(&self) -> bool {
+    /// Whether what is read as a thought may be all that a message says: where it is the visible text. Elsewhere one goes
+    /// with what it led to, because a provider takes none alone.
+    fn says_thoughts(&self) -> bool {
         false
     }
 }

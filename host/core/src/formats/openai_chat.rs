@@ -85,11 +85,6 @@ impl Transcript for OpenaiChat {
         let message = |role, content| json!({ "role": role, "content": content }).to_string();
         vec![message("user", pair.request), message("assistant", pair.response)]
     }
-
-    // A message that says nothing and calls nothing is refused.
-    fn thoughts_lead(&self) -> bool {
-        true
-    }
 }
 
 /// The messages of a body; of a request that waits in a batch; or of what an answer is preferred to.

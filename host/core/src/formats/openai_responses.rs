@@ -95,10 +95,6 @@ impl Transcript for OpenaiResponses {
         let message = |role, text| json!({ "type": "message", "role": role, "content": text }).to_string();
         vec![message("user", pair.request), message("assistant", pair.response)]
     }
-
-    fn thoughts_lead(&self) -> bool {
-        true
-    }
 }
 
 /// The body of a request, of one that waits in a batch too.
@@ -150,20 +146,24 @@ fn conversation(reading: &mut Reading, document: Look<'_>) -> Result<(), Unreada
 /// The names of what a thought led to: an item that is known by its name is refused without its thought, and goes without
 /// a name as well.
 fn led_to<'a>(reading: &mut Reading, behind: impl Iterator<Item = Look<'a>>) -> Vec<Cut> {
-    const NAMED: [&str; 5] =
-        ["message", "function_call", "custom_tool_call", "web_search_call", "file_search_call"];
     let is_users = |item: &Look<'_>| {
         kind(*item) == "message" && item.text_of("role").is_none_or(|role| role != "assistant")
     };
     let led_to = behind.take_while(|item| {
         !is_users(item) && kind(*item) != "reasoning" && !kind(*item).ends_with("_output")
     });
-    let named = led_to.filter(|item| NAMED.contains(&&*kind(*item)));
     let place = |item: Look<'_>| {
         let element = item.position("id").filter(|_| item.string("id").is_some())?;
         Some(Cut::Element(At { list: reading.members(item), element }))
     };
-    named.filter_map(place).collect()
+    // These are what others name them by, and not what a thought led to.
+    let is_named = |item: &Look<'_>| {
+        let kind = kind(*item);
+        !kind.starts_with("mcp_approval_")
+            && !kind.contains("compaction")
+            && !matches!(&*kind, "item_reference" | "mcp_list_tools")
+    };
+    led_to.filter(is_named).filter_map(place).collect()
 }
 
 /// The items of a body, of a response, or of a bare list.
@@ -183,7 +183,7 @@ fn call(reading: &mut Reading, item: Look<'_>, arguments: &str, write: fn(&str) 
     let value = item.get(arguments);
     let name = item.string("name").map(Look::span);
     let draft = Draft {
-        id: item.string("call_id").or(item.string("id")).map_or_else(Span::default, Look::span),
+        id: item.string("call_id").or(item.string("id")).map_or(draft.id, Look::span),
         name: name.unwrap_or_else(|| reading.made(kind(item).trim_end_matches("_call"))),
         body: if draft.body.is_empty() { value.map_or_else(Span::default, Look::span) } else { draft.body },
         slots: value.map(|value| Slot { span: value.span(), write }).into_iter().collect(),
@@ -199,6 +199,8 @@ fn add(reading: &mut Reading, item: Look<'_>, draft: Draft) {
         "function_call" => call(reading, item, "arguments", write::object_in_string, draft),
         "custom_tool_call" => call(reading, item, "input", write::text, draft),
         "mcp_call" => {
+            let id = item.string("id").map(Look::span).unwrap_or_else(|| reading.next_id());
+            let draft = Draft { id, ..draft };
             call(reading, item, "arguments", write::object_in_string, draft.clone());
             mcp_result(reading, item, draft);
         }
@@ -321,7 +323,7 @@ fn shell_result(reading: &mut Reading, item: Look<'_>, draft: Draft) {
 
 /// What an MCP server answered, in the very item of the call.
 fn mcp_result(reading: &mut Reading, item: Look<'_>, draft: Draft) {
-    let id = item.string("id").map_or_else(Span::default, Look::span);
+    let id = draft.id;
     let said = |name: &str| item.get(name).filter(|value| !value.is_null());
     let (output, is_error) = match (said("output"), said("error")) {
         (None, Some(error)) if error.is_object() => {

@@ -140,6 +140,10 @@ impl Transcript for OpenHands {
         Ok(())
     }
 
+    fn says_thoughts(&self) -> bool {
+        true
+    }
+
     fn pair(&self, pair: &Pair<'_>) -> Vec<String> {
         let first = pair.first.items().next().unwrap_or(pair.first);
         let written = first.text_of("timestamp");

@@ -49,6 +49,9 @@ pub(crate) struct Reading {
     has_conversation: bool,
 }
 
+/// The line that stands for an image.
+pub(crate) const IMAGE: &str = "[image]";
+
 /// Why a file with a conversation on each line is refused.
 pub(super) const SEVERAL: &str = "another conversation begins: each line holds one of its own";
 
@@ -359,14 +362,17 @@ impl Reading {
         Span { start, end: start + json.len() }
     }
 
-    /// The span of a text: of a string its own, of an array of blocks what their texts are together.
+    /// The span of a text: of a string its own, of an array of blocks what their texts are together, with a line for
+    /// each image.
     pub(super) fn text(&mut self, value: Look<'_>) -> Span {
         if value.is_string() {
             return value.span();
         }
         let parts = value.items().filter_map(|item| {
             let own = if item.is_string() { Some(item) } else { item.string("text") };
-            own.map(Look::text)
+            let is_image =
+                || item.text_of("type").is_some_and(|kind| kind.ends_with("image") || kind == "image_url");
+            own.map(Look::text).or_else(|| is_image().then_some(IMAGE.into()))
         });
         let parts: Vec<_> = parts.collect();
         self.made(&parts.join("\n"))

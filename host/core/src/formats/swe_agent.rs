@@ -86,6 +86,10 @@ impl Transcript for SweAgent {
         })
     }
 
+    fn says_thoughts(&self) -> bool {
+        true
+    }
+
     fn pair(&self, pair: &Pair<'_>) -> Vec<String> {
         let message = |role: &str, content: &str, kind: &str| {
             let mut message = Map::new();

@@ -5,6 +5,7 @@ mod anthropic;
 mod gemini;
 mod openai;
 mod responses;
+mod shared;
 mod view;
 
 use serde::Serialize;
@@ -29,6 +30,10 @@ pub enum Rule {
     G5,
     /// What is sent ends with the user's side.
     G6,
+    /// No message of the assistant holds thoughts alone.
+    G7,
+    /// Ids of calls and names of tools are ones that the provider takes.
+    G8,
     /// Consecutive messages of one role are merged.
     A1,
     /// The first message is the user's.
@@ -138,6 +143,7 @@ pub fn body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
         // It takes anything; see `window`.
         Provider::Ollama => {}
     }
+    shared::check(&mut found);
     found.violations
 }
 

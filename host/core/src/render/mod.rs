@@ -4,6 +4,7 @@
 
 mod anthropic;
 mod gemini;
+mod names;
 mod ollama;
 mod openai;
 mod responses;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::stream::Stream;
 use crate::view::View;
+pub(crate) use names::Allowed;
 use talk::{Manner, Talk};
 
 /// Who a request is for.
@@ -124,7 +126,7 @@ pub fn render(stream: &Stream, view: &View, provider: Provider) -> Rendered {
 /// What a model without tools is asked: the view as texts alone, and behind it what the user says next.
 #[must_use]
 pub fn spoken(stream: &Stream, view: &View, request: &str) -> Vec<Message> {
-    let talk = Talk::of(stream, view, Manner { takes_thought: |_| false, mends: true });
+    let talk = Talk::of(stream, view, Manner { takes_thought: |_| false, mends: true, provider: None });
     let mut messages = spoken::render(&talk);
     spoken::say(&mut messages, Role::User, request);
     messages
@@ -144,7 +146,7 @@ fn rendered(stream: &Stream, view: &View, provider: Provider, mends: bool) -> Re
         Provider::Gemini => gemini::takes_thought,
         Provider::Ollama => ollama::takes_thought,
     };
-    let talk = Talk::of(stream, view, Manner { takes_thought, mends });
+    let talk = Talk::of(stream, view, Manner { takes_thought, mends, provider: Some(provider) });
     let messages = match provider {
         Provider::Anthropic => anthropic::render(&talk),
         Provider::Openai => openai::render(&talk),

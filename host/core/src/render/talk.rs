@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::Place;
+use super::{Allowed, Place, Provider};
 use crate::event::Kind;
 use crate::pairs::Pairs;
 use crate::stream::Stream;
@@ -121,12 +121,14 @@ pub(super) struct Manner {
     pub(super) takes_thought: fn(&Block) -> bool,
     /// Whether what it would refuse is mended.
     pub(super) mends: bool,
+    /// Who decides what ids and names may be.
+    pub(super) provider: Option<Provider>,
 }
 
 impl Talk {
     /// The conversation of a view.
     pub(super) fn of(stream: &Stream, view: &View, manner: Manner) -> Self {
-        let mut draft = Draft::of(stream, view, manner.mends);
+        let mut draft = Draft::of(stream, view, manner);
         for item in view.items() {
             if let Some(event) = item.part.event(stream) {
                 draft.add(item, event);
@@ -153,6 +155,7 @@ impl Talk {
 struct Draft<'a> {
     stream: &'a Stream,
     mends: bool,
+    provider: Option<Provider>,
     pairs: Pairs,
     /// Elements that the view shows.
     shown: HashSet<usize>,
@@ -166,10 +169,11 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn of(stream: &'a Stream, view: &View, mends: bool) -> Self {
+    fn of(stream: &'a Stream, view: &View, manner: Manner) -> Self {
         Self {
             stream,
-            mends,
+            mends: manner.mends,
+            provider: manner.provider,
             pairs: Pairs::of(stream),
             shown: view.items().iter().filter_map(|item| item.part.element()).collect(),
             messages: Vec::new(),
@@ -204,7 +208,7 @@ impl<'a> Draft<'a> {
                 (Role::Assistant, What::Text(data.to_string()))
             }
             Kind::ToolRequest => {
-                let (id, name) = (text("id"), text("name"));
+                let (id, name) = (text("id"), self.accepted(Allowed::name, text("name")));
                 let arguments = event.remove("arguments").unwrap_or_default();
                 (Role::Assistant, What::Call(Call { id: self.id(id), name, arguments, answer: None }))
             }
@@ -259,12 +263,21 @@ impl<'a> Draft<'a> {
         self.messages
     }
 
+    /// A name or an id that the provider takes.
+    fn accepted(&self, allowed: fn(Provider) -> Allowed, text: String) -> String {
+        match self.provider.filter(|_| self.mends) {
+            Some(provider) => allowed(provider).accepted(text),
+            None => text,
+        }
+    }
+
     /// An id that no call has yet: streams use ids again, and a body may not.
     fn id(&mut self, id: String) -> String {
         if !self.mends {
             return id;
         }
-        let free = (2..).map(|number| format!("{id}_{number}"));
+        let id = self.accepted(Allowed::id, id);
+        let free = (2..).map(|number| self.accepted(Allowed::id, format!("{id}_{number}")));
         let id = std::iter::once(id.clone()).chain(free).find(|id| !self.ids.contains(id)).unwrap_or(id);
         self.ids.insert(id.clone());
         id

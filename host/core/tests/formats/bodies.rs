@@ -75,11 +75,6 @@ fn replayed(bytes: &[u8]) -> Vec<Value> {
     messages
 }
 
-/// Formats whose provider wants what other readers can do without, so that a body is mended where it is written.
-pub(crate) fn wants_roles_in_turn(format: Format) -> bool {
-    matches!(format, Format::Anthropic | Format::OpenaiChat | Format::OpenaiResponses | Format::Gemini)
-}
-
 /// What was told as a mended body tells it: requests between which nothing is left are one, and a thought is left out
 /// when nothing is left of what it led to.
 pub(crate) fn mended(told: Vec<String>, found: &[String]) -> Vec<String> {

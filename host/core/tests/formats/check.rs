@@ -143,9 +143,7 @@ pub(crate) fn compacted(
         .unwrap_or_else(|wrong| panic!("{name}: cannot be read again: {wrong}\n{text:.4000}"));
     let mut expected = told(stream, &view);
     let found = told(&again, &project_through(&again, &[]));
-    if bodies::wants_roles_in_turn(format) {
-        expected = bodies::mended(expected, &found);
-    }
+    expected = bodies::mended(expected, &found);
     for (place, (expected, found)) in expected.iter().zip(&found).enumerate() {
         assert_eq!(found, expected, "{name}: event {place} differs");
     }

@@ -15,7 +15,7 @@ fn a_turn_is_a_task_and_what_codex_says_as_the_user_opens_none() {
         r#"0 call call_1: exec_command {"cmd":"cat tap.log"}"#,
         r#"0 call call_2: exec_command {"cmd":"ls shed"}"#,
         "0 error call_2: Process exited with code 2\nOutput:\nls: shed: No such file\n",
-        "0 answer call_1: drip\ndrip\n",
+        "0 answer call_1: drip\ndrip\n\n[image]",
         r#"0 call call_3: apply_patch {"input":"*** Begin Patch\n*** Update File: tap.txt\n+washer\n*** End Patch"}"#,
         "0 answer call_3: Success. Updated tap.txt\n",
         "0 assistant: The washer is worn.",

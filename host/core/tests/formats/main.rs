@@ -23,6 +23,7 @@ mod opencode;
 mod openhands;
 mod pi;
 mod samples;
+mod sent;
 mod shape;
 mod shorter;
 mod shown;

@@ -52,7 +52,7 @@ fn what_reasoning_led_to_loses_the_name_that_would_ask_for_it() {
     assert!(!without.contains("\"reasoning\"") && !without.contains("Z0FBQQ=="), "{without}");
     let named =
         |text: &str| ["msg_1", "fc_1", "ctc_1", "ws_1", "fc_4", "msg_2", "mcp_1"].map(|id| text.contains(id));
-    assert_eq!(named(&without), [false, false, false, false, false, true, true], "{without}");
+    assert_eq!(named(&without), [false, false, false, false, false, true, false], "{without}");
     assert!(
         without.contains(r#"{"type": "function_call", "call_id": "call_4", "name": "grind","#),
         "{without}"

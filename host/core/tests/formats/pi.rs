@@ -27,7 +27,7 @@ fn only_the_path_from_the_last_entry_is_read_and_of_it_what_its_own_compaction_k
 1 asks Look at this picture./[image]
 1 thinks
 1 calls measure {\"what\":\"the \\\"washer\\\"\"}
-1 answers 12 mm/and a bit
+1 answers 12 mm/[image]/and a bit
 1 says A washer of 12 mm.
 1 asks Another branch, which was left is summarised://<su
 1 asks It is Sunday.

@@ -11,14 +11,14 @@ fn a_task_is_one_turn_without_its_demonstration() {
     assert_eq!(
         events(&sample("swe-agent.traj")),
         [
-            "0 asked \"<pr>Warum scheitert `größe`? \\\"Schau\\\".</pr>\"",
+            "0 asked \"<pr>Warum scheitert `größe`? \\\"Schau\\\".</pr>\\n[image]\"",
             "0 thought \"One file first.\"",
             "0 thought \"\"",
             "0 thought \"I look at the file — größe.\"",
             "0 call \"bash\" {\"command\":\"cat größe.py\"}",
             "0 result \"OBSERVATION:\\ndef größe(x):\\n    return x['größe']\"",
             "0 call \"str_replace_editor\" {\"command\":\"view\",\"path\":\"/app/a.py\"}",
-            "0 result \"x = 1\"",
+            "0 result \"x = 1\\n[image]\"",
             "0 thought \"Done, I submit.\"",
             "0 call \"submit\" {}",
             "0 result \"diff --git a/a.py b/a.py\""

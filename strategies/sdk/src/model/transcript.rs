@@ -66,6 +66,9 @@ impl Scribe {
 fn piece(line: &EventLine, said: Said, tools: &mut HashMap<String, String>) -> Option<Piece> {
     let (who, raw, text) = match said {
         Said::User(text) => ("user".to_owned(), chars(&text), text),
+        Said::Attachment { name, text } => {
+            (format!("attached {}", word(&name)), chars(&text), shorten(&text, OUTPUT_CHARS_MAX).into_owned())
+        }
         Said::Assistant(text) => ("assistant".to_owned(), chars(&text), text),
         Said::Reasoning(text) => (
             "assistant, reasoning".to_owned(),
