@@ -147,7 +147,7 @@ fn projection_example_heavy_profile() {
     let overlays = transcript.overlays();
     assert_eq!(overlays.len(), 1, "neither reasoning nor tool_calls beside a summary");
     let members: Vec<_> = overlays[0].as_object().unwrap().keys().collect();
-    assert_eq!(members, ["timestamp", "type", "from_turn", "to_turn", "summary"]);
+    assert_eq!(members, ["type", "timestamp", "from_turn", "to_turn", "summary"]);
 }
 
 #[test]
