@@ -237,6 +237,10 @@ pub(crate) fn images(stream: &Stream, event: &Event) -> u64 {
     if !may_hold || !is_made || stream.foreign().is_none() {
         return 0;
     }
+    // Hardly any text that is made has such a line, and it is decoded only then.
+    if memchr::memmem::find(stream.at(event.body), IMAGE.as_bytes()).is_none() {
+        return 0;
+    }
     stream.text(event.body).lines().filter(|line| *line == IMAGE).count() as u64
 }
 
