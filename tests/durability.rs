@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start processes")]
 
 mod copies;
+mod crashes;
 mod forks;
 mod strace;
 mod world;
@@ -21,7 +22,9 @@ use world::{APPEND, BUNDLED, ORPHAN, PLUGINS, RESET, World, host, turns};
 
 /// Whether a call locks a transcript: the private folder of a strategy is locked as well, in the temporary folder.
 fn locks(call: &Call) -> bool {
-    let is_private = call.file(0).is_some_and(|file| file.to_str().unwrap().contains("/tmp/jp-compact-"));
+    let others = ["/tmp/jp-compact-", "/.new-"];
+    let is_private =
+        call.file(0).is_some_and(|file| others.iter().any(|other| file.to_str().unwrap().contains(other)));
     call.name == "flock" && !is_private
 }
 

@@ -76,6 +76,8 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
     /// Its own calls, in order; not its children's.
     pub(crate) calls: Vec<Call>,
+    /// Those of its threads and its children as well, in the order in which they ended.
+    pub(crate) of_all: Vec<Call>,
 }
 
 impl Ran {
@@ -149,10 +151,11 @@ impl Strace {
         let status = spawned.unwrap().wait().unwrap();
         let text = |name: &str| String::from_utf8_lossy(&fs::read(file(name)).unwrap()).into_owned();
         let mut calls = parse(&text("trace"));
+        let of_all = calls.clone();
         if let Some(pid) = calls.first().map(|call| call.pid) {
             calls.retain(|call| call.pid == pid);
         }
-        Ran { status, stdout: text("stdout"), stderr: text("stderr"), calls }
+        Ran { of_all, status, stdout: text("stdout"), stderr: text("stderr"), calls }
     }
 }
 

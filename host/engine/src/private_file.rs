@@ -1,7 +1,7 @@
 //! The host's own small files: descriptions, digests, trust. Written whole or not at all, under a name that
 //! nobody waits for, and for their owner alone. Transcripts are the store's business, not this file's.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -9,7 +9,10 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::small_file;
+use crate::store::is_of_the_dead;
 
+/// Begins the name of a file in the making, before the number of the process that makes it.
+const PREFIX: &str = ".new-";
 /// What only its owner reads and writes.
 pub(crate) const PRIVATE: u32 = 0o600;
 
@@ -30,6 +33,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// The same for what the user said: it is on disk when this returns.
 pub(crate) fn write_durably(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     check_size(bytes.len() as u64)?;
+    path.parent().into_iter().for_each(remove_orphans);
     let mut file = begin(path)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
@@ -71,7 +75,32 @@ pub(crate) fn begin(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     if !folder.is_dir() {
         make_folder(folder)?;
     }
-    tempfile::Builder::new().prefix(".new-").tempfile_in(folder)
+    let prefix = format!("{PREFIX}{}-", std::process::id());
+    let file = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
+    // Held while it is written, for whoever does not see this process.
+    if let Err(error) = file.as_file().try_lock() {
+        tracing::debug!(%error, path = %file.path().display(), "a file in the making is not locked");
+    }
+    Ok(file)
+}
+
+/// Removes what processes have left in a folder that died while they wrote a file there.
+pub(crate) fn remove_orphans(folder: &Path) {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !entry.file_name().to_str().is_some_and(|name| is_of_the_dead(PREFIX, name)) {
+            continue;
+        }
+        let path = entry.path();
+        // One in another container lives, and is not seen here.
+        let removed = small_file::open(&path, OFlags::NOFOLLOW).and_then(|file| match file.try_lock() {
+            Ok(()) => fs::remove_file(&path),
+            Err(_) => Ok(()),
+        });
+        if let Err(error) = removed {
+            tracing::warn!(%error, path = %path.display(), "failed to remove an orphan");
+        }
+    }
 }
 
 /// Gives a file its mode and its name.
@@ -99,8 +128,6 @@ pub(crate) fn open_folder(folder: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -119,6 +146,24 @@ mod tests {
             [0o600, 0o700, 0o700]
         );
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn removes_what_the_dead_have_left_and_nothing_else() {
+        let base = tempfile::tempdir().unwrap();
+        let path = |name: &str| base.path().join(name);
+        let _ours = begin(&path("file")).unwrap();
+        // No process has this number; the second is one in another container.
+        let dead = i32::MAX;
+        let [orphan, far] = [format!(".new-{dead}-a"), format!(".new-{dead}-b")];
+        for name in [&orphan, &far, ".new-", ".new-1-a", "file"] {
+            fs::write(path(name), "").unwrap();
+        }
+        let held = File::open(path(&far)).unwrap();
+        held.lock().unwrap();
+        remove_orphans(base.path());
+        assert!(!path(&orphan).exists() && path(&far).exists());
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 5);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The folder that views are written to: under the paths that their transcripts have, whole or not at all, and never
 //! over a file that is not known to be ours. The transcripts are only read.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jp_compact_core::Survey;
 use jp_compact_core::source;
@@ -19,13 +21,15 @@ use crate::{digest, private_file};
 #[derive(Debug, Clone)]
 pub struct Out {
     folder: PathBuf,
+    /// The folders in it that were looked through for what earlier runs have left.
+    tidied: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl Out {
     /// Below this folder, which is made when it is needed.
     #[must_use]
     pub fn new(folder: &Path, environment: &Environment) -> Self {
-        Self { folder: environment.cwd.join(folder) }
+        Self { folder: environment.cwd.join(folder), tidied: Arc::default() }
     }
 
     /// Whether the view that an earlier run wrote is there as it was.
@@ -71,6 +75,9 @@ impl Out {
         private_file::check_size(bytes).map_err(failed)?;
         let folder = path.parent().unwrap_or(&self.folder);
         private_file::make_folder_durably(folder).map_err(failed)?;
+        if self.tidied.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_path_buf()) {
+            private_file::remove_orphans(folder);
+        }
         let file = private_file::begin(&path).map_err(failed)?;
         let mut writer = BufWriter::with_capacity(64 << 10, file.as_file());
         pieces.iter().try_for_each(|piece| writer.write_all(piece.bytes(old))).map_err(failed)?;

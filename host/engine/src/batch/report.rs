@@ -176,6 +176,7 @@ fn put(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io:
         return out.flush();
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    private_file::remove_orphans(folder);
     let file = private_file::begin(&folder.join(path.file_name().unwrap_or_default()))?;
     let mut out = BufWriter::with_capacity(256 << 10, file.as_file());
     write(&mut out)?;

@@ -32,6 +32,7 @@ pub fn write_new(path: &Path, like: Option<&Path>, pieces: &[Piece], old: &[u8])
         fs::metadata(
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         )?;
+        path.parent().into_iter().for_each(private_file::remove_orphans);
         let file = private_file::begin(path)?;
         let mut writer = BufWriter::with_capacity(64 << 10, file.as_file());
         pieces.iter().try_for_each(|piece| writer.write_all(piece.bytes(old)))?;

@@ -34,4 +34,4 @@ pub use self::{
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
     snapshot::{read, read_file, read_seen, read_stdin},
 };
-pub(crate) use self::{fence::read_small, snapshot::read_own};
+pub(crate) use self::{fence::read_small, snapshot::read_own, temporary::is_of_the_dead};

@@ -124,7 +124,7 @@ pub(super) fn rename_at(folder: BorrowedFd<'_>, from: &Path, to: &Path) -> io::R
 }
 
 /// Whether a name is one that a process has made which no longer lives.
-pub(super) fn is_of_the_dead(prefix: &str, name: &str) -> bool {
+pub(crate) fn is_of_the_dead(prefix: &str, name: &str) -> bool {
     maker(prefix, name).is_some_and(|pid| !is_alive(pid))
 }
 
