@@ -206,6 +206,9 @@ fn manifests() {
     for timeout in ["60", "0s", "1h", "-1s", "1.5s", "s", "", "1 s", "\u{661}s", "9999999999s"] {
         refuses("manifest", &run(&format!(r#"{{"dylib":"a","timeout":"{timeout}"}}"#)));
     }
+    for timeout in ["1ms", "999999999ms", "1000001s", "999999999s", "999999999m"] {
+        accepts("manifest", &run(&format!(r#"{{"dylib":"a","timeout":"{timeout}"}}"#)));
+    }
     accepts("manifest", &permissions(r#"{"llm":true,"env":["A_1"],"read":["/etc"],"runtime":"python"}"#));
     refuses("manifest", &permissions(r#"{"llm":"yes"}"#));
     refuses("manifest", &permissions(r#"{"nework":false}"#));

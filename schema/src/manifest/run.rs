@@ -7,6 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+/// How many digits a timeout has.
+const DIGITS_MAX: u32 = 9;
+
 /// How a plugin is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Wire", into = "Wire")]
@@ -91,8 +94,18 @@ impl From<Run> for Wire {
             Program::Command(command) => (Some(command), None),
             Program::Dylib(dylib) => (None, Some(dylib)),
         };
-        Self { command, dylib, mode: run.mode, timeout: run.timeout_ms.map(|ms| format!("{ms}ms")) }
+        Self { command, dylib, mode: run.mode, timeout: run.timeout_ms.map(timeout) }
     }
+}
+
+/// As [`milliseconds`] reads it: a large number has a large unit.
+fn timeout(ms: u64) -> String {
+    let (factor, unit) = match ms {
+        ms if ms < 10_u64.pow(DIGITS_MAX) => (1, "ms"),
+        ms if ms % 60_000 == 0 => (60_000, "m"),
+        _ => (1_000, "s"),
+    };
+    format!("{}{unit}", ms / factor)
 }
 
 fn milliseconds(text: &str) -> Result<u64, RunError> {
@@ -105,7 +118,7 @@ fn milliseconds(text: &str) -> Result<u64, RunError> {
         "m" => 60_000,
         _ => return Err(refuse()),
     };
-    if number.starts_with('0') || number.len() > 9 {
+    if number.starts_with('0') || number.len() > DIGITS_MAX as usize {
         return Err(refuse());
     }
     number.parse::<u64>().map(|number| number * factor).map_err(|_| refuse())
