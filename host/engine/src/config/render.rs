@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::layer::Path;
-use super::{Config, Profile};
+use super::{Config, DEFAULT_PROFILE, Profile};
 
 impl Config {
     /// The configuration as a file that says the same; with the origin of each value behind it, when that is
@@ -13,7 +13,13 @@ impl Config {
         let mut rows: Vec<(&[String], &String, String)> = Vec::new();
         for (path, value, origin) in self.merged.iter() {
             let Some((last, table)) = path.split_last() else { continue };
-            let behind = if explain { format!("  # {origin}") } else { String::new() };
+            // JP's rules stand in for the built-in default. A file that named that one would choose it.
+            if *path == DEFAULT_PROFILE && value.as_str() != Some(&self.default_profile) {
+                continue;
+            }
+            // A comment ends with its line, and what was typed may have several.
+            let told = origin.to_string().replace(char::is_control, " ");
+            let behind = if explain { format!("  # {told}") } else { String::new() };
             rows.push((table, last, format!("{} = {value}{behind}\n", key(last))));
         }
         // The keys of a table stand together, before those of the tables below it.

@@ -206,6 +206,17 @@ fn what_jp_says_is_shown_in_comments() {
 }
 
 #[test]
+fn what_is_shown_leaves_rules_the_default() {
+    let own = || rules(json!(["t=o"]));
+    let shown = Config::of(&[], own()).unwrap().to_toml(false);
+    let again = Config::of(&[user(&shown)], own()).unwrap();
+    assert_eq!(again.default_profile, "rules", "{shown}");
+    let named = [user("conversation.compaction.default_profile = \"light\"\n")];
+    let shown = Config::of(&named, own()).unwrap().to_toml(false);
+    assert_eq!(Config::of(&[user(&shown)], own()).unwrap().default_profile, "light", "{shown}");
+}
+
+#[test]
 fn a_transcript_causes_no_more_warnings_than_anybody_reads() {
     let tools = |range: std::ops::Range<usize>| {
         let tools: serde_json::Map<_, _> =

@@ -168,3 +168,12 @@ fn what_is_shown_says_the_same_again() {
     assert!(config.to_toml(true).contains("\nkeep_last = 3  # /home/u/config.toml:"));
     assert!(!config.to_toml(false).contains("/home/u"));
 }
+
+#[test]
+fn what_is_explained_can_be_read_whatever_was_typed() {
+    let set = layer::of_pair("conversation.compaction.auto.always=[\n\"default\"\r\n]").unwrap();
+    let config = Config::of(&[set], JpOwn::default()).unwrap();
+    let shown = config.to_toml(true);
+    let again = Config::of(&[user(&shown)], JpOwn::default());
+    assert_eq!(again.unwrap().to_json()["config"], config.to_json()["config"], "{shown}");
+}
