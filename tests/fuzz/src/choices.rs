@@ -1,0 +1,51 @@
+//! What an input chooses beside its text.
+
+use jiff::Timestamp;
+
+/// Bytes that choose. Behind their end every choice is the first.
+#[derive(Debug, Clone)]
+pub struct Choices<'a>(&'a [u8]);
+
+impl<'a> Choices<'a> {
+    /// The text of an input, and what it chooses.
+    #[must_use]
+    pub fn split(input: &'a [u8]) -> (&'a [u8], Self) {
+        match input.iter().rposition(|byte| *byte == 0) {
+            Some(end) => (&input[..end], Self(&input[end + 1..])),
+            None => (input, Self(&[])),
+        }
+    }
+
+    /// The next byte.
+    pub fn byte(&mut self) -> u8 {
+        let (first, rest) = self.0.split_first().unwrap_or((&0, &[]));
+        self.0 = rest;
+        *first
+    }
+
+    /// A number below `end`, or 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        usize::from(self.byte()).checked_rem(end).unwrap_or_default()
+    }
+
+    /// Yes or no.
+    pub fn flag(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    /// One of several.
+    pub fn of<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())].clone()
+    }
+
+    /// A time in 2026, or one that is far off: a clock says no year before 0, and JP reads none.
+    pub fn time(&mut self) -> Timestamp {
+        let byte = self.byte();
+        match byte {
+            254 => Timestamp::UNIX_EPOCH,
+            255 => Timestamp::MAX,
+            // 2026-01-01T00:00:00Z.
+            _ => Timestamp::constant(1_767_225_600 + 3_600 * i64::from(byte), 0),
+        }
+    }
+}

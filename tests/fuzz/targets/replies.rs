@@ -1,0 +1,4 @@
+//! Replies of strategies, as libFuzzer calls it.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| jp_compact_fuzz::replies::check(data));
