@@ -8,7 +8,7 @@ use jp_compact_core::{Stream, TurnRange};
 
 use super::anew;
 use super::ask::Asking;
-use super::lock::under_lock_of_folder;
+use super::lock::under_lock;
 use super::open::again;
 use crate::digest;
 use crate::failure::{Failure, Overtaken};
@@ -43,6 +43,6 @@ pub(super) async fn write(
             Ok(Some(file(&grown, &asking.entries, &made)))
         })
     };
-    under_lock_of_folder(beside.path(), asking.run.lock_wait, attempt).await?;
+    under_lock(beside.path(), asking.run.lock_wait, attempt).await?;
     Ok(made)
 }

@@ -1,43 +1,15 @@
 //! Waiting for somebody else's lock, without standing still: a thread has more transcripts than one in hand.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::failure::{Failure, Overtaken};
 use crate::store::{ReplaceError, StoreError};
 
 /// How long a lock is left alone between two attempts, at first and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-
-/// Those of this process that write in one folder, one behind the other in the order in which they came: a batch has many
-/// in hand, and who only tries now and then could miss each moment in which the folder is free. Folders that share a
-/// place here wait for each other, and no more comes of it.
-static QUEUES: [Mutex<()>; 64] = [const { Mutex::const_new(()) }; 64];
-
-/// As [`under_lock`], for a lock that is on a folder with many transcripts.
-pub(super) async fn under_lock_of_folder(
-    path: &Path,
-    lock_wait: Duration,
-    attempt: impl FnMut() -> Result<(), ReplaceError<Overtaken>>,
-) -> Result<(), Failure> {
-    let began = Instant::now();
-    let mut hasher = DefaultHasher::new();
-    path.parent().hash(&mut hasher);
-    let queue = &QUEUES[usize::try_from(hasher.finish() % 64).unwrap_or_default()];
-    let _turn = timeout(lock_wait, queue.lock()).await;
-    under_lock(path, lock_wait.saturating_sub(began.elapsed()), attempt).await.map_err(
-        |failure| match failure {
-            Failure::Store(StoreError::Locked { path, lock, holder, .. }) => {
-                StoreError::Locked { path, lock, waited: lock_wait, holder }.into()
-            }
-            failure => failure,
-        },
-    )
-}
 
 /// Tries to write until it is done, for as long as somebody else may hold the lock. An attempt must not wait itself.
 pub(super) async fn under_lock(

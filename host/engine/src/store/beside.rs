@@ -143,6 +143,9 @@ impl Beside {
             Some(bytes) => self.put(&bytes, now.as_ref(), &lock.folder)?,
             None => self.remove(now.as_ref(), &lock.folder)?,
         }
+        // Others in this folder need not wait until it is on disk: what they make holds what is there now.
+        let folder = lock.release();
+        self.sync(&folder)?;
         Ok(())
     }
 
@@ -157,8 +160,12 @@ impl Beside {
         temporary.fill(&[bytes]).map_err(unwritable("write a new version of", path))?;
         self.check_untouched(now, folder)?;
         temporary.put_at(self.place.name()).map_err(unwritable("replace", path))?;
-        self.sync(folder)?;
-        self.remove_file(self.names()[1], folder)
+        let [_, old] = self.names();
+        if folder.stamp(old)?.is_some() {
+            self.sync(folder)?;
+            self.remove_file(old, folder)?;
+        }
+        Ok(())
     }
 
     /// Removes the file; that of the old name first, for it would count again if it were left alone.
@@ -175,7 +182,7 @@ impl Beside {
         } else {
             self.remove_file(old, folder)?;
         }
-        self.sync(folder)
+        Ok(())
     }
 
     /// Whoever minds the lock has changed nothing since it was read; others may have.

@@ -3,10 +3,11 @@
 
 use std::{
     fs::{File, TryLockError},
+    hash::{DefaultHasher, Hash, Hasher},
     io,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -35,11 +36,24 @@ pub(super) enum LockFile {
     Folder,
 }
 
+/// The threads of this process that lock a folder, one behind the other: who only tries now and then could miss each moment in
+/// which it is free. None is held up for long, for none waits while it has its turn. Folders that share a place here wait
+/// for each other, and no more comes of it; so nobody locks two.
+static TURNS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+
 /// A lock that is held until this is dropped.
 pub(super) struct Lock {
     _files: Vec<File>,
+    _turn: Option<MutexGuard<'static, ()>>,
     /// The folder that the transcript is in, as it was opened under the lock.
     pub(super) folder: Arc<OpenFolder>,
+}
+
+impl Lock {
+    /// Gives the lock up, and keeps the folder.
+    pub(super) fn release(self) -> Arc<OpenFolder> {
+        self.folder
+    }
 }
 
 /// Takes the lock, trying for as long as `wait`.
@@ -106,6 +120,10 @@ fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
     match place.lock() {
         LockFile::Folder => {
             let folder = place.open_folder()?;
+            let mut hasher = DefaultHasher::new();
+            place.folder().hash(&mut hasher);
+            let turn = &TURNS[usize::try_from(hasher.finish() % 64).unwrap_or_default()];
+            let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
             let named = || {
                 let named = place.open_folder()?.handle()?.metadata()?;
                 Ok((named.dev(), named.ino()))
@@ -113,7 +131,7 @@ fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
             if let Some(missed) = take(lock(folder.handle()?, named)?) {
                 return Ok(missed);
             }
-            return Ok(Attempt::Locked(Lock { _files: files, folder: Arc::new(folder) }));
+            return Ok(Attempt::Locked(Lock { _files: files, _turn: Some(turn), folder: Arc::new(folder) }));
         }
         LockFile::File { path, others } => {
             let others = others.iter().filter(|other| other.symlink_metadata().is_ok());
@@ -129,7 +147,7 @@ fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
         }
     }
     let folder = Arc::new(place.open_folder()?);
-    Ok(Attempt::Locked(Lock { _files: files, folder }))
+    Ok(Attempt::Locked(Lock { _files: files, _turn: None, folder }))
 }
 
 /// Who holds the lock on a file, where the system tells it.
