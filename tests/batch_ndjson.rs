@@ -1,20 +1,21 @@
-//! `jp-compact batch --ndjson`, end to end: records in, answers out, by the real executable and real strategies.
+//! `jp-compact batch --ndjson`, end to end: records as input and answers as output, with the real executable
+//! and real strategies.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test that cannot go on is a test that failed; tests start the executable"
+    reason = "a test may panic, and starts the executable"
 )]
 
-#[path = "records/bad.rs"]
-mod bad;
 #[path = "records/forms.rs"]
 mod forms;
-#[path = "living/mod.rs"]
-mod living;
+#[path = "records/invalid.rs"]
+mod invalid;
+#[path = "processes/mod.rs"]
+mod processes;
 #[path = "records/stream.rs"]
 mod stream;
 #[path = "cli/support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the tests of the other commands need more of it")]
+#[expect(dead_code, unused_imports, reason = "other test crates use the rest")]
 mod support;
 
 use std::sync::LazyLock;
@@ -23,9 +24,9 @@ use jp_compact_schema::catalog;
 use jp_compact_schema::record::{BatchAnswer, Code};
 use jsonschema::Validator;
 use serde_json::{Value, json};
-use support::{Ran, World};
+use support::{CommandOutput, World};
 
-/// Two strategies, of which both find something in a conversation of two turns.
+/// Two strategies that both find something to compact in a conversation of two turns.
 const STRIP: [&str; 9] = [
     "batch",
     "--ndjson",
@@ -38,22 +39,22 @@ const STRIP: [&str; 9] = [
     "2026-03-20T00:00:00Z",
 ];
 
-/// Records as they are sent.
+/// Serializes records, one per line.
 fn lines(records: &[Value]) -> Vec<u8> {
     records.iter().flat_map(|record| format!("{record}\n").into_bytes()).collect()
 }
 
-/// What records are answered with; records and answers are what is published.
+/// Sends records and returns the run. Validates each record and answer against the published schemas.
 #[track_caller]
-fn ask(world: &World, arguments: &[&str], input: &[u8]) -> Ran {
+fn ask(world: &World, arguments: &[&str], input: &[u8]) -> CommandOutput {
     let ran = world.pipe(arguments, input);
     let asked = input.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     for (record, answer) in asked.zip(ran.text().lines()) {
-        let is_record = match answered(answer) {
+        let is_record = match parse_answer(answer) {
             BatchAnswer::Good(_) => true,
             BatchAnswer::Bad(bad) => !matches!(bad.error.code, Code::BadRecord | Code::RecordTooLarge),
         };
-        // What nests too deep for a validator is a record all the same.
+        // A deeply nested record is valid, but too deep for `serde_json::from_slice`.
         if is_record && let Ok(record) = serde_json::from_slice(record) {
             assert_eq!(RECORD.validate(&record).map_err(|error| error.to_string()), Ok(()), "{record}");
         }
@@ -61,29 +62,29 @@ fn ask(world: &World, arguments: &[&str], input: &[u8]) -> Ran {
     ran
 }
 
-static RECORD: LazyLock<Validator> = LazyLock::new(|| published("batch-record"));
-static ANSWER: LazyLock<Validator> = LazyLock::new(|| published("batch-answer"));
+static RECORD: LazyLock<Validator> = LazyLock::new(|| schema_validator("batch-record"));
+static ANSWER: LazyLock<Validator> = LazyLock::new(|| schema_validator("batch-answer"));
 
-fn published(name: &str) -> Validator {
+fn schema_validator(name: &str) -> Validator {
     jsonschema::draft202012::new(&catalog::get(name).unwrap().json()).unwrap()
 }
 
-/// An answer, as its schema and its types have it, with nothing in it that they do not.
+/// Parses an answer. Fails if it violates its schema or has a member that its type lacks.
 #[track_caller]
-fn answered(line: &str) -> BatchAnswer {
-    let value: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no answer: {line:?}"));
+fn parse_answer(line: &str) -> BatchAnswer {
+    let value: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("not an answer: {line:?}"));
     assert_eq!(ANSWER.validate(&value).map_err(|error| error.to_string()), Ok(()), "{line}");
     let answer: BatchAnswer = serde_json::from_str(line).unwrap();
     assert_eq!(serde_json::to_value(&answer).unwrap(), value);
     answer
 }
 
-/// A record of a conversation, by its number of turns.
+/// Returns a record with a conversation of `turns` turns.
 fn record(id: &Value, turns: usize) -> Value {
-    json!({ "id": id, "transcript": support::Conversation::of(turns).elements() })
+    json!({ "id": id, "transcript": support::Conversation::with_turns(turns).elements() })
 }
 
-/// The member of that name, as it stands in a line.
+/// Returns the member `name` of a JSON object as it is written in the line.
 fn raw<'a>(line: &'a str, name: &str) -> &'a str {
     #[derive(serde::Deserialize)]
     struct Members<'a>(#[serde(borrow)] std::collections::HashMap<String, &'a serde_json::value::RawValue>);

@@ -1,7 +1,8 @@
-//! A write is whole or not at all, and on disk before it is reported: the real executable under strace, in the
-//! order of its system calls, killed before every one of them, and with calls that fail.
+//! Durability of writes: a write is complete or absent, and is on disk before it is reported. The tests run
+//! the real executable under strace. They check the order of its system calls, kill it before each of them,
+//! and make calls fail.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::disallowed_methods, reason = "tests start processes")]
 
 mod copies;
@@ -17,10 +18,11 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use strace::{Call, Ran, Strace, skip};
+use strace::{Call, Strace, TracedRun, skip};
 use world::{APPEND, BUNDLED, ORPHAN, PLUGINS, RESET, World, host, turns};
 
-/// Whether a call locks a transcript: the private folder of a strategy is locked as well, in the temporary folder.
+/// Returns whether a call locks a transcript. A strategy's private temporary folder is locked as well, and is
+/// excluded.
 fn locks(call: &Call) -> bool {
     let others = ["/tmp/jp-compact-", "/.new-"];
     let is_private =
@@ -28,14 +30,15 @@ fn locks(call: &Call) -> bool {
     call.name == "flock" && !is_private
 }
 
-/// The place of the call that took the lock.
-fn locked(ran: &Ran) -> Option<usize> {
+/// Returns the index of the call that took the lock.
+fn locked(ran: &TracedRun) -> Option<usize> {
     ran.calls.iter().position(|call| locks(call) && call.returned() == Some(0))
 }
 
-/// Checks the order of a write that was not disturbed: `lock` is what is locked, `report` where it is reported.
+/// Checks the order of an undisturbed write. `lock` is the locked path, and `report` is the stream of the
+/// report.
 #[track_caller]
-fn check_order(world: &World, ran: &Ran, lock: &Path, report: &str) {
+fn check_order(world: &World, ran: &TracedRun, lock: &Path, report: &str) {
     assert!(ran.status.success(), "{}", ran.stderr);
     let (events, report) = (world.events(), world.root.join(report));
 
@@ -72,10 +75,10 @@ fn check_order(world: &World, ran: &Ran, lock: &Path, report: &str) {
     });
     let is_report = |call: &Call| call.writes() && call.file(0) == Some(&*report);
     let reported = ran.find(0, "report", is_report);
-    assert!(reported > folder_synced, "reported too early:\n{}", ran.text(locked));
+    assert!(reported > folder_synced, "reported before the sync:\n{}", ran.text(locked));
 
-    // And nothing else: each once, no other file of the folder opened to be written, none removed, no process
-    // started under the lock.
+    // Nothing else happens: each step occurs once, no other file of the folder is opened for writing, no file
+    // is removed, and no process is started under the lock.
     assert_eq!(ran.count(|call| call.name == "fsync"), 2);
     assert_eq!(ran.count(|call| call.name.starts_with("rename")), 1);
     assert_eq!(ran.count(|call| call.writes() && call.file(0) == Some(temporary)), {
@@ -90,7 +93,7 @@ fn check_order(world: &World, ran: &Ran, lock: &Path, report: &str) {
         assert!(!gone || call.paths().iter().all(|path| path.parent() != Some(&*world.folder)), "{call:?}");
     }
     let started = |call: &&Call| ["clone", "clone3", "fork", "vfork"].contains(&&*call.name);
-    assert_eq!(ran.calls[locked..].iter().find(started), None, "the lock is not held while strategies run");
+    assert_eq!(ran.calls[locked..].iter().find(started), None, "a process was started under the lock");
 }
 
 fn follow() -> Vec<String> {
@@ -98,7 +101,7 @@ fn follow() -> Vec<String> {
 }
 
 #[test]
-fn an_append_is_on_disk_before_it_is_reported() {
+fn append_is_on_disk_before_it_is_reported() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
     let ran = world.trace(&strace, &follow(), &BUNDLED);
@@ -107,7 +110,7 @@ fn an_append_is_on_disk_before_it_is_reported() {
 }
 
 #[test]
-fn an_append_is_on_disk_before_it_is_reported_as_json() {
+fn append_is_on_disk_before_it_is_reported_as_json() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
     let ran = world.trace(&strace, &follow(), &[&APPEND[..], &["--json"]].concat());
@@ -117,7 +120,7 @@ fn an_append_is_on_disk_before_it_is_reported_as_json() {
 }
 
 #[test]
-fn in_a_workspace_it_is_jp_s_own_lock() {
+fn write_in_a_workspace_takes_jps_lock() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::at("ws/.jp/conversations/17738399468-review", &turns(5, 200));
     let ran = world.trace(&strace, &follow(), &APPEND);
@@ -125,7 +128,7 @@ fn in_a_workspace_it_is_jp_s_own_lock() {
 }
 
 #[test]
-fn a_large_conversation_is_written_in_the_same_order() {
+fn large_conversation_is_written_in_the_same_order() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::at("conversation", &turns(5, 600_000));
     let ran = world.trace(&strace, &follow(), &APPEND);
@@ -134,7 +137,7 @@ fn a_large_conversation_is_written_in_the_same_order() {
 }
 
 #[test]
-fn a_reset_is_on_disk_before_it_is_reported() {
+fn reset_is_on_disk_before_it_is_reported() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
     world.succeeds(&APPEND);
@@ -145,7 +148,7 @@ fn a_reset_is_on_disk_before_it_is_reported() {
 }
 
 #[test]
-fn a_dry_run_neither_makes_nor_writes_anything() {
+fn dry_run_creates_and_writes_no_file() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
     let ran = world.trace(&strace, &follow(), &[&APPEND[..], &["--dry-run"]].concat());
@@ -155,31 +158,35 @@ fn a_dry_run_neither_makes_nor_writes_anything() {
     assert_eq!(world.bytes(), world.before);
 }
 
-/// Kills the executable before a call, by the call's name and how many of that name went before.
-fn kill(world: &World, strace: &Strace, words: &[&str], name: &str, ordinal: usize) -> Ran {
-    world.trace(strace, &["-e".into(), format!("inject={name}:signal=SIGKILL:when={ordinal}")], words)
+/// Kills the executable before the call with this name and ordinal.
+fn kill(world: &World, strace: &Strace, args: &[&str], name: &str, ordinal: usize) -> TracedRun {
+    world.trace(strace, &["-e".into(), format!("inject={name}:signal=SIGKILL:when={ordinal}")], args)
 }
 
-/// What must hold after any death: the old file or the new one, and the next run works and cleans up.
+/// Checks the state after a crash: the old or the new file exists, and the next run succeeds and cleans up.
 #[track_caller]
-fn check_survived(world: &World, ran: &Ran, words: &[&str], after: &[u8]) {
+fn check_survived(world: &World, ran: &TracedRun, args: &[&str], after: &[u8]) {
     let found = world.bytes();
     let died_at = || ran.text(ran.calls.len().saturating_sub(3));
-    assert!(found == world.before || found == after, "neither old nor new, killed at\n{}", died_at());
+    assert!(
+        found == world.before || found == after,
+        "the file is neither the old nor the new one, killed at\n{}",
+        died_at()
+    );
     serde_json::from_slice::<Value>(&found).unwrap();
     assert!(world.orphans() <= 1, "killed at\n{}", died_at());
-    world.succeeds(words);
+    world.succeeds(args);
     assert_eq!(world.names(), ["events.json"], "killed at\n{}", died_at());
     if found == world.before {
         assert_eq!(world.bytes(), after);
     } else {
-        // A reset finds nothing to remove, and this strategy proposes the same again.
+        // A reset finds nothing to remove, and the strategy `quick` returns the same result again.
         let history = found.strip_suffix(b"\n]\n").unwrap();
         assert!(world.bytes().starts_with(history), "killed at\n{}", died_at());
     }
 }
 
-/// Counts the calls of each name before `end`.
+/// Counts the calls by name.
 fn tally(calls: &[Call]) -> HashMap<&str, usize> {
     let mut tally = HashMap::new();
     for call in calls {
@@ -188,30 +195,30 @@ fn tally(calls: &[Call]) -> HashMap<&str, usize> {
     tally
 }
 
-/// Walks over the calls of a run: sparsely up to the lock, all from there to the exit.
-fn walk(world: &World, words: &[&str]) {
+/// Kills a run at its calls: at some calls before the lock, and at every call from there to the exit.
+fn crash_at_every_call(world: &World, args: &[&str]) {
     let Some(strace) = Strace::find(host()) else { return };
-    let after = world.after(words);
-    let whole = world.trace(&strace, &[], words);
+    let after = world.after(args);
+    let recorded = world.trace(&strace, &[], args);
     world.restore();
-    let lock = locked(&whole).unwrap();
+    let lock = locked(&recorded).unwrap();
     for at in (1..lock).step_by(lock / 12) {
-        let name = &whole.calls[at].name;
-        let ordinal = tally(&whole.calls[..=at])[&**name];
-        let ran = kill(world, &strace, words, name, ordinal);
-        check_survived(world, &ran, words, &after);
+        let name = &recorded.calls[at].name;
+        let ordinal = tally(&recorded.calls[..=at])[&**name];
+        let ran = kill(world, &strace, args, name, ordinal);
+        check_survived(world, &ran, args, &after);
         world.restore();
     }
 
-    // Calls are named by how many of that name went before, and how many there are before the lock varies with
-    // the timing of the strategy's process: so each run says itself where it died, and is tried again elsewhere.
-    let steps: Vec<&str> = whole.calls[lock..].iter().map(|call| &*call.name).collect();
+    // A call is identified by its name and ordinal. The number of calls before the lock varies with the speed
+    // of the strategy. Therefore each run shows where it died, and calls that were not hit are tried again.
+    let steps: Vec<&str> = recorded.calls[lock..].iter().map(|call| &*call.name).collect();
     let mut missing: BTreeSet<usize> = (0..steps.len()).collect();
     let mut before_lock: HashMap<String, usize> = HashMap::new();
     let learn = |before: &mut HashMap<String, usize>, calls: &[Call]| {
         *before = tally(calls).into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
     };
-    learn(&mut before_lock, &whole.calls[..lock]);
+    learn(&mut before_lock, &recorded.calls[..lock]);
     let (mut orphaned, mut old, mut new) = (0, 0, 0);
     let mut tries = 0;
     while let Some(&step) = missing.first() {
@@ -220,8 +227,8 @@ fn walk(world: &World, words: &[&str]) {
         let name = steps[step];
         let inside = steps[..=step].iter().filter(|other| **other == name).count();
         let ordinal = before_lock.get(name).copied().unwrap_or_default() + inside;
-        let ran = kill(world, &strace, words, name, ordinal);
-        // The lock itself is the call that a run dies at when it dies at step 0.
+        let ran = kill(world, &strace, args, name, ordinal);
+        // A run that dies at step 0 dies at the lock itself.
         let start = ran.calls.iter().position(locks);
         if let Some(start) = start {
             learn(&mut before_lock, &ran.calls[..start]);
@@ -233,27 +240,27 @@ fn walk(world: &World, words: &[&str]) {
                 *count += 1;
             }
         }
-        check_survived(world, &ran, words, &after);
+        check_survived(world, &ran, args, &after);
         world.restore();
     }
     assert!(orphaned >= 3 && old >= 10 && new >= 5, "{orphaned} orphans, {old} old, {new} new");
 }
 
 #[test]
-fn a_death_at_any_call_of_an_append_leaves_the_old_or_the_new_file() {
-    walk(&World::new(), &APPEND);
+fn crash_at_any_call_of_an_append_leaves_a_valid_file() {
+    crash_at_every_call(&World::new(), &APPEND);
 }
 
 #[test]
-fn a_death_at_any_call_of_a_reset_leaves_the_old_or_the_new_file() {
+fn crash_at_any_call_of_a_reset_leaves_a_valid_file() {
     let mut world = World::new();
     world.succeeds(&APPEND);
     world.before = world.bytes();
-    walk(&world, &RESET);
+    crash_at_every_call(&world, &RESET);
 }
 
 #[test]
-fn what_a_living_process_is_writing_is_no_orphan() {
+fn temporary_file_of_a_running_process_is_kept() {
     let world = World::new();
     let theirs = format!("{ORPHAN}{}-0123456789abcdef", std::process::id());
     fs::write(world.folder.join(&theirs), "[").unwrap();
@@ -261,36 +268,37 @@ fn what_a_living_process_is_writing_is_no_orphan() {
     assert!(world.names().contains(&theirs));
 }
 
-/// Which call is made to fail, and how.
+/// The call that fails, and its error.
 struct Fault {
     is: fn(&World, &Call) -> bool,
     error: &'static str,
 }
 
-/// Runs with one call failing. Where the call is found by its number, and the number varies, it is tried again.
+/// Runs with one failing call. strace selects the call by its ordinal, which may vary, so several runs are
+/// tried.
 #[track_caller]
-fn fail(world: &World, strace: &Strace, words: &[&str], fault: &Fault) -> Ran {
-    let mut seen = world.trace(strace, &[], words);
+fn run_with_fault(world: &World, strace: &Strace, args: &[&str], fault: &Fault) -> TracedRun {
+    let mut seen = world.trace(strace, &[], args);
     for _ in 0..10 {
         world.restore();
-        let at = seen.find(0, "such call", |call| (fault.is)(world, call));
+        let at = seen.find(0, "call to fail", |call| (fault.is)(world, call));
         let name = &seen.calls[at].name;
         let ordinal = tally(&seen.calls[..=at])[&**name];
         let inject = format!("inject={name}:error={}:when={ordinal}", fault.error);
-        let ran = world.trace(strace, &["-e".into(), inject], words);
+        let ran = world.trace(strace, &["-e".into(), inject], args);
         let injected = ran.calls.iter().find(|call| call.is_injected());
         if injected.is_some_and(|call| (fault.is)(world, call)) {
             return ran;
         }
         world.restore();
-        seen = world.trace(strace, &[], words);
+        seen = world.trace(strace, &[], args);
     }
-    panic!("no run had the call fail");
+    panic!("the call did not fail in any run");
 }
 
-/// Checks a failure before the rename: told once, the file named, the old bytes there and nothing else.
+/// Checks an error before the rename: it is printed once with the file's name, and the old file is unchanged.
 #[track_caller]
-fn check_refused(world: &World, ran: &Ran, doing: &str, cause: &str) {
+fn check_error(world: &World, ran: &TracedRun, doing: &str, cause: &str) {
     let path = world.events();
     let expect = format!("error: failed to {doing} {}\n\nCaused by:\n  {cause} (os error", path.display());
     assert!(ran.stderr.starts_with(&expect), "expected {expect}\ngot {}", ran.stderr);
@@ -305,12 +313,12 @@ fn check_refused(world: &World, ran: &Ran, doing: &str, cause: &str) {
 fn check_fault(doing: &str, cause: &str, fault: &Fault) {
     let Some(strace) = Strace::find(host()) else { return };
     let mut world = World::new();
-    let ran = fail(&world, &strace, &APPEND, fault);
-    check_refused(&world, &ran, doing, cause);
+    let ran = run_with_fault(&world, &strace, &APPEND, fault);
+    check_error(&world, &ran, doing, cause);
     world.succeeds(&APPEND);
     world.before = world.bytes();
-    let ran = fail(&world, &strace, &RESET, fault);
-    check_refused(&world, &ran, doing, cause);
+    let ran = run_with_fault(&world, &strace, &RESET, fault);
+    check_error(&world, &ran, doing, cause);
 }
 
 fn is_fsync_of_the_file(world: &World, call: &Call) -> bool {
@@ -330,30 +338,30 @@ fn is_create(world: &World, call: &Call) -> bool {
 }
 
 #[test]
-fn a_failed_fsync_is_an_error_and_never_tried_again() {
+fn failed_fsync_is_an_error_and_is_not_retried() {
     let Some(strace) = Strace::find(host()) else { return };
     let fault = Fault { is: is_fsync_of_the_file, error: "EIO" };
     let world = World::new();
-    let ran = fail(&world, &strace, &APPEND, &fault);
+    let ran = run_with_fault(&world, &strace, &APPEND, &fault);
     assert_eq!(ran.count(|call| call.name == "fsync"), 1, "{}", ran.text(locked(&ran).unwrap()));
     check_fault("write a new version of", "Input/output error", &fault);
 }
 
 #[test]
-fn a_failed_rename_is_an_error() {
+fn failed_rename_is_an_error() {
     let is = |_: &World, call: &Call| call.name.starts_with("rename");
     check_fault("replace", "Permission denied", &Fault { is, error: "EACCES" });
 }
 
 #[test]
-fn a_failed_write_is_an_error() {
+fn failed_write_is_an_error() {
     let fault = Fault { is: is_write_to_the_file, error: "ENOSPC" };
     check_fault("write a new version of", "No space left on device", &fault);
 }
 
 #[test]
-fn a_temporary_file_that_cannot_be_made_is_an_error() {
-    let doing = "make a temporary file with the same owner beside";
+fn failed_creation_of_the_temporary_file_is_an_error() {
+    let doing = "create a temporary file with the same owner next to";
     check_fault(doing, "Read-only file system", &Fault { is: is_create, error: "EROFS" });
     let is = |world: &World, call: &Call| {
         call.name == "fchmod" && call.file(0).is_some_and(|path| world.is_temporary(path))
@@ -362,12 +370,12 @@ fn a_temporary_file_that_cannot_be_made_is_an_error() {
 }
 
 #[test]
-fn a_later_write_that_fails_is_an_error_too() {
+fn failure_of_a_later_write_is_an_error() {
     let Some(strace) = Strace::find(host()) else { return };
     let mut world = World::at("conversation", &turns(5, 60_000));
     world.succeeds(&APPEND);
     world.before = world.bytes();
-    // A reset writes nothing but the file, so that its writes are numbered alike in every run.
+    // A reset writes only this file, so the ordinals of its writes are the same in every run.
     for ordinal in 1.. {
         let inject = format!("inject=write:error=ENOSPC:when={ordinal}");
         let ran = world.trace(&strace, &["-e".into(), inject], &RESET);
@@ -376,29 +384,29 @@ fn a_later_write_that_fails_is_an_error_too() {
             assert!(ordinal > 2, "several writes were expected:\n{}", ran.text(0));
             return;
         }
-        check_refused(&world, &ran, "write a new version of", "No space left on device");
+        check_error(&world, &ran, "write a new version of", "No space left on device");
     }
     panic!("the report was not written");
 }
 
 #[test]
-fn a_write_that_was_interrupted_is_continued() {
+fn interrupted_write_is_continued() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
     let after = world.after(&APPEND);
-    let ran = fail(&world, &strace, &APPEND, &Fault { is: is_write_to_the_file, error: "EINTR" });
+    let ran = run_with_fault(&world, &strace, &APPEND, &Fault { is: is_write_to_the_file, error: "EINTR" });
     assert!(ran.status.success(), "{}", ran.stderr);
     assert_eq!(world.bytes(), after);
 }
 
 #[test]
-fn a_folder_that_cannot_be_synced_is_no_success() {
+fn failed_fsync_of_the_folder_is_an_error() {
     let Some(strace) = Strace::find(host()) else { return };
     let fault = Fault { is: is_fsync_of_the_folder, error: "EIO" };
     let mut world = World::new();
-    for words in [&APPEND[..], &RESET[..]] {
-        let after = world.after(words);
-        let ran = fail(&world, &strace, words, &fault);
+    for args in [&APPEND[..], &RESET[..]] {
+        let after = world.after(args);
+        let ran = run_with_fault(&world, &strace, args, &fault);
         let expect = format!(
             "error: {} is in place, but failed to sync its folder\n\nCaused by:\n  Input/output error",
             world.events().display()
@@ -413,17 +421,17 @@ fn a_folder_that_cannot_be_synced_is_no_success() {
 }
 
 #[test]
-fn a_failure_is_an_error_in_json_too() {
+fn failure_is_reported_in_json() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
-    let words = [&APPEND[..], &["--json"]].concat();
-    let ran = fail(&world, &strace, &words, &Fault { is: is_fsync_of_the_folder, error: "EIO" });
+    let args = [&APPEND[..], &["--json"]].concat();
+    let ran = run_with_fault(&world, &strace, &args, &Fault { is: is_fsync_of_the_folder, error: "EIO" });
     let line: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&line["error"]["code"], &line["overlays"]), (&json!(4), &Value::Null));
 }
 
 #[test]
-fn what_cannot_be_removed_now_is_removed_by_the_next_run() {
+fn leftover_temporary_file_is_removed_by_the_next_run() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
     let options =
@@ -436,8 +444,8 @@ fn what_cannot_be_removed_now_is_removed_by_the_next_run() {
     assert_eq!(world.names(), ["events.json"]);
 }
 
-/// Fills a file system of its own, so that there is room for the old file and not for the new one. What is printed
-/// at the end is the exit code, then the names in the folder.
+/// Fills a small file system that has space for the old file, but not for the new one. Prints the exit code
+/// and the names in the folder.
 const FULL_DISK: &str = r#"
 set -e
 mount -t tmpfs -o size=256k none "$1"
@@ -452,7 +460,7 @@ echo "$code" $(ls -A "$PWD/disk/conversation")
 "#;
 
 #[test]
-fn a_disk_that_is_full_is_an_error() {
+fn full_disk_is_an_error() {
     let world = World::at("conversation", &turns(5, 2_000));
     let [disk, original] = ["disk", "original"].map(|name| world.root.join(name));
     fs::create_dir(&disk).unwrap();
@@ -461,16 +469,16 @@ fn a_disk_that_is_full_is_an_error() {
         let mut command = Command::new("unshare");
         command.args(namespaces).args(["sh", "-c", script, "sh"]).arg(&disk).arg(&original).arg(host());
         command.args(["--sandbox=contained", "--trust-dir", PLUGINS]).args(APPEND);
-        world.surround(&mut command);
+        world.set_environment(&mut command);
         command.output()
     };
-    // A user namespace first: it needs no privileges.
+    // Prefer a user namespace, because it needs no privileges.
     let possible = [&["--mount"][..], &["--map-root-user", "--mount"][..]].into_iter().find(|namespaces| {
         let tried = unshare(namespaces, r#"mount -t tmpfs -o size=256k none "$1""#);
         tried.is_ok_and(|output| output.status.success())
     });
     let Some(namespaces) = possible else {
-        skip("no file system of a few pages can be mounted here, so that no disk is full");
+        skip("a small file system cannot be mounted here");
         return;
     };
     let output = unshare(namespaces, FULL_DISK).unwrap();
@@ -483,7 +491,7 @@ fn a_disk_that_is_full_is_an_error() {
     assert_eq!(stderr, expect);
 }
 
-/// The overlays' stamps, in the order of the file.
+/// Returns the timestamps of the overlays in file order.
 fn stamps(world: &World) -> Vec<String> {
     let events: Vec<Value> = serde_json::from_slice(&world.bytes()).unwrap();
     let overlays = events.iter().filter(|event| event["type"] == "compaction");
@@ -491,7 +499,7 @@ fn stamps(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn an_overlay_made_by_a_clock_that_ran_backwards_wins_all_the_same() {
+fn overlay_written_after_the_clock_ran_backwards_still_wins() {
     let world = World::new();
     world.succeeds(&["--strategy", "strip-tools", "--now", "2026-03-01T00:00:00Z"]);
     world.succeeds(&[
@@ -506,7 +514,7 @@ fn an_overlay_made_by_a_clock_that_ran_backwards_wins_all_the_same() {
     assert_eq!(stamps(&world), expect);
     let view = world.view();
     let calls = view.iter().filter(|event| event["type"] == "tool_call_request");
-    // Of five turns three are kept.
+    // The default keeps three of five turns.
     assert_eq!(calls.count(), 3, "{view:#?}");
 
     world.succeeds(&["--strategy", "quick", "--now", "2019-01-01T00:00:00Z"]);

@@ -1,9 +1,9 @@
-//! One strategy with a behaviour for everything that a strategy could do to its host, through the executable, at
-//! both tiers, as a process of its own and as a worker: each ends as `hostile/table.rs` says, in time, with one
-//! message, with every byte of the conversation as it was, and with no process left.
+//! A strategy with one mode per attack on its host. Each mode runs at every tier, as a process per request
+//! and as a worker. It must end as `hostile/table.rs` lists: in time, with one message, with an unchanged
+//! conversation, and without a remaining process.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
-#![expect(clippy::disallowed_methods, reason = "tests compile and start what users do")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::disallowed_methods, reason = "tests start compilers and processes")]
 
 #[path = "hostile/killed.rs"]
 mod killed;
@@ -22,27 +22,27 @@ use serde_json::Value;
 use table::{End, Row, TABLE, Tier};
 use world::{Ran, World, has_compiler};
 
-/// SIGTERM, two seconds, SIGKILL, and a quarter of a second for what holds the pipes.
+/// SIGTERM, two seconds, SIGKILL, and a quarter of a second for processes that hold the pipes.
 const AFTER_DEADLINE: Duration = Duration::from_millis(2250);
-/// A busy machine makes everything slower, the plain run as well.
+/// Factor for the time of a plain run, because a busy machine slows every run.
 const SLACK: u32 = 20;
-/// Rows that run at once: most of their time they wait.
+/// Number of rows that run in parallel. They mostly wait.
 const AT_ONCE: usize = 4;
 
-/// What is wrong with a run, if anything is.
+/// The error of a run, if any.
 type Verdict = Result<(), String>;
 
-fn ensure(holds: bool, what: impl Fn() -> String) -> Verdict {
-    if holds { Ok(()) } else { Err(what()) }
+fn ensure(condition: bool, message: impl Fn() -> String) -> Verdict {
+    if condition { Ok(()) } else { Err(message()) }
 }
 
-/// What has to hold however a run ended.
-fn is_over(world: &World, ran: &Ran, row: &Row, plain: Duration) -> Verdict {
+/// Checks the conditions that hold after every run.
+fn check_end(world: &World, ran: &Ran, row: &Row, plain: Duration) -> Verdict {
     let bound = Duration::from_secs(row.deadline) + AFTER_DEADLINE + plain * SLACK;
     ensure(ran.wall <= bound, || format!("it took {:?}, more than {bound:?}", ran.wall))?;
-    // What was killed may take a moment to be gone.
-    let patience = Instant::now();
-    while !world.processes().is_empty() && patience.elapsed() < Duration::from_secs(10) {
+    // A killed process may need a moment to disappear.
+    let started = Instant::now();
+    while !world.processes().is_empty() && started.elapsed() < Duration::from_secs(10) {
         std::thread::yield_now();
     }
     ensure(world.processes().is_empty(), || format!("left: {:?}", world.processes()))?;
@@ -51,16 +51,16 @@ fn is_over(world: &World, ran: &Ran, row: &Row, plain: Duration) -> Verdict {
     ensure(ran.stderr.chars().all(is_harmless), || format!("not escaped: {:?}", ran.stderr))
 }
 
-/// A process for each request.
-fn alone(row: &Row, tier: Tier, plain: Duration) -> Verdict {
+/// Runs a row with one process per request.
+fn run_process(row: &Row, tier: Tier, plain: Duration) -> Verdict {
     let Some(end) = row.end(tier) else { return Ok(()) };
     let world = World::new(1);
     let ran = world.run(row.mode, tier, Duration::from_secs(row.deadline), &[]);
-    let (code, says, errors) = match end {
-        End::Good => (0, "1 overlay appended", 0),
-        End::Bad(code, says) => (code, says, 1),
+    let (code, message, errors) = match end {
+        End::Success => (0, "1 overlay appended", 0),
+        End::Failure(code, message) => (code, message, 1),
     };
-    ensure(ran.code == Some(code) && ran.stderr.contains(says), || {
+    ensure(ran.code == Some(code) && ran.stderr.contains(message), || {
         format!("{:?}: {}", ran.code, ran.stderr)
     })?;
     let found = ran.stderr.lines().filter(|line| line.starts_with("error: ")).count();
@@ -69,36 +69,38 @@ fn alone(row: &Row, tier: Tier, plain: Duration) -> Verdict {
     ensure((appended, unchanged) == (1 - errors, errors), || {
         format!("{appended} appended, {unchanged} not")
     })?;
-    is_over(&world, &ran, row, plain)
+    check_end(&world, &ran, row, plain)
 }
 
-/// Two conversations, and workers for them.
-fn as_worker(row: &Row, tier: Tier, plain: Duration) -> Verdict {
+/// Runs a row with workers for two conversations.
+fn run_worker(row: &Row, tier: Tier, plain: Duration) -> Verdict {
     let Some(end) = row.worker(tier) else { return Ok(()) };
     let world = World::new(2);
     let ran = world.run(row.mode, tier, Duration::from_secs(row.deadline), &["--json"]);
     let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (appended, unchanged) = (world.appended(), world.unchanged());
     match end {
-        End::Good => {
+        End::Success => {
             ensure(ran.code == Some(0), || format!("{:?}: {}", ran.code, ran.stderr))?;
             ensure((appended, unchanged) == (2, 0), || format!("{appended} appended, {unchanged} not"))?;
         }
-        End::Bad(code, says) => {
+        End::Failure(code, message) => {
             ensure(ran.code == Some(19), || format!("{:?}: {}", ran.code, ran.stderr))?;
-            let is_it = |line: &Value| {
-                line["error"]["code"] == code && line["error"]["causes"].to_string().contains(says)
+            let is_expected = |line: &Value| {
+                line["error"]["code"] == code && line["error"]["causes"].to_string().contains(message)
             };
-            ensure(lines.len() == 2 && lines.iter().all(is_it), || format!("not {code} {says}: {lines:#?}"))?;
+            ensure(lines.len() == 2 && lines.iter().all(is_expected), || {
+                format!("not {code} {message}: {lines:#?}")
+            })?;
             ensure((appended, unchanged) == (0, 2), || format!("{appended} appended, {unchanged} not"))?;
         }
     }
-    is_over(&world, &ran, row, plain)
+    check_end(&world, &ran, row, plain)
 }
 
-/// Tries every row at every tier, and says all that is wrong.
+/// Runs every row at every tier and collects all errors.
 #[track_caller]
-fn every_row(attempt: fn(&Row, Tier, Duration) -> Verdict) {
+fn check_all_rows(attempt: fn(&Row, Tier, Duration) -> Verdict) {
     if !has_compiler() {
         return;
     }
@@ -124,17 +126,17 @@ fn every_row(attempt: fn(&Row, Tier, Duration) -> Verdict) {
 }
 
 #[test]
-fn every_behaviour_ends_as_the_table_says() {
-    every_row(alone);
+fn every_mode_of_a_process_ends_as_listed_in_the_table() {
+    check_all_rows(run_process);
 }
 
 #[test]
-fn every_behaviour_of_a_worker_ends_as_the_table_says() {
-    every_row(as_worker);
+fn every_mode_of_a_worker_ends_as_listed_in_the_table() {
+    check_all_rows(run_worker);
 }
 
 #[test]
-fn what_lies_in_a_private_directory_or_was_removed_from_it_and_is_held_counts() {
+fn private_directory_limit_counts_files_that_were_removed() {
     if !has_compiler() {
         return;
     }
@@ -149,8 +151,8 @@ fn what_lies_in_a_private_directory_or_was_removed_from_it_and_is_held_counts() 
         for tier in tiers {
             let world = World::new(1);
             let ran = world.run(mode, tier, Duration::from_secs(30), &["--set", &limit("4_000_000")]);
-            let says = "it put more than 4000000 bytes into its private directory";
-            assert!(ran.code == Some(15) && ran.stderr.contains(says), "{mode} {tier:?}: {}", ran.stderr);
+            let message = "it put more than 4000000 bytes into its private directory";
+            assert!(ran.code == Some(15) && ran.stderr.contains(message), "{mode} {tier:?}: {}", ran.stderr);
             assert_eq!((world.unchanged(), world.left_in_temp()), (1, 0), "{mode} {tier:?}");
         }
     }
@@ -160,7 +162,7 @@ fn what_lies_in_a_private_directory_or_was_removed_from_it_and_is_held_counts() 
 }
 
 #[test]
-fn one_that_changes_its_file_has_run_as_it_was() {
+fn strategy_that_changes_its_file_runs_as_it_was_started() {
     if !has_compiler() {
         return;
     }
@@ -169,7 +171,7 @@ fn one_that_changes_its_file_has_run_as_it_was() {
     let before = fs::read(&own).unwrap();
     let ran = world.run_own("changes-its-file", Tier::Jailed);
     assert_eq!((ran.code, world.appended()), (Some(0), 1), "{}", ran.stderr);
-    assert_eq!(fs::read(&own).unwrap(), before, "it wrote outside of its jail");
+    assert_eq!(fs::read(&own).unwrap(), before, "the strategy wrote outside of its jail");
 
     let world = World::new(1);
     let own = world.install();
@@ -177,19 +179,19 @@ fn one_that_changes_its_file_has_run_as_it_was() {
         let ran = world.run_own("changes-its-file", Tier::Contained);
         assert_eq!(ran.code, Some(0), "{run}: {}", ran.stderr);
         assert_eq!(fs::read(&own).unwrap(), b"#!/bin/false\n");
-        // It has changed the host's copy as well, which the host finds out.
+        // The strategy has also changed the host's copy. The host detects that.
         world.install();
     }
 }
 
 #[test]
-fn a_process_that_is_left_can_be_seen() {
+fn remaining_process_is_detected() {
     let world = World::new(0);
     let mut command = std::process::Command::new("sleep");
     let mut left = command.arg("1000").env("TMPDIR", world.path("tmp")).spawn().unwrap();
-    let patience = Instant::now();
+    let started = Instant::now();
     while world.processes().is_empty() {
-        assert!(patience.elapsed() < Duration::from_secs(60), "it cannot be seen");
+        assert!(started.elapsed() < Duration::from_secs(60), "the process was not found");
     }
     left.kill().unwrap();
     left.wait().unwrap();

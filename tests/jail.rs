@@ -1,22 +1,19 @@
-//! What a strategy cannot do in the jail. Each attempt is made by a real process (`jail/probe.c`) twice,
-//! started as the host starts a strategy: in the jail, where it must be denied, and contained, where it must
-//! be let through, so that the check can fail. All of it for the newest version of Landlock that the jail
-//! uses and for the oldest, as the user of the tests and, where that is root, as another one.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests compile their probe, and start themselves as another user"
-)]
+//! Restrictions of the jail. A real process (`jail/probe.c`) makes each attempt twice, started like a
+//! strategy: in the jail, where it must be denied, and contained, where it must succeed. The second attempt
+//! proves that the check can fail. Everything runs with the oldest and the newest supported version of
+//! Landlock. If the user is root, everything runs again as another user.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::disallowed_methods, reason = "tests compile their probe and start processes")]
 #![cfg(target_os = "linux")]
 
 #[path = "jail/closed.rs"]
 mod closed;
 #[path = "jail/denied.rs"]
 mod denied;
+#[path = "jail/fixture.rs"]
+mod fixture;
 #[path = "jail/granted.rs"]
 mod granted;
-#[path = "jail/place.rs"]
-mod place;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -26,15 +23,15 @@ use std::sync::LazyLock;
 
 use assert_cmd::cargo::cargo_bin;
 
-/// Another place for the executables: the user of the second round may not reach the first.
+/// Folder with copies of the executables, because the user of the second round cannot access the originals.
 const TOOLS: &str = "JP_COMPACT_TEST_TOOLS";
 const NOBODY: &str = "65534";
 
-/// The executables of the project that these tests start.
+/// The executables that these tests start.
 const EXECUTABLES: [&str; 4] =
     ["compact-runner", "jp-compact", "compact-strategy-strip-reasoning", "compact-strategy-strip-tools"];
 
-static RUNNER: LazyLock<PathBuf> = LazyLock::new(|| tool("compact-runner"));
+static RUNNER: LazyLock<PathBuf> = LazyLock::new(|| executable("compact-runner"));
 static PROBE: LazyLock<PathBuf> = LazyLock::new(|| {
     if let Some(tools) = std::env::var_os(TOOLS) {
         return Path::new(&tools).join("probe");
@@ -42,20 +39,20 @@ static PROBE: LazyLock<PathBuf> = LazyLock::new(|| {
     let probe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/jail/probe.c");
     let compiled = Command::new("cc").args(["-O1", "-pthread", source, "-o"]).arg(&probe).status().unwrap();
-    assert!(compiled.success(), "the probe does not compile");
+    assert!(compiled.success(), "failed to compile the probe");
     probe
 });
 
-/// An executable of the project.
-fn tool(name: &str) -> PathBuf {
+/// Returns the path of an executable of the project.
+fn executable(name: &str) -> PathBuf {
     std::env::var_os(TOOLS).map_or_else(|| cargo_bin(name), |tools| Path::new(&tools).join(name))
 }
 
-/// Makes an executable, in another process: a file that this one wrote may still be open in a child that
-/// another test starts, and then it is too busy to be executed.
+/// Installs an executable with another process. A file that this process wrote may still be open in a child
+/// of another test, and could not be executed.
 fn install(from: &Path, to: &Path) {
     let installed = Command::new("install").args(["-m", "755"]).args([from, to]).status().unwrap();
-    assert!(installed.success(), "{} is not installed", to.display());
+    assert!(installed.success(), "failed to install {}", to.display());
 }
 
 fn is_root() -> bool {
@@ -63,7 +60,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn all_of_it_holds_for_another_user() {
+fn everything_holds_for_another_user() {
     if !is_root() {
         return;
     }
@@ -71,7 +68,7 @@ fn all_of_it_holds_for_another_user() {
     fs::set_permissions(tools.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let own = std::env::current_exe().unwrap();
     for name in EXECUTABLES {
-        install(&tool(name), &tools.path().join(name));
+        install(&executable(name), &tools.path().join(name));
     }
     for (name, path) in [("probe", &*PROBE), ("tests", &own)] {
         install(path, &tools.path().join(name));
@@ -80,7 +77,7 @@ fn all_of_it_holds_for_another_user() {
     fs::create_dir(&room).unwrap();
     fs::set_permissions(&room, fs::Permissions::from_mode(0o1777)).unwrap();
     let mut command = Command::new(tools.path().join("probe"));
-    command.args(["as", NOBODY]).arg(tools.path().join("tests")).args(["--skip", "all_of_it_holds"]);
+    command.args(["as", NOBODY]).arg(tools.path().join("tests")).args(["--skip", "everything_holds"]);
     command
         .env_clear()
         .env(TOOLS, tools.path())

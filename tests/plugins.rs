@@ -1,21 +1,20 @@
-//! The example plugins, end to end: each is started as its `plugin.toml` says, on a conversation, and what the
-//! view then shows is what the plugin promises. A missing interpreter skips its example and says so, or fails
-//! where `JP_COMPACT_TEST_ALL` is set, as `.ci/run` does.
+//! The example plugins, end to end: each runs on a conversation with its `plugin.toml`, and the view must be
+//! as the plugin promises. An example with a missing interpreter is skipped with a message. With
+//! `JP_COMPACT_TEST_ALL` set, as in `.ci/run`, it fails.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test may panic, and runs what users run"
-)]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic, and starts processes")]
 
+#[cfg(target_os = "linux")]
+#[path = "plugins/embed.rs"]
+mod embed;
 #[path = "examples/world.rs"]
-#[expect(dead_code, reason = "the kit's tests install executables")]
+#[expect(dead_code, reason = "other test crates use the rest")]
 mod world;
 
 use serde_json::{Value, json};
 use world::{Conversation, World};
 
-/// Two turns that read, write and run, and a third that is kept.
+/// Two turns that read, write and run, and two turns that are kept.
 fn conversation() -> Conversation {
     let mut conversation = Conversation::default();
     conversation.turn("look at it");
@@ -28,7 +27,7 @@ fn conversation() -> Conversation {
         true,
     );
     conversation.call("g1", "fs_grep_files", &json!({"pattern": "len"}), "a.rs:41", false);
-    conversation.turn("mend it");
+    conversation.turn("fix it");
     conversation.call(
         "w1",
         "fs_modify_file",
@@ -49,19 +48,19 @@ fn conversation() -> Conversation {
     conversation
 }
 
-/// Whether a call is shown as it should be, by its arguments and its output.
-type Shows = fn(&Value, &str) -> bool;
+/// Returns whether the arguments and the output of a call are as expected.
+type Matcher = fn(&Value, &str) -> bool;
 
-/// What becomes of the calls, in their order: for each its arguments and its output as a model is sent them.
+/// Runs an example and checks the arguments and the output of each call in the view, in order.
 #[track_caller]
-fn check(spec: &str, expect: &[(&str, Shows)]) {
+fn check(spec: &str, expect: &[(&str, Matcher)]) {
     let name = spec.split(':').next().unwrap();
-    let Some(world) = World::with(name) else { return };
-    let shown = world.compact(spec, &conversation());
-    let ids: Vec<_> = shown.iter().map(|call| call.id.as_str()).collect();
+    let Some(world) = World::with_plugin(name) else { return };
+    let calls = world.compact(spec, &conversation());
+    let ids: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, expect.iter().map(|(id, _)| *id).collect::<Vec<_>>(), "{spec}");
-    for (call, (_, is)) in shown.iter().zip(expect) {
-        assert!(is(&call.arguments, &call.output), "{spec}: {call:?}");
+    for (call, (_, matches)) in calls.iter().zip(expect) {
+        assert!(matches(&call.arguments, &call.output), "{spec}: {call:?}");
     }
 }
 
@@ -69,19 +68,19 @@ fn stripped(_: &Value, output: &str) -> bool {
     output.starts_with("[compacted] ")
 }
 
-fn whole(arguments: &Value, output: &str) -> bool {
+fn unchanged(arguments: &Value, output: &str) -> bool {
     !arguments.as_object().unwrap().is_empty()
         && !output.starts_with('[')
         && !output.contains("characters cut")
 }
 
 #[test]
-fn keep_errors_keeps_what_failed() {
+fn keep_errors_keeps_failed_calls() {
     check(
         "keep-errors",
         &[
             ("r1", stripped),
-            ("t1", whole),
+            ("t1", unchanged),
             ("g1", stripped),
             ("w1", stripped),
             ("g1", stripped),
@@ -90,38 +89,76 @@ fn keep_errors_keeps_what_failed() {
     );
     check(
         r#"keep-errors:{"keep":["fs_grep_files"]}"#,
-        &[("r1", stripped), ("t1", whole), ("g1", whole), ("w1", stripped), ("g1", whole), ("r2", stripped)],
+        &[
+            ("r1", stripped),
+            ("t1", unchanged),
+            ("g1", unchanged),
+            ("w1", stripped),
+            ("g1", unchanged),
+            ("r2", stripped),
+        ],
     );
 }
 
 #[test]
-fn drop_large_drops_what_is_over_its_size() {
+fn drop_large_strips_results_above_its_size() {
     check(
         "drop-large",
-        &[("r1", stripped), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", whole)],
+        &[
+            ("r1", stripped),
+            ("t1", unchanged),
+            ("g1", unchanged),
+            ("w1", unchanged),
+            ("g1", unchanged),
+            ("r2", unchanged),
+        ],
     );
     check(
         "drop-large:max_tokens=500",
-        &[("r1", stripped), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", stripped)],
+        &[
+            ("r1", stripped),
+            ("t1", unchanged),
+            ("g1", unchanged),
+            ("w1", unchanged),
+            ("g1", unchanged),
+            ("r2", stripped),
+        ],
     );
 }
 
 #[test]
 fn dedupe_keeps_the_last_of_identical_calls() {
-    check("dedupe", &[("r1", whole), ("t1", whole), ("w1", whole), ("g1", whole), ("r2", whole)]);
+    check(
+        "dedupe",
+        &[("r1", unchanged), ("t1", unchanged), ("w1", unchanged), ("g1", unchanged), ("r2", unchanged)],
+    );
     let note = |_: &Value, output: &str| output == "[the same call was made again in turn 1]";
     check(
         "dedupe:mode=note",
-        &[("r1", whole), ("t1", whole), ("g1", note), ("w1", whole), ("g1", whole), ("r2", whole)],
+        &[
+            ("r1", unchanged),
+            ("t1", unchanged),
+            ("g1", note),
+            ("w1", unchanged),
+            ("g1", unchanged),
+            ("r2", unchanged),
+        ],
     );
 }
 
 #[test]
-fn supersede_replaces_a_read_of_what_was_written_later() {
+fn supersede_replaces_reads_before_a_later_write() {
     let changed = |_: &Value, output: &str| output == "[changed in turn 1]";
     check(
         "supersede",
-        &[("r1", changed), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", whole)],
+        &[
+            ("r1", changed),
+            ("t1", unchanged),
+            ("g1", unchanged),
+            ("w1", unchanged),
+            ("g1", unchanged),
+            ("r2", unchanged),
+        ],
     );
 }
 
@@ -130,34 +167,55 @@ fn truncate_keeps_head_and_tail() {
     let cut = |_: &Value, output: &str| {
         let (head, rest) = output.split_once("\n[... ").unwrap();
         let (count, tail) = rest.split_once(" characters cut ...]\n").unwrap();
-        let whole = head.chars().count() + tail.chars().count() + count.parse::<usize>().unwrap();
+        let length = head.chars().count() + tail.chars().count() + count.parse::<usize>().unwrap();
         head.chars().count() == 400
-            && [8000, 2703].contains(&whole)
+            && [8000, 2703].contains(&length)
             && "old ü\"\nEND".contains(tail.chars().last().unwrap())
     };
     check(
         "truncate",
-        &[("r1", cut), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", cut)],
+        &[
+            ("r1", cut),
+            ("t1", unchanged),
+            ("g1", unchanged),
+            ("w1", unchanged),
+            ("g1", unchanged),
+            ("r2", cut),
+        ],
     );
     let all = |_: &Value, output: &str| output == "\n[... 2700 characters cut ...]\nEND";
     let most = |_: &Value, output: &str| output == "\n[... 7997 characters cut ...]\nld ";
     check(
         "truncate:head=0,tail=3",
-        &[("r1", most), ("t1", whole), ("g1", whole), ("w1", whole), ("g1", whole), ("r2", all)],
+        &[
+            ("r1", most),
+            ("t1", unchanged),
+            ("g1", unchanged),
+            ("w1", unchanged),
+            ("g1", unchanged),
+            ("r2", all),
+        ],
     );
 }
 
 #[test]
-fn drop_arguments_drops_what_is_over_its_size() {
+fn drop_arguments_strips_arguments_above_its_size() {
     let dropped = |arguments: &Value, output: &str| *arguments == json!({}) && output == "done";
     check(
         "drop-arguments",
-        &[("r1", whole), ("t1", whole), ("g1", whole), ("w1", dropped), ("g1", whole), ("r2", whole)],
+        &[
+            ("r1", unchanged),
+            ("t1", unchanged),
+            ("g1", unchanged),
+            ("w1", dropped),
+            ("g1", unchanged),
+            ("r2", unchanged),
+        ],
     );
 }
 
-/// A call is given up, its id comes again in later turns, and between them stands what no version knows.
-fn messy() -> Conversation {
+/// A call without a response, whose id occurs again in later turns, and an event of an unknown type.
+fn irregular_conversation() -> Conversation {
     let mut conversation = Conversation::default();
     conversation.turn("look at a");
     conversation.open_call("c", "fs_read_file", &json!({"path": "a.rs"}));
@@ -175,7 +233,7 @@ fn messy() -> Conversation {
 }
 
 #[test]
-fn a_call_that_was_given_up_is_answered_by_nobody() {
+fn call_without_a_response_stays_without_one() {
     let again = "[the same call was made again in turn 3]";
     let expect: [(&str, &[&str]); 6] = [
         ("dedupe", &["", "a a", "b, whole"]),
@@ -186,18 +244,18 @@ fn a_call_that_was_given_up_is_answered_by_nobody() {
         ("truncate", &["", "b b", "a a", "gone", "b, whole"]),
     ];
     for (spec, outputs) in expect {
-        let Some(world) = World::with(spec.split(':').next().unwrap()) else { continue };
-        let shown = world.compact(spec, &messy());
-        let begins = shown.iter().zip(outputs).all(|(call, output)| call.output.starts_with(output));
-        assert!(shown.len() == outputs.len() && begins, "{spec}: {shown:?}");
-        assert_eq!(shown[0].output, "", "{spec}: nobody answered it");
+        let Some(world) = World::with_plugin(spec.split(':').next().unwrap()) else { continue };
+        let calls = world.compact(spec, &irregular_conversation());
+        let is_expected = calls.iter().zip(outputs).all(|(call, output)| call.output.starts_with(output));
+        assert!(calls.len() == outputs.len() && is_expected, "{spec}: {calls:?}");
+        assert_eq!(calls[0].output, "", "{spec}: the call has no response");
     }
 }
 
 #[test]
-fn a_strategy_with_nothing_to_do_declines() {
+fn strategy_with_nothing_to_do_declines() {
     for name in world::EXAMPLES {
-        let Some(world) = World::with(name) else { continue };
+        let Some(world) = World::with_plugin(name) else { continue };
         let mut conversation = Conversation::default();
         for turn in 0..5 {
             conversation.turn(&format!("turn {turn}"));
@@ -207,7 +265,7 @@ fn a_strategy_with_nothing_to_do_declines() {
     }
 }
 
-/// The fenced blocks of the author's guide that stand behind a mark, in their order.
+/// Returns the shell blocks of the author's guide that are marked for this test, in order.
 fn commands() -> Vec<String> {
     let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/plugins/README.md")).unwrap();
     let blocks = guide.split("<!-- run -->\n```sh\n").skip(1);
@@ -215,7 +273,7 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
-fn the_commands_of_the_guide_do_what_it_says() {
+fn commands_of_the_guide_work() {
     if !["sh", "jq"].into_iter().all(world::has) {
         return;
     }
@@ -224,28 +282,28 @@ fn the_commands_of_the_guide_do_what_it_says() {
     let copied = std::process::Command::new("cp").arg("-r").arg(sample).arg(base.path()).status().unwrap();
     assert!(copied.success());
     let folder = assert_cmd::cargo::cargo_bin("jp-compact").parent().unwrap().to_owned();
-    let mut said = Vec::new();
+    let mut outputs = Vec::new();
     for commands in commands() {
         let mut shell = std::process::Command::new("sh");
         shell.env_clear().env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display()));
         let output = shell.arg("-ec").arg(&commands).current_dir(base.path()).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{commands}: {stderr}{}", String::from_utf8_lossy(&output.stdout));
-        said.push(String::from_utf8(output.stdout).unwrap() + &stderr);
+        outputs.push(String::from_utf8(output.stdout).unwrap() + &stderr);
     }
-    assert_eq!(said.len(), 4);
+    assert_eq!(outputs.len(), 4);
     assert!(
-        said[1].contains("the host would append its compaction") && said[1].contains(" 0 failed"),
+        outputs[1].contains("the host would append its compaction") && outputs[1].contains(" 0 failed"),
         "{}",
-        said[1]
+        outputs[1]
     );
-    assert!(said[1].contains("by strip-all 1.0.0"), "{}", said[1]);
-    assert!(said[2].contains(" 0 failed"), "{}", said[2]);
-    assert!(said[3].starts_with(r#"{"type":"result","id":"c1","#), "{}", said[3]);
+    assert!(outputs[1].contains("by strip-all 1.0.0"), "{}", outputs[1]);
+    assert!(outputs[2].contains(" 0 failed"), "{}", outputs[2]);
+    assert!(outputs[3].starts_with(r#"{"type":"result","id":"c1","#), "{}", outputs[3]);
 }
 
 #[test]
-fn the_guide_names_every_example() {
+fn guide_names_every_example() {
     let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/plugins/README.md")).unwrap();
     for name in world::EXAMPLES {
         assert!(guide.contains(&format!("| `{name}` |")), "{name}");

@@ -1,6 +1,6 @@
-//! What the process door makes of strategies that misbehave. Every run is a real one, through the
-//! real runner, at both tiers; after each, no process of it may be left, nor its private directory.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
+//! Runs of misbehaving strategies through `process::run`, with the real runner and at both tiers. After each
+//! run no process and no private directory may remain.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![cfg(target_os = "linux")]
 
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use jp_compact_engine::jail::{Abilities, Confinement, Jail};
-use jp_compact_engine::process::{self, Ended, Launch, ProcessError};
+use jp_compact_runtime::jail::{Abilities, Confinement, Jail};
+use jp_compact_runtime::process::{self, Ended, Launch, ProcessError};
 use jp_compact_schema::Permissions;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
@@ -20,13 +20,13 @@ const STRATEGY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/strat
 /// Longer than any run that ends by itself.
 const NEVER: Duration = Duration::from_secs(300);
 const SOON: Duration = Duration::from_millis(200);
-/// A script has started long before, also on a busy machine.
-const ONCE_STARTED: Duration = Duration::from_secs(2);
+/// Enough time for a script to start, even on a busy machine.
+const START_TIME: Duration = Duration::from_secs(2);
 
-/// The temporary directory of one test. Whatever is started in it carries its name.
-struct Place(tempfile::TempDir);
+/// The temporary directory of one test. Processes that start in it are found by its path.
+struct TestDir(tempfile::TempDir);
 
-impl Place {
+impl TestDir {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -47,14 +47,14 @@ impl Place {
         }
     }
 
-    /// Runs to the end at both tiers, and looks at what is left. Whatever it ends in, it is the same.
+    /// Runs a strategy at both tiers, checks that nothing remains, and that both results are equal.
     #[track_caller]
     fn run(&self, launch: Launch<'_>) -> Result<Ended, ProcessError> {
         let contained = block_on(process::run(launch.clone()));
-        self.is_left_clean();
-        let jail = jail_of(launch.program);
+        self.check_nothing_remains();
+        let jail = jail_for(launch.program);
         let isolated = block_on(process::run(Launch { confinement: Confinement::Isolated(&jail), ..launch }));
-        self.is_left_clean();
+        self.check_nothing_remains();
         let ended = |result: &Result<Ended, ProcessError>| match result {
             Ok(ended) => format!("{} {} bytes", ended.status, ended.stdout.len()),
             Err(error) => error.to_string(),
@@ -64,18 +64,18 @@ impl Place {
     }
 
     #[track_caller]
-    fn is_left_clean(&self) {
-        // A process that was killed may take a moment to be gone.
-        let patience = Instant::now();
+    fn check_nothing_remains(&self) {
+        // A killed process may need a moment to disappear.
+        let started = Instant::now();
         while self.processes() > 0 {
-            assert!(patience.elapsed() < NEVER / 10, "{} processes are left", self.processes());
+            assert!(started.elapsed() < NEVER / 10, "{} processes remain", self.processes());
             std::thread::yield_now();
         }
         assert_eq!(self.files(), Vec::<String>::new());
     }
 
-    /// How many live processes were started here: the private directory is in their environment,
-    /// or, before the exec, on the runner's command line. (Both are empty for a zombie.)
+    /// Returns the number of running processes of this test. The private directory is in their environment
+    /// or, before the exec, on the runner's command line. Both are empty for a zombie.
     fn processes(&self) -> usize {
         let name = self.0.path().to_str().unwrap().as_bytes();
         let names_it = |file: &Path| {
@@ -85,7 +85,7 @@ impl Place {
         processes.filter(|path| names_it(&path.join("environ")) || names_it(&path.join("cmdline"))).count()
     }
 
-    /// What lies in the directory, and in the private directories in it.
+    /// Returns the names in the directory and in its private directories.
     fn files(&self) -> Vec<String> {
         let list = |dir: &Path| -> Vec<_> {
             std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
@@ -97,8 +97,8 @@ impl Place {
     }
 }
 
-/// A jail that leaves the hostile strategy what it needs for its work: it is a script that starts others.
-fn jail_of(program: &Path) -> Jail {
+/// Returns a jail with the permissions that the hostile strategy needs: it is a script that starts processes.
+fn jail_for(program: &Path) -> Jail {
     let read = vec!["/proc".to_owned(), "/dev/zero".to_owned()];
     let granted = Permissions { subprocess: true, read, ..Permissions::default() };
     let shell = Path::new("/bin/sh").canonicalize().unwrap();
@@ -110,7 +110,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn lines(megabytes: usize) -> Vec<Bytes> {
-    // Short lines and long ones, more than one write takes, and an empty one.
+    // Many short lines that exceed one write, an empty line, and a longer line.
     let line = Bytes::from(vec![b'x'; 1000]);
     let mut lines = vec![line; megabytes * 1000 - 2];
     lines.push(Bytes::new());
@@ -119,53 +119,53 @@ fn lines(megabytes: usize) -> Vec<Bytes> {
 }
 
 #[track_caller]
-fn answers(args: &[&str], stdin: Vec<Bytes>, expect: &str) -> Ended {
-    let place = Place::new();
-    let ended = place.run(Launch { stdin, ..place.launch(args) }).unwrap();
+fn check_answer(args: &[&str], stdin: Vec<Bytes>, expect: &str) -> Ended {
+    let test_dir = TestDir::new();
+    let ended = test_dir.run(Launch { stdin, ..test_dir.launch(args) }).unwrap();
     assert_eq!(String::from_utf8_lossy(&ended.stdout), expect);
     assert!(ended.status.success(), "{}", ended.status);
     ended
 }
 
 #[test]
-fn one_that_answers_has_answered() {
-    let ended = answers(&["answers"], Vec::new(), "answer\n");
+fn answer_is_returned() {
+    let ended = check_answer(&["answers"], Vec::new(), "answer\n");
     assert_eq!(ended.stderr.bytes(), 0);
     assert!(!ended.wall.is_zero());
 }
 
 #[test]
-fn one_that_never_reads_is_heard() {
-    answers(&["never-reads"], lines(10), "answer\n");
+fn answer_without_reading_is_returned() {
+    check_answer(&["never-reads"], lines(10), "answer\n");
 }
 
 #[test]
-fn one_that_closes_stdin_is_heard() {
-    answers(&["closes-stdin"], lines(10), "answer\n");
+fn answer_after_closing_stdin_is_returned() {
+    check_answer(&["closes-stdin"], lines(10), "answer\n");
 }
 
 #[test]
-fn one_that_answers_before_it_reads_is_sent_everything() {
-    answers(&["answers-before-reading"], lines(10), "answer\n10000000\n");
+fn answer_before_reading_is_returned_and_all_input_is_sent() {
+    check_answer(&["answers-before-reading"], lines(10), "answer\n10000000\n");
 }
 
 #[test]
-fn one_that_drips_is_heard_whole() {
-    answers(&["drips"], Vec::new(), "drips");
+fn answer_in_small_pieces_is_returned() {
+    check_answer(&["drips"], Vec::new(), "drips");
 }
 
 #[test]
-fn much_goes_in_and_out_at_once_and_unchanged() {
-    let place = Place::new();
+fn large_input_and_output_pass_unchanged_at_the_same_time() {
+    let test_dir = TestDir::new();
     let stdin = lines(10);
     let expect = stdin.concat();
-    let launch = Launch { stdin, stdout_bytes_max: expect.len(), ..place.launch(&["echoes"]) };
-    assert!(place.run(launch).unwrap().stdout == expect);
+    let launch = Launch { stdin, stdout_bytes_max: expect.len(), ..test_dir.launch(&["echoes"]) };
+    assert!(test_dir.run(launch).unwrap().stdout == expect);
 }
 
 #[test]
-fn stderr_is_drained_and_its_ends_are_kept() {
-    let ended = answers(&["floods-stderr"], Vec::new(), "answer\n");
+fn stderr_is_drained_and_its_head_and_tail_are_kept() {
+    let ended = check_answer(&["floods-stderr"], Vec::new(), "answer\n");
     assert_eq!(ended.stderr.bytes(), 64 * 1024 * 1024 + 11);
     assert_eq!(ended.stderr.dropped_bytes(), ended.stderr.bytes() - 64 * 1024);
     assert!(ended.stderr.head().starts_with(b"first\nxxx"));
@@ -173,121 +173,122 @@ fn stderr_is_drained_and_its_ends_are_kept() {
 }
 
 #[test]
-fn one_that_hangs_is_ended_at_the_deadline() {
-    let place = Place::new();
-    let result = place.run(Launch { deadline: SOON, ..place.launch(&["hangs"]) });
+fn hanging_strategy_is_ended_at_the_deadline() {
+    let test_dir = TestDir::new();
+    let result = test_dir.run(Launch { deadline: SOON, ..test_dir.launch(&["hangs"]) });
     let Err(ProcessError::Deadline { deadline, .. }) = result else { panic!("{result:?}") };
     assert_eq!(deadline, SOON);
 }
 
 #[test]
-fn a_flood_of_stderr_does_not_hide_the_deadline() {
-    let place = Place::new();
-    let launch = Launch { deadline: SOON, grace: SOON, ..place.launch(&["floods-stderr-for-ever"]) };
-    let result = place.run(launch);
+fn deadline_ends_a_flood_of_stderr() {
+    let test_dir = TestDir::new();
+    let launch = Launch { deadline: SOON, grace: SOON, ..test_dir.launch(&["floods-stderr-for-ever"]) };
+    let result = test_dir.run(launch);
     assert!(matches!(result, Err(ProcessError::Deadline { .. })), "{result:?}");
 }
 
 #[test]
-fn one_that_closes_its_output_and_hangs_is_ended_at_the_deadline() {
-    let place = Place::new();
-    let result = place.run(Launch { deadline: SOON, ..place.launch(&["closes-its-output-and-hangs"]) });
+fn strategy_that_closes_its_output_is_ended_at_the_deadline() {
+    let test_dir = TestDir::new();
+    let result = test_dir.run(Launch { deadline: SOON, ..test_dir.launch(&["closes-its-output-and-hangs"]) });
     assert!(matches!(result, Err(ProcessError::Deadline { .. })), "{result:?}");
 }
 
 #[test]
-fn one_that_ignores_sigterm_is_killed_after_the_grace() {
-    let place = Place::new();
-    let launch = Launch { deadline: ONCE_STARTED, grace: SOON, ..place.launch(&["ignores-sigterm"]) };
-    let result = place.run(launch);
+fn strategy_that_ignores_sigterm_is_killed_after_the_grace() {
+    let test_dir = TestDir::new();
+    let launch = Launch { deadline: START_TIME, grace: SOON, ..test_dir.launch(&["ignores-sigterm"]) };
+    let result = test_dir.run(launch);
     let Err(ProcessError::Deadline { stderr, .. }) = result else { panic!("{result:?}") };
-    assert_eq!(stderr.text(), "deaf\n");
+    assert_eq!(stderr.text(), "ignoring\n");
 }
 
 #[test]
-fn the_whole_group_is_asked_to_stop() {
-    let place = Place::new();
+fn sigterm_is_sent_to_the_whole_group() {
+    let test_dir = TestDir::new();
     let launch =
-        Launch { deadline: ONCE_STARTED, grace: ONCE_STARTED, ..place.launch(&["its-child-obeys-sigterm"]) };
-    let result = place.run(launch);
+        Launch { deadline: START_TIME, grace: START_TIME, ..test_dir.launch(&["its-child-obeys-sigterm"]) };
+    let result = test_dir.run(launch);
     let Err(ProcessError::Deadline { stderr, .. }) = result else { panic!("{result:?}") };
-    // The shell has a word of its own about the `sleep` that was ended.
+    // The shell also prints a line about the `sleep` that was ended.
     assert_eq!(stderr.last_lines(1), "child obeyed");
 }
 
 #[test]
-fn last_words_after_the_deadline_are_kept_but_are_no_answer() {
-    let place = Place::new();
-    let result = place.run(Launch { deadline: ONCE_STARTED, ..place.launch(&["obeys-sigterm"]) });
+fn stderr_after_the_deadline_is_kept_but_stdout_is_ignored() {
+    let test_dir = TestDir::new();
+    let result = test_dir.run(Launch { deadline: START_TIME, ..test_dir.launch(&["obeys-sigterm"]) });
     let Err(ProcessError::Deadline { stderr, .. }) = result else { panic!("{result:?}") };
     assert_eq!(stderr.last_lines(1), "obeyed");
 }
 
 #[test]
-fn one_that_floods_stdout_is_killed() {
-    let place = Place::new();
-    let result = place.run(Launch { stdout_bytes_max: 100_000, ..place.launch(&["floods-stdout"]) });
+fn flood_of_stdout_is_an_error() {
+    let test_dir = TestDir::new();
+    let result = test_dir.run(Launch { stdout_bytes_max: 100_000, ..test_dir.launch(&["floods-stdout"]) });
     assert!(matches!(result, Err(ProcessError::OutputTooLarge { bytes_max: 100_000 })), "{result:?}");
 }
 
 #[test]
-fn the_cap_is_the_last_size_that_passes() {
-    let place = Place::new();
-    let run =
-        |bytes| place.run(Launch { stdout_bytes_max: 100_000, ..place.launch(&["writes-bytes", bytes]) });
+fn output_limit_is_inclusive() {
+    let test_dir = TestDir::new();
+    let run = |bytes| {
+        test_dir.run(Launch { stdout_bytes_max: 100_000, ..test_dir.launch(&["writes-bytes", bytes]) })
+    };
     assert_eq!(run("100000").unwrap().stdout.len(), 100_000);
     assert!(matches!(run("100001"), Err(ProcessError::OutputTooLarge { .. })));
 }
 
 #[test]
-fn a_process_left_on_the_pipes_is_an_error() {
-    let place = Place::new();
-    let result = place.run(place.launch(&["leaves-a-process-on-the-pipes"]));
+fn process_that_holds_the_pipes_is_an_error() {
+    let test_dir = TestDir::new();
+    let result = test_dir.run(test_dir.launch(&["leaves-a-process-on-the-pipes"]));
     assert!(matches!(result, Err(ProcessError::PipesHeldOpen)), "{result:?}");
 }
 
 #[test]
-fn a_process_left_elsewhere_is_killed_without_a_word() {
-    answers(&["leaves-a-silent-process"], Vec::new(), "answer\n");
+fn process_without_the_pipes_is_killed_silently() {
+    check_answer(&["leaves-a-silent-process"], Vec::new(), "answer\n");
 }
 
 #[test]
-fn a_process_left_on_stdin_holds_nothing_up() {
-    answers(&["leaves-a-process-on-stdin"], lines(10), "answer\n");
+fn process_that_holds_stdin_does_not_delay_the_answer() {
+    check_answer(&["leaves-a-process-on-stdin"], lines(10), "answer\n");
 }
 
 #[test]
-fn an_exit_code_is_reported() {
-    let place = Place::new();
-    assert_eq!(place.run(place.launch(&["exits", "3"])).unwrap().status.code(), Some(3));
+fn exit_code_is_reported() {
+    let test_dir = TestDir::new();
+    assert_eq!(test_dir.run(test_dir.launch(&["exits", "3"])).unwrap().status.code(), Some(3));
 }
 
 #[test]
-fn a_signal_is_reported() {
-    let place = Place::new();
-    assert_eq!(place.run(place.launch(&["killed"])).unwrap().status.signal(), Some(9));
+fn signal_is_reported() {
+    let test_dir = TestDir::new();
+    assert_eq!(test_dir.run(test_dir.launch(&["killed"])).unwrap().status.signal(), Some(9));
 }
 
 #[test]
-fn a_locked_directory_is_removed() {
-    answers(&["locks-its-directory"], Vec::new(), "answer\n");
+fn private_directory_without_permissions_is_removed() {
+    check_answer(&["locks-its-directory"], Vec::new(), "answer\n");
 }
 
 #[test]
-fn processor_time_is_limited_to_a_second_more_than_the_deadline() {
-    let place = Place::new();
+fn processor_time_is_limited_to_the_deadline_plus_a_second() {
+    let test_dir = TestDir::new();
     let deadline = Duration::from_millis(59_001);
-    let ended = place.run(Launch { deadline, ..place.launch(&["shows-limits"]) }).unwrap();
+    let ended = test_dir.run(Launch { deadline, ..test_dir.launch(&["shows-limits"]) }).unwrap();
     let limits = String::from_utf8(ended.stdout).unwrap();
     let cpu = limits.lines().find(|line| line.starts_with("Max cpu time")).unwrap();
     assert_eq!(cpu.split_whitespace().collect::<Vec<_>>()[3..5], ["61", "61"]);
 }
 
 #[test]
-fn granted_variables_arrive_and_no_others() {
-    let place = Place::new();
+fn environment_contains_only_fixed_and_granted_variables() {
+    let test_dir = TestDir::new();
     let env = [("GRANTED".to_owned(), "yes".to_owned())];
-    let ended = place.run(Launch { env: &env, ..place.launch(&["shows-environment"]) }).unwrap();
+    let ended = test_dir.run(Launch { env: &env, ..test_dir.launch(&["shows-environment"]) }).unwrap();
     let stdout = String::from_utf8(ended.stdout).unwrap();
     let mut names: Vec<_> = stdout.lines().map(|line| line.split_once('=').unwrap().0).collect();
     names.sort_unstable();
@@ -298,47 +299,47 @@ fn granted_variables_arrive_and_no_others() {
 }
 
 #[track_caller]
-fn does_not_start(program: &str, expect: &str) {
-    let place = Place::new();
-    let error = place.run(Launch { program: Path::new(program), ..place.launch(&[]) }).unwrap_err();
+fn check_not_started(program: &str, expect: &str) {
+    let test_dir = TestDir::new();
+    let error = test_dir.run(Launch { program: Path::new(program), ..test_dir.launch(&[]) }).unwrap_err();
     assert!(matches!(error, ProcessError::Start { .. }), "{error:?}");
-    assert!(error.to_string().starts_with(&format!("{program} could not be started: {expect}")), "{error}");
+    assert!(error.to_string().starts_with(&format!("failed to start {program}: {expect}")), "{error}");
 }
 
 #[test]
-fn a_program_that_is_missing_does_not_start() {
-    does_not_start("/nowhere/a: b", "No such file or directory");
+fn missing_program_is_a_start_error() {
+    check_not_started("/nowhere/a: b", "No such file or directory");
 }
 
 #[test]
-fn a_script_without_shebang_does_not_start() {
-    does_not_start(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/no-shebang"), "Exec format error");
+fn script_without_shebang_is_a_start_error() {
+    check_not_started(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/no-shebang"), "Exec format error");
 }
 
 #[test]
-fn the_runners_words_in_a_strategys_mouth_are_no_more_than_a_failure() {
-    let place = Place::new();
-    let ended = place.run(place.launch(&["says-what-the-runner-says", "0"])).unwrap();
+fn strategy_that_imitates_the_runner_can_only_fail_itself() {
+    let test_dir = TestDir::new();
+    let ended = test_dir.run(test_dir.launch(&["imitates-the-runner", "0"])).unwrap();
     assert!(ended.status.success());
-    let error = place.run(place.launch(&["says-what-the-runner-says", "126"])).unwrap_err();
+    let error = test_dir.run(test_dir.launch(&["imitates-the-runner", "126"])).unwrap_err();
     assert!(matches!(error, ProcessError::Start { .. }), "{error:?}");
 }
 
 #[test]
-fn a_runner_that_is_missing_is_named() {
-    let place = Place::new();
-    let result = place.run(Launch { runner: Path::new("/nowhere/runner"), ..place.launch(&[]) });
+fn missing_runner_error_contains_its_path() {
+    let test_dir = TestDir::new();
+    let result = test_dir.run(Launch { runner: Path::new("/nowhere/runner"), ..test_dir.launch(&[]) });
     let error = result.unwrap_err();
-    assert_eq!(error.to_string(), "the runner /nowhere/runner could not be spawned");
+    assert_eq!(error.to_string(), "failed to start the runner /nowhere/runner");
 }
 
 #[test]
 fn dropping_the_future_kills_the_group() {
-    let place = Place::new();
+    let test_dir = TestDir::new();
     block_on(async {
-        let run = pin!(process::run(Launch { stdin: lines(1), ..place.launch(&["marks-and-hangs"]) }));
+        let run = pin!(process::run(Launch { stdin: lines(1), ..test_dir.launch(&["marks-and-hangs"]) }));
         let marked = async {
-            while !place.files().contains(&"marked".to_owned()) {
+            while !test_dir.files().contains(&"marked".to_owned()) {
                 tokio::task::yield_now().await;
             }
         };
@@ -346,44 +347,44 @@ fn dropping_the_future_kills_the_group() {
             result = run => panic!("{result:?}"),
             () = marked => {}
         }
-        assert!(place.processes() > 0, "a test that cannot see its processes shows nothing");
+        assert!(test_dir.processes() > 0, "the search for processes must find the strategy");
     });
-    place.is_left_clean();
+    test_dir.check_nothing_remains();
 }
 
 #[test]
 fn dropping_the_future_at_once_kills_the_runner() {
-    let place = Place::new();
+    let test_dir = TestDir::new();
     block_on(async {
-        let run = process::run(place.launch(&["hangs"]));
+        let run = process::run(test_dir.launch(&["hangs"]));
         tokio::select! {
             biased;
             result = run => panic!("{result:?}"),
             () = std::future::ready(()) => {}
         }
     });
-    place.is_left_clean();
+    test_dir.check_nothing_remains();
 }
 
 #[test]
-fn a_runner_without_a_group_is_reached_by_its_number() {
-    let place = Place::new();
+fn runner_without_a_group_is_killed_by_its_process_id() {
+    let test_dir = TestDir::new();
     let runner = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/slow-runner"));
-    let result = place.run(Launch { runner, deadline: SOON, ..place.launch(&[]) });
+    let result = test_dir.run(Launch { runner, deadline: SOON, ..test_dir.launch(&[]) });
     assert!(matches!(result, Err(ProcessError::Deadline { .. })), "{result:?}");
 }
 
 #[test]
-fn many_at_once_do_not_hear_each_others_ends() {
-    let place = Rc::new(Place::new());
+fn concurrent_runs_report_their_own_exit_codes() {
+    let test_dir = Rc::new(TestDir::new());
     let codes: Vec<_> = (1..=20_u8).map(|code| code.to_string()).collect();
     let ended = block_on(async {
         let local = tokio::task::LocalSet::new();
         let mut running = tokio::task::JoinSet::new();
         for code in codes.clone() {
-            let place = Rc::clone(&place);
+            let test_dir = Rc::clone(&test_dir);
             let run = async move {
-                let status = process::run(place.launch(&["exits", &code])).await.unwrap().status;
+                let status = process::run(test_dir.launch(&["exits", &code])).await.unwrap().status;
                 (code, status.code())
             };
             running.spawn_local_on(run, &local);
@@ -394,5 +395,5 @@ fn many_at_once_do_not_hear_each_others_ends() {
     for (code, status) in ended {
         assert_eq!(status.map(|status| status.to_string()), Some(code));
     }
-    place.is_left_clean();
+    test_dir.check_nothing_remains();
 }

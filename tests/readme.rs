@@ -1,4 +1,4 @@
-//! The README says what is so: its lines run, its tables are the executable's, its strategy works.
+//! The README is correct: its commands run, its tables match the executable, its strategy works.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -19,15 +19,15 @@ fn readme() -> String {
     fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap()
 }
 
-/// The fenced block that stands behind a mark.
+/// The fenced block after a mark.
 fn block(mark: &str) -> String {
     let readme = readme();
-    let (_, behind) = readme.split_once(&format!("<!-- {mark} -->\n```")).unwrap();
-    let (_, block) = behind.split_once('\n').unwrap();
+    let (_, rest) = readme.split_once(&format!("<!-- {mark} -->\n```")).unwrap();
+    let (_, block) = rest.split_once('\n').unwrap();
     block.split_once("\n```").unwrap().0.to_owned() + "\n"
 }
 
-/// The first two columns of the table that stands under a heading, code marks removed.
+/// The first two columns of the table under a heading, without code marks.
 fn table(heading: &str) -> Vec<(String, String)> {
     let readme = readme();
     let section = readme.split_once(&format!("\n## {heading}\n")).unwrap().1;
@@ -45,8 +45,8 @@ fn jp_compact(folder: &Path, arguments: &[&str]) -> Output {
     command.env_clear().env("HOME", folder).current_dir(folder).args(arguments).output().unwrap()
 }
 
-/// A text on one line.
-fn plain(text: &str) -> String {
+/// Joins the lines of a text.
+fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -55,11 +55,11 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_first_line_prints_what_the_readme_shows() {
+fn first_command_prints_the_shown_output() {
     let folder = tempfile::tempdir().unwrap();
     let line = block("run");
     let mut commands = line.trim().split(" && ");
-    assert_eq!(commands.next(), Some("cargo build --release"), "it builds every executable first");
+    assert_eq!(commands.next(), Some("cargo build --release"), "every executable is built first");
     assert_eq!(commands.next(), Some("cp -r tests/sample target/"));
     let target = folder.path().join("target/sample");
     fs::create_dir_all(&target).unwrap();
@@ -76,18 +76,18 @@ fn the_first_line_prints_what_the_readme_shows() {
     }
     let expected = block("output");
     let expected = expected.strip_suffix("...\n").unwrap();
-    assert!(shown.starts_with(expected), "the README shows\n{expected}\nand it is\n{shown}");
+    assert!(shown.starts_with(expected), "expected\n{expected}\nbut the output is\n{shown}");
 }
 
 #[test]
-fn the_test_line_is_the_one_that_ci_runs() {
+fn ci_runs_the_test_command() {
     let ci = fs::read_to_string(Path::new(ROOT).join(".ci/run")).unwrap();
     assert!(ci.contains("run \"$(line test)\"") && ci.contains("run \"$(line run)\""));
     assert!(block("test").starts_with("cargo test"));
 }
 
 #[test]
-fn the_exit_codes_are_those_of_the_help() {
+fn exit_codes_match_the_help() {
     let help = text(&jp_compact(Path::new("/"), &["--help"]).stdout);
     let codes = help.split_once("Exit codes:\n").unwrap().1;
     let codes: Vec<_> = codes
@@ -96,18 +96,18 @@ fn the_exit_codes_are_those_of_the_help() {
         .map(|(code, what)| (code.to_owned(), what.to_owned()))
         .collect();
     let readme = readme();
-    let told = readme.split_once("\n## Exit codes\n").unwrap().1.split("\n## ").next().unwrap();
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    let told: Vec<_> = told
+    let listed = readme.split_once("\n## Exit codes\n").unwrap().1.split("\n## ").next().unwrap();
+    let listed = listed.split_whitespace().collect::<Vec<_>>().join(" ");
+    let listed: Vec<_> = listed
         .split(" · ")
         .filter_map(|code| code.strip_prefix('`')?.split_once("` "))
         .map(|(code, what)| (code.to_owned(), what.to_owned()))
         .collect();
-    assert_eq!(told, codes);
+    assert_eq!(listed, codes);
 }
 
 #[test]
-fn the_commands_are_those_of_the_help() {
+fn commands_match_the_help() {
     let help = text(&jp_compact(Path::new("/"), &["-h"]).stdout);
     let commands = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
     let mut commands: Vec<_> = commands
@@ -116,50 +116,69 @@ fn the_commands_are_those_of_the_help() {
         .filter(|name| *name != "help")
         .collect();
     commands.insert(0, "TRANSCRIPT...");
-    let told: Vec<_> = table("Commands")
+    let listed: Vec<_> = table("Commands")
         .iter()
         .map(|(command, _)| command.split_whitespace().nth(1).unwrap().to_owned())
         .collect();
-    assert_eq!(told, commands);
+    assert_eq!(listed, commands);
 }
 
 #[test]
-fn what_proves_a_design_is_there_and_the_formats_are_those_that_are_read() {
+fn formats_match_the_help() {
     let readme = readme();
-    let links: Vec<_> = readme.split("](").skip(1).filter_map(|link| link.split(')').next()).collect();
-    for link in links.iter().filter(|link| !link.contains("://")) {
-        assert!(Path::new(ROOT).join(link).exists(), "{link}");
-    }
-    assert!(links.iter().filter(|link| link.starts_with("tests/cli/")).count() >= 5);
-    // Each by the name that people know it by.
     let help = text(&jp_compact(Path::new("/"), &["show", "--help"]).stdout);
     let formats = help.split_once("--format").unwrap().1.split_once("[possible values: ").unwrap().1;
-    let formats = plain(formats.split_once(']').unwrap().0).split(", ").count();
-    let told = readme.split_once("Read and written back are ").unwrap().1.split_once("\n\n").unwrap().0;
-    // OpenAI's two, and JP's own.
-    assert_eq!(plain(told).split(", ").count() + 1, formats, "{told}");
+    let formats = one_line(formats.split_once(']').unwrap().0).split(", ").count();
+    let listed = readme.split_once("Read and written back are ").unwrap().1.split_once("\n\n").unwrap().0;
+    // OpenAI has two formats in one item, and JP's own is not in the list.
+    assert_eq!(one_line(listed).split(", ").count() + 1, formats, "{listed}");
 }
 
 #[test]
-fn the_strategies_are_those_that_are_bundled() {
-    let listed = text(&jp_compact(Path::new("/"), &["strategy", "list"]).stdout);
-    let listed: Vec<_> =
-        listed.lines().map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
-    let told: Vec<_> = table("Strategies").into_iter().map(|(name, _)| name).collect();
-    assert_eq!(told, listed);
+fn strategies_match_the_bundled_ones() {
+    let bundled = text(&jp_compact(Path::new("/"), &["strategy", "list"]).stdout);
+    let bundled: Vec<_> =
+        bundled.lines().map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
+    let listed: Vec<_> = table("Strategies").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(listed, bundled);
 }
 
-#[test]
-fn the_strategy_of_ones_own_works() {
-    let folder = tempfile::tempdir().unwrap();
-    let plugin = folder.path().join("strip-all");
-    // Copied by a process of its own: a file that this one had open for writing could not be executed while
-    // another test starts something.
-    let written = folder.path().join("strip-all.txt");
-    fs::write(&written, block("strategy")).unwrap();
-    assert!(std::process::Command::new("cp").arg(&written).arg(&plugin).status().unwrap().success());
+/// Writes the README's strategy as an executable file.
+fn write_strategy(folder: &Path) {
+    let plugin = folder.join("strip-all");
+    // Another process makes the copy: while this one has the file open for writing, a test that starts a process
+    // would make it busy.
+    let text = folder.join("strip-all.txt");
+    fs::write(&text, block("strategy")).unwrap();
+    assert!(std::process::Command::new("cp").arg(&text).arg(&plugin).status().unwrap().success());
     fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755)).unwrap();
-    // A conversation whose id is known, so that its id and that of the request cannot be taken for each other.
+}
+
+#[test]
+fn strategy_passes_the_conformance_checks() {
+    let folder = tempfile::tempdir().unwrap();
+    write_strategy(folder.path());
+    assert!(readme().contains("`jp-compact strategy test ./strip-all`"));
+    let output = jp_compact(folder.path(), &["strategy", "test", "./strip-all"]);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+#[test]
+fn strategy_in_the_plugin_folder_is_found_by_name() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = ".local/share/jp-compact/plugins";
+    assert!(readme().contains(&format!("`~/{folder}`")));
+    fs::create_dir_all(home.path().join(folder)).unwrap();
+    write_strategy(&home.path().join(folder));
+    let listed = text(&jp_compact(home.path(), &["strategy", "list"]).stdout);
+    assert!(listed.lines().any(|line| line.starts_with("strip-all ")), "{listed}");
+}
+
+#[test]
+fn strategy_works() {
+    let folder = tempfile::tempdir().unwrap();
+    write_strategy(folder.path());
+    // The conversation has an id, which must not be confused with the id of the request.
     let conversation = folder.path().join("17738399468-sample");
     fs::create_dir(&conversation).unwrap();
     fs::copy(Path::new(ROOT).join("tests/sample/events.json"), conversation.join("events.json")).unwrap();
@@ -174,6 +193,6 @@ fn the_strategy_of_ones_own_works() {
 }
 
 #[test]
-fn the_readme_is_short() {
-    assert!(readme().lines().count() <= 150);
+fn readme_is_short() {
+    assert!(readme().lines().count() <= 130);
 }

@@ -1,7 +1,7 @@
-//! What a strategy finds when `compact-runner` has started it: real processes that look at
-//! themselves with the system's own programs.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
-#![expect(clippy::disallowed_methods, reason = "these tests start the runner as the host does")]
+//! The process environment that `compact-runner` sets up for a strategy. System programs inspect their own
+//! process.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::disallowed_methods, reason = "tests start the runner")]
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
 
-/// A jail for the system's own programs.
+/// Runner flags for a jail that can run the system's programs.
 const JAIL: [&str; 12] = [
     "--landlock",
     "1",
@@ -28,13 +28,13 @@ const JAIL: [&str; 12] = [
     "/proc",
 ];
 
-/// The place of one test, and the private directory in it.
-struct Place {
+/// The temporary folder of one test, with a private directory.
+struct TestDir {
     _base: tempfile::TempDir,
     dir: PathBuf,
 }
 
-impl Place {
+impl TestDir {
     fn new() -> Self {
         let base = tempfile::tempdir().unwrap();
         let dir = base.path().join("private");
@@ -42,12 +42,12 @@ impl Place {
         Self { _base: base, dir }
     }
 
-    /// The runner, called as `flags -- words`, by a program that has set the stage: `stage`
-    /// replaces itself with the words that follow it.
-    fn staged(&self, stage: &[&str], flags: &[&str], words: &[&str]) -> Command {
+    /// Returns the command `stage... runner flags -- words`. The programs in `stage` prepare the process and
+    /// then exec the words that follow.
+    fn runner_after(&self, stage: &[&str], flags: &[&str], args: &[&str]) -> Command {
         let host_pid = std::process::id().to_string();
         let dir = self.dir.to_str().unwrap();
-        let call = [&[RUNNER, "--host-pid", &host_pid, "--dir", dir], flags, &["--"], words].concat();
+        let call = [&[RUNNER, "--host-pid", &host_pid, "--dir", dir], flags, &["--"], args].concat();
         let all = [stage, &call].concat();
         let mut command = Command::new(all[0]);
         command.args(&all[1..]).stdin(Stdio::null());
@@ -55,15 +55,15 @@ impl Place {
     }
 
     #[track_caller]
-    fn output(&self, flags: &[&str], words: &[&str]) -> String {
-        succeeded(&self.staged(&[], flags, words).output().unwrap())
+    fn output(&self, flags: &[&str], args: &[&str]) -> String {
+        stdout_of(&self.runner_after(&[], flags, args).output().unwrap())
     }
 
     #[track_caller]
-    fn not_started(&self, flags: &[&str], words: &[&str], reason: &str) {
-        let output = self.staged(&[], flags, words).output().unwrap();
+    fn check_not_started(&self, flags: &[&str], args: &[&str], reason: &str) {
+        let output = self.runner_after(&[], flags, args).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
-        let expect = format!("compact-runner: failed to start {}: {reason}", words[0]);
+        let expect = format!("compact-runner: failed to start {}: {reason}", args[0]);
         assert!(stderr.starts_with(&expect), "{stderr}");
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
         assert_eq!(output.status.code(), Some(126));
@@ -72,7 +72,7 @@ impl Place {
 }
 
 #[track_caller]
-fn succeeded(output: &Output) -> String {
+fn stdout_of(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {stderr}", output.status);
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -85,16 +85,16 @@ fn sorted(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_environment_is_the_fixed_names_and_the_granted_ones() {
-    let place = Place::new();
-    let mut command = place.staged(
+fn environment_contains_fixed_and_granted_variables_only() {
+    let test_dir = TestDir::new();
+    let mut command = test_dir.runner_after(
         &[],
         &["--env", "GRANTED", "--env", "GRANTED_BUT_UNSET", "--env", "EMPTY"],
         &["/usr/bin/env"],
     );
     command.env_remove("GRANTED_BUT_UNSET").env("EMPTY", "").env("OTHER", "never granted");
-    let stdout = succeeded(&command.env("GRANTED", "a = b").output().unwrap());
-    let dir = place.dir.display();
+    let stdout = stdout_of(&command.env("GRANTED", "a = b").output().unwrap());
+    let dir = test_dir.dir.display();
     let expect = [
         "EMPTY=".to_owned(),
         "GRANTED=a = b".to_owned(),
@@ -109,51 +109,54 @@ fn the_environment_is_the_fixed_names_and_the_granted_ones() {
 }
 
 #[test]
-fn a_fixed_name_cannot_be_granted() {
-    Place::new().not_started(&["--env", "PATH"], &["/bin/true"], "PATH is set by the host");
+fn fixed_variable_cannot_be_granted() {
+    TestDir::new().check_not_started(&["--env", "PATH"], &["/bin/true"], "PATH is set by the host");
 }
 
 #[test]
-fn the_private_directory_is_the_working_directory_and_closed_to_others() {
-    let place = Place::new();
-    let stdout = place.output(&[], &["/usr/bin/stat", "--format=%n %a %F", "../private", "."]);
+fn private_directory_is_the_working_directory_with_mode_700() {
+    let test_dir = TestDir::new();
+    let stdout = test_dir.output(&[], &["/usr/bin/stat", "--format=%n %a %F", "../private", "."]);
     assert_eq!(stdout, "../private 700 directory\n. 700 directory\n");
 }
 
 #[test]
-fn files_a_strategy_makes_are_closed_to_others() {
-    let stdout = Place::new().output(&[], &["/bin/sh", "-c", ": >made; stat --format=%a made"]);
+fn new_files_have_mode_600() {
+    let stdout = TestDir::new().output(&[], &["/bin/sh", "-c", ": >made; stat --format=%a made"]);
     assert_eq!(stdout, "600\n");
 }
 
 #[test]
-fn a_directory_that_is_missing_is_named() {
-    let place = Place::new();
-    std::fs::remove_dir(&place.dir).unwrap();
-    let expect = format!("private directory {}: No such file or directory", place.dir.display());
-    place.not_started(&[], &["/bin/true"], &expect);
+fn missing_private_directory_is_an_error() {
+    let test_dir = TestDir::new();
+    std::fs::remove_dir(&test_dir.dir).unwrap();
+    let expect = format!(
+        "failed to enter the private directory {}: No such file or directory",
+        test_dir.dir.display()
+    );
+    test_dir.check_not_started(&[], &["/bin/true"], &expect);
 }
 
 #[track_caller]
-fn limit_is(limits: &str, name: &str, expect: &str) {
+fn check_limit(limits: &str, name: &str, expect: &str) {
     let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
     let values: Vec<_> = line[name.len()..].split_whitespace().take(2).collect();
     assert_eq!(values, [expect, expect], "{name}");
 }
 
 #[test]
-fn limits_are_set_soft_and_hard() {
-    let limits = Place::new().output(&["--cpu-seconds", "61"], &["/bin/cat", "/proc/self/limits"]);
-    limit_is(&limits, "Max core file size", "0");
-    limit_is(&limits, "Max data size", "536870912");
-    limit_is(&limits, "Max file size", "67108864");
-    limit_is(&limits, "Max open files", "64");
-    limit_is(&limits, "Max cpu time", "61");
+fn soft_and_hard_limits_are_set() {
+    let limits = TestDir::new().output(&["--cpu-seconds", "61"], &["/bin/cat", "/proc/self/limits"]);
+    check_limit(&limits, "Max core file size", "0");
+    check_limit(&limits, "Max data size", "536870912");
+    check_limit(&limits, "Max file size", "67108864");
+    check_limit(&limits, "Max open files", "64");
+    check_limit(&limits, "Max cpu time", "61");
 }
 
-/// A control group that is there already: whoever runs these tests may seldom make one.
+/// Creates a control group if possible. Most users may not create one, and then the test is skipped.
 #[test]
-fn it_joins_the_control_group_that_it_is_told() {
+fn runner_joins_the_given_control_group() {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mounted = mounts.lines().find(|line| line.contains(" - cgroup2 "));
     let Some(root) = mounted.and_then(|line| line.split(' ').nth(4)) else { return };
@@ -164,54 +167,60 @@ fn it_joins_the_control_group_that_it_is_told() {
     if std::fs::create_dir(&group).is_err() {
         return;
     }
-    let place = Place::new();
-    let flags = ["--cgroup", group.to_str().unwrap()];
-    let said = place.output(&flags, &["/bin/cat", "/proc/self/cgroup"]);
+    let test_dir = TestDir::new();
+    // In this jail no keeper stays in the group.
+    let flags = [&JAIL[..], &["--cgroup", group.to_str().unwrap()]].concat();
+    let groups = test_dir.output(&flags, &["/bin/cat", "/proc/self/cgroup"]);
     std::fs::remove_dir(&group).unwrap();
-    assert!(said.lines().any(|line| line.starts_with("0::") && line.ends_with(&name)), "{said}");
-    place.not_started(&flags, &["/bin/true"], &format!("control group {}: No such file", group.display()));
+    assert!(groups.lines().any(|line| line.starts_with("0::") && line.ends_with(&name)), "{groups}");
+    test_dir.check_not_started(
+        &flags,
+        &["/bin/true"],
+        &format!("failed to join the control group {}: No such file", group.display()),
+    );
 }
 
 #[test]
-fn a_worker_has_no_limit_of_processor_time() {
-    let limits = Place::new().output(&[], &["/bin/cat", "/proc/self/limits"]);
+fn worker_has_no_processor_time_limit() {
+    let limits = TestDir::new().output(&[], &["/bin/cat", "/proc/self/limits"]);
     let own = std::fs::read_to_string("/proc/self/limits").unwrap();
     let cpu = |limits: &str| limits.lines().find(|line| line.starts_with("Max cpu")).map(str::to_owned);
     assert_eq!(cpu(&limits), cpu(&own));
 }
 
 #[test]
-fn a_smaller_limit_of_the_host_stands() {
-    let place = Place::new();
+fn lower_limit_of_the_host_is_kept() {
+    let test_dir = TestDir::new();
     let mut command =
-        place.staged(&["/usr/bin/prlimit", "--nofile=32"], &[], &["/bin/cat", "/proc/self/limits"]);
-    limit_is(&succeeded(&command.output().unwrap()), "Max open files", "32");
+        test_dir.runner_after(&["/usr/bin/prlimit", "--nofile=32"], &[], &["/bin/cat", "/proc/self/limits"]);
+    check_limit(&stdout_of(&command.output().unwrap()), "Max open files", "32");
 }
 
 #[test]
-fn no_file_is_open_but_the_three_pipes() {
-    let place = Place::new();
+fn only_the_three_standard_streams_are_open() {
+    let test_dir = TestDir::new();
     let stage = ["/bin/sh", "-c", "exec 3</dev/null 9</dev/null; exec \"$@\"", "sh"];
-    let output = place.staged(&stage, &[], &["/bin/ls", "/proc/self/fd"]).output().unwrap();
-    // The 3 is the folder that `ls` itself reads.
-    assert_eq!(sorted(&succeeded(&output)), ["0", "1", "2", "3"]);
+    let output = test_dir.runner_after(&stage, &[], &["/bin/ls", "/proc/self/fd"]).output().unwrap();
+    // Descriptor 3 is the folder that `ls` itself reads.
+    assert_eq!(sorted(&stdout_of(&output)), ["0", "1", "2", "3"]);
 }
 
 #[test]
-fn it_leads_a_session_of_its_own() {
-    let stat = Place::new().output(&[], &["/bin/cat", "/proc/self/stat"]);
+fn strategy_leads_its_own_session() {
+    let stat = TestDir::new().output(&[], &["/bin/cat", "/proc/self/stat"]);
     let fields: Vec<_> = stat.split(' ').collect();
     let (pid, group, session) = (fields[0], fields[4], fields[5]);
     assert_eq!([group, session], [pid, pid], "{stat}");
 }
 
 #[test]
-fn signals_have_their_defaults() {
-    let place = Place::new();
+fn signals_have_default_actions_and_are_unblocked() {
+    let test_dir = TestDir::new();
     let stage = ["/usr/bin/env", "--ignore-signal=HUP,PIPE,TERM", "--block-signal=USR1,TERM"];
-    let mut command = place.staged(&stage, &[], &["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]);
-    let stdout = succeeded(&command.output().unwrap());
-    // The C library's posix_spawn ignores its own two signals in every process it starts.
+    let mut command =
+        test_dir.runner_after(&stage, &[], &["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]);
+    let stdout = stdout_of(&command.output().unwrap());
+    // posix_spawn of the C library ignores two internal signals in every process.
     let internal = 1 << 31 | 1 << 32;
     for line in stdout.lines() {
         let (_, mask) = line.split_once(":\t").unwrap();
@@ -221,37 +230,37 @@ fn signals_have_their_defaults() {
 }
 
 #[test]
-fn the_exit_code_is_the_programs() {
-    let output = Place::new().staged(&[], &[], &["/bin/sh", "-c", "exit 7"]).output().unwrap();
+fn exit_code_of_the_program_is_returned() {
+    let output = TestDir::new().runner_after(&[], &[], &["/bin/sh", "-c", "exit 7"]).output().unwrap();
     assert_eq!(output.status.code(), Some(7));
 }
 
 #[test]
-fn the_first_word_of_the_program_is_its_path() {
+fn first_argument_of_the_program_is_its_path() {
     let stdout =
-        Place::new().output(&[], &["/bin/sh", "-c", "echo \"$0\" \"$@\"; tr '\\0' ' ' </proc/$$/cmdline"]);
+        TestDir::new().output(&[], &["/bin/sh", "-c", "echo \"$0\" \"$@\"; tr '\\0' ' ' </proc/$$/cmdline"]);
     assert!(stdout.starts_with("/bin/sh\n/bin/sh -c "), "{stdout}");
 }
 
 #[test]
-fn a_script_without_shebang_is_not_handed_to_a_shell() {
+fn script_without_shebang_is_not_run_by_a_shell() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/no-shebang");
-    Place::new().not_started(&[], &[script.to_str().unwrap()], "Exec format error");
+    TestDir::new().check_not_started(&[], &[script.to_str().unwrap()], "Exec format error");
 }
 
 #[test]
-fn a_program_that_is_missing_is_named() {
-    Place::new().not_started(&[], &["/nowhere/strategy"], "No such file or directory");
+fn missing_program_is_an_error() {
+    TestDir::new().check_not_started(&[], &["/nowhere/strategy"], "No such file or directory");
 }
 
 #[test]
-fn a_program_that_may_not_be_executed_is_named() {
-    Place::new().not_started(&[], &["/etc/passwd"], "Permission denied");
+fn program_without_execute_permission_is_an_error() {
+    TestDir::new().check_not_started(&[], &["/etc/passwd"], "Permission denied");
 }
 
 #[test]
-fn a_wrong_call_shows_the_usage() {
-    let output = Place::new().staged(&[], &["--no-such"], &["/bin/true"]).output().unwrap();
+fn unknown_option_prints_the_usage() {
+    let output = TestDir::new().runner_after(&[], &["--no-such"], &["/bin/true"]).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
         stderr.starts_with("compact-runner: unknown option --no-such\nusage: compact-runner "),
@@ -261,19 +270,19 @@ fn a_wrong_call_shows_the_usage() {
 }
 
 #[test]
-fn a_jail_without_landlock_starts_nothing() {
-    let place = Place::new();
-    place.not_started(&["--landlock", "0"], &["/bin/true"], "a jail without Landlock is none");
+fn jail_without_landlock_is_an_error() {
+    let test_dir = TestDir::new();
+    test_dir.check_not_started(&["--landlock", "0"], &["/bin/true"], "a jail requires Landlock");
 }
 
 #[test]
-fn a_jail_grants_its_own_program_only_when_told() {
-    Place::new().not_started(&["--landlock", "1"], &["/bin/true"], "Permission denied");
+fn jail_does_not_allow_its_program_by_default() {
+    TestDir::new().check_not_started(&["--landlock", "1"], &["/bin/true"], "Permission denied");
 }
 
 #[test]
-fn privileges_are_given_up_for_good() {
-    let place = Place::new();
+fn capabilities_are_dropped_permanently() {
+    let test_dir = TestDir::new();
     let flags = [
         "--landlock",
         "1",
@@ -286,7 +295,7 @@ fn privileges_are_given_up_for_good() {
         "--read",
         "/proc",
     ];
-    let status = place.output(&flags, &["/bin/cat", "/proc/self/status"]);
+    let status = test_dir.output(&flags, &["/bin/cat", "/proc/self/status"]);
     for name in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
         assert!(status.contains(&format!("{name}:\t0000000000000000\n")), "{name}: {status}");
     }
@@ -294,50 +303,51 @@ fn privileges_are_given_up_for_good() {
 }
 
 #[test]
-fn a_runner_whose_parent_is_not_the_host_starts_nothing() {
-    let place = Place::new();
-    // The later number is the one that counts.
-    place.not_started(&["--host-pid", "1"], &["/bin/true"], "process 1 is not its host");
+fn runner_requires_the_host_as_its_parent() {
+    let test_dir = TestDir::new();
+    // The last value of an option is used.
+    test_dir.check_not_started(&["--host-pid", "1"], &["/bin/true"], "process 1 is not the parent");
 }
 
-/// A shell as host, whose strategy is between the two pipes of the test.
-fn shell_host(place: &Place, flags: &[&str], strategy: &[&str]) -> Child {
+/// Starts a shell as the host. The strategy reads and writes the pipes of the test.
+fn shell_host(test_dir: &TestDir, flags: &[&str], strategy: &[&str]) -> Child {
     let script = "dir=$1; shift; exec 3<&0; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\" <&3 & exec 3<&- </dev/null >/dev/null; wait";
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", script, RUNNER]).arg(&place.dir).args(flags).arg("--").args(strategy);
+    command.args(["-c", script, RUNNER]).arg(&test_dir.dir).args(flags).arg("--").args(strategy);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 #[test]
-fn the_strategy_dies_with_the_host() {
-    dies_with_the_host(&[]);
+fn strategy_dies_with_the_host() {
+    check_dies_with_the_host(&[]);
 }
 
 #[test]
-fn the_strategy_dies_with_the_host_in_a_jail() {
-    dies_with_the_host(&JAIL);
+fn jailed_strategy_dies_with_the_host() {
+    check_dies_with_the_host(&JAIL);
 }
 
-/// The newest Landlock that a jail asks for, and the oldest.
+/// The oldest and the newest Landlock version that a jail requests.
 const LANDLOCKS: [&str; 2] = ["1", "6"];
 
 #[test]
-fn what_a_strategy_starts_dies_with_the_host() {
-    for landlock in LANDLOCKS {
-        let flags = [&JAIL[..], &["--landlock", landlock, "--subprocess"]].concat();
-        // The strategy's children and theirs hold the pipe; it ends with the last of them.
+fn children_of_a_strategy_die_with_the_host() {
+    let jails = LANDLOCKS.map(|landlock| [&JAIL[..], &["--landlock", landlock, "--subprocess"]].concat());
+    for flags in jails.into_iter().chain([Vec::new()]) {
+        // The children and grandchildren hold the pipe. It closes after the last of them has ended.
         let script = "exec 3<&0; (sleep 1000 & sleep 1000) & (cat <&3; :) & exec 3<&-; wait";
-        dies_with_the_host_as(&flags, &["/bin/sh", "-c", script]);
+        check_command_dies_with_the_host(&flags, &["/bin/sh", "-c", script]);
     }
 }
 
 #[test]
-fn a_strategy_that_may_start_processes_ends_as_any_other() {
+fn strategy_with_subprocess_permission_ends_normally() {
     for landlock in LANDLOCKS {
-        let place = Place::new();
+        let test_dir = TestDir::new();
         let flags = [&JAIL[..], &["--landlock", landlock, "--subprocess"]].concat();
-        let output = |script| place.staged(&[], &flags, &["/bin/sh", "-c", script]).output().unwrap();
-        // That the output ends says that nobody else holds it.
+        let output =
+            |script| test_dir.runner_after(&[], &flags, &["/bin/sh", "-c", script]).output().unwrap();
+        // The end of the output proves that no other process holds it.
         let ended = output("exit 7");
         assert_eq!((ended.status.code(), &*ended.stdout, &*ended.stderr), (Some(7), &b""[..], &b""[..]));
         assert_eq!(output("kill -TERM $$").status.signal(), Some(15));
@@ -352,15 +362,15 @@ fn a_strategy_that_may_start_processes_ends_as_any_other() {
 }
 
 #[track_caller]
-fn dies_with_the_host(flags: &[&str]) {
-    dies_with_the_host_as(flags, &["/bin/cat"]);
+fn check_dies_with_the_host(flags: &[&str]) {
+    check_command_dies_with_the_host(flags, &["/bin/cat"]);
 }
 
-/// The strategy writes what it reads.
+/// Checks that a strategy, which copies its input to its output, dies with the host.
 #[track_caller]
-fn dies_with_the_host_as(flags: &[&str], strategy: &[&str]) {
-    let place = Place::new();
-    let mut host = shell_host(&place, flags, strategy);
+fn check_command_dies_with_the_host(flags: &[&str], strategy: &[&str]) {
+    let test_dir = TestDir::new();
+    let mut host = shell_host(&test_dir, flags, strategy);
     let mut stdin = host.stdin.take().unwrap();
     let mut stdout = BufReader::new(host.stdout.take().unwrap());
     stdin.write_all(b"started\n").unwrap();
@@ -370,7 +380,7 @@ fn dies_with_the_host_as(flags: &[&str], strategy: &[&str]) {
 
     host.kill().unwrap();
     host.wait().unwrap();
-    // Its input is open, so that nothing but its death ends its output.
+    // The input stays open, so only the death of the strategy ends its output.
     let (ended, waits) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut rest = String::new();
@@ -379,5 +389,5 @@ fn dies_with_the_host_as(flags: &[&str], strategy: &[&str]) {
     });
     let rest = waits.recv_timeout(std::time::Duration::from_secs(60));
     drop(stdin);
-    assert_eq!(rest.as_deref(), Ok(""), "somebody lives who holds the output");
+    assert_eq!(rest.as_deref(), Ok(""), "a process still holds the output");
 }

@@ -1,6 +1,6 @@
-//! Sessions with real processes, through the real runner: what one process does for one request, a worker does
-//! for thousands. `tests/hostile/worker` behaves as each request's options say.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
+//! Sessions with real processes and the real runner: one process per request, or a worker for many requests.
+//! The options of each request select the behavior of `tests/hostile/worker`.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![cfg(target_os = "linux")]
 
 #[path = "session/needs.rs"]

@@ -1,7 +1,7 @@
-//! The bundled strategies as a host meets them: executables with a cleared environment and three pipes. What
-//! they decide is tested in their own files.
+//! The bundled strategies as a host runs them: executables with a cleared environment and three pipes. Their
+//! decisions are tested in their own crates.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use assert_cmd::cargo::cargo_bin;
 use jp_compact_schema::{ContentKind, Description, Determinism, Input, Reply, Scope, from_line};
 use serde_json::{Value, json};
 
-/// Those that read the turn table alone.
+/// Returns the strategies that read only the turn table.
 fn strategies() -> [&'static Path; 2] {
     [cargo_bin!("compact-strategy-strip-reasoning"), cargo_bin!("compact-strategy-strip-tools")]
 }
 
-/// Those that read events, and write a summary.
-fn summarisers() -> [&'static Path; 2] {
+/// Returns the strategies that read events and write a summary.
+fn summarizers() -> [&'static Path; 2] {
     [cargo_bin!("compact-strategy-digest"), cargo_bin!("compact-strategy-summarize")]
 }
 
@@ -26,7 +26,7 @@ fn start(strategy: &Path, verb: &str) -> Command {
     command
 }
 
-/// A request for turns 1 to 2, of which the view shows as much as `kinds` says.
+/// Returns a request for turns 1 and 2 whose view contains `kinds`.
 fn request(id: &str, options: &Value, kinds: &Value) -> String {
     let row = |turn: usize| json!({"turn": turn, "events": 4, "tokens": 40, "view_tokens": 40, "complete": true, "kinds": kinds});
     let header = json!({
@@ -72,9 +72,9 @@ fn description(strategy: &Path) -> Description {
 }
 
 #[test]
-fn each_describes_itself_under_the_name_of_its_executable() {
+fn description_has_the_name_of_the_executable() {
     let others = [cargo_bin!("compact-strategy-micro"), cargo_bin!("compact-strategy-collapse")];
-    for strategy in strategies().into_iter().chain(summarisers()).chain(others) {
+    for strategy in strategies().into_iter().chain(summarizers()).chain(others) {
         let description = description(strategy);
         let stem = strategy.file_stem().unwrap().to_str().unwrap();
         assert_eq!(stem, format!("compact-strategy-{}", description.name));
@@ -85,20 +85,20 @@ fn each_describes_itself_under_the_name_of_its_executable() {
 }
 
 #[test]
-fn each_is_sent_what_it_reads_and_granted_what_it_needs() {
+fn descriptions_declare_inputs_and_needs() {
     for strategy in strategies() {
         let description = description(strategy);
         assert_eq!((description.input, description.determinism), (Input::None, Determinism::Pure));
         assert_eq!(description.needs, Vec::<String>::new());
     }
-    let [digest, summarize] = summarisers().map(description);
+    let [digest, summarize] = summarizers().map(description);
     for description in [&digest, &summarize] {
         assert_eq!(
             (description.input, &description.produces[..]),
             (Input::Full, &[ContentKind::Summary][..])
         );
         assert!(description.has_feature("events.file"));
-        // Not even a summary that it would know to be one.
+        // They do not request previous summaries.
         assert_eq!(description.wants, Vec::<String>::new());
     }
     let collapse = description(cargo_bin!("compact-strategy-collapse"));
@@ -117,7 +117,7 @@ fn strip_reasoning_proposes_the_requested_range() {
 }
 
 #[test]
-fn strip_tools_proposes_what_its_mode_says() {
+fn strip_tools_proposes_the_policy_of_its_mode() {
     let [_, strategy] = strategies();
     let strip = |request: bool, response: bool| json!({"from_turn": 1, "to_turn": 2, "tool_calls": {"policy": "strip", "request": request, "response": response}});
     check(strategy, &json!({}), &strip(true, true));
@@ -132,7 +132,7 @@ fn strip_tools_proposes_what_its_mode_says() {
 }
 
 #[test]
-fn both_decline_when_the_view_shows_nothing() {
+fn strategies_decline_if_the_view_has_nothing_to_strip() {
     for strategy in strategies() {
         let replies = answers(strategy, "run", &request("c1", &json!({}), &empty()));
         assert!(matches!(&replies[..], [Reply::Decline(decline)] if decline.id == "c1"), "{replies:?}");
@@ -140,7 +140,7 @@ fn both_decline_when_the_view_shows_nothing() {
 }
 
 #[test]
-fn both_work_on_until_stdin_closes() {
+fn workers_answer_until_stdin_closes() {
     for strategy in strategies() {
         let input = request("a", &json!({}), &full()) + "\n" + &request("b", &json!({}), &empty());
         let replies = answers(strategy, "worker", &input);
@@ -150,15 +150,15 @@ fn both_work_on_until_stdin_closes() {
 }
 
 #[test]
-fn an_option_that_the_schema_does_not_know_is_refused_by_strip_tools_itself() {
+fn strip_tools_rejects_an_unknown_mode() {
     let [_, strategy] = strategies();
     let replies = answers(strategy, "run", &request("c1", &json!({"mode": "shred"}), &full()));
     assert!(matches!(&replies[..], [Reply::Error(error)] if error.code == "options_invalid"), "{replies:?}");
 }
 
 #[test]
-fn started_by_hand_each_explains_itself() {
-    for strategy in strategies().into_iter().chain(summarisers()) {
+fn strategies_started_by_hand_print_a_usage_hint() {
+    for strategy in strategies().into_iter().chain(summarizers()) {
         for verb in ["run", "--help", "describe"] {
             let assert = start(strategy, verb).env_remove("JP_COMPACT_PROTOCOL").assert().code(64).stdout("");
             let text = String::from_utf8(assert.get_output().stderr.clone()).unwrap();

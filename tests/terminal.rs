@@ -1,9 +1,8 @@
-//! What the executable does for people at a terminal and for the programs that start it: several transcripts,
-//! flags, manual pages.
+//! The executable for users at a terminal and for other programs: several transcripts, flags, manual pages.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test that cannot go on is a test that failed; tests start the executable"
+    reason = "a test may panic, and starts the executable"
 )]
 
 use std::fs::{self, File};
@@ -13,7 +12,7 @@ use std::process::{Command, Output};
 use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 
-/// A folder with so many copies of the sample.
+/// A folder with `copies` copies of the sample conversation.
 struct World(tempfile::TempDir);
 
 impl World {
@@ -32,8 +31,8 @@ impl World {
         self.0.path().join(format!("c{copy}"))
     }
 
-    /// A conversation that cannot be read.
-    fn spoil(&self) {
+    /// Adds a conversation that cannot be read.
+    fn add_unreadable(&self) {
         fs::create_dir(self.0.path().join("bad")).unwrap();
         fs::write(self.0.path().join("bad/events.json"), "{}").unwrap();
     }
@@ -53,8 +52,8 @@ impl World {
             .unwrap()
     }
 
-    /// The files that no run may leave behind.
-    fn strangers(&self) -> usize {
+    /// Returns the number of files that are not transcripts of the test.
+    fn leftovers(&self) -> usize {
         let entries = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
         entries.filter(|name| !name.to_str().unwrap().starts_with('c')).count()
     }
@@ -67,10 +66,10 @@ fn text(bytes: &[u8]) -> &str {
 const NOW: [&str; 4] = ["--now", "2026-03-01T00:00:00Z", "--keep-last", "1"];
 
 #[test]
-fn several_transcripts_get_what_each_would_get_alone_and_are_reported_in_order() {
+fn several_transcripts_are_reported_in_order() {
     let names: Vec<_> = (0..20).map(|copy| format!("c{copy}")).collect();
-    let alone = World::new(1);
-    assert!(alone.jp_compact(&[&["c0"], &NOW[..]].concat()).status.success());
+    let single = World::new(1);
+    assert!(single.jp_compact(&[&["c0"], &NOW[..]].concat()).status.success());
     let world = World::new(20);
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let output = world.jp_compact(&[&names[..], &NOW, &["--json"]].concat());
@@ -79,13 +78,13 @@ fn several_transcripts_get_what_each_would_get_alone_and_are_reported_in_order()
         let report: Value = serde_json::from_str(line).unwrap();
         assert!(report["path"].as_str().unwrap().ends_with(&format!("/c{copy}/events.json")), "{line}");
         assert_eq!(report["overlays"].as_array().unwrap().len(), 2);
-        assert!(world.bytes(copy) == alone.bytes(0), "{copy}");
+        assert!(world.bytes(copy) == single.bytes(0), "{copy}");
     }
-    assert_eq!(world.strangers(), 0);
+    assert_eq!(world.leftovers(), 0);
 }
 
 #[test]
-fn a_transcript_named_twice_is_compacted_once() {
+fn transcript_given_twice_is_compacted_once() {
     let world = World::new(1);
     let output = world.jp_compact(&[&["c0", "./c0/events.json"], &NOW[..], &["--json"]].concat());
     let counts = text(&output.stdout)
@@ -95,9 +94,9 @@ fn a_transcript_named_twice_is_compacted_once() {
 }
 
 #[test]
-fn of_several_transcripts_some_may_fail() {
+fn failure_of_one_transcript_does_not_stop_the_others() {
     let world = World::new(2);
-    world.spoil();
+    world.add_unreadable();
     let output = world.jp_compact(&[&["c0", "bad", "c1"], &NOW[..]].concat());
     assert_eq!(output.status.code(), Some(19));
     assert!(text(&output.stderr).contains("1 of 3 transcripts failed"));
@@ -105,7 +104,7 @@ fn of_several_transcripts_some_may_fail() {
 }
 
 #[test]
-fn a_lock_is_waited_for_as_long_as_was_said() {
+fn lock_timeout_is_respected() {
     let world = World::new(1);
     let folder = File::open(world.folder(0)).unwrap();
     folder.lock().unwrap();
@@ -118,9 +117,9 @@ fn a_lock_is_waited_for_as_long_as_was_said() {
 }
 
 #[test]
-fn a_log_of_json_is_json_line_by_line() {
+fn json_log_has_one_value_per_line() {
     let world = World::new(1);
-    world.spoil();
+    world.add_unreadable();
     let output = world.jp_compact(&[&["c0", "bad", "-vv", "--log-format", "json"], &NOW[..]].concat());
     let lines: Vec<Value> =
         text(&output.stderr).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -129,7 +128,7 @@ fn a_log_of_json_is_json_line_by_line() {
 }
 
 #[test]
-fn there_is_a_page_for_the_executable_and_for_each_command() {
+fn manual_pages_exist_for_the_executable_and_each_command() {
     let world = World::new(0);
     let page =
         |arguments: &[&str]| text(&world.jp_compact(&[&["man"], arguments].concat()).stdout).to_owned();

@@ -1,10 +1,16 @@
-//! The walls of ARCHITECTURE.md hold: who depends on whom, what a folder may name, which doors lead to the world.
-//! Each wall is a function from what was read to what is wrong, and is seen to fail on a breach of its own.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
-#![expect(clippy::disallowed_methods, reason = "tests start cargo")]
+//! The walls of ARCHITECTURE.md: the direction of dependencies, the paths that a folder may name, and the only
+//! files that open files, start processes, read the clock or print.
+//!
+//! Each wall is a function from parsed sources to a list of violations. Each wall also has a test in
+//! `wall_breaches` that breaks it on purpose, because a wall that cannot fail proves nothing.
+#![expect(clippy::unwrap_used, reason = "a panic is a failed test")]
+#![expect(clippy::disallowed_methods, reason = "the test runs `cargo metadata`")]
+#![expect(clippy::print_stdout, reason = "`--nocapture` prints the module graph and the known violations")]
 
-mod breaches;
+mod module_graph;
+mod names;
 mod sources;
+mod wall_breaches;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,6 +18,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
+use module_graph::Crate;
 use serde_json::{Value, json};
 use sources::{Name, Source};
 
@@ -19,21 +26,38 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| sources::all(Path::new(ROOT)));
 static METADATA: LazyLock<Value> = LazyLock::new(metadata);
 
-/// Every package, and those of ours that it depends on, in whatever way.
-const ARROWS: [(&str, &[&str]); 5] = [
+/// Every package of the workspace, and the packages of the workspace that it may depend on.
+const ARROWS: [(&str, &[&str]); 7] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-core", &["jp-compact-schema"]),
-    ("jp-compact-engine", &["jp-compact-schema", "jp-compact-core"]),
+    ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-core"]),
+    ("jp-compact-runtime", &["jp-compact-schema", "jp-compact-core"]),
+    (
+        "jp-compact-engine",
+        &["jp-compact-schema", "jp-compact-core", "jp-compact-transcripts", "jp-compact-runtime"],
+    ),
     ("jp-compact-strategy", &["jp-compact-schema"]),
-    ("jp-compact", &["jp-compact-schema", "jp-compact-core", "jp-compact-engine", "jp-compact-strategy"]),
+    (
+        "jp-compact",
+        &[
+            "jp-compact-schema",
+            "jp-compact-core",
+            "jp-compact-transcripts",
+            "jp-compact-runtime",
+            "jp-compact-engine",
+            "jp-compact-strategy",
+        ],
+    ),
 ];
-/// Everything else that the small packages depend on: what is pure, and what an author of a strategy compiles.
-const ALL_OF: [(&str, &[&str]); 3] = [
+/// All other dependencies of the pure packages, and of the package that authors of strategies compile.
+const ALL_OF: [(&str, &[&str]); 4] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
-    ("jp-compact-core", &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "wide"]),
+    ("jp-compact-core", PURE),
+    ("jp-compact-transcripts", PURE),
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
-/// Crates that only these packages depend on, but for tests.
+const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror", "wide"];
+/// Crates that only these packages depend on, except in tests.
 const ONLY_IN: [(&str, &[&str]); 21] = [
     ("bpe-openai", &["jp-compact"]),
     ("clap", &["jp-compact"]),
@@ -42,7 +66,7 @@ const ONLY_IN: [(&str, &[&str]); 21] = [
     ("indicatif", &["jp-compact"]),
     ("mimalloc", &["jp-compact"]),
     ("rmcp", &["jp-compact"]),
-    ("tokio", &["jp-compact", "jp-compact-engine"]),
+    ("tokio", &["jp-compact", "jp-compact-engine", "jp-compact-runtime"]),
     ("futures-util", &["jp-compact-engine"]),
     ("humantime", &["jp-compact-engine"]),
     ("ignore", &["jp-compact-engine"]),
@@ -51,20 +75,23 @@ const ONLY_IN: [(&str, &[&str]); 21] = [
     ("reqwest", &["jp-compact-engine"]),
     ("rustls", &["jp-compact-engine"]),
     ("secrecy", &["jp-compact-engine"]),
-    ("toml", &["jp-compact", "jp-compact-engine"]),
-    ("jsonschema", &["jp-compact", "jp-compact-engine"]),
+    ("toml", &["jp-compact", "jp-compact-engine", "jp-compact-runtime"]),
+    ("jsonschema", &["jp-compact", "jp-compact-runtime"]),
     ("libloading", &["jp-compact"]),
     ("libc", &["jp-compact"]),
     ("seccompiler", &["jp-compact"]),
 ];
 
-/// The crates that the folders of the root package name; the first that fits counts. `std` is everybody's.
+/// The crates that the folders of the root package may name. The first matching folder counts. `std` is always
+/// allowed.
 const CRATES: [(&str, &[&str]); 4] = [
     (
         "host/cli/",
         &[
             "jp_compact_schema",
             "jp_compact_core",
+            "jp_compact_transcripts",
+            "jp_compact_runtime",
             "jp_compact_engine",
             "clap",
             "clap_complete",
@@ -81,12 +108,51 @@ const CRATES: [(&str, &[&str]); 4] = [
             "tracing_subscriber",
         ],
     ),
-    ("plugins/runner/", &["landlock", "libc", "libloading", "rustix", "seccompiler", "serde", "serde_json"]),
+    ("host/runner/", &["landlock", "libc", "libloading", "rustix", "seccompiler", "serde", "serde_json"]),
     ("plugins/", &["jp_compact_strategy", "serde", "serde_json"]),
     ("strategies/", &["jp_compact_strategy", "serde", "serde_json"]),
 ];
 
-/// Whatever touches the world, or has no answer of its own.
+/// The folders of the crates whose functions depend on nothing but their arguments.
+const PURE_FOLDERS: [&str; 3] = ["schema/src/", "host/core/src/", "host/transcripts/src/"];
+/// The parts of core that the runtime may use: requests, replies and their validation. It never sees a stream.
+const CORE_IN_RUNTIME: [&str; 6] = [
+    "jp_compact_core::bounded",
+    "jp_compact_core::estimate",
+    "jp_compact_core::reply",
+    "jp_compact_core::request",
+    "jp_compact_core::spec",
+    "jp_compact_core::validate",
+];
+/// Further parts of core that the conformance checks use, because they generate conversations for their requests.
+const CORE_IN_CONFORMANCE: [&str; 6] = [
+    "jp_compact_core::Bound",
+    "jp_compact_core::Overlap",
+    "jp_compact_core::Stream",
+    "jp_compact_core::Survey",
+    "jp_compact_core::TurnRange",
+    "jp_compact_core::select",
+];
+/// Formats of other agents. Core does not name them in a path.
+const FOREIGN_FORMATS: [&str; 9] = [
+    "atif",
+    "claude_code",
+    "codex",
+    "gemini_cli",
+    "gemini_log",
+    "j_cli",
+    "opencode",
+    "openhands",
+    "swe_agent",
+];
+/// The number of modules in cycles that a level of a crate still has.
+const KNOWN_CYCLES: &[(&str, &str, usize)] = &[];
+/// The numbers of names that still break a rule of `names`.
+const KNOWN_VAGUE_FUNCTIONS: usize = 2;
+const KNOWN_TESTS_WITHOUT_BEHAVIOR: usize = 0;
+const KNOWN_TYPES_DEFINED_TWICE: usize = 23;
+
+/// Paths to files, processes, the clock, the environment, the network or threads.
 const WORLD: [&str; 18] = [
     "std::env",
     "std::fs",
@@ -95,7 +161,7 @@ const WORLD: [&str; 18] = [
     "std::io::stdout",
     "std::net",
     "std::os",
-    // A path by itself is harmless, but `path.exists()` is a look at the disk that names nothing.
+    // A path by itself is harmless, but `path.exists()` reads the disk and names no other path.
     "std::path",
     "std::process",
     "std::thread",
@@ -108,7 +174,7 @@ const WORLD: [&str; 18] = [
     "tempfile",
     "tokio",
 ];
-/// What writes to a terminal.
+/// Paths that write to a terminal.
 const PRINTING: [&str; 10] = [
     "print!",
     "println!",
@@ -122,11 +188,13 @@ const PRINTING: [&str; 10] = [
     "rmcp::transport",
 ];
 
-/// A way out of the host: what leads there, which files may name it, and how often it stands there.
+/// The only place of the host that does one thing, for example start a process.
 struct Door {
+    /// The paths that do it.
     names: &'static [&'static str],
+    /// The files that may name these paths.
     files: &'static [&'static str],
-    /// The one call that opens it.
+    /// The calls of which the host has exactly one.
     once: Option<&'static [&'static str]>,
 }
 
@@ -138,47 +206,48 @@ const DOORS: [Door; 8] = [
             "tokio::process::Command",
             "rustix::runtime",
         ],
-        files: &["host/engine/src/process/child.rs"],
+        files: &["host/runtime/src/process/child.rs"],
         once: Some(&["std::process::Command::new", "tokio::process::Command::new"]),
     },
-    Door { names: RENAMES, files: &["host/engine/src/store/temporary.rs"], once: Some(RENAMES) },
+    Door { names: RENAMES, files: &["host/engine/src/store/rename.rs"], once: Some(RENAMES) },
     Door {
         names: FILES_OPENED,
         files: &[
-            // What is small, and what is a transcript: each with its own limits.
-            "host/engine/src/small_file.rs",
-            "host/engine/src/store/snapshot.rs",
-            // These make files, or folders.
+            // These read small files, and transcripts. Each has its own limits.
+            "host/runtime/src/small_file.rs",
+            "host/engine/src/store/open_file.rs",
+            // These create files or folders.
             "host/engine/src/batch/report.rs",
-            "host/engine/src/kit/rehearse.rs",
-            "host/engine/src/kit/template.rs",
-            "host/engine/src/private_file.rs",
-            "host/engine/src/process/threads.rs",
-            "host/engine/src/store/fence.rs",
+            "host/runtime/src/allowed_root.rs",
+            "host/runtime/src/conformance/rehearse.rs",
+            "host/runtime/src/conformance/template.rs",
+            "host/runtime/src/private_file.rs",
+            "host/runtime/src/process/threads.rs",
             "host/engine/src/store/folder.rs",
             "host/engine/src/store/lock.rs",
             "host/engine/src/store/open_folder.rs",
-            // These hold what they open to what they have seen before: a terminal, what a strategy made, a plugin's file.
-            "host/engine/src/process/child.rs",
-            "host/engine/src/process/private_dir/tree.rs",
-            "host/engine/src/trust/tree.rs",
+            // These compare an opened file with an earlier observation: a terminal, an output of a strategy, a
+            // file of a plugin.
+            "host/runtime/src/process/child.rs",
+            "host/runtime/src/process/private_dir/tree.rs",
+            "host/runtime/src/trust/tree.rs",
         ],
         once: None,
     },
-    Door { names: CLOCKS, files: &["host/engine/src/clock.rs"], once: Some(CLOCKS) },
-    Door { names: ENVIRONMENT, files: &["host/engine/src/environment.rs"], once: None },
+    Door { names: CLOCKS, files: &["host/runtime/src/clock.rs"], once: Some(CLOCKS) },
+    Door { names: ENVIRONMENT, files: &["host/runtime/src/environment.rs"], once: None },
     Door { names: NETWORK, files: &["host/engine/src/llm/client.rs"], once: None },
     Door {
         names: &PRINTING,
-        // The trace of `-v` is handed stderr in main.
-        files: &["host/cli/output.rs", "host/cli/main.rs"],
+        // main passes stderr to the trace of `-v`. The example is a program of its own.
+        files: &["host/cli/output.rs", "host/cli/main.rs", "host/runtime/examples/embed.rs"],
         once: None,
     },
-    // Bytes for programs. Text for people is `Lines`, which escapes all of it.
+    // Bytes for programs. Text for people goes through `EscapedLines`, which escapes it.
     Door { names: &["crate::output::data"], files: &RAW_OUTPUT, once: None },
 ];
 const RAW_OUTPUT: [&str; 7] = [
-    "host/cli/commands/batch.rs",
+    "host/cli/commands/batch/mod.rs",
     "host/cli/commands/completions.rs",
     "host/cli/commands/config/mod.rs",
     "host/cli/commands/man.rs",
@@ -193,8 +262,8 @@ const RENAMES: &[&str] = &[
     "rustix::fs::renameat",
     "rustix::fs::renameat_with",
 ];
-/// A path that somebody else may have put anything at: a pipe waits without end, a link leads elsewhere, a device fills
-/// all memory.
+/// Calls that open a file. Another user may have replaced the file by a pipe that never ends, a link to another
+/// file, or a device that fills all memory.
 const FILES_OPENED: &[&str] = &[
     "rustix::fs::open",
     "rustix::fs::openat",
@@ -211,7 +280,7 @@ const FILES_OPENED: &[&str] = &[
     "tokio::fs",
 ];
 const CLOCKS: &[&str] = &["jiff::Timestamp::now", "jiff::Zoned::now", "std::time::SystemTime::now"];
-// An address can be read without anybody being asked.
+// `reqwest::Url` is not listed, because parsing an address opens no connection.
 const NETWORK: &[&str] = &["genai", "reqwest::Client", "reqwest::get", "rustls", "std::net", "tokio::net"];
 const ENVIRONMENT: &[&str] = &[
     "std::env::current_dir",
@@ -252,7 +321,7 @@ fn metadata() -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A dependency of a package: the crate's name, and whether only tests see it.
+/// Returns the dependencies of a package: the name, and whether only tests use it.
 fn dependencies(package: &Value) -> Vec<(&str, bool)> {
     let all = package["dependencies"].as_array().unwrap().iter();
     all.map(|of| (of["name"].as_str().unwrap(), of["kind"] == "dev")).collect()
@@ -265,7 +334,7 @@ fn wrong_arrows(metadata: &Value) -> Vec<String> {
     for package in packages {
         let name = package["name"].as_str().unwrap();
         let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
-            wrong.push(format!("{name} is a package without a room"));
+            wrong.push(format!("{name} is not listed as a package"));
             continue;
         };
         let only = ALL_OF.iter().find(|(known, _)| *known == name).map(|(_, only)| *only);
@@ -278,7 +347,7 @@ fn wrong_arrows(metadata: &Value) -> Vec<String> {
                 wrong.push(format!("{name} {arrow} {other}"));
             }
         }
-        // Nothing depends on cli, because there is nothing to depend on.
+        // Nothing can depend on the command line, because it is not a library.
         let libraries = package["targets"].as_array().unwrap().iter();
         if name == "jp-compact" && libraries.filter(|target| target["kind"] == json!(["lib"])).count() > 0 {
             wrong.push(format!("{name} has a library"));
@@ -292,7 +361,7 @@ fn wrong_arrows(metadata: &Value) -> Vec<String> {
     wrong
 }
 
-/// Every crate that a file of the root package could name: its dependencies, and those for tests alone.
+/// Returns the dependencies of the root package: the crate, and whether only tests use it.
 fn crates_of_root(metadata: &Value) -> Vec<(String, bool)> {
     let mut packages = metadata["packages"].as_array().unwrap().iter();
     let root = packages.find(|package| package["name"] == "jp-compact").unwrap();
@@ -313,14 +382,62 @@ fn wrong_crates(source: &Source, known: &[(String, bool)]) -> Vec<String> {
     found(source, source.names.iter().filter(wrong))
 }
 
-/// Core and schema know nothing of the world.
+/// Pure crates name no file, process, clock, environment, network or terminal.
 fn wrong_world(source: &Source) -> Vec<String> {
-    let pure = ["host/core/src/", "schema/src/"].iter().any(|folder| source.file.starts_with(folder));
+    let pure = PURE_FOLDERS.iter().any(|folder| source.file.starts_with(folder));
     let wrong = |name: &&Name| [&WORLD[..], &PRINTING].concat().iter().any(|path| name.is_within(path));
     if pure { found(source, source.production().filter(wrong)) } else { Vec::new() }
 }
 
-/// The command line asks the engine for whatever is on disk, and starts nothing.
+/// The runtime uses requests, replies and their validation. Only the conformance checks use streams.
+fn wrong_core_in_runtime(source: &Source) -> Vec<String> {
+    let is_conformance = source.file.starts_with("host/runtime/src/conformance/");
+    let more: &[&str] = if is_conformance { &CORE_IN_CONFORMANCE } else { &[] };
+    let allowed = [&CORE_IN_RUNTIME[..], more].concat();
+    let wrong =
+        |name: &&Name| name.first() == "jp_compact_core" && !allowed.iter().any(|path| name.is_within(path));
+    let of_runtime = source.file.starts_with("host/runtime/src/");
+    if of_runtime { found(source, source.production().filter(wrong)) } else { Vec::new() }
+}
+
+/// Core does not name the formats of other agents.
+fn wrong_formats_in_core(source: &Source) -> Vec<String> {
+    let wrong = |name: &&Name| name.path.split("::").any(|segment| FOREIGN_FORMATS.contains(&segment));
+    let of_core = source.file.starts_with("host/core/src/");
+    if of_core { found(source, source.production().filter(wrong)) } else { Vec::new() }
+}
+
+/// The modules of a crate have no cycles, and the list of known cycles is up to date.
+fn wrong_cycles(crates: &[Crate<'_>], known: &[(&str, &str, usize)]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for krate in crates {
+        wrong.extend(krate.globs());
+        for (parent, level) in krate.levels() {
+            let cycles = module_graph::cycles(&level);
+            let count: usize = cycles.iter().map(Vec::len).sum();
+            let allowed = known.iter().find(|(folder, at, _)| *folder == krate.folder && *at == parent);
+            let allowed = allowed.map_or(0, |(_, _, count)| *count);
+            if count > allowed {
+                let cycles: Vec<String> = cycles.iter().map(|cycle| cycle.join(", ")).collect();
+                let parent = if parent.is_empty() { "the crate" } else { &parent };
+                wrong.push(format!("{}: cycle in {parent}: {}", krate.folder, cycles.join("; ")));
+            }
+        }
+    }
+    for (folder, parent, count) in known {
+        let Some(known) = crates.iter().find(|krate| krate.folder == *folder) else { continue };
+        let levels = known.levels();
+        let cycles = levels.get(*parent).map(module_graph::cycles).unwrap_or_default();
+        if cycles.is_empty() {
+            wrong.push(format!(
+                "{folder}: no cycle is left in `{parent}`; delete it from KNOWN_CYCLES ({count})"
+            ));
+        }
+    }
+    wrong
+}
+
+/// The command line reads no files and starts no processes. The engine does.
 fn wrong_in_cli(source: &Source) -> Vec<String> {
     if !source.file.starts_with("host/cli/") {
         return Vec::new();
@@ -341,7 +458,9 @@ fn wrong_in_cli(source: &Source) -> Vec<String> {
 
 fn wrong_doors<'a>(sources: impl IntoIterator<Item = &'a Source>) -> Vec<String> {
     let mut wrong = Vec::new();
-    let host: Vec<&Source> = sources.into_iter().filter(|source| source.file.starts_with("host/")).collect();
+    // The runner is a process of its own, so the doors of ARCHITECTURE.md do not apply to it.
+    let held = |file: &str| file.starts_with("host/") && !file.starts_with("host/runner/");
+    let host: Vec<&Source> = sources.into_iter().filter(|source| held(&source.file)).collect();
     for door in DOORS {
         let leads = |name: &&Name| door.names.iter().any(|path| name.is_within(path));
         for source in &host {
@@ -353,7 +472,7 @@ fn wrong_doors<'a>(sources: impl IntoIterator<Item = &'a Source>) -> Vec<String>
             let opens = |name: &&Name| !name.imported && calls.iter().any(|path| name.is_within(path));
             let count: usize = host.iter().map(|source| source.production().filter(opens).count()).sum();
             if count != 1 {
-                wrong.push(format!("{} stands {count} times in the host", calls[0]));
+                wrong.push(format!("{} occurs {count} times in the host", calls[0]));
             }
         }
     }
@@ -362,33 +481,34 @@ fn wrong_doors<'a>(sources: impl IntoIterator<Item = &'a Source>) -> Vec<String>
 
 fn wrong_unsafe(sources: &[Source]) -> Vec<String> {
     let unsafe_: Vec<&Source> = sources.iter().filter(|source| source.has_unsafe).collect();
-    // What `export_strategy!` expands to is the only other.
-    let rooms = ["plugins/runner/", "strategies/sdk/src/export.rs"];
-    let elsewhere = unsafe_.iter().filter(|source| !rooms.iter().any(|room| source.file.starts_with(room)));
+    // The C types of shared libraries, and the expansion of `export_strategy!`.
+    let folders = ["host/runner/", "strategies/sdk/src/abi.rs", "strategies/sdk/src/export.rs"];
+    let elsewhere =
+        unsafe_.iter().filter(|source| !folders.iter().any(|folder| source.file.starts_with(folder)));
     let mut wrong: Vec<String> =
-        elsewhere.map(|source| format!("{} holds unsafe code", source.file)).collect();
+        elsewhere.map(|source| format!("{} contains unsafe code", source.file)).collect();
     let lines: usize = unsafe_.iter().map(|source| source.lines).sum();
-    if lines >= 300 {
-        wrong.push(format!("{lines} lines are too many to be read for their unsafe code"));
+    if lines > 320 {
+        wrong.push(format!("files with unsafe code have {lines} lines, at most 320 are allowed"));
     }
     wrong
 }
 
-/// What every file keeps to.
+/// Every file has a module header, no `#[allow]` and no `include!`, and at most 500 lines.
 fn wrong_form(source: &Source) -> Vec<String> {
     let file = &source.file;
     let in_tests = file.starts_with("tests/") || file.contains("/tests/");
     let mut wrong = Vec::new();
     if !source.opens_with_doc {
-        wrong.push(format!("{file} does not open with what it owns"));
+        wrong.push(format!("{file} has no module header (`//!`) in its first line"));
     }
     if source.allows > 0 {
-        wrong.push(format!("{file} allows a lint, and should expect it"));
+        wrong.push(format!("{file} has `#[allow]` instead of `#[expect]`"));
     }
     if source.lines > 500 && !in_tests {
-        wrong.push(format!("{file} has {} lines", source.lines));
+        wrong.push(format!("{file} has {} lines, at most 500 are allowed", source.lines));
     }
-    // What is brought in as text would be read by nobody here.
+    // Included code would escape all walls.
     wrong.extend(found(source, source.names.iter().filter(|name| name.path == "include!")));
     wrong
 }
@@ -408,7 +528,7 @@ fn wrong_root(root: &Path) -> Vec<String> {
         FOLDERS.iter().filter(|name| !names.contains(**name)).map(|name| format!("{name}/ is missing")),
     );
     let other = |name: &&String| !name.starts_with('.') && *name != "target" && !FOLDERS.contains(&&***name);
-    wrong.extend(names.iter().filter(other).map(|name| format!("{name}/ is no room")));
+    wrong.extend(names.iter().filter(other).map(|name| format!("{name}/ is not a known folder")));
     wrong
 }
 
@@ -418,52 +538,120 @@ fn none(wrong: impl IntoIterator<Item = String>) {
     assert!(wrong.is_empty(), "\n  {}\n", wrong.join("\n  "));
 }
 
+/// Accepts a known number of violations. Fails if there are more, and if none is left.
+#[track_caller]
+fn at_most(known: usize, wrong: impl IntoIterator<Item = String>) {
+    let wrong: Vec<String> = wrong.into_iter().collect();
+    assert!(
+        wrong.len() <= known,
+        "{} violations, {known} are known\n  {}\n",
+        wrong.len(),
+        wrong.join("\n  ")
+    );
+    assert!(known == 0 || !wrong.is_empty(), "no violation is left; set the number to 0");
+    println!("{} of {known} known violations are left\n  {}", wrong.len(), wrong.join("\n  "));
+}
+
 #[test]
-fn packages_depend_on_each_other_as_drawn() {
+fn packages_depend_in_one_direction() {
     none(wrong_arrows(&METADATA));
 }
 
 #[test]
-fn executables_of_the_root_package_name_only_their_own_crates() {
+fn executables_name_only_their_own_crates() {
     let known = crates_of_root(&METADATA);
     none(SOURCES.iter().flat_map(|source| wrong_crates(source, &known)));
 }
 
 #[test]
-fn core_and_schema_are_pure() {
+fn pure_crates_name_no_side_effects() {
     none(SOURCES.iter().flat_map(wrong_world));
 }
 
 #[test]
-fn the_command_line_leaves_the_world_to_the_engine() {
+fn command_line_reads_no_files_and_starts_no_processes() {
     none(SOURCES.iter().flat_map(wrong_in_cli));
 }
 
 #[test]
-fn there_is_one_door_to_each_part_of_the_world() {
+fn each_side_effect_has_one_door() {
     none(wrong_doors(&*SOURCES));
 }
 
 #[test]
-fn unsafe_code_is_in_the_runner_and_short() {
+fn unsafe_code_is_only_in_the_runner_and_short() {
     none(wrong_unsafe(&SOURCES));
 }
 
 #[test]
-fn every_source_says_what_it_is_and_is_no_longer_than_can_be_read() {
+fn sources_have_headers_and_bounded_length() {
     none(SOURCES.iter().flat_map(wrong_form));
 }
 
 #[test]
-fn the_root_holds_what_it_should_and_no_other_room() {
+fn root_holds_the_known_files_and_folders() {
     none(wrong_root(Path::new(ROOT)));
 }
 
 #[test]
-fn every_room_was_read() {
-    let rooms = ["schema/src/", "host/core/src/", "host/engine/src/", "host/cli/", "strategies/sdk/src/"];
-    for room in rooms.into_iter().chain(["strategies/strip-tools/", "plugins/runner/", "tests/"]) {
-        assert!(SOURCES.iter().any(|source| source.file.starts_with(room)), "nothing of {room}");
+fn runtime_uses_only_replies_of_core() {
+    none(SOURCES.iter().flat_map(wrong_core_in_runtime));
+}
+
+#[test]
+fn core_names_no_foreign_format() {
+    none(SOURCES.iter().flat_map(wrong_formats_in_core));
+}
+
+fn crates() -> Vec<Crate<'static>> {
+    let folders = module_graph::folders(&METADATA);
+    folders.iter().map(|folder| Crate::new(folder, &folders, &SOURCES)).collect()
+}
+
+#[test]
+fn module_graph() {
+    let crates = crates();
+    for krate in &crates {
+        let (modules, lines) = krate.size();
+        println!("\n{} has {modules} modules and {lines} lines", krate.folder);
+        for (parent, level) in krate.levels() {
+            if !parent.is_empty() {
+                println!("  submodules of {parent}:");
+            }
+            print!("{}", module_graph::print(&level, if parent.is_empty() { "  " } else { "    " }));
+        }
+    }
+    none(wrong_cycles(&crates, KNOWN_CYCLES));
+}
+
+#[test]
+fn functions_have_descriptive_names() {
+    at_most(KNOWN_VAGUE_FUNCTIONS, SOURCES.iter().flat_map(names::vague_functions));
+}
+
+#[test]
+fn tests_state_a_behavior() {
+    at_most(KNOWN_TESTS_WITHOUT_BEHAVIOR, SOURCES.iter().flat_map(names::tests_without_behavior));
+}
+
+#[test]
+fn public_type_names_are_unique() {
+    at_most(KNOWN_TYPES_DEFINED_TWICE, names::types_defined_twice(&SOURCES));
+}
+
+#[test]
+fn every_folder_and_executable_was_read() {
+    let folders = [
+        "schema/src/",
+        "host/core/src/",
+        "host/transcripts/src/",
+        "host/runtime/src/",
+        "host/engine/src/",
+        "host/cli/",
+        "strategies/sdk/src/",
+    ];
+    for folder in folders.into_iter().chain(["strategies/strip-tools/", "host/runner/", "tests/"]) {
+        assert!(SOURCES.iter().any(|source| source.file.starts_with(folder)), "{folder} was not read");
     }
     let bins = METADATA["packages"].as_array().unwrap().iter().flat_map(|package| {
         package["targets"].as_array().unwrap().iter().map(|target| target["src_path"].as_str().unwrap())

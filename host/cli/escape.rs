@@ -1,41 +1,41 @@
-//! Foreign text (of transcripts, strategies, models, paths), escaped for a terminal: control characters, bidirectional
-//! controls, line separators and invisible characters become visible escapes. Joiners and variation selectors stay
-//! where real text holds them: in emoji, and after a letter (Persian). JSON output never passes here. Whole lines are
-//! put together by [`crate::lines::Lines`], which alone decides where a line ends.
+//! Escaping of foreign text (transcripts, strategies, models, paths) for a terminal. Control characters, bidirectional
+//! controls, line separators and invisible characters become visible escapes. Joiners and variation selectors stay where
+//! real text has them: in emoji, and after a letter (Persian). JSON output must not be escaped here.
+//! [`crate::lines::EscapedLines`] builds the lines, and only it ends a line.
 
 use std::fmt::Write as _;
 
-/// Whether characters that real text holds are escaped too.
+/// The set of escaped characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// A joiner or a variation selector stays where it has its proper place.
+    /// Joiners and variation selectors stay where real text has them.
     #[default]
     Text,
-    /// Everything invisible is escaped: the user decides by this text.
+    /// Every invisible character is escaped, because the user decides by this text.
     Consent,
 }
 
-/// Escapes a text of several lines. Newlines and tabs stay.
+/// Escapes a text of several lines. Newlines and tabs are kept.
 pub(crate) fn text(text: &str) -> String {
     escaped(text, Policy::Text)
 }
 
-/// Escapes a text that has to stay on one line: its newlines become `\n`, its tabs spaces.
+/// Escapes a text for one line. Newlines become `\n`, tabs become spaces.
 pub(crate) fn line(line: &str) -> String {
     line_by(line, Policy::Text)
 }
 
-/// The same by a policy.
+/// Escapes a text for one line, by a policy.
 pub(crate) fn line_by(line: &str, policy: Policy) -> String {
     escaped(line, policy).replace('\n', "\\n").replace('\t', " ")
 }
 
-/// The character before the current one, as far as the next may depend on it.
+/// The class of the previous character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Letter,
     Emoji,
-    /// An emoji, and the selector of its form.
+    /// An emoji with a variation selector.
     SelectedEmoji,
     Other,
 }
@@ -58,12 +58,12 @@ fn escaped(text: &str, policy: Policy) -> String {
     safe
 }
 
-/// Whether a character is shown as it is, and what it is for the next one.
+/// Returns whether a character is kept, and its class for the next one.
 fn judge(character: char, before: Before, next: Option<char>, policy: Policy) -> (bool, Before) {
     let is_text = policy == Policy::Text;
     match character {
         '\n' | '\t' => (true, Before::Other),
-        // `1`, a selector and U+20E3 are a keycap.
+        // `1`, a selector and U+20E3 form a keycap.
         '#' | '*' | '0'..='9' if next == Some('\u{fe0f}') => (true, Before::Emoji),
         '\u{200c}' => (is_text && before == Before::Letter, Before::Other),
         '\u{200d}' => (is_text && matches!(before, Before::Emoji | Before::SelectedEmoji), Before::Other),
@@ -76,7 +76,7 @@ fn judge(character: char, before: Before, next: Option<char>, policy: Policy) ->
     }
 }
 
-/// Controls, and characters that show nothing or change how others are shown.
+/// Whether a character is a control, shows nothing, or changes how others are shown.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -98,7 +98,7 @@ fn is_invisible(character: char) -> bool {
         )
 }
 
-/// The blocks that emoji are in; other symbols of these blocks take a selector without harm.
+/// Whether a character is in a block with emoji. Other symbols of these blocks may keep a selector, too.
 fn is_emoji(character: char) -> bool {
     matches!(
         character,
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(text(unsafe_text), expected);
     }
 
-    /// A text that is printed as it is, and in a prompt with this instead.
+    /// Checks a text that is kept, and its form in a prompt.
     #[track_caller]
     fn stays(shown: &str, in_a_prompt: &str) {
         assert_eq!(text(shown), shown);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_every_invisible_character_wherever_it_is() {
+    fn escapes_invisible_characters_in_every_position() {
         let mut listed = vec!['\u{2028}', '\u{2029}', '\u{200b}', '\u{2060}', '\u{feff}', '\u{ad}'];
         listed.extend(['\u{e0000}', '\u{e007f}', '\u{e0100}', '\u{e01ef}', '\u{2064}', '\u{fff9}']);
         for character in listed {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn joiners_and_selectors_stay_after_an_emoji_alone() {
+    fn keeps_joiners_and_selectors_only_after_emoji() {
         stays("\u{2764}\u{fe0f}", "\u{2764}\\u{fe0f}");
         stays("\u{2764}\u{fe0e}", "\u{2764}\\u{fe0e}");
         stays("\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}", "\u{1f468}\\u{200d}\u{1f469}\\u{200d}\u{1f467}");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_non_joiner_stays_after_a_letter_alone() {
+    fn keeps_non_joiner_only_after_letter() {
         stays(
             "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
             "\u{645}\u{6cc}\\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
@@ -187,12 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn leaves_text_as_it_is() {
+    fn keeps_plain_text() {
         check("na\u{ef}ve \u{1f600}\n\tindented", "na\u{ef}ve \u{1f600}\n\tindented");
     }
 
     #[test]
-    fn keeps_a_line_a_line() {
+    fn escapes_newline_and_tab_in_a_line() {
         assert_eq!(line("a\nb\tc"), "a\\nb c");
     }
 }

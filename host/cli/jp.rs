@@ -1,5 +1,5 @@
-//! What JP sees: it starts every `jp-*` on PATH without arguments, writes one line and waits. `describe` is
-//! answered in JP's form; `init` is answered by ending, until this executable is more than a command line.
+//! The answers to JP, which starts every `jp-*` on PATH without arguments, writes one line and waits. This module answers
+//! `describe`, and rejects `init` because the executable is not a JP plugin yet.
 
 use std::io::BufRead as _;
 use std::sync::mpsc;
@@ -11,10 +11,10 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::output;
 
-/// How long a pipe may be silent.
+/// The wait for the first line of a pipe.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// Answers JP, or says how the executable is used.
+/// Answers JP, or prints the usage hint.
 pub(crate) fn serve() -> Exit {
     let line = if output::stdin_is_terminal() { None } else { first_line() };
     let message: Option<Value> = line.and_then(|line| serde_json::from_str(&line).ok());
@@ -32,7 +32,7 @@ pub(crate) fn serve() -> Exit {
         _ => {
             let hint = "compact a conversation with `jp-compact .jp/conversations/17738399468-review`, or see \
                         `jp-compact --help`";
-            output::people(&Report::new(Exit::Usage, "there is no TRANSCRIPT to compact", Some(hint)).text());
+            output::print_lines(&Report::new(Exit::Usage, "no TRANSCRIPT was given", Some(hint)).text());
             return Exit::Usage;
         }
     };
@@ -44,13 +44,13 @@ pub(crate) fn serve() -> Exit {
     Exit::Done
 }
 
-/// The first line of stdin, if it comes in time. The thread that waits for a later one ends with the process.
+/// Returns the first line of stdin if it arrives in time. Otherwise the reading thread ends with the process.
 fn first_line() -> Option<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
         if std::io::stdin().lock().read_line(&mut line).is_ok() {
-            // Nobody listens any more once the time is over.
+            // The receiver is gone after the timeout.
             let _ = sender.send(line);
         }
     });

@@ -1,54 +1,54 @@
-//! Lines for people, the only text that `output` writes for them. Foreign text in a line cannot end it: what is put in
-//! as one line is one line, and a foreign text of several lines is indented and marked. So no strategy, model or
-//! transcript can forge a line of the host.
+//! Escaped lines, the only text that `output` writes for people. Foreign text must not end a line: one line stays one
+//! line, and several lines are indented and marked. A strategy, model or transcript therefore cannot forge a line of the
+//! host.
 
 use std::fmt::{Display, Write as _};
 
 use crate::escape::{self, Policy};
 
-/// How many entries of a list are printed: about a screenful.
+/// The limit of printed list entries, about a screenful.
 pub(crate) const LISTED_MAX: usize = 40;
-/// How much of one line is printed, in characters. More is of use to a program, which reads `--json`.
+/// The limit of printed characters of a line. Programs read `--json` instead.
 const LINE_CHARS_MAX: usize = 2_000;
-/// Marks each line of a foreign text.
+/// The mark of each line of a foreign text.
 const QUOTE: &str = "| ";
 
-/// Whole lines. Invariant: each was escaped, and ends with a newline.
+/// Whole lines. Invariant: each is escaped and ends with a newline.
 #[derive(Debug, Clone, Default)]
 #[must_use]
-pub(crate) struct Lines {
+pub(crate) struct EscapedLines {
     text: String,
     policy: Policy,
 }
 
-impl Lines {
+impl EscapedLines {
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// One line.
-    pub(crate) fn of(line: impl Display) -> Self {
+    pub(crate) fn single(line: impl Display) -> Self {
         let mut lines = Self::new();
         lines.line(line);
         lines
     }
 
-    /// Lines by which the user decides: everything invisible is escaped.
+    /// EscapedLines for a decision of the user. Every invisible character is escaped.
     pub(crate) fn for_consent() -> Self {
         Self { text: String::new(), policy: Policy::Consent }
     }
 
-    /// The host's own text of several lines, with at most a value in it that the user typed.
-    pub(crate) fn of_host(text: &str) -> Self {
+    /// A text of the host with several lines. It may contain a value that the user typed.
+    pub(crate) fn from_host(text: &str) -> Self {
         let mut lines = Self::new();
         text.lines().for_each(|line| lines.line(line));
         lines
     }
 
-    /// Adds one line, whatever the text holds.
+    /// Adds one line. Newlines in it are escaped.
     pub(crate) fn line(&mut self, line: impl Display) {
         let line = escape::line_by(&line.to_string(), self.policy);
-        // What is cut would be consented to unseen.
+        // The user must not consent to text that was truncated.
         let cut = line.char_indices().nth(LINE_CHARS_MAX).filter(|_| self.policy == Policy::Text);
         match cut {
             None => self.text.push_str(&line),
@@ -75,7 +75,7 @@ impl Lines {
         self.quote(indent, rest);
     }
 
-    /// Adds a screenful of a list, and says how many more there are.
+    /// Adds a screenful of a list, and the number of the other entries.
     pub(crate) fn list<T: Display>(&mut self, indent: &str, all: impl ExactSizeIterator<Item = T>) {
         let more = all.len().saturating_sub(LISTED_MAX);
         for line in all.take(LISTED_MAX) {
@@ -84,10 +84,10 @@ impl Lines {
         self.more(indent, more);
     }
 
-    /// Says how many entries are not printed.
+    /// Adds the number of entries that are not printed.
     pub(crate) fn more(&mut self, indent: &str, more: usize) {
         if more > 0 {
-            self.line(format_args!("{indent}... and {more} more; `--json` has all"));
+            self.line(format_args!("{indent}... and {more} more; `--json` lists all"));
         }
     }
 
@@ -119,47 +119,50 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_line_whatever_it_holds() {
-        assert_eq!(Lines::of("a\nerror: b\u{2028}c\r\n").as_str(), "a\\nerror: b\\u{2028}c\\u{d}\\n\n");
+    fn escapes_newlines_in_a_line() {
+        assert_eq!(
+            EscapedLines::single("a\nerror: b\u{2028}c\r\n").as_str(),
+            "a\\nerror: b\\u{2028}c\\u{d}\\n\n"
+        );
     }
 
     #[test]
-    fn a_quoted_text_is_marked_on_each_line() {
-        let mut lines = Lines::new();
+    fn marks_every_line_of_quoted_text() {
+        let mut lines = EscapedLines::new();
         lines.labeled("  ", "  ", "it failed\nhint: run this\n\n  error: no");
         assert_eq!(lines.as_str(), "  it failed\n  | hint: run this\n  | \n  |   error: no\n");
     }
 
     #[test]
-    fn a_list_ends_after_a_screenful_with_the_count_of_the_rest() {
-        let mut lines = Lines::new();
+    fn truncated_list_ends_with_count_of_the_rest() {
+        let mut lines = EscapedLines::new();
         lines.list("  ", 0..LISTED_MAX + 7);
         assert_eq!(lines.as_str().lines().count(), LISTED_MAX + 1);
-        assert!(lines.as_str().ends_with("  ... and 7 more; `--json` has all\n"));
-        let mut lines = Lines::new();
+        assert!(lines.as_str().ends_with("  ... and 7 more; `--json` lists all\n"));
+        let mut lines = EscapedLines::new();
         lines.list("  ", 0..LISTED_MAX);
         assert_eq!(lines.as_str().lines().count(), LISTED_MAX);
     }
 
     #[test]
-    fn a_long_line_is_cut() {
-        let lines = Lines::of("x".repeat(LINE_CHARS_MAX + 5));
+    fn truncates_long_lines() {
+        let lines = EscapedLines::single("x".repeat(LINE_CHARS_MAX + 5));
         assert!(lines.as_str().ends_with("x ... (5 characters more)\n"), "{}", lines.as_str());
     }
 
     #[test]
-    fn a_line_that_is_consented_to_is_whole() {
-        let mut lines = Lines::for_consent();
+    fn consent_lines_are_not_truncated() {
+        let mut lines = EscapedLines::for_consent();
         lines.line(format_args!("asks read:/{},network", "x".repeat(LINE_CHARS_MAX)));
         assert!(lines.as_str().ends_with(",network\n"), "{}", lines.as_str());
     }
 
     proptest! {
         #[test]
-        fn foreign_text_adds_no_line_and_no_control_character(
+        fn foreign_text_adds_neither_lines_nor_control_characters(
             label in "[a-z]{0,5}", foreign in "(\\PC|\\pC|[\n\r\u{b}\u{85}\u{2028}\u{2029}\u{1b}]){0,40}", consent: bool,
         ) {
-            let mut lines = if consent { Lines::for_consent() } else { Lines::new() };
+            let mut lines = if consent { EscapedLines::for_consent() } else { EscapedLines::new() };
             lines.line(format_args!("{label}: {foreign}"));
             lines.labeled(&label, "  ", &foreign);
             let text = lines.as_str();

@@ -1,38 +1,42 @@
-//! The `jp-compact` executable: reads the command line, calls one command, reports. No rule of the domain is
-//! here, and nothing but this crate writes to a terminal.
+//! The `jp-compact` executable: parses the command line, runs one command, and reports its result. Domain rules must not
+//! be here; they are in core and the engine. Only this crate writes to a terminal.
 
 mod args;
-mod bars;
+mod automatic;
 mod commands;
+mod compaction;
 mod error;
 mod escape;
 mod exit;
+mod human;
+mod input;
+mod interrupt;
 mod jp;
 mod lines;
 mod output;
-mod planner;
 mod progress;
+mod prompt;
+mod reports;
 mod resolve;
-mod sent;
 mod setup;
-mod tally;
 mod tokens;
-mod told;
+mod transcript_results;
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use jp_compact_engine::environment::Environment;
+use jp_compact_runtime::environment::Environment;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use args::{Cli, Command, LogFormat, Verbosity};
+use args::{LogFormat, Verbosity};
+use commands::Cli;
 use error::Report;
 use exit::Exit;
-use lines::Lines;
+use lines::EscapedLines;
 
-/// A batch makes and drops many small things on several threads.
+/// A batch makes many small allocations on several threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -49,19 +53,19 @@ fn run() -> Exit {
         Ok(cli) => cli,
         Err(error) => {
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-                // Nothing can be said when even printing fails.
+                // If printing fails, the failure cannot be printed either.
                 let _ = error.print();
                 return Exit::Done;
             }
-            // A script may pass on what others wrote.
-            output::people(&Lines::of_host(&error.render().to_string()));
+            // Arguments may contain foreign text, so the message is escaped.
+            output::print_lines(&EscapedLines::from_host(&error.render().to_string()));
             return Exit::Usage;
         }
     };
     log(&cli.verbosity);
-    jp_compact_engine::process::inherit_orphans();
+    jp_compact_runtime::process::inherit_orphans();
     let outcome = dispatch(cli);
-    for what in jp_compact_engine::process::left_behind() {
+    for what in jp_compact_runtime::process::left_behind() {
         output::warning(&what);
     }
     match outcome {
@@ -75,39 +79,21 @@ fn run() -> Exit {
 
 fn dispatch(cli: Cli) -> Result<Exit, Report> {
     let environment = Environment::of_process().map_err(|error| {
-        let mut report = Report::new(Exit::Usage, "failed to find the current folder", None);
+        let mut report = Report::new(Exit::Usage, "failed to get the current folder", None);
         report.causes.push(error.to_string());
         report
     })?;
-    match cli.command {
-        None => commands::compact::run(&cli.compact, cli.verbosity.quiet, &environment),
-        Some(Command::Auto(args)) => commands::auto::run(&args, cli.verbosity.quiet, &environment),
-        Some(Command::Batch(args)) => commands::batch::run(&args, cli.verbosity.quiet, &environment),
-        Some(Command::Fork(args)) => commands::fork::run(&args, cli.verbosity.quiet, &environment),
-        Some(Command::Import(args)) => commands::import::run(&args, cli.verbosity.quiet, &environment),
-        Some(Command::Print(args)) => commands::print::run(&args, &environment),
-        Some(Command::Query(args)) => commands::query::run(&args, cli.verbosity.quiet, &environment),
-        Some(Command::Show(args)) => commands::show::run(&args, &environment),
-        Some(Command::Stats(args)) => commands::stats::run(&args, &environment),
-        Some(Command::Lint(args)) => commands::lint::run(&args, &environment),
-        Some(Command::Mcp(args)) => commands::mcp::run(*args, cli.verbosity.quiet, &environment),
-        Some(Command::Strategy(args)) => commands::strategy::run(&args, &environment),
-        Some(Command::Config(args)) => commands::config::run(&args, &environment),
-        Some(Command::Doctor(args)) => commands::doctor::run(&args, &environment),
-        Some(Command::Schema(args)) => commands::schema::run(&args),
-        Some(Command::Completions(args)) => commands::completions::run(&args),
-        Some(Command::Man(args)) => commands::man::run(&args),
-    }
+    commands::run(cli, &environment)
 }
 
-/// Sends the libraries' traces to stderr, when they were asked for. Payloads and events are at `trace` alone.
+/// Sends the traces of the libraries to stderr, if the user wants them. Only level `trace` has payloads and events.
 fn log(verbosity: &Verbosity) {
     if verbosity.quiet {
-        output::be_quiet();
+        output::set_quiet();
     }
     let json = verbosity.log_format == LogFormat::Json;
     if json {
-        output::speak_json();
+        output::set_json();
     }
     let level = match verbosity.verbose {
         0 => return,
@@ -117,12 +103,12 @@ fn log(verbosity: &Verbosity) {
     };
     let log =
         tracing_subscriber::fmt().with_max_level(level).with_ansi(false).without_time().with_target(false);
-    // It tells every message, and messages hold transcripts.
+    // It logs every message, and messages contain transcripts.
     let all = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
     if json {
         log.json().with_writer(std::io::stderr).finish().with(all).init();
     } else {
-        // What a strategy wrote may be in any of them.
+        // Any event may contain text of a strategy.
         log.with_writer(|| output::Escaped).finish().with(all).init();
     }
 }

@@ -1,6 +1,6 @@
-//! Where text goes: data to stdout, text for people to stderr. The only file of the project that writes to
-//! either. A reader that went away is no error. Text for people is [`Lines`], so that none of it can be printed without
-//! being escaped; [`data`] is for programs, and tests/walls.rs lists who writes it.
+//! Writes data to stdout and text for people to stderr. No other file of the project may write to either. Text for people
+//! is [`EscapedLines`], because those are escaped. [`data`] is unescaped and for programs; tests/walls.rs lists its callers. A
+//! closed pipe is not an error.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,15 +9,14 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::escape;
-use crate::lines::Lines;
+use crate::lines::EscapedLines;
 
-/// How much of an output is gathered before it is written.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Writes data to stdout and flushes it.
 ///
 /// # Errors
-/// What the system reports, but for a closed pipe.
+/// The error of the system, except a closed pipe.
 pub(crate) fn data(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, RawStdout::new()?);
     match write(&mut out).and_then(|()| out.flush()) {
@@ -37,54 +36,54 @@ pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
     })
 }
 
-/// Writes a line of data at once. A reader that went away is told to whoever writes many.
+/// Writes a line of data without buffering.
 ///
 /// # Errors
-/// What the system reports.
+/// The error of the system. A closed pipe is one, so that the caller can stop writing.
 pub(crate) fn line(bytes: &[u8]) -> io::Result<()> {
     RawStdout::new()?.write_all(bytes)
 }
 
-/// Whether what is for people is written for programs instead: one line of JSON a message.
-static SPEAKS_JSON: AtomicBool = AtomicBool::new(false);
+/// Whether stderr is lines of JSON, one for each message.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// From now on stderr is lines of JSON.
-pub(crate) fn speak_json() {
-    SPEAKS_JSON.store(true, Ordering::Relaxed);
+/// Makes stderr lines of JSON.
+pub(crate) fn set_json() {
+    IS_JSON.store(true, Ordering::Relaxed);
 }
 
 /// Whether stderr is lines of JSON.
-pub(crate) fn is_for_programs() -> bool {
-    SPEAKS_JSON.load(Ordering::Relaxed)
+pub(crate) fn is_json() -> bool {
+    IS_JSON.load(Ordering::Relaxed)
 }
 
-/// Writes a failure for people: its text, or for programs all of it.
-pub(crate) fn failure(report: &impl Serialize, text: &Lines) {
-    if is_for_programs() {
+/// Writes a failure to stderr, as text or as JSON.
+pub(crate) fn failure(report: &impl Serialize, text: &EscapedLines) {
+    if is_json() {
         let _ = writeln!(io::stderr(), "{}", json!({ "level": "ERROR", "error": report }));
     } else {
-        people(text);
+        print_lines(text);
     }
 }
 
-/// Whether only errors are said.
+/// Whether only errors are printed.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From now on only errors are said.
-pub(crate) fn be_quiet() {
+/// Suppresses everything except errors.
+pub(crate) fn set_quiet() {
     IS_QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Says what somebody should know of a transcript who has not asked.
+/// Prints a warning, unless `--quiet` was given.
 pub(crate) fn warning(text: &str) {
     if !IS_QUIET.load(Ordering::Relaxed) {
-        people(&Lines::of(format_args!("warning: {text}")));
+        print_lines(&EscapedLines::single(format_args!("warning: {text}")));
     }
 }
 
-/// Writes lines for people to stderr. Nothing can be said when even that fails.
-pub(crate) fn people(lines: &Lines) {
-    if is_for_programs() {
+/// Writes lines for people to stderr. A failure to do so cannot be reported.
+pub(crate) fn print_lines(lines: &EscapedLines) {
+    if is_json() {
         let line = json!({ "level": "INFO", "fields": { "message": lines.as_str().trim_end() } });
         let _ = writeln!(io::stderr(), "{line}");
         return;
@@ -93,19 +92,19 @@ pub(crate) fn people(lines: &Lines) {
 }
 
 /// Writes one line for people to stderr.
-pub(crate) fn say(line: impl std::fmt::Display) {
-    people(&Lines::of(line));
+pub(crate) fn print_line(line: impl std::fmt::Display) {
+    print_lines(&EscapedLines::single(line));
 }
 
-/// Writes lines for people to stdout: what a command was asked for.
+/// Writes the text result of a command to stdout.
 ///
 /// # Errors
 /// As [`data`].
-pub(crate) fn text(lines: &Lines) -> io::Result<()> {
+pub(crate) fn text(lines: &EscapedLines) -> io::Result<()> {
     data(|out| out.write_all(lines.as_str().as_bytes()))
 }
 
-/// Stderr for logs, which hold what strategies wrote: each write is one event, and becomes one escaped line.
+/// Stderr for logs. Each write is one event and becomes one escaped line, because events contain text of strategies.
 pub(crate) struct Escaped;
 
 impl Write for Escaped {
@@ -120,31 +119,30 @@ impl Write for Escaped {
     }
 }
 
-/// Whether somebody sits in front of stdin.
 pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Whether stdin and stdout are a program's, who is asked nothing.
-static SERVES: AtomicBool = AtomicBool::new(false);
+/// Whether a program uses stdin and stdout.
+static IS_SERVER: AtomicBool = AtomicBool::new(false);
 
-/// Stdin and stdout for a protocol. Whoever speaks it is asked nothing from now on.
+/// Stdin and stdout for a protocol. Disables questions to the user.
 pub(crate) fn protocol() -> (tokio::io::Stdin, tokio::io::Stdout) {
-    SERVES.store(true, Ordering::Relaxed);
+    IS_SERVER.store(true, Ordering::Relaxed);
     rmcp::transport::stdio()
 }
 
-/// Whether somebody can be asked: sits in front of stdin, and sees what is written to stderr.
+/// Whether the user can be asked: stdin and stderr are a terminal.
 pub(crate) fn can_ask() -> bool {
-    !SERVES.load(Ordering::Relaxed) && stdin_is_terminal() && io::stderr().is_terminal()
+    !IS_SERVER.load(Ordering::Relaxed) && stdin_is_terminal() && io::stderr().is_terminal()
 }
 
-/// Writes a question of the host, without a newline after it.
+/// Writes a question without a newline.
 pub(crate) fn question(text: &'static str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Stdout without the line buffer of the standard library, which would cut large writes at newlines.
+/// Stdout without the line buffer of the standard library, which splits large writes at newlines.
 struct RawStdout(std::fs::File);
 
 impl RawStdout {

@@ -1,26 +1,26 @@
-//! Progress on a terminal while strategies work: one line, gone when the work is done. A pipe sees none of it.
+//! Progress of strategies and batches on a terminal. The lines disappear at the end. Nothing must be written to a pipe.
 
 use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jp_compact_engine::session::Watch;
+use jp_compact_runtime::session::Watch;
 use jp_compact_schema::Progress as Step;
 
 use crate::{escape, output};
 
-/// A longer message would wrap, and could not be taken back.
+/// A longer message would wrap, and then it could not be cleared.
 const MESSAGE_CHARS_MAX: usize = 60;
 
-/// The line, and the request that it speaks of.
+/// The line of a strategy, and its request.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     bar: ProgressBar,
     shown: Mutex<Option<String>>,
 }
 
-impl Progress {
-    /// On stderr, if that is a terminal and somebody wants to be told.
+impl ProgressLine {
+    /// On stderr, if it is a terminal and neither quiet nor JSON.
     pub(crate) fn new(quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, target(quiet));
         let style = ProgressStyle::with_template("{spinner} {prefix} {wide_msg}");
@@ -28,7 +28,7 @@ impl Progress {
         Self { bar, shown: Mutex::new(None) }
     }
 
-    /// Takes the line away while something else is written.
+    /// Hides the line during a write.
     pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
@@ -38,7 +38,7 @@ impl Progress {
     }
 }
 
-/// How far a batch is: the rate, and the time that is left. Strategies say below it how far they are.
+/// The progress bar of a batch, with its rate and remaining time. The line of strategies is below it.
 #[derive(Debug)]
 pub(crate) struct Bar {
     all: MultiProgress,
@@ -48,8 +48,8 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// Of so many transcripts, which hold so many bytes; with the line of strategies below it.
-    pub(crate) fn new(quiet: bool, transcripts: u64, bytes: u64, strategies: &Progress) -> Self {
+    /// For this number of transcripts and bytes.
+    pub(crate) fn new(quiet: bool, transcripts: u64, bytes: u64, strategies: &ProgressLine) -> Self {
         let all = MultiProgress::with_draw_target(target(quiet));
         let bar = all.add(ProgressBar::new(bytes));
         all.add(strategies.bar.clone());
@@ -57,44 +57,40 @@ impl Bar {
         let style = ProgressStyle::with_template(template);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let this = Self { all, bar, transcripts, done: 0 };
-        this.tell();
+        this.update();
         this
     }
 
-    /// One more transcript is done.
+    /// Counts a finished transcript.
     pub(crate) fn advance(&mut self, bytes: u64) {
         self.done += 1;
         self.bar.inc(bytes);
-        self.tell();
+        self.update();
     }
 
-    fn tell(&self) {
+    fn update(&self) {
         if !self.bar.is_hidden() {
             self.bar.set_prefix(format!("{} of {}", self.done, self.transcripts));
         }
     }
 
-    /// Takes the lines away while something else is written.
+    /// Hides the lines during a write.
     pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.all.suspend(write)
     }
 
-    /// It is done.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Stderr, if that is a terminal and somebody wants to be told. The library draws on a terminal only.
+/// Stderr, unless it is quiet or JSON. indicatif draws only on a terminal.
 fn target(quiet: bool) -> ProgressDrawTarget {
-    if !quiet && !output::is_for_programs() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    }
+    if !quiet && !output::is_json() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }
 
-impl Watch for Progress {
+impl Watch for ProgressLine {
     fn progress(&self, strategy: &str, id: &str, step: &Step) {
         *self.shown() = Some(id.to_owned());
         self.bar.set_prefix(escape::line(strategy));
@@ -113,7 +109,7 @@ impl Watch for Progress {
     }
 }
 
-/// A strategy's word, on one line and harmless.
+/// The progress of a strategy on one escaped line.
 fn text(step: &Step) -> String {
     let done = match step.total {
         Some(total) => format!("{} of {total}", step.done),
@@ -135,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_one_harmless_line() {
+    fn progress_is_one_escaped_line() {
         check(3, None, None, "3");
         check(3, Some(9), Some("scanning"), "3 of 9 scanning");
         check(3, Some(9), Some("a\n\u{1b}[2Jb"), "3 of 9 a\\n\\u{1b}[2Jb");

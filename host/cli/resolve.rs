@@ -1,23 +1,23 @@
-//! The transcripts of a command line, found before anything runs: a mistyped argument must not compact the others.
-//! Nothing here reads a transcript.
+//! The transcripts of a command line, located before anything runs, because a mistyped argument must not compact the
+//! others. This module suggests the intended command. It must not read a transcript.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap::CommandFactory as _;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::Failure;
 use jp_compact_engine::store::{self, StoreError};
-use jp_compact_engine::trust::quoted;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::trust::quoted;
 
-use crate::args::Cli;
-use crate::commands::only_read;
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::input::stdin_is_only_read;
 use crate::output;
-use crate::tally::Tally;
+use crate::transcript_results::TranscriptResults;
 
-/// What other programs call things: the argument that does it here.
+/// Lists the names of the commands. Only an unknown argument needs them.
+pub(crate) type CommandNames = fn() -> Vec<String>;
+
+/// Words of other programs, and the argument that does the same here. Empty: no argument is needed.
 const ELSEWHERE: [(&str, &str); 12] = [
     ("undo", "--reset"),
     ("reset", "--reset"),
@@ -33,89 +33,97 @@ const ELSEWHERE: [(&str, &str); 12] = [
     ("check", "lint"),
 ];
 
-/// Finds every transcript. Those that cannot be found are reported; then nothing may be done to any of them, and the
-/// command exits with this.
+/// Locates every transcript. If one is not found, prints the errors and returns the exit code; then none may be compacted.
 pub(crate) fn refused(
     transcripts: &[OsString],
     json: bool,
     quiet: bool,
     environment: &Environment,
+    commands: CommandNames,
 ) -> Result<Option<Exit>, Report> {
     let failed: Vec<_> = transcripts
         .iter()
-        .filter_map(|transcript| Some((transcript, failure(transcript, transcripts, environment)?)))
+        .filter_map(|transcript| Some((transcript, failure(transcript, transcripts, environment, commands)?)))
         .collect();
     let Some((_, first)) = failed.first() else { return Ok(None) };
-    // What was mistyped is reported as that, whatever else is missing.
+    // A mistyped argument decides the exit code.
     let exit = failed.iter().map(|(_, report)| report.exit).find(|exit| *exit == Exit::Usage);
     let exit = exit.unwrap_or(first.exit);
-    let mut tally = Tally::new(json, quiet);
+    let mut results = TranscriptResults::new(json, quiet);
     for (transcript, report) in &failed {
-        tally.count(transcript, Err(report.clone()))?;
+        results.count(transcript, Err(report.clone()))?;
     }
     if let all @ 2.. = transcripts.len() {
         let failed = failed.len();
-        output::say(format_args!("nothing was done: {failed} of {all} transcripts cannot be used"));
+        output::print_line(format_args!(
+            "no transcript was changed: {failed} of {all} transcripts cannot be used"
+        ));
     }
     Ok(Some(exit))
 }
 
-fn failure(transcript: &OsStr, all: &[OsString], environment: &Environment) -> Option<Report> {
+fn failure(
+    transcript: &OsStr,
+    all: &[OsString],
+    environment: &Environment,
+    commands: CommandNames,
+) -> Option<Report> {
     if transcript == "-" {
-        return Some(only_read());
+        return Some(stdin_is_only_read());
     }
     match store::locate(transcript, environment) {
         Ok(_) => None,
         Err(error) => Some(match word(transcript, environment) {
-            Some(word) if matches!(error, StoreError::NotFound { .. }) => unknown(word, all, environment),
-            _ => Failure::from(error).into(),
+            Some(word) if matches!(error, StoreError::NotFound { .. }) => {
+                unknown(word, all, environment, &commands())
+            }
+            _ => error.into(),
         }),
     }
 }
 
-/// An argument that may be meant as a command. A path has a slash or a dot in it, or something is there.
+/// Returns an argument that may be a mistyped command: neither a path by its characters nor an existing one.
 fn word<'a>(transcript: &'a OsStr, environment: &Environment) -> Option<&'a str> {
     let word = transcript.to_str().filter(|word| !word.is_empty() && !word.contains(['/', '.']))?;
     environment.cwd.join(word).symlink_metadata().is_err().then_some(word)
 }
 
-fn unknown(word: &str, all: &[OsString], environment: &Environment) -> Report {
-    let message = format!("`{word}` is neither a command, nor an existing path, nor an id");
+fn unknown(word: &str, all: &[OsString], environment: &Environment, commands: &[String]) -> Report {
+    let message = format!("`{word}` is not a command, an existing path, or an id");
     let other = all.iter().find(|other| *other != word && store::locate(other, environment).is_ok());
     let other = other.map_or_else(|| "TRANSCRIPT".to_owned(), |other| quoted(Path::new(other)));
-    let hint = match near(word).as_deref() {
-        Some("") => format!("`jp-compact {other}` compacts; it has no command of its own"),
+    let hint = match near(word, commands).as_deref() {
+        Some("") => format!("compacting needs no command: `jp-compact {other}`"),
         Some("--reset") => format!("`jp-compact {other} --reset` removes overlays"),
-        Some("--dry-run") => format!("`jp-compact {other} --dry-run` shows what would be done"),
+        Some("--dry-run") => format!("`jp-compact {other} --dry-run` shows the effect without appending"),
         Some(command) => {
-            format!("`jp-compact {command} {other}` is a command; a path is given as `./{word}`")
+            format!("did you mean `jp-compact {command} {other}`? Write a path as `./{word}`")
         }
         None => match id(word) {
-            Some(id) => format!("`jp-compact {id}` is that conversation, inside its workspace"),
-            None => format!("`jp-compact --help` lists the commands; a path is given as `./{word}`"),
+            Some(id) => format!("inside the workspace, `jp-compact {id}` compacts that conversation"),
+            None => format!("`jp-compact --help` lists the commands; write a path as `./{word}`"),
         },
     };
     Report::new(Exit::Usage, message, Some(&hint))
 }
 
-/// The id in the name of a conversation's folder.
+/// The id in the folder name of a conversation.
 fn id(word: &str) -> Option<&str> {
     let (digits, _) = word.split_once('-')?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(digits).filter(|digits| !digits.is_empty())
 }
 
-/// The command or the flag that a word was probably meant for. Nothing in it for what needs no command.
-fn near(word: &str) -> Option<String> {
+/// The command or option that a word probably means. Empty if no command is needed.
+fn near(word: &str, commands: &[String]) -> Option<String> {
     let word = word.to_lowercase();
-    let cli = Cli::command();
-    let names = cli.get_subcommands().map(|command| (command.get_name(), command.get_name()));
+    let names = commands.iter().map(|command| (command.as_str(), command.as_str()));
     let all = names.chain(ELSEWHERE).map(|(name, meant)| (edits(name, &word), name.len(), meant));
-    // No more than half of the letters are wrong, and never more than two.
+    // At most half of the letters differ, and at most two.
     let near = all.filter(|(edits, letters, _)| *edits <= 2 && edits * 2 <= *letters);
     near.min_by_key(|(edits, ..)| *edits).map(|(.., meant)| meant.to_owned())
 }
 
-/// How many letters have to be put in, left out or replaced to make one word of the other.
+/// The Levenshtein distance in bytes.
 fn edits(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (place, letter) in one.bytes().enumerate() {
@@ -135,11 +143,12 @@ mod tests {
 
     #[track_caller]
     fn check(word: &str, expected: Option<&str>) {
-        assert_eq!(near(word).as_deref(), expected);
+        let commands = ["print", "query", "show", "stats", "schema", "strategy"].map(str::to_owned);
+        assert_eq!(near(word, &commands).as_deref(), expected);
     }
 
     #[test]
-    fn a_mistyped_command_is_the_nearest_one() {
+    fn suggests_nearest_command() {
         check("prin", Some("print"));
         check("shwo", Some("show"));
         check("Stat", Some("stats"));
@@ -148,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_programs_are_known() {
+    fn recognizes_words_of_other_programs() {
         check("undo", Some("--reset"));
         check("reset", Some("--reset"));
         check("preview", Some("--dry-run"));
@@ -157,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_near_nothing() {
+    fn suggests_nothing_for_distant_words() {
         for word in ["conversation", "cat", "x", "nowhere", "ünïcode"] {
             check(word, None);
         }

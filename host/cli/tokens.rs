@@ -1,18 +1,18 @@
-//! How tokens are counted: by an estimate, or by a tokenizer whose tables only this executable carries.
+//! The token counters: an estimate, or a tokenizer. Only this executable contains the tables of the tokenizer.
 
 use clap::ValueEnum;
 use jp_compact_core::estimate::Estimator;
 
-/// What `--tokens` says.
+/// The value of `--tokens`.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-pub(crate) enum Tokens {
+pub(crate) enum TokenCounter {
     #[default]
     Estimate,
     Exact,
 }
 
-impl Tokens {
-    /// How tokens are counted.
+impl TokenCounter {
+    /// The counter.
     pub(crate) fn estimator(self) -> Estimator {
         match self {
             Self::Estimate => Estimator::Characters,
@@ -21,7 +21,7 @@ impl Tokens {
     }
 }
 
-/// A number of tokens as people read it: an estimate says that it is one.
+/// The prefix of a number of tokens. It marks an estimate.
 pub(crate) fn about(estimator: Estimator) -> &'static str {
     match estimator {
         Estimator::Characters => "about ",

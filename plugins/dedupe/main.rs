@@ -1,6 +1,8 @@
-//! The strategy `dedupe`: of tool calls with the same name and arguments it keeps the last, and leaves the
-//! earlier ones out of the view, or leaves a note in the place of their output. It reads the whole
-//! conversation, so that a call behind the range supersedes one in it, and never names an unanswered call.
+//! The strategy `dedupe`: of tool calls with the same name and arguments, it keeps the last. It omits the earlier ones, or
+//! replaces their output by a note.
+//!
+//! It reads the whole conversation, because a call after the range can supersede one in the range. Calls without a response
+//! stay.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::process::ExitCode;
@@ -18,20 +20,20 @@ struct Dedupe;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Options {
-    mode: Mode,
+    mode: DedupeMode,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Mode {
+enum DedupeMode {
     #[default]
     Omit,
     Note,
 }
 
-/// As much of an event as matters here. Other types have none of it, and are skipped.
+/// The relevant fields of a tool event. Other events lack them and are skipped.
 #[derive(Deserialize)]
-struct Event {
+struct ToolEvent {
     r#type: String,
     #[serde(default)]
     id: String,
@@ -41,15 +43,15 @@ struct Event {
     arguments: Map<String, Value>,
 }
 
-/// A call that was answered.
-struct Call {
-    what: usize,
-    request: Half,
-    response: Half,
+/// A call with a response. Equal calls have the same `key`.
+struct RepeatableCall {
+    key: usize,
+    request: CallHalf,
+    response: CallHalf,
 }
 
 #[derive(Clone, Copy)]
-struct Half {
+struct CallHalf {
     seq: u64,
     turn: usize,
 }
@@ -66,14 +68,14 @@ impl Strategy for Dedupe {
                 "type": "object",
                 "properties": {
                     "mode": {
-                        "description": "the earlier call goes, or its output gives way to a note",
+                        "description": "omit the earlier call, or replace its output by a note",
                         "enum": ["omit", "note"],
                         "default": "omit",
                     },
                 },
                 "additionalProperties": false,
             })),
-            ..Description::new("dedupe", "0.1.0", "Leave out identical tool calls but the last")
+            ..Description::new("dedupe", "0.1.0", "Omit all but the last of identical tool calls")
         }
     }
 
@@ -84,25 +86,25 @@ impl Strategy for Dedupe {
     ) -> Result<Outcome, StrategyError> {
         let Options { mode } = options(request)?;
         let calls = calls(exchange)?;
-        // The calls come in the order of their answers: the last of a kind is what the model knows by now.
-        let last: HashMap<usize, &Call> = calls.iter().map(|call| (call.what, call)).collect();
+        // Calls are in the order of their responses, so the last of a kind has the current result.
+        let last: HashMap<usize, &RepeatableCall> = calls.iter().map(|call| (call.key, call)).collect();
         let range = request.requested_range;
         let earlier = calls.iter().filter_map(|call| {
-            let last = last.get(&call.what)?;
+            let last = last.get(&call.key)?;
             let inside = range.contains(call.request.turn) && range.contains(call.response.turn);
             (last.response.seq != call.response.seq && inside).then(|| mode.entry(call, last))
         });
         let calls: Vec<_> = earlier.collect();
         if calls.is_empty() {
-            return Ok(Outcome::decline("no call in range was made again"));
+            return Ok(Outcome::decline("no call in range was repeated"));
         }
         let tool_calls = Some(ToolCalls::Selective { calls });
-        Ok(Outcome::propose(Payload { tool_calls, ..Payload::of(range) }))
+        Ok(Outcome::propose(Payload { tool_calls, ..Payload::new(range) }))
     }
 }
 
-impl Mode {
-    fn entry(self, call: &Call, last: &Call) -> SelectiveCall {
+impl DedupeMode {
+    fn entry(self, call: &RepeatableCall, last: &RepeatableCall) -> SelectiveCall {
         let entry = SelectiveCall { seq: call.request.seq, request: None, response: None, omit: false };
         match self {
             Self::Omit => SelectiveCall { omit: true, ..entry },
@@ -115,25 +117,25 @@ impl Mode {
     }
 }
 
-/// The answered calls. Ids are used again: a response belongs to the oldest call that waits under its id, and a
-/// call that was given up waits no more once a later turn uses its id.
-fn calls(exchange: &mut Exchange<'_>) -> Result<Vec<Call>, StrategyError> {
+/// Returns the calls with a response. Ids can be reused: a response belongs to the oldest pending call with its id, and a
+/// pending call is dropped when a later turn reuses its id.
+fn calls(exchange: &mut Exchange<'_>) -> Result<Vec<RepeatableCall>, StrategyError> {
     let (mut kinds, mut calls) = (HashMap::new(), Vec::new());
-    let mut waiting: HashMap<String, VecDeque<(usize, Half)>> = HashMap::new();
+    let mut waiting: HashMap<String, VecDeque<(usize, CallHalf)>> = HashMap::new();
     while let Some(line) = exchange.next_event()? {
-        let half = Half { seq: line.seq, turn: line.turn };
-        let Ok(event) = line.event_as::<Event>() else { continue };
+        let half = CallHalf { seq: line.seq, turn: line.turn };
+        let Ok(event) = line.event_as::<ToolEvent>() else { continue };
         match event.r#type.as_str() {
             "tool_call_request" => {
                 let next = kinds.len();
-                let what = *kinds.entry(key(&event)).or_insert(next);
+                let key = *kinds.entry(call_key(&event)).or_insert(next);
                 let same_id = waiting.entry(event.id).or_default();
                 same_id.retain(|(_, earlier)| earlier.turn == half.turn);
-                same_id.push_back((what, half));
+                same_id.push_back((key, half));
             }
             "tool_call_response" => {
                 let call = waiting.get_mut(&event.id).and_then(VecDeque::pop_front);
-                calls.extend(call.map(|(what, request)| Call { what, request, response: half }));
+                calls.extend(call.map(|(key, request)| RepeatableCall { key, request, response: half }));
             }
             _ => {}
         }
@@ -141,8 +143,8 @@ fn calls(exchange: &mut Exchange<'_>) -> Result<Vec<Call>, StrategyError> {
     Ok(calls)
 }
 
-/// Name and arguments, in which the order of keys is no difference.
-fn key(event: &Event) -> String {
+/// Returns the name and the arguments, independent of the order of keys.
+fn call_key(event: &ToolEvent) -> String {
     let sorted: BTreeMap<_, _> =
         event.arguments.iter().map(|(key, value)| (key, value.to_string())).collect();
     format!("{} {sorted:?}", event.name)

@@ -1,5 +1,5 @@
-//! The strategy `drop-arguments`, a shared library: strips the arguments of tool calls over a size, whole files
-//! that were written above all. It reads the outline alone.
+//! The strategy `drop-arguments`, as a shared library: strips the arguments of large tool calls, for example of whole files
+//! that were written. It reads only the outline.
 
 use jp_compact_strategy::schema::{
     CompactRequest, ContentKind, Description, Determinism, Input, Payload, RequestAction, SelectiveCall,
@@ -34,7 +34,7 @@ impl Strategy for DropArguments {
                 "type": "object",
                 "properties": {
                     "max_tokens": {
-                        "description": "the largest call that keeps its arguments",
+                        "description": "maximum size of a call that keeps its arguments, in tokens",
                         "type": "integer", "minimum": 0, "default": Options::default().max_tokens,
                     },
                 },
@@ -46,8 +46,10 @@ impl Strategy for DropArguments {
 
     fn compact(&self, request: &CompactRequest, _: &mut Exchange<'_>) -> Result<Outcome, StrategyError> {
         let Options { max_tokens } = options(request)?;
-        let outline =
-            request.outline.as_ref().ok_or_else(|| StrategyError::new("request_invalid", "no outline"))?;
+        let outline = request
+            .outline
+            .as_ref()
+            .ok_or_else(|| StrategyError::new("request_invalid", "the request has no outline"))?;
         let range = request.requested_range;
         let shown =
             |turn| request.turns_in(range).any(|row| row.turn == turn && row.kinds.tool_request_tokens > 0);
@@ -63,7 +65,7 @@ impl Strategy for DropArguments {
             return Ok(Outcome::decline(format!("no call in range is over {max_tokens} tokens")));
         }
         let tool_calls = Some(ToolCalls::Selective { calls });
-        Ok(Outcome::propose(Payload { tool_calls, ..Payload::of(range) }))
+        Ok(Outcome::propose(Payload { tool_calls, ..Payload::new(range) }))
     }
 }
 

@@ -1,7 +1,7 @@
-"""Strips the output of tool calls that went well, and keeps that of calls that failed.
+"""Strips the output of successful tool calls, and keeps the output of failed ones.
 
-It reads the outline alone: which event is a response, of which tool, and whether it failed. Nothing outside
-the standard library, and one process for as many requests as the host sends.
+It reads only the outline, which has the type, the tool, and the success of each event. It needs only the standard library,
+and one process serves any number of requests.
 """
 
 import json
@@ -22,7 +22,7 @@ DESCRIPTION = {
         "type": "object",
         "properties": {
             "keep": {
-                "description": "tools whose output is kept in any case",
+                "description": "tools whose output is always kept",
                 "type": "array",
                 "items": {"type": "string"},
                 "default": [],
@@ -34,13 +34,13 @@ DESCRIPTION = {
 
 
 def successes(request):
-    """The seqs of the responses in range that went well, and of which the view still shows something."""
+    """Yields the seqs of the successful responses in range that the view still shows."""
     requested, outline = request["requested_range"], request["outline"]
     shown = {row["turn"] for row in request["context"]["turns"] if row["kinds"]["tool_response_tokens"] > 0}
     keep, failed = set(request["options"].get("keep", [])), set(outline["error"])
     for seq, turn, kind, tool in zip(outline["seq"], outline["turn"], outline["type"], outline["tool"]):
         in_range = requested["from_turn"] <= turn <= requested["to_turn"] and turn in shown
-        # A response without a request belongs to no tool that could be named.
+        # The tool of a response without a request is unknown.
         kept = tool is not None and outline["tools"][tool] in keep
         if outline["types"][kind] == "tool_call_response" and in_range and not kept and seq not in failed:
             yield seq
@@ -54,7 +54,7 @@ def answer(request):
     compaction = {
         "from_turn": requested["from_turn"],
         "to_turn": requested["to_turn"],
-        # Only the halves that are listed change; everything else stays as earlier overlays have it.
+        # Only the listed events change. Earlier overlays still apply to the others.
         "tool_calls": {"policy": "selective", "calls": calls},
     }
     return {"type": "result", "id": request["id"], "compactions": [compaction]}
@@ -72,7 +72,7 @@ def main():
         message = json.loads(line) if line.strip() else {}
         if message.get("type") != "compact":
             continue
-        # Flushed, for the host may wait for this answer before it writes on.
+        # Flushed, because the host may wait for this reply before it writes more.
         print(json.dumps(answer(message)), flush=True)
         if verb == "run":
             break

@@ -1,5 +1,5 @@
-// Replaces what a tool read from a file that was read or written again later. It reads the whole conversation,
-// for what supersedes a read may stand behind the range. Nothing outside Node's own library.
+// Replaces the output of reads of a file that was read or written again later. It reads the whole conversation, because the
+// later call may be after the range. It needs only the library of Node.js.
 
 import { isatty } from "node:tty";
 
@@ -16,7 +16,7 @@ const description = {
   options_schema: { type: "object", properties, additionalProperties: false },
 };
 
-/** The calls that touched a file and went well, in the order of their answers. */
+/** Returns the successful calls that read or wrote a file, in the order of their responses. */
 function touches(events, options) {
   const waiting = new Map();
   const touches = [];
@@ -26,8 +26,8 @@ function touches(events, options) {
       const key = options.path.find((key) => typeof event.arguments?.[key] === "string");
       const { [key]: path, ...rest } = event.arguments ?? {};
       const call = { kind: key === undefined ? null : kind, path, part: JSON.stringify(Object.entries(rest).sort()), request: turn };
-      // An id may be used again: an answer belongs to the oldest call that waits for one, and a call that was given
-      // up waits no more once a later turn uses its id.
+      // Ids can be reused. A response belongs to the oldest pending call with its id. A pending call is dropped when a
+      // later turn reuses its id.
       const earlier = (waiting.get(event.id) ?? []).filter(({ request }) => request === turn);
       waiting.set(event.id, [...earlier, call]);
     } else if (event.type === "tool_call_response") {
@@ -38,7 +38,7 @@ function touches(events, options) {
   return touches;
 }
 
-/** A write makes every earlier read stale; a read one of the same part, and of the whole file one of any part. */
+/** A write supersedes every earlier read. A read supersedes reads of the same part, or all if it reads the whole file. */
 const supersedes = (later, read) =>
   later.path === read.path && (later.kind === "write" || later.part === read.part || later.part === "[]");
 
@@ -55,7 +55,7 @@ function answer({ id, requested_range: range, options }, events) {
   return { type: "result", id, compactions: [{ from_turn: range.from_turn, to_turn: range.to_turn, tool_calls: { policy: "selective", calls } }] };
 }
 
-/** The lines of stdin. Not `readline`, which would also end a line at a U+2028 inside of an event. */
+/** Yields the lines of stdin. `readline` would also split at a U+2028 inside an event. */
 async function* lines() {
   let held = [];
   for await (const chunk of process.stdin) {

@@ -1,8 +1,8 @@
-/* The strategy `truncate`: cuts long tool output to its head and its tail.
+/* The strategy `truncate`: shortens long tool output to its beginning and its end.
  *
- * A shared library without a JSON library: it walks over the text of each line, and what it keeps of an output it
- * copies as it is spelled there, cut between characters and never inside of an escape. The host has checked that
- * every line is JSON, so the walk looks for no errors; it only stays inside of the line. */
+ * It is a shared library without a JSON library. It scans the text of each line, and copies parts of the output as they are
+ * escaped there. It splits between characters and never inside an escape. The host has already validated the JSON, so the
+ * scan does not check for errors. It only never leaves the line. */
 #include "jp_compact_strategy.h"
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One more than the options may say. */
+/* One more than the maximum of the options. */
 #define MORE 1000001
 
 typedef struct {
@@ -34,7 +34,7 @@ static void character(Text *text) {
   if (text->at > text->end) text->at = text->end;
 }
 
-/* Steps over a string, and returns what stands between its quotes. */
+/* Skips a string, and returns the text between its quotes. */
 static Text string(Text *text) {
   Text inside = {++text->at, text->end};
   while (text->at < text->end && *text->at != '"') character(text);
@@ -43,7 +43,7 @@ static Text string(Text *text) {
   return inside;
 }
 
-/* Steps over a value, and returns its text. */
+/* Skips a value, and returns its text. */
 static Text value(Text *text) {
   blanks(text);
   Text whole = *text;
@@ -66,7 +66,7 @@ static Text value(Text *text) {
   return whole;
 }
 
-/* The value of a key of an object; empty where there is none. */
+/* Returns the value of a key of an object, or an empty text if the key is missing. */
 static Text member(Text object, const char *key) {
   Text none = {object.end, object.end};
   if (object.at >= object.end || *object.at != '{') return none;
@@ -84,7 +84,7 @@ static Text member(Text object, const char *key) {
   }
 }
 
-/* Steps to the next element of an array, whose text begins at its bracket or behind an element. */
+/* Moves to the next element of an array. The text begins at the bracket or after an element. */
 static bool element(Text *array, Text *found) {
   if (array->at >= array->end || *array->at == ']') return false;
   array->at++;
@@ -112,7 +112,7 @@ typedef struct {
 static void put(Out *out, const char *bytes, size_t len) {
   if (out->len + len > out->room) {
     out->room = (out->len + len) * 2;
-    /* Without memory there is nothing to answer: the crash is this process alone. */
+    /* Without memory, the library cannot reply. Only this process ends. */
     if (!(out->bytes = realloc(out->bytes, out->room))) abort();
   }
   memcpy(out->bytes + out->len, bytes, len);
@@ -127,7 +127,7 @@ static void count(Out *out, unsigned long long n) {
   put(out, digits, (size_t)snprintf(digits, sizeof digits, "%llu", n));
 }
 
-/* Whether the view still shows output in a turn: what is stripped must not come back as its head and tail. */
+/* Returns whether the view still shows output in a turn. Stripped output must not become visible again. */
 static bool shown(Text turns, unsigned long long turn) {
   for (Text row; element(&turns, &row);)
     if (number(member(row, "turn"), 0) == turn)
@@ -135,7 +135,7 @@ static bool shown(Text turns, unsigned long long turn) {
   return false;
 }
 
-/* Appends an entry for one event, if it is an output of the range that is too long. */
+/* Appends an entry for one event if it is long output in the range. */
 static void cut(Out *out, Text line, Text header, unsigned long long head, unsigned long long tail) {
   Text event = member(line, "event"), content = member(event, "content"), range = member(header, "requested_range");
   if (!is(member(event, "type"), "\"tool_call_response\"") || content.at >= content.end || *content.at != '"') return;
@@ -145,7 +145,7 @@ static void cut(Out *out, Text line, Text header, unsigned long long head, unsig
   content = string(&content);
   unsigned long long all = 0, place = 0;
   for (Text walk = content; walk.at < walk.end; character(&walk)) all++;
-  /* The note itself is as long as this: to cut less saves nothing. */
+  /* The note has about 40 characters, so shorter cuts would save nothing. */
   if (all <= head + tail + 40) return;
   if (!shown(member(member(header, "context"), "turns"), turn)) return;
   Text begin = {content.at, content.at}, rest = content;
@@ -170,7 +170,7 @@ static int32_t run(const uint8_t *request, size_t len, const uint8_t *events, si
   Text lines = {(const char *)events, (const char *)events + events_len};
   blanks(&header);
   Text range = member(header, "requested_range"), options = member(header, "options");
-  /* The bounds of the options' schema, again: a sum must not wrap. */
+  /* The bounds of the options' schema are enforced again, because the sum must not overflow. */
   unsigned long long head = number(member(options, "head"), 400) % MORE, tail = number(member(options, "tail"), 400) % MORE;
   Out calls = {0}, reply = {0};
   while (lines.at < lines.end) {
@@ -203,10 +203,10 @@ static const jpc_strategy_v1 STRATEGY = {
     JPC_ABI,
     sizeof(jpc_strategy_v1),
     "{\"type\":\"describe\",\"protocols\":[1],\"name\":\"truncate\",\"version\":\"0.1.0\","
-    "\"description\":\"Cut long tool output to its head and tail\",\"produces\":[\"tool_calls\"],\"input\":\"full\","
+    "\"description\":\"Shorten long tool output to its beginning and end\",\"produces\":[\"tool_calls\"],\"input\":\"full\","
     "\"features\":[\"worker\"],\"determinism\":\"pure\",\"options_schema\":{\"type\":\"object\",\"properties\":{"
-    "\"head\":{\"description\":\"characters kept at the beginning\",\"type\":\"integer\",\"minimum\":0,\"maximum\":1000000,\"default\":400},"
-    "\"tail\":{\"description\":\"characters kept at the end\",\"type\":\"integer\",\"minimum\":0,\"maximum\":1000000,\"default\":400}},"
+    "\"head\":{\"description\":\"number of characters to keep at the beginning\",\"type\":\"integer\",\"minimum\":0,\"maximum\":1000000,\"default\":400},"
+    "\"tail\":{\"description\":\"number of characters to keep at the end\",\"type\":\"integer\",\"minimum\":0,\"maximum\":1000000,\"default\":400}},"
     "\"additionalProperties\":false}}",
     run,
 };

@@ -1,4 +1,4 @@
-//! What the host answered to a `needs`, as it stands in `answers` of the next round. Types only.
+//! The host's answers to a `needs`. They are in `answers` of the next round.
 
 use std::error::Error;
 use std::fmt;
@@ -12,18 +12,18 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It was fulfilled. The fields are those of the request's kind: `text`, `model`, `usage`, or `tokens`.
+    /// The host fulfilled the need. The fields depend on its kind: `text`, `model`, and `usage`, or `tokens`.
     Ok(Map<String, Value>),
-    /// It was not. The strategy decides whether it can go on without.
+    /// The host did not fulfill the need. The strategy decides whether it can continue.
     Err(AnswerError),
 }
 
 impl Answer {
-    /// The answer as the type that belongs to the request's kind.
+    /// Deserializes the answer to the type of the need's kind.
     ///
     /// # Errors
     ///
-    /// The host could not fulfil the request, or (code `answer_invalid`) the answer is not of that type.
+    /// The host did not fulfill the need, or the answer does not have this type (code `answer_invalid`).
     pub fn as_type<T: DeserializeOwned>(&self) -> Result<T, AnswerError> {
         match self {
             Self::Ok(fields) => T::deserialize(fields)
@@ -33,12 +33,12 @@ impl Answer {
     }
 }
 
-/// Why a request of a `needs` was not fulfilled.
+/// The reason why the host did not fulfill a need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerError {
-    /// For programs: `llm_refused`, `llm_unavailable`, `budget_exhausted`, `need_unknown`, ...
+    /// The code for programs: `llm_refused`, `llm_unavailable`, `budget_exhausted`, `need_unknown`, and others.
     pub code: String,
-    /// For people.
+    /// The message for people.
     pub message: String,
 }
 
@@ -50,30 +50,30 @@ impl fmt::Display for AnswerError {
 
 impl Error for AnswerError {}
 
-/// What `llm.complete` is answered with.
+/// The answer to `llm.complete`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Completion {
     /// The model's text.
     pub text: String,
-    /// The model that wrote it.
+    /// The model that wrote the text.
     pub model: String,
-    /// What it cost, if that is known.
+    /// The tokens used, if the provider reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// What a completion cost.
+/// The tokens that a completion used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// Tokens read.
+    /// The number of tokens that the model read.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// The number of tokens that the model wrote.
     pub output_tokens: u64,
 }
 
-/// What `tokens.count` is answered with.
+/// The answer to `tokens.count`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counted {
-    /// The size of the text.
+pub struct TokenCount {
+    /// The size of the text, in tokens.
     pub tokens: u64,
 }

@@ -1,26 +1,33 @@
-//! The published JSON Schemas, by name. Generated from the types, never written by hand: host to strategy as
-//! the host serialises, strategy to host and the manifest as the host deserialises.
+//! The published JSON Schemas, by name.
+//!
+//! They are generated from the types and must not be edited. A message that the host writes has the schema of its
+//! serialized form. A message that the host reads has the schema of its deserialized form.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 
+use crate::compaction::Payload;
+use crate::describe::{DescribeRequest, Description};
+use crate::event::{EventLine, EventsEnd};
+use crate::manifest::Manifest;
 use crate::record::{BatchAnswer, BatchRecord};
+use crate::reply::Reply;
 use crate::report::BatchReport;
-use crate::{CompactRequest, DescribeRequest, Description, EventLine, EventsEnd, Manifest, Payload, Reply};
+use crate::request::CompactRequest;
 
-/// Which way a message goes.
+/// The writer and the reader of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Direction {
-    /// The host writes it: the schema says what will be there.
+    /// The host writes it for a strategy. The schema describes the output.
     HostToStrategy,
-    /// A strategy writes it: the schema says what is taken.
+    /// A strategy writes it for the host. The schema describes the accepted input.
     StrategyToHost,
-    /// An author writes it, in TOML: the schema says what is taken.
+    /// The author of a plugin writes it, in TOML. The schema describes the accepted input.
     Manifest,
-    /// The host writes it for whoever acts on it: the schema says what will be there.
+    /// The host writes it for other programs. The schema describes the output.
     Report,
-    /// Whoever has a transcript writes it: the schema says what is taken.
+    /// Another program writes it for the host. The schema describes the accepted input.
     Record,
 }
 
@@ -38,21 +45,21 @@ impl Direction {
 /// One published schema.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedSchema {
-    /// Its name: the file's stem.
+    /// The name, which is also the stem of the file name.
     pub name: &'static str,
-    /// Which way the message goes.
+    /// The writer and the reader.
     pub direction: Direction,
-    /// One line on what it describes.
+    /// A description in one line.
     pub description: &'static str,
     generate: fn(SchemaGenerator) -> schemars::Schema,
 }
 
 impl NamedSchema {
-    const fn of<T: JsonSchema>(name: &'static str, direction: Direction, description: &'static str) -> Self {
+    const fn new<T: JsonSchema>(name: &'static str, direction: Direction, description: &'static str) -> Self {
         Self { name, direction, description, generate: SchemaGenerator::into_root_schema_for::<T> }
     }
 
-    /// The schema as JSON.
+    /// Returns the schema as JSON.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
         let mut generated = (self.generate)(self.direction.generator());
@@ -65,7 +72,7 @@ impl NamedSchema {
         ordered.into()
     }
 
-    /// The schema as it is published: indented, with a line end.
+    /// Returns the text of the published file: indented, with a line end.
     #[must_use]
     pub fn render(&self) -> String {
         format!("{:#}\n", self.json())
@@ -75,32 +82,36 @@ impl NamedSchema {
 use Direction::{HostToStrategy, StrategyToHost};
 
 static ALL: [NamedSchema; 11] = [
-    NamedSchema::of::<DescribeRequest>("describe-request", HostToStrategy, "the host asks who is there"),
-    NamedSchema::of::<Description>("description", StrategyToHost, "a strategy presents itself"),
-    NamedSchema::of::<CompactRequest>("compact", HostToStrategy, "the header of a request"),
-    NamedSchema::of::<EventLine>("event", HostToStrategy, "one event after the header"),
-    NamedSchema::of::<EventsEnd>("events-end", HostToStrategy, "the line after the last event"),
-    NamedSchema::of::<Reply>("reply", StrategyToHost, "one line of a reply"),
-    NamedSchema::of::<Payload>("compaction", StrategyToHost, "one compaction of a result"),
-    NamedSchema::of::<Manifest>("manifest", Direction::Manifest, "a plugin's plugin.toml"),
-    NamedSchema::of::<BatchReport>("batch-report", Direction::Report, "what a batch did"),
-    NamedSchema::of::<BatchRecord<'_>>("batch-record", Direction::Record, "one line to `batch --ndjson`"),
-    NamedSchema::of::<BatchAnswer>("batch-answer", Direction::Report, "what it is answered with"),
+    NamedSchema::new::<DescribeRequest>(
+        "describe-request",
+        HostToStrategy,
+        "the host's request for a description",
+    ),
+    NamedSchema::new::<Description>("description", StrategyToHost, "the description of a strategy"),
+    NamedSchema::new::<CompactRequest>("compact", HostToStrategy, "the header of a request"),
+    NamedSchema::new::<EventLine>("event", HostToStrategy, "one event after the header"),
+    NamedSchema::new::<EventsEnd>("events-end", HostToStrategy, "the line after the last event"),
+    NamedSchema::new::<Reply>("reply", StrategyToHost, "one line of a reply"),
+    NamedSchema::new::<Payload>("compaction", StrategyToHost, "one compaction of a result"),
+    NamedSchema::new::<Manifest>("manifest", Direction::Manifest, "a plugin's plugin.toml"),
+    NamedSchema::new::<BatchReport>("batch-report", Direction::Report, "the report of a batch"),
+    NamedSchema::new::<BatchRecord<'_>>("batch-record", Direction::Record, "one record for `batch --ndjson`"),
+    NamedSchema::new::<BatchAnswer>("batch-answer", Direction::Report, "one answer of `batch --ndjson`"),
 ];
 
-/// Every published schema, in the order of an exchange.
+/// Returns all published schemas, in the order in which an exchange uses them.
 #[must_use]
 pub fn all() -> &'static [NamedSchema] {
     &ALL
 }
 
-/// The schema of that name.
+/// Returns the schema with this name.
 #[must_use]
 pub fn get(name: &str) -> Option<&'static NamedSchema> {
     ALL.iter().find(|schema| schema.name == name)
 }
 
-/// The schema of that name, as it is published.
+/// Returns the text of the published file of the schema with this name.
 #[must_use]
 pub fn render(name: &str) -> Option<String> {
     get(name).map(NamedSchema::render)

@@ -1,8 +1,8 @@
-//! The compaction payload: what a strategy proposes for a range of turns. Types only.
+//! The compaction payload, which a strategy proposes for a range of turns.
 //!
-//! The spelling is JP's own (RFD 064, "The `Compaction` Type"), plus `selective`, which JP cannot read.
-//! Payloads are read strictly: an unknown key here is refused, for a misspelt policy must not become a
-//! silent no-op. Everywhere else in the protocol unknown keys are ignored.
+//! The spelling follows JP (RFD 064, "The `Compaction` Type"). `selective` is an addition that JP cannot read.
+//! Payloads are parsed strictly: an unknown key is an error, because a misspelled policy must not become a silent
+//! no-op. Everywhere else in the protocol, unknown keys are ignored.
 
 use std::fmt;
 
@@ -10,45 +10,45 @@ use schemars::JsonSchema;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::request::Range;
+use crate::range::Range;
 use crate::strict;
 
-/// One overlay, without a timestamp: the host stamps it.
+/// One proposed overlay. The host adds the timestamp.
 ///
-/// The host checks what no type can say: the range lies in the request's, at least one policy is present,
-/// each is of a kind that `produces` names.
+/// The host also checks the rules that a schema cannot express: the range is inside the requested range, at least one
+/// policy is present, and each policy is of a kind that `produces` lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Payload {
-    /// First turn of the range: 0-based, inclusive.
+    /// The first turn of the range, 0-based.
     pub from_turn: usize,
-    /// Last turn of the range: 0-based, inclusive.
+    /// The last turn of the range, 0-based and inclusive.
     pub to_turn: usize,
-    /// Replaces every event of the range by one synthetic pair. Takes precedence over the other two.
+    /// Replaces every event of the range by one synthetic request and response. Overrides the other two policies.
     #[serde(default, deserialize_with = "strict::optional_object", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
-    /// What becomes of reasoning in the range.
-    #[serde(default, deserialize_with = "strict::optional_word", skip_serializing_if = "Option::is_none")]
+    /// The policy for reasoning in the range.
+    #[serde(default, deserialize_with = "strict::optional_variant", skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
-    /// What becomes of tool calls in the range.
+    /// The policy for tool calls in the range.
     #[serde(default, deserialize_with = "strict::optional_object", skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<ToolCalls>,
 }
 
 impl Payload {
-    /// A payload for the range, still without a policy. Meant for struct update syntax.
+    /// Returns a payload without a policy. Add one with struct update syntax.
     #[must_use]
-    pub fn of(range: Range) -> Self {
+    pub fn new(range: Range) -> Self {
         let Range { from_turn, to_turn } = range;
         Self { from_turn, to_turn, summary: None, reasoning: None, tool_calls: None }
     }
 }
 
-/// A summary, written when the compaction is made: not blank, no NUL, 256 KiB at most.
+/// A summary. The text must not be blank or contain NUL, and has at most 256 KiB.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
-    /// The text that stands for the range.
+    /// The text that replaces the range.
     pub summary: String,
 }
 
@@ -56,7 +56,7 @@ pub struct Summary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reasoning {
-    /// Every reasoning event of the range is left out of the view.
+    /// Removes every reasoning event of the range from the view.
     Strip,
 }
 
@@ -64,41 +64,41 @@ pub enum Reasoning {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "snake_case", from = "ToolCallsWire")]
 pub enum ToolCalls {
-    /// Arguments become `{}` (`request`), content becomes a status line (`response`). With both false every
-    /// call of the range is kept, and older policies are shadowed.
+    /// Replaces arguments by `{}` (`request`) and content by a status line (`response`). With both false, every call
+    /// of the range is kept and older policies for it no longer apply.
     Strip {
-        /// Empty the arguments.
+        /// Replace the arguments by `{}`.
         request: bool,
         /// Replace the content by `[compacted] <tool>: success` or `error`.
         response: bool,
     },
-    /// Calls of the range are left out of the view, both halves.
+    /// Removes the tool calls of the range from the view: requests and responses.
     Omit,
-    /// Only the calls listed, each by the `seq` of one of its events.
+    /// Applies to the listed calls only. Each is named by the `seq` of one of its events.
     Selective {
-        /// Not empty; each `seq` once.
+        /// The calls. At least one, and each `seq` at most once.
         calls: Vec<SelectiveCall>,
     },
 }
 
-/// [`ToolCalls`] as it is read: serde lets unknown keys pass in a unit variant, but not in an empty struct.
+/// [`ToolCalls`] for parsing: serde accepts unknown keys in a unit variant, but not in an empty struct variant.
 #[derive(Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "ToolCalls")]
 enum ToolCallsWire {
-    /// Arguments become `{}` (`request`), content becomes a status line (`response`). With both false every
-    /// call of the range is kept, and older policies are shadowed.
+    /// Replaces arguments by `{}` (`request`) and content by a status line (`response`). With both false, every call
+    /// of the range is kept and older policies for it no longer apply.
     Strip {
-        /// Empty the arguments.
+        /// Replace the arguments by `{}`.
         request: bool,
         /// Replace the content by `[compacted] <tool>: success` or `error`.
         response: bool,
     },
-    /// Calls of the range are left out of the view, both halves.
+    /// Removes the tool calls of the range from the view: requests and responses.
     Omit {},
-    /// Only the calls listed, each by the `seq` of one of its events.
+    /// Applies to the listed calls only. Each is named by the `seq` of one of its events.
     Selective {
-        /// Not empty; each `seq` once.
+        /// The calls. At least one, and each `seq` at most once.
         #[serde(deserialize_with = "strict::objects")]
         calls: Vec<SelectiveCall>,
     },
@@ -114,38 +114,38 @@ impl From<ToolCallsWire> for ToolCalls {
     }
 }
 
-/// What becomes of one tool event, or with `omit` of the whole call.
+/// The action for one tool event, or with `omit` for the whole call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SelectiveCall {
-    /// The event's number in the stream, as the request gave it.
+    /// The event's number in the stream, taken from the request.
     pub seq: u64,
-    /// For the `seq` of a tool request.
-    #[serde(default, deserialize_with = "strict::optional_word", skip_serializing_if = "Option::is_none")]
+    /// The action if `seq` is a tool request.
+    #[serde(default, deserialize_with = "strict::optional_variant", skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestAction>,
-    /// For the `seq` of a tool response.
+    /// The action if `seq` is a tool response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<ResponseAction>,
-    /// For the `seq` of either: both halves are left out of the view.
+    /// Removes both the request and the response from the view. `seq` may be either of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub omit: bool,
 }
 
-/// What becomes of a tool request.
+/// The action for a tool request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestAction {
-    /// Its arguments become `{}`.
+    /// Replaces its arguments by `{}`.
     Strip,
 }
 
-/// What becomes of a tool response.
+/// The action for a tool response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseAction {
-    /// Its content becomes the status line of `strip`.
+    /// Replaces its content by the status line of the policy `strip`.
     Strip,
-    /// Its content becomes this text.
+    /// Replaces its content by this text.
     Replace(String),
 }
 
@@ -155,7 +155,7 @@ impl<'de> Deserialize<'de> for ResponseAction {
     }
 }
 
-/// Not derived, for `{"strip":null}` would do as well.
+/// Not derived, because serde would also accept `{"strip":null}`.
 struct ResponseActionVisitor;
 
 impl<'de> Visitor<'de> for ResponseActionVisitor {

@@ -1,5 +1,7 @@
-//! `context` of a request: the turn table, sizes, earlier overlays, hints. Types only. It tells what the view
-//! still shows in numbers, and never a word of it.
+//! The `context` of a request: turn table, sizes, earlier overlays, and hints.
+//!
+//! It describes the view in numbers only. It must never contain text of the conversation, except for summaries that
+//! the strategy asks for.
 
 use std::collections::BTreeMap;
 
@@ -8,54 +10,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::compaction::Reasoning;
 
-/// What a strategy may want to weigh.
+/// Facts about the conversation that a strategy can base its decision on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Context {
-    /// The time of the request, RFC 3339. The only clock that a pure strategy reads.
+    /// The time of the request, in RFC 3339. A pure strategy reads no other clock.
     pub now: String,
-    /// How tokens were counted, e.g. `chars/4`.
+    /// The estimator that counted the tokens, for example `chars/4`.
     pub estimator: String,
-    /// The conversation's size.
+    /// The size of the conversation.
     pub tokens: Tokens,
-    /// The window of the model that the conversation is for, in tokens.
+    /// The context window of the model that the conversation is sent to, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// The size that the user wants the view to have, in tokens.
+    /// The size of the view that the user asked for, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_tokens: Option<u64>,
-    /// The model behind `llm.complete`, if one was granted.
+    /// The model that answers `llm.complete`, if the strategy may ask one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub llm: Option<Llm>,
-    /// One row a turn of the scope, in order.
+    /// The turn table: one row per turn of the scope, in order.
     pub turns: Vec<Turn>,
-    /// The overlays made so far: ranges and kinds, never their text.
+    /// The existing overlays: ranges and kinds, without texts.
     #[serde(default)]
     pub compactions: Vec<CompactionRef>,
-    /// How calls of a tool are to be compacted, by tool name.
+    /// The user's wishes for the calls of single tools, by tool name.
     #[serde(default)]
     pub tool_hints: BTreeMap<String, ToolHint>,
-    /// The summaries made so far; for `wants: ["previous_summaries"]` alone.
+    /// The existing summaries. Present only if the description has `wants: ["previous_summaries"]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_summaries: Option<Vec<PreviousSummary>>,
 }
 
-/// Sizes in tokens, by the estimator.
+/// Sizes in tokens, counted by the estimator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tokens {
-    /// Every raw event.
+    /// The size of all raw events.
     pub raw: u64,
-    /// The view, with all overlays so far.
+    /// The size of the view with all existing overlays.
     pub view: u64,
-    /// The raw events of the range.
+    /// The size of the raw events of the range.
     pub in_range: u64,
 }
 
-/// The host's model.
+/// The model that the host asks for the strategy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Llm {
-    /// `provider/model`.
+    /// The model's name, as `provider/model`.
     pub model: String,
-    /// Its window, in tokens.
+    /// The model's context window, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
 }
@@ -65,44 +67,44 @@ pub struct Llm {
 pub struct Turn {
     /// The turn's number.
     pub turn: usize,
-    /// Its raw events.
+    /// The number of raw events.
     pub events: u64,
-    /// Its raw size in tokens.
+    /// The size of the raw events, in tokens.
     pub tokens: u64,
-    /// What the view still shows of it, in tokens.
+    /// The size of the part that the view still shows, in tokens.
     pub view_tokens: u64,
-    /// Whether it is over: false for a last turn that waits for a tool, or for the assistant.
+    /// Whether the turn is finished. False if the last turn still waits for a tool or for the assistant.
     pub complete: bool,
-    /// What the view still shows of it, by kind.
+    /// The part that the view still shows, by kind of content.
     pub kinds: Kinds,
 }
 
-/// What the view still shows of a turn. What is stripped or left out already counts nothing.
+/// The part of a turn that the view still shows. Content that is already stripped or omitted counts as 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Kinds {
-    /// Reasoning events.
+    /// The number of reasoning events.
     pub reasoning: u64,
-    /// Their tokens.
+    /// The size of the reasoning events, in tokens.
     pub reasoning_tokens: u64,
-    /// Tool calls.
+    /// The number of tool calls.
     pub tool_calls: u64,
-    /// Those that failed.
+    /// The number of tool calls that failed.
     pub tool_errors: u64,
-    /// Tokens of the arguments; 0 where they are stripped.
+    /// The size of the tool calls' arguments, in tokens. Stripped arguments count as 0.
     pub tool_request_tokens: u64,
-    /// Tokens of the responses' content; 0 where it is stripped.
+    /// The size of the tool responses' content, in tokens. Stripped content counts as 0.
     pub tool_response_tokens: u64,
 }
 
-/// An overlay made earlier: what it covers, and what kind it is.
+/// An existing overlay: its range and its policies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompactionRef {
-    /// First turn.
+    /// The first turn.
     pub from_turn: usize,
-    /// Last turn.
+    /// The last turn, inclusive.
     pub to_turn: usize,
-    /// Whether it is a summary.
+    /// Whether it has a summary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
     /// Its policy for reasoning.
@@ -113,56 +115,56 @@ pub struct CompactionRef {
     pub tool_calls: Option<ToolCallsRef>,
 }
 
-/// The policy for tool calls of an earlier overlay, without lists or texts.
+/// The policy for tool calls of an existing overlay, without lists and texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolCallsRef {
-    /// Arguments, contents, or both are stripped.
+    /// Arguments, content, or both are stripped.
     Strip {
-        /// The arguments.
+        /// Whether the arguments are stripped.
         request: bool,
-        /// The contents.
+        /// Whether the content is stripped.
         response: bool,
     },
-    /// Calls are left out.
+    /// The calls are removed.
     Omit,
-    /// Some calls, each in its own way.
+    /// Single calls have their own actions.
     Selective,
-    /// A policy that is newer than this crate.
+    /// A policy that this version of the crate does not know.
     #[serde(other, skip_serializing)]
     Unknown,
 }
 
-/// How a tool's calls are to be compacted. An absent half leaves it to the strategy.
+/// The user's wish for the calls of one tool. If a half is absent, the strategy decides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolHint {
-    /// For the arguments.
+    /// The wish for the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Hint>,
-    /// For the content.
+    /// The wish for the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Hint>,
 }
 
-/// What is to become of one half of a call.
+/// The user's wish for one half of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Hint {
-    /// It stays.
+    /// Keep it.
     Keep,
-    /// It may go.
+    /// It may be stripped.
     Strip,
 }
 
-/// A summary made earlier.
+/// An existing summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PreviousSummary {
-    /// First turn.
+    /// The first turn.
     pub from_turn: usize,
-    /// Last turn.
+    /// The last turn, inclusive.
     pub to_turn: usize,
-    /// What it says.
+    /// The text.
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! `describe`: what the host asks first, and how a strategy presents itself. Types only.
+//! `describe`: the first request of the host, and the strategy's description of itself.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,89 +10,89 @@ use crate::version::PROTOCOL;
 /// The constant `"describe"`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DescribeTag {
-    /// The one value.
+    /// The only value.
     #[default]
     #[serde(rename = "describe")]
     Describe,
 }
 
-/// The host's question. One line; the strategy answers with one [`Description`] and exits.
+/// The host's request for a description. The strategy answers with one description on one line, and exits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DescribeRequest {
     /// Always `"describe"`.
     #[schemars(with = "String", extend("const" = "describe"))]
     pub r#type: DescribeTag,
-    /// The newest version that the host speaks.
+    /// The newest protocol version of the host.
     pub protocol: u32,
-    /// Who asks.
+    /// The host.
     pub host: Host,
 }
 
 impl DescribeRequest {
-    /// The question of this host, in this crate's version.
+    /// Creates the request, with the protocol version of this crate.
     #[must_use]
     pub fn new(host: Host) -> Self {
         Self { r#type: DescribeTag::Describe, protocol: PROTOCOL, host }
     }
 }
 
-/// The asking host. For diagnostics: no strategy decides by name or version, only by `features`.
+/// The host. Its name and version are for diagnostics: a strategy must base decisions on `features` only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// The program's name.
     pub name: String,
     /// The program's version.
     pub version: String,
-    /// What the host can do beyond the core of the protocol: `events.file`, `needs.llm`, `worker`. Unknown
-    /// ones are ignored.
+    /// The optional parts of the protocol that the host supports: `events.file`, `needs.llm`, `worker`. Strategies
+    /// ignore unknown features.
     #[serde(default)]
     pub features: Vec<String>,
 }
 
-/// A strategy's answer. The host keeps it under the digest of the executable, and asks no more.
+/// The description of a strategy. The host caches it by the digest of the executable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Description {
     /// Always `"describe"`.
     #[schemars(with = "String", extend("const" = "describe"))]
     pub r#type: DescribeTag,
-    /// Every version that the strategy speaks.
+    /// All protocol versions that the strategy supports.
     pub protocols: Vec<u32>,
-    /// The strategy's name, in the grammar of a manifest's `name`.
+    /// The strategy's name. The rules are those of `name` in a manifest.
     pub name: String,
-    /// The strategy's version. Part of the origin of every overlay.
+    /// The strategy's version. The host records it with every overlay.
     pub version: String,
     /// One sentence for `strategy list`.
     pub description: String,
-    /// The kinds of policy it may propose. A payload of another kind is refused.
-    #[serde(deserialize_with = "strict::words")]
+    /// The kinds of policies that the strategy may propose. The host rejects other kinds.
+    #[serde(deserialize_with = "strict::variants")]
     pub produces: Vec<ContentKind>,
-    /// How much of the conversation it wants to be sent.
-    #[serde(deserialize_with = "strict::word")]
+    /// The amount of data that the host sends.
+    #[serde(deserialize_with = "strict::variant")]
     pub input: Input,
-    /// Which turns it wants to be sent.
-    #[serde(default, deserialize_with = "strict::word")]
+    /// The turns that the host sends.
+    #[serde(default, deserialize_with = "strict::variant")]
     pub scope: Scope,
-    /// Extras in the header: `previous_summaries`, `digest`. Unknown ones are ignored.
+    /// Optional members of the header: `previous_summaries`, `digest`. The host ignores unknown ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wants: Vec<String>,
-    /// What it can do beyond the core of the protocol: `worker`, `pipeline`, `events.file`. Unknown ones are
-    /// ignored.
+    /// The optional parts of the protocol that the strategy supports: `worker`, `pipeline`, `events.file`. The host
+    /// ignores unknown features.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
-    /// Whether equal requests get equal answers.
-    #[serde(default, deserialize_with = "strict::word")]
+    /// Whether equal requests get equal replies.
+    #[serde(default, deserialize_with = "strict::variant")]
     pub determinism: Determinism,
-    /// What it will ask the host for: `llm`. An unknown one is never granted.
+    /// The host services that the strategy requires: `llm`. The host never grants unknown ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// JSON Schema 2020-12 of its options. The host checks against it, and fills in its defaults.
+    /// The JSON Schema (2020-12) of the options. The host validates the options and fills in the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options_schema: Option<Value>,
 }
 
 impl Description {
-    /// A description with everything optional left at its default: no content kind, input `none`, scope
-    /// `range`, stochastic, no feature, no option. Meant for struct update syntax.
+    /// Returns a description that produces nothing, with input `none` and the defaults of all optional fields. Set other
+    /// values with struct update syntax.
     #[must_use]
     pub fn new(name: &str, version: &str, description: &str) -> Self {
         Self {
@@ -112,65 +112,65 @@ impl Description {
         }
     }
 
-    /// Whether the strategy has this feature.
+    /// Returns whether the strategy has this feature.
     #[must_use]
     pub fn has_feature(&self, feature: &str) -> bool {
         self.features.iter().any(|own| own == feature)
     }
 
-    /// Whether the strategy wants this extra in the header.
+    /// Returns whether the strategy wants this optional member of the header.
     #[must_use]
     pub fn wants(&self, extra: &str) -> bool {
         self.wants.iter().any(|own| own == extra)
     }
 }
 
-/// A kind of policy. An unknown one is an error: the host could not tell what it would apply.
+/// A kind of policy. An unknown kind is an error, because the host could not apply it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContentKind {
-    /// The host extends the range over existing summaries before it asks.
+    /// Summaries. The host extends the range over existing summaries before it sends the request.
     Summary,
-    /// The host asks for the very range that the user wants.
+    /// Policies for reasoning. The host sends the range that the user selected.
     Reasoning,
-    /// The host asks for the very range that the user wants.
+    /// Policies for tool calls. The host sends the range that the user selected.
     ToolCalls,
 }
 
-/// How much of the conversation is sent. An unknown one is an error: the strategy would starve.
+/// The amount of data that the host sends. An unknown value is an error, because the strategy would miss data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Input {
-    /// The host sends the header alone; the turn table is in it.
+    /// Only the header, which includes the turn table.
     None,
-    /// The host adds `outline` to the header: each event's envelope, no bodies.
+    /// The header with an `outline`: the envelopes of the events, without their bodies.
     Outline,
-    /// The host sends the events themselves after the header.
+    /// The header and then all events.
     Full,
 }
 
-/// Which turns are sent.
+/// The turns that the host sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Scope {
-    /// The host sends the turns of the range.
+    /// Only the turns of the range.
     #[default]
     Range,
-    /// The host sends every turn; what lies outside the range is context alone.
+    /// All turns. Turns outside the range are context and must not be compacted.
     Conversation,
 }
 
-/// Whether equal requests get equal answers.
+/// Whether equal requests get equal replies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Determinism {
-    /// The host may keep an answer, and may ask twice to check.
+    /// Equal requests get equal replies. The host may cache a reply, and may send a request twice as a check.
     Pure,
-    /// The host asks each time.
+    /// Replies may differ. The host sends every request.
     #[default]
     Stochastic,
 }

@@ -1,4 +1,4 @@
-//! The lines after the header of a request with `input: full`. Types only.
+//! The lines that follow the header of a request with `input: full`.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -20,25 +20,26 @@ pub struct EventLine {
     /// Always `"event"`.
     #[schemars(with = "String", extend("const" = "event"))]
     pub r#type: EventTag,
-    /// The event's number in the stream. Overlays, receipts and config deltas have none.
+    /// The event's number in the stream. Overlays, receipts, and config deltas are not numbered.
     pub seq: u64,
-    /// The turn that it belongs to.
+    /// The event's turn.
     pub turn: usize,
-    /// Its size in tokens, by the request's estimator.
+    /// The event's size in tokens, counted by the request's estimator.
     pub tokens: u64,
-    /// The event itself, decoded, and not parsed: most strategies look at few.
+    /// The event. Text that the transcript stores as base64 is decoded.
+    // Unparsed, because most strategies read few of the events.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub event: Box<RawValue>,
 }
 
 impl EventLine {
-    /// A line for one event.
+    /// Creates a line for one event.
     #[must_use]
     pub fn new(seq: u64, turn: usize, tokens: u64, event: Box<RawValue>) -> Self {
         Self { r#type: EventTag::Event, seq, turn, tokens, event }
     }
 
-    /// The event as a type of the strategy's own.
+    /// Deserializes the event to a type of the strategy.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ pub enum EventsEndTag {
     EventsEnd,
 }
 
-/// The line after the last event. A worker reads up to it also when it has answered already.
+/// The line after the last event. A worker reads up to this line even if it has already replied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventsEnd {
     /// Always `"events_end"`.
@@ -65,12 +66,12 @@ pub struct EventsEnd {
     pub r#type: EventsEndTag,
     /// The request's id.
     pub id: String,
-    /// How many events there were.
+    /// The number of events sent.
     pub count: u64,
 }
 
 impl EventsEnd {
-    /// The end of the events of request `id`.
+    /// Creates the line that ends the events of request `id`.
     #[must_use]
     pub fn new(id: &str, count: u64) -> Self {
         Self { r#type: EventsEndTag::EventsEnd, id: id.to_owned(), count }

@@ -1,8 +1,12 @@
-//! The strategy protocol of `jp-compact`, version 1, as types. Every byte that crosses the pipe is named
-//! here, with the report of a batch and the records that it takes, and nothing else: nothing in this crate reads, writes or spawns.
+//! The protocol of `jp-compact` as types and JSON Schemas. Nothing here reads, writes, or starts anything.
 //!
-//! The normative text is `PROTOCOL.md` beside this crate's manifest; the JSON Schemas under `v1/` are
-//! generated from these types ([`catalog`]).
+#![doc = include_str!("../README.md")]
+//! ## Example
+//!
+//! ```
+#![doc = include_str!("../examples/read_a_reply.rs")]
+//! ```
+#![warn(missing_docs)]
 
 pub mod answer;
 pub mod catalog;
@@ -16,6 +20,7 @@ pub mod name;
 pub mod needs;
 mod open;
 pub mod outline;
+pub mod range;
 pub mod record;
 pub mod reply;
 pub mod report;
@@ -23,7 +28,7 @@ pub mod request;
 mod strict;
 pub mod version;
 
-pub use answer::{Answer, AnswerError, Completion, Counted, Usage};
+pub use answer::{Answer, AnswerError, Completion, TokenCount, Usage};
 pub use compaction::{Payload, Reasoning, RequestAction, ResponseAction, SelectiveCall, Summary, ToolCalls};
 pub use context::{
     CompactionRef, Context, Hint, Kinds, Llm, PreviousSummary, Tokens, ToolCallsRef, ToolHint, Turn,
@@ -35,8 +40,12 @@ pub use manifest::{Manifest, Mode, Permissions, Program, Run, Runtime};
 pub use name::{NameError, StrategyName};
 pub use needs::{Message, NeedRequest, Needs, Role};
 pub use outline::Outline;
+pub use range::Range;
 pub use reply::{
     ANSWER_REFUSED, Decline, Diagnostic, ErrorReply, Level, Log, Progress, Reply, ResultReply, Severity,
 };
-pub use request::{CompactRequest, CompactTag, Conversation, Events, Limits, Range};
+pub use request::{CompactRequest, CompactTag, Conversation, Events, Limits};
 pub use version::{Mismatch, PROTOCOL, agree};
+
+/// The C declarations that a strategy in a shared library includes as `jp_compact_strategy.h`.
+pub const C_HEADER: &str = include_str!("../jp_compact_strategy.h");

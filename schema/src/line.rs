@@ -1,29 +1,29 @@
-//! One message, one line. Bytes to value and back; where the bytes come from is the caller's affair.
+//! Parsing and writing of messages: one JSON object per line. No input or output happens here.
 
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Error};
 
-/// Reads one message from one line, with or without its line end. Anything but an object is refused.
+/// Parses one message from one line, with or without its line end.
 ///
 /// # Errors
 ///
-/// The line is no JSON object, or not one of this type.
+/// The line is not a JSON object, or not an object of this type.
 pub fn from_line<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
-    // A derived struct would also be read from an array.
+    // Serde's derive would also accept an array.
     if line.trim_ascii_start().first() != Some(&b'{') {
         return Err(serde_json::Error::custom("a message is a JSON object"));
     }
     serde_json::from_slice(line)
 }
 
-/// Most lines are no longer.
+/// The initial capacity. Most lines are shorter.
 const LINE_BYTES: usize = 2 << 10;
 
-/// Writes one message as one line, line end included.
+/// Serializes one message to one line, with a line end.
 ///
 /// # Errors
 ///
-/// The value cannot be JSON, which no message of this crate is guilty of.
+/// The value cannot be serialized to JSON. This does not happen with the types of this crate.
 pub fn to_line<T: Serialize>(message: &T) -> serde_json::Result<Vec<u8>> {
     let mut line = Vec::with_capacity(LINE_BYTES);
     serde_json::to_writer(&mut line, message)?;
@@ -34,10 +34,10 @@ pub fn to_line<T: Serialize>(message: &T) -> serde_json::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::EventsEnd;
+    use crate::event::EventsEnd;
 
     #[test]
-    fn a_message_is_one_line_with_its_end_and_comes_back() {
+    fn message_is_written_as_one_line_and_parsed_again() {
         let end = EventsEnd::new("c1", 3);
         let line = to_line(&end).unwrap();
         assert_eq!(line, b"{\"type\":\"events_end\",\"id\":\"c1\",\"count\":3}\n");
@@ -45,12 +45,12 @@ mod tests {
     }
 
     #[test]
-    fn a_carriage_return_is_no_harm() {
+    fn accepts_crlf() {
         assert!(from_line::<EventsEnd>(b"{\"type\":\"events_end\",\"id\":\"c1\",\"count\":3}\r\n").is_ok());
     }
 
     #[test]
-    fn an_array_is_no_message() {
+    fn rejects_arrays() {
         assert!(from_line::<EventsEnd>(b"[\"events_end\",\"c1\",3]").is_err());
     }
 }

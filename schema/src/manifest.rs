@@ -1,5 +1,7 @@
-//! `plugin.toml`: what a folder says about the strategy in it. Types only; nothing here opens a file. It is
-//! read strictly, for a misspelt permission must not be taken for one that was not asked for.
+//! The manifest `plugin.toml`, which describes the strategy in a folder.
+//!
+//! It is parsed strictly: an unknown key is an error, because a misspelled permission must not be ignored. No file is
+//! opened here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,60 +11,60 @@ use crate::name::StrategyName;
 mod run;
 pub use run::{Mode, Program, Run, RunError};
 
-/// The version of the manifest's own form.
+/// The version of the manifest format.
 pub const MANIFEST: u32 = 1;
 
 /// A manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The version of this form: 1.
-    #[serde(deserialize_with = "one")]
+    /// The version of the manifest format: 1.
+    #[serde(deserialize_with = "manifest_version")]
     #[schemars(extend("const" = MANIFEST))]
     pub manifest: u32,
-    /// The strategy's name. Those of bundled strategies are taken.
+    /// The strategy's name. It must not be the name of a bundled strategy.
     pub name: StrategyName,
     /// The strategy's version.
     pub version: String,
     /// One sentence for `strategy list`.
     pub description: String,
-    /// Every version of the protocol that the strategy speaks.
+    /// All protocol versions that the strategy supports.
     pub protocols: Vec<u32>,
-    /// How it is started.
+    /// How the host starts the strategy.
     pub run: Run,
-    /// What it asks to be granted.
+    /// The permissions that the strategy requests.
     #[serde(default)]
     pub permissions: Permissions,
 }
 
-fn one<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+fn manifest_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         MANIFEST => Ok(MANIFEST),
         other => Err(serde::de::Error::custom(format_args!(
-            "manifest version {other} is not known, only {MANIFEST}"
+            "unsupported manifest version {other}, expected {MANIFEST}"
         ))),
     }
 }
 
-/// What a plugin asks for. The user grants; nothing is granted by default.
+/// The permissions that a plugin requests. The user grants them. By default, none is granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Permissions {
-    /// To ask the host's model.
+    /// Ask the host's model.
     pub llm: bool,
-    /// To open sockets.
+    /// Open sockets.
     pub network: bool,
-    /// To start processes.
+    /// Start processes.
     pub subprocess: bool,
-    /// To see these environment variables.
+    /// See these environment variables.
     #[schemars(inner(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$")))]
     #[serde(deserialize_with = "variables")]
     pub env: Vec<String>,
-    /// To read these files and folders, named by absolute paths.
+    /// Read these files and folders, given as absolute paths.
     #[schemars(inner(regex(pattern = r"^/")))]
     #[serde(deserialize_with = "absolute_paths")]
     pub read: Vec<String>,
-    /// To read and execute an interpreter and what it needs.
+    /// Read and execute an interpreter and its libraries.
     pub runtime: Runtime,
 }
 
@@ -71,7 +73,7 @@ pub struct Permissions {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Runtime {
-    /// None: the plugin is an executable of its own.
+    /// No interpreter: the plugin is a native executable.
     #[default]
     #[serde(rename = "")]
     None,
@@ -84,7 +86,7 @@ pub enum Runtime {
 }
 
 fn variables<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    each(deserializer, "the name of an environment variable", |name| {
+    strings_matching(deserializer, "the name of an environment variable", |name| {
         !name.starts_with(|c: char| c.is_ascii_digit())
             && !name.is_empty()
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -92,17 +94,17 @@ fn variables<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 }
 
 fn absolute_paths<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    each(deserializer, "an absolute path", |path| path.starts_with('/'))
+    strings_matching(deserializer, "an absolute path", |path| path.starts_with('/'))
 }
 
-fn each<'de, D: serde::Deserializer<'de>>(
+fn strings_matching<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
-    what: &str,
-    is: fn(&str) -> bool,
+    expected: &str,
+    matches: fn(&str) -> bool,
 ) -> Result<Vec<String>, D::Error> {
     let values = Vec::<String>::deserialize(deserializer)?;
-    match values.iter().find(|value| !is(value)) {
-        Some(value) => Err(serde::de::Error::custom(format_args!("{value:?} is not {what}"))),
+    match values.iter().find(|value| !matches(value)) {
+        Some(value) => Err(serde::de::Error::custom(format_args!("{value:?} is not {expected}"))),
         None => Ok(values),
     }
 }

@@ -1,4 +1,4 @@
-//! The names that strategies may bear. A checked type, and its grammar.
+//! The validated name of a strategy, and the rules for names.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -7,48 +7,48 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// The grammar of a name, as a regular expression.
+/// The regular expression that a name matches.
 pub const NAME_PATTERN: &str = "^(?!jp-)[a-z][a-z0-9]*(-[a-z0-9]+)*$";
 
-/// The longest name.
+/// The maximum length of a name.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// The name of a strategy: lower-case words joined by single hyphens, 64 bytes at most, and not in `jp-`,
-/// for JP starts every executable of that prefix itself.
+/// The name of a strategy: lower-case words joined by single hyphens, 64 bytes at most. It must not begin with `jp-`,
+/// because JP runs every executable with that prefix as a subcommand.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StrategyName(
-    // Invariant: matches NAME_PATTERN, NAME_BYTES_MAX at most.
+    // Invariant: matches NAME_PATTERN, and has at most NAME_BYTES_MAX bytes.
     String,
 );
 
 impl StrategyName {
-    /// Takes a name, if it is one.
+    /// Parses a name.
     ///
     /// # Errors
     ///
-    /// The text breaks the grammar; the error says how.
+    /// The text breaks a rule for names. The error names the rule.
     pub fn parse(name: &str) -> Result<Self, NameError> {
-        let refuse = |reason| NameError { name: name.chars().take(NAME_BYTES_MAX).collect(), reason };
+        let error = |reason| NameError { name: name.chars().take(NAME_BYTES_MAX).collect(), reason };
         if name.len() > NAME_BYTES_MAX {
-            return Err(refuse("is longer than 64 bytes"));
+            return Err(error("is longer than 64 bytes"));
         }
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-            return Err(refuse("does not begin with a lower-case letter"));
+            return Err(error("does not begin with a lower-case letter"));
         }
         if name.starts_with("jp-") {
-            return Err(refuse("begins with `jp-`, which is JP's own"));
+            return Err(error("begins with `jp-`, which is reserved for JP"));
         }
         let word = |word: &str| {
             !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         };
         if !name.split('-').all(word) {
-            return Err(refuse("is not lower-case letters and digits joined by single hyphens"));
+            return Err(error("does not consist of lower-case letters and digits joined by single hyphens"));
         }
         Ok(Self(name.to_owned()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -90,7 +90,7 @@ impl JsonSchema for StrategyName {
     }
 }
 
-/// A text that is no name.
+/// An invalid name, and the rule that it breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameError {
     name: String,
@@ -110,39 +110,39 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn takes(name: &str) {
+    fn accepts(name: &str) {
         assert_eq!(StrategyName::parse(name).unwrap().as_str(), name);
     }
 
     #[track_caller]
-    fn refuses(name: &str, reason: &str) {
+    fn rejects(name: &str, reason: &str) {
         let error = StrategyName::parse(name).unwrap_err().to_string();
         assert!(error.ends_with(reason), "{error}");
     }
 
     #[test]
-    fn words_joined_by_hyphens_are_names() {
-        takes("a");
-        takes("strip-tools");
-        takes("v2-a1-9");
-        takes("jp");
-        takes("jpeg-drop");
-        takes(&"a".repeat(64));
+    fn accepts_words_joined_by_hyphens() {
+        accepts("a");
+        accepts("strip-tools");
+        accepts("v2-a1-9");
+        accepts("jp");
+        accepts("jpeg-drop");
+        accepts(&"a".repeat(64));
     }
 
     #[test]
-    fn anything_else_is_none() {
-        refuses("", "does not begin with a lower-case letter");
-        refuses("9a", "does not begin with a lower-case letter");
-        refuses("-a", "does not begin with a lower-case letter");
-        refuses("A", "does not begin with a lower-case letter");
-        refuses("jp-x", "is JP's own");
-        refuses("a-", "joined by single hyphens");
-        refuses("a--b", "joined by single hyphens");
-        refuses("a_b", "joined by single hyphens");
-        refuses("a/b", "joined by single hyphens");
-        refuses("a\n", "joined by single hyphens");
-        refuses("\u{e9}", "does not begin with a lower-case letter");
-        refuses(&"a".repeat(65), "is longer than 64 bytes");
+    fn rejects_other_names() {
+        rejects("", "does not begin with a lower-case letter");
+        rejects("9a", "does not begin with a lower-case letter");
+        rejects("-a", "does not begin with a lower-case letter");
+        rejects("A", "does not begin with a lower-case letter");
+        rejects("jp-x", "is reserved for JP");
+        rejects("a-", "joined by single hyphens");
+        rejects("a--b", "joined by single hyphens");
+        rejects("a_b", "joined by single hyphens");
+        rejects("a/b", "joined by single hyphens");
+        rejects("a\n", "joined by single hyphens");
+        rejects("\u{e9}", "does not begin with a lower-case letter");
+        rejects(&"a".repeat(65), "is longer than 64 bytes");
     }
 }

@@ -1,5 +1,7 @@
-//! `needs`: what a strategy asks the host to do for it, for it holds no key and opens no socket. Types only;
-//! the answers are in [`answer`](crate::answer).
+//! `needs`: the tasks that a strategy delegates to the host.
+//!
+//! A strategy has no API key and no network, so the host asks models for it. The answers are in
+//! [`answer`](crate::answer).
 
 use std::collections::BTreeMap;
 
@@ -8,29 +10,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::{open, strict};
 
-/// The strategy cannot go on without answers. The host gets them, then sends the same request again.
+/// The strategy needs answers to continue. The host gets them and sends the same request again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Needs {
     /// The request's id.
     pub id: String,
-    /// What is needed, by a key of the strategy's choice that no earlier round has used.
+    /// The needs by key. The strategy chooses the keys, and must not reuse a key of an earlier round.
     #[serde(deserialize_with = "strict::unique_objects")]
     pub requests: BTreeMap<String, NeedRequest>,
-    /// Anything that the strategy wants back with the answers, 64 KiB at most.
+    /// Data that the host returns with the answers, at most 64 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
 }
 
-/// One thing that is needed.
+/// One need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schemars(transform = open::by_kind)]
 #[non_exhaustive]
 pub enum NeedRequest {
-    /// The host asks a model, and answers with `text`, `model`, and `usage` where it is known.
+    /// A completion by a model. The answer has `text`, `model`, and `usage` if known.
     #[serde(rename = "llm.complete")]
     LlmComplete {
-        /// Which model; without it the host's (`context.llm`).
+        /// The model. Default: the host's model (`context.llm`).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
         /// The system prompt.
@@ -39,20 +41,20 @@ pub enum NeedRequest {
         /// The conversation to complete, in order.
         #[serde(deserialize_with = "strict::objects")]
         messages: Vec<Message>,
-        /// The longest text wanted.
+        /// The maximum length of the text, in tokens.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u64>,
     },
-    /// The host counts, and answers with `tokens`.
+    /// The size of a text. The answer has `tokens`.
     #[serde(rename = "tokens.count")]
     TokensCount {
-        /// For which model; without it the host's estimator counts.
+        /// The model that the tokens are counted for. Default: the host's estimator.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// What to count.
+        /// The text to count.
         text: String,
     },
-    /// A kind that is newer than this host. The host answers with the error `need_unknown`.
+    /// A need of an unknown kind. The host answers with the error `need_unknown`.
     #[serde(other)]
     Unknown,
 }
@@ -60,18 +62,18 @@ pub enum NeedRequest {
 /// One message to a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Who says it.
-    #[serde(deserialize_with = "strict::word")]
+    /// The author of the message.
+    #[serde(deserialize_with = "strict::variant")]
     pub role: Role,
-    /// What is said.
+    /// The text of the message.
     pub content: String,
 }
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The one who asks.
+    /// The user.
     User,
     /// The model.
     Assistant,

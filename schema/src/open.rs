@@ -1,5 +1,6 @@
-//! Tagged enums that expect the future, as JSON Schema: serde's `other` takes every tag that is not known,
-//! where schemars would publish a variant called `unknown`.
+//! JSON Schemas of tagged enums that accept unknown tags.
+//!
+//! Serde's `other` accepts every unknown tag, but schemars would publish a variant with the tag `unknown`.
 
 use schemars::Schema;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ pub(crate) fn by_kind(schema: &mut Schema) {
     open(schema, "kind");
 }
 
-/// Lets the branch of `unknown` stand for every string that no other branch names.
+/// Changes the branch `unknown` so that it accepts every tag of no other branch.
 fn open(schema: &mut Schema, tag: &str) {
     let Some(branches) = schema.get_mut("oneOf").and_then(Value::as_array_mut) else { return };
     let pointer = format!("/properties/{tag}/const");

@@ -1,10 +1,10 @@
-//! The outline: each event's envelope and no bodies, in columns. Types only.
+//! The outline: the envelopes of all events in columns, without their bodies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Columns of one length, a row an event, in the order of `seq`; beside them two tables and two lists.
-/// Unknown columns are ignored.
+/// The envelopes of the events. The columns have the same length, with one row per event, in the order of `seq`. There
+/// are also two tables and two lists. Strategies ignore unknown members.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Outline {
     /// Table: the event types that occur.
@@ -13,28 +13,28 @@ pub struct Outline {
     pub tools: Vec<String>,
     /// Column: the event's number in the stream.
     pub seq: Vec<u64>,
-    /// Column: its turn.
+    /// Column: the event's turn.
     pub turn: Vec<usize>,
-    /// Column: its type, an index of `types`.
+    /// Column: the event's type, as an index of `types`.
     pub r#type: Vec<usize>,
-    /// Column: its tool, an index of `tools`; null for what is no tool event.
+    /// Column: the event's tool, as an index of `tools`. Null for other events.
     pub tool: Vec<Option<usize>>,
-    /// Column: the `seq` of the other half of its call; null where there is none.
+    /// Column: the `seq` of the other half of the tool call. Null if there is none.
     pub pair: Vec<Option<u64>>,
-    /// Column: the bytes of its text, decoded; of arguments, those of all keys and values.
+    /// Column: the size of the event's decoded text, in bytes. For arguments, the size of all keys and values.
     pub bytes: Vec<u64>,
-    /// Column: its size in tokens.
+    /// Column: the event's size in tokens.
     pub tokens: Vec<u64>,
-    /// List: the `seq` of each response that is an error.
+    /// List: the `seq` of each failed tool response.
     pub error: Vec<u64>,
-    /// List: the `seq` of each event that the view no longer shows as it is: left out, emptied, replaced, or
-    /// under a summary.
+    /// List: the `seq` of each event that the view does not show unchanged: it is omitted, stripped, replaced, or
+    /// covered by a summary.
     #[serde(default)]
     pub hidden: Vec<u64>,
 }
 
 impl Outline {
-    /// How many events it holds, if the columns are of one length.
+    /// Returns the number of events, or `None` if the columns differ in length.
     #[must_use]
     pub fn rows(&self) -> Option<usize> {
         let rows = self.seq.len();
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_counted_only_when_every_column_has_them() {
+    fn rows_requires_columns_of_equal_length() {
         let mut outline = Outline::default();
         assert_eq!(outline.rows(), Some(0));
         outline.seq.push(4);

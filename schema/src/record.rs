@@ -1,12 +1,14 @@
-//! The records of `batch --ndjson` and their answers, a line each. The host reads a record as the type that is here. An
-//! answer it writes around the transcript, which is never read as a value: of that the type is what a reader has.
+//! The records of `batch --ndjson` and their answers, one per line.
+//!
+//! The host parses records with these types. It does not serialize answers with them, because it copies the transcript
+//! unparsed. The answer types are for readers.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The formats that transcripts may be in, by name.
+/// The names of the transcript formats.
 pub const FORMATS: [&str; 15] = [
     "jp",
     "claude-code",
@@ -25,147 +27,149 @@ pub const FORMATS: [&str; 15] = [
     "openai-chat",
 ];
 
-/// One transcript to be compacted: a line. Members that are not known are another's. A member that is null is not there.
+/// One transcript to compact, on one line. Unknown members are ignored. A member that is null counts as absent.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[schemars(title = "batch-record", transform = one_source)]
 pub struct BatchRecord<'a> {
-    /// Any JSON; it comes back with the answer, as the bytes that it was.
+    /// Any JSON value. The answer contains the same bytes.
     #[serde(borrow, default)]
     #[schemars(with = "Value")]
     pub id: Option<&'a RawValue>,
-    /// The transcript: its JSON, an array of what are the lines of its file, or a string of the file's text.
+    /// The transcript: its JSON document, an array of the lines of its file, or a string with the text of its file.
     #[serde(borrow, default)]
     #[schemars(schema_with = "transcript_or_null")]
     pub transcript: Option<&'a RawValue>,
-    /// In place of a transcript, the file that holds it, seen from the host's current folder. It is only read.
+    /// The file of the transcript, instead of `transcript`. The path is relative to the current directory of the host.
+    /// The file is never written.
     #[serde(borrow, default)]
     #[schemars(with = "Option<String>")]
     pub path: Option<&'a RawValue>,
-    /// What it is written in, where that cannot be told by what it holds.
+    /// The format. Required if it cannot be detected from the content.
     #[serde(borrow, default)]
     #[schemars(schema_with = "format_or_null")]
     pub format: Option<&'a RawValue>,
 }
 
-/// What a record is answered with: a line.
+/// The answer to one record, on one line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(title = "batch-answer")]
 pub enum BatchAnswer {
-    /// It was compacted, or there was nothing to do.
+    /// The transcript was compacted, or there was nothing to compact.
     Good(Box<GoodAnswer>),
-    /// Nothing was done.
+    /// The record failed.
     Bad(BadAnswer),
 }
 
-/// The answer to a record that was compacted. In a dry run it has neither `transcript` nor `view`.
+/// The answer to a processed record. In a dry run it has neither `transcript` nor `view`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GoodAnswer {
-    /// That of the record; null where it had none.
+    /// The `id` of the record, or null if the record has none.
     pub id: Value,
-    /// That it is one.
+    /// Always `true`.
     #[schemars(with = "bool", extend("const" = true))]
-    pub ok: Good,
-    /// What the transcript is written in.
+    pub ok: True,
+    /// The format of the transcript.
     #[schemars(schema_with = "format")]
     pub format: String,
-    /// With `--view` what a model is sent, in the form in which the transcript came; of a `path` the file's text.
+    /// With `--view`, the view that a model is sent, in the form of the input. For a `path`, a string with the text of
+    /// the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "transcript")]
     pub view: Option<Value>,
-    /// Without `--view` the transcript, in the form in which it came: JP's with its overlays appended.
+    /// Without `--view`, the transcript in the form of the input. A transcript of JP has the overlays appended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "transcript")]
     pub transcript: Option<Value>,
-    /// All overlays of a transcript that is not JP's, as they would lie beside it.
+    /// All overlays, for formats other than JP's. A sidecar file would contain the same values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     pub overlays: Option<Vec<Value>>,
-    /// What was done.
+    /// The results.
     #[serde(flatten)]
-    pub told: RecordReport,
+    pub report: RecordReport,
 }
 
-/// What was done to a record's transcript.
+/// The results for a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordReport {
-    /// What it came to.
+    /// The savings.
     pub saved: Saved,
-    /// The strategies that made no overlay.
+    /// The strategies that made no overlay, with their reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declines: Vec<RecordDecline>,
-    /// What is wrong with the transcript, and was passed over.
+    /// Problems of the transcript that were ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// How much less a model is sent.
+/// The reduction of what a model is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Saved {
-    /// What the view has, in tokens.
+    /// The size of the view, in tokens.
     pub tokens: SentTokens,
-    /// Of the view's tokens before, how many percent are saved.
+    /// The saved tokens, in percent of the view's tokens before.
     pub percent: f64,
-    /// How many overlays were made.
+    /// The number of new overlays.
     pub overlays: usize,
 }
 
-/// How many tokens the view has.
+/// The size of the view, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SentTokens {
-    /// As the transcript came.
+    /// Before this run.
     pub before: u64,
-    /// With the overlays that were made.
+    /// With the new overlays.
     pub after: u64,
-    /// Of a conversation of JP's, what JP itself sends of the `transcript`: it applies the overlays that its own grammar
-    /// has. With `--view` it is not there.
+    /// For a conversation of JP, the tokens that JP itself sends for `transcript`. JP applies only the overlays that its
+    /// own format can express. Absent with `--view`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jp: Option<JpTokens>,
 }
 
-/// How many tokens JP itself sends.
+/// The number of tokens that JP itself sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JpTokens {
-    /// As the transcript came.
+    /// Before this run.
     pub before: u64,
-    /// With the overlays that were made.
+    /// With the new overlays.
     pub after: u64,
 }
 
 /// A strategy that made no overlay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordDecline {
-    /// Its name; null where there was nothing to ask any of them for.
+    /// The name of the strategy, or null if there was nothing to compact for any strategy.
     pub strategy: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// The answer to a record that nothing was done to.
+/// The answer to a record that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BadAnswer {
-    /// That of the record, where it can be found; else null.
+    /// The `id` of the record, or null if it was not found.
     pub id: Value,
-    /// That it is none.
+    /// Always `false`.
     #[schemars(with = "bool", extend("const" = false))]
-    pub ok: Bad,
-    /// Why.
+    pub ok: False,
+    /// The error.
     pub error: RecordError,
 }
 
-/// Why a record has no answer but this.
+/// The reason why a record failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub code: Code,
-    /// What failed, and why, for people.
+    /// The error message for people.
     pub message: String,
-    /// Whether the same record may go well another time.
+    /// Whether the same record may succeed later.
     pub retryable: bool,
 }
 
 impl RecordError {
-    /// The failure of this kind.
+    /// Creates an error of this kind.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), retryable: code.is_retryable() }
@@ -177,33 +181,33 @@ impl RecordError {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Code {
-    /// The line is no record.
+    /// The line is not a valid record.
     BadRecord,
-    /// The line is longer than a record may be.
+    /// The line is too long.
     RecordTooLarge,
     /// The transcript cannot be read, or its view would break a rule.
     TranscriptInvalid,
     /// A strategy reported an error.
     StrategyError,
-    /// What a strategy says of itself is invalid.
+    /// The description of a strategy is invalid.
     StrategyInvalid,
-    /// A strategy is not there.
+    /// A strategy was not found.
     StrategyNotFound,
-    /// A strategy may not run.
+    /// A strategy is not trusted.
     StrategyNotTrusted,
-    /// A strategy crashed, was killed or could not start.
+    /// A strategy crashed, was killed, or failed to start.
     StrategyCrashed,
-    /// A strategy said what the protocol has no room for.
+    /// A strategy violated the protocol.
     ProtocolViolation,
     /// A strategy's protocol is too old.
     ProtocolTooOld,
     /// A strategy's protocol is too new.
     ProtocolTooNew,
-    /// What a strategy proposed was refused.
+    /// The host rejected the compactions of a strategy.
     Refused,
     /// The options do not fit this transcript.
     Usage,
-    /// Something else is at the transcript.
+    /// Another program uses the transcript.
     Conflict,
     /// A strategy missed its deadline.
     Deadline,
@@ -214,24 +218,24 @@ pub enum Code {
 }
 
 impl Code {
-    /// Whether the same record may go well another time.
+    /// Returns whether the same record may succeed later.
     #[must_use]
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::Conflict | Self::Deadline | Self::ModelUnavailable | Self::StrategyCrashed)
     }
 }
 
-/// `true`.
+/// The constant `true`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "bool", into = "bool")]
-pub struct Good;
+pub struct True;
 
-/// `false`.
+/// The constant `false`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "bool", into = "bool")]
-pub struct Bad;
+pub struct False;
 
-impl TryFrom<bool> for Good {
+impl TryFrom<bool> for True {
     type Error = &'static str;
 
     fn try_from(ok: bool) -> Result<Self, Self::Error> {
@@ -239,13 +243,13 @@ impl TryFrom<bool> for Good {
     }
 }
 
-impl From<Good> for bool {
-    fn from(_: Good) -> Self {
+impl From<True> for bool {
+    fn from(_: True) -> Self {
         true
     }
 }
 
-impl TryFrom<bool> for Bad {
+impl TryFrom<bool> for False {
     type Error = &'static str;
 
     fn try_from(ok: bool) -> Result<Self, Self::Error> {
@@ -253,8 +257,8 @@ impl TryFrom<bool> for Bad {
     }
 }
 
-impl From<Bad> for bool {
-    fn from(_: Bad) -> Self {
+impl From<False> for bool {
+    fn from(_: False) -> Self {
         false
     }
 }
@@ -276,7 +280,7 @@ fn format_or_null(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "enum": names.collect::<Vec<_>>() })
 }
 
-/// Of `transcript` and `path` exactly one is there.
+/// Requires exactly one of `transcript` and `path`.
 fn one_source(schema: &mut Schema) {
     let only = |one: &str, other: &str| {
         json_schema!({

@@ -1,5 +1,6 @@
-//! What a strategy answers: any number of `progress` and `log`, then exactly one terminal line. Types, and
-//! how one line becomes one of them. Whether a payload fits the request is not decided here.
+//! The reply of a strategy: any number of `progress` and `log` lines, then exactly one terminal line.
+//!
+//! This module parses single lines. It must not decide whether a payload fits the request: that is the host's task.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -18,34 +19,34 @@ use crate::version::COMPACTIONS_MAX;
 #[schemars(transform = open::by_type)]
 #[non_exhaustive]
 pub enum Reply {
-    /// The host shows it, if someone watches, and reads on.
+    /// Progress. The host displays it and continues to read.
     Progress(Progress),
-    /// The host logs it and reads on.
+    /// A log line. The host logs it and continues to read.
     Log(Log),
-    /// Terminal. The host validates every payload; all of them are appended, or none.
+    /// Terminal. The host validates every payload, and appends either all of them or none.
     Result(ResultReply),
-    /// Terminal. The host reports the reason and appends nothing; that is no failure.
+    /// Terminal. The host reports the reason and appends nothing. This is not a failure.
     Decline(Decline),
-    /// Terminal for this round. The host gets the answers and sends the request again.
+    /// Terminal for this round. The host fulfills the needs and sends the request again.
     Needs(Needs),
-    /// Terminal. The host appends nothing and fails with the strategy's own words.
+    /// Terminal. The host appends nothing and fails with this error.
     Error(ErrorReply),
-    /// A message that is newer than this host. The host ignores it and reads on.
+    /// A message of an unknown type. The host ignores it and continues to read.
     #[serde(other)]
     Unknown,
 }
 
 impl Reply {
-    /// Reads one line, with or without its line end.
+    /// Parses one line, with or without its line end.
     ///
     /// # Errors
     ///
-    /// The line is no JSON object, has no `type`, or is a known message that is malformed.
+    /// The line is not a JSON object, has no `type`, or is a malformed message of a known type.
     pub fn parse(line: &str) -> serde_json::Result<Self> {
         let line = line.as_bytes();
-        // Twice over the line instead of through serde's buffer for tagged enums: the buffer takes an array
-        // for an object, and a number for a variant's name.
-        Ok(match from_line::<Head>(line)?.r#type.as_str() {
+        // Parses the line twice. Serde's buffer for tagged enums would accept an array as an object, and a number as
+        // a variant's name.
+        Ok(match from_line::<MessageType>(line)?.r#type.as_str() {
             "progress" => Self::Progress(from_line(line)?),
             "log" => Self::Log(from_line(line)?),
             "result" => Self::Result(from_line(line)?),
@@ -56,7 +57,7 @@ impl Reply {
         })
     }
 
-    /// The id that the line echoes; none for a message that this host does not know.
+    /// Returns the id of the request, or `None` for a message of an unknown type.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         match self {
@@ -70,7 +71,7 @@ impl Reply {
         }
     }
 
-    /// Whether this is the one line that ends a reply.
+    /// Returns whether this line ends the reply.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Result(_) | Self::Decline(_) | Self::Needs(_) | Self::Error(_))
@@ -85,21 +86,21 @@ impl<'de> Deserialize<'de> for Reply {
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct MessageType {
     r#type: String,
 }
 
-/// How far the strategy is.
+/// The progress of the strategy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     /// The request's id.
     pub id: String,
-    /// Steps done.
+    /// The number of finished steps.
     pub done: u64,
-    /// Steps in all, if that is known.
+    /// The total number of steps, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// What is being done.
+    /// A description of the current step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -109,83 +110,83 @@ pub struct Progress {
 pub struct Log {
     /// The request's id.
     pub id: String,
-    /// How much it matters.
-    #[serde(deserialize_with = "strict::word")]
+    /// The level.
+    #[serde(deserialize_with = "strict::variant")]
     pub level: Level,
-    /// What there is to say.
+    /// The text.
     pub message: String,
 }
 
-/// How much a log line matters.
+/// The level of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Every step.
+    /// Single steps.
     Trace,
-    /// For the strategy's author.
+    /// Details for the author of the strategy.
     Debug,
-    /// For whoever asked for more.
+    /// Information for users who asked for verbose output.
     Info,
-    /// For everyone.
+    /// A warning for every user.
     Warn,
-    /// For everyone, though the reply goes on.
+    /// An error for every user. It does not end the reply.
     Error,
 }
 
-/// What the strategy proposes.
+/// The compactions that the strategy proposes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultReply {
     /// The request's id.
     pub id: String,
-    /// The compactions, each an overlay of its own. A strategy that has none declines.
+    /// The compactions. Each becomes one overlay. A strategy without a compaction declines instead.
     #[serde(deserialize_with = "strict::objects")]
     #[schemars(length(max = COMPACTIONS_MAX))]
     pub compactions: Vec<Payload>,
-    /// What the user should know about the conversation.
+    /// Remarks to the user about the conversation.
     #[serde(default, deserialize_with = "strict::objects", skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Something that the strategy noticed.
+/// A remark of the strategy about the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnostic {
-    /// How bad it is.
-    #[serde(deserialize_with = "strict::word")]
+    /// The severity.
+    #[serde(deserialize_with = "strict::variant")]
     pub severity: Severity,
-    /// For programs, in `snake_case`.
+    /// The code for programs, in `snake_case`.
     pub code: String,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// The turn that it is about.
+    /// The turn that the diagnostic is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<usize>,
-    /// The event that it is about.
+    /// The event that the diagnostic is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
 }
 
-/// How bad a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Good to know.
+    /// Information.
     Info,
-    /// Probably not what the user wants.
+    /// A probable problem.
     Warning,
-    /// Wrong, though the result stands.
+    /// An error. The result remains valid.
     Error,
 }
 
-/// There is nothing to compact.
+/// The strategy has nothing to compact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decline {
     /// The request's id.
     pub id: String,
-    /// Why, in a few words for people.
+    /// The reason for people, in a few words.
     pub reason: String,
 }
 
-/// The code of an error that the host takes for a payload which it refused itself: what a model wrote cannot be used.
+/// The error code for an unusable text of a model. The host treats it like an invalid payload.
 pub const ANSWER_REFUSED: &str = "answer_refused";
 
 /// The strategy failed.
@@ -193,14 +194,14 @@ pub const ANSWER_REFUSED: &str = "answer_refused";
 pub struct ErrorReply {
     /// The request's id.
     pub id: String,
-    /// For programs: `options_invalid`, `internal`, or one of the strategy's own, in `snake_case`.
+    /// The code for programs: `options_invalid`, `internal`, or the strategy's own code in `snake_case`.
     pub code: String,
-    /// For people.
+    /// The message for people.
     pub message: String,
     /// Whether the same request may succeed later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub transient: bool,
-    /// What the user can do.
+    /// The next step for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -1,5 +1,6 @@
-//! The report of a batch: what was done to each transcript, and in all. Written by the host for whoever acts on it,
-//! one line for each transcript, so that it can be read line by line too.
+//! The report of a batch: the result for each transcript, and the totals.
+//!
+//! The host writes each transcript on its own line, so programs can also read the report line by line.
 
 use std::collections::BTreeMap;
 
@@ -13,113 +14,113 @@ pub const REPORT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "batch-report")]
 pub struct BatchReport {
-    /// What it is, and in which version.
+    /// The version of the report format. The name of this member identifies the document.
     pub jp_compact_report: u32,
     /// The version of the host.
     pub jp_compact: String,
-    /// Whether nothing was appended or written.
+    /// Whether this was a dry run, which writes nothing.
     pub dry_run: bool,
-    /// How tokens were counted.
+    /// The estimator that counted the tokens, for example `chars/4`.
     pub estimator: String,
-    /// Which part of all transcripts it is about, where it is not all.
+    /// The part of the transcripts that this run processed. Absent if it processed all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<ShardOf>,
-    /// The transcripts, in the order of their paths.
+    /// The results for each transcript, ordered by path.
     pub transcripts: Vec<TranscriptReport>,
-    /// The sums over them.
+    /// The totals of all transcripts.
     pub total: BatchTotal,
-    /// The gates that were asked for.
+    /// The results of the requested gates.
     pub gates: Vec<GateReport>,
-    /// Whether every transcript is in it: an interrupted batch is not complete.
+    /// Whether the report has all transcripts. False after an interruption.
     pub complete: bool,
 }
 
-/// One of so many parts.
+/// One part of the transcripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShardOf {
-    /// Its number, from 0.
+    /// The number of this part, from 0.
     pub index: u64,
-    /// How many there are.
+    /// The number of parts.
     pub of: u64,
 }
 
-/// What became of one transcript.
+/// The result for one transcript.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TranscriptReport {
-    /// The file, as it was found below the path that was given.
+    /// The path of the file, as found in the given path.
     pub path: String,
-    /// The bytes of the path in base64, where they are no text.
+    /// The bytes of the path in base64, if they are not valid UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_base64: Option<String>,
-    /// The conversation's id, where it has one.
+    /// The id of the conversation, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
-    /// What became of it.
+    /// The outcome.
     pub status: Status,
-    /// SHA-256 of the file as the run left it: what was done to these bytes is not done again.
+    /// The SHA-256 of the file after the run. A resumed batch does not repeat work on the same bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// How long it took, from its first byte; others were worked on meanwhile.
+    /// The time from reading the first byte to the result, in milliseconds. Other transcripts run in parallel.
     pub elapsed_ms: f64,
-    /// How large it is.
+    /// The sizes of the transcript.
     #[serde(flatten)]
     pub size: Size,
-    /// The overlays that were made.
+    /// The new overlays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlays: Vec<OverlayReport>,
-    /// The strategies that made none.
+    /// The strategies that made no overlay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declines: Vec<DeclineReport>,
-    /// The rules that the view breaks.
+    /// The lint rules that the view breaks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lint: Vec<LintReport>,
-    /// What is wrong with the transcript, and was passed over.
+    /// Problems of the transcript that were ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// What somebody should know.
+    /// Remarks for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Where the view was written to.
+    /// The file that the view was written to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<OutReport>,
-    /// The gates that it does not meet.
+    /// The gates that the transcript does not pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<MissReport>,
-    /// Why it failed.
+    /// The error, if the transcript failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorReport>,
 }
 
-/// What became of a transcript.
+/// The outcome for a transcript.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Overlays were made.
+    /// New overlays were made.
     Compacted,
-    /// There was nothing to do.
+    /// There was nothing to compact.
     #[default]
     Unchanged,
-    /// It carries the overlays already that the same strategies made of the same events.
+    /// The transcript already has the overlays of the same strategies for the same events.
     Skipped,
-    /// Nothing was done to it.
+    /// An error occurred, and nothing was changed.
     Failed,
 }
 
-/// How large a transcript, or all of them are.
+/// The sizes of a transcript, or of all transcripts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Size {
-    /// Tokens of the view before, as a model would have been sent it.
+    /// The tokens of the view before this run.
     pub view_tokens_before: u64,
-    /// Everything.
+    /// The total size.
     #[serde(flatten)]
     pub all: AllSizes,
-    /// By content type.
+    /// The size of each content type.
     pub by_type: BTreeMap<String, Sizes>,
-    /// By tool: arguments and content together.
+    /// The size of each tool's calls: arguments and content.
     pub by_tool: BTreeMap<String, Sizes>,
 }
 
-/// How large everything is.
+/// The total size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AllSizes {
     /// In tokens.
@@ -128,20 +129,20 @@ pub struct AllSizes {
     pub bytes: BeforeAfter,
 }
 
-/// How many tokens there are in the raw events, how many the view shows, and how many JP sends.
+/// The tokens of the raw events, of the view, and of what JP sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AllTokens {
     /// In the raw events.
     pub before: u64,
-    /// In the view, once the batch is done.
+    /// In the view after the batch.
     pub after: u64,
-    /// Of JP's conversations, what JP itself sends of them: it applies the overlays that its own grammar has. Not there
-    /// for other transcripts, nor where views are written to another folder.
+    /// For conversations of JP, the tokens that JP itself sends. JP applies only the overlays that its own format can
+    /// express. Absent for other formats, and if views are written to another folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jp: Option<BeforeAfter>,
 }
 
-/// How large something is.
+/// The size of one kind of content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sizes {
     /// In tokens.
@@ -150,129 +151,129 @@ pub struct Sizes {
     pub bytes: BeforeAfter,
 }
 
-/// What there is in the raw events, and what the view shows of it.
+/// The size in the raw events and in the view.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BeforeAfter {
     /// In the raw events.
     pub before: u64,
-    /// In the view, once the batch is done.
+    /// In the view after the batch.
     pub after: u64,
 }
 
-/// One overlay, and where it comes from.
+/// One overlay and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverlayReport {
-    /// Its number in the transcript, from 1.
+    /// The number of the overlay in the transcript, from 1.
     pub number: usize,
     /// The strategy's name.
     pub strategy: String,
     /// The strategy's version.
     pub version: String,
-    /// SHA-256 of its executable.
+    /// The SHA-256 of the strategy's executable.
     pub executable_sha256: String,
-    /// How far it was confined.
+    /// The tier in which the strategy was confined.
     pub tier: String,
-    /// First turn, from 0.
+    /// The first turn, from 0.
     pub from_turn: usize,
-    /// Last turn, inclusive.
+    /// The last turn, inclusive.
     pub to_turn: usize,
-    /// What it has an opinion on.
+    /// The kinds of content that the overlay changes.
     pub kinds: Vec<String>,
 }
 
 /// A strategy that made no overlay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeclineReport {
-    /// Its name.
+    /// The name of the strategy.
     pub strategy: String,
-    /// Its version.
+    /// The version of the strategy.
     pub version: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// A rule that a view breaks.
+/// A lint rule that a view breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LintReport {
-    /// The rule.
+    /// The id of the rule.
     pub rule: String,
-    /// Whose request body breaks it; none for the view itself.
+    /// The provider whose request body breaks the rule. Absent for rules about the view itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// What is wrong, and where.
+    /// The problem and its place.
     pub message: String,
 }
 
 /// A view that was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutReport {
-    /// The file, below the folder that was given.
+    /// The path of the file, relative to the given folder.
     pub path: String,
-    /// SHA-256 of its bytes.
+    /// The SHA-256 of the file.
     pub sha256: String,
 }
 
-/// A gate that a transcript does not meet.
+/// A gate that a transcript does not pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissReport {
-    /// The gate's name: the flag, without the dashes.
+    /// The name of the gate: its option without the dashes.
     pub gate: String,
-    /// What was found.
+    /// The value found.
     pub found: String,
 }
 
-/// Why something failed.
+/// An error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorReport {
-    /// The exit code that it would have by itself.
+    /// The exit code of the same failure in a run with only this transcript.
     pub code: u8,
-    /// What failed.
+    /// The error message.
     pub message: String,
-    /// Why, outermost first.
+    /// The causes, outermost first.
     pub causes: Vec<String>,
-    /// What to do.
+    /// The next step for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// The sums of a batch.
+/// The totals of a batch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BatchTotal {
-    /// How many transcripts it is about.
+    /// The number of transcripts.
     pub transcripts: u64,
-    /// How many got overlays, or would get them.
+    /// The number of transcripts with new overlays. In a dry run, those that would have new overlays.
     pub compacted: u64,
-    /// How many had nothing to be done.
+    /// The number of transcripts with nothing to compact.
     pub unchanged: u64,
-    /// How many carried what would have been made.
+    /// The number of transcripts that already had the overlays.
     pub skipped: u64,
-    /// How many failed.
+    /// The number of transcripts that failed.
     pub failed: u64,
-    /// How many an earlier run had done.
+    /// The number of transcripts that an earlier run had completed.
     pub resumed: u64,
-    /// How many overlays were made.
+    /// The number of new overlays.
     pub overlays: u64,
-    /// How many rules views break.
+    /// The number of violations of lint rules.
     pub violations: u64,
-    /// How large they are, those that failed left out.
+    /// The sizes of all transcripts that did not fail.
     #[serde(flatten)]
     pub size: Size,
-    /// Of the tokens of the raw events, how many percent a model is not sent: of JP's conversations by JP, of others by
-    /// whoever sends their views.
+    /// The share of the raw tokens that a model is not sent, in percent. For conversations of JP, it depends on what JP
+    /// sends. For other transcripts, it depends on the view.
     pub saved_percent: f64,
-    /// How long it took.
+    /// The duration, in milliseconds.
     pub elapsed_ms: f64,
 }
 
-/// A gate, and whether it was met.
+/// The result of a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateReport {
-    /// Its name: the flag, without the dashes.
+    /// The name of the gate: its option without the dashes.
     pub gate: String,
-    /// What was asked for.
+    /// The requested value.
     pub wanted: String,
-    /// Whether it was met.
+    /// Whether the gate passed.
     pub met: bool,
-    /// By how many transcripts it was not met, or what the total came to.
+    /// The number of transcripts that did not pass, or the total value.
     pub found: String,
 }

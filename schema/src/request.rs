@@ -1,5 +1,7 @@
-//! `compact`: the header of a request, the one line that is all of it for `input` `none` and `outline`.
-//! Types only; what the lines after it look like is in [`event`](crate::event).
+//! `compact`: the header line of a request.
+//!
+//! With `input` `none` and `outline` the header is the whole request. With `input: full`, the lines of
+//! [`event`](crate::event) follow.
 
 use std::collections::BTreeMap;
 
@@ -11,60 +13,61 @@ use serde_json::{Map, Value};
 use crate::answer::Answer;
 use crate::context::{Context, Turn};
 use crate::outline::Outline;
+use crate::range::Range;
 
 /// The constant `"compact"`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CompactTag {
-    /// The one value.
+    /// The only value.
     #[default]
     #[serde(rename = "compact")]
     Compact,
 }
 
-/// The host asks for compactions of a range. The first three fields never change.
+/// A request for compactions of a range. The first three fields are the same in every protocol version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompactRequest {
     /// Always `"compact"`.
     #[schemars(with = "String", extend("const" = "compact"))]
     pub r#type: CompactTag,
-    /// Names the request; every reply echoes it.
+    /// The id of the request. Every line of the reply repeats it.
     pub id: String,
-    /// The version that the host chose from the description's `protocols`.
+    /// The protocol version, which the host chose from the description's `protocols`.
     pub protocol: u32,
-    /// The name by which the strategy was found.
+    /// The name under which the host found the strategy.
     pub strategy: String,
-    /// The conversation that the range is part of.
+    /// The conversation to compact.
     pub conversation: Conversation,
-    /// The turns to compact: `requested_range`, extended over existing summaries for a strategy that
-    /// produces one.
+    /// The turns to compact. For a strategy that produces summaries, the host extends `requested_range` over existing
+    /// summaries.
     pub range: Range,
-    /// The turns that the user asked to compact.
+    /// The turns that the user selected.
     pub requested_range: Range,
-    /// Whether a summary must be of exactly `range`: set when a summary of a range that the strategy chose
-    /// itself was not closed over the existing ones.
+    /// Whether a summary must cover exactly `range`. The host sets it in a second request, after a summary whose range
+    /// cut an existing summary in two.
     pub range_exact: bool,
-    /// The options, checked against `options_schema`, defaults filled in.
+    /// The options, validated against `options_schema`, with its defaults filled in.
     pub options: Map<String, Value>,
-    /// What else a strategy may want to weigh.
+    /// Facts about the conversation that a strategy can base its decision on.
     pub context: Context,
-    /// Each event's envelope; for `input: outline`, else null.
+    /// The envelope of each event, for `input: outline`. Otherwise null.
     pub outline: Option<Outline>,
-    /// How the events come; for `input: full`, else null.
+    /// How the host sends the events, for `input: full`. Otherwise null.
     pub events: Option<Events>,
-    /// What the reply may cost.
+    /// The limits for the reply.
     pub limits: Limits,
-    /// The answers to every `needs` of the rounds before, by key.
+    /// The answers to the `needs` of all earlier rounds, by key.
     #[serde(default)]
     pub answers: BTreeMap<String, Answer>,
-    /// The `state` of the last `needs`, as it was; null in the first round.
+    /// The unchanged `state` of the last `needs`. Null in the first round.
     pub state: Option<String>,
-    /// Whether nothing will be appended. The answer should be the same.
+    /// Whether the host will append nothing. The reply should not depend on it.
     #[serde(default)]
     pub dry_run: bool,
 }
 
 impl CompactRequest {
-    /// The options as a type of the strategy's own.
+    /// Deserializes the options to a type of the strategy.
     ///
     /// # Errors
     ///
@@ -73,74 +76,57 @@ impl CompactRequest {
         T::deserialize(&self.options)
     }
 
-    /// The rows of the turn table that lie in the range.
+    /// Returns the rows of the turn table for the turns in the range.
     pub fn turns_in(&self, range: Range) -> impl Iterator<Item = &Turn> {
         self.context.turns.iter().filter(move |row| range.contains(row.turn))
     }
 }
 
-/// The conversation as a whole.
+/// The whole conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conversation {
-    /// The id that its own program gave it, if it has one.
+    /// The id that the program which wrote the conversation gave it, if any.
     pub id: Option<String>,
-    /// The transcript's format: `jp`, and others to come.
+    /// The format of the transcript, for example `jp`. New formats may be added.
     pub format: String,
-    /// How many turns it has.
+    /// The number of turns.
     pub turns: usize,
-    /// How many events it has; what carries a `seq` counts.
+    /// The number of events that have a `seq`.
     pub events: u64,
-    /// The size of the raw input.
+    /// The size of the transcript, in bytes.
     pub bytes: u64,
-    /// SHA-256 of the raw input, in lower-case hexadecimal; for `wants: ["digest"]`.
+    /// The SHA-256 of the transcript, in lower-case hexadecimal. Present only with `wants: ["digest"]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
 
-/// A range of turns: 0-based, inclusive at both ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct Range {
-    /// The first turn.
-    pub from_turn: usize,
-    /// The last turn.
-    pub to_turn: usize,
-}
-
-impl Range {
-    /// Whether the turn lies in the range.
-    #[must_use]
-    pub fn contains(&self, turn: usize) -> bool {
-        (self.from_turn..=self.to_turn).contains(&turn)
-    }
-}
-
-/// How the events of `input: full` come.
+/// How the host sends the events of `input: full`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Events {
-    /// The host writes them after the header, one a line, then `events_end`.
+    /// After the header, one event per line, then `events_end`.
     Inline {
-        /// How many lines.
+        /// The number of event lines.
         count: u64,
     },
-    /// The host has written the lines to a read-only file, and sends neither them nor `events_end`. Only for
-    /// a strategy with the feature `events.file`.
+    /// In a read-only file, without `events_end`. No lines follow the header. Only for strategies with the feature
+    /// `events.file`.
     File {
-        /// Where the file is; open it by this very name.
+        /// The path of the file. Open exactly this path.
         path: String,
-        /// Its size.
+        /// The size of the file.
         bytes: u64,
-        /// SHA-256 of its bytes, in lower-case hexadecimal.
+        /// The SHA-256 of the file, in lower-case hexadecimal.
         sha256: String,
     },
 }
 
-/// What the reply may cost.
+/// The limits for one round of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
-    /// The time until the strategy is ended; a round of `needs` begins it anew.
+    /// The time after which the host kills the strategy, in milliseconds. Each round has the full time.
     pub deadline_ms: u64,
-    /// The size of the whole reply.
+    /// The maximum size of the whole reply, in bytes, including `progress` and `log`.
     pub result_bytes_max: u64,
 }

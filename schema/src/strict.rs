@@ -1,6 +1,7 @@
-//! What serde's derive is too generous about. A derived struct is also read from an array, and a derived
-//! unit variant from `{"variant": null}`; JSON Schema takes neither, so neither do we. Field attributes
-//! (`deserialize_with`) for the messages that the host reads.
+//! Strict parsing for the messages that the host reads, as field attributes (`deserialize_with`).
+//!
+//! Serde's derive also accepts an array as a struct, and `{"variant": null}` as a unit variant. The published schemas
+//! accept neither, so the types must not accept them either.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +10,7 @@ use std::marker::PhantomData;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 
-/// A `T` that was spelled as a JSON object.
+/// A `T` that is deserialized from a JSON object only.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -32,26 +33,26 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// A unit variant that was spelled as a JSON string.
-struct Word<T>(T);
+/// A unit variant that is deserialized from a JSON string only.
+struct Variant<T>(T);
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Word<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Variant<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(WordVisitor(PhantomData)).map(Self)
+        deserializer.deserialize_str(VariantVisitor(PhantomData)).map(Self)
     }
 }
 
-struct WordVisitor<T>(PhantomData<T>);
+struct VariantVisitor<T>(PhantomData<T>);
 
-impl<T: DeserializeOwned> Visitor<'_> for WordVisitor<T> {
+impl<T: DeserializeOwned> Visitor<'_> for VariantVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
     }
 
-    fn visit_str<E: Error>(self, word: &str) -> Result<T, E> {
-        T::deserialize(StrDeserializer::new(word))
+    fn visit_str<E: Error>(self, name: &str) -> Result<T, E> {
+        T::deserialize(StrDeserializer::new(name))
     }
 }
 
@@ -68,24 +69,26 @@ pub(crate) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(objects.into_iter().map(|object| object.0).collect())
 }
 
-pub(crate) fn word<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
-    Word::deserialize(deserializer).map(|word| word.0)
+pub(crate) fn variant<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Variant::deserialize(deserializer).map(|variant| variant.0)
 }
 
-pub(crate) fn optional_word<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+pub(crate) fn optional_variant<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    Option::<Word<T>>::deserialize(deserializer).map(|word| word.map(|word| word.0))
+    Option::<Variant<T>>::deserialize(deserializer).map(|variant| variant.map(|variant| variant.0))
 }
 
-pub(crate) fn words<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+pub(crate) fn variants<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    let words = Vec::<Word<T>>::deserialize(deserializer)?;
-    Ok(words.into_iter().map(|word| word.0).collect())
+    let variants = Vec::<Variant<T>>::deserialize(deserializer)?;
+    Ok(variants.into_iter().map(|variant| variant.0).collect())
 }
 
-/// A map of objects in which a key stands once: of two, one would be lost in silence.
+/// A map of objects without duplicate keys. Serde would silently drop all but one of them.
 pub(crate) fn unique_objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, T>, D::Error> {

@@ -1,4 +1,5 @@
-//! The committed schemas are those of the types, no more and no fewer. `UPDATE_SCHEMAS=1` writes them.
+//! Equality of the committed schemas and the schemas generated from the types. `UPDATE_SCHEMAS=1` writes the
+//! files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +14,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn the_committed_schemas_are_those_of_the_types() {
+fn committed_schemas_match_the_types() {
     let update = std::env::var_os("UPDATE_SCHEMAS").is_some_and(|value| value == "1");
     for schema in catalog::all() {
         let path = folder().join(format!("{}.schema.json", schema.name));
@@ -25,7 +26,7 @@ fn the_committed_schemas_are_those_of_the_types() {
         let committed = fs::read_to_string(&path).unwrap_or_default();
         assert!(
             committed == rendered,
-            "schema/v1/{}.schema.json is not what the types say; after a change that is meant, run: {COMMAND}",
+            "schema/v1/{}.schema.json differs from the types. If the change is intended, run: {COMMAND}",
             schema.name
         );
     }
@@ -35,5 +36,5 @@ fn the_committed_schemas_are_those_of_the_types() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    assert_eq!(found, expected, "a schema that no type has lies in schema/v1, or one is missing");
+    assert_eq!(found, expected, "schema/v1 has an extra schema or lacks one");
 }

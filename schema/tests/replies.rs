@@ -1,5 +1,5 @@
-//! Replies with the verdict that a host must reach, for the part that parsing alone decides. The folder lies
-//! beside the workspace, and not everywhere; without it the test says so.
+//! Replies with the verdict that a host must reach, as far as parsing alone decides it. The data folder is
+//! outside of the repository. Without it the test is skipped with a message.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use jp_compact_schema::Reply;
 use serde::Deserialize;
 
-/// Refused by what the host knows of the request, or by a rule that no type holds.
+/// Replies that parse. They are rejected because of the request, or by a rule outside of the types.
 const WELL_FORMED: [&str; 8] = [
     "431_out_of_stream",
     "432_usize_max",
@@ -25,7 +25,7 @@ struct Expected {
     verdict: String,
 }
 
-/// Any number of lines that do not end the reply, then one that does.
+/// Parses a reply: any number of messages, and exactly one terminal message.
 fn read(bytes: &[u8]) -> Result<Reply, String> {
     let text = str::from_utf8(bytes).map_err(|error| error.to_string())?;
     let mut terminal = None;
@@ -42,11 +42,11 @@ fn read(bytes: &[u8]) -> Result<Reply, String> {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn every_verdict_that_parsing_decides_is_reached() {
+#[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
+fn parsing_reaches_every_expected_verdict() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/replies");
     let Ok(verdicts) = fs::read(folder.join("verdicts.json")) else {
-        eprintln!("skipped: {} is not there", folder.display());
+        eprintln!("skipped: {} is missing", folder.display());
         return;
     };
     let verdicts: BTreeMap<String, Expected> = serde_json::from_slice(&verdicts).unwrap();
@@ -76,7 +76,7 @@ fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn nesting_that_is_ignored_costs_no_stack() {
+fn deeply_nested_ignored_value_does_not_overflow_the_stack() {
     let deep = format!(r#"{{"type":"telemetry","x":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(Reply::parse(&deep).unwrap(), Reply::Unknown);
     assert!(Reply::parse(&"[".repeat(100_000)).is_err());

@@ -1,5 +1,5 @@
-//! Values that are taken and values that are refused, per schema; the types and the schema must agree. The
-//! few rules that JSON Schema cannot say are at the end, by their own function.
+//! Tables of accepted and rejected values per schema. The types and the schema must agree. The few rules that
+//! JSON Schema cannot express have a separate test (`types_reject`).
 
 mod both;
 
@@ -7,15 +7,15 @@ use both::{accepts, through_schema, through_types};
 use serde_json::Value;
 
 #[track_caller]
-fn refuses(name: &str, text: &str) {
-    let value: Value = serde_json::from_str(text).expect("a refused value is JSON");
-    assert!(through_types(name, text).is_err(), "the types take {text}");
-    assert!(through_schema(name, &value).is_err(), "the schema takes {text}");
+fn rejects(name: &str, text: &str) {
+    let value: Value = serde_json::from_str(text).expect("a rejected value is JSON");
+    assert!(through_types(name, text).is_err(), "the types accept {text}");
+    assert!(through_schema(name, &value).is_err(), "the schema accepts {text}");
 }
 
-/// For what no JSON Schema sees: how a number was spelled, and whether a key stands twice.
+/// Checks an error that JSON Schema cannot detect: the spelling of a number, or a duplicate key.
 #[track_caller]
-fn types_refuse(name: &str, text: &str, why: &str) {
+fn types_reject(name: &str, text: &str, why: &str) {
     let error = through_types(name, text).expect_err(text);
     assert!(error.contains(why), "{error}");
 }
@@ -32,13 +32,13 @@ fn accepts_payload(policies: &str) {
 }
 
 #[track_caller]
-fn refuses_payload(policies: &str) {
-    refuses("compaction", &payload(policies));
-    refuses("reply", &format!(r#"{{"type":"result","id":"c","compactions":[{}]}}"#, payload(policies)));
+fn rejects_payload(policies: &str) {
+    rejects("compaction", &payload(policies));
+    rejects("reply", &format!(r#"{{"type":"result","id":"c","compactions":[{}]}}"#, payload(policies)));
 }
 
 #[test]
-fn compactions_taken() {
+fn accepts_compactions() {
     accepts_payload(r#""reasoning":"strip""#);
     accepts_payload(r#""reasoning":null,"summary":{"summary":"s"}"#);
     accepts_payload(r#""summary":{"summary":"a \u0007 \u001b[2J"}"#);
@@ -52,58 +52,58 @@ fn compactions_taken() {
 }
 
 #[test]
-fn a_compaction_is_spelled_exactly() {
-    refuses_payload(r#""reasoning":"delete""#);
-    refuses_payload(r#""reasoning":{"strip":null}"#);
-    refuses_payload(r#""reasoning":0"#);
-    refuses_payload(r#""reasoning":["strip"]"#);
-    refuses_payload(r#""reasoning":"strip","evil":1"#);
-    refuses_payload(r#""reasoning":"strip","timestamp":"9999-12-31T23:59:59Z""#);
-    refuses_payload(r#""summary":"text""#);
-    refuses_payload(r#""summary":["text"]"#);
-    refuses_payload(r#""summary":{}"#);
-    refuses_payload(r#""summary":{"summary":"s","model":"m"}"#);
-    refuses_payload(r#""tool_calls":"strip""#);
-    refuses_payload(r#""tool_calls":{"policy":"delete"}"#);
-    refuses_payload(r#""tool_calls":{"policy":0,"request":true,"response":true}"#);
-    refuses_payload(r#""tool_calls":{"request":true,"response":true}"#);
-    refuses_payload(r#""tool_calls":{"policy":"strip","response":true}"#);
-    refuses_payload(r#""tool_calls":{"policy":"strip","request":1,"response":true}"#);
-    refuses_payload(r#""tool_calls":{"policy":"strip","request":true,"response":true,"x":1}"#);
-    refuses_payload(r#""tool_calls":{"policy":"omit","request":true}"#);
-    refuses_payload(r#""tool_calls":["omit"]"#);
+fn rejects_misspelled_compactions() {
+    rejects_payload(r#""reasoning":"delete""#);
+    rejects_payload(r#""reasoning":{"strip":null}"#);
+    rejects_payload(r#""reasoning":0"#);
+    rejects_payload(r#""reasoning":["strip"]"#);
+    rejects_payload(r#""reasoning":"strip","evil":1"#);
+    rejects_payload(r#""reasoning":"strip","timestamp":"9999-12-31T23:59:59Z""#);
+    rejects_payload(r#""summary":"text""#);
+    rejects_payload(r#""summary":["text"]"#);
+    rejects_payload(r#""summary":{}"#);
+    rejects_payload(r#""summary":{"summary":"s","model":"m"}"#);
+    rejects_payload(r#""tool_calls":"strip""#);
+    rejects_payload(r#""tool_calls":{"policy":"delete"}"#);
+    rejects_payload(r#""tool_calls":{"policy":0,"request":true,"response":true}"#);
+    rejects_payload(r#""tool_calls":{"request":true,"response":true}"#);
+    rejects_payload(r#""tool_calls":{"policy":"strip","response":true}"#);
+    rejects_payload(r#""tool_calls":{"policy":"strip","request":1,"response":true}"#);
+    rejects_payload(r#""tool_calls":{"policy":"strip","request":true,"response":true,"x":1}"#);
+    rejects_payload(r#""tool_calls":{"policy":"omit","request":true}"#);
+    rejects_payload(r#""tool_calls":["omit"]"#);
 }
 
 #[test]
-fn a_selective_call_is_spelled_exactly() {
+fn rejects_misspelled_selective_calls() {
     let call = |call: &str| format!(r#""tool_calls":{{"policy":"selective","calls":[{call}]}}"#);
-    refuses_payload(&call(r#"{"request":"strip"}"#));
-    refuses_payload(&call(r#"{"seq":-1,"request":"strip"}"#));
-    refuses_payload(&call(r#"{"seq":"1","request":"strip"}"#));
-    refuses_payload(&call(r#"{"seq":1,"request":{"strip":null}}"#));
-    refuses_payload(&call(r#"{"seq":1,"request":{"replace":"x"}}"#));
-    refuses_payload(&call(r#"{"seq":1,"response":{"strip":null}}"#));
-    refuses_payload(&call(r#"{"seq":1,"response":{"replace":1}}"#));
-    refuses_payload(&call(r#"{"seq":1,"response":{}}"#));
-    refuses_payload(&call(r#"{"seq":1,"response":{"replace":"x","y":1}}"#));
-    refuses_payload(&call(r#"{"seq":1,"omit":"yes"}"#));
-    refuses_payload(&call(r#"{"seq":1,"drop":true}"#));
-    refuses_payload(&call(r#"[1,"strip",null,false]"#));
-    refuses_payload(r#""tool_calls":{"policy":"selective"}"#);
+    rejects_payload(&call(r#"{"request":"strip"}"#));
+    rejects_payload(&call(r#"{"seq":-1,"request":"strip"}"#));
+    rejects_payload(&call(r#"{"seq":"1","request":"strip"}"#));
+    rejects_payload(&call(r#"{"seq":1,"request":{"strip":null}}"#));
+    rejects_payload(&call(r#"{"seq":1,"request":{"replace":"x"}}"#));
+    rejects_payload(&call(r#"{"seq":1,"response":{"strip":null}}"#));
+    rejects_payload(&call(r#"{"seq":1,"response":{"replace":1}}"#));
+    rejects_payload(&call(r#"{"seq":1,"response":{}}"#));
+    rejects_payload(&call(r#"{"seq":1,"response":{"replace":"x","y":1}}"#));
+    rejects_payload(&call(r#"{"seq":1,"omit":"yes"}"#));
+    rejects_payload(&call(r#"{"seq":1,"drop":true}"#));
+    rejects_payload(&call(r#"[1,"strip",null,false]"#));
+    rejects_payload(r#""tool_calls":{"policy":"selective"}"#);
 }
 
 #[test]
-fn a_turn_is_a_whole_number_from_zero() {
+fn rejects_turns_that_are_not_natural_numbers() {
     for turn in ["-1", "0.5", "\"0\"", "null", "true", "[0]", "{}"] {
-        refuses("compaction", &format!(r#"{{"from_turn":{turn},"to_turn":1,"reasoning":"strip"}}"#));
+        rejects("compaction", &format!(r#"{{"from_turn":{turn},"to_turn":1,"reasoning":"strip"}}"#));
     }
-    refuses("compaction", r#"{"to_turn":1,"reasoning":"strip"}"#);
-    refuses("compaction", r#"{"from_turn":1,"reasoning":"strip"}"#);
-    refuses("compaction", r#"[0,1,null,"strip",null]"#);
+    rejects("compaction", r#"{"to_turn":1,"reasoning":"strip"}"#);
+    rejects("compaction", r#"{"from_turn":1,"reasoning":"strip"}"#);
+    rejects("compaction", r#"[0,1,null,"strip",null]"#);
 }
 
 #[test]
-fn replies_taken() {
+fn accepts_replies() {
     accepts("reply", r#"{"type":"progress","id":"c","done":1}"#);
     accepts("reply", r#"{"type":"log","id":"c","level":"warn","message":"m","extra":{"deep":[1]}}"#);
     accepts("reply", r#"{"type":"result","id":"c","compactions":[],"unknown":true}"#);
@@ -116,27 +116,27 @@ fn replies_taken() {
 }
 
 #[test]
-fn replies_refused() {
-    refuses("reply", "{}");
-    refuses("reply", r#"[{"type":"decline","id":"c","reason":"r"}]"#);
-    refuses("reply", r#"["decline","c","r"]"#);
-    refuses("reply", r#"{"type":2,"id":"c","compactions":[]}"#);
-    refuses("reply", r#"{"type":null}"#);
-    refuses("reply", r#"{"type":"result","compactions":[]}"#);
-    refuses("reply", r#"{"type":"result","id":1,"compactions":[]}"#);
-    refuses("reply", r#"{"type":"result","id":"c"}"#);
-    refuses("reply", r#"{"type":"result","id":"c","compactions":{}}"#);
-    refuses("reply", r#"{"type":"result","id":"c","compactions":[[0,1,null,"strip",null]]}"#);
-    refuses("reply", r#"{"type":"result","id":"c","compactions":[],"diagnostics":[["info","c","m"]]}"#);
-    refuses("reply", r#"{"type":"decline","id":"c"}"#);
-    refuses("reply", r#"{"type":"log","id":"c","level":"loud","message":"m"}"#);
-    refuses("reply", r#"{"type":"log","id":"c","level":{"info":null},"message":"m"}"#);
-    refuses("reply", r#"{"type":"progress","id":"c","done":-1}"#);
-    refuses("reply", r#"{"type":"error","id":"c","code":"x"}"#);
-    refuses("reply", r#"{"type":"needs","id":"c","requests":[]}"#);
-    refuses("reply", r#"{"type":"needs","id":"c","requests":{"a":["tokens.count","t"]}}"#);
-    refuses("reply", r#"{"type":"needs","id":"c","requests":{"a":{"kind":"llm.complete"}}}"#);
-    refuses(
+fn rejects_malformed_replies() {
+    rejects("reply", "{}");
+    rejects("reply", r#"[{"type":"decline","id":"c","reason":"r"}]"#);
+    rejects("reply", r#"["decline","c","r"]"#);
+    rejects("reply", r#"{"type":2,"id":"c","compactions":[]}"#);
+    rejects("reply", r#"{"type":null}"#);
+    rejects("reply", r#"{"type":"result","compactions":[]}"#);
+    rejects("reply", r#"{"type":"result","id":1,"compactions":[]}"#);
+    rejects("reply", r#"{"type":"result","id":"c"}"#);
+    rejects("reply", r#"{"type":"result","id":"c","compactions":{}}"#);
+    rejects("reply", r#"{"type":"result","id":"c","compactions":[[0,1,null,"strip",null]]}"#);
+    rejects("reply", r#"{"type":"result","id":"c","compactions":[],"diagnostics":[["info","c","m"]]}"#);
+    rejects("reply", r#"{"type":"decline","id":"c"}"#);
+    rejects("reply", r#"{"type":"log","id":"c","level":"loud","message":"m"}"#);
+    rejects("reply", r#"{"type":"log","id":"c","level":{"info":null},"message":"m"}"#);
+    rejects("reply", r#"{"type":"progress","id":"c","done":-1}"#);
+    rejects("reply", r#"{"type":"error","id":"c","code":"x"}"#);
+    rejects("reply", r#"{"type":"needs","id":"c","requests":[]}"#);
+    rejects("reply", r#"{"type":"needs","id":"c","requests":{"a":["tokens.count","t"]}}"#);
+    rejects("reply", r#"{"type":"needs","id":"c","requests":{"a":{"kind":"llm.complete"}}}"#);
+    rejects(
         "reply",
         r#"{"type":"needs","id":"c","requests":{"a":{"kind":"llm.complete","messages":[{"role":"system","content":""}]}}}"#,
     );
@@ -145,47 +145,47 @@ fn replies_refused() {
 const DESCRIPTION: &str = r#"{"type":"describe","protocols":[1],"name":"a","version":"1","description":"d","produces":[],"input":"none"}"#;
 
 #[test]
-fn descriptions() {
+fn checks_descriptions() {
     let with = |fields: &str| DESCRIPTION.replace('}', &format!(",{fields}}}"));
     accepts("description", DESCRIPTION);
     accepts("description", &with(r#""wants":["moon"],"features":["warp"],"needs":["luck"]"#));
     accepts("description", &with(r#""scope":"conversation","determinism":"pure","options_schema":{}"#));
     accepts("description", &DESCRIPTION.replace("[]", r#"["summary","reasoning","tool_calls"]"#));
-    refuses("description", &DESCRIPTION.replace("[]", r#"["images"]"#));
-    refuses("description", &DESCRIPTION.replace("[]", r#"[{"summary":null}]"#));
-    refuses("description", &DESCRIPTION.replace("none", "some"));
-    refuses("description", &DESCRIPTION.replace("describe\"", "description\""));
-    refuses("description", &DESCRIPTION.replace("[1]", "1"));
-    refuses("description", &DESCRIPTION.replace("[1]", "[-1]"));
-    refuses("description", &with(r#""scope":"world""#));
-    refuses("description", &with(r#""determinism":"mostly""#));
-    refuses("description", &with(r#""features":"worker""#));
+    rejects("description", &DESCRIPTION.replace("[]", r#"["images"]"#));
+    rejects("description", &DESCRIPTION.replace("[]", r#"[{"summary":null}]"#));
+    rejects("description", &DESCRIPTION.replace("none", "some"));
+    rejects("description", &DESCRIPTION.replace("describe\"", "description\""));
+    rejects("description", &DESCRIPTION.replace("[1]", "1"));
+    rejects("description", &DESCRIPTION.replace("[1]", "[-1]"));
+    rejects("description", &with(r#""scope":"world""#));
+    rejects("description", &with(r#""determinism":"mostly""#));
+    rejects("description", &with(r#""features":"worker""#));
     for field in ["type", "protocols", "name", "version", "description", "produces", "input"] {
-        refuses("description", &DESCRIPTION.replace(&format!("\"{field}\":"), "\"other\":"));
+        rejects("description", &DESCRIPTION.replace(&format!("\"{field}\":"), "\"other\":"));
     }
 }
 
 #[test]
-fn what_the_host_sends() {
+fn checks_messages_from_the_host() {
     accepts(
         "describe-request",
         r#"{"type":"describe","protocol":1,"host":{"name":"h","version":"1","features":[]}}"#,
     );
-    refuses(
+    rejects(
         "describe-request",
         r#"{"type":"compact","protocol":1,"host":{"name":"h","version":"1","features":[]}}"#,
     );
-    refuses("describe-request", r#"{"type":"describe","protocol":1}"#);
+    rejects("describe-request", r#"{"type":"describe","protocol":1}"#);
     accepts("event", r#"{"type":"event","seq":0,"turn":0,"tokens":1,"event":{"type":"x","n":1.0}}"#);
-    refuses("event", r#"{"type":"event","turn":0,"tokens":1,"event":{}}"#);
-    refuses("event", r#"{"type":"events_end","seq":0,"turn":0,"tokens":1,"event":{}}"#);
+    rejects("event", r#"{"type":"event","turn":0,"tokens":1,"event":{}}"#);
+    rejects("event", r#"{"type":"events_end","seq":0,"turn":0,"tokens":1,"event":{}}"#);
     accepts("events-end", r#"{"type":"events_end","id":"c","count":0}"#);
-    refuses("events-end", r#"{"type":"event","id":"c","count":0}"#);
-    refuses("events-end", r#"{"type":"events_end","count":0}"#);
+    rejects("events-end", r#"{"type":"event","id":"c","count":0}"#);
+    rejects("events-end", r#"{"type":"events_end","count":0}"#);
 }
 
 #[test]
-fn manifests() {
+fn checks_manifests() {
     let manifest = |name: &str, run: &str, rest: &str| {
         format!(
             r#"{{"manifest":1,"name":"{name}","version":"1","description":"d","protocols":[1],"run":{run}{rest}}}"#
@@ -195,55 +195,55 @@ fn manifests() {
     let permissions = |text: &str| manifest("a", r#"{"dylib":"x"}"#, &format!(r#","permissions":{text}"#));
     accepts("manifest", &run(r#"{"command":["./a","-x",""]}"#));
     accepts("manifest", &run(r#"{"dylib":"./a.so","mode":"one-shot","timeout":"1500ms"}"#));
-    refuses("manifest", &run("{}"));
-    refuses("manifest", &run(r#"{"command":["a"],"dylib":"b"}"#));
-    refuses("manifest", &run(r#"{"command":[]}"#));
-    refuses("manifest", &run(r#"{"command":[""]}"#));
-    refuses("manifest", &run(r#"{"command":"a"}"#));
-    refuses("manifest", &run(r#"{"dylib":""}"#));
-    refuses("manifest", &run(r#"{"dylib":"a","shell":true}"#));
-    refuses("manifest", &run(r#"{"dylib":"a","mode":"one_shot"}"#));
+    rejects("manifest", &run("{}"));
+    rejects("manifest", &run(r#"{"command":["a"],"dylib":"b"}"#));
+    rejects("manifest", &run(r#"{"command":[]}"#));
+    rejects("manifest", &run(r#"{"command":[""]}"#));
+    rejects("manifest", &run(r#"{"command":"a"}"#));
+    rejects("manifest", &run(r#"{"dylib":""}"#));
+    rejects("manifest", &run(r#"{"dylib":"a","shell":true}"#));
+    rejects("manifest", &run(r#"{"dylib":"a","mode":"one_shot"}"#));
     for timeout in ["60", "0s", "1h", "-1s", "1.5s", "s", "", "1 s", "\u{661}s", "9999999999s"] {
-        refuses("manifest", &run(&format!(r#"{{"dylib":"a","timeout":"{timeout}"}}"#)));
+        rejects("manifest", &run(&format!(r#"{{"dylib":"a","timeout":"{timeout}"}}"#)));
     }
     for timeout in ["1ms", "999999999ms", "1000001s", "999999999s", "999999999m"] {
         accepts("manifest", &run(&format!(r#"{{"dylib":"a","timeout":"{timeout}"}}"#)));
     }
     accepts("manifest", &permissions(r#"{"llm":true,"env":["A_1"],"read":["/etc"],"runtime":"python"}"#));
-    refuses("manifest", &permissions(r#"{"llm":"yes"}"#));
-    refuses("manifest", &permissions(r#"{"nework":false}"#));
-    refuses("manifest", &permissions(r#"{"env":["A=B"]}"#));
-    refuses("manifest", &permissions(r#"{"env":[""]}"#));
-    refuses("manifest", &permissions(r#"{"env":["1A"]}"#));
-    refuses("manifest", &permissions(r#"{"read":["etc"]}"#));
-    refuses("manifest", &permissions(r#"{"runtime":"perl"}"#));
+    rejects("manifest", &permissions(r#"{"llm":"yes"}"#));
+    rejects("manifest", &permissions(r#"{"nework":false}"#));
+    rejects("manifest", &permissions(r#"{"env":["A=B"]}"#));
+    rejects("manifest", &permissions(r#"{"env":[""]}"#));
+    rejects("manifest", &permissions(r#"{"env":["1A"]}"#));
+    rejects("manifest", &permissions(r#"{"read":["etc"]}"#));
+    rejects("manifest", &permissions(r#"{"runtime":"perl"}"#));
     for name in ["", "A", "a_b", "a--b", "-a", "a-", "jp-x", "1a", &"a".repeat(65)] {
-        refuses("manifest", &manifest(name, r#"{"dylib":"x"}"#, ""));
+        rejects("manifest", &manifest(name, r#"{"dylib":"x"}"#, ""));
     }
-    refuses("manifest", &run(r#"{"dylib":"x"}"#).replace("\"manifest\":1", "\"manifest\":2"));
-    refuses("manifest", &manifest("a", r#"{"dylib":"x"}"#, r#","licence":"MIT""#));
+    rejects("manifest", &run(r#"{"dylib":"x"}"#).replace("\"manifest\":1", "\"manifest\":2"));
+    rejects("manifest", &manifest("a", r#"{"dylib":"x"}"#, r#","licence":"MIT""#));
 }
 
 #[test]
-fn what_only_the_types_see() {
+fn types_reject_errors_that_the_schema_cannot_express() {
     let turn = |text: &str| format!(r#"{{"from_turn":{text},"to_turn":1,"reasoning":"strip"}}"#);
-    types_refuse("compaction", &turn("1.0"), "floating point");
-    types_refuse("compaction", &turn("1e0"), "floating point");
-    types_refuse("compaction", &turn("-0"), "floating point");
-    types_refuse("compaction", &turn("18446744073709551616"), "floating point");
-    types_refuse("compaction", &turn(r#"0,"from_turn":1"#), "duplicate field `from_turn`");
-    types_refuse(
+    types_reject("compaction", &turn("1.0"), "floating point");
+    types_reject("compaction", &turn("1e0"), "floating point");
+    types_reject("compaction", &turn("-0"), "floating point");
+    types_reject("compaction", &turn("18446744073709551616"), "floating point");
+    types_reject("compaction", &turn(r#"0,"from_turn":1"#), "duplicate field `from_turn`");
+    types_reject(
         "reply",
         r#"{"type":"decline","type":"decline","id":"c","reason":"r"}"#,
         "duplicate field `type`",
     );
-    types_refuse("reply", r#"{"type":"decline","id":"c","id":"d","reason":"r"}"#, "duplicate field `id`");
+    types_reject("reply", r#"{"type":"decline","id":"c","id":"d","reason":"r"}"#, "duplicate field `id`");
     let twice = r#"{"type":"needs","id":"c","requests":{"a":{"kind":"x"},"a":{"kind":"y"}}}"#;
-    types_refuse("reply", twice, "duplicate key `a`");
+    types_reject("reply", twice, "duplicate key `a`");
 }
 
 #[test]
-fn reports_taken() {
+fn checks_batch_reports() {
     let transcripts = [
         r#"{"path":"c/events.json","status":"failed","elapsed_ms":0.5,"view_tokens_before":0,"#.to_owned(),
         r#""tokens":{"before":0,"after":0},"bytes":{"before":0,"after":0},"by_type":{},"by_tool":{},"#
@@ -265,12 +265,12 @@ fn reports_taken() {
     };
     accepts("batch-report", &report(""));
     accepts("batch-report", &report(r#""shard":{"index":0,"of":4},"#));
-    refuses("batch-report", &report("").replace("\"failed\",\"elapsed", "\"odd\",\"elapsed"));
-    refuses("batch-report", &report("").replace(r#","complete":true"#, ""));
+    rejects("batch-report", &report("").replace("\"failed\",\"elapsed", "\"odd\",\"elapsed"));
+    rejects("batch-report", &report("").replace(r#","complete":true"#, ""));
 }
 
 #[test]
-fn answers_to_records() {
+fn checks_batch_answers() {
     let saved = r#""saved":{"tokens":{"before":9,"after":4},"percent":55.6,"overlays":1}"#;
     let good = |more: &str| format!(r#"{{"id":[1],"ok":true,"format":"pi",{more}{saved}}}"#);
     accepts("batch-answer", &good(""));
@@ -279,12 +279,12 @@ fn answers_to_records() {
         "batch-answer",
         &good(r#""view":[],"declines":[{"strategy":null,"reason":"r"}],"warnings":["w"],"#),
     );
-    refuses("batch-answer", &good(r#""view":7,"overlays":7,"#));
-    refuses("batch-answer", &good("").replace("true", "false"));
-    refuses("batch-answer", &good("").replace(r#""tokens""#, r#""tokes""#));
+    rejects("batch-answer", &good(r#""view":7,"overlays":7,"#));
+    rejects("batch-answer", &good("").replace("true", "false"));
+    rejects("batch-answer", &good("").replace(r#""tokens""#, r#""tokes""#));
     let bad = r#"{"id":null,"ok":false,"error":{"code":"deadline","message":"m","retryable":true}}"#;
     accepts("batch-answer", bad);
-    refuses("batch-answer", &bad.replace("false", "true"));
-    refuses("batch-answer", &bad.replace("deadline", "late"));
-    refuses("batch-answer", &bad.replace(r#""message":"m","#, ""));
+    rejects("batch-answer", &bad.replace("false", "true"));
+    rejects("batch-answer", &bad.replace("deadline", "late"));
+    rejects("batch-answer", &bad.replace(r#""message":"m","#, ""));
 }

@@ -1,6 +1,7 @@
-//! `PROTOCOL.md` is true: every example in it is what it says it is, in both directions, and none is missing.
+//! Examples in `PROTOCOL.md`: each is valid in both directions, each message has one, and the limits equal
+//! the constants.
 
-#![expect(clippy::disallowed_methods, reason = "the strategy in the text is started")]
+#![expect(clippy::disallowed_methods, reason = "the test runs the strategy in the text")]
 
 mod both;
 
@@ -20,7 +21,7 @@ use serde_json::{Deserializer, Value, json};
 
 const TEXT: &str = include_str!("../PROTOCOL.md");
 
-/// The fenced blocks of one language.
+/// Returns the contents of the fenced blocks of one language.
 fn blocks(language: &str) -> Vec<&'static str> {
     let fence = format!("```{language}\n");
     let starts = TEXT.match_indices(&fence).map(|(at, _)| &TEXT[at + fence.len()..]);
@@ -32,7 +33,7 @@ fn examples() -> Vec<Box<RawValue>> {
     values.map(|value| value.expect("an example is JSON")).collect()
 }
 
-/// The schema that an example is one of.
+/// Returns the name of the schema that an example belongs to.
 fn schema_of(value: &Value) -> &'static str {
     match value["type"].as_str() {
         Some("describe") if value.get("host").is_some() => "describe-request",
@@ -46,15 +47,19 @@ fn schema_of(value: &Value) -> &'static str {
 }
 
 #[test]
-fn every_example_is_valid_in_both_directions_and_nothing_of_it_is_lost() {
+fn every_example_round_trips_through_types_and_schema() {
     for example in examples() {
         let value: Value = serde_json::from_str(example.get()).unwrap();
         let written = accepts(schema_of(&value), example.get());
-        assert_eq!(without_defaults(written), without_defaults(value), "a key that no type knows");
+        assert_eq!(
+            without_defaults(written),
+            without_defaults(value),
+            "an example has a key that its type lacks"
+        );
     }
 }
 
-/// Defaults that one side spells out and the other leaves out.
+/// Removes defaults that one side writes and the other omits.
 fn without_defaults(mut value: Value) -> Value {
     if let Some(object) = value.as_object_mut() {
         object.retain(|key, value| !(key == "transient" && *value == json!(false)) && *value != json!([]));
@@ -63,7 +68,7 @@ fn without_defaults(mut value: Value) -> Value {
 }
 
 #[test]
-fn every_message_and_every_policy_has_an_example() {
+fn every_message_and_policy_has_an_example() {
     let mut shown = BTreeSet::new();
     for example in examples() {
         let value: Value = serde_json::from_str(example.get()).unwrap();
@@ -81,7 +86,7 @@ fn every_message_and_every_policy_has_an_example() {
 }
 
 #[test]
-fn the_answers_are_of_the_types_that_their_kinds_have() {
+fn answers_have_the_types_of_their_kinds() {
     let requests = examples()
         .into_iter()
         .filter_map(|example| from_line::<CompactRequest>(example.get().as_bytes()).ok());
@@ -92,8 +97,8 @@ fn the_answers_are_of_the_types_that_their_kinds_have() {
 }
 
 #[test]
-fn the_manifest_is_one() {
-    let [text] = blocks("toml")[..] else { panic!("one manifest") };
+fn manifest_example_is_valid() {
+    let [text] = blocks("toml")[..] else { panic!("expected one manifest") };
     let manifest: Manifest = toml::from_str(text).unwrap();
     assert_eq!(manifest.name.as_str(), "tool-dedupe");
     assert_eq!(manifest.run.program, Program::Command(vec!["./tool-dedupe".to_owned()]));
@@ -103,35 +108,35 @@ fn the_manifest_is_one() {
 }
 
 #[test]
-fn the_limits_are_the_constants() {
+fn documented_limits_equal_the_constants() {
     #[track_caller]
-    fn says(row: &str, limit: impl std::fmt::Display, unit: &str) {
+    fn check(row: &str, limit: impl std::fmt::Display, unit: &str) {
         let line = format!("| {row} | {limit}{unit}");
-        assert!(TEXT.contains(&line), "the text does not say: {line}");
+        assert!(TEXT.contains(&line), "PROTOCOL.md has no line: {line}");
     }
-    says("`describe`", DESCRIBE_DEADLINE_MS / 1000, " s |");
-    says("`compact`, each round", COMPACT_DEADLINE_MS / 1000, " s");
-    says("a whole reply", RESULT_BYTES_MAX, " bytes |");
-    says("compactions of a reply", COMPACTIONS_MAX, " |");
-    says("diagnostics of a reply", DIAGNOSTICS_MAX, " are kept");
-    says("`log` messages of a reply", LOGS_MAX, " are kept");
-    says("a text for people: `message`, `reason`, `code`, `hint`", TEXT_BYTES_MAX, " bytes;");
-    says(
+    check("`describe`", DESCRIBE_DEADLINE_MS / 1000, " s |");
+    check("`compact`, each round", COMPACT_DEADLINE_MS / 1000, " s");
+    check("a whole reply", RESULT_BYTES_MAX, " bytes |");
+    check("compactions of a reply", COMPACTIONS_MAX, " |");
+    check("diagnostics of a reply", DIAGNOSTICS_MAX, " are kept");
+    check("`log` messages of a reply", LOGS_MAX, " are kept");
+    check("a text for people: `message`, `reason`, `code`, `hint`", TEXT_BYTES_MAX, " bytes;");
+    check(
         "`description`, `version` of a description",
         TEXT_BYTES_MAX,
         &format!(" bytes, {VERSION_BYTES_MAX} bytes |"),
     );
-    says("a summary", SUMMARY_BYTES_MAX, " bytes |");
-    says("`state`", STATE_BYTES_MAX, " bytes |");
-    says("rounds of `needs`", NEEDS_ROUNDS_MAX, " |");
-    says("requests in all rounds of `needs`", NEEDS_MAX, " |");
+    check("a summary", SUMMARY_BYTES_MAX, " bytes |");
+    check("`state`", STATE_BYTES_MAX, " bytes |");
+    check("rounds of `needs`", NEEDS_ROUNDS_MAX, " |");
+    check("requests in all rounds of `needs`", NEEDS_MAX, " |");
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn the_smallest_strategy_works() {
+#[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
+fn smallest_strategy_replies_correctly() {
     if Command::new("jq").arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("skipped: there is no jq");
+        eprintln!("skipped: jq is not installed");
         return;
     }
     let described = shell("describe", "");
@@ -145,13 +150,13 @@ fn the_smallest_strategy_works() {
     );
 }
 
-/// What the strategy of the text writes.
+/// Runs the strategy of the text and returns its output.
 fn shell(verb: &str, input: &str) -> String {
-    let [script] = blocks("sh")[..] else { panic!("one script") };
+    let [script] = blocks("sh")[..] else { panic!("expected one script") };
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh", verb]).env(ENV_PROTOCOL, "1");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh starts");
-    // It need not read what it is sent.
+    // A strategy need not read its input.
     let _ = child.stdin.take().expect("stdin is a pipe").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("sh ends");
     assert!(output.status.success());

@@ -1,62 +1,65 @@
-//! Where a conversation is collapsed: so much of its oldest part, up to the start of a turn.
+//! The choice of the turns to collapse: the oldest part of the range.
 
 use jp_compact_strategy::schema::{CompactionRef, Range, Turn};
 
-/// Why nothing is collapsed.
+/// The reason why there is nothing to collapse.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Nothing {
-    /// There have to be a turn to collapse, and one to keep.
+pub(crate) enum NothingToCollapse {
+    /// At least one turn to collapse and one to keep are required.
     TooFewTurns,
-    /// Calls that are answered in a later turn hold all turns together.
+    /// Tool calls with responses in later turns connect all turns.
     NoCut,
-    /// The oldest part is a summary already.
-    Summarised(Range),
+    /// The oldest part already is a summary.
+    Summarized(Range),
 }
 
-impl Nothing {
+impl NothingToCollapse {
     pub(crate) fn reason(&self) -> String {
         match self {
-            Self::TooFewTurns => "there are fewer than two turns in range".to_owned(),
-            Self::NoCut => "calls that are answered in a later turn hold all turns together".to_owned(),
-            Self::Summarised(Range { from_turn, to_turn }) => format!(
-                "the oldest part is a summary already, of turns {from_turn} to {to_turn}, and too few tokens follow it"
+            Self::TooFewTurns => "the range has fewer than two turns".to_owned(),
+            Self::NoCut => "tool calls with responses in later turns connect all turns".to_owned(),
+            Self::Summarized(Range { from_turn, to_turn }) => format!(
+                "the oldest part already is a summary of turns {from_turn} to {to_turn}, and too few tokens follow"
             ),
         }
     }
 }
 
-/// The oldest turns of the range: whole ones that together hold at most `ratio` of the tokens that the view shows
-/// of it, one at least, and never the last. `calls` are the turns of the two halves of calls: none is split.
+/// Returns the oldest turns of the range: whole turns with at most `ratio` of the range's tokens in the view. They are at
+/// least one turn, and never include the last. `calls` has the turns of request and response of tool calls, which are not
+/// split.
 pub(crate) fn oldest(
     turns: &[Turn],
     range: Range,
     ratio: f64,
     calls: &[(usize, usize)],
     compactions: &[CompactionRef],
-) -> Result<Range, Nothing> {
+) -> Result<Range, NothingToCollapse> {
     let turns: Vec<&Turn> =
         turns.iter().filter(|row| (range.from_turn..=range.to_turn).contains(&row.turn)).collect();
-    let [first, .., last] = &turns[..] else { return Err(Nothing::TooFewTurns) };
+    let [first, .., last] = &turns[..] else { return Err(NothingToCollapse::TooFewTurns) };
     let total: u64 = turns.iter().map(|row| row.view_tokens).sum();
     let most = total as f64 * ratio;
     let (mut sum, mut to_turn) = (0, first.turn);
     for row in &turns {
         sum += row.view_tokens;
-        // All that a summary says stands at its first turn: the others of it come with that.
+        // The text of a summary is in its first turn. The other turns of the summary are free.
         let is_free = row.view_tokens == 0 && row.turn == to_turn + 1;
         if row.turn < last.turn && (sum as f64 <= most || is_free) {
             to_turn = row.turn;
         }
     }
     while let Some((request, _)) = calls.iter().find(|(left, right)| *left <= to_turn && to_turn < *right) {
-        to_turn = request.checked_sub(1).filter(|to| *to >= first.turn).ok_or(Nothing::NoCut)?;
+        to_turn = request.checked_sub(1).filter(|to| *to >= first.turn).ok_or(NothingToCollapse::NoCut)?;
     }
     let oldest = Range { from_turn: first.turn, to_turn };
     let covers = |older: &&CompactionRef| {
         older.summary && older.from_turn <= oldest.from_turn && oldest.to_turn <= older.to_turn
     };
     match compactions.iter().find(covers) {
-        Some(older) => Err(Nothing::Summarised(Range { from_turn: older.from_turn, to_turn: older.to_turn })),
+        Some(older) => {
+            Err(NothingToCollapse::Summarized(Range { from_turn: older.from_turn, to_turn: older.to_turn }))
+        }
         None => Ok(oldest),
     }
 }
@@ -67,13 +70,13 @@ mod tests {
 
     use super::*;
 
-    /// What is collapsed of turns of so many tokens, as `from..=to`.
+    /// Checks the last collapsed turn of turns with these tokens.
     #[track_caller]
     fn check(
         tokens: &[u64],
         calls: &[(usize, usize)],
         summaries: &[(usize, usize)],
-        expect: Result<usize, Nothing>,
+        expect: Result<usize, NothingToCollapse>,
     ) {
         let row = |(turn, view_tokens): (usize, &u64)| Turn {
             turn,
@@ -98,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_turns_of_at_most_65_percent_go() {
+    fn collapses_whole_turns_up_to_65_percent() {
         check(&[10; 10], &[], &[], Ok(5));
         check(&[65, 35], &[], &[], Ok(0));
         check(&[30, 35, 35], &[], &[], Ok(1));
@@ -106,31 +109,31 @@ mod tests {
     }
 
     #[test]
-    fn one_turn_goes_at_least_and_the_last_never() {
+    fn collapses_at_least_one_turn_but_not_the_last() {
         check(&[900, 50, 50], &[], &[], Ok(0));
         check(&[1, 900], &[], &[], Ok(0));
         check(&[0, 0, 0], &[], &[], Ok(1));
     }
 
     #[test]
-    fn fewer_than_two_turns_are_nothing_to_collapse() {
-        check(&[], &[], &[], Err(Nothing::TooFewTurns));
-        check(&[500], &[], &[], Err(Nothing::TooFewTurns));
+    fn requires_two_turns() {
+        check(&[], &[], &[], Err(NothingToCollapse::TooFewTurns));
+        check(&[500], &[], &[], Err(NothingToCollapse::TooFewTurns));
     }
 
     #[test]
-    fn a_call_that_is_answered_in_a_later_turn_is_not_split() {
+    fn does_not_split_calls_across_turns() {
         check(&[10; 10], &[(5, 6)], &[], Ok(4));
         check(&[10; 10], &[(5, 8), (3, 5)], &[], Ok(2));
         check(&[10; 10], &[(4, 5), (6, 7)], &[], Ok(5));
-        check(&[10; 10], &[(0, 9)], &[], Err(Nothing::NoCut));
+        check(&[10; 10], &[(0, 9)], &[], Err(NothingToCollapse::NoCut));
     }
 
     #[test]
-    fn an_older_summary_goes_with_what_follows_it_and_never_alone() {
-        // Its text stands at its first turn.
+    fn older_summary_is_collapsed_only_with_later_turns() {
+        // The text of a summary is in its first turn.
         check(&[20, 0, 0, 20, 20, 40], &[], &[(0, 2)], Ok(4));
-        let alone = || Err(Nothing::Summarised(Range { from_turn: 0, to_turn: 2 }));
+        let alone = || Err(NothingToCollapse::Summarized(Range { from_turn: 0, to_turn: 2 }));
         check(&[60, 0, 0, 10, 30], &[], &[(0, 2)], alone());
         check(&[90, 0, 0, 10], &[], &[(0, 2)], alone());
         check(&[20, 0, 0, 90], &[], &[(0, 2)], alone());

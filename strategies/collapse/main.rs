@@ -1,7 +1,11 @@
-//! The strategy `collapse`, as in the pull request to OpenCode: the oldest part of what a model is sent becomes a
-//! summary, what is newer stays as it is, and the summaries made before are merged into the new one. The model reads
-//! the raw events of the turns that it summarizes; the newest events are shown to it as a reference, the earlier
-//! summaries beside the events, and never in their place. It chooses its turns itself, within those asked for.
+//! The strategy `collapse`, as in the pull request to OpenCode: a summary replaces the oldest part of the view and includes
+//! the earlier summaries.
+//!
+//! It chooses its turns itself: whole turns from the oldest on, with at most `extract_ratio` of the view's tokens in range,
+//! and never the last turn. The model reads all raw events of these turns again, even if an earlier summary replaces them.
+//! The newest events are a reference. The earlier summaries are added to the events, and must never replace them. If the
+//! cut is inside an older summary, no model is asked, because nothing would be saved. So repeated runs merge summaries and
+//! then end.
 
 mod cut;
 mod verbatim;
@@ -9,8 +13,10 @@ mod verbatim;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use jp_compact_strategy::event::Said;
-use jp_compact_strategy::model::{self, Context, Piece, Prompt, Scribe, Step, Writing};
+use jp_compact_strategy::event::EventBody;
+use jp_compact_strategy::model::{
+    self, Background, Prompt, TextStep, TextWriter, TranscriptFormatter, TranscriptPiece,
+};
 use jp_compact_strategy::schema::{
     ANSWER_REFUSED, CompactRequest, Completion, ContentKind, Description, Determinism, Input, Payload,
     PreviousSummary, Range, Scope, Summary,
@@ -18,18 +24,18 @@ use jp_compact_strategy::schema::{
 use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use verbatim::Blocks;
+use verbatim::CodeBlocks;
 
 const EXTRACT_RATIO: f64 = 0.65;
 const RECENT_RATIO: f64 = 0.15;
 const SUMMARY_MAX_TOKENS: u64 = 10_000;
 const PREVIOUS_SUMMARIES: usize = 3;
-/// The key of the one further try.
-const AGAIN: &str = "again";
-/// Neither the reference nor the earlier summaries take more than one part of this of the model's window.
+/// The key of the single retry.
+const RETRY_KEY: &str = "again";
+/// The reference and the earlier summaries each get at most the model's window divided by this.
 const CONTEXT_SHARE: u64 = 6;
 
-/// What the summary holds.
+/// The contents of the summary.
 const POINTS: &str = "\
 Write down, and leave out what does not apply:
 
@@ -78,9 +84,9 @@ impl Default for Options {
     }
 }
 
-/// What a later round has to know.
+/// The state for later rounds.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct State {
+struct RoundState {
     from_turn: usize,
     to_turn: usize,
     parts: usize,
@@ -100,37 +106,37 @@ impl Strategy for Collapse {
                 "type": "object",
                 "properties": {
                     "model": {
-                        "description": "who writes: provider/name [default: the host's model]",
+                        "description": "model that writes, as provider/name [default: the host's model]",
                         "type": "string",
                         "minLength": 1,
                     },
                     "focus": {
-                        "description": "what to pay attention to above all",
+                        "description": "topic that the model should focus on",
                         "type": "string",
                         "minLength": 1,
                     },
                     "extract_ratio": {
-                        "description": "how much of the view's tokens in range is summarized, the oldest",
+                        "description": "share of the view's tokens in range to summarize, oldest first",
                         "type": "number",
                         "exclusiveMinimum": 0,
                         "maximum": 1,
                         "default": EXTRACT_RATIO,
                     },
                     "recent_ratio": {
-                        "description": "how much, the newest, the model is shown as a reference",
+                        "description": "share of the view's tokens, newest first, that the model reads as a reference",
                         "type": "number",
                         "minimum": 0,
                         "maximum": 1,
                         "default": RECENT_RATIO,
                     },
                     "summary_max_tokens": {
-                        "description": "the longest text that the model may write",
+                        "description": "maximum length of the model's text, in tokens",
                         "type": "integer",
                         "minimum": 64,
                         "default": SUMMARY_MAX_TOKENS,
                     },
                     "previous_summaries": {
-                        "description": "how many earlier summaries, the latest, are merged into it",
+                        "description": "number of earlier summaries to merge, latest first",
                         "type": "integer",
                         "minimum": 0,
                         "default": PREVIOUS_SUMMARIES,
@@ -141,7 +147,7 @@ impl Strategy for Collapse {
             ..Description::new(
                 "collapse",
                 env!("CARGO_PKG_VERSION"),
-                "Let a model merge the oldest turns and earlier summaries into one, and keep the newest turns",
+                "Let a model summarize the oldest turns, and merge earlier summaries",
             )
         }
     }
@@ -153,134 +159,133 @@ impl Strategy for Collapse {
     ) -> Result<Outcome, StrategyError> {
         let options: Options = options(request)?;
         let state = request.state.as_deref().map(state).transpose()?;
-        let heard = Heard::of(request, state, exchange)?;
+        let scan = EventScan::read(request, state, exchange)?;
         let range = match state {
-            Some(State { from_turn, to_turn, .. }) => Range { from_turn, to_turn },
-            // The host has closed it over older summaries, and takes no other.
+            Some(RoundState { from_turn, to_turn, .. }) => Range { from_turn, to_turn },
+            // The host has extended this range over older summaries, and accepts no other.
             None if request.range_exact => request.range,
             None => {
                 let (turns, older) = (&request.context.turns, &request.context.compactions);
-                match cut::oldest(turns, request.range, options.extract_ratio, &heard.calls, older) {
+                match cut::oldest(turns, request.range, options.extract_ratio, &scan.calls, older) {
                     Ok(range) => range,
                     Err(nothing) => return Ok(Outcome::Decline(nothing.reason())),
                 }
             }
         };
         let summaries = earlier(request, range);
-        let context = context(request, &options, range, &summaries, &heard.pieces);
-        let prompt = Prompt { points: POINTS, focus: options.focus.as_deref(), context };
+        let background = background(request, &options, range, &summaries, &scan.pieces);
+        let prompt = Prompt { points: POINTS, focus: options.focus.as_deref(), background };
         let model = options.model.as_deref();
-        // One round is for the further try.
-        let writing = Writing::new(request, model, options.summary_max_tokens, &prompt, 1)?;
-        let inside = |piece: &Piece| (range.from_turn..=range.to_turn).contains(&piece.turn);
-        let pieces: Vec<Piece> = heard.pieces.into_iter().filter(inside).collect();
+        // One round is reserved for the retry.
+        let writer = TextWriter::new(request, model, options.summary_max_tokens, &prompt, 1)?;
+        let inside = |piece: &TranscriptPiece| (range.from_turn..=range.to_turn).contains(&piece.turn);
+        let pieces: Vec<TranscriptPiece> = scan.pieces.into_iter().filter(inside).collect();
         let asks = |requests, parts| {
-            let state = State { from_turn: range.from_turn, to_turn: range.to_turn, parts };
+            let state = RoundState { from_turn: range.from_turn, to_turn: range.to_turn, parts };
             let state = serde_json::to_string(&state).map_err(StrategyError::internal)?;
             Ok(Outcome::Needs { requests, state: Some(state) })
         };
-        let Some(State { parts, .. }) = state else {
-            let (requests, parts) = writing.begin(pieces)?;
+        let Some(RoundState { parts, .. }) = state else {
+            let (requests, parts) = writer.begin(pieces)?;
             return if parts == 0 {
-                Ok(Outcome::decline("nothing is said in range"))
+                Ok(Outcome::decline("the range contains no text"))
             } else {
                 asks(requests, parts)
             };
         };
-        let written = match writing.go_on(parts)? {
-            Step::Needs(requests) => return asks(requests, parts),
-            Step::Written(text) => text,
+        let written = match writer.resume(parts)? {
+            TextStep::Needs(requests) => return asks(requests, parts),
+            TextStep::Written(text) => text,
         };
-        let mut blocks = heard.blocks;
-        summaries.iter().for_each(|summary| blocks.look(&summary.text));
+        let mut blocks = scan.blocks;
+        summaries.iter().for_each(|summary| blocks.search(&summary.text));
         let missing = blocks.missing(&written);
-        let summary = match request.answers.get(AGAIN) {
+        let summary = match request.answers.get(RETRY_KEY) {
             _ if missing.is_empty() => written,
             None => {
-                let again = writing.again(pieces, parts, &written, &wrong(&missing));
-                return asks(BTreeMap::from([(AGAIN.to_owned(), again)]), parts);
+                let retry = writer.retry(pieces, parts, &written, &correction(&missing));
+                return asks(BTreeMap::from([(RETRY_KEY.to_owned(), retry)]), parts);
             }
             Some(answer) => {
                 let Completion { text, .. } = answer.as_type()?;
                 match blocks.missing(&text).first() {
                     None => text.trim().to_owned(),
-                    Some(block) => return Err(refused(block)),
+                    Some(block) => return Err(unusable_code(block)),
                 }
             }
         };
-        let payload = Payload { summary: Some(Summary { summary }), ..Payload::of(range) };
-        Ok(Outcome::Result { compactions: vec![payload], diagnostics: writing.remarks(parts) })
+        let payload = Payload { summary: Some(Summary { summary }), ..Payload::new(range) };
+        Ok(Outcome::Result { compactions: vec![payload], diagnostics: writer.diagnostics(parts) })
     }
 }
 
-fn state(text: &str) -> Result<State, StrategyError> {
-    serde_json::from_str(text).map_err(|_| {
-        StrategyError::new("request_invalid", format_args!("a state that is not ours: `{text}`"))
-    })
+fn state(text: &str) -> Result<RoundState, StrategyError> {
+    serde_json::from_str(text)
+        .map_err(|_| StrategyError::new("request_invalid", format_args!("invalid state: `{text}`")))
 }
 
-/// What there is to know of the events, read once.
-struct Heard {
-    pieces: Vec<Piece>,
-    /// The turns of the two halves of each call that is answered in a later turn.
+/// The results of reading all events once.
+struct EventScan {
+    pieces: Vec<TranscriptPiece>,
+    /// The turns of request and response of each tool call with a response in a later turn.
     calls: Vec<(usize, usize)>,
-    /// The code of the answers so far, looked for in the raw events of the range.
-    blocks: Blocks,
+    /// The code blocks of the answers, searched in the raw events of the range.
+    blocks: CodeBlocks,
 }
 
-impl Heard {
-    fn of(
+impl EventScan {
+    fn read(
         request: &CompactRequest,
-        state: Option<State>,
+        state: Option<RoundState>,
         exchange: &mut Exchange<'_>,
     ) -> Result<Self, StrategyError> {
-        let mut blocks = Blocks::default();
+        let mut blocks = CodeBlocks::default();
         for answer in request.answers.values() {
             if let Ok(Completion { text, .. }) = answer.as_type() {
-                blocks.of(&text);
+                blocks.add_from(&text);
             }
         }
         let (mut pieces, mut calls) = (Vec::new(), Vec::new());
-        let (mut scribe, mut open) = (Scribe::default(), BTreeMap::new());
+        let (mut formatter, mut open) = (TranscriptFormatter::default(), BTreeMap::new());
         while let Some(line) = exchange.next_event()? {
-            let said = Said::of(&line);
+            let said = EventBody::parse(&line);
             match &said {
-                Said::Call(call) => {
+                EventBody::Call(call) => {
                     open.insert(call.id.clone(), line.turn);
                 }
-                Said::Output(output) => {
+                EventBody::Output(output) => {
                     calls.extend(open.remove(&output.id).map(|turn| (turn, line.turn)));
                 }
                 _ => {}
             }
             if state.is_some_and(|state| (state.from_turn..=state.to_turn).contains(&line.turn)) {
-                blocks.look_into(&said);
+                blocks.search_event(&said);
             }
-            pieces.extend(scribe.piece(&line, said));
+            pieces.extend(formatter.piece(&line, said));
         }
         calls.retain(|(request, response)| request < response);
         Ok(Self { pieces, calls, blocks })
     }
 }
 
-/// The earlier summaries whose turns the new one stands for, the latest last.
+/// Returns the earlier summaries that overlap the range, the latest last.
 fn earlier(request: &CompactRequest, range: Range) -> Vec<&PreviousSummary> {
     let meets =
         |summary: &&PreviousSummary| summary.from_turn <= range.to_turn && range.from_turn <= summary.to_turn;
     request.context.previous_summaries.iter().flatten().filter(meets).collect()
 }
 
-/// What the model is shown beside the events of the range.
-fn context(
+/// Returns the background data for the model: earlier summaries and newer events.
+fn background(
     request: &CompactRequest,
     options: &Options,
     range: Range,
     summaries: &[&PreviousSummary],
-    pieces: &[Piece],
-) -> Vec<Context> {
-    let window = model::tokens_of(request, options.model.as_deref());
+    pieces: &[TranscriptPiece],
+) -> Vec<Background> {
+    let window = model::context_window(request, options.model.as_deref());
     let share = window.map_or(u64::MAX, |window| window / CONTEXT_SHARE);
-    let mut context = Vec::new();
+    let mut background = Vec::new();
 
     let tokens = |summary: &&&PreviousSummary| (summary.text.chars().count() as u64).div_ceil(4);
     let latest = summaries.iter().rev().take(options.previous_summaries);
@@ -290,7 +295,7 @@ fn context(
             format!("summary of turns {} to {}", summary.from_turn, summary.to_turn)
         };
         let texts = latest.into_iter().map(|summary| (label(summary), &*summary.text));
-        context.push(Context::new("earlier", EARLIER, texts));
+        background.push(Background::new("earlier", EARLIER, texts));
     }
 
     let recent = request.context.tokens.view as f64 * options.recent_ratio;
@@ -299,12 +304,12 @@ fn context(
     let newest = fitting(newer, recent, |piece| piece.tokens);
     if !newest.is_empty() {
         let text = newest.into_iter().flat_map(|piece| [&*piece.label, &*piece.body]).collect();
-        context.push(Context { name: "reference", what: REFERENCE, text });
+        background.push(Background { tag: "reference", description: REFERENCE, text });
     }
-    context
+    background
 }
 
-/// The first of these that are no more than so many tokens together, in the opposite order.
+/// Returns the first items with at most `tokens_max` tokens in total, in reverse order.
 fn fitting<T>(items: impl Iterator<Item = T>, tokens_max: u64, tokens: impl Fn(&T) -> u64) -> Vec<T> {
     let mut sum = 0;
     let fits = |item: &T| {
@@ -316,8 +321,8 @@ fn fitting<T>(items: impl Iterator<Item = T>, tokens_max: u64, tokens: impl Fn(&
     fitting
 }
 
-/// What the model is told of its code.
-fn wrong(missing: &[String]) -> String {
+/// Returns the message to the model about invented code blocks.
+fn correction(missing: &[String]) -> String {
     let blocks: String = missing.iter().map(|block| format!("\n\n````\n{block}\n````")).collect();
     format!(
         "These code blocks of your summary stand in nothing that you read, not in these very words:{blocks}\n\nWrite the \
@@ -325,12 +330,12 @@ fn wrong(missing: &[String]) -> String {
     )
 }
 
-fn refused(block: &str) -> StrategyError {
+fn unusable_code(block: &str) -> StrategyError {
     let line = block.lines().next().unwrap_or_default();
     let message = format!(
-        "the model wrote a code block that stands neither in the turns nor in an earlier summary, twice: `{line}`"
+        "the model twice wrote a code block that is neither in the turns nor in an earlier summary: `{line}`"
     );
-    StrategyError::new(ANSWER_REFUSED, message).with_hint("run it again, or take another model")
+    StrategyError::new(ANSWER_REFUSED, message).with_hint("run the command again, or select another model")
 }
 
 fn main() -> ExitCode {

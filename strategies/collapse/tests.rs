@@ -1,4 +1,4 @@
-//! What the strategy asks a model, and what it makes of the answers.
+//! The prompts of the strategy, and its handling of the answers.
 
 use jp_compact_strategy::schema::{Answer, CompactionRef, EventLine, Kinds, Llm, NeedRequest, Role, Turn};
 use jp_compact_strategy::testing::{ask, request};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Ten turns, each with so much text that it has 100 tokens: a code block, a directive, and an answer.
+/// Returns ten turns of 100 tokens: a code block, a directive, and an answer.
 fn talk() -> Vec<EventLine> {
     let line = |(seq, (turn, event)): (usize, (usize, Value))| {
         let raw = serde_json::value::to_raw_value(&event).unwrap();
@@ -61,7 +61,7 @@ fn needs(outcome: &Outcome) -> Vec<Need> {
     requests.iter().map(need).collect()
 }
 
-/// Plays all rounds, and returns what was asked, and the end.
+/// Runs all rounds, and returns the needs and the outcome.
 fn play(
     request: &CompactRequest,
     model: impl Fn(&Need) -> &'static str,
@@ -95,7 +95,7 @@ fn summary(outcome: Result<Outcome, StrategyError>) -> (usize, usize, String) {
     }
 }
 
-/// What stands between the tags of this name.
+/// Returns the text between the tags with this name.
 fn inside<'a>(need: &'a Need, name: &str) -> &'a str {
     let content = &need.messages[0].1;
     let Some(start) = content.find(&format!("<{name}-")) else { return "" };
@@ -104,7 +104,7 @@ fn inside<'a>(need: &'a Need, name: &str) -> &'a str {
 }
 
 #[test]
-fn the_oldest_65_percent_are_summarized_and_the_newest_15_are_a_reference() {
+fn summarizes_oldest_65_percent_with_newest_15_as_reference() {
     let (asked, outcome) = play(&asked(10), |_| "They did things.");
     assert_eq!(summary(outcome), (0, 5, "They did things.".to_owned()));
     let [need] = &asked[..] else { panic!("{} requests", asked.len()) };
@@ -114,7 +114,7 @@ fn the_oldest_65_percent_are_summarized_and_the_newest_15_are_a_reference() {
         let (label, answer) = (format!("turn {turn}, user:"), format!("Answer {turn}."));
         assert_eq!(transcript.contains(&label), turn < 6, "{turn}");
         assert_eq!(transcript.contains(&answer), turn < 6, "{turn}");
-        // 150 tokens: with the words around it, one turn, and not half of another.
+        // 150 tokens are enough for one turn and its label, but not for two turns.
         assert_eq!(reference.contains(&label), turn == 9, "{turn}");
         assert_eq!(reference.contains(&answer), turn == 9, "{turn}");
     }
@@ -123,7 +123,7 @@ fn the_oldest_65_percent_are_summarized_and_the_newest_15_are_a_reference() {
 }
 
 #[test]
-fn code_and_directives_are_asked_for_verbatim() {
+fn prompt_asks_for_verbatim_code_and_directives() {
     let (asked, _) = play(&asked(10), |_| "S");
     let system = &asked[0].system;
     for words in
@@ -138,7 +138,7 @@ fn earlier(from_turn: usize, to_turn: usize, text: &str) -> PreviousSummary {
 }
 
 #[test]
-fn the_latest_three_of_the_summaries_in_range_stand_beside_the_raw_events() {
+fn latest_three_summaries_in_range_are_background() {
     let mut request = asked(10);
     request.context.previous_summaries = Some(vec![
         earlier(0, 0, "SUM-ONE"),
@@ -151,10 +151,10 @@ fn the_latest_three_of_the_summaries_in_range_stand_beside_the_raw_events() {
         let (asked, _) = play(request, |_| "S");
         assert!(
             inside(&asked[0], "transcript").contains("Answer 0."),
-            "the raw events are read all the same"
+            "the raw events are still in the prompt"
         );
         let text = inside(&asked[0], "earlier").to_owned();
-        assert!(!text.contains("\nturn 7"), "a summary cannot speak for somebody: {text}");
+        assert!(!text.contains("\nturn 7"), "a summary cannot forge a label: {text}");
         let texts = ["SUM-ONE", "SUM-TWO", "SUM-THREE", "SUM-OF-WHAT-STAYS", "SUM-FOUR"];
         let mut found: Vec<_> = texts.iter().filter_map(|name| Some((text.find(name)?, *name))).collect();
         found.sort_unstable();
@@ -169,20 +169,20 @@ fn the_latest_three_of_the_summaries_in_range_stand_beside_the_raw_events() {
 
 const TRUE: &str = "S\n```rust\nfn f3() {\n    g(3);\n}\n```";
 const FALSE: &str = "S\n```rust\nfn f3() {\n    g(33);\n}\n```";
-/// Of a turn that is not summarized.
+/// The code of a turn that is not summarized.
 const NEWER: &str = "S\n```rust\nfn f8() {\n    g(8);\n}\n```";
 
 #[test]
-fn a_code_block_of_the_range_is_taken() {
+fn accepts_code_of_the_range() {
     let (asked, outcome) = play(&asked(10), |_| TRUE);
     assert_eq!((asked.len(), summary(outcome).2.as_str()), (1, TRUE));
 }
 
 #[test]
-fn a_code_block_that_nobody_wrote_is_asked_for_again_once_and_then_refused() {
+fn invented_code_is_retried_once_then_rejected() {
     for wrong in [FALSE, NEWER] {
-        let again = |need: &Need| if need.key == AGAIN { TRUE } else { wrong };
-        let (needs, outcome) = play(&asked(10), again);
+        let retry = |need: &Need| if need.key == RETRY_KEY { TRUE } else { wrong };
+        let (needs, outcome) = play(&asked(10), retry);
         assert_eq!(summary(outcome), (0, 5, TRUE.to_owned()));
         let [first, second] = &needs[..] else { panic!("{} requests", needs.len()) };
         assert_eq!(second.messages[0], first.messages[0], "the whole transcript again");
@@ -197,7 +197,7 @@ fn a_code_block_that_nobody_wrote_is_asked_for_again_once_and_then_refused() {
 }
 
 #[test]
-fn a_code_block_of_an_earlier_summary_is_taken() {
+fn accepts_code_of_an_earlier_summary() {
     let mut request = asked(10);
     request.context.previous_summaries = Some(vec![earlier(0, 2, FALSE)]);
     assert_eq!(summary(play(&request, |_| FALSE).1).2, FALSE);
@@ -206,18 +206,18 @@ fn a_code_block_of_an_earlier_summary_is_taken() {
 }
 
 #[test]
-fn what_is_larger_than_the_window_is_done_in_parts_and_the_last_text_is_what_counts() {
+fn large_range_is_summarized_in_parts() {
     let mut request = asked(10);
     request.context.llm = Some(Llm { model: "p/m".into(), context_window: Some(2_000) });
     request.options.insert("summary_max_tokens".into(), json!(100));
     request.options.insert("extract_ratio".into(), json!(0.95));
     let (needs, outcome) = play(&request, |need| match need.key.as_str() {
-        AGAIN => TRUE,
+        RETRY_KEY => TRUE,
         _ => FALSE,
     });
     assert_eq!(summary(outcome).2, TRUE);
     let keys: Vec<&str> = needs.iter().map(|need| need.key.as_str()).collect();
-    assert!(keys.len() > 3 && keys.ends_with(&["m1.0", AGAIN]), "{keys:?}");
+    assert!(keys.len() > 3 && keys.ends_with(&["m1.0", RETRY_KEY]), "{keys:?}");
     let [.., merge, again] = &needs[..] else { unreachable!() };
     assert_eq!(again.messages[0], merge.messages[0]);
     for need in &needs[..keys.len() - 1] {
@@ -227,7 +227,7 @@ fn what_is_larger_than_the_window_is_done_in_parts_and_the_last_text_is_what_cou
 }
 
 #[test]
-fn a_range_that_the_host_has_closed_is_summarized_exactly() {
+fn summarizes_exactly_the_extended_range() {
     let mut request = asked(10);
     request.range = Range { from_turn: 1, to_turn: 8 };
     request.range_exact = true;
@@ -240,20 +240,20 @@ fn a_range_that_the_host_has_closed_is_summarized_exactly() {
 }
 
 #[test]
-fn there_is_nothing_to_collapse_in_one_turn_or_in_a_summary() {
+fn declines_one_turn_and_existing_summaries() {
     let declined = |request: &CompactRequest| match ask(&Collapse, request, &talk()) {
         Ok(Outcome::Decline(reason)) => reason,
         other => panic!("{other:?}"),
     };
-    assert_eq!(declined(&asked(1)), "there are fewer than two turns in range");
+    assert_eq!(declined(&asked(1)), "the range has fewer than two turns");
     let mut request = asked(10);
     let older = CompactionRef { from_turn: 0, to_turn: 5, summary: true, reasoning: None, tool_calls: None };
     request.context.compactions = vec![older];
-    assert!(declined(&request).starts_with("the oldest part is a summary already, of turns 0 to 5"));
+    assert!(declined(&request).starts_with("the oldest part already is a summary of turns 0 to 5"));
 }
 
 #[test]
-fn each_option_does_what_it_says() {
+fn every_option_has_its_effect() {
     let with = |key: &str, value: Value| {
         let mut request = asked(10);
         request.options.insert(key.to_owned(), value);
@@ -274,7 +274,7 @@ fn each_option_does_what_it_says() {
 }
 
 #[test]
-fn a_state_of_somebody_else_is_refused() {
+fn rejects_invalid_state() {
     let mut request = asked(10);
     for state in ["x", "{\"from_turn\":0,\"to_turn\":5,\"parts\":1}"] {
         request.state = Some(state.into());

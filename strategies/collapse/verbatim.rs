@@ -1,15 +1,20 @@
-//! Whether the code blocks of a text are verbatim: each has to stand, line for line, in something that was said.
+//! The check that code blocks of a summary are verbatim: each block must be in one text of the raw events of the
+//! range, or in an earlier summary of it, line for line. Blanks at the end of a line and a common indentation do not
+//! count.
+//!
+//! The model is asked once more after a failure. Then the answer is refused (`answer_refused`, exit code 17).
+//! Directives must be verbatim too, but cannot be checked, because they are not in a fence.
 
-use jp_compact_strategy::event::Said;
+use jp_compact_strategy::event::EventBody;
 use serde_json::Value;
 
-/// The fenced blocks of some texts, and which of them have been found.
+/// The fenced code blocks of some texts, and whether each was found.
 #[derive(Debug, Default)]
-pub(crate) struct Blocks(Vec<(String, bool)>);
+pub(crate) struct CodeBlocks(Vec<(String, bool)>);
 
-impl Blocks {
-    /// Those of a text are looked for too.
-    pub(crate) fn of(&mut self, text: &str) {
+impl CodeBlocks {
+    /// Adds the blocks of a text.
+    pub(crate) fn add_from(&mut self, text: &str) {
         for block in fenced(text) {
             if !self.0.iter().any(|(known, _)| *known == block) {
                 self.0.push((block, false));
@@ -17,46 +22,49 @@ impl Blocks {
         }
     }
 
-    /// Looks into a text.
-    pub(crate) fn look(&mut self, text: &str) {
+    /// Searches a text for the blocks.
+    pub(crate) fn search(&mut self, text: &str) {
         for (block, found) in &mut self.0 {
             *found = *found || holds(text, block);
         }
     }
 
-    /// Looks into all that an event says.
-    pub(crate) fn look_into(&mut self, said: &Said) {
+    /// Searches all texts of an event.
+    pub(crate) fn search_event(&mut self, said: &EventBody) {
         if self.0.iter().all(|(_, found)| *found) {
             return;
         }
         match said {
-            Said::User(text) | Said::Assistant(text) | Said::Reasoning(text) => self.look(text),
-            Said::Attachment { text, .. } => self.look(text),
-            Said::Output(output) => self.look(&output.content),
-            Said::Data(value) | Said::Question(value) | Said::Reply(value) => self.look_below(value),
-            Said::Call(call) => call.arguments.values().for_each(|value| self.look_below(value)),
+            EventBody::User(text) | EventBody::Assistant(text) | EventBody::Reasoning(text) => {
+                self.search(text);
+            }
+            EventBody::Attachment { text, .. } => self.search(text),
+            EventBody::Output(output) => self.search(&output.content),
+            EventBody::Structured(value) | EventBody::Inquiry(value) | EventBody::InquiryAnswer(value) => {
+                self.search_value(value);
+            }
+            EventBody::Call(call) => call.arguments.values().for_each(|value| self.search_value(value)),
             _ => {}
         }
     }
 
-    fn look_below(&mut self, value: &Value) {
+    fn search_value(&mut self, value: &Value) {
         match value {
-            Value::String(text) => self.look(text),
-            Value::Array(values) => values.iter().for_each(|value| self.look_below(value)),
-            Value::Object(members) => members.values().for_each(|value| self.look_below(value)),
-            other => self.look(&other.to_string()),
+            Value::String(text) => self.search(text),
+            Value::Array(values) => values.iter().for_each(|value| self.search_value(value)),
+            Value::Object(members) => members.values().for_each(|value| self.search_value(value)),
+            other => self.search(&other.to_string()),
         }
     }
 
-    /// Those of this text that were found nowhere.
+    /// Returns the blocks of a text that were not found.
     pub(crate) fn missing(&self, text: &str) -> Vec<String> {
         let is_missing = |block: &String| !self.0.iter().any(|(known, found)| known == block && *found);
         fenced(text).into_iter().filter(is_missing).collect()
     }
 }
 
-/// What stands in the fences of a text, without the blanks that all lines of a block begin with. A fence that nobody
-/// closes ends with the text.
+/// Returns the fenced blocks of a text, without their common indentation. An unclosed fence ends with the text.
 fn fenced(text: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
@@ -75,16 +83,16 @@ fn fenced(text: &str) -> Vec<String> {
     blocks
 }
 
-/// The run of three or more that opens or closes a fence.
+/// Returns the marks that open or close a fence: three or more.
 fn fence(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let mark = line.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
     let length = line.chars().take_while(|other| *other == mark).count();
-    // What holds its own mark again is a piece of code in a line.
+    // A line that contains the mark again is inline code.
     (length >= 3 && !line[length..].contains(mark)).then(|| &line[..length])
 }
 
-/// Lines without blanks at their ends, and without those that all of them begin with.
+/// Removes trailing whitespace and the common indentation.
 fn plain(lines: &[&str]) -> String {
     let filled = lines.iter().filter(|line| !line.trim().is_empty());
     let common = filled.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
@@ -92,7 +100,7 @@ fn plain(lines: &[&str]) -> String {
     lines.join("\n").trim_matches('\n').to_owned()
 }
 
-/// Whether a text holds a block: as it is, or all of its lines further in.
+/// Returns whether a text contains a block, possibly with additional indentation of all lines.
 fn holds(text: &str, block: &str) -> bool {
     if text.contains(block) {
         return true;
@@ -113,16 +121,16 @@ mod tests {
     use super::*;
 
     fn missing(answer: &str, said: &str) -> Vec<String> {
-        let mut blocks = Blocks::default();
-        blocks.of(answer);
-        blocks.look(said);
+        let mut blocks = CodeBlocks::default();
+        blocks.add_from(answer);
+        blocks.search(said);
         blocks.missing(answer)
     }
 
     const SAID: &str = "Look:\n\n    if x {\n        y();\n\n    }\n\nand run `cargo test --all`.";
 
     #[test]
-    fn a_block_that_was_said_is_verbatim_wherever_it_is_indented() {
+    fn finds_blocks_with_any_indentation() {
         for answer in [
             "No code at all.",
             "```\ncargo test --all\n```",
@@ -138,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_was_changed_is_not() {
+    fn changed_blocks_are_missing() {
         for (answer, block) in [
             ("```\ncargo test --workspace\n```", "cargo test --workspace"),
             ("```\nif x {\n  y();\n\n}\n```", "if x {\n  y();\n\n}"),
@@ -151,12 +159,12 @@ mod tests {
     }
 
     #[test]
-    fn every_block_is_looked_for_in_all_that_was_said() {
+    fn searches_every_block_in_every_text() {
         let answer = "```\none\n```\n```\ntwo\n```\n```\nthree\n```";
-        let mut blocks = Blocks::default();
-        blocks.of(answer);
-        blocks.look("two");
-        blocks.look("it was one");
+        let mut blocks = CodeBlocks::default();
+        blocks.add_from(answer);
+        blocks.search("two");
+        blocks.search("it was one");
         assert_eq!(blocks.missing(answer), ["three"]);
         assert_eq!(blocks.missing("```\nnever seen\n```"), ["never seen"]);
     }

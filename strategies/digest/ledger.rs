@@ -1,145 +1,145 @@
-//! What happened in a range, event by event: what was asked, which files were touched, what was run, what failed
-//! and did not succeed later, and what was said last.
+//! The facts of a range, collected event by event: requests, files, commands, open errors, and the last message.
 
 use std::collections::HashMap;
 
-use jp_compact_strategy::event::{Call, Output, Said};
+use jp_compact_strategy::event::{EventBody, ToolCall, ToolOutput};
 use serde_json::Value;
 
-use crate::status::Status;
-use crate::tools::{Act, Op, act};
+use crate::file_op::FileOp;
+use crate::status::CallStatus;
+use crate::tools::{CallKind, classify};
 
-/// The sums of a range, each list in the order in which things last happened.
+/// The collected facts. Each list is ordered by the last occurrence.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// What the user asked, and in which turn.
-    pub(crate) asked: Vec<(usize, String)>,
-    /// What was attached to it, and the last turn in which it was.
-    pub(crate) attached: Recent<String, usize>,
-    /// What became of each file.
-    pub(crate) files: Recent<String, File>,
-    /// The last run of each command.
-    pub(crate) commands: Recent<String, Ran>,
-    /// What failed, and was not done since.
-    pub(crate) errors: Recent<Deed, Open>,
-    /// What the assistant said last.
+    /// The messages of the user, with their turns.
+    pub(crate) requests: Vec<(usize, String)>,
+    /// The attachments, with the last turn of each.
+    pub(crate) attachments: Recent<String, usize>,
+    /// The files and their history.
+    pub(crate) files: Recent<String, FileHistory>,
+    /// The commands and their runs.
+    pub(crate) commands: Recent<String, CommandRuns>,
+    /// The failed actions that did not succeed later.
+    pub(crate) errors: Recent<Action, OpenError>,
+    /// The last message of the assistant.
     pub(crate) last: Option<String>,
-    /// Calls that wait for their answer.
-    waiting: Vec<(usize, Call)>,
+    /// The tool calls without output so far.
+    pending: Vec<(usize, ToolCall)>,
 }
 
-/// What became of one file.
+/// The history of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct File {
-    /// The last operation of all, and its turn.
-    pub(crate) last: (Op, usize),
-    /// The last that was no reading: it is what a later reader has to know.
-    pub(crate) changed: Option<(Op, usize)>,
+pub(crate) struct FileHistory {
+    /// The last operation and its turn.
+    pub(crate) last: (FileOp, usize),
+    /// The last operation that changed the file, and its turn.
+    pub(crate) changed: Option<(FileOp, usize)>,
 }
 
 /// The runs of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ran {
+pub(crate) struct CommandRuns {
     pub(crate) turn: usize,
     pub(crate) times: usize,
-    /// None: nobody knows, for it was not answered.
-    pub(crate) status: Option<Status>,
+    /// `None` if the call has no output.
+    pub(crate) status: Option<CallStatus>,
 }
 
-/// Something that can fail, and can be done again.
+/// An action that can fail and be repeated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     Read(String),
     Write(String),
     Command(String),
-    /// A tool with these arguments.
+    /// A call of another tool with the same arguments.
     Other(String),
 }
 
-/// A failure.
+/// A failure that is still open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct OpenError {
     pub(crate) turn: usize,
-    pub(crate) status: Status,
+    pub(crate) status: CallStatus,
     pub(crate) text: String,
 }
 
 impl Ledger {
-    pub(crate) fn add(&mut self, turn: usize, said: Said) {
+    pub(crate) fn add(&mut self, turn: usize, said: EventBody) {
         match said {
-            Said::User(text) => self.asked.push((turn, text)),
-            Said::Attachment { name, .. } => self.attached.put(name, turn),
-            Said::Assistant(text) if !text.trim().is_empty() => self.last = Some(text),
-            Said::Data(data) => self.last = Some(data.to_string()),
-            Said::Call(call) => self.waiting.push((turn, call)),
-            // Ids come again: the latest call that waits is the one that is answered.
-            Said::Output(output) => {
-                if let Some(place) = self.waiting.iter().rposition(|(_, call)| call.id == output.id) {
-                    let (_, call) = self.waiting.remove(place);
-                    self.answered(turn, &call, &output);
+            EventBody::User(text) => self.requests.push((turn, text)),
+            EventBody::Attachment { name, .. } => self.attachments.put(name, turn),
+            EventBody::Assistant(text) if !text.trim().is_empty() => self.last = Some(text),
+            EventBody::Structured(data) => self.last = Some(data.to_string()),
+            EventBody::Call(call) => self.pending.push((turn, call)),
+            // Ids can be reused. The output belongs to the latest pending call.
+            EventBody::Output(output) => {
+                if let Some(place) = self.pending.iter().rposition(|(_, call)| call.id == output.id) {
+                    let (_, call) = self.pending.remove(place);
+                    self.record_output(turn, &call, &output);
                 }
             }
             _ => {}
         }
     }
 
-    /// The end of the range: commands that were never answered have run, perhaps.
+    /// Ends the range. Commands without output are recorded, because they may have run.
     pub(crate) fn end(mut self) -> Self {
-        for (turn, call) in std::mem::take(&mut self.waiting) {
-            if let Act::Command(line) = act(&call) {
-                self.ran(line, turn, None);
+        for (turn, call) in std::mem::take(&mut self.pending) {
+            if let CallKind::Command(line) = classify(&call) {
+                self.record_run(line, turn, None);
             }
         }
         self
     }
 
-    fn answered(&mut self, turn: usize, call: &Call, output: &Output) {
-        let status = Status::of(output);
-        let deeds: Vec<Deed> = match act(call) {
-            Act::Files(files) => {
-                let deed = |(op, path): &(Op, String)| match op {
-                    Op::Read => Deed::Read(path.clone()),
-                    _ => Deed::Write(path.clone()),
+    fn record_output(&mut self, turn: usize, call: &ToolCall, output: &ToolOutput) {
+        let status = CallStatus::from_output(output);
+        let actions: Vec<Action> = match classify(call) {
+            CallKind::Files(files) => {
+                let action = |(op, path): &(FileOp, String)| match op {
+                    FileOp::Read => Action::Read(path.clone()),
+                    _ => Action::Write(path.clone()),
                 };
-                let deeds = files.iter().map(deed).collect();
+                let actions = files.iter().map(action).collect();
                 if !status.is_failure() {
                     for (op, path) in files {
                         let before = self.files.get(&path).and_then(|file| file.changed);
-                        let changed = if op == Op::Read { before } else { Some((op, turn)) };
-                        self.files.put(path, File { last: (op, turn), changed });
+                        let changed = if op == FileOp::Read { before } else { Some((op, turn)) };
+                        self.files.put(path, FileHistory { last: (op, turn), changed });
                     }
                 }
-                deeds
+                actions
             }
-            Act::Command(line) => {
-                self.ran(line.clone(), turn, Some(status));
-                vec![Deed::Command(line)]
+            CallKind::Command(line) => {
+                self.record_run(line.clone(), turn, Some(status));
+                vec![Action::Command(line)]
             }
-            Act::Other => {
+            CallKind::Other => {
                 let arguments = Value::Object(call.arguments.clone());
-                vec![Deed::Other(format!("{} {arguments}", call.tool))]
+                vec![Action::Other(format!("{} {arguments}", call.tool))]
             }
         };
-        for deed in deeds {
+        for action in actions {
             if status.is_failure() {
-                self.errors.put(deed, Open { turn, status, text: output.content.clone() });
+                self.errors.put(action, OpenError { turn, status, text: output.content.clone() });
             } else {
-                // A file that could be written is there to be read.
-                if let Deed::Write(path) = &deed {
-                    self.errors.remove(&Deed::Read(path.clone()));
+                // After a successful write, an earlier failure to read is resolved.
+                if let Action::Write(path) = &action {
+                    self.errors.remove(&Action::Read(path.clone()));
                 }
-                self.errors.remove(&deed);
+                self.errors.remove(&action);
             }
         }
     }
 
-    fn ran(&mut self, line: String, turn: usize, status: Option<Status>) {
+    fn record_run(&mut self, line: String, turn: usize, status: Option<CallStatus>) {
         let times = self.commands.get(&line).map_or(0, |ran| ran.times) + 1;
-        self.commands.put(line, Ran { turn, times, status });
+        self.commands.put(line, CommandRuns { turn, times, status });
     }
 }
 
-/// A map whose entries stand in the order in which they were last put.
+/// A map that keeps the order in which entries were last inserted.
 #[derive(Debug)]
 pub(crate) struct Recent<K, V> {
     entries: HashMap<K, (u64, V)>,
@@ -166,7 +166,7 @@ impl<K: Eq + std::hash::Hash, V> Recent<K, V> {
         self.entries.get(key).map(|(_, value)| value)
     }
 
-    /// The entries, the latest last.
+    /// Returns the entries, the latest last.
     pub(crate) fn in_order(&self) -> Vec<(&K, &V)> {
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_by_key(|(_, (put, _))| *put);

@@ -1,7 +1,9 @@
-//! The strategy `digest`: a summary that no model writes. It lists what a range was about from its raw events: the
-//! user's words, the files, the commands and how they ended, the errors still open, the assistant's last words.
-//! The same events give the same text, so it serves where there is no model, no key and no network.
+//! The strategy `digest`: a summary without a model.
+//!
+//! It lists the user's messages, the files, the commands and their results, open errors, and the last message of the
+//! assistant. Equal events give equal texts. It needs no model, no API key, and no network.
 
+mod file_op;
 mod ledger;
 mod patch;
 mod render;
@@ -10,7 +12,7 @@ mod tools;
 
 use std::process::ExitCode;
 
-use jp_compact_strategy::event::Said;
+use jp_compact_strategy::event::EventBody;
 use jp_compact_strategy::schema::version::SUMMARY_BYTES_MAX;
 use jp_compact_strategy::schema::{
     CompactRequest, ContentKind, Description, Determinism, Input, Payload, Summary,
@@ -33,7 +35,7 @@ impl Strategy for Digest {
             ..Description::new(
                 "digest",
                 env!("CARGO_PKG_VERSION"),
-                "List requests, files, commands and open errors in place of the turns, without a model",
+                "Replace turns by a list of requests, files, commands and errors, without a model",
             )
         }
     }
@@ -45,18 +47,18 @@ impl Strategy for Digest {
     ) -> Result<Outcome, StrategyError> {
         let mut ledger = Ledger::default();
         while let Some(line) = exchange.next_event()? {
-            ledger.add(line.turn, Said::of(&line));
+            ledger.add(line.turn, EventBody::parse(&line));
         }
         let ledger = ledger.end();
         let range = request.range;
         let texts = LIMITS.iter().map(|limits| render(range, &ledger, *limits));
         let Some(summary) = texts.into_iter().find(|text| text.len() as u64 <= SUMMARY_BYTES_MAX) else {
-            return Ok(Outcome::decline("the digest would be longer than a summary may be"));
+            return Ok(Outcome::decline("the digest would exceed the size limit of a summary"));
         };
         if (summary.chars().count() as u64).div_ceil(4) >= request.context.tokens.in_range {
-            return Ok(Outcome::decline("the digest would not be shorter than what it stands for"));
+            return Ok(Outcome::decline("the digest would not be shorter than the turns"));
         }
-        Ok(Outcome::propose(Payload { summary: Some(Summary { summary }), ..Payload::of(range) }))
+        Ok(Outcome::propose(Payload { summary: Some(Summary { summary }), ..Payload::new(range) }))
     }
 }
 

@@ -1,24 +1,24 @@
-//! The files that a patch in the form of `apply_patch` touches. Nothing is applied.
+//! The files in a patch in the format of `apply_patch`. No patch is applied.
 
-use crate::tools::Op;
+use crate::file_op::FileOp;
 
-/// Each file that the patch names, with what becomes of it.
-pub(crate) fn files(patch: &str) -> Vec<(Op, String)> {
-    let mut files: Vec<(Op, String)> = Vec::new();
+/// Returns the files of a patch, with their operations.
+pub(crate) fn files(patch: &str) -> Vec<(FileOp, String)> {
+    let mut files: Vec<(FileOp, String)> = Vec::new();
     for line in patch.lines() {
         let Some(rest) = line.strip_prefix("*** ") else { continue };
         let Some((verb, path)) = rest.split_once(": ") else { continue };
         let path = path.trim().to_owned();
         match verb {
-            "Add File" => files.push((Op::Created, path)),
-            "Update File" => files.push((Op::Modified, path)),
-            "Delete File" => files.push((Op::Deleted, path)),
+            "Add File" => files.push((FileOp::Created, path)),
+            "Update File" => files.push((FileOp::Modified, path)),
+            "Delete File" => files.push((FileOp::Deleted, path)),
             "Move to" => {
-                // It stands under the update of the file that is moved.
+                // A move follows the update of the moved file.
                 if let Some(last) = files.last_mut() {
-                    last.0 = Op::Deleted;
+                    last.0 = FileOp::Deleted;
                 }
-                files.push((Op::Created, path));
+                files.push((FileOp::Created, path));
             }
             _ => {}
         }
@@ -31,21 +31,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_of_a_patch_is_named() {
+    fn lists_all_files_of_a_patch() {
         let patch = "*** Begin Patch\n*** Add File: new.rs\n+*** Add File: no.rs\n*** Update File: old.rs\n\
                      *** Move to: moved.rs\n@@ fn main\n-x\n*** Update File: a b.rs\n*** Delete File: gone.rs\n*** End Patch\n";
         let expect = [
-            (Op::Created, "new.rs"),
-            (Op::Deleted, "old.rs"),
-            (Op::Created, "moved.rs"),
-            (Op::Modified, "a b.rs"),
-            (Op::Deleted, "gone.rs"),
+            (FileOp::Created, "new.rs"),
+            (FileOp::Deleted, "old.rs"),
+            (FileOp::Created, "moved.rs"),
+            (FileOp::Modified, "a b.rs"),
+            (FileOp::Deleted, "gone.rs"),
         ];
         assert_eq!(files(patch), expect.map(|(op, path)| (op, path.to_owned())));
     }
 
     #[test]
-    fn what_is_no_patch_names_nothing() {
+    fn other_texts_have_no_files() {
         assert_eq!(files("--- a/x\n+++ b/x\n*** Move to\n*** : x"), []);
     }
 }

@@ -1,18 +1,17 @@
-//! A ledger as text for a model: Markdown whose fences no quoted text can close. What does not fit is cut, and it
-//! is said how much.
+//! Formatting of a ledger as Markdown for a model. Quoted text cannot close its fence. Omissions are counted in the text.
 
 use std::fmt::Write as _;
 
 use jp_compact_strategy::schema::Range;
 use jp_compact_strategy::text::shorten;
 
-use crate::ledger::{Deed, File, Ledger, Ran};
-use crate::status::Status;
-use crate::tools::Op;
+use crate::file_op::FileOp;
+use crate::ledger::{Action, CommandRuns, FileHistory, Ledger};
+use crate::status::CallStatus;
 
-/// How much of each thing is shown.
+/// The limits for each list.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct ListLimits {
     request_chars: usize,
     last_chars: usize,
     files: usize,
@@ -20,20 +19,20 @@ pub(crate) struct Limits {
     errors: usize,
 }
 
-/// The limits to try, the most generous first. A request of the user is quoted up to 2,000 characters at most: what is
-/// longer is pasted text.
-pub(crate) const LIMITS: [Limits; 4] = [
-    Limits { request_chars: 2_000, last_chars: 16_000, files: 1_000, commands: 300, errors: 50 },
-    Limits { request_chars: 2_000, last_chars: 8_000, files: 500, commands: 100, errors: 20 },
-    Limits { request_chars: 1_000, last_chars: 4_000, files: 300, commands: 50, errors: 10 },
-    Limits { request_chars: 200, last_chars: 2_000, files: 100, commands: 20, errors: 5 },
+/// The limits to try, the largest first. A message of the user is quoted up to 2,000 characters, because longer messages
+/// contain pasted text.
+pub(crate) const LIMITS: [ListLimits; 4] = [
+    ListLimits { request_chars: 2_000, last_chars: 16_000, files: 1_000, commands: 300, errors: 50 },
+    ListLimits { request_chars: 2_000, last_chars: 8_000, files: 500, commands: 100, errors: 20 },
+    ListLimits { request_chars: 1_000, last_chars: 4_000, files: 300, commands: 50, errors: 10 },
+    ListLimits { request_chars: 200, last_chars: 2_000, files: 100, commands: 20, errors: 5 },
 ];
 const COMMAND_CHARS_MAX: usize = 300;
 const ERROR_CHARS_MAX: usize = 1_000;
 const PATH_CHARS_MAX: usize = 300;
 
-/// The text.
-pub(crate) fn render(range: Range, ledger: &Ledger, limits: Limits) -> String {
+/// Returns the summary text.
+pub(crate) fn render(range: Range, ledger: &Ledger, limits: ListLimits) -> String {
     let turns = match range {
         Range { from_turn, to_turn } if from_turn == to_turn => format!("Turn {from_turn}"),
         Range { from_turn, to_turn } => format!("Turns {from_turn} to {to_turn}"),
@@ -53,19 +52,19 @@ pub(crate) fn render(range: Range, ledger: &Ledger, limits: Limits) -> String {
     out
 }
 
-fn requests(out: &mut String, ledger: &Ledger, limits: Limits) {
-    if ledger.asked.is_empty() {
+fn requests(out: &mut String, ledger: &Ledger, limits: ListLimits) {
+    if ledger.requests.is_empty() {
         return;
     }
     out.push_str("\n## What the user asked\n");
-    for (turn, text) in &ledger.asked {
+    for (turn, text) in &ledger.requests {
         let _ = write!(out, "\nTurn {turn}:\n");
         quote(out, &shorten(text, limits.request_chars));
     }
 }
 
-fn attachments(out: &mut String, ledger: &Ledger, limits: Limits) {
-    let attached = ledger.attached.in_order();
+fn attachments(out: &mut String, ledger: &Ledger, limits: ListLimits) {
+    let attached = ledger.attachments.in_order();
     if attached.is_empty() {
         return;
     }
@@ -77,13 +76,13 @@ fn attachments(out: &mut String, ledger: &Ledger, limits: Limits) {
     left_out(out, attached.len() - shown.len(), "attachment", "attachments");
 }
 
-fn files(out: &mut String, ledger: &Ledger, limits: Limits) {
+fn files(out: &mut String, ledger: &Ledger, limits: ListLimits) {
     let files = ledger.files.in_order();
     let shown = latest(&files, limits.files);
     for (title, ops) in [
-        ("Files written", &[Op::Created, Op::Modified][..]),
-        ("Files deleted", &[Op::Deleted]),
-        ("Files read", &[Op::Read]),
+        ("Files written", &[FileOp::Created, FileOp::Modified][..]),
+        ("Files deleted", &[FileOp::Deleted]),
+        ("Files read", &[FileOp::Read]),
     ] {
         let of_these = shown.iter().filter(|(_, file)| ops.contains(&file.changed.unwrap_or(file.last).0));
         let lines: Vec<String> = of_these.map(|(path, file)| line(path, file)).collect();
@@ -94,27 +93,27 @@ fn files(out: &mut String, ledger: &Ledger, limits: Limits) {
     left_out(out, files.len() - shown.len(), "file", "files");
 }
 
-fn line(path: &str, file: &File) -> String {
+fn line(path: &str, file: &FileHistory) -> String {
     let (op, turn) = file.last;
     let last = match op {
-        Op::Read => "read",
-        Op::Created => "created",
-        Op::Modified => "modified",
-        Op::Deleted => "deleted",
+        FileOp::Read => "read",
+        FileOp::Created => "created",
+        FileOp::Modified => "modified",
+        FileOp::Deleted => "deleted",
     };
     let changed = file.changed.filter(|changed| *changed != file.last);
     let changed = changed.map_or(String::new(), |(_, turn)| format!("changed in turn {turn}, "));
     format!("- {}: {changed}{last} in turn {turn}\n", code(path, PATH_CHARS_MAX))
 }
 
-fn commands(out: &mut String, ledger: &Ledger, limits: Limits) {
+fn commands(out: &mut String, ledger: &Ledger, limits: ListLimits) {
     let commands = ledger.commands.in_order();
     if commands.is_empty() {
         return;
     }
     out.push_str("\n## Commands\n\n");
     let shown = latest(&commands, limits.commands);
-    for (line, Ran { turn, times, status }) in shown {
+    for (line, CommandRuns { turn, times, status }) in shown {
         let ended = status.map_or("no answer".into(), ended);
         let runs = if *times > 1 { format!(", the last of {times} runs") } else { String::new() };
         let _ = writeln!(out, "- {}: {ended} in turn {turn}{runs}", code(line, COMMAND_CHARS_MAX));
@@ -122,18 +121,18 @@ fn commands(out: &mut String, ledger: &Ledger, limits: Limits) {
     left_out(out, commands.len() - shown.len(), "command", "commands");
 }
 
-fn errors(out: &mut String, ledger: &Ledger, limits: Limits) {
+fn errors(out: &mut String, ledger: &Ledger, limits: ListLimits) {
     let errors = ledger.errors.in_order();
     if errors.is_empty() {
         return;
     }
     out.push_str("\n## Errors still open\n");
     let shown = latest(&errors, limits.errors);
-    for (deed, open) in shown {
-        let what = match deed {
-            Deed::Read(path) => format!("reading {}", code(path, PATH_CHARS_MAX)),
-            Deed::Write(path) => format!("writing {}", code(path, PATH_CHARS_MAX)),
-            Deed::Command(line) | Deed::Other(line) => code(line, COMMAND_CHARS_MAX),
+    for (action, open) in shown {
+        let what = match action {
+            Action::Read(path) => format!("reading {}", code(path, PATH_CHARS_MAX)),
+            Action::Write(path) => format!("writing {}", code(path, PATH_CHARS_MAX)),
+            Action::Command(line) | Action::Other(line) => code(line, COMMAND_CHARS_MAX),
         };
         let _ = write!(out, "\n{what}, {} in turn {}:\n", ended(open.status), open.turn);
         quote(out, &shorten(open.text.trim_end(), ERROR_CHARS_MAX));
@@ -151,27 +150,27 @@ fn left_out(out: &mut String, count: usize, one: &str, many: &str) {
     }
 }
 
-fn ended(status: Status) -> String {
+fn ended(status: CallStatus) -> String {
     match status {
-        Status::Exit(code) => format!("exit {code}"),
-        Status::Done => "done".into(),
-        Status::Failed => "failed".into(),
+        CallStatus::Exit(code) => format!("exit {code}"),
+        CallStatus::Done => "done".into(),
+        CallStatus::Failed => "failed".into(),
     }
 }
 
-/// The longest run of backticks.
+/// Returns the length of the longest run of backticks.
 fn ticks(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
 }
 
-/// A text of somebody else's, between fences that it does not hold.
+/// Quotes an untrusted text in a fence that the text does not contain.
 fn quote(out: &mut String, text: &str) {
     let fence = "`".repeat((ticks(text) + 1).max(3));
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let _ = write!(out, "{fence}\n{text}{end}{fence}\n");
 }
 
-/// The same on one line.
+/// Quotes an untrusted text on one line.
 fn code(text: &str, chars_max: usize) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
     let line = line.join(" ");

@@ -1,24 +1,26 @@
-//! How a call ended, as far as its output tells: what the format says of failure, and the exit status that many
-//! tools write at the beginning or the end of it.
+//! The result of a tool call, from the failure flag of the format and from the exit status that many tools print.
+//!
+//! The exit status is only read at the beginning and the end of the output, where tools print it. In the middle, programs
+//! may print anything.
 
-use jp_compact_strategy::event::Output;
+use jp_compact_strategy::event::ToolOutput;
 use serde_json::Value;
 
-/// How a call ended.
+/// The result of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
-    /// With this exit status.
+pub(crate) enum CallStatus {
+    /// An exit status.
     Exit(i64),
-    /// Well; there is no number.
+    /// Success without an exit status.
     Done,
-    /// Not well; there is no number.
+    /// A failure without an exit status.
     Failed,
 }
 
-impl Status {
-    pub(crate) fn of(output: &Output) -> Self {
+impl CallStatus {
+    pub(crate) fn from_output(output: &ToolOutput) -> Self {
         match (exit(&output.content), output.is_error) {
-            // A tool that reports a failure has failed, whatever it ran.
+            // The error flag overrides an exit status of 0.
             (Some(0) | None, true) => Self::Failed,
             (Some(code), _) => Self::Exit(code),
             (None, false) if tests_failed(&output.content) => Self::Failed,
@@ -31,11 +33,11 @@ impl Status {
     }
 }
 
-/// What stands before the number.
+/// The texts that precede an exit status.
 const MARKS: [&str; 5] = ["exit code", "exit status", "exit_code", "exitcode", "exited with code"];
-/// So many lines at either end of an output are the tool's own.
+/// The number of lines to search at each end of the output.
 const LINES: usize = 3;
-/// A longer line is a program's.
+/// The maximum length of a line with an exit status. Longer lines are output of programs.
 const LINE_BYTES_MAX: usize = 200;
 
 fn exit(content: &str) -> Option<i64> {
@@ -46,13 +48,13 @@ fn exit(content: &str) -> Option<i64> {
     })
 }
 
-/// JP's `cargo_test` succeeds whatever the tests do: `Ran 12/12 tests, of which 1 failed.`
+/// JP's `cargo_test` succeeds even if tests fail: `Ran 12/12 tests, of which 1 failed.`
 fn tests_failed(content: &str) -> bool {
     let said = content.strip_prefix("Ran ").and_then(|rest| rest.split_once(" tests, of which "));
     said.and_then(|(_, rest)| rest.split_once(" failed.")).is_some_and(|(count, _)| count != "0")
 }
 
-/// Codex: `{"output": "...", "metadata": {"exit_code": 1}}`.
+/// Reads the format of Codex: `{"output": "...", "metadata": {"exit_code": 1}}`.
 fn in_json(content: &str) -> Option<i64> {
     if !content.trim_start().starts_with('{') {
         return None;
@@ -77,41 +79,45 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(content: &str, is_error: bool, expect: Status) {
-        let output = Output { id: "1".into(), content: content.into(), is_error };
-        assert_eq!(Status::of(&output), expect, "{content}");
+    fn check(content: &str, is_error: bool, expect: CallStatus) {
+        let output = ToolOutput { id: "1".into(), content: content.into(), is_error };
+        assert_eq!(CallStatus::from_output(&output), expect, "{content}");
     }
 
     #[test]
-    fn what_the_format_says_counts() {
-        check("14 passed", false, Status::Done);
-        check("1 failed", true, Status::Failed);
-        check("", false, Status::Done);
-        check("Exit code: 0", true, Status::Failed);
-        check("Ran 12/12 tests, of which 0 failed.\n", false, Status::Done);
-        check("Ran 12/12 tests, of which 1 failed.\n\nWhat follows", false, Status::Failed);
+    fn error_flag_determines_failure() {
+        check("14 passed", false, CallStatus::Done);
+        check("1 failed", true, CallStatus::Failed);
+        check("", false, CallStatus::Done);
+        check("Exit code: 0", true, CallStatus::Failed);
+        check("Ran 12/12 tests, of which 0 failed.\n", false, CallStatus::Done);
+        check("Ran 12/12 tests, of which 1 failed.\n\nWhat follows", false, CallStatus::Failed);
     }
 
     #[test]
-    fn an_exit_status_is_found_where_tools_write_it() {
-        check("Exit code: 101\nWall time: 2 s\nOutput:\nerror", false, Status::Exit(101));
-        check("Exit code 1\nls: no such file", true, Status::Exit(1));
-        check("a\nb\nc\nd\n[Command finished with exit code 2]", false, Status::Exit(2));
-        check("Process exited with code 0\nOutput:\nfine", false, Status::Exit(0));
-        check("a\nb\nc\nd\ne\n(exit status: 7)\n", false, Status::Exit(7));
-        check("subprocess returned non-zero exit status 3.", false, Status::Exit(3));
-        check("<exit_code>4</exit_code>", false, Status::Exit(4));
-        check("x\nExit Code: -9", false, Status::Exit(-9));
-        check(r#"{"output":"x","metadata":{"exit_code":5,"duration_seconds":0.1}}"#, false, Status::Exit(5));
-        check(r#"{"exitCode": 0}"#, false, Status::Exit(0));
+    fn finds_exit_status_at_both_ends() {
+        check("Exit code: 101\nWall time: 2 s\nOutput:\nerror", false, CallStatus::Exit(101));
+        check("Exit code 1\nls: no such file", true, CallStatus::Exit(1));
+        check("a\nb\nc\nd\n[Command finished with exit code 2]", false, CallStatus::Exit(2));
+        check("Process exited with code 0\nOutput:\nfine", false, CallStatus::Exit(0));
+        check("a\nb\nc\nd\ne\n(exit status: 7)\n", false, CallStatus::Exit(7));
+        check("subprocess returned non-zero exit status 3.", false, CallStatus::Exit(3));
+        check("<exit_code>4</exit_code>", false, CallStatus::Exit(4));
+        check("x\nExit Code: -9", false, CallStatus::Exit(-9));
+        check(
+            r#"{"output":"x","metadata":{"exit_code":5,"duration_seconds":0.1}}"#,
+            false,
+            CallStatus::Exit(5),
+        );
+        check(r#"{"exitCode": 0}"#, false, CallStatus::Exit(0));
     }
 
     #[test]
-    fn what_a_program_prints_in_the_middle_is_not_its_exit() {
-        check("a\nb\nc\nd\nexit code: 9\ne\nf\ng\nh", false, Status::Done);
-        check("the exit code is documented", false, Status::Done);
-        check("exit status:", false, Status::Done);
-        check(&format!("{} exit code: 9", "x".repeat(300)), false, Status::Done);
-        check(r#"{"a": "b"}"#, false, Status::Done);
+    fn ignores_exit_status_in_the_middle() {
+        check("a\nb\nc\nd\nexit code: 9\ne\nf\ng\nh", false, CallStatus::Done);
+        check("the exit code is documented", false, CallStatus::Done);
+        check("exit status:", false, CallStatus::Done);
+        check(&format!("{} exit code: 9", "x".repeat(300)), false, CallStatus::Done);
+        check(r#"{"a": "b"}"#, false, CallStatus::Done);
     }
 }

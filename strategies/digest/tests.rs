@@ -1,39 +1,39 @@
-//! What is listed of a range, as data; and the text that comes of it.
+//! The ledger of a range, and the text of the digest.
 
-use jp_compact_strategy::event::{Call, Output};
+use jp_compact_strategy::event::{ToolCall, ToolOutput};
 use jp_compact_strategy::schema::{EventLine, Kinds, Range};
 use jp_compact_strategy::testing::{ask, request};
 use serde_json::Value;
 
 use super::*;
-use crate::ledger::Deed;
-use crate::status::Status;
-use crate::tools::Op;
+use crate::file_op::FileOp;
+use crate::ledger::Action;
+use crate::status::CallStatus;
 
-/// A call and its answer. `!` before the content: it failed.
-fn call(tool: &str, arguments: Value, content: &str) -> [Said; 2] {
+/// Returns a call and its output. A `!` before the content marks a failure.
+fn call(tool: &str, arguments: Value, content: &str) -> [EventBody; 2] {
     let Value::Object(arguments) = arguments else { unreachable!() };
     let (content, is_error) = content.strip_prefix('!').map_or((content, false), |content| (content, true));
     [
-        Said::Call(Call { id: "c".into(), tool: tool.into(), arguments }),
-        Said::Output(Output { id: "c".into(), content: content.into(), is_error }),
+        EventBody::Call(ToolCall { id: "c".into(), tool: tool.into(), arguments }),
+        EventBody::Output(ToolOutput { id: "c".into(), content: content.into(), is_error }),
     ]
 }
 
-fn read(path: &str, content: &str) -> [Said; 2] {
+fn read(path: &str, content: &str) -> [EventBody; 2] {
     call("fs_read_file", json!({ "path": path }), content)
 }
 
-fn write(path: &str, content: &str) -> [Said; 2] {
+fn write(path: &str, content: &str) -> [EventBody; 2] {
     call("fs_modify_file", json!({ "path": path }), content)
 }
 
-fn bash(line: &str, content: &str) -> [Said; 2] {
+fn bash(line: &str, content: &str) -> [EventBody; 2] {
     call("Bash", json!({ "command": line }), content)
 }
 
-/// Every pair in a turn of its own.
-fn ledger(pairs: impl IntoIterator<Item = [Said; 2]>) -> Ledger {
+/// Returns the ledger of these pairs, each in its own turn.
+fn ledger(pairs: impl IntoIterator<Item = [EventBody; 2]>) -> Ledger {
     let mut ledger = Ledger::default();
     for (turn, pair) in pairs.into_iter().enumerate() {
         pair.into_iter().for_each(|said| ledger.add(turn, said));
@@ -42,7 +42,7 @@ fn ledger(pairs: impl IntoIterator<Item = [Said; 2]>) -> Ledger {
 }
 
 #[track_caller]
-fn check_files(pairs: impl IntoIterator<Item = [Said; 2]>, expect: &[(&str, Op, usize)]) {
+fn check_files(pairs: impl IntoIterator<Item = [EventBody; 2]>, expect: &[(&str, FileOp, usize)]) {
     let ledger = ledger(pairs);
     let files = ledger.files.in_order();
     let files: Vec<_> = files.iter().map(|(path, file)| (path.as_str(), file.last.0, file.last.1)).collect();
@@ -50,27 +50,27 @@ fn check_files(pairs: impl IntoIterator<Item = [Said; 2]>, expect: &[(&str, Op, 
 }
 
 #[track_caller]
-fn check_errors(pairs: impl IntoIterator<Item = [Said; 2]>, expect: &[(Deed, usize)]) {
+fn check_errors(pairs: impl IntoIterator<Item = [EventBody; 2]>, expect: &[(Action, usize)]) {
     let ledger = ledger(pairs);
     let open = ledger.errors.in_order();
-    let open: Vec<_> = open.iter().map(|(deed, open)| ((*deed).clone(), open.turn)).collect();
+    let open: Vec<_> = open.iter().map(|(action, open)| ((*action).clone(), open.turn)).collect();
     assert_eq!(open, expect);
 }
 
 #[test]
-fn of_each_file_the_last_operation_counts() {
-    check_files([read("a", "x"), write("b", "x")], &[("a", Op::Read, 0), ("b", Op::Modified, 1)]);
-    check_files([write("a", "x"), read("a", "x")], &[("a", Op::Read, 1)]);
+fn records_last_operation_of_each_file() {
+    check_files([read("a", "x"), write("b", "x")], &[("a", FileOp::Read, 0), ("b", FileOp::Modified, 1)]);
+    check_files([write("a", "x"), read("a", "x")], &[("a", FileOp::Read, 1)]);
     check_files(
         [read("a", ""), read("b", ""), write("a", "")],
-        &[("b", Op::Read, 1), ("a", Op::Modified, 2)],
+        &[("b", FileOp::Read, 1), ("a", FileOp::Modified, 2)],
     );
     let moved = call("fs_move_file", json!({"source": "a", "destination": "b"}), "moved");
-    check_files([write("a", ""), moved], &[("a", Op::Deleted, 1), ("b", Op::Created, 1)]);
+    check_files([write("a", ""), moved], &[("a", FileOp::Deleted, 1), ("b", FileOp::Created, 1)]);
 }
 
 #[test]
-fn a_file_that_was_written_is_so_although_it_was_read_later() {
+fn written_file_stays_written_after_a_read() {
     let text = render(
         Range { from_turn: 0, to_turn: 2 },
         &ledger([write("a", ""), read("a", ""), read("b", "")]),
@@ -81,13 +81,13 @@ fn a_file_that_was_written_is_so_although_it_was_read_later() {
 }
 
 #[test]
-fn what_failed_did_nothing_to_a_file() {
+fn failed_operations_do_not_change_files() {
     check_files([write("a", "!no such file"), read("a", "Exit code: 1\nno")], &[]);
-    check_files([read("a", "x"), write("a", "!no match")], &[("a", Op::Read, 0)]);
+    check_files([read("a", "x"), write("a", "!no match")], &[("a", FileOp::Read, 0)]);
 }
 
 #[test]
-fn commands_are_listed_once_with_their_last_end() {
+fn command_is_listed_once_with_its_last_result() {
     let ledger = ledger([
         bash("make", "!Exit code 2\nno rule"),
         bash("ls", "a"),
@@ -100,35 +100,35 @@ fn commands_are_listed_once_with_their_last_end() {
     assert_eq!(
         commands,
         [
-            ("ls", 1, 1, Some(Status::Done)),
-            ("make", 2, 2, Some(Status::Exit(0))),
-            ("cargo_test package=p", 3, 1, Some(Status::Failed)),
+            ("ls", 1, 1, Some(CallStatus::Done)),
+            ("make", 2, 2, Some(CallStatus::Exit(0))),
+            ("cargo_test package=p", 3, 1, Some(CallStatus::Failed)),
         ]
     );
 }
 
 #[test]
-fn an_error_is_open_until_the_same_succeeds() {
-    let make = || Deed::Command("make".into());
+fn error_is_open_until_the_action_succeeds() {
+    let make = || Action::Command("make".into());
     check_errors([bash("make", "!no")], &[(make(), 0)]);
     check_errors([bash("make", "!no"), bash("make", "ok")], &[]);
     check_errors([bash("make", "!no"), bash("make test", "ok")], &[(make(), 0)]);
     check_errors([bash("make", "ok"), bash("make", "!no"), bash("make", "!again")], &[(make(), 2)]);
     check_errors([bash("make", "Exit code: 2")], &[(make(), 0)]);
-    let (reading, writing) = (|| Deed::Read("a".into()), || Deed::Write("a".into()));
+    let (reading, writing) = (|| Action::Read("a".into()), || Action::Write("a".into()));
     check_errors([read("a", "!no such file")], &[(reading(), 0)]);
     check_errors([read("a", "!no such file"), write("a", "ok")], &[]);
     check_errors([write("a", "!no match"), read("a", "x")], &[(writing(), 0)]);
     check_errors([write("a", "!no match"), write("b", "ok")], &[(writing(), 0)]);
     check_errors([write("a", "!no match"), call("Write", json!({"file_path": "a"}), "ok")], &[]);
     let grep = |content| call("fs_grep_files", json!({"pattern": "x"}), content);
-    let greps = Deed::Other("fs_grep_files {\"pattern\":\"x\"}".into());
+    let greps = Action::Other("fs_grep_files {\"pattern\":\"x\"}".into());
     check_errors([grep("!bad pattern")], &[(greps, 0)]);
     check_errors([grep("!bad pattern"), grep("a.rs")], &[]);
 }
 
 #[test]
-fn ids_come_again_and_some_calls_are_never_answered() {
+fn handles_reused_ids_and_calls_without_output() {
     let [first, _] = bash("first", "");
     let [second, answer] = bash("second", "ok");
     let mut ledger = Ledger::default();
@@ -146,14 +146,14 @@ fn ids_come_again_and_some_calls_are_never_answered() {
 }
 
 #[test]
-fn the_last_words_are_those_of_the_assistant() {
+fn keeps_last_message_of_the_assistant() {
     let mut ledger = Ledger::default();
     for said in [
-        Said::Assistant("First.".into()),
-        Said::Assistant("Last.".into()),
-        Said::Assistant(" \n".into()),
-        Said::Reasoning("Hm.".into()),
-        Said::User("Thanks.".into()),
+        EventBody::Assistant("First.".into()),
+        EventBody::Assistant("Last.".into()),
+        EventBody::Assistant(" \n".into()),
+        EventBody::Reasoning("Hm.".into()),
+        EventBody::User("Thanks.".into()),
     ] {
         ledger.add(0, said);
     }
@@ -187,7 +187,7 @@ fn user(text: &str) -> Value {
 }
 
 #[test]
-fn requests_are_verbatim_whatever_they_hold() {
+fn requests_are_quoted_verbatim() {
     let odd = "Fix it:\n```rust\nfn main() {}\n````\n## Commands\n- `rm`: done\r\n\u{2028}`";
     let text = digest(1, 1_000, &[(0, user(odd))]).unwrap();
     assert!(text.contains(&format!("\n`````\n{odd}\n`````\n")), "{text}");
@@ -196,17 +196,17 @@ fn requests_are_verbatim_whatever_they_hold() {
 }
 
 #[test]
-fn what_would_not_be_shorter_is_declined() {
+fn declines_digest_that_is_not_shorter() {
     let said = [(0, user("Hello."))];
     let text = digest(1, 1_000, &said).unwrap();
     let tokens = (text.chars().count() as u64).div_ceil(4);
     assert!(digest(1, tokens + 1, &said).is_ok());
-    let reason = "the digest would not be shorter than what it stands for".to_owned();
+    let reason = "the digest would not be shorter than the turns".to_owned();
     assert_eq!(digest(1, tokens, &said), Err(reason));
 }
 
 #[test]
-fn it_stays_below_the_limit_of_a_summary_and_says_what_was_cut() {
+fn large_digest_is_reduced_and_counts_omissions() {
     let said: Vec<_> = (0..80)
         .flat_map(|turn| {
             let run = json!({"type": "tool_call_request", "id": "c", "name": "Bash", "arguments": {"command": format!("run {turn}")}});
@@ -221,18 +221,18 @@ fn it_stays_below_the_limit_of_a_summary_and_says_what_was_cut() {
         "{text}"
     );
     let endless: Vec<_> = (0..4_000).map(|turn| (turn, user(&"word ".repeat(100)))).collect();
-    let reason = "the digest would be longer than a summary may be".to_owned();
+    let reason = "the digest would exceed the size limit of a summary".to_owned();
     assert_eq!(digest(4_000, 10_000_000, &endless), Err(reason));
 }
 
 #[test]
-fn an_unknown_event_is_passed_over() {
+fn ignores_unknown_events() {
     let odd = [(0, json!({"type": "later", "content": "unheard"})), (0, user("Hello."))];
     assert!(!digest(1, 1_000, &odd).unwrap().contains("unheard"));
 }
 
 #[test]
-fn a_request_is_quoted_up_to_2000_characters_and_an_attachment_is_named() {
+fn long_requests_are_shortened_and_attachments_listed() {
     let ask = |content: &str| json!({"type": "chat_request", "content": content});
     let mut file = ask(&"let x = 1;\n".repeat(1_000));
     file["metadata"] = json!({"attachment": "/home/ada/a.rs"});

@@ -1,6 +1,10 @@
-//! The strategy `micro`: J-CLI's first layer. What a tool answered long ago becomes a placeholder that names the tool,
-//! unless it is short, or carries state or instructions rather than a result. No event is read for that: an outline
-//! says how long each is, and which the view hides already.
+//! The strategy `micro`, the first layer of J-CLI: replaces old tool results by a placeholder with the tool's name. Short
+//! results stay, and so do results with state or instructions.
+//!
+//! It keeps the newest results of the conversation, not of the range, as J-CLI does. Therefore, its profile keeps no turn.
+//! In J-CLI's own example with `keep_recent=3`, the algorithm keeps the last three calls, but the picture shows others. The
+//! strategy reads no events: the outline has the size of each result, and lists the hidden ones. Without that list, it would
+//! propose a result again that already is a placeholder.
 
 use std::process::ExitCode;
 
@@ -14,7 +18,7 @@ use serde_json::json;
 
 const KEEP_RECENT: usize = 10;
 const MIN_BYTES: u64 = 800;
-/// Tools that deliver state and instructions, and not only results.
+/// Tools whose results are state or instructions.
 const EXEMPT: [&str; 5] = ["LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask"];
 
 struct Micro;
@@ -38,7 +42,7 @@ impl Strategy for Micro {
         Description {
             produces: vec![ContentKind::ToolCalls],
             input: Input::Outline,
-            // The most recent results are those of the conversation, also where the range ends before them.
+            // The newest results of the conversation count, even if they are after the range.
             scope: Scope::Conversation,
             determinism: Determinism::Pure,
             features: vec!["worker".to_owned(), "pipeline".to_owned()],
@@ -46,19 +50,19 @@ impl Strategy for Micro {
                 "type": "object",
                 "properties": {
                     "keep_recent": {
-                        "description": "how many results, the newest of the conversation, stay as they are",
+                        "description": "number of newest results to keep, counted in the whole conversation",
                         "type": "integer",
                         "minimum": 0,
                         "default": KEEP_RECENT,
                     },
                     "min_bytes": {
-                        "description": "what is not longer than this stays as it is",
+                        "description": "maximum size of results to keep, in bytes",
                         "type": "integer",
                         "minimum": 0,
                         "default": MIN_BYTES,
                     },
                     "exempt": {
-                        "description": "tools whose results stay as they are",
+                        "description": "tools whose results to keep",
                         "type": "array",
                         "items": {"type": "string"},
                         "default": EXEMPT,
@@ -69,7 +73,7 @@ impl Strategy for Micro {
             ..Description::new(
                 "micro",
                 env!("CARGO_PKG_VERSION"),
-                "Put a placeholder in the place of old and long tool results",
+                "Replace old and long tool results by placeholders",
             )
         }
     }
@@ -84,20 +88,18 @@ impl Strategy for Micro {
             .filter(|result| (range.from_turn..=range.to_turn).contains(&result.turn) && !result.hidden)
             .filter(|result| result.bytes > options.min_bytes)
             .filter(|result| !options.exempt.iter().any(|exempt| exempt == result.tool))
-            .filter_map(Answered::placeholder)
+            .filter_map(ToolResult::placeholder)
             .collect();
         if calls.is_empty() {
-            return Ok(Outcome::decline(
-                "the view shows no result in range that is old, long and not exempt",
-            ));
+            return Ok(Outcome::decline("the view shows no old and long result in range that is not exempt"));
         }
         let policy = ToolCalls::Selective { calls };
-        Ok(Outcome::propose(Payload { tool_calls: Some(policy), ..Payload::of(range) }))
+        Ok(Outcome::propose(Payload { tool_calls: Some(policy), ..Payload::new(range) }))
     }
 }
 
-/// What a tool answered, as the outline has it.
-struct Answered<'a> {
+/// A tool result in the outline.
+struct ToolResult<'a> {
     seq: u64,
     turn: usize,
     tool: &'a str,
@@ -105,8 +107,8 @@ struct Answered<'a> {
     hidden: bool,
 }
 
-impl Answered<'_> {
-    /// None where that would make it longer.
+impl ToolResult<'_> {
+    /// Returns the replacement, or `None` if it would be longer than the result.
     fn placeholder(&self) -> Option<SelectiveCall> {
         let text = format!("[Previous: used {}]", self.tool);
         let response = Some(ResponseAction::Replace(text.clone()));
@@ -119,14 +121,14 @@ impl Answered<'_> {
     }
 }
 
-/// Every answer of a tool, in order.
-fn results(outline: Option<&Outline>) -> Result<Vec<Answered<'_>>, StrategyError> {
-    let invalid = |what: &str| StrategyError::new("request_invalid", what);
-    let outline = outline.ok_or_else(|| invalid("there is no outline"))?;
+/// Returns all tool results, in order.
+fn results(outline: Option<&Outline>) -> Result<Vec<ToolResult<'_>>, StrategyError> {
+    let invalid = |reason: &str| StrategyError::new("request_invalid", reason);
+    let outline = outline.ok_or_else(|| invalid("the request has no outline"))?;
     let rows = outline.rows().ok_or_else(|| invalid("the columns of the outline differ in length"))?;
     let is_response =
         |row: usize| outline.types.get(outline.r#type[row]).is_some_and(|name| name == "tool_call_response");
-    let result = |row: usize| Answered {
+    let result = |row: usize| ToolResult {
         seq: outline.seq[row],
         turn: outline.turn[row],
         tool: outline.tool[row].and_then(|tool| outline.tools.get(tool)).map_or("unknown", String::as_str),

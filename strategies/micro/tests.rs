@@ -1,4 +1,4 @@
-//! Which results become placeholders.
+//! The choice of the results that become placeholders.
 
 use jp_compact_strategy::schema::{Kinds, Range};
 use jp_compact_strategy::testing::{ask, request};
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::*;
 
-/// A result: its turn, its tool, its bytes. Each has the request of the number before.
+/// A result: its turn, tool, and bytes. The request of each result is the preceding event.
 type Row<'a> = (usize, &'a str, u64);
 
-/// An outline of a request and a result for each row, so that the result of row N has the seq 2N + 1.
+/// Returns an outline with a request and a result for each row. The result of row N has the seq 2N + 1.
 fn outline(rows: &[Row<'_>]) -> Outline {
     let mut outline = Outline {
         types: vec!["tool_call_request".to_owned(), "tool_call_response".to_owned()],
@@ -31,7 +31,7 @@ fn outline(rows: &[Row<'_>]) -> Outline {
     outline
 }
 
-/// A request for all turns of these rows.
+/// Returns a request for all turns of these rows.
 fn asked(rows: &[Row<'_>], options: &Value) -> CompactRequest {
     let last = rows.last().map_or(0, |(turn, ..)| *turn);
     let mut request = request(0, last, &vec![Kinds::default(); last + 1]);
@@ -40,7 +40,7 @@ fn asked(rows: &[Row<'_>], options: &Value) -> CompactRequest {
     request
 }
 
-/// The rows that are replaced, with what.
+/// Returns the replaced rows, with their replacements.
 fn replaced(request: &CompactRequest) -> Vec<(u64, String)> {
     let compactions = match ask(&Micro, request, &[]).unwrap() {
         Outcome::Result { compactions, .. } => compactions,
@@ -63,7 +63,7 @@ fn check(rows: &[Row<'_>], options: Value, expect: &[u64]) {
     assert_eq!(found, expect, "{options}");
 }
 
-/// The three results of J-CLI's example, and as many after them as it keeps.
+/// The three results of J-CLI's example, followed by as many results as it keeps.
 const EXAMPLE: [Row<'_>; 6] = [
     (0, "Bash", 1500),
     (0, "Read", 2000),
@@ -74,20 +74,20 @@ const EXAMPLE: [Row<'_>; 6] = [
 ];
 
 #[test]
-fn of_j_clis_three_calls_bash_and_read_become_placeholders_and_load_skill_stays() {
+fn replaces_the_same_results_as_j_cli() {
     let found = replaced(&asked(&EXAMPLE, &json!({"keep_recent": 3})));
     assert_eq!(
         found,
         [(0, "[Previous: used Bash]".to_owned()), (1, "[Previous: used Read]".to_owned())],
         "row 2 is exempt"
     );
-    // Its text prints the three alone. What it says of the algorithm keeps them then: they are the last three.
+    // J-CLI's documentation prints only the three. Its algorithm would keep them, because they are the last three.
     check(&EXAMPLE[..3], json!({"keep_recent": 3}), &[]);
     check(&EXAMPLE[..3], json!({"keep_recent": 0}), &[0, 1]);
 }
 
 #[test]
-fn the_last_ten_results_stay_and_none_is_touched_before_there_are_more() {
+fn keeps_the_last_ten_results() {
     let rows = |count: usize| vec![(0, "Read", 801); count];
     check(&rows(10), json!({}), &[]);
     check(&rows(12), json!({}), &[0, 1]);
@@ -97,16 +97,16 @@ fn the_last_ten_results_stay_and_none_is_touched_before_there_are_more() {
 }
 
 #[test]
-fn only_what_is_longer_than_800_bytes_goes() {
+fn replaces_only_results_longer_than_800_bytes() {
     let rows = [(0, "Read", 800), (0, "Read", 801)];
     check(&rows, json!({"keep_recent": 0}), &[1]);
     check(&rows, json!({"keep_recent": 0, "min_bytes": 799}), &[0, 1]);
-    // The placeholder has 21 bytes: it never makes a result longer.
+    // The placeholder has 21 bytes, and never makes a result longer.
     check(&[(0, "Read", 21), (0, "Read", 22)], json!({"keep_recent": 0, "min_bytes": 0}), &[1]);
 }
 
 #[test]
-fn state_and_instructions_are_exempt_unless_the_user_names_others() {
+fn exempts_state_and_instructions_by_default() {
     let rows: Vec<Row<'_>> =
         ["LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask", "Bash"].map(|tool| (0, tool, 5000)).to_vec();
     check(&rows, json!({"keep_recent": 0}), &[5]);
@@ -114,7 +114,7 @@ fn state_and_instructions_are_exempt_unless_the_user_names_others() {
 }
 
 #[test]
-fn the_range_is_kept_to_and_the_newest_are_those_of_the_conversation() {
+fn newest_results_are_counted_in_the_conversation() {
     let rows = [(0, "Read", 900), (1, "Read", 900), (1, "Read", 900), (2, "Read", 900)];
     let mut request = asked(&rows, &json!({"keep_recent": 2}));
     request.requested_range = Range { from_turn: 1, to_turn: 1 };
@@ -122,25 +122,25 @@ fn the_range_is_kept_to_and_the_newest_are_those_of_the_conversation() {
 }
 
 #[test]
-fn what_the_view_hides_already_is_not_proposed_again() {
+fn hidden_results_are_not_proposed_again() {
     let rows = [(0, "Read", 900), (0, "Read", 900)];
     let mut request = asked(&rows, &json!({"keep_recent": 0}));
     request.outline.as_mut().unwrap().hidden = vec![1];
     assert_eq!(replaced(&request), [(1, "[Previous: used Read]".to_owned())]);
     request.outline.as_mut().unwrap().hidden = vec![1, 3];
-    let declined = Outcome::decline("the view shows no result in range that is old, long and not exempt");
+    let declined = Outcome::decline("the view shows no old and long result in range that is not exempt");
     assert_eq!(ask(&Micro, &request, &[]), Ok(declined));
 }
 
 #[test]
-fn a_result_of_nobody_is_of_an_unknown_tool() {
+fn result_without_a_tool_is_named_unknown() {
     let mut request = asked(&[(0, "Read", 900)], &json!({"keep_recent": 0}));
     request.outline.as_mut().unwrap().tool = vec![None, None];
     assert_eq!(replaced(&request), [(0, "[Previous: used unknown]".to_owned())]);
 }
 
 #[test]
-fn a_request_that_makes_no_sense_is_refused() {
+fn rejects_missing_or_invalid_outlines() {
     let code = |request: &CompactRequest| ask(&Micro, request, &[]).unwrap_err().code;
     let sound = asked(&EXAMPLE, &json!({}));
     assert_eq!(code(&CompactRequest { outline: None, ..sound.clone() }), "request_invalid");

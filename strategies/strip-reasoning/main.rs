@@ -1,5 +1,5 @@
-//! The strategy `strip-reasoning`: leaves the reasoning of the requested turns out of the view. It reads the
-//! turn table alone, and declines when the view shows no reasoning there.
+//! The strategy `strip-reasoning`: removes the reasoning of the requested turns from the view. It reads only the turn
+//! table.
 
 use std::process::ExitCode;
 
@@ -17,11 +17,7 @@ impl Strategy for StripReasoning {
             input: Input::None,
             determinism: Determinism::Pure,
             features: vec!["worker".to_owned(), "pipeline".to_owned()],
-            ..Description::new(
-                "strip-reasoning",
-                env!("CARGO_PKG_VERSION"),
-                "Leave reasoning out of the view",
-            )
+            ..Description::new("strip-reasoning", env!("CARGO_PKG_VERSION"), "Remove reasoning from the view")
         }
     }
 
@@ -30,7 +26,7 @@ impl Strategy for StripReasoning {
         if request.turns_in(range).all(|row| row.kinds.reasoning == 0) {
             return Ok(Outcome::decline("the view shows no reasoning in range"));
         }
-        Ok(Outcome::propose(Payload { reasoning: Some(Reasoning::Strip), ..Payload::of(range) }))
+        Ok(Outcome::propose(Payload { reasoning: Some(Reasoning::Strip), ..Payload::new(range) }))
     }
 }
 
@@ -52,15 +48,15 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_in_range_is_stripped_over_the_whole_range() {
+    fn strips_the_whole_range() {
         let range = Range { from_turn: 1, to_turn: 2 };
-        let proposed = Outcome::propose(Payload { reasoning: Some(Reasoning::Strip), ..Payload::of(range) });
+        let proposed = Outcome::propose(Payload { reasoning: Some(Reasoning::Strip), ..Payload::new(range) });
         check([0, 0, 1], &proposed);
         check([9, 1, 0], &proposed);
     }
 
     #[test]
-    fn reasoning_outside_the_range_does_not_count() {
+    fn ignores_reasoning_outside_the_range() {
         check([9, 0, 0], &Outcome::decline("the view shows no reasoning in range"));
     }
 }

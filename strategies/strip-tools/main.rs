@@ -1,5 +1,4 @@
-//! The strategy `strip-tools`: empties the tool calls of the requested turns, or leaves them out of the view.
-//! It reads the turn table alone, and declines when the view shows nothing there that its mode would take.
+//! The strategy `strip-tools`: strips or omits the tool calls of the requested turns. It reads only the turn table.
 
 use std::process::ExitCode;
 
@@ -15,12 +14,12 @@ struct StripTools;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Options {
-    mode: Mode,
+    mode: StripMode,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Mode {
+enum StripMode {
     #[default]
     Strip,
     StripRequests,
@@ -28,7 +27,7 @@ enum Mode {
     Omit,
 }
 
-impl Mode {
+impl StripMode {
     fn policy(self) -> ToolCalls {
         match self {
             Self::Strip => ToolCalls::Strip { request: true, response: true },
@@ -38,8 +37,8 @@ impl Mode {
         }
     }
 
-    /// Whether a turn of which the view still shows `kinds` has something that this mode takes.
-    fn finds_work_in(self, kinds: &Kinds) -> bool {
+    /// Returns whether this mode changes a turn of which the view shows `kinds`.
+    fn affects(self, kinds: &Kinds) -> bool {
         match self {
             Self::Strip => kinds.tool_request_tokens + kinds.tool_response_tokens > 0,
             Self::StripRequests => kinds.tool_request_tokens > 0,
@@ -60,18 +59,14 @@ impl Strategy for StripTools {
                 "type": "object",
                 "properties": {
                     "mode": {
-                        "description": "what goes: arguments and output, one of them, or the whole call",
+                        "description": "parts to remove: arguments and output, one of them, or the whole call",
                         "enum": ["strip", "strip-requests", "strip-responses", "omit"],
                         "default": "strip",
                     },
                 },
                 "additionalProperties": false,
             })),
-            ..Description::new(
-                "strip-tools",
-                env!("CARGO_PKG_VERSION"),
-                "Strip tool calls, or leave them out",
-            )
+            ..Description::new("strip-tools", env!("CARGO_PKG_VERSION"), "Strip or omit tool calls")
         }
     }
 
@@ -81,10 +76,10 @@ impl Strategy for StripTools {
         if request.turns_in(range).all(|row| row.kinds.tool_calls == 0) {
             return Ok(Outcome::decline("the view shows no tool call in range"));
         }
-        if !request.turns_in(range).any(|row| mode.finds_work_in(&row.kinds)) {
-            return Ok(Outcome::decline("the view shows nothing left to strip in range"));
+        if !request.turns_in(range).any(|row| mode.affects(&row.kinds)) {
+            return Ok(Outcome::decline("the view shows nothing to strip in range"));
         }
-        Ok(Outcome::propose(Payload { tool_calls: Some(mode.policy()), ..Payload::of(range) }))
+        Ok(Outcome::propose(Payload { tool_calls: Some(mode.policy()), ..Payload::new(range) }))
     }
 }
 
@@ -120,11 +115,11 @@ mod tests {
 
     fn proposes(to_turn: usize, tool_calls: ToolCalls) -> Outcome {
         let range = jp_compact_strategy::schema::Range { from_turn: 0, to_turn };
-        Outcome::propose(Payload { tool_calls: Some(tool_calls), ..Payload::of(range) })
+        Outcome::propose(Payload { tool_calls: Some(tool_calls), ..Payload::new(range) })
     }
 
     #[test]
-    fn each_mode_is_its_policy() {
+    fn every_mode_proposes_its_policy() {
         check("strip", &[SHOWN], &proposes(0, ToolCalls::Strip { request: true, response: true }));
         check("strip-requests", &[SHOWN], &proposes(0, ToolCalls::Strip { request: true, response: false }));
         check("strip-responses", &[SHOWN], &proposes(0, ToolCalls::Strip { request: false, response: true }));
@@ -132,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn one_turn_with_work_is_enough() {
+    fn one_affected_turn_is_enough() {
         let strip = ToolCalls::Strip { request: true, response: true };
         check("strip", &[NOTHING, STRIPPED, SHOWN], &proposes(2, strip));
     }
 
     #[test]
-    fn what_is_stripped_already_is_left_alone_but_can_be_omitted() {
-        let declined = Outcome::decline("the view shows nothing left to strip in range");
+    fn stripped_calls_can_only_be_omitted() {
+        let declined = Outcome::decline("the view shows nothing to strip in range");
         let requests_stripped = Kinds { tool_request_tokens: 0, ..SHOWN };
         let responses_stripped = Kinds { tool_response_tokens: 0, ..SHOWN };
         check("strip", &[STRIPPED], &declined);
@@ -149,21 +144,21 @@ mod tests {
     }
 
     #[test]
-    fn without_calls_there_is_nothing_to_do() {
+    fn declines_without_calls() {
         let declined = Outcome::decline("the view shows no tool call in range");
         check("strip", &[NOTHING, NOTHING], &declined);
         check("omit", &[NOTHING], &declined);
     }
 
     #[test]
-    fn calls_outside_the_range_do_not_count() {
+    fn ignores_calls_outside_the_range() {
         let request = request(1, 1, &[SHOWN, NOTHING, SHOWN]);
         let declined = Outcome::decline("the view shows no tool call in range");
         assert_eq!(ask(&StripTools, &request, &[]), Ok(declined));
     }
 
     #[test]
-    fn an_unknown_option_or_mode_is_refused() {
+    fn rejects_unknown_options_and_modes() {
         for (key, value) in [("mode", "shred"), ("modus", "strip")] {
             let mut request = request(0, 0, &[SHOWN]);
             request.options.insert(key.to_owned(), Value::from(value));

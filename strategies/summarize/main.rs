@@ -1,11 +1,13 @@
-//! The strategy `summarize`: a model writes what stands for the range (RFD 064, "`summarize`"). It reads raw
-//! events and nothing else, asks through the host's `needs`, and proposes the model's text as it is. A range that
-//! is larger than the model's window is done in parts, and their notes are merged: those are notes of this very
-//! run on raw events, and never an older summary of the stream, which nobody is sent ("Raw-Stream Invariant").
+//! The strategy `summarize`: a model writes a summary that replaces the range (RFD 064, "`summarize`").
+//!
+//! It reads raw events only, asks through the host's `needs`, and proposes the model's text unchanged. If the range
+//! does not fit into the model's window, it is cut where turns begin, all parts are requested at once, and the notes
+//! on them are merged. The notes are of this run. An older summary is never among them, because no strategy is sent
+//! its text (the raw-stream invariant).
 
 use std::process::ExitCode;
 
-use jp_compact_strategy::model::{LIST, Prompt, Step, Writing, pieces};
+use jp_compact_strategy::model::{LIST_HEADER, Prompt, TextStep, TextWriter, read_pieces};
 use jp_compact_strategy::schema::{
     CompactRequest, ContentKind, Description, Determinism, Input, Payload, Summary,
 };
@@ -14,7 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 const MAX_TOKENS: u64 = 4096;
-/// What a summary holds, unless the user says otherwise.
+/// The default contents of a summary.
 const POINTS: &str = "\
 - Goal: what the user wants, and what of it is reached.
 - Decisions: what was decided, and why; what was tried and given up, and why.
@@ -56,22 +58,22 @@ impl Strategy for Summarize {
                 "type": "object",
                 "properties": {
                     "model": {
-                        "description": "who writes: provider/name [default: the host's model]",
+                        "description": "model that writes, as provider/name [default: the host's model]",
                         "type": "string",
                         "minLength": 1,
                     },
                     "instructions": {
-                        "description": "what the summary is to hold, in place of the built-in points",
+                        "description": "contents of the summary, instead of the built-in points",
                         "type": "string",
                         "minLength": 1,
                     },
                     "focus": {
-                        "description": "what to pay attention to beside that",
+                        "description": "additional topic that the model should focus on",
                         "type": "string",
                         "minLength": 1,
                     },
                     "max_tokens": {
-                        "description": "the longest text that the model may write",
+                        "description": "maximum length of the model's text, in tokens",
                         "type": "integer",
                         "minimum": 64,
                         "default": MAX_TOKENS,
@@ -82,7 +84,7 @@ impl Strategy for Summarize {
             ..Description::new(
                 "summarize",
                 env!("CARGO_PKG_VERSION"),
-                "Let a model write a summary that stands for the turns",
+                "Let a model write a summary of the turns",
             )
         }
     }
@@ -93,25 +95,25 @@ impl Strategy for Summarize {
         exchange: &mut Exchange<'_>,
     ) -> Result<Outcome, StrategyError> {
         let options: Options = options(request)?;
-        let points = options.instructions.clone().unwrap_or_else(|| format!("{LIST}\n\n{POINTS}"));
-        let prompt = Prompt { points: &points, focus: options.focus.as_deref(), context: Vec::new() };
-        let writing = Writing::new(request, options.model.as_deref(), options.max_tokens, &prompt, 0)?;
-        // The number of parts is all that a later round has to know; it need not read the events again.
+        let points = options.instructions.clone().unwrap_or_else(|| format!("{LIST_HEADER}\n\n{POINTS}"));
+        let prompt = Prompt { points: &points, focus: options.focus.as_deref(), background: Vec::new() };
+        let writer = TextWriter::new(request, options.model.as_deref(), options.max_tokens, &prompt, 0)?;
+        // A later round needs only the number of parts, and does not read the events again.
         let Some(state) = &request.state else {
-            let (requests, parts) = writing.begin(pieces(exchange)?)?;
+            let (requests, parts) = writer.begin(read_pieces(exchange)?)?;
             return Ok(match parts {
-                0 => Outcome::decline("nothing is said in range"),
+                0 => Outcome::decline("the range contains no text"),
                 _ => Outcome::Needs { requests, state: Some(parts.to_string()) },
             });
         };
-        let parts = state.parse().map_err(|_| {
-            StrategyError::new("request_invalid", format_args!("a state that is not ours: `{state}`"))
-        })?;
-        Ok(match writing.go_on(parts)? {
-            Step::Needs(requests) => Outcome::Needs { requests, state: Some(parts.to_string()) },
-            Step::Written(summary) => {
-                let payload = Payload { summary: Some(Summary { summary }), ..Payload::of(request.range) };
-                Outcome::Result { compactions: vec![payload], diagnostics: writing.remarks(parts) }
+        let parts = state
+            .parse()
+            .map_err(|_| StrategyError::new("request_invalid", format_args!("invalid state: `{state}`")))?;
+        Ok(match writer.resume(parts)? {
+            TextStep::Needs(requests) => Outcome::Needs { requests, state: Some(parts.to_string()) },
+            TextStep::Written(summary) => {
+                let payload = Payload { summary: Some(Summary { summary }), ..Payload::new(request.range) };
+                Outcome::Result { compactions: vec![payload], diagnostics: writer.diagnostics(parts) }
             }
         })
     }

@@ -1,5 +1,5 @@
-//! A folder with one of each kind of bad file in it: each is a line that names it, and the rest is done.
-//! `JP_COMPACT_TEST_BATCH=10000` makes the folder that large.
+//! A folder with one file of each kind of bad input. Each bad file is reported on one line; the others are
+//! compacted. `JP_COMPACT_TEST_BATCH=10000` sets the size of the folder.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -16,8 +16,8 @@ fn count() -> usize {
     std::env::var("JP_COMPACT_TEST_BATCH").map_or(200, |count| count.parse().unwrap())
 }
 
-/// Adds one of each, and tells what has to be said of it.
-fn spoil(set: &Set) -> BTreeMap<&'static str, &'static str> {
+/// Adds one bad file of each kind. Returns the expected error text by folder name.
+fn add_bad_files(set: &Set) -> BTreeMap<&'static str, &'static str> {
     let good = Conversation::bulky(6);
     let bytes = good.bytes();
     let mut expected = BTreeMap::new();
@@ -38,7 +38,7 @@ fn spoil(set: &Set) -> BTreeMap<&'static str, &'static str> {
     let overlay = good.clone().compaction(json!({"from_turn": "zero", "to_turn": 1}));
     raw("bad-overlay", &overlay.bytes(), "a malformed `compaction`");
     fs::create_dir_all(set.path("set/bad-folder/events.json")).unwrap();
-    expected.insert("bad-folder", "no conversation");
+    expected.insert("bad-folder", "is not a conversation");
     fs::create_dir(set.path("set/bad-loop")).unwrap();
     symlink("events.json", set.path("set/bad-loop/events.json")).unwrap();
     expected.insert("bad-loop", "symbolic links");
@@ -47,7 +47,7 @@ fn spoil(set: &Set) -> BTreeMap<&'static str, &'static str> {
     expected.insert("bad-link", "symlink");
     fs::create_dir(set.path("set/bad-nowhere")).unwrap();
     symlink("gone.json", set.path("set/bad-nowhere/events.json")).unwrap();
-    expected.insert("bad-nowhere", "no transcript");
+    expected.insert("bad-nowhere", "failed to find a transcript");
     fs::create_dir(set.path("set/bad-pipe")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, set.path("set/bad-pipe/events.json"), 0o600.into()).unwrap();
     expected.insert("bad-pipe", "a named pipe");
@@ -61,46 +61,46 @@ fn spoil(set: &Set) -> BTreeMap<&'static str, &'static str> {
     expected
 }
 
-/// The executable, without what lets root read everything.
-pub(crate) fn unprivileged(words: &[&str], world: &World) -> Option<Command> {
+/// Returns the command without the capabilities that let root read every file.
+pub(crate) fn unprivileged(args: &[&str], world: &World) -> Option<Command> {
     if !is_root() {
-        return Some(world.command(words));
+        return Some(world.command(args));
     }
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set", "-dac_override,-dac_read_search", "--inh-caps=-all"]);
-    command.arg(assert_cmd::cargo::cargo_bin!("jp-compact")).args(words);
-    world.enter(&mut command);
+    command.arg(assert_cmd::cargo::cargo_bin!("jp-compact")).args(args);
+    world.isolate(&mut command);
     Command::new("setpriv").arg("--version").output().is_ok().then_some(command)
 }
 
 #[test]
-fn each_bad_file_is_a_line_and_the_rest_is_done() {
-    let set = Set::of(count());
-    let mut expected = spoil(&set);
-    let words = Set::words(&["--report", "r.json", "--junit", "j.xml"]);
-    let mut command = unprivileged(&words, &set.world).unwrap_or_else(|| {
-        // Root reads it, and what is read is compacted.
+fn each_bad_file_is_reported_and_the_others_are_compacted() {
+    let set = Set::new(count());
+    let mut expected = add_bad_files(&set);
+    let args = Set::arguments(&["--report", "r.json", "--junit", "j.xml"]);
+    let mut command = unprivileged(&args, &set.world).unwrap_or_else(|| {
+        // Root can read the file, so it would be compacted.
         fs::remove_dir_all(set.path("set/bad-mode")).unwrap();
         expected.remove("bad-mode");
-        set.world.command(&words)
+        set.world.command(&args)
     });
     let before = set.files("set");
     let ran = set.world.finish(&mut command).exits(19);
-    assert_eq!(set.files("set"), before, "nothing is left beside any");
+    assert_eq!(set.files("set"), before, "a file was left in the folder");
     let report = set.report("r.json");
     let (good, bad) = (set.transcripts.len() as u64, expected.len() as u64);
     assert_eq!((report.total.compacted, report.total.failed), (good, bad), "{}", ran.stderr);
-    let failed: Vec<_> = report.transcripts.iter().filter(|told| told.error.is_some()).collect();
+    let failed: Vec<_> = report.transcripts.iter().filter(|entry| entry.error.is_some()).collect();
     assert_eq!(
-        failed.iter().map(|told| name(told)).collect::<Vec<_>>(),
+        failed.iter().map(|entry| name(entry)).collect::<Vec<_>>(),
         expected.keys().copied().collect::<Vec<_>>()
     );
-    for told in failed {
-        let error = told.error.as_ref().unwrap();
+    for entry in failed {
+        let error = entry.error.as_ref().unwrap();
         let text = format!("{} {:?}", error.message, error.causes);
-        assert!(text.contains(expected[name(told)]), "{}: {text}", told.path);
+        assert!(text.contains(expected[name(entry)]), "{}: {text}", entry.path);
         assert_eq!(error.code, 4);
-        let lines: Vec<_> = ran.stderr.lines().filter(|line| line.contains(&told.path)).collect();
+        let lines: Vec<_> = ran.stderr.lines().filter(|line| line.contains(&entry.path)).collect();
         assert_eq!(lines.len(), 1, "{lines:?}");
     }
     assert_eq!(ran.stderr.lines().count() as u64, bad + 1);

@@ -1,4 +1,5 @@
-//! A batch over nothing: no gate is met, unless there may be nothing, or another shard has it.
+//! Batches without a transcript: gates fail, unless `--allow-empty` is given or another shard has the
+//! transcripts.
 
 use std::fs;
 
@@ -15,19 +16,19 @@ const GATES: [&[&str]; 5] = [
     &["--max-failures", "9"],
 ];
 
-/// A folder with files in it, none of which is a transcript.
-fn nothing() -> World {
+/// Creates a folder of files without a transcript.
+fn world_without_transcripts() -> World {
     let world = World::new();
     world.file("set/package.json", b"{\"name\": \"garden\"}");
     world.file("set/notes.txt", b"nothing\n");
     world
 }
 
-/// Runs a batch over `set`: the exit code, what is reported, and how its gates came out.
+/// Runs a batch over `set` and checks the exit code, the message, and the outcome of the gates.
 #[track_caller]
-fn check(world: &World, more: &[&str], code: i32, says: &str, gates: &[(bool, &str)]) -> BatchReport {
-    let words = [&["batch", "set", "-n", "-s", "strip-tools", "--json"], more].concat();
-    let ran = world.run(&words).exits(code).says(says);
+fn check(world: &World, more: &[&str], code: i32, message: &str, gates: &[(bool, &str)]) -> BatchReport {
+    let args = [&["batch", "set", "-n", "-s", "strip-tools", "--json"], more].concat();
+    let ran = world.run(&args).exits(code).says(message);
     let report = read(&ran.stdout);
     let found: Vec<_> = report.gates.iter().map(|gate| (gate.met, &*gate.found)).collect();
     assert_eq!(found, gates, "{more:?}");
@@ -35,10 +36,10 @@ fn check(world: &World, more: &[&str], code: i32, says: &str, gates: &[(bool, &s
 }
 
 #[test]
-fn a_gate_over_nothing_is_not_met() {
-    let world = nothing();
+fn gates_fail_without_a_transcript() {
+    let world = world_without_transcripts();
     for gate in GATES {
-        let report = check(&world, gate, 3, "is not met: wanted", &[(false, "no transcript")]);
+        let report = check(&world, gate, 3, "not met: wanted", &[(false, "no transcript")]);
         assert!(report.complete && report.transcripts.is_empty());
         world.run(&[&["batch", "set", "--junit", "j.xml"], gate].concat()).exits(3);
         let junit = fs::read_to_string(world.path("j.xml")).unwrap();
@@ -47,7 +48,19 @@ fn a_gate_over_nothing_is_not_met() {
 }
 
 #[test]
-fn a_path_that_is_not_there_meets_no_gate() {
+fn missing_paths_alone_are_not_found() {
+    let set = Set::new(1);
+    for words in
+        [&["batch", "undo"][..], &["batch", "gone", "undo", "--allow-empty"], &["batch", "gone", "-n"]]
+    {
+        set.world.run(&[words, &["-s", "strip-tools"]].concat()).exits(4).says("failed: ").says(words[1]);
+    }
+    // A path that exists is compacted, and the missing one is reported.
+    set.world.run(&["batch", "undo", "set", "-s", "strip-tools"]).exits(19).says("1 compacted, 1 failed");
+}
+
+#[test]
+fn gates_fail_for_a_missing_path() {
     let world = World::new();
     for gate in GATES {
         let ran = world.run(&[&["batch", "gone", "-n", "-s", "strip-tools"], gate].concat()).exits(3);
@@ -56,16 +69,16 @@ fn a_path_that_is_not_there_meets_no_gate() {
 }
 
 #[test]
-fn nothing_without_a_gate_is_an_error() {
-    let world = nothing();
-    check(&world, &[], 4, "error: there is no transcript in set", &[]);
+fn empty_batch_without_a_gate_is_an_error() {
+    let world = world_without_transcripts();
+    check(&world, &[], 4, "error: found no transcript in set", &[]);
     fs::create_dir(world.path("none")).unwrap();
     world.run(&["batch", "none", "set", "-s", "strip-tools"]).exits(4).says("in none, set");
 }
 
 #[test]
-fn nothing_may_be_allowed() {
-    let world = nothing();
+fn allow_empty_accepts_an_empty_batch() {
+    let world = world_without_transcripts();
     check(&world, &["--allow-empty"], 0, "0 transcripts", &[]);
     for gate in GATES {
         check(&world, &[gate, &["--allow-empty"]].concat(), 0, "0 transcripts", &[(true, "no transcript")]);
@@ -73,49 +86,49 @@ fn nothing_may_be_allowed() {
 }
 
 #[test]
-fn a_shard_may_be_empty_where_the_whole_is_not() {
-    let set = Set::of(1);
+fn empty_shard_passes_when_another_shard_has_transcripts() {
+    let set = Set::new(1);
     let empty = ["0/2", "1/2"].into_iter().find(|shard| {
         let ran = set.batch(&["-n", "--json", "--shard", shard]).exits(0);
         read(&ran.stdout).transcripts.is_empty()
     });
     let empty = empty.unwrap();
     for gate in GATES {
-        let words = [gate, &["--shard", empty]].concat();
-        check(&set.world, &words, 0, "0 transcripts", &[(true, "nothing in this shard")]);
+        let args = [gate, &["--shard", empty]].concat();
+        check(&set.world, &args, 0, "0 transcripts", &[(true, "nothing in this shard")]);
     }
 }
 
 #[test]
-fn every_shard_of_nothing_is_empty() {
-    let world = nothing();
+fn every_shard_of_an_empty_batch_fails() {
+    let world = world_without_transcripts();
     for shard in ["0/3", "1/3", "2/3"] {
-        check(&world, &["--shard", shard], 4, "there is no transcript", &[]);
-        let words = ["--shard", shard, "--require-saving", "0"];
-        check(&world, &words, 3, "gate require-saving is not met", &[(false, "no transcript")]);
+        check(&world, &["--shard", shard], 4, "found no transcript", &[]);
+        let args = ["--shard", shard, "--require-saving", "0"];
+        check(&world, &args, 3, "gate require-saving not met", &[(false, "no transcript")]);
     }
 }
 
 #[test]
-fn a_gate_over_failures_alone_is_not_met() {
+fn saving_gate_fails_when_every_transcript_failed() {
     let world = World::new();
     world.raw("set/a", b"{}");
-    let found = [(false, "no transcript that did not fail"), (true, "1 transcript failed")];
-    check(&world, &["--require-saving", "0", "--max-failures", "1"], 3, "require-saving is not met", &found);
+    let found = [(false, "no successful transcript"), (true, "1 transcript failed")];
+    check(&world, &["--require-saving", "0", "--max-failures", "1"], 3, "require-saving not met", &found);
     check(&world, &["--max-failures", "1"], 0, "1 failed", &[(true, "1 transcript failed")]);
 }
 
 #[test]
-fn a_stream_without_a_record_is_like_a_folder_without_a_transcript() {
+fn stream_without_records_is_an_error_like_an_empty_folder() {
     let world = World::new();
-    let words = ["batch", "--ndjson", "-s", "strip-tools"];
+    let args = ["batch", "--ndjson", "-s", "strip-tools"];
     for stream in [&b""[..], b"\n\n  \n"] {
-        let pipe = |more: &[&str], code: i32| world.pipe(&[&words[..], more].concat(), stream).exits(code);
-        pipe(&[], 4).says("there is no record on stdin");
-        pipe(&["--fail-on-error"], 3).says("there is no record on stdin");
+        let pipe = |more: &[&str], code: i32| world.pipe(&[&args[..], more].concat(), stream).exits(code);
+        pipe(&[], 4).says("stdin has no record");
+        pipe(&["--fail-on-error"], 3).says("stdin has no record");
         pipe(&["--allow-empty"], 0);
         pipe(&["--allow-empty", "--fail-on-error"], 0);
     }
-    // An answer that is an error is an answer.
-    world.pipe(&words, b"x\n").exits(0);
+    // An error answer counts as an answer.
+    world.pipe(&args, b"x\n").exits(0);
 }

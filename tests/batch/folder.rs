@@ -1,4 +1,4 @@
-//! What is found, in which order, how often, and what a nightly run does with what is done already.
+//! Folders as arguments: which transcripts are found, in which order, and which ones a later run skips.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,11 +10,11 @@ use jp_compact_schema::report::Status::{Compacted, Skipped, Unchanged};
 use serde_json::json;
 
 use crate::set::{Set, name, read, statuses};
-use crate::support::{Conversation, Transcript, World, grown};
+use crate::support::{Conversation, Transcript, World, append_event};
 
 #[test]
-fn every_conversation_of_a_folder_is_compacted_and_told_of_in_order() {
-    let set = Set::of(12);
+fn compacts_and_reports_every_conversation_in_order() {
+    let set = Set::new(12);
     let ran = set.batch(&["--report", "r.json", "--jobs", "3"]).exits(0);
     assert_eq!(ran.text(), "");
     let report = set.report("r.json");
@@ -27,10 +27,10 @@ fn every_conversation_of_a_folder_is_compacted_and_told_of_in_order() {
     assert_eq!((total.transcripts, total.compacted, total.overlays, total.failed), (12, 12, 12, 0));
     assert!(report.complete && !report.dry_run);
     let all = total.size.all;
-    let sum: u64 = report.transcripts.iter().map(|told| told.size.all.tokens.after).sum();
+    let sum: u64 = report.transcripts.iter().map(|entry| entry.size.all.tokens.after).sum();
     assert_eq!(all.tokens.after, sum);
     assert!(all.tokens.before > sum && all.bytes.before > all.bytes.after);
-    let by_type: u64 = total.size.by_type.values().map(|of| of.bytes.before).sum();
+    let by_type: u64 = total.size.by_type.values().map(|size| size.bytes.before).sum();
     assert_eq!(by_type, all.bytes.before);
     assert_eq!(total.size.by_tool.keys().collect::<Vec<_>>(), ["fs_read_file"]);
     let overlay = &report.transcripts[0].overlays[0];
@@ -41,9 +41,9 @@ fn every_conversation_of_a_folder_is_compacted_and_told_of_in_order() {
 }
 
 #[test]
-fn threads_do_not_change_what_is_written() {
+fn number_of_jobs_does_not_change_the_bytes() {
     let bytes = |jobs: &str| {
-        let set = Set::of(7);
+        let set = Set::new(7);
         set.batch(&["--strategy", "micro:min_bytes=10", "--jobs", jobs]).exits(0);
         set.transcripts.iter().map(Transcript::now).collect::<Vec<_>>()
     };
@@ -51,9 +51,9 @@ fn threads_do_not_change_what_is_written() {
 }
 
 #[test]
-fn a_dry_run_tells_the_same_and_writes_nothing() {
-    let set = Set::of(3);
-    set.batch(&["--dry-run", "--report", "dry.json"]).exits(0).says("(a dry run)");
+fn dry_run_reports_the_same_and_writes_nothing() {
+    let set = Set::new(3);
+    set.batch(&["--dry-run", "--report", "dry.json"]).exits(0).says("(dry run)");
     set.assert_untouched();
     set.batch(&["--report", "wet.json"]).exits(0);
     let (dry, wet) = (set.report("dry.json"), set.report("wet.json"));
@@ -63,14 +63,15 @@ fn a_dry_run_tells_the_same_and_writes_nothing() {
 }
 
 #[test]
-fn a_nightly_run_stacks_nothing_and_does_again_what_has_grown() {
-    let set = Set::of(3);
+fn repeated_run_skips_compacted_and_redoes_grown_transcripts() {
+    let set = Set::new(3);
     set.batch(&[]).exits(0);
     let after = set.transcripts[0].now();
     let event = json!({"timestamp": "2026-07-01 00:00:00.0", "type": "turn_start"});
     let ask = json!({"timestamp": "2026-07-01 00:00:01.0", "type": "chat_request", "content": "More?"});
     let say = json!({"timestamp": "2026-07-01 00:00:02.0", "type": "chat_response", "message": "No."});
-    let more = [event, ask, say].iter().fold(set.transcripts[1].now(), |bytes, event| grown(&bytes, event));
+    let more =
+        [event, ask, say].iter().fold(set.transcripts[1].now(), |bytes, event| append_event(&bytes, event));
     fs::write(&set.transcripts[1].path, &more).unwrap();
 
     let ran = set.batch(&["--report", "r.json"]).exits(0).says("1 compacted, 2 skipped");
@@ -80,13 +81,13 @@ fn a_nightly_run_stacks_nothing_and_does_again_what_has_grown() {
     assert!(report.transcripts[0].declines[0].reason.contains("overlay 1"));
     assert_eq!(set.transcripts[0].now(), after);
     assert!(set.transcripts[1].now().len() > more.len());
-    // And the night after that there is nothing left at all.
+    // A third run finds nothing to do.
     set.batch(&[]).exits(0).says("3 skipped");
 }
 
 #[test]
-fn other_turns_or_options_are_no_reason_to_skip() {
-    let set = Set::of(1);
+fn other_turns_or_options_are_compacted_again() {
+    let set = Set::new(1);
     set.batch(&[]).exits(0).says("1 compacted");
     set.batch(&["--keep-last", "1"]).exits(0).says("1 compacted");
     set.batch(&["--keep-last", "1"]).exits(0).says("1 skipped");
@@ -96,60 +97,61 @@ fn other_turns_or_options_are_no_reason_to_skip() {
 }
 
 #[test]
-fn what_was_declined_is_asked_again_and_costs_nothing() {
-    let set = Set::of(1);
+fn declined_strategy_is_asked_again() {
+    let set = Set::new(1);
     let both = ["--strategy", "strip-reasoning", "--report", "r.json"];
     set.batch(&both).exits(0).says("1 compacted");
     let after = set.transcripts[0].now();
     set.batch(&both).exits(0).says("1 skipped");
     assert_eq!(set.transcripts[0].now(), after);
     let report = set.report("r.json");
-    let strategies: Vec<_> = report.transcripts[0].declines.iter().map(|told| &*told.strategy).collect();
+    let strategies: Vec<_> =
+        report.transcripts[0].declines.iter().map(|decline| &*decline.strategy).collect();
     assert_eq!(strategies, ["strip-tools", "strip-reasoning"]);
 }
 
 #[test]
-fn a_transcript_that_is_named_twice_counts_once() {
-    let set = Set::of(2);
+fn transcript_given_twice_is_compacted_once() {
+    let set = Set::new(2);
     symlink("set", set.path("link")).unwrap();
-    let words = ["batch", "set", "set/a0", "./set/a1/events.json", "link", "--strategy", "strip-tools"];
-    set.world.run(&words).exits(0).says("2 transcripts: 2 compacted");
+    let args = ["batch", "set", "set/a0", "./set/a1/events.json", "link", "--strategy", "strip-tools"];
+    set.world.run(&args).exits(0).says("2 transcripts: 2 compacted");
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
 }
 
 #[test]
-fn folders_are_searched_as_git_sees_them() {
-    let set = Set::of(2);
+fn search_respects_gitignore_and_hidden_folders() {
+    let set = Set::new(2);
     set.world.conversation("set/ignored/x", &Conversation::bulky(6));
     set.world.conversation("set/.hidden/x", &Conversation::bulky(6));
     set.world.file("set/.gitignore", b"ignored/\n");
-    for beside in ["events.json.jp-compact.json", ".events.json.jp-compact"] {
-        set.world.file(&format!("set/a0/{beside}"), b"{}");
+    for sidecar in ["events.json.jp-compact.json", ".events.json.jp-compact"] {
+        set.world.file(&format!("set/a0/{sidecar}"), b"{}");
     }
     set.batch(&["-n"]).exits(0).says("2 transcripts");
 }
 
 #[test]
-fn a_workspace_gives_its_conversations_though_git_does_not_see_them() {
+fn conversations_in_a_gitignored_jp_folder_are_found() {
     let world = World::new();
     world.file("ws/.gitignore", b".jp\n");
     for number in 0..3 {
         world.conversation(&format!("ws/.jp/conversations/1773839946{number}-c"), &Conversation::bulky(6));
     }
-    let words = ["batch", "ws", "--strategy", "strip-tools", "--json"];
-    let ran = world.run(&words).exits(0);
+    let args = ["batch", "ws", "--strategy", "strip-tools", "--json"];
+    let ran = world.run(&args).exits(0);
     let report = read(&ran.stdout);
     let ids: Vec<_> =
-        report.transcripts.iter().map(|told| told.conversation_id.as_deref().unwrap()).collect();
+        report.transcripts.iter().map(|entry| entry.conversation_id.as_deref().unwrap()).collect();
     assert_eq!(ids, ["17738399460", "17738399461", "17738399462"]);
 }
 
 #[test]
-fn a_pattern_is_a_path_for_a_shell_that_leaves_it_alone() {
-    let set = Set::of(3);
+fn glob_pattern_is_expanded() {
+    let set = Set::new(3);
     let found = |pattern: &str| {
         let ran = set.world.run(&["batch", pattern, "-n", "--strategy", "strip-tools", "--json"]).exits(0);
-        read(&ran.stdout).transcripts.iter().map(|told| name(told).to_owned()).collect::<Vec<_>>()
+        read(&ran.stdout).transcripts.iter().map(|entry| name(entry).to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(found("set/a[01]"), ["a0", "a1"]);
     assert_eq!(found("set/*/events.json"), ["a0", "a1", "a2"]);
@@ -157,17 +159,17 @@ fn a_pattern_is_a_path_for_a_shell_that_leaves_it_alone() {
 }
 
 #[test]
-fn a_missing_folder_is_one_failure() {
+fn missing_folder_is_one_failure() {
     let world = World::new();
     fs::create_dir(world.path("set")).unwrap();
-    let ran = world.run(&["batch", "set", "gone", "--strategy", "strip-tools", "--json"]).exits(19);
+    let ran = world.run(&["batch", "set", "gone", "--strategy", "strip-tools", "--json"]).exits(4);
     let report = read(&ran.says("failed: gone: ").stdout);
     assert_eq!((report.total.transcripts, report.total.failed), (1, 1));
 }
 
 #[test]
-fn the_parts_are_all_of_it_each_once() {
-    let set = Set::of(9);
+fn shards_partition_the_transcripts() {
+    let set = Set::new(9);
     let mut found = BTreeSet::new();
     let mut count = 0;
     for part in ["0/3", "1/3", "2/3"] {
@@ -175,14 +177,14 @@ fn the_parts_are_all_of_it_each_once() {
         let report = read(&ran.stdout);
         assert_eq!(report.shard.unwrap().of, 3);
         count += report.transcripts.len();
-        found.extend(report.transcripts.iter().map(|told| told.path.clone()));
+        found.extend(report.transcripts.iter().map(|entry| entry.path.clone()));
     }
     assert_eq!((count, found.len()), (9, 9));
     set.batch(&["--shard", "3/3"]).exits(2).says("3 is not below 3");
 }
 
 #[test]
-fn names_may_be_anything_that_a_file_may_be_called() {
+fn arbitrary_file_names_are_handled() {
     let world = World::new();
     let names: [&[u8]; 3] = [b"new\nline", b"not \xff utf-8", b"\x1b[2J <&\">"];
     for name in names {
@@ -193,7 +195,7 @@ fn names_may_be_anything_that_a_file_may_be_called() {
     let bad = world.path("set").join(std::ffi::OsStr::from_bytes(b"bad \x07\xfe"));
     fs::create_dir_all(&bad).unwrap();
     fs::write(bad.join("events.json"), "{").unwrap();
-    let words = [
+    let args = [
         "batch",
         "set",
         "--strategy",
@@ -205,24 +207,24 @@ fn names_may_be_anything_that_a_file_may_be_called() {
         "--out",
         "views",
     ];
-    let ran = world.run(&words).exits(19);
+    let ran = world.run(&args).exits(19);
     assert!(!ran.stderr.contains(['\x07', '\x1b']), "{}", ran.stderr);
     assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
     let report = read(&fs::read(world.path("r.json")).unwrap());
     assert_eq!((report.total.compacted, report.total.failed), (3, 1));
-    let odd = report.transcripts.iter().find(|told| told.path.contains("utf-8")).unwrap();
+    let odd = report.transcripts.iter().find(|entry| entry.path.contains("utf-8")).unwrap();
     assert_eq!(odd.path_base64.as_deref(), Some("c2V0L25vdCD/IHV0Zi04L2V2ZW50cy5qc29u"));
     let junit = fs::read_to_string(world.path("j.xml")).unwrap();
     assert!(junit.contains(r#"name="set/\u{1b}[2J &lt;&amp;&quot;&gt;/events.json""#), "{junit}");
     assert!(!junit.contains(['\x07', '\x1b']));
     let view = Path::new("views").join(std::ffi::OsStr::from_bytes(names[1])).join("events.json");
     assert!(world.path("here").parent().unwrap().join(view).is_file());
-    // And again: what could not be told apart as text is told apart.
-    world.run(&[&words[..], &["--resume"]].concat()).exits(19).says("3 of them before");
+    // The next run resumes by bytes: it distinguishes names that are equal as text.
+    world.run(&[&args[..], &["--resume"]].concat()).exits(19).says("3 of them in an earlier run");
 }
 
 #[test]
-fn a_profile_is_that_of_each_transcript_s_workspace() {
+fn each_transcript_uses_the_profile_of_its_workspace() {
     let world = World::new();
     for (workspace, keep) in [("one", 0), ("two", 9)] {
         let folder = format!("set/{workspace}/.jp/conversations/17738399468-c");
@@ -232,15 +234,15 @@ fn a_profile_is_that_of_each_transcript_s_workspace() {
     }
     let ran = world.run(&["batch", "set", "--json"]).exits(0);
     let report = read(&ran.stdout);
-    let told: Vec<_> = report.transcripts.iter().map(|told| told.status).collect();
-    assert_eq!(told, [Compacted, Unchanged]);
+    let statuses: Vec<_> = report.transcripts.iter().map(|entry| entry.status).collect();
+    assert_eq!(statuses, [Compacted, Unchanged]);
     assert!(report.transcripts[1].notes[0].contains('9'), "{:?}", report.transcripts[1].notes);
 }
 
 #[test]
-fn transcripts_of_other_agents_are_found_by_what_they_hold() {
-    let set = Set::of(1);
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/core/tests/formats/samples");
+fn transcripts_of_other_agents_are_detected_by_content() {
+    let set = Set::new(1);
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/transcripts/tests/formats/samples");
     let session = fs::read(samples.join("claude-code.jsonl")).unwrap();
     let path = set.world.file("set/project/session.jsonl", &session);
     for (name, text) in [("package.json", "{\"a\": 1}"), ("list.json", "[1, 2]"), ("log.jsonl", "{}\n{}\n")] {

@@ -1,11 +1,11 @@
-//! Each gate passes and fails, by its name, and undoes nothing.
+//! Gates: each one passes and fails, is named in the report, and undoes no work.
 
 use serde_json::json;
 
 use crate::set::{NOW, Set, read};
 use crate::support::{Conversation, Transcript};
 
-/// Runs with a gate: the exit code, whether it was met, and what was found.
+/// Runs with one gate and checks the exit code, whether the gate is met, and the reported finding.
 #[track_caller]
 fn check(set: &Set, flags: &[&str], code: i32, found: &str) {
     let ran = set.batch(&[flags, &["--json", "-n"]].concat()).exits(code);
@@ -14,13 +14,13 @@ fn check(set: &Set, flags: &[&str], code: i32, found: &str) {
     let gate = &gates[0];
     assert_eq!((gate.met, &*gate.found), (code != 3, found));
     assert_eq!(format!("--{}", gate.gate), flags[0]);
-    let line = format!("gate {} is not met: wanted {}, found {found}\n", gate.gate, gate.wanted);
+    let line = format!("gate {} not met: wanted {}, found {found}\n", gate.gate, gate.wanted);
     assert_eq!(ran.stderr.ends_with(&line), code == 3, "{}", ran.stderr);
 }
 
 #[test]
-fn a_saving_is_that_of_all_together() {
-    let set = Set::of(3);
+fn saving_is_measured_over_all_transcripts() {
+    let set = Set::new(3);
     let saved = read(&set.batch(&["--json", "-n"]).stdout).total.saved_percent;
     assert!((20.0..80.0).contains(&saved), "{saved}");
     let found = format!("{saved:.1} %");
@@ -30,17 +30,17 @@ fn a_saving_is_that_of_all_together() {
 }
 
 #[test]
-fn a_saving_that_an_earlier_night_made_counts() {
-    let set = Set::of(2);
+fn saving_of_an_earlier_run_counts() {
+    let set = Set::new(2);
     set.batch(&["--require-saving", "20"]).exits(0).says("2 compacted");
     set.batch(&["--require-saving", "20"]).exits(0).says("2 skipped");
 }
 
 #[test]
-fn each_view_has_to_fit() {
-    let set = Set::of(3);
+fn require_fit_checks_each_view() {
+    let set = Set::new(3);
     let report = read(&set.batch(&["--json", "-n"]).stdout);
-    let mut sizes: Vec<_> = report.transcripts.iter().map(|told| told.size.all.tokens.after).collect();
+    let mut sizes: Vec<_> = report.transcripts.iter().map(|entry| entry.size.all.tokens.after).collect();
     sizes.sort_unstable();
     check(&set, &["--require-fit", &sizes[2].to_string()], 0, "not met by 0 transcripts");
     check(&set, &["--require-fit", &sizes[1].to_string()], 3, "not met by 1 transcript");
@@ -50,54 +50,54 @@ fn each_view_has_to_fit() {
 }
 
 #[test]
-fn a_gate_that_is_not_met_undoes_nothing() {
-    let set = Set::of(2);
+fn failed_gate_undoes_nothing() {
+    let set = Set::new(2);
     set.batch(&["--require-fit", "1"]).exits(3);
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
 }
 
 #[test]
-fn each_view_has_to_keep_the_rules() {
-    let set = Set::of(2);
+fn require_valid_checks_each_view() {
+    let set = Set::new(2);
     check(&set, &["--require-valid", "anthropic"], 0, "not met by 0 transcripts");
-    let alone = Conversation::bulky(5).turn("And?").message("So.");
-    let response = json!({"id": "nobody's", "content": "", "is_error": false});
-    set.world.conversation("set/b", &alone.event("tool_call_response", response).message("Yes."));
+    let conversation = Conversation::bulky(5).turn("And?").message("So.");
+    let response = json!({"id": "unknown", "content": "", "is_error": false});
+    set.world.conversation("set/b", &conversation.event("tool_call_response", response).message("Yes."));
     check(&set, &["--require-valid", "anthropic"], 3, "not met by 1 transcript");
     set.batch(&["-n", "--require-valid", "openai"])
         .exits(3)
         .says("gate require-valid: set/b/events.json: G1");
 }
 
-/// A strategy whose summary is longer than what it stands for.
+/// A strategy whose summary is longer than the events that it replaces.
 const LONG: &str = r#"text=$(head -c 60000 /dev/zero | tr '\0' x)
 sed -n 's/^{"type":"compact","id":"\([^"]*\)".*"requested_range":\({[^}]*\)}.*/{"type":"result","id":"\1","compactions":[\2,"summary":{"summary":"'$text'"}}]}/p' | head -n 1"#;
 
 #[test]
-fn no_view_may_grow() {
-    let set = Set::of(1);
+fn forbid_growth_fails_for_a_longer_view() {
+    let set = Set::new(1);
     check(&set, &["--forbid-growth"], 0, "not met by 0 transcripts");
-    set.world.script("plugins/long", &long());
-    let words = ["batch", "set", "--strategy", "long", "--trust-dir", "plugins", "--sandbox=contained"];
-    let ran = set.world.run(&[&words[..], &["--forbid-growth", "--now", NOW]].concat()).exits(3);
-    let ran = ran.says("gate forbid-growth: set/a0/events.json: the view had ");
-    ran.says("gate forbid-growth is not met: wanted no growth, found not met by 1 transcript");
+    set.world.script("plugins/long", &long_summary_strategy());
+    let args = ["batch", "set", "--strategy", "long", "--trust-dir", "plugins", "--sandbox=contained"];
+    let ran = set.world.run(&[&args[..], &["--forbid-growth", "--now", NOW]].concat()).exits(3);
+    let ran = ran.says("gate forbid-growth: set/a0/events.json: the view grew from ");
+    ran.says("gate forbid-growth not met: wanted no growth, found not met by 1 transcript");
     assert_eq!(Transcript::at(set.path("set/a0/events.json")).now().len() / 10_000, 7);
 }
 
-fn long() -> String {
-    crate::support::described("long", &json!({"produces": ["summary"], "input": "none"}), LONG)
+fn long_summary_strategy() -> String {
+    crate::support::plugin_script("long", &json!({"produces": ["summary"], "input": "none"}), LONG)
 }
 
 #[test]
-fn so_many_transcripts_may_fail() {
-    let set = Set::of(3);
+fn max_failures_limits_the_number_of_failures() {
+    let set = Set::new(3);
     set.world.raw("set/b", b"{}");
     set.world.raw("set/c", b"");
     set.batch(&["-n"]).exits(19).says("3 compacted, 2 failed");
     check(&set, &["--max-failures", "2"], 0, "2 transcripts failed");
     check(&set, &["--max-failures", "1"], 3, "2 transcripts failed");
-    // A gate goes before transcripts that failed.
+    // A failed gate takes precedence over failed transcripts in the exit code.
     set.batch(&["-n", "--require-saving", "99"]).exits(3);
     set.batch(&["-n", "--require-saving", "10"]).exits(19);
 }

@@ -1,9 +1,5 @@
-//! `jp-compact batch`, end to end: folders of conversations made here, the real executable and its strategies.
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test may panic, and starts what people start"
-)]
+//! `jp-compact batch`, end to end: generated folders, the real executable, and real strategies.
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic, and starts processes")]
 
 mod bad_input;
 mod dry;
@@ -12,12 +8,12 @@ mod faults;
 mod folder;
 mod gates;
 mod interrupt;
-#[path = "../living/mod.rs"]
-mod living;
 mod out;
+#[path = "../processes/mod.rs"]
+mod processes;
 mod resume;
 mod set;
 #[path = "../cli/support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the tests of the other commands need more of it")]
+#[expect(dead_code, unused_imports, reason = "other test crates use the rest")]
 mod support;
 mod usage;

@@ -1,4 +1,5 @@
-//! Views in a folder of their own: those that `print` prints, whole or not at all, and over nobody's files.
+//! `--out`: the views equal those of `print`. A view is written completely or not at all, and never over an
+//! existing file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,8 +8,8 @@ use crate::set::{Set, read};
 use crate::support::{Conversation, World};
 
 #[test]
-fn views_are_written_below_the_folder_and_transcripts_stay() {
-    let set = Set::of(4);
+fn out_writes_views_and_leaves_transcripts_unchanged() {
+    let set = Set::new(4);
     fs::set_permissions(&set.transcripts[0].path, fs::Permissions::from_mode(0o640)).unwrap();
     set.batch(&["--out", "views", "--report", "r.json"]).exits(0);
     set.assert_untouched();
@@ -16,10 +17,10 @@ fn views_are_written_below_the_folder_and_transcripts_stay() {
     assert_eq!(set.files("views"), files);
     let written = fs::metadata(set.path("views/a0/events.json")).unwrap();
     assert_eq!(written.permissions().mode() & 0o777, 0o640);
-    for told in set.report("r.json").transcripts {
-        assert!(told.out.unwrap().path.ends_with("/events.json"));
+    for entry in set.report("r.json").transcripts {
+        assert!(entry.out.unwrap().path.ends_with("/events.json"));
     }
-    // The same bytes as of a conversation with the overlays in it.
+    // The views must equal those of conversations that contain the overlays.
     let views: Vec<_> = files.iter().map(|file| fs::read(set.path("views").join(file)).unwrap()).collect();
     set.batch(&[]).exits(0);
     for (number, view) in views.iter().enumerate() {
@@ -30,15 +31,15 @@ fn views_are_written_below_the_folder_and_transcripts_stay() {
 }
 
 #[test]
-fn a_dry_run_writes_no_view() {
-    let set = Set::of(1);
+fn dry_run_writes_no_view() {
+    let set = Set::new(1);
     set.batch(&["--out", "views", "-n"]).exits(0);
     assert!(!set.path("views").exists());
 }
 
 #[test]
-fn nobody_s_file_is_written_over() {
-    let set = Set::of(2);
+fn existing_file_is_not_overwritten() {
+    let set = Set::new(2);
     set.world.file("views/a0/events.json", b"mine");
     set.batch(&["--out", "views"]).exits(19).says("failed: set/a0/events.json: ");
     assert_eq!(fs::read(set.path("views/a0/events.json")).unwrap(), b"mine");
@@ -46,38 +47,39 @@ fn nobody_s_file_is_written_over() {
 }
 
 #[test]
-fn what_was_written_is_not_searched_the_next_time() {
-    let set = Set::of(2);
+fn out_folder_is_not_searched_on_the_next_run() {
+    let set = Set::new(2);
     set.batch(&["--out", "set/views", "--report", "r.json"]).exits(0).says("2 transcripts");
     set.batch(&["--out", "set/views", "--report", "r.json", "--resume"]).exits(0).says("2 transcripts");
 }
 
 #[test]
-fn two_transcripts_for_one_place_are_one_failure() {
+fn two_views_with_the_same_path_are_one_failure() {
     let world = World::new();
     world.conversation("one/c", &Conversation::bulky(6));
     world.conversation("two/c", &Conversation::bulky(7));
-    let words = ["batch", "one", "two", "--strategy", "strip-tools", "--out", "views", "--json"];
-    let ran = world.run(&words).exits(19);
-    let ran =
-        ran.says("failed: two/c/events.json: its view would be written where that of one/c/events.json goes");
+    let args = ["batch", "one", "two", "--strategy", "strip-tools", "--out", "views", "--json"];
+    let ran = world.run(&args).exits(19);
+    let ran = ran.says(
+        "failed: two/c/events.json: its view would have the same path as the view of one/c/events.json",
+    );
     assert_eq!(read(&ran.stdout).total.compacted, 1);
-    // Conversations that were themselves given keep their folders' names.
+    // A conversation given as an argument keeps the name of its folder.
     world.conversation("d", &Conversation::bulky(6));
-    let words = ["batch", "one/c", "d/events.json", "--strategy", "strip-tools", "--out", "more"];
-    world.run(&words).exits(0);
+    let args = ["batch", "one/c", "d/events.json", "--strategy", "strip-tools", "--out", "more"];
+    world.run(&args).exits(0);
     assert!(world.path("more/c/events.json").is_file() && world.path("more/d/events.json").is_file());
 }
 
 #[test]
-fn a_view_that_does_not_fit_on_the_disk_is_a_failure_and_no_file() {
-    let set = Set::of(2);
+fn view_that_exceeds_the_file_size_limit_leaves_no_file() {
+    let set = Set::new(2);
     let mut shell = std::process::Command::new("/bin/sh");
-    let words = Set::words(&["--out", "views"]).join(" ");
+    let args = Set::arguments(&["--out", "views"]).join(" ");
     let bin = assert_cmd::cargo::cargo_bin("jp-compact");
-    // A file may not be longer than a few blocks.
-    shell.args(["-c", &format!("ulimit -f 4; exec {} {words}", bin.display())]);
-    let ran = set.world.finish(set.world.enter(&mut shell)).exits(19);
+    // Limit the size of files to a few blocks.
+    shell.args(["-c", &format!("ulimit -f 4; exec {} {args}", bin.display())]);
+    let ran = set.world.finish(set.world.isolate(&mut shell)).exits(19);
     let ran = ran.says("failed: set/a0/events.json: failed to write the view to");
     assert_eq!(ran.stderr.lines().count(), 3, "{}", ran.stderr);
     assert_eq!(set.files("views"), Vec::<String>::new());

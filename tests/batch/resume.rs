@@ -1,4 +1,4 @@
-//! A run that goes on where another ended.
+//! `--resume`: a run that continues an earlier one.
 
 use std::fs;
 
@@ -7,31 +7,32 @@ use jp_compact_schema::report::Status::{Compacted, Failed};
 
 use crate::set::{Set, statuses};
 
-/// A report without what differs from run to run.
+/// Clears the fields that differ between runs.
 fn plain(mut report: BatchReport) -> BatchReport {
     report.total.elapsed_ms = 0.0;
     report.total.resumed = 0;
-    report.transcripts.iter_mut().for_each(|told| told.elapsed_ms = 0.0);
+    report.transcripts.iter_mut().for_each(|entry| entry.elapsed_ms = 0.0);
     report
 }
 
 #[test]
-fn what_was_done_is_not_done_again_and_the_report_is_whole() {
-    let set = Set::of(4);
+fn resume_skips_finished_work_and_writes_a_complete_report() {
+    let set = Set::new(4);
     set.world.raw("set/b", b"{}");
-    let words = ["--out", "views", "--report", "r.json"];
-    set.batch(&words).exits(19);
+    let args = ["--out", "views", "--report", "r.json"];
+    set.batch(&args).exits(19);
     let before = set.report("r.json");
-    let again = [&words[..], &["--resume"]].concat();
-    set.batch(&again).exits(19).says("4 compacted, 1 failed, 4 of them before");
+    let again = [&args[..], &["--resume"]].concat();
+    set.batch(&again).exits(19).says("4 compacted, 1 failed, 4 of them in an earlier run");
     assert_eq!(plain(set.report("r.json")), plain(before.clone()));
 
-    // What is mended or changed is done, a view that is gone is made again, and one that was changed is kept.
+    // Repaired and changed transcripts are compacted. A missing view is written again. A changed view is
+    // kept.
     fs::write(set.path("set/b/events.json"), set.transcripts[0].before()).unwrap();
     fs::write(&set.transcripts[1].path, set.transcripts[0].before()).unwrap();
     fs::remove_file(set.path("views/a2/events.json")).unwrap();
     fs::write(set.path("views/a3/events.json"), "mine").unwrap();
-    set.batch(&again).exits(19).says("4 compacted, 1 failed, 1 of them before");
+    set.batch(&again).exits(19).says("4 compacted, 1 failed, 1 of them in an earlier run");
     let report = set.report("r.json");
     let expected =
         [("a0", Compacted), ("a1", Compacted), ("a2", Compacted), ("a3", Failed), ("b", Compacted)];
@@ -42,29 +43,31 @@ fn what_was_done_is_not_done_again_and_the_report_is_whole() {
 }
 
 #[test]
-fn what_a_killed_run_left_is_taken_up() {
-    let set = Set::of(3);
+fn resume_continues_the_partial_report_of_a_killed_run() {
+    let set = Set::new(3);
     set.batch(&["--report", "r.json"]).exits(0);
-    // As it lies there while a run works, the last line torn.
+    // The partial file as a killed run leaves it, with an incomplete last line.
     let text = fs::read_to_string(set.path("r.json")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let head = lines[0].strip_suffix(",\"transcripts\":[").unwrap();
     let part = format!("{head}}}\n{}\n{}", lines[1].trim_end_matches(','), &lines[2][..100]);
     fs::remove_file(set.path("r.json")).unwrap();
     fs::write(set.path("r.json.part"), part).unwrap();
-    set.batch(&["--report", "r.json", "--resume"]).exits(0).says("1 compacted, 2 skipped, 1 of them before");
+    set.batch(&["--report", "r.json", "--resume"])
+        .exits(0)
+        .says("1 compacted, 2 skipped, 1 of them in an earlier run");
     assert!(set.report("r.json").complete);
     assert!(!set.path("r.json.part").exists());
 }
 
 #[test]
-fn what_is_no_report_is_not_gone_on_from_and_stays() {
-    let set = Set::of(1);
+fn resume_rejects_a_file_that_is_not_a_batch_report() {
+    let set = Set::new(1);
     set.world.file("r.json", b"{\"mine\": true}\n");
-    set.batch(&["--report", "r.json", "--resume"]).exits(4).says("it is no report of a batch");
+    set.batch(&["--report", "r.json", "--resume"]).exits(4).says("it is not a batch report");
     assert_eq!(fs::read(set.path("r.json")).unwrap(), b"{\"mine\": true}\n");
     set.assert_untouched();
     set.batch(&["--report", "dry.json", "-n"]).exits(0);
-    set.batch(&["--report", "dry.json", "--resume"]).exits(4).says("it is of a dry run");
+    set.batch(&["--report", "dry.json", "--resume"]).exits(4).says("cannot resume from a dry-run report");
     set.batch(&["--resume"]).exits(2);
 }

@@ -1,4 +1,4 @@
-//! A folder of conversations, and what a batch makes of it.
+//! Test fixture: a folder of conversations, and helpers that run a batch over it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use jp_compact_schema::report::{BatchReport, Status, TranscriptReport};
 use serde_json::Value;
 
-use crate::support::{Conversation, Ran, Transcript, World};
+use crate::support::{CommandOutput, Conversation, Transcript, World};
 
 pub(crate) const NOW: &str = "2026-06-01T00:00:00Z";
 const STRIP: [&str; 4] = ["--strategy", "strip-tools", "--now", NOW];
 
-/// Conversations `set/a0`, `set/a1` and so on, each a little longer than the one before.
+/// Conversations `set/a0`, `set/a1` and so on, with varying numbers of turns.
 pub(crate) struct Set {
     pub(crate) world: World,
     pub(crate) transcripts: Vec<Transcript>,
 }
 
 impl Set {
-    pub(crate) fn of(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         let world = World::new();
         let transcripts = (0..count)
             .map(|number| world.conversation(&format!("set/a{number}"), &Conversation::bulky(5 + number % 3)))
@@ -26,14 +26,14 @@ impl Set {
         Self { world, transcripts }
     }
 
-    /// The arguments of a batch over `set`, with a strategy that strips tool calls.
-    pub(crate) fn words<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    /// Returns the arguments of a batch over `set` with a strategy that strips tool calls.
+    pub(crate) fn arguments<'a>(more: &[&'a str]) -> Vec<&'a str> {
         [&["batch", "set"], &STRIP[..], more].concat()
     }
 
     #[track_caller]
-    pub(crate) fn batch(&self, more: &[&str]) -> Ran {
-        self.world.run(&Self::words(more))
+    pub(crate) fn batch(&self, more: &[&str]) -> CommandOutput {
+        self.world.run(&Self::arguments(more))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -50,7 +50,7 @@ impl Set {
         self.transcripts.iter().for_each(Transcript::assert_untouched);
     }
 
-    /// What is below a folder, sorted, folders left out.
+    /// Returns the paths of the files below a folder, sorted.
     pub(crate) fn files(&self, folder: &str) -> Vec<String> {
         let root = self.path(folder);
         let mut found = Vec::new();
@@ -62,7 +62,7 @@ impl Set {
     }
 }
 
-/// Links are files here: one may lead back to where it stands.
+/// Treats symlinks as files, because one may point to its own folder.
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.map(Result::unwrap) {
@@ -71,7 +71,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A report as its types have it, with nothing in it that they do not.
+/// Parses a report. Fails if the report has a member that its type lacks.
 #[track_caller]
 pub(crate) fn read(bytes: &[u8]) -> BatchReport {
     let value: Value = serde_json::from_slice(bytes).unwrap();
@@ -80,13 +80,13 @@ pub(crate) fn read(bytes: &[u8]) -> BatchReport {
     report
 }
 
-/// What became of each, by its folder.
+/// Returns the status of each transcript by its folder.
 pub(crate) fn statuses(report: &BatchReport) -> Vec<(&str, Status)> {
-    report.transcripts.iter().map(|told| (name(told), told.status)).collect()
+    report.transcripts.iter().map(|entry| (name(entry), entry.status)).collect()
 }
 
-/// The folder of a transcript.
-pub(crate) fn name(told: &TranscriptReport) -> &str {
-    let folder = told.path.strip_suffix("/events.json").unwrap_or(&told.path);
+/// Returns the name of a transcript's folder.
+pub(crate) fn name(entry: &TranscriptReport) -> &str {
+    let folder = entry.path.strip_suffix("/events.json").unwrap_or(&entry.path);
     folder.rsplit('/').next().unwrap()
 }

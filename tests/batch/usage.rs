@@ -1,4 +1,4 @@
-//! What is wrong whatever the transcripts are: one clear error, and nothing is done.
+//! Usage errors: an error that does not depend on a transcript is printed once, and nothing is written.
 
 use std::fs;
 
@@ -6,17 +6,17 @@ use crate::set::Set;
 use crate::support::{Conversation, World};
 
 #[track_caller]
-fn check(set: &Set, words: &[&str], code: i32, says: &str) {
-    let ran = set.world.run(&[&["batch"], words].concat()).exits(code).says(says);
-    assert_eq!(ran.stderr.matches("error: ").count(), 1, "{words:?}: {}", ran.stderr);
+fn check(set: &Set, args: &[&str], code: i32, message: &str) {
+    let ran = set.world.run(&[&["batch"], args].concat()).exits(code).says(message);
+    assert_eq!(ran.stderr.matches("error: ").count(), 1, "{args:?}: {}", ran.stderr);
     assert!(!ran.stderr.contains("failed: "), "{}", ran.stderr);
     assert_eq!(ran.text(), "");
     set.assert_untouched();
 }
 
 #[test]
-fn a_wrong_flag_is_one_error_and_nothing_is_done() {
-    let set = Set::of(2);
+fn usage_errors_are_printed_once_and_nothing_is_written() {
+    let set = Set::new(2);
     check(&set, &[], 2, "<PATH>...");
     check(&set, &["-"], 2, "stdin");
     check(&set, &["set", "--shard", "3/2"], 2, "3 is not below 2");
@@ -25,7 +25,7 @@ fn a_wrong_flag_is_one_error_and_nothing_is_done() {
     check(&set, &["set", "--view"], 2, "--view");
     check(&set, &["set", "--fail-on-error"], 2, "--fail-on-error");
     check(&set, &["--view"], 2, "--ndjson");
-    check(&set, &["set", "--require-valid", "nobody"], 2, "anthropic, openai");
+    check(&set, &["set", "--require-valid", "unknown"], 2, "anthropic, openai");
     check(&set, &["set", "--require-saving", "120"], 2, "0 to 100");
     check(&set, &["set", "--require-fit", "many"], 2, "--require-fit");
     check(&set, &["set", "--max-failures", "-1"], 2, "-1");
@@ -33,8 +33,8 @@ fn a_wrong_flag_is_one_error_and_nothing_is_done() {
     check(&set, &["set", "--dryrun"], 2, "--dry-run");
     check(&set, &["set", "-s", "strip-tools", "-p", "light"], 2, "--profile");
     check(&set, &["set", "-s", "strip-tools:mode=wat"], 2, "not one of");
-    check(&set, &["set", "-s", "nobody"], 10, "there is no strategy `nobody`");
-    check(&set, &["set", "--report", "r", "--junit", "./r"], 2, "one file");
+    check(&set, &["set", "-s", "unknown"], 10, "failed to find strategy `unknown`");
+    check(&set, &["set", "--report", "r", "--junit", "./r"], 2, "the same file");
     check(&set, &["set", "--report", "set"], 4, "directory");
     check(&set, &["set", "--junit", "set"], 4, "directory");
     check(&set, &["set", "--out", "./set/"], 2, "--out is the folder");
@@ -44,19 +44,19 @@ fn a_wrong_flag_is_one_error_and_nothing_is_done() {
 }
 
 #[test]
-fn a_profile_that_no_transcript_has_is_one_error() {
+fn profile_missing_everywhere_is_one_error() {
     let world = World::new();
     let mut transcripts = Vec::new();
     for workspace in ["one", "two"] {
         let folder = format!("set/{workspace}/.jp/conversations/17738399468-c");
         transcripts.push(world.conversation(&folder, &Conversation::bulky(6)));
     }
-    let words = ["batch", "set", "--profile", "mine"];
-    let ran = world.run(&words).exits(2).says("error: there is no profile `mine`");
+    let args = ["batch", "set", "--profile", "mine"];
+    let ran = world.run(&args).exits(2).says("error: there is no profile `mine`");
     assert!(!ran.stderr.contains("failed: "), "{}", ran.stderr);
-    // Where one workspace has it, it is said of the others.
+    // If one workspace has the profile, the error is reported for each transcript of the others.
     let config = "[conversation.compaction.profiles.mine]\ntool_calls = \"strip\"\n";
     fs::write(world.path("set/two/.jp-compact.toml"), config).unwrap();
-    world.run(&words).exits(19).says("failed: set/one/").says("1 compacted, 1 failed");
+    world.run(&args).exits(19).says("failed: set/one/").says("1 compacted, 1 failed");
     transcripts[0].assert_untouched();
 }

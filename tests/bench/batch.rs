@@ -1,5 +1,5 @@
-//! What a batch costs: its rate against that at which two threads read the same files, against a process for each
-//! call, and what memory does when there are ten times as many transcripts.
+//! Cost of a batch: its wall time relative to two threads that read the same files and to one process per
+//! call, and its memory for ten times as many transcripts.
 
 use std::fs;
 use std::io;
@@ -9,17 +9,18 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::measure::{Used, command, in_turns, run};
+use crate::measure::{Usage, alternate, command, run};
 use crate::table::Table;
 use crate::{JP_COMPACT, PEERS, SEED, generate};
 
-/// The size of each transcript.
+/// The size of each transcript, in bytes.
 const BYTES: usize = 110_000;
 const STRATEGIES: [&str; 3] = ["strip-reasoning", "strip-tools", "micro"];
-/// So many are enough to see what a process for each call costs.
+/// Enough calls to measure the cost of one process per call.
 const CALLED: usize = 50;
 
-/// Adds its rows to the table. `count` transcripts, and ten times as many for the row about memory.
+/// Adds the rows of this module to the table. Uses `count` transcripts, and ten times as many for the memory
+/// row.
 pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) -> io::Result<()> {
     let set = folder.join("set");
     let files = make(&set, 0, count)?;
@@ -31,7 +32,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) 
         fs::remove_file(folder.join("report.json"))?;
         used
     };
-    let read = || Ok(Used { wall: read_all(&files)?, ..Used::default() });
+    let read = || Ok(Usage { wall: read_all(&files)?, ..Usage::default() });
     let wet = || {
         if fresh.exists() {
             fs::remove_dir_all(&fresh)?;
@@ -42,7 +43,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) 
     };
     let (mut dry_side, mut reported, mut read, mut wet) = (dry, reported, read, wet);
     let [dried, reported, read, wet] =
-        in_turns(runs.min(3), [&mut dry_side, &mut reported, &mut read, &mut wet])?;
+        alternate(runs.min(3), [&mut dry_side, &mut reported, &mut read, &mut wet])?;
     let what = format!("batch of {count}");
     table.times(
         &format!("{what}, --dry-run: wall / two threads that read"),
@@ -60,7 +61,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) 
     make(&few, 0, called)?;
     let mut together = || run(batch(folder, &few).arg("--dry-run"));
     let mut each = || {
-        let mut used = Used::default();
+        let mut used = Usage::default();
         for number in 0..called {
             for strategy in STRATEGIES {
                 let mut one = command(JP_COMPACT, folder);
@@ -70,7 +71,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) 
         }
         Ok(used)
     };
-    let [together, each] = in_turns(runs.min(3), [&mut together, &mut each])?;
+    let [together, each] = alternate(runs.min(3), [&mut together, &mut each])?;
     table.times(
         &format!("batch of {called}: wall / a process for each call"),
         together.wall,
@@ -80,7 +81,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) 
 
     make(&set, count, count * 9)?;
     let mut more = || run(batch(folder, &set).arg("--dry-run"));
-    let [more] = in_turns(1, [&mut more])?;
+    let [more] = alternate(1, [&mut more])?;
     table.peak(
         &format!("batch of {}: peak / of {count}", count * 10),
         more.peak_bytes,
@@ -90,7 +91,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) 
     Ok(())
 }
 
-/// Scripts that write the same views of the same files, where there is something to run them.
+/// Measures scripts that write the same views. Rows of missing interpreters are marked as absent.
 fn peers(table: &mut Table, folder: &Path, runs: usize, set: &Path, count: usize) -> io::Result<()> {
     let peers: [(&str, [&str; 3], [&str; 2]); 2] = [
         ("python3, orjson, two processes", ["python3", "-c", "import orjson"], ["python3", "batch.py"]),
@@ -112,7 +113,7 @@ fn peers(table: &mut Table, folder: &Path, runs: usize, set: &Path, count: usize
             emptied(&theirs)?;
             run(command(program[0], folder).current_dir(PEERS).arg(program[1]).arg(set).arg(&theirs))
         };
-        let [ours, peer] = in_turns(runs.min(3), [&mut ours, &mut peer])?;
+        let [ours, peer] = alternate(runs.min(3), [&mut ours, &mut peer])?;
         table.times(&what, ours.wall, peer.wall, None);
         same(&views, &theirs, count)?;
     }
@@ -120,7 +121,7 @@ fn peers(table: &mut Table, folder: &Path, runs: usize, set: &Path, count: usize
     emptied(&theirs)
 }
 
-/// Checks that two folders hold the same views: a script that does less is no peer.
+/// Checks that two folders contain equal views, so that a peer that does less is rejected.
 fn same(ours: &Path, theirs: &Path, count: usize) -> io::Result<()> {
     let view = |folder: &Path, number| -> io::Result<serde_json::Value> {
         Ok(serde_json::from_slice(&fs::read(folder.join(name(number)).join("events.json"))?)?)
@@ -143,7 +144,7 @@ fn name(number: usize) -> String {
     format!("{}-c", 17_738_399_468 + number)
 }
 
-/// Makes so many conversations, and tells where their streams are.
+/// Generates `count` conversations and returns the paths of their streams.
 fn make(set: &Path, first: usize, count: usize) -> io::Result<Vec<PathBuf>> {
     (first..first + count)
         .map(|number| {
@@ -154,10 +155,10 @@ fn make(set: &Path, first: usize, count: usize) -> io::Result<Vec<PathBuf>> {
         .collect()
 }
 
-/// Two threads, or as many as there are cores, each of which reads the next file into the same buffer.
+/// Reads all files with one thread per core, each into one reused buffer. Returns the wall time.
 fn read_all(files: &[PathBuf]) -> io::Result<std::time::Duration> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let (begun, next) = (Instant::now(), AtomicUsize::new(0));
+    let (started, next) = (Instant::now(), AtomicUsize::new(0));
     let work = || {
         let mut buffer = Vec::with_capacity(2 * BYTES);
         while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -170,5 +171,5 @@ fn read_all(files: &[PathBuf]) -> io::Result<std::time::Duration> {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
     })?;
-    Ok(begun.elapsed())
+    Ok(started.elapsed())
 }

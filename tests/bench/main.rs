@@ -1,6 +1,5 @@
-//! The generator of streams, held to what it promises: shares, turns, layout, and the same bytes from the same
-//! seed.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
+//! Tests of the stream generator: shares, turns, layout, and reproducible bytes.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod generate;
 
@@ -9,69 +8,69 @@ use generate::{ARGUMENTS, ASSISTANT, REASONING, RESPONSES, USER, Written};
 use jp_compact_core::event::Kind;
 use jp_compact_core::{Pairs, Stream};
 
-fn generated(seed: u64, bytes: usize) -> (Vec<u8>, Written) {
+fn generate_stream(seed: u64, bytes: usize) -> (Vec<u8>, Written) {
     let mut out = Vec::new();
     let written = generate::stream(seed, bytes, &mut out).unwrap();
     (out, written)
 }
 
-/// Generates a stream of that size, and compares it with what was promised.
+/// Generates a stream of `bytes` bytes and compares it with the documented properties.
 #[track_caller]
 fn check(seed: u64, bytes: usize) {
-    let (out, written) = generated(seed, bytes);
+    let (out, written) = generate_stream(seed, bytes);
     assert_eq!(written.bytes, out.len());
     assert!(out.len().abs_diff(bytes) < 4096, "{} bytes for {bytes}", out.len());
     let stream = Stream::parse(Bytes::from(out)).unwrap();
     assert_eq!((stream.events().len(), stream.turns()), (written.events, written.turns));
 
-    let carried = |wanted: fn(Kind) -> bool| -> usize {
+    let payload = |wanted: fn(Kind) -> bool| -> usize {
         let events = stream.events().iter().filter(|event| wanted(event.kind));
         events.map(|event| event.body.end - event.body.start).sum()
     };
     let shares = [
-        (carried(|kind| matches!(kind, Kind::ToolResponse { .. })), RESPONSES),
-        (carried(|kind| kind == Kind::ToolRequest), ARGUMENTS),
-        (carried(|kind| kind == Kind::Reasoning), REASONING),
-        (carried(|kind| kind == Kind::ChatRequest), USER),
-        (carried(|kind| kind == Kind::Message), ASSISTANT),
+        (payload(|kind| matches!(kind, Kind::ToolResponse { .. })), RESPONSES),
+        (payload(|kind| kind == Kind::ToolRequest), ARGUMENTS),
+        (payload(|kind| kind == Kind::Reasoning), REASONING),
+        (payload(|kind| kind == Kind::ChatRequest), USER),
+        (payload(|kind| kind == Kind::Message), ASSISTANT),
     ];
     let all: usize = shares.iter().map(|(bytes, _)| bytes).sum();
     for (bytes, percent) in shares {
         let off = (bytes * 1000 / all).abs_diff(percent * 10);
-        assert!(off <= 20, "{bytes} of {all} bytes are not {percent} %");
+        assert!(off <= 20, "{bytes} of {all} bytes differ from {percent} %");
     }
 }
 
 #[test]
-fn shares_of_two_megabytes_are_those_of_real_conversations() {
+fn two_megabyte_stream_has_realistic_shares() {
     for seed in 0..8 {
         check(seed, 2_000_000);
     }
 }
 
 #[test]
-fn shares_of_twenty_megabytes_are_those_of_real_conversations() {
+fn twenty_megabyte_stream_has_realistic_shares() {
     check(1, 20_000_000);
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_gives_others() {
-    assert!(generated(7, 200_000).0 == generated(7, 200_000).0);
-    assert!(generated(7, 200_000).0 != generated(8, 200_000).0);
+fn bytes_depend_on_the_seed_only() {
+    assert!(generate_stream(7, 200_000).0 == generate_stream(7, 200_000).0);
+    assert!(generate_stream(7, 200_000).0 != generate_stream(8, 200_000).0);
 }
 
 #[test]
-fn a_stream_is_laid_out_as_jp_lays_it_out() {
-    let (out, _) = generated(3, 300_000);
+fn stream_has_the_layout_of_jp() {
+    let (out, _) = generate_stream(3, 300_000);
     let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
     assert!(format!("{value:#}\n").into_bytes() == out);
 }
 
 #[test]
-fn every_call_is_answered_and_every_text_decodes() {
-    let (out, _) = generated(4, 300_000);
+fn every_call_has_a_response_and_every_text_decodes() {
+    let (out, _) = generate_stream(4, 300_000);
     let stream = Stream::parse(Bytes::from(out)).unwrap();
-    let pairs = Pairs::of(&stream);
+    let pairs = Pairs::new(&stream);
     for (element, event) in stream.events().iter().enumerate() {
         if event.kind.is_tool() {
             assert!(pairs.partner(element).is_some(), "element {element}");
@@ -83,7 +82,7 @@ fn every_call_is_answered_and_every_text_decodes() {
 }
 
 #[test]
-fn a_small_conversation_has_several_turns() {
+fn small_conversation_has_several_turns() {
     let folder = tempfile::tempdir().unwrap();
     let written = generate::conversation(5, 100_000, folder.path()).unwrap();
     assert!(written.turns > 3, "{written:?}");
@@ -92,7 +91,7 @@ fn a_small_conversation_has_several_turns() {
 }
 
 #[test]
-fn the_smallest_stream_is_a_stream() {
-    let (out, written) = generated(6, 0);
+fn smallest_stream_is_empty() {
+    let (out, written) = generate_stream(6, 0);
     assert_eq!((out, written.turns), (b"[\n]\n".to_vec(), 0));
 }

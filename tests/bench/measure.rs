@@ -1,5 +1,6 @@
-//! Runs processes and tells what they used. Sides are run in turns within one run of the bench, and compared by
-//! their medians, for a machine is never quite still; where it is busy, the least that was seen says more.
+//! Measurement of processes. The compared commands (sides) run alternately within one run of the bench. Their
+//! medians are compared, because no machine is completely idle. On a busy machine the minimum is more
+//! reliable.
 
 use std::fs::File;
 use std::io;
@@ -9,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use wait4::Wait4;
 
-/// What a process and those that it waited for have used.
+/// Resources that a process used, together with the children that it waited for.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Used {
-    /// In user and system mode together.
+pub(crate) struct Usage {
+    /// User and system time together.
     pub(crate) cpu: Duration,
-    /// From the spawn to the end.
+    /// From spawn to exit.
     pub(crate) wall: Duration,
-    /// The most memory of any one of them.
+    /// The peak memory of the largest process.
     pub(crate) peak_bytes: u64,
 }
 
-/// One behind the other.
-impl std::ops::Add for Used {
+/// Adds two consecutive measurements.
+impl std::ops::Add for Usage {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -33,7 +34,7 @@ impl std::ops::Add for Used {
     }
 }
 
-/// A command that sees nothing of the environment but where programs are. `home` is a folder of the bench.
+/// Returns a command with an empty environment except `PATH` and `HOME`, which is a folder of the bench.
 #[expect(clippy::disallowed_methods, reason = "a bench spawns what it measures")]
 pub(crate) fn command(program: impl AsRef<Path>, home: &Path) -> Command {
     let mut command = Command::new(program.as_ref());
@@ -42,36 +43,37 @@ pub(crate) fn command(program: impl AsRef<Path>, home: &Path) -> Command {
     command
 }
 
-/// Runs a command to its end. One that fails is an error; what it says of it goes to stderr.
-pub(crate) fn run(command: &mut Command) -> io::Result<Used> {
-    let begun = Instant::now();
+/// Runs a command to its end. An exit code other than 0 is an error; the command's own message goes to
+/// stderr.
+pub(crate) fn run(command: &mut Command) -> io::Result<Usage> {
+    let started = Instant::now();
     let ended = command.spawn().and_then(Wait4::wait4);
     let ended = ended.map_err(|error| io::Error::new(error.kind(), format!("{command:?}: {error}")))?;
-    let wall = begun.elapsed();
+    let wall = started.elapsed();
     if !ended.status.success() {
         return Err(io::Error::other(format!("{command:?}: {}", ended.status)));
     }
     let used = ended.rusage;
-    Ok(Used { cpu: used.utime + used.stime, wall, peak_bytes: used.maxrss })
+    Ok(Usage { cpu: used.utime + used.stime, wall, peak_bytes: used.maxrss })
 }
 
-/// Runs a command whose output goes to a file.
-pub(crate) fn run_into(command: &mut Command, path: &Path) -> io::Result<Used> {
+/// Runs a command with its output redirected to a file.
+pub(crate) fn run_into(command: &mut Command, path: &Path) -> io::Result<Usage> {
     run(command.stdout(File::create(path)?))
 }
 
-/// What several runs have used.
+/// Summary of several runs of one side.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Runs {
-    /// As in [`Used`].
+    /// Summary of [`Usage::cpu`].
     pub(crate) cpu: Times,
-    /// As in [`Used`].
+    /// Summary of [`Usage::wall`].
     pub(crate) wall: Times,
-    /// As in [`Used`], the median.
+    /// The median of [`Usage::peak_bytes`].
     pub(crate) peak_bytes: u64,
 }
 
-/// What several runs took.
+/// Median and minimum of a duration over several runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) median: Duration,
@@ -79,16 +81,16 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    fn of(times: impl Iterator<Item = Duration> + Clone) -> Self {
+    fn new(times: impl Iterator<Item = Duration> + Clone) -> Self {
         Self { median: median(times.clone()), least: times.min().unwrap_or_default() }
     }
 }
 
-/// One of the things that are compared: runs once.
-pub(crate) type Side<'a> = &'a mut dyn FnMut() -> io::Result<Used>;
+/// A command to compare, which runs once per call.
+pub(crate) type Side<'a> = &'a mut dyn FnMut() -> io::Result<Usage>;
 
-/// Runs sides in turns, so many times each, after one time that is not counted.
-pub(crate) fn in_turns<const SIDES: usize>(
+/// Runs the sides alternately, `runs` times each, after one warm-up run.
+pub(crate) fn alternate<const SIDES: usize>(
     runs: usize,
     mut sides: [Side<'_>; SIDES],
 ) -> io::Result<[Runs; SIDES]> {
@@ -102,8 +104,8 @@ pub(crate) fn in_turns<const SIDES: usize>(
         }
     }
     Ok(used.map(|used| Runs {
-        cpu: Times::of(used.iter().map(|used| used.cpu)),
-        wall: Times::of(used.iter().map(|used| used.wall)),
+        cpu: Times::new(used.iter().map(|used| used.cpu)),
+        wall: Times::new(used.iter().map(|used| used.wall)),
         peak_bytes: median(used.iter().map(|used| used.peak_bytes)),
     }))
 }

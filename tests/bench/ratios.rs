@@ -1,11 +1,11 @@
-//! What `jp-compact` costs, as ratios to what the system's own tools cost in the same run. `cargo bench --bench
-//! ratios`, optionally `-- --mb 100 --runs 7 --batch 2000`, or `-- --only-batch`. It prints a table and judges nothing: a ratio that misses its
-//! target fails no run. Without `--bench`, as `cargo test --all-targets` starts it, all of it runs once on a small
-//! stream, so that it does not rot.
+//! Benchmark of `jp-compact`: ratios to the cost of system tools in the same run. The command is `cargo bench
+//! --bench ratios`, optionally with `-- --mb 100 --runs 7 --batch 2000` or `-- --only-batch`. It prints a
+//! table; a ratio that misses its target does not fail the run. Without `--bench`, as under `cargo test
+//! --all-targets`, everything runs once on a small stream. This keeps the bench working.
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 mod batch;
-mod foreign;
+mod claude_code;
 mod generate;
 mod measure;
 mod sessions;
@@ -17,35 +17,35 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use measure::{Used, command, in_turns, run, run_into};
+use measure::{Usage, alternate, command, run, run_into};
 use table::Table;
 
 const JP_COMPACT: &str = env!("CARGO_BIN_EXE_jp-compact");
 const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/peers");
 const SEED: u64 = 20_260_822;
-/// The size of a usual conversation.
+/// The size of a typical conversation.
 const SMALL_BYTES: usize = 100_000;
-/// What the large conversation is held against where its size should not matter.
+/// The size that the large conversation is compared with in rows where size should not matter.
 const MIDDLE_BYTES: usize = 1_000_000;
 
 fn main() -> io::Result<()> {
-    let wanted = Wanted::read(std::env::args().skip(1))?;
-    // On the disk of the build, and not in memory as the system's temporary folder may be.
+    let arguments = Arguments::read(std::env::args().skip(1))?;
+    // The system's temporary folder may be in memory. Therefore use the disk of the build.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let bench = Bench { folder: folder.path().to_owned(), runs: wanted.runs };
-    let written = generate::conversation(SEED, wanted.mb * 1_000_000, &bench.folder.join("large"))?;
+    let bench = Bench { folder: folder.path().to_owned(), runs: arguments.runs };
+    let written = generate::conversation(SEED, arguments.mb * 1_000_000, &bench.folder.join("large"))?;
     generate::conversation(SEED, SMALL_BYTES, &bench.folder.join("small"))?;
     println!(
-        "{} bytes, {} events, {} turns; medians of {} runs in turns, and the ratio of the least\n",
-        written.bytes, written.events, written.turns, wanted.runs
+        "{} bytes, {} events, {} turns; medians of {} alternating runs, and the ratio of the minimums\n",
+        written.bytes, written.events, written.turns, arguments.runs
     );
 
     generate::conversation(SEED, MIDDLE_BYTES, &bench.folder.join("middle"))?;
     sessions::trust(&bench.folder)?;
 
     let mut table = Table::new();
-    batch::rows(&mut table, &bench.folder, bench.runs, wanted.batch)?;
-    if wanted.only_batch {
+    batch::rows(&mut table, &bench.folder, bench.runs, arguments.batch)?;
+    if arguments.only_batch {
         println!("{table}");
         return Ok(());
     }
@@ -54,8 +54,9 @@ fn main() -> io::Result<()> {
     bench.stripped()?;
     bench.print(&mut table, "print, calls and reasoning stripped", "stripped")?;
     bench.command(&mut table)?;
-    // Before a gigabyte is held here: what is spawned then would be told to have held it.
-    foreign::rows(&mut table, &bench.folder, bench.runs, wanted.mb * 1_000_000)?;
+    // Must precede the rows that hold a gigabyte here, because a process spawned then counts that memory as
+    // its own.
+    claude_code::rows(&mut table, &bench.folder, bench.runs, arguments.mb * 1_000_000)?;
     spawn::rows(&mut table, &bench.folder, bench.runs)?;
     let [small, middle, large] = ["small", "middle", "large"].map(|name| bench.events(name));
     let streams = sessions::Streams { small: &small, middle: &middle, large: &large };
@@ -65,16 +66,16 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// What was asked for on the command line.
-struct Wanted {
+/// The parsed command line.
+struct Arguments {
     mb: usize,
     runs: usize,
-    /// How many transcripts a batch is measured with; a tenth of the most.
+    /// The number of transcripts in a batch. The memory row uses ten times as many.
     batch: usize,
     only_batch: bool,
 }
 
-impl Wanted {
+impl Arguments {
     fn read(mut args: impl Iterator<Item = String>) -> io::Result<Self> {
         let (mut mb, mut runs, mut batch, mut bench, mut only_batch) = (None, None, None, false, false);
         while let Some(arg) = args.next() {
@@ -90,7 +91,9 @@ impl Wanted {
                 "--only-batch" => only_batch = true,
                 _ => {
                     let known = "`--mb N`, `--runs N`, `--batch N`, `--only-batch`";
-                    return Err(io::Error::other(format!("`{arg}` is none of {known}")));
+                    return Err(io::Error::other(format!(
+                        "unknown argument `{arg}`, expected one of {known}"
+                    )));
                 }
             }
         }
@@ -105,7 +108,7 @@ impl Wanted {
 }
 
 struct Bench {
-    /// Holds all files; gone at the end.
+    /// Contains all files, and is removed at the end.
     folder: PathBuf,
     runs: usize,
 }
@@ -119,16 +122,16 @@ impl Bench {
         command(name, &self.folder)
     }
 
-    fn copied(&self, from: &Path, to: &Path) -> io::Result<Used> {
+    fn copy_file(&self, from: &Path, to: &Path) -> io::Result<Usage> {
         run(self.tool("cp").arg(from).arg(to))
     }
 
-    fn synced(&self, path: &Path) -> io::Result<Used> {
+    fn sync_file(&self, path: &Path) -> io::Result<Usage> {
         run(self.tool("sync").arg(path))
     }
 
-    /// `jp-compact` with one `--strategy` for each name, on all turns of a conversation.
-    fn compacting(&self, conversation: &str, strategies: &[&str]) -> Command {
+    /// Returns `jp-compact` with one `--strategy` per name, on all turns of a conversation.
+    fn compact_command(&self, conversation: &str, strategies: &[&str]) -> Command {
         let mut command = command(JP_COMPACT, &self.folder);
         command
             .args(["-q", "--keep-last", "0"])
@@ -137,8 +140,8 @@ impl Bench {
         command
     }
 
-    /// Makes a copy of a conversation, all of it on disk, so that nothing is left to write when it is measured.
-    fn fresh(&self, from: &str, to: &str) -> io::Result<()> {
+    /// Copies a conversation and syncs it to disk, so that a measurement includes no earlier writes.
+    fn copy_conversation(&self, from: &str, to: &str) -> io::Result<()> {
         let folder = self.folder.join(to);
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
@@ -146,22 +149,22 @@ impl Bench {
         fs::create_dir(&folder)?;
         for name in ["base_config.json", "events.json"] {
             fs::copy(self.folder.join(from).join(name), folder.join(name))?;
-            self.synced(&folder.join(name))?;
+            self.sync_file(&folder.join(name))?;
         }
-        self.synced(&folder).map(drop)
+        self.sync_file(&folder).map(drop)
     }
 
     fn print(&self, table: &mut Table, what: &str, conversation: &str) -> io::Result<()> {
         let events = self.events(conversation);
         let out = self.folder.join("out");
-        let once = |used: io::Result<Used>| used.and_then(|used| fs::remove_file(&out).map(|()| used));
+        let once = |used: io::Result<Usage>| used.and_then(|used| fs::remove_file(&out).map(|()| used));
         let mut ours = || {
             let mut command = command(JP_COMPACT, &self.folder);
             command.arg("print").arg(&events).args(["--compacted", "--as", "source"]);
             once(run_into(&mut command, &out))
         };
-        let mut cp = || once(self.copied(&events, &out));
-        let [ours, cp] = in_turns(self.runs, [&mut ours, &mut cp])?;
+        let mut cp = || once(self.copy_file(&events, &out));
+        let [ours, cp] = alternate(self.runs, [&mut ours, &mut cp])?;
         table.times(&format!("{what}: CPU / cp"), ours.cpu, cp.cpu, Some(2.5));
         table.peak(&format!("{what}: peak / file"), ours.peak_bytes, fs::metadata(&events)?.len(), 1.3);
         Ok(())
@@ -170,46 +173,46 @@ impl Bench {
     fn compaction(&self, table: &mut Table) -> io::Result<()> {
         let events = self.events("large");
         let mut ours = || {
-            self.fresh("large", "copy")?;
-            run(&mut self.compacting("copy", &["strip-tools"]))
+            self.copy_conversation("large", "copy")?;
+            run(&mut self.compact_command("copy", &["strip-tools"]))
         };
         let mut cp = || {
             let copy = self.folder.join("out");
-            let used = self.copied(&events, &copy)? + self.synced(&copy)?;
+            let used = self.copy_file(&events, &copy)? + self.sync_file(&copy)?;
             fs::remove_file(&copy)?;
             Ok(used)
         };
-        let [ours, cp] = in_turns(self.runs, [&mut ours, &mut cp])?;
+        let [ours, cp] = alternate(self.runs, [&mut ours, &mut cp])?;
         let size = fs::metadata(&events)?.len();
         table.times("strip-tools: wall / cp and sync", ours.wall, cp.wall, Some(6.0));
         table.times("strip-tools: CPU / cp and sync", ours.cpu, cp.cpu, None);
-        table.beyond("strip-tools: peak beyond the file", ours.peak_bytes, size, 40.0);
+        table.excess("strip-tools: peak beyond the file", ours.peak_bytes, size, 40.0);
         Ok(())
     }
 
-    /// The large conversation with two overlays, as `stripped`.
+    /// Creates the conversation `stripped`: the large one with two overlays.
     fn stripped(&self) -> io::Result<()> {
-        self.fresh("large", "stripped")?;
-        run(&mut self.compacting("stripped", &["strip-tools", "strip-reasoning"]))?;
-        self.synced(&self.events("stripped")).map(drop)
+        self.copy_conversation("large", "stripped")?;
+        run(&mut self.compact_command("stripped", &["strip-tools", "strip-reasoning"]))?;
+        self.sync_file(&self.events("stripped")).map(drop)
     }
 
-    /// The whole command on a small conversation, from the spawn to the end.
+    /// Measures the whole command on a small conversation, from spawn to exit.
     fn command(&self, table: &mut Table) -> io::Result<()> {
         let compact = |strategies: &[&str], extra: &[&str]| {
-            self.fresh("small", "copy")?;
-            run(self.compacting("copy", strategies).args(extra))
+            self.copy_conversation("small", "copy")?;
+            run(self.compact_command("copy", strategies).args(extra))
         };
         let (mut nothing, mut one) = (|| run(&mut self.tool("true")), || compact(&["strip-tools"], &[]));
         let mut dry = || compact(&["strip-tools"], &["--dry-run"]);
         let mut two = || compact(&["strip-reasoning", "strip-tools"], &[]);
         let mut cp = || {
-            self.fresh("small", "copy")?;
+            self.copy_conversation("small", "copy")?;
             let (from, to) = (self.events("small"), self.folder.join("copy/another"));
-            Ok(self.copied(&from, &to)? + self.synced(&to)?)
+            Ok(self.copy_file(&from, &to)? + self.sync_file(&to)?)
         };
         let sides: [measure::Side<'_>; 5] = [&mut nothing, &mut one, &mut dry, &mut two, &mut cp];
-        let [nothing, one, dry, two, cp] = in_turns(self.runs * 15, sides)?;
+        let [nothing, one, dry, two, cp] = alternate(self.runs * 15, sides)?;
         table.times("100 KB, one strategy: wall / true", one.wall, nothing.wall, Some(12.0));
         table.times("100 KB, one, --dry-run: wall / true", dry.wall, nothing.wall, None);
         table.times("100 KB, the two default ones: wall / true", two.wall, nothing.wall, None);
@@ -217,7 +220,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Scripts that strip the same calls, where there is something to run them.
+    /// Measures scripts that strip the same calls. Rows of missing interpreters are marked as absent.
     fn peers(&self, table: &mut Table) -> io::Result<()> {
         let (events, out) = (self.events("large"), self.folder.join("out"));
         let peers: [(&str, &[&str], &[&str]); 4] = [
@@ -242,7 +245,7 @@ impl Bench {
                 command.current_dir(PEERS).args(&program[1..]).arg(&events);
                 run_into(&mut command, &out)
             };
-            let [ours, peer] = in_turns(self.runs.min(3), [&mut ours, &mut peer])?;
+            let [ours, peer] = alternate(self.runs.min(3), [&mut ours, &mut peer])?;
             table.times(&what, ours.cpu, peer.cpu, None);
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! What it costs to ask: a worker's round trip, a strategy that is sent the header alone, and trust. What is
-//! compared with is a spawn of `true`, but where the rows say otherwise. The strategy is `strip-tools`.
+//! Cost of requests: a worker's round trip, a strategy that receives only the header, and the trust check.
+//! Unless a row says otherwise, the reference is a spawn of `true`. The strategy is `strip-tools`.
 
 use std::fs;
 use std::io;
@@ -10,40 +10,40 @@ use std::time::{Duration, Instant};
 use jp_compact_core::request::{self, Ask};
 use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_engine::compact::{Preparation, Sandbox};
-use jp_compact_engine::describe_cache::Descriptions;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::jail::Abilities;
-use jp_compact_engine::process::PRIVATE_BYTES_MAX;
-use jp_compact_engine::registry::{Registry, Wanted};
-use jp_compact_engine::session::{Body, Described, Sessions, Starter};
-use jp_compact_engine::trust::{Trust, Word};
+use jp_compact_runtime::describe_cache::Descriptions;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::Abilities;
+use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
+use jp_compact_runtime::registry::{Registry, Wanted};
+use jp_compact_runtime::session::{Body, Described, Sessions, Starter};
+use jp_compact_runtime::trust::{Trust, TrustOverrides};
 use jp_compact_schema::{CompactRequest, Input, Limits};
 use serde_json::Map;
 
-use crate::measure::{Used, command, in_turns, run};
+use crate::measure::{Usage, alternate, command, run};
 use crate::table::Table;
 
 const TRUE: &str = "/bin/true";
-/// One request is too short to be measured; this many are one run.
+/// Number of requests per run, because one request is too short to be measured.
 const TRIPS: u32 = 200;
-/// An executable as large as trust is measured with.
+/// Size of the executable for the trust row.
 const KNOWN_BYTES: usize = 5 << 20;
 const KNOWN: &str = "known";
-/// Events of which the turns of a stream are merged, so that a large one has the turn table of a small one.
+/// The element that starts a turn. Turns are merged to give a large stream the turn table of a small one.
 const TURN_START: &[u8] = b"\"type\": \"turn_start\"";
 
-/// Conversations of which a request is made.
+/// Streams from which requests are made.
 pub(crate) struct Streams<'a> {
     /// 100 KB.
     pub(crate) small: &'a Path,
     /// 1 MB.
     pub(crate) middle: &'a Path,
-    /// As large as the bench was told.
+    /// The size that the bench was given.
     pub(crate) large: &'a Path,
 }
 
-/// Trusts an executable that was never run. It and its copy have to be a while old once trust is measured: a younger
-/// file could change again within the same tick of the clock, and is read each time.
+/// Trusts an executable that never ran. Its file must be some time old when the trust check is measured: a
+/// newer file could change within the same clock tick, and is therefore read each time.
 pub(crate) fn trust(folder: &Path) -> io::Result<()> {
     let path = folder.join(KNOWN);
     let mut script = b"#!/bin/sh\nexit 64\n".to_vec();
@@ -68,10 +68,10 @@ fn registry(environment: &Environment) -> io::Result<Registry> {
 }
 
 fn trusted(environment: &Environment) -> io::Result<Trust> {
-    Trust::open(environment, &Word { lock: None, dirs: &[] }).map_err(io::Error::other)
+    Trust::open(environment, &TrustOverrides { lock: None, dirs: &[] }).map_err(io::Error::other)
 }
 
-/// Adds its rows to the table.
+/// Adds the rows of this module to the table.
 pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Streams<'_>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let environment = environment(folder);
@@ -110,20 +110,20 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
                 let answer = sessions.ask(described, header, &Body::Nothing).await;
                 answer.map_err(io::Error::other)?;
             }
-            Ok(Used { wall: begun.elapsed() / TRIPS, ..Used::default() })
+            Ok(Usage { wall: begun.elapsed() / TRIPS, ..Usage::default() })
         })
     };
     let outline = asking(Input::Outline, fs::read(streams.small)?)?;
     let middle = asking(Input::None, fs::read(streams.middle)?)?;
     let turns = middle.1.context.turns.len();
     let large = asking(Input::None, fs::read(streams.large)?)?;
-    let same_turns = asking(Input::None, merged(fs::read(streams.large)?, turns))?;
+    let same_turns = asking(Input::None, merge_turns(fs::read(streams.large)?, turns))?;
     let mut spawn = || run(&mut command(TRUE, folder));
     let sides: [crate::measure::Side<'_>; 5] =
         [&mut spawn, &mut || trips(&outline), &mut || trips(&middle), &mut || trips(&large), &mut || {
             trips(&same_turns)
         }];
-    let [spawned, outlined, middle, large, same_turns] = in_turns(runs, sides)?;
+    let [spawned, outlined, middle, large, same_turns] = alternate(runs, sides)?;
     runtime.block_on(sessions.close());
     table.times("worker, 100 KB with outline / spawn of true", outlined.wall, spawned.wall, Some(0.15));
     table.times(
@@ -138,16 +138,16 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
     let mut cleared = || {
         let begun = Instant::now();
         let cleared = trust.clear(&plugin).map_err(io::Error::other)?;
-        let used = Used { wall: begun.elapsed(), ..Used::default() };
+        let used = Usage { wall: begun.elapsed(), ..Usage::default() };
         drop(cleared);
         Ok(used)
     };
-    let [cleared] = in_turns(runs * 10, [&mut cleared])?;
+    let [cleared] = alternate(runs * 10, [&mut cleared])?;
     table.times("trust of a known executable of 5 MB / spawn of true", cleared.wall, spawned.wall, Some(1.0));
     Ok(())
 }
 
-/// A request for all turns of a stream.
+/// Returns a request for all turns of a stream.
 fn header(described: &Described, stream: &Stream) -> CompactRequest {
     let range = TurnRange::new(0, stream.turns().saturating_sub(1)).unwrap_or_else(|| unreachable!());
     let ask = Ask {
@@ -166,11 +166,12 @@ fn header(described: &Described, stream: &Stream) -> CompactRequest {
         llm: None,
         context_window: None,
     };
-    request::header(&Survey::of(stream), &ask, None)
+    request::header(&Survey::new(stream), &ask, None)
 }
 
-/// The same bytes with so many turns: what begins the later ones is something that nobody knows.
-fn merged(mut bytes: Vec<u8>, turns: usize) -> Vec<u8> {
+/// Reduces a stream to `turns` turns. The start elements of later turns get an unknown type, so the size of the
+/// stream is unchanged.
+fn merge_turns(mut bytes: Vec<u8>, turns: usize) -> Vec<u8> {
     for start in starts(&bytes).into_iter().skip(turns) {
         bytes[start + TURN_START.len() - 2] = b'x';
     }

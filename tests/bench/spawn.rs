@@ -1,24 +1,24 @@
-//! What it costs to start a strategy: through the runner, in its jail, and from a host that holds much memory.
-//! The strategy is `true`, and what it is compared with is a spawn of `true`.
+//! Cost of starting a strategy: through the runner, in its jail, and from a host that holds a gigabyte. The
+//! strategy is `true`, and the reference is a spawn of `true`.
 
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use jp_compact_engine::jail::{Abilities, Confinement, Jail};
-use jp_compact_engine::process::{self, GRACE, Launch};
+use jp_compact_runtime::jail::{Abilities, Confinement, Jail};
+use jp_compact_runtime::process::{self, GRACE, Launch};
 use jp_compact_schema::Permissions;
 
-use crate::measure::{Used, command, in_turns, run};
+use crate::measure::{Usage, alternate, command, run};
 use crate::table::Table;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
 const TRUE: &str = "/bin/true";
-/// One start is too short to be measured; this many are one run.
+/// Number of starts per run, because one start is too short to be measured.
 const STARTS: usize = 50;
 const BALLAST_BYTES: usize = 1 << 30;
 
-/// Adds its rows to the table.
+/// Adds the rows of this module to the table.
 pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<()> {
     let jail = Jail::new(Abilities::of_machine(), Path::new(TRUE), &Permissions::default(), None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -42,9 +42,9 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<
     let mut spawn = || times(|| run(&mut command(TRUE, folder)).map(drop));
     let mut contained = || times(|| start(Confinement::Contained));
     let mut isolated = || times(|| start(confinement));
-    let [spawned, contained, isolated] = in_turns(runs, [&mut spawn, &mut contained, &mut isolated])?;
+    let [spawned, contained, isolated] = alternate(runs, [&mut spawn, &mut contained, &mut isolated])?;
     let ballast = vec![1_u8; BALLAST_BYTES];
-    let [full] = in_turns(runs, [&mut || times(|| start(confinement))])?;
+    let [full] = alternate(runs, [&mut || times(|| start(confinement))])?;
     drop(std::hint::black_box(ballast));
     table.times("strategy, contained / spawn of true", contained.wall, spawned.wall, None);
     let tier = confinement.tier();
@@ -53,11 +53,11 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<
     Ok(())
 }
 
-/// The time of one, measured over many.
-fn times(mut start: impl FnMut() -> io::Result<()>) -> io::Result<Used> {
+/// Returns the mean time of one start over `STARTS` starts.
+fn times(mut start: impl FnMut() -> io::Result<()>) -> io::Result<Usage> {
     let begun = Instant::now();
     for _ in 0..STARTS {
         start()?;
     }
-    Ok(Used { wall: begun.elapsed() / STARTS as u32, ..Used::default() })
+    Ok(Usage { wall: begun.elapsed() / STARTS as u32, ..Usage::default() })
 }

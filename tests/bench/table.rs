@@ -1,10 +1,11 @@
-//! The table that the bench prints: both sides, their ratio, the target. Nothing here measures.
+//! The printed table: both sides, their ratio, and the target. This module does not measure.
 
 use std::time::Duration;
 
 use crate::measure::Times;
 
-/// A row: what, one side, the other, their ratio, that of the least of both, and what becomes of the first.
+/// Rows of name, our side, the other side, the ratio of the medians, the ratio of the minimums, and the
+/// verdict.
 pub(crate) struct Table(Vec<[String; 6]>);
 
 impl Table {
@@ -12,36 +13,36 @@ impl Table {
         Self(vec![["", "jp-compact", "the other", "ratio", "at best", "target"].map(str::to_owned)])
     }
 
-    /// Compares times. Without a target it is there to be looked at.
+    /// Compares times. A row without a target is informative.
     pub(crate) fn times(&mut self, what: &str, ours: Times, other: Times, target: Option<f64>) {
         let ratio = |ours: Duration, other: Duration| ours.as_secs_f64() / other.as_secs_f64().max(1e-9);
         let (median, least) = (ratio(ours.median, other.median), ratio(ours.least, other.least));
         let ratios = [format!("{median:.2}"), format!("{least:.2}")];
-        self.row(what, [time(ours.median), time(other.median)], ratios, &judged(median, target));
+        self.row(what, [time(ours.median), time(other.median)], ratios, &verdict(median, target));
     }
 
-    /// Compares a peak of memory with the size of the file.
+    /// Compares peak memory with the size of the file.
     pub(crate) fn peak(&mut self, what: &str, peak_bytes: u64, file_bytes: u64, target: f64) {
         let ratio = peak_bytes as f64 / file_bytes as f64;
         let sides = [megabytes(peak_bytes), megabytes(file_bytes)];
-        self.row(what, sides, [format!("{ratio:.2}"), String::new()], &judged(ratio, Some(target)));
+        self.row(what, sides, [format!("{ratio:.2}"), String::new()], &verdict(ratio, Some(target)));
     }
 
-    /// Tells how far a peak of memory lies above the size of the file.
-    pub(crate) fn beyond(&mut self, what: &str, peak_bytes: u64, file_bytes: u64, target_mb: f64) {
-        let beyond = (peak_bytes as f64 - file_bytes as f64) / 1e6;
+    /// Reports how far the peak memory exceeds the size of the file.
+    pub(crate) fn excess(&mut self, what: &str, peak_bytes: u64, file_bytes: u64, target_mb: f64) {
+        let excess = (peak_bytes as f64 - file_bytes as f64) / 1e6;
         let sides = [megabytes(peak_bytes), megabytes(file_bytes)];
-        let judged = judged(beyond, Some(target_mb)).replace(',', " MB,");
-        self.row(what, sides, [format!("+{beyond:.1} MB"), String::new()], &judged);
+        let verdict = verdict(excess, Some(target_mb)).replace(',', " MB,");
+        self.row(what, sides, [format!("+{excess:.1} MB"), String::new()], &verdict);
     }
 
-    /// Says that there is nothing to compare with.
+    /// Adds a row for a peer that is not installed.
     pub(crate) fn absent(&mut self, what: &str) {
         self.row(what, ["-".into(), "absent".into()], ["-".into(), "-".into()], "");
     }
 
-    fn row(&mut self, what: &str, [ours, other]: [String; 2], [ratio, least]: [String; 2], judged: &str) {
-        self.0.push([what.to_owned(), ours, other, ratio, least, judged.to_owned()]);
+    fn row(&mut self, what: &str, [ours, other]: [String; 2], [ratio, least]: [String; 2], verdict: &str) {
+        self.0.push([what.to_owned(), ours, other, ratio, least, verdict.to_owned()]);
     }
 }
 
@@ -60,7 +61,7 @@ impl std::fmt::Display for Table {
     }
 }
 
-fn judged(ratio: f64, target: Option<f64>) -> String {
+fn verdict(ratio: f64, target: Option<f64>) -> String {
     match target {
         None => String::new(),
         Some(target) if ratio <= target => format!("{target}, met"),

@@ -1,11 +1,11 @@
-//! Models of somebody else's make: `aimock` answers as the providers do, and fails as they do. It is a program for
-//! node, so these run where `JP_COMPACT_TEST_AIMOCK` names it, and CI sees to that.
+//! Tests with `aimock`, an independent mock of the providers' APIs that also simulates their failures. It needs Node,
+//! so these tests are ignored by default. CI runs them with its path in `JP_COMPACT_TEST_AIMOCK`.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::llm::{REPORTS, asking, command};
+use crate::llm::{REPORT_ERROR, strategy_command, summary_strategy};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/aimock/fixtures.json");
 
@@ -17,9 +17,9 @@ struct Aimock {
 
 impl Aimock {
     fn start(flags: &[&str]) -> Self {
-        let program =
-            std::env::var("JP_COMPACT_TEST_AIMOCK").expect("JP_COMPACT_TEST_AIMOCK names its cli.js");
-        assert!(Path::new(&program).is_file(), "{program} is not there");
+        let program = std::env::var("JP_COMPACT_TEST_AIMOCK")
+            .expect("JP_COMPACT_TEST_AIMOCK is not set to the path of cli.js");
+        assert!(Path::new(&program).is_file(), "{program} is missing");
         let mut node = Command::new("node");
         node.arg(&program).args(["-p", "0", "-f", FIXTURES]).args(flags).stdout(Stdio::piped());
         let mut process = node.spawn().unwrap();
@@ -28,16 +28,16 @@ impl Aimock {
             let line = line.unwrap();
             line.split_once("listening on ").map(|(_, address)| address.trim().to_owned())
         });
-        // Whatever it goes on to say is read, so that it never waits for a reader.
+        // Keep reading. The server would block on a full pipe.
         std::thread::spawn(move || lines.count());
-        Self { process, address: address.expect("it says where it listens") }
+        Self { process, address: address.expect("aimock printed no address") }
     }
 
-    /// Has a model of this server's asked for a summary.
+    /// Runs a summary with a model of this server, and checks the exit code and a part of stderr.
     #[track_caller]
     fn check(&self, model: &str, code: i32, says: &str) {
-        let (world, transcript) = asking(REPORTS);
-        let mut command = command(&world, "asks", &["--model", model]);
+        let (world, transcript) = summary_strategy(REPORT_ERROR);
+        let mut command = strategy_command(&world, "asks", &["--model", model]);
         for (name, path) in [
             ("OPENAI_BASE_URL", "/v1"),
             ("ANTHROPIC_BASE_URL", ""),
@@ -66,9 +66,9 @@ impl Drop for Aimock {
     }
 }
 
-/// Every provider fails so, after as many tries as it takes.
+/// Checks that every provider fails with this message after all retries.
 #[track_caller]
-fn fails(flags: &[&str], says: &str) {
+fn check_failure(flags: &[&str], says: &str) {
     let server = Aimock::start(flags);
     std::thread::scope(|scope| {
         for model in ["openai/m", "anthropic/m", "gemini/m"] {
@@ -79,7 +79,7 @@ fn fails(flags: &[&str], says: &str) {
 }
 
 #[test]
-#[ignore = "needs node and aimock; a step of CI"]
+#[ignore = "needs Node and aimock; CI runs it"]
 fn every_provider_answers() {
     let server = Aimock::start(&[]);
     for model in ["openai/m", "anthropic/m", "gemini/m", "ollama/m"] {
@@ -88,25 +88,25 @@ fn every_provider_answers() {
 }
 
 #[test]
-#[ignore = "needs node and aimock; a step of CI"]
-fn requests_that_are_dropped_are_made_again() {
-    fails(&["--chaos-drop", "1"], "HTTP 500");
+#[ignore = "needs Node and aimock; CI runs it"]
+fn retries_dropped_requests() {
+    check_failure(&["--chaos-drop", "1"], "HTTP 500");
 }
 
 #[test]
-#[ignore = "needs node and aimock; a step of CI"]
-fn connections_that_break_are_made_again() {
-    fails(&["--chaos-disconnect", "1"], "the connection broke");
+#[ignore = "needs Node and aimock; CI runs it"]
+fn retries_broken_connections() {
+    check_failure(&["--chaos-disconnect", "1"], "the connection was lost");
 }
 
 #[test]
-#[ignore = "needs node and aimock; a step of CI"]
-fn a_limit_of_requests_is_respected() {
-    fails(&["--chaos-ratelimit", "1"], "HTTP 429");
+#[ignore = "needs Node and aimock; CI runs it"]
+fn retries_rate_limited_requests() {
+    check_failure(&["--chaos-ratelimit", "1"], "HTTP 429");
 }
 
 #[test]
-#[ignore = "needs node and aimock; a step of CI"]
-fn answers_that_are_broken_are_none() {
-    fails(&["--chaos-malformed", "1"], "is no JSON");
+#[ignore = "needs Node and aimock; CI runs it"]
+fn rejects_malformed_answers() {
+    check_failure(&["--chaos-malformed", "1"], "is not valid JSON");
 }

@@ -1,5 +1,5 @@
-//! Input that is broken, hostile or out of reach: one clear error that names the file, and the file as it was.
-//! And what only looks so.
+//! Broken, hostile and inaccessible input. Each case prints one error that names the file, and leaves the file
+//! unchanged. Unusual input that is valid is accepted.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,11 +8,11 @@ use std::process::Command;
 use assert_cmd::cargo::cargo_bin;
 use serde_json::json;
 
-use crate::support::{Conversation, World, grown, is_root};
+use crate::support::{Conversation, World, append_event, is_root};
 
-/// Nothing can be made of these bytes.
+/// Checks that every command rejects these bytes with this message.
 #[track_caller]
-fn unreadable(bytes: &[u8], says: &str) {
+fn check_rejected(bytes: &[u8], says: &str) {
     let world = World::new();
     let transcript = world.raw("conversation", bytes);
     for arguments in [
@@ -32,79 +32,91 @@ fn unreadable(bytes: &[u8], says: &str) {
     transcript.assert_untouched();
 }
 
-/// These bytes are not compacted, and can be read.
+/// Checks that these bytes can be printed but not compacted.
 #[track_caller]
-fn only_readable(bytes: &[u8], says: &str) {
+fn check_read_only(bytes: &[u8], says: &str) {
     let world = World::new();
     let transcript = world.raw("conversation", bytes);
     world.run(&["print", "conversation"]).exits(0);
     world.run(&["show", "conversation"]).exits(0);
     world.run(&["conversation", "--dry-run"]).exits(4).says(says);
     let source = world.run(&["print", "conversation", "--as", "source", "--compacted"]).exits(0);
-    assert!(source.stdout == bytes, "what is unknown is kept");
+    assert!(source.stdout == bytes, "unknown elements must be kept");
     world.run(&["conversation"]).exits(4).says(says);
     transcript.assert_untouched();
 }
 
 #[test]
-fn what_is_not_json_is_refused() {
-    unreadable(b"hello", "byte 0: ");
-    unreadable(b"[hello]", "element 0 (byte 1): ");
-    unreadable(b"\x1f\x8b\x08\x00", "byte 0: ");
-    unreadable(b"[] []", "byte 3: text after the closing `]`");
+fn rejects_input_that_is_not_json() {
+    check_rejected(b"hello", "byte 0: ");
+    check_rejected(b"[hello]", "element 0 (byte 1): ");
+    check_rejected(b"\x1f\x8b\x08\x00", "byte 0: ");
+    check_rejected(b"[] []", "byte 3: text after the closing `]`");
 }
 
 #[test]
-fn what_was_cut_off_is_refused_wherever_that_was() {
-    let bytes = Conversation::of(5).bytes();
+fn rejects_input_truncated_at_any_byte() {
+    let bytes = Conversation::with_turns(5).bytes();
     for cut in [1, 2, 10, bytes.len() / 2, bytes.len() - 20, bytes.len() - 2] {
-        unreadable(&bytes[..cut], "byte ");
+        check_rejected(&bytes[..cut], "byte ");
     }
 }
 
 #[test]
-fn what_is_no_array_is_refused() {
-    unreadable(b"{}", "byte 0: expected a JSON array of events");
-    unreadable(br#""events""#, "byte 0: expected a JSON array of events");
-    unreadable(b"null", "byte 0: expected a JSON array of events");
+fn rejects_json_that_is_not_an_array() {
+    check_rejected(b"{}", "byte 0: expected a JSON array of events");
+    check_rejected(br#""events""#, "byte 0: expected a JSON array of events");
+    check_rejected(b"null", "byte 0: expected a JSON array of events");
 }
 
 #[test]
-fn an_empty_file_is_refused() {
-    unreadable(b"", "the file is empty");
-    unreadable(b" \n", "the file is empty");
+fn rejects_empty_file() {
+    check_rejected(b"", "the file is empty");
+    check_rejected(b" \n", "the file is empty");
 }
 
 #[test]
-fn a_known_event_without_its_members_is_refused() {
-    let of = |kind, members| Conversation::new().event(kind, members).bytes();
-    unreadable(&of("chat_request", json!({})), "element 0 (byte 4): a `chat_request` without `content`");
-    unreadable(&of("chat_response", json!({})), "a `chat_response` without");
-    unreadable(&of("tool_call_request", json!({"id": "a"})), "a `tool_call_request` without `name`");
-    unreadable(&of("tool_call_response", json!({"id": "a", "content": ""})), "without `is_error`");
-    unreadable(&of("turn_start", json!({"timestamp": "yesterday"})), "is no point in time: `yesterday`");
+fn rejects_known_event_without_required_members() {
+    let one_event = |kind, members| Conversation::new().event(kind, members).bytes();
+    check_rejected(
+        &one_event("chat_request", json!({})),
+        "element 0 (byte 4): the `content` of a `chat_request` is missing",
+    );
+    check_rejected(&one_event("chat_response", json!({})), "a `chat_response` has no");
+    check_rejected(
+        &one_event("tool_call_request", json!({"id": "a"})),
+        "the `name` of a `tool_call_request` is missing",
+    );
+    check_rejected(
+        &one_event("tool_call_response", json!({"id": "a", "content": ""})),
+        "the `is_error` of a",
+    );
+    check_rejected(
+        &one_event("turn_start", json!({"timestamp": "yesterday"})),
+        "is not a valid time: `yesterday`",
+    );
 }
 
 #[test]
-fn what_is_not_utf_8_is_refused() {
-    let mut bytes = Conversation::of(5).bytes();
+fn rejects_invalid_utf8() {
+    let mut bytes = Conversation::with_turns(5).bytes();
     let at = bytes.windows(8).position(|window| window == b"greeting").unwrap();
     bytes[at] = 0xff;
-    unreadable(&bytes, &format!("byte {at}"));
+    check_rejected(&bytes, &format!("byte {at}"));
 }
 
 #[test]
-fn what_nests_too_deep_is_refused() {
+fn rejects_deeply_nested_json() {
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
-    unreadable(deep.as_bytes(), "element 0 (byte ");
+    check_rejected(deep.as_bytes(), "element 0 (byte ");
     let members = format!(r#"[{{"type":"unknown","timestamp":"2026-01-01 00:00:00.0","a":{deep}}}]"#);
-    unreadable(members.as_bytes(), "element 0 (byte ");
+    check_rejected(members.as_bytes(), "element 0 (byte ");
 }
 
 #[test]
-fn a_symlink_is_read_and_never_written_through() {
+fn symlinked_transcript_is_read_only() {
     let world = World::new();
-    let transcript = world.conversation("real", &Conversation::of(5));
+    let transcript = world.conversation("real", &Conversation::with_turns(5));
     fs::create_dir(world.path("conversation")).unwrap();
     symlink("../real/events.json", world.path("conversation/events.json")).unwrap();
     world.run(&["print", "conversation"]).exits(0);
@@ -116,44 +128,44 @@ fn a_symlink_is_read_and_never_written_through() {
 }
 
 #[test]
-fn a_folder_behind_a_symlink_is_a_folder() {
+fn follows_symlink_to_conversation_folder() {
     let world = World::new();
-    let transcript = world.conversation("real", &Conversation::of(5));
+    let transcript = world.conversation("real", &Conversation::with_turns(5));
     symlink("real", world.path("conversation")).unwrap();
     world.run(&["conversation"]).exits(0);
     assert_eq!(transcript.overlays().len(), 2);
 }
 
 #[test]
-fn a_folder_without_events_is_no_conversation() {
+fn rejects_folder_without_events() {
     let world = World::new();
     world.file("conversation/metadata.json", b"{}");
     for arguments in [&["conversation"][..], &["print", "conversation"], &["conversation", "--reset"]] {
-        world.run(arguments).exits(4).says("/here/conversation is no conversation: it holds no events.json");
+        world.run(arguments).exits(4).says("/here/conversation is not a conversation: it has no events.json");
     }
     fs::create_dir(world.path("conversation/events.json")).unwrap();
-    world.run(&["print", "conversation"]).exits(4).says("is a folder, not a file");
+    world.run(&["print", "conversation"]).exits(4).says("is a folder, not a regular file");
 }
 
 #[test]
-fn a_path_that_is_not_there_is_said_so() {
+fn reports_missing_path() {
     let world = World::new();
     for arguments in
         [&["no/where"][..], &["print", "no/where"], &["show", "nowhere"], &["no.where", "--reset"]]
     {
-        world.run(arguments).exits(4).says("there is no transcript at /here/no");
+        world.run(arguments).exits(4).says("failed to find a transcript at /here/no");
     }
     world.run(&[""]).exits(4);
 }
 
 #[test]
-fn what_may_not_be_read_or_written_is_said_so() {
+fn reports_missing_permissions() {
     if is_root() {
-        eprintln!("nothing can be forbidden to root: missing permissions are not tested");
+        eprintln!("skipped: permissions do not apply to root");
         return;
     }
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     let forbid = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -172,34 +184,37 @@ fn what_may_not_be_read_or_written_is_said_so() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_old_file() {
+fn full_disk_keeps_old_file() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(200));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(200));
     let kilobytes = transcript.before().len() / 1024;
-    // In blocks of 512 or of 1024 bytes, as the shell has it: the new file is too large either way.
+    // Shells count in blocks of 512 or 1024 bytes. The new file is too large in both cases.
     for limit in ["1", &(kilobytes / 2).to_string()] {
         let mut command = Command::new("/bin/sh");
         let limited = format!("ulimit -f {limit}; exec \"$0\" conversation");
-        world.enter(&mut command).args(["-c", &limited]).arg(cargo_bin!("jp-compact"));
-        world.finish(&mut command).exits(4).says("/here/conversation/events.json would hold ");
+        world.isolate(&mut command).args(["-c", &limited]).arg(cargo_bin!("jp-compact"));
+        world.finish(&mut command).exits(4).says("/here/conversation/events.json would have ");
         transcript.assert_untouched();
     }
 }
 
 #[test]
-fn an_element_without_type_or_time_is_kept_and_not_appended_to() {
-    let bytes = Conversation::of(5).bytes();
+fn element_without_type_or_time_is_readable_but_blocks_append() {
+    let bytes = Conversation::with_turns(5).bytes();
     let says = "element 30 (byte ";
-    only_readable(&grown(&bytes, &json!({"timestamp": "2026-01-01 00:00:00.0", "note": "mine"})), says);
-    only_readable(&grown(&bytes, &json!({"type": "note"})), says);
-    only_readable(&grown(&bytes, &json!({"type": "turn_start"})), says);
-    only_readable(&grown(&bytes, &json!({"type": "turn_start", "timestamp": 7})), says);
-    only_readable(&grown(&bytes, &json!("a lone string")), says);
-    only_readable(&grown(&bytes, &json!(null)), says);
+    check_read_only(
+        &append_event(&bytes, &json!({"timestamp": "2026-01-01 00:00:00.0", "note": "mine"})),
+        says,
+    );
+    check_read_only(&append_event(&bytes, &json!({"type": "note"})), says);
+    check_read_only(&append_event(&bytes, &json!({"type": "turn_start"})), says);
+    check_read_only(&append_event(&bytes, &json!({"type": "turn_start", "timestamp": 7})), says);
+    check_read_only(&append_event(&bytes, &json!("a lone string")), says);
+    check_read_only(&append_event(&bytes, &json!(null)), says);
 }
 
 #[test]
-fn an_empty_array_is_a_conversation_without_a_turn() {
+fn accepts_empty_array() {
     let world = World::new();
     let transcript = world.raw("conversation", b"[]");
     assert_eq!(world.run(&["print", "conversation"]).exits(0).text(), "");
@@ -219,9 +234,9 @@ fn an_empty_array_is_a_conversation_without_a_turn() {
 }
 
 #[test]
-fn one_long_line_of_megabytes_is_a_conversation() {
+fn accepts_one_line_of_several_megabytes() {
     let world = World::new();
-    let long = Conversation::of(4).turn(&"long ".repeat(1 << 20)).message("x");
+    let long = Conversation::with_turns(4).turn(&"long ".repeat(1 << 20)).message("x");
     let bytes = serde_json::to_vec(long.elements()).unwrap();
     assert!(bytes.len() > 5 << 20 && !bytes.contains(&b'\n'));
     let transcript = world.raw("conversation", &bytes);
@@ -232,9 +247,10 @@ fn one_long_line_of_megabytes_is_a_conversation() {
 }
 
 #[test]
-fn events_of_unknown_types_survive_to_the_byte() {
+fn preserves_bytes_of_unknown_events() {
     let world = World::new();
-    let strange = Conversation::of(5).event("a_later_type", json!({"a": 1.5, "b": ["\u{1f600}", null]}));
+    let strange =
+        Conversation::with_turns(5).event("a_later_type", json!({"a": 1.5, "b": ["\u{1f600}", null]}));
     let transcript = world.conversation("conversation", &strange);
     world.run(&["conversation", "--keep-last", "0"]).exits(0);
     assert_eq!(transcript.overlays().len(), 2);

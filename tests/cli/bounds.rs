@@ -1,17 +1,18 @@
-//! `--from`, `--to`, `--keep-first`, `--keep-last`: which turns they mean, and what is refused.
+//! `--from`, `--to`, `--keep-first` and `--keep-last`: the turns that they select, and the values that are rejected.
 
 use serde_json::{Value, json};
 
-use crate::support::{Conversation, World, hourly};
+use crate::support::{Conversation, World, hourly_turns};
 
-/// The turns of a conversation of six turns, numbered 0 to 5, that these flags mean.
+/// Checks which turns these options select in a conversation with turns 0 to 5.
 #[track_caller]
 fn check(flags: &str, expect: impl Into<Option<(u64, u64)>>) {
     let world = World::new();
-    world.conversation("conversation", &hourly());
+    world.conversation("conversation", &hourly_turns());
     check_in(&world, flags, expect.into());
 }
 
+/// Like `check`, with the conversation in this environment.
 #[track_caller]
 fn check_in(world: &World, flags: &str, expect: Option<(u64, u64)>) {
     let fixed =
@@ -29,10 +30,11 @@ fn check_in(world: &World, flags: &str, expect: Option<(u64, u64)>) {
     assert_eq!(line["nothing"].is_null(), expect.is_some(), "{line}");
 }
 
+/// Checks that a run with these options is a usage error with this message.
 #[track_caller]
-fn refused(flags: &str, says: &str) {
+fn check_rejected(flags: &str, says: &str) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly());
+    let transcript = world.conversation("conversation", &hourly_turns());
     let arguments: Vec<_> = ["conversation"].into_iter().chain(flags.split_whitespace()).collect();
     let ran = world.run(&arguments).exits(2).says(says);
     assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
@@ -40,12 +42,12 @@ fn refused(flags: &str, says: &str) {
 }
 
 #[test]
-fn without_a_bound_the_last_three_turns_are_kept() {
+fn keeps_last_three_turns_by_default() {
     check("", (0, 2));
 }
 
 #[test]
-fn each_side_is_replaced_on_its_own() {
+fn each_option_replaces_only_its_side() {
     check("--from 1", (1, 2));
     check("--to 4", (0, 4));
     check("--keep-first 2", (2, 2));
@@ -57,13 +59,13 @@ fn each_side_is_replaced_on_its_own() {
 }
 
 #[test]
-fn keep_is_short_for_keep_last() {
+fn keep_is_alias_of_keep_last() {
     check("--keep 2", (0, 3));
     check("--keep-last 0", (0, 5));
 }
 
 #[test]
-fn numbers_count_from_zero_and_end_with_the_last_turn() {
+fn turn_numbers_start_at_zero_and_clamp_at_last_turn() {
     check("--from 0 --to 0", (0, 0));
     check("--to 99", (0, 5));
     check("--from 5 --to 5", (5, 5));
@@ -74,7 +76,7 @@ fn numbers_count_from_zero_and_end_with_the_last_turn() {
 }
 
 #[test]
-fn negative_numbers_count_from_the_last_turn() {
+fn negative_numbers_count_from_end() {
     check("--from -1 --keep-last 0", (4, 5));
     check("--from=-1 --keep-last 0", (4, 5));
     check("--from -99 --keep-last 0", (0, 5));
@@ -93,9 +95,9 @@ fn durations_count_back_from_now() {
 }
 
 #[test]
-fn last_is_the_turn_after_the_newest_compaction() {
+fn last_means_turn_after_newest_compaction() {
     let world = World::new();
-    world.conversation("conversation", &hourly());
+    world.conversation("conversation", &hourly_turns());
     check_in(&world, "--from last --keep-last 0", Some((0, 5)));
     world.run(&["conversation", "--strategy", "strip-reasoning", "--to", "2"]).exits(0);
     check_in(&world, "--from last --keep-last 0", Some((3, 5)));
@@ -104,52 +106,53 @@ fn last_is_the_turn_after_the_newest_compaction() {
 }
 
 #[test]
-fn from_without_a_value_means_last() {
+fn from_without_value_means_last() {
     let world = World::new();
-    world.conversation("conversation", &hourly());
+    world.conversation("conversation", &hourly_turns());
     world.run(&["conversation", "--strategy", "strip-reasoning", "--to", "2"]).exits(0);
     check_in(&world, "--from --keep-last 0", Some((3, 5)));
     check_in(&world, "--keep-last 0 --from", Some((3, 5)));
 }
 
 #[test]
-fn a_conversation_behind_from_is_not_taken_for_its_value() {
+fn from_does_not_consume_transcript_argument() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly());
+    let transcript = world.conversation("conversation", &hourly_turns());
     let folder = transcript.folder().to_str().unwrap();
     for name in ["conversation", "./conversation", folder] {
-        let hint = world.plain(&format!("hint: `--from last {name}` if that is the conversation"));
+        let hint =
+            world.normalize(&format!("hint: if `{name}` is the conversation, write `--from last {name}`"));
         world.run(&["--from", name]).exits(2).says(&hint);
     }
     transcript.assert_untouched();
 }
 
 #[test]
-fn bounds_that_contradict_each_other_are_refused() {
-    refused("--keep-last 1 --to 3", "--keep-last");
-    refused("--keep 1 --to 3", "--keep-last");
-    refused("--keep-first 1 --from 3", "--keep-first");
-    refused("--keep-first 1 --from", "--keep-first");
+fn rejects_conflicting_bounds() {
+    check_rejected("--keep-last 1 --to 3", "--keep-last");
+    check_rejected("--keep 1 --to 3", "--keep-last");
+    check_rejected("--keep-first 1 --from 3", "--keep-first");
+    check_rejected("--keep-first 1 --from", "--keep-first");
 }
 
 #[test]
-fn what_is_no_bound_is_refused() {
-    refused("--to", "--to");
-    refused("--to yesterday", "not `yesterday`");
-    refused("--from 5x", "not `5x`");
-    refused("--to 99999999999999999999999", "99999999999999999999999");
-    refused("--keep-last -1", "-1");
-    refused("--now yesterday", "--now");
-    refused("--deadline 0s", "expected a duration such as 90s or 5m");
-    refused("--deadline soon", "expected a duration such as 90s or 5m");
-    refused("--overlap some", "expected `partial` or `union`");
+fn rejects_invalid_bounds() {
+    check_rejected("--to", "--to");
+    check_rejected("--to yesterday", "not `yesterday`");
+    check_rejected("--from 5x", "not `5x`");
+    check_rejected("--to 99999999999999999999999", "99999999999999999999999");
+    check_rejected("--keep-last -1", "-1");
+    check_rejected("--now yesterday", "--now");
+    check_rejected("--deadline 0s", "expected a duration such as 90s or 5m");
+    check_rejected("--deadline soon", "expected a duration such as 90s or 5m");
+    check_rejected("--overlap some", "expected `partial` or `union`");
 }
 
 #[test]
-fn where_the_default_keeps_all_turns_the_rule_is_named() {
+fn explains_default_when_all_turns_are_kept() {
     for turns in 1..=3 {
         let world = World::new();
-        let transcript = world.conversation("conversation", &Conversation::of(turns));
+        let transcript = world.conversation("conversation", &Conversation::with_turns(turns));
         let ran = world.run(&["conversation"]).exits(0).says("the last 3 turns are kept");
         assert!(ran.stderr.contains("`--keep-last 0`"), "{}", ran.stderr);
         assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
@@ -162,9 +165,9 @@ fn where_the_default_keeps_all_turns_the_rule_is_named() {
 }
 
 #[test]
-fn a_conversation_without_a_turn_has_nothing_to_compact() {
+fn conversation_without_turns_has_nothing_to_compact() {
     let world = World::new();
     let transcript = world.raw("conversation", b"[]\n");
-    world.run(&["conversation", "--keep-last", "0"]).exits(0).says("the conversation has no turn");
+    world.run(&["conversation", "--keep-last", "0"]).exits(0).says("the conversation has no turns");
     transcript.assert_untouched();
 }

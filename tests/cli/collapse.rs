@@ -1,11 +1,11 @@
-//! OpenCode's collapse through the command line, with recorded answers: its pull request's testing steps.
+//! The `collapse` strategy with recorded answers. The tests follow the testing steps of OpenCode's pull request.
 
 use assert_cmd::cargo::cargo_bin;
 use serde_json::{Value, json};
 
-use crate::support::{Conversation, Ran, Transcript, World};
+use crate::support::{CommandOutput, Conversation, Transcript, World};
 
-/// Turns of about 500 tokens each, numbered from `first`.
+/// Adds turns of about 500 tokens each, numbered from `first`.
 fn grow(conversation: Conversation, first: usize, turns: usize) -> Conversation {
     (first..first + turns).fold(conversation, |conversation, turn| {
         conversation
@@ -15,24 +15,24 @@ fn grow(conversation: Conversation, first: usize, turns: usize) -> Conversation 
     })
 }
 
-fn talk(turns: usize) -> Conversation {
+fn long_conversation(turns: usize) -> Conversation {
     grow(Conversation::new(), 0, turns)
 }
 
-/// Runs it until the model need not be asked any more. Whatever is asked is recorded as answered with the next of
-/// these texts, by the request that the run misses.
+/// Repeats a run until no answer is missing. Each missing answer is recorded with the next of these texts, under the
+/// digest that the run reports.
 #[track_caller]
-fn answered(world: &World, arguments: &[&str], texts: &[&str]) -> Ran {
+fn run_with_answers(world: &World, arguments: &[&str], texts: &[&str]) -> CommandOutput {
     let (mut answers, mut texts) = (serde_json::Map::new(), texts.iter());
     loop {
         world.file("answers.json", Value::Object(answers.clone()).to_string().as_bytes());
         let ran = world.run(&[arguments, &["--llm-replay", "answers.json"]].concat());
-        let said = format!("{}{}", ran.text(), ran.stderr);
-        let Some((_, rest)) = said.split_once("no answer was recorded for the request ") else {
-            assert_eq!(texts.len(), 0, "{} texts were never asked for:\n{said}", texts.len());
+        let output = format!("{}{}", ran.text(), ran.stderr);
+        let Some((_, rest)) = output.split_once("no answer was recorded for the request ") else {
+            assert_eq!(texts.len(), 0, "{} texts were not used:\n{output}", texts.len());
             return ran;
         };
-        let text = texts.next().unwrap_or_else(|| panic!("it asks for more:\n{said}"));
+        let text = texts.next().unwrap_or_else(|| panic!("the run needs another answer:\n{output}"));
         answers.insert(rest[..64].to_owned(), json!({"ok": {"text": text, "model": "p/m"}}));
     }
 }
@@ -42,7 +42,7 @@ const RUN: [&str; 3] = ["conversation", "--profile", "collapse"];
 const AUTO: [&str; 7] =
     ["auto", "conversation", "--profile", "collapse", "--context-window", "4706", "--json"];
 
-/// The view: who says what, in order, with the turn of the view that it is in.
+/// Returns the turn, the type and the text of each event of the view.
 fn view(world: &World) -> Vec<(u64, String, String)> {
     let ran = world.run(&["print", "conversation", "--compacted", "--json"]).exits(0);
     let view: Vec<Value> = serde_json::from_str(ran.text()).unwrap();
@@ -64,14 +64,14 @@ fn range(overlay: &Value) -> (u64, u64) {
 }
 
 #[test]
-fn the_method_is_set_in_the_configuration_and_toggled_by_one_key() {
+fn one_configuration_key_enables_collapse() {
     let world = World::new();
-    world.conversation("conversation", &talk(10));
+    world.conversation("conversation", &long_conversation(10));
     let profile = |more: &[&str]| {
         let arguments = ["auto", "conversation", "--context-window", "4706", "--json", "--dry-run"];
         world.run(&[&arguments[..], more].concat()).exits(0).line()["profile"].clone()
     };
-    assert_eq!(profile(&[]), "default", "it is opted in");
+    assert_eq!(profile(&[]), "default", "collapse must not be the default");
     assert_eq!(profile(&["--set=conversation.compaction.auto.profile=collapse"]), "collapse");
     world.file(".jp-compact.toml", b"[conversation.compaction.auto]\nprofile = \"collapse\"\n");
     world.run(&["config", "trust", "--yes"]).exits(0);
@@ -80,26 +80,26 @@ fn the_method_is_set_in_the_configuration_and_toggled_by_one_key() {
 }
 
 #[test]
-fn a_long_conversation_that_overflows_is_collapsed_and_one_that_does_not_is_left_alone() {
+fn collapses_only_conversations_above_threshold() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &talk(7));
-    let said = answered(&world, &AUTO, &[]).exits(0).line();
-    assert_eq!(said["due"], false, "{said}");
+    let transcript = world.conversation("conversation", &long_conversation(7));
+    let output = run_with_answers(&world, &AUTO, &[]).exits(0).line();
+    assert_eq!(output["due"], false, "{output}");
     transcript.assert_untouched();
 
-    let transcript = world.conversation("conversation", &talk(10));
-    let said = answered(&world, &AUTO, &["They made steps."]).exits(0).line();
-    assert_eq!(said["due"], true, "{said}");
+    let transcript = world.conversation("conversation", &long_conversation(10));
+    let output = run_with_answers(&world, &AUTO, &["They made steps."]).exits(0).line();
+    assert_eq!(output["due"], true, "{output}");
     assert_eq!(range(&transcript.overlays()[0]), (0, 5));
-    let again = answered(&world, &AUTO, &[]).exits(0).line();
+    let again = run_with_answers(&world, &AUTO, &[]).exits(0).line();
     assert_eq!(again["due"], false, "{again}");
 }
 
 #[test]
-fn the_pair_stands_at_the_breakpoint_right_before_the_first_kept_turn() {
+fn summary_pair_directly_precedes_first_kept_turn() {
     let world = World::new();
-    world.conversation("conversation", &talk(10));
-    answered(&world, &RUN, &["They made steps."]).exits(0);
+    world.conversation("conversation", &long_conversation(10));
+    run_with_answers(&world, &RUN, &["They made steps."]).exits(0);
     let view = view(&world);
     let kinds: Vec<&str> = view.iter().map(|(_, kind, _)| kind.as_str()).collect();
     assert_eq!(kinds[..3], ["chat_request", "chat_response", "chat_request"]);
@@ -109,11 +109,11 @@ fn the_pair_stands_at_the_breakpoint_right_before_the_first_kept_turn() {
 }
 
 #[test]
-fn recent_messages_remain_untouched() {
+fn keeps_recent_messages() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &talk(10));
+    let transcript = world.conversation("conversation", &long_conversation(10));
     let before = view(&world);
-    answered(&world, &RUN, &["They made steps."]).exits(0);
+    run_with_answers(&world, &RUN, &["They made steps."]).exits(0);
     let after = view(&world);
     let kept = |view: &[(u64, String, String)]| {
         let from = view.iter().position(|(.., text)| text.starts_with("Request 6:")).unwrap();
@@ -124,20 +124,20 @@ fn recent_messages_remain_untouched() {
 }
 
 #[test]
-fn ten_runs_on_a_growing_conversation_merge_and_never_loop() {
+fn repeated_runs_merge_summaries_without_looping() {
     let world = World::new();
-    let mut conversation = talk(10);
+    let mut conversation = long_conversation(10);
     let mut transcript = world.conversation("conversation", &conversation);
     for run in 0..10 {
         let text = format!("Summary {run}.");
-        answered(&world, &AUTO, &[&text]).exits(0);
-        // Right after it nothing is due, and no model is asked.
-        let again = answered(&world, &AUTO, &[]).exits(0).line();
+        run_with_answers(&world, &AUTO, &[&text]).exits(0);
+        // Directly afterwards nothing is due, and no request is sent.
+        let again = run_with_answers(&world, &AUTO, &[]).exits(0).line();
         assert_eq!(again["due"], false, "{again}");
         let overlays = transcript.overlays();
         assert_eq!(overlays.len(), 1, "run {run}");
-        assert_eq!(overlays[0]["from_turn"], 0, "each takes the earlier ones in");
-        // One pair stands for all that was collapsed.
+        assert_eq!(overlays[0]["from_turn"], 0, "the new summary must include the earlier ones");
+        // One pair replaces all collapsed turns.
         let view = view(&world);
         let summaries = view.iter().filter(|(.., text)| text.starts_with("Summary ")).count();
         assert_eq!((summaries, view[1].2.as_str()), (1, text.as_str()));
@@ -152,16 +152,17 @@ fn ten_runs_on_a_growing_conversation_merge_and_never_loop() {
 }
 
 #[test]
-fn typed_over_and_over_it_ends_when_all_but_the_last_turn_is_summarized() {
+fn manual_runs_stop_when_only_last_turn_remains() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &talk(10));
+    let transcript = world.conversation("conversation", &long_conversation(10));
     let mut ends = Vec::new();
     for run in 0..10 {
         let text = format!("Summary {run}.");
         let before = transcript.overlays().len();
         world.file("answers.json", b"{}");
-        let asks = world.run(&[&RUN[..], &["--llm-replay", "answers.json"]].concat()).code == Some(18);
-        answered(&world, &RUN, &[&*text][usize::from(!asks)..]).exits(0);
+        let needs_answer =
+            world.run(&[&RUN[..], &["--llm-replay", "answers.json"]].concat()).code == Some(18);
+        run_with_answers(&world, &RUN, &[&*text][usize::from(!needs_answer)..]).exits(0);
         let overlays = transcript.overlays();
         if overlays.len() > before {
             ends.push(range(overlays.last().unwrap()).1);
@@ -171,7 +172,7 @@ fn typed_over_and_over_it_ends_when_all_but_the_last_turn_is_summarized() {
     assert_eq!(ends.last(), Some(&8), "{ends:?}");
 }
 
-/// The exchange with a strategy over all turns: the header it is sent, and what it asks.
+/// Runs a strategy over all turns. Returns the header that it receives, and the requests that it sends.
 fn exchange(world: &World, strategy: &str) -> (Value, String) {
     let _ = std::fs::remove_file(world.path("record"));
     let path = cargo_bin(format!("compact-strategy-{strategy}"));
@@ -181,30 +182,34 @@ fn exchange(world: &World, strategy: &str) -> (Value, String) {
     let lines: Vec<Value> = record.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let parsed = |line: &Value| serde_json::from_str::<Value>(line["line"].as_str()?).ok();
     let header = lines.iter().filter_map(parsed).find(|message| message["type"] == "compact").unwrap();
-    let asked = lines.iter().filter(|line| line["from"] == "strategy").filter_map(parsed);
-    let asked: Vec<String> = asked
+    let requests = lines.iter().filter(|line| line["from"] == "strategy").filter_map(parsed);
+    let requests: Vec<String> = requests
         .filter(|message| message["type"] == "needs")
         .map(|needs| needs["requests"].to_string())
         .collect();
-    (header, asked.concat())
+    (header, requests.concat())
 }
 
 #[test]
-fn earlier_summaries_are_merged_into_the_new_one_beside_the_raw_events_and_reach_nobody_else() {
+fn only_collapse_receives_earlier_summaries() {
     const EARLIER: &str = "The older summary says so.";
     let world = World::new();
-    let conversation =
-        talk(10).compaction(json!({"from_turn": 0, "to_turn": 2, "summary": {"summary": EARLIER}}));
+    let conversation = long_conversation(10)
+        .compaction(json!({"from_turn": 0, "to_turn": 2, "summary": {"summary": EARLIER}}));
     let transcript = world.conversation("conversation", &conversation);
-    let (header, asked) = exchange(&world, "collapse");
+    let (header, requests) = exchange(&world, "collapse");
     assert_eq!(header["context"]["previous_summaries"][0]["text"], EARLIER);
     for shown in [EARLIER, "Answer 0.", "Answer 2.", "make step-1"] {
-        assert!(asked.contains(shown), "{shown}");
+        assert!(requests.contains(shown), "{shown}");
     }
-    let (header, asked) = exchange(&world, "summarize");
-    assert!(asked.contains("Answer 0.") && !asked.contains(EARLIER) && !header.to_string().contains(EARLIER));
+    let (header, requests) = exchange(&world, "summarize");
+    assert!(
+        requests.contains("Answer 0.")
+            && !requests.contains(EARLIER)
+            && !header.to_string().contains(EARLIER)
+    );
 
-    answered(&world, &RUN, &["Merged."]).exits(0);
+    run_with_answers(&world, &RUN, &["Merged."]).exits(0);
     assert_eq!(range(&transcript.overlays()[0]), (0, 6));
     let view = view(&world);
     assert_eq!(view[1].2, "Merged.");
@@ -212,88 +217,95 @@ fn earlier_summaries_are_merged_into_the_new_one_beside_the_raw_events_and_reach
 }
 
 #[test]
-fn a_code_block_that_nobody_wrote_is_asked_for_again_and_then_refused() {
+fn invented_code_block_is_retried_then_rejected() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &talk(10));
+    let transcript = world.conversation("conversation", &long_conversation(10));
     let (right, wrong) = ("Run:\n```\nmake step-1\n```", "Run:\n```\nmake step-one\n```");
-    answered(&world, &RUN, &[wrong, wrong])
+    run_with_answers(&world, &RUN, &[wrong, wrong])
         .exits(17)
-        .says("stands neither in the turns nor in an earlier summary");
+        .says("is neither in the turns nor in an earlier summary");
     transcript.assert_untouched();
-    answered(&world, &RUN, &[wrong, right]).exits(0);
+    run_with_answers(&world, &RUN, &[wrong, right]).exits(0);
     assert_eq!(transcript.overlays()[0]["summary"]["summary"], right);
 }
 
 #[test]
-fn a_refused_summary_leaves_auto_going_on_as_it_was() {
+fn rejected_summary_is_only_a_warning_in_auto() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &talk(10));
+    let transcript = world.conversation("conversation", &long_conversation(10));
     let wrong = "Run:\n```\nmake step-one\n```";
-    let said = answered(&world, &AUTO, &[wrong, wrong]).exits(0).line();
-    assert!(said["warning"].as_str().unwrap().contains("answer_refused"), "{said}");
+    let output = run_with_answers(&world, &AUTO, &[wrong, wrong]).exits(0).line();
+    assert!(output["warning"].as_str().unwrap().contains("answer_refused"), "{output}");
     transcript.assert_untouched();
 }
 
 #[test]
-fn fewer_than_two_turns_are_left_alone() {
+fn declines_fewer_than_two_turns() {
     let world = World::new();
-    let transcript: Transcript = world.conversation("conversation", &talk(1));
-    answered(&world, &RUN, &[]).exits(0).says("fewer than two turns");
+    let transcript: Transcript = world.conversation("conversation", &long_conversation(1));
+    run_with_answers(&world, &RUN, &[]).exits(0).says("fewer than two turns");
     transcript.assert_untouched();
 }
 
 #[test]
-fn an_older_summary_that_the_cut_would_split_is_taken_in_whole() {
+fn includes_older_summary_that_range_would_split() {
     let world = World::new();
     let older = |from: usize, to: usize, text: String| json!({"from_turn": from, "to_turn": to, "summary": {"summary": text}});
-    // The second hides the middle of the first, so that the view shows the first twice.
-    let conversation =
-        talk(12).compaction(older(2, 9, "a".repeat(2000))).compaction(older(5, 6, "b".to_owned()));
+    // The second summary covers the middle of the first. The view shows the first one twice.
+    let conversation = long_conversation(12).compaction(older(2, 9, "a".repeat(2000))).compaction(older(
+        5,
+        6,
+        "b".to_owned(),
+    ));
     let transcript = world.conversation("conversation", &conversation);
-    // Asked for turns 0 to 6, and once more for what the host has closed.
-    answered(&world, &RUN, &["To turn 6.", "To turn 9."]).exits(0);
+    // The first request is for turns 0 to 6, the second one for the range that the host extended.
+    run_with_answers(&world, &RUN, &["To turn 6.", "To turn 9."]).exits(0);
     let overlays = transcript.overlays();
     assert_eq!((range(&overlays[0]), &overlays[0]["summary"]["summary"]), ((0, 9), &json!("To turn 9.")));
 }
 
 #[test]
-fn a_fork_of_a_collapsed_conversation_works_and_is_collapsed_on_its_own() {
+fn fork_of_collapsed_conversation_collapses_independently() {
     let world = World::new();
-    let source = world.conversation("source", &talk(10));
-    answered(&world, &["source", "--profile", "collapse"], &["They made steps."]).exits(0);
+    let source = world.conversation("source", &long_conversation(10));
+    run_with_answers(&world, &["source", "--profile", "collapse"], &["They made steps."]).exits(0);
     let collapsed = source.now();
-    let sent = |transcript: &str| world.run(&["print", transcript, "--compacted"]).exits(0).text().to_owned();
+    let compacted_view =
+        |transcript: &str| world.run(&["print", transcript, "--compacted"]).exits(0).text().to_owned();
 
     world.run(&["fork", "source", "conversation"]).exits(0);
-    assert_eq!(sent("conversation"), sent("source"));
+    assert_eq!(compacted_view("conversation"), compacted_view("source"));
     assert_eq!(view(&world)[1].2, "They made steps.");
 
-    // It goes on by itself: the summary that it was given is merged into its next one.
+    // The fork continues on its own. Its next summary includes the summary that it inherited.
     let events = std::fs::read(world.path("conversation/events.json")).unwrap();
     let elements: Vec<Value> = serde_json::from_slice(&events).unwrap();
     let forked = elements.into_iter().fold(Conversation::new(), Conversation::element);
     let more = grow(Conversation::new(), 10, 5);
     let forked = more.elements().iter().cloned().fold(forked, Conversation::element);
     let transcript = world.conversation("conversation", &forked);
-    let (header, asked) = exchange(&world, "collapse");
+    let (header, requests) = exchange(&world, "collapse");
     assert_eq!(header["context"]["previous_summaries"][0]["text"], "They made steps.");
-    assert!(asked.contains("They made steps.") && asked.contains("Answer 0."), "raw events are there, too");
-    let said = answered(&world, &AUTO, &["They made more steps."]).exits(0).line();
-    assert_eq!(said["due"], true, "{said}");
+    assert!(
+        requests.contains("They made steps.") && requests.contains("Answer 0."),
+        "raw events must be sent as well"
+    );
+    let output = run_with_answers(&world, &AUTO, &["They made more steps."]).exits(0).line();
+    assert_eq!(output["due"], true, "{output}");
     assert_eq!(range(&transcript.overlays()[0]).0, 0);
     let texts: Vec<String> = view(&world).into_iter().map(|(.., text)| text).collect();
     assert_eq!(texts[1], "They made more steps.");
     assert!(!texts.contains(&"They made steps.".to_owned()));
-    assert!(source.now() == collapsed, "the source is as it was");
+    assert!(source.now() == collapsed, "the source changed");
 }
 
 #[test]
-fn a_fork_of_the_kept_turns_has_no_summary_and_says_so() {
+fn fork_of_kept_turns_reports_dropped_summary() {
     let world = World::new();
-    world.conversation("source", &talk(10));
-    answered(&world, &["source", "--profile", "collapse"], &["They made steps."]).exits(0);
+    world.conversation("source", &long_conversation(10));
+    run_with_answers(&world, &["source", "--profile", "collapse"], &["They made steps."]).exits(0);
     let ran = world.run(&["fork", "source", "conversation", "--last", "5"]).exits(0);
-    let ran = ran.says("the summary of turns 0-5 (overlay 1) is dropped");
+    let ran = ran.says("dropped the summary of turns 0-5 (overlay 1)");
     assert!(ran.text().is_empty());
     let view = view(&world);
     assert!(view[0].2.starts_with("Request 5:") && view.iter().all(|(.., text)| text != "They made steps."));

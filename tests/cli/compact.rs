@@ -1,19 +1,19 @@
-//! `jp-compact TRANSCRIPT...`: what is run, appended, printed.
+//! `jp-compact TRANSCRIPT...`: the strategies that run, the overlays that are appended, and the output.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Conversation, DECLINE, STRIP, World, described};
+use crate::support::{Conversation, DECLINE, STRIP, World, plugin_script};
 
 const NOW: [&str; 2] = ["--now", "2026-11-21T07:40:00Z"];
 
 #[test]
-fn the_default_run_strips_reasoning_then_tools_of_all_but_three_turns() {
+fn default_strips_reasoning_and_tools_but_keeps_three_turns() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     let ran = world.run(&["conversation", "--now", "2026-11-21T07:40:00Z"]).exits(0);
-    assert_eq!(ran.text(), "", "stdout is for data");
+    assert_eq!(ran.text(), "", "stdout is reserved for data");
     insta::assert_snapshot!(ran.stderr, @r"
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-1: reasoning
@@ -33,9 +33,9 @@ fn the_default_run_strips_reasoning_then_tools_of_all_but_three_turns() {
 }
 
 #[test]
-fn overlays_stand_in_the_order_of_the_strategies() {
+fn overlays_follow_order_of_strategies() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     let order = ["--strategy", "strip-tools:mode=omit", "-s", "strip-reasoning"];
     world.run(&[&["conversation"], &order[..]].concat()).exits(0);
     let overlays = transcript.overlays();
@@ -44,9 +44,9 @@ fn overlays_stand_in_the_order_of_the_strategies() {
 }
 
 #[test]
-fn all_strategies_of_a_run_see_one_snapshot() {
+fn all_strategies_see_same_snapshot() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(2));
+    world.conversation("conversation", &Conversation::with_turns(2));
     for name in ["first", "second"] {
         let request = world.path(&format!("{name}.json"));
         let id = if name == "first" { "c1" } else { "c2" };
@@ -64,9 +64,9 @@ fn all_strategies_of_a_run_see_one_snapshot() {
 }
 
 #[test]
-fn one_failure_appends_nothing_of_the_others() {
+fn failing_strategy_discards_all_overlays() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     world
         .plugin("fails", r#"echo '{"type":"error","id":"c2","code":"no","message":"no","transient":false}'"#);
     let strategies = ["--strategy", "strip-tools", "--strategy", "fails", "--strategy", "strip-reasoning"];
@@ -76,9 +76,9 @@ fn one_failure_appends_nothing_of_the_others() {
 }
 
 #[test]
-fn a_decline_is_no_failure_and_hinders_nobody() {
+fn declining_strategy_does_not_stop_others() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     world.plugin("declines", DECLINE);
     let ran = world.run_plugin("declines", &["--strategy", "strip-tools"]).exits(0);
     assert!(ran.stderr.contains("declines 1.0.0  declined: not today"), "{}", ran.stderr);
@@ -86,18 +86,18 @@ fn a_decline_is_no_failure_and_hinders_nobody() {
 }
 
 #[test]
-fn where_all_decline_nothing_is_written() {
+fn writes_nothing_when_all_strategies_decline() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     world.plugin("declines", DECLINE);
     world.run_plugin("declines", &[]).exits(0).says("nothing to append");
     transcript.assert_untouched();
 }
 
 #[test]
-fn a_second_run_finds_nothing_left_to_do() {
+fn second_run_has_nothing_to_do() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     world.run(&["conversation"]).exits(0);
     let after = transcript.now();
     let again = world.run(&["conversation", "--json"]).exits(0).line();
@@ -107,9 +107,9 @@ fn a_second_run_finds_nothing_left_to_do() {
 }
 
 #[test]
-fn a_dry_run_changes_neither_bytes_nor_times() {
+fn dry_run_changes_no_bytes_or_times() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     let ran = world.run(&["conversation", "--dry-run"]).exits(0);
     assert!(ran.stderr.contains("2 overlays would be appended"), "{}", ran.stderr);
     transcript.assert_untouched();
@@ -120,9 +120,9 @@ fn a_dry_run_changes_neither_bytes_nor_times() {
 }
 
 #[test]
-fn a_dry_run_refuses_what_is_never_written_to() {
+fn dry_run_rejects_read_only_sources() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     std::os::unix::fs::symlink(&transcript.path, world.path("link.json")).unwrap();
     fs::copy(&transcript.path, world.path("copy.json")).unwrap();
     for name in ["link.json", "copy.json"] {
@@ -133,14 +133,14 @@ fn a_dry_run_refuses_what_is_never_written_to() {
 }
 
 #[test]
-fn a_line_of_json_says_what_was_made_and_what_was_declined() {
+fn json_reports_overlays_and_declines() {
     let world = World::new();
-    let transcript = world.conversation(".jp/conversations/17738399468-a-slug", &Conversation::of(5));
+    let transcript = world.conversation(".jp/conversations/17738399468-a-slug", &Conversation::with_turns(5));
     world.plugin("declines", DECLINE.replace("c1", "c2").as_str());
     let strategies = ["--strategy", "strip-tools", "--strategy", "declines"];
     let plugins = ["--trust-dir", "plugins", "--sandbox=contained", "--json"];
     let ran = world.run(&[&["17738399468"], &strategies[..], &plugins].concat()).exits(0);
-    assert_eq!(ran.stderr, "", "a script reads one stream");
+    assert_eq!(ran.stderr, "", "with --json, stderr must be empty");
     let line = ran.line();
     assert_eq!(line["path"], transcript.path.to_str().unwrap());
     assert_eq!(line["conversation_id"], "17738399468");
@@ -163,9 +163,9 @@ fn a_line_of_json_says_what_was_made_and_what_was_declined() {
 }
 
 #[test]
-fn quiet_says_nothing_but_errors() {
+fn quiet_prints_only_errors() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(5));
+    world.conversation("conversation", &Conversation::with_turns(5));
     let ran = world.run(&["conversation", "-q"]).exits(0);
     assert_eq!((ran.text(), ran.stderr.as_str()), ("", ""));
     let line = world.run(&["conversation", "-q", "--json"]).exits(0).line();
@@ -174,23 +174,23 @@ fn quiet_says_nothing_but_errors() {
 }
 
 #[test]
-fn verbose_shows_what_strategies_write_to_stderr() {
+fn verbose_prints_stderr_of_strategies() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(5));
+    world.conversation("conversation", &Conversation::with_turns(5));
     world.plugin("talks", &format!("echo 'thinking hard' >&2\n{STRIP}"));
     assert!(!world.run_plugin("talks", &["--dry-run"]).exits(0).stderr.contains("thinking hard"));
     world.run_plugin("talks", &["--dry-run", "-v"]).exits(0).says("thinking hard");
 }
 
 #[test]
-fn an_open_last_turn_is_left_out_and_that_is_said() {
+fn reports_that_open_last_turn_is_skipped() {
     let world = World::new();
-    let waiting = Conversation::of(2).turn("And now?").request("fs_read_file", json!({"path": "b"}));
+    let waiting = Conversation::with_turns(2).turn("And now?").request("fs_read_file", json!({"path": "b"}));
     let transcript = world.conversation("conversation", &waiting);
     world
         .run(&["conversation", "--keep-last", "0"])
         .exits(0)
-        .says("turn 2 is left out: a tool call in it waits");
+        .says("turn 2 is skipped: one of its tool calls has no response");
     assert!(transcript.overlays().iter().all(|overlay| overlay["to_turn"] == 1));
     world
         .run(&["conversation", "--from", "2", "--keep-last", "0"])
@@ -199,22 +199,22 @@ fn an_open_last_turn_is_left_out_and_that_is_said() {
 }
 
 #[test]
-fn a_clock_that_runs_backwards_lets_no_old_overlay_win() {
+fn clock_running_backwards_keeps_overlay_order() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     world.run(&[&["conversation", "-s", "strip-tools"], &NOW[..]].concat()).exits(0);
     let earlier = ["conversation", "-s", "strip-tools:mode=omit", "--now", "2020-01-01T00:00:00Z"];
     world.run(&earlier).exits(0);
     let overlays = transcript.overlays();
     assert_eq!(overlays[1]["timestamp"], "2026-11-21 07:40:00.000000001");
     let view = world.run(&["print", "conversation", "--compacted"]).exits(0);
-    assert_eq!(view.text().matches("tool call").count(), 3, "the newer policy counts:\n{}", view.text());
+    assert_eq!(view.text().matches("tool call").count(), 3, "the newer policy must win:\n{}", view.text());
 }
 
 #[test]
-fn what_jp_cannot_read_is_kept_apart_and_said() {
+fn reports_overlay_that_jp_does_not_apply() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(2));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(2));
     let result = r#"echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool_calls":
         {"policy":"selective","calls":[{"seq":4,"response":{"replace":"[seen]"}}]}}]}'"#;
     world.plugin("selects", &result.replace('\n', ""));
@@ -232,11 +232,11 @@ fn what_jp_cannot_read_is_kept_apart_and_said() {
 }
 
 #[test]
-fn a_summary_stands_for_its_turns() {
+fn summary_replaces_its_turns() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(4));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(4));
     let result = r#"echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":2,"summary":{"summary":"They read a file."}}]}'"#;
-    world.script("plugins/sums", &described("sums", &json!({"produces": ["summary"]}), result));
+    world.script("plugins/sums", &plugin_script("sums", &json!({"produces": ["summary"]}), result));
     let plugin = ["--strategy", "sums", "--trust-dir", "plugins", "--sandbox=contained", "--to", "2"];
     world.run(&[&["conversation"], &plugin[..]].concat()).exits(0);
     assert_eq!(transcript.overlays()[0]["summary"], json!({"summary": "They read a file."}));
@@ -262,10 +262,12 @@ fn a_summary_stands_for_its_turns() {
 }
 
 #[test]
-fn every_transcript_is_tried_and_some_failed_is_a_code_of_its_own() {
+fn partial_failure_processes_all_transcripts() {
     let world = World::new();
-    let good =
-        [world.conversation("one", &Conversation::of(5)), world.conversation("three", &Conversation::of(5))];
+    let good = [
+        world.conversation("one", &Conversation::with_turns(5)),
+        world.conversation("three", &Conversation::with_turns(5)),
+    ];
     let bad = world.raw("two", b"{}");
     let ran = world.run(&["one", "two", "three", "--json"]).exits(19);
     let lines = ran.lines();
@@ -279,7 +281,7 @@ fn every_transcript_is_tried_and_some_failed_is_a_code_of_its_own() {
 }
 
 #[test]
-fn one_transcript_alone_fails_with_its_own_code() {
+fn single_transcript_failure_keeps_its_exit_code() {
     let world = World::new();
     world.raw("two", b"{}");
     let line = world.run(&["two", "--json"]).exits(4).line();
@@ -287,15 +289,15 @@ fn one_transcript_alone_fails_with_its_own_code() {
 }
 
 #[test]
-fn a_transcript_named_twice_is_compacted_once() {
+fn compacts_repeated_argument_once() {
     let world = World::new();
-    let transcript = world.conversation("one", &Conversation::of(5));
+    let transcript = world.conversation("one", &Conversation::with_turns(5));
     world.run(&["one", "one/events.json"]).exits(0);
     assert_eq!(transcript.overlays().len(), 2);
 }
 
 #[test]
-fn without_a_transcript_an_example_is_shown() {
+fn missing_transcript_prints_example() {
     let world = World::new();
     world
         .run(&["--strategy", "strip-tools"])
@@ -304,23 +306,23 @@ fn without_a_transcript_an_example_is_shown() {
 }
 
 #[test]
-fn a_misspelt_command_compacts_nothing() {
+fn misspelled_command_compacts_nothing() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
-    world.run(&["shwo", "conversation"]).exits(2).says("`shwo` is neither a command, nor an existing path");
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    world.run(&["shwo", "conversation"]).exits(2).says("`shwo` is not a command, an existing path");
     world
         .run(&["prin", "conversation", "--json"])
         .exits(2)
-        .says("`jp-compact print conversation` is a command");
+        .says("did you mean `jp-compact print conversation`?");
     transcript.assert_untouched();
-    world.conversation("shwo", &Conversation::of(5));
+    world.conversation("shwo", &Conversation::with_turns(5));
     world.run(&["shwo", "conversation"]).exits(0);
 }
 
 #[test]
-fn what_strategies_say_beside_their_answer_is_shown() {
+fn prints_log_messages_and_diagnostics() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(2));
+    world.conversation("conversation", &Conversation::with_turns(2));
     let run = r#"
 echo '{"type":"progress","id":"c1","done":1,"total":2}'
 echo '{"type":"log","id":"c1","level":"warn","message":"odd \u001b[31mcall"}'
@@ -342,9 +344,9 @@ echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool
 }
 
 #[test]
-fn a_dry_run_shows_the_effect_turn_by_turn() {
+fn dry_run_prints_effect_per_turn() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(5));
+    world.conversation("conversation", &Conversation::with_turns(5));
     let dry = world.run(&["conversation", "--dry-run", "--strategy", "strip-reasoning"]).exits(0);
     insta::assert_snapshot!(dry.stderr, @r"
     conversation/events.json: 1 overlay would be appended
@@ -360,7 +362,7 @@ fn a_dry_run_shows_the_effect_turn_by_turn() {
     for turn in turns {
         assert!(turn["after"].as_u64() < turn["before"].as_u64(), "{turn}");
     }
-    // It is what is appended then.
+    // The real run has the same effect.
     let done = world.run(&["conversation", "--json", "--strategy", "strip-reasoning"]).exits(0).line();
     assert_eq!(done["turns"], line["turns"]);
     assert_eq!(done["tokens"], line["tokens"]);

@@ -1,4 +1,4 @@
-//! `config`: where files are found, what wins, and what a wrong one is told.
+//! `config`: the files that are read, their precedence, and the errors for invalid ones.
 
 use std::fs;
 use std::path::Path;
@@ -20,23 +20,23 @@ fn shown(world: &World, arguments: &[&str]) -> Value {
     world.run(&[&["config", "--json"], arguments].concat()).exits(0).line()
 }
 
-/// A conversation in a workspace of its own, with JP's configuration.
-fn conversation(world: &World) {
+/// Writes a conversation to a workspace with JP's configuration.
+fn write_conversation(world: &World) {
     world.file("space/.jp/config.toml", b"[assistant.model]\nid = { provider = \"p\", name = \"first\" }\n");
     let delta = json!({ "delta": { "assistant": { "model": { "id": { "name": "second" } } } } });
-    let conversation = Conversation::of(1).event("config_delta", delta);
+    let conversation = Conversation::with_turns(1).event("config_delta", delta);
     world.conversation("space/.jp/conversations/17738399468-x", &conversation);
 }
 
 const TRANSCRIPT: &str = "space/.jp/conversations/17738399468-x";
 
 #[test]
-fn each_layer_wins_over_those_before() {
+fn later_layers_override_earlier_ones() {
     let world = World::new();
     let keeps = |arguments: &[&str]| {
         let shown = shown(&world, arguments);
         let origin = &shown["origins"]["conversation.compaction.keep_last"];
-        (shown.pointer(KEEP_LAST).unwrap().as_u64().unwrap(), world.plain(origin.as_str().unwrap()))
+        (shown.pointer(KEEP_LAST).unwrap().as_u64().unwrap(), world.normalize(origin.as_str().unwrap()))
     };
     assert_eq!(keeps(&[]), (3, "built in".into()));
     write(&world.home(".config/jp-compact/config.toml"), "[conversation.compaction]\nkeep_last = 4\n");
@@ -51,7 +51,7 @@ fn each_layer_wins_over_those_before() {
 }
 
 #[test]
-fn the_user_s_folder_is_that_of_xdg() {
+fn user_configuration_follows_xdg() {
     let world = World::new();
     write(&world.home("own/jp-compact/config.toml"), "conversation.compaction.keep_last = 8\n");
     write(&world.home(".config/jp-compact/config.toml"), "conversation.compaction.keep_last = 9\n");
@@ -61,9 +61,9 @@ fn the_user_s_folder_is_that_of_xdg() {
 }
 
 #[test]
-fn a_transcript_s_workspace_counts_and_not_the_current_folder() {
+fn uses_workspace_of_transcript_not_current_folder() {
     let world = World::new();
-    conversation(&world);
+    write_conversation(&world);
     world.file(".jp-compact.toml", b"conversation.compaction.keep_last = 8\n");
     world.file("space/.jp-compact.toml", b"conversation.compaction.keep_last = 9\n");
     assert_eq!(shown(&world, &[]).pointer(KEEP_LAST), Some(&json!(8)));
@@ -71,12 +71,12 @@ fn a_transcript_s_workspace_counts_and_not_the_current_folder() {
 }
 
 #[test]
-fn jp_s_own_files_say_the_model_and_the_rules_and_nothing_else() {
+fn reads_only_model_and_rules_from_jp_files() {
     let world = World::new();
-    conversation(&world);
-    let of_jp = shown(&world, &[TRANSCRIPT]);
-    assert_eq!(of_jp["assistant_model"], "p/second");
-    assert_eq!(of_jp["default_profile"], "default");
+    write_conversation(&world);
+    let jp_config = shown(&world, &[TRANSCRIPT]);
+    assert_eq!(jp_config["assistant_model"], "p/second");
+    assert_eq!(jp_config["default_profile"], "default");
     let base = json!({ "conversation": { "compaction": { "rules": ["t=o:2.."], "keep_last": 9 } } });
     world.file(&format!("{TRANSCRIPT}/base_config.json"), base.to_string().as_bytes());
     let ran = world.run(&["config", "--json", TRANSCRIPT]).exits(0);
@@ -85,15 +85,15 @@ fn jp_s_own_files_say_the_model_and_the_rules_and_nothing_else() {
     assert_eq!(ran.line()["profiles"]["rules"]["calls"][0]["options"]["mode"], "omit");
     ran.says("warning: `conversation.compaction.keep_last` stands in /here/space/.jp/conversations");
     world.file("space/.jp/config.toml", b"[assistant\n");
-    world.run(&["config", TRANSCRIPT]).exits(0).says("/.jp/config.toml is not read: ");
+    world.run(&["config", TRANSCRIPT]).exits(0).says("/.jp/config.toml: ");
 }
 
 #[test]
-fn what_is_shown_is_toml_and_explained_where_asked() {
+fn explain_prints_toml_with_origins() {
     let world = World::new();
     world.file(".jp-compact.toml", b"[conversation.tools.t]\ncompaction = \"strip-responses\"\n");
     let ran = world.run(&["config", "--explain"]).exits(0);
-    assert_snapshot!(world.plain(ran.text()), @r#"
+    assert_snapshot!(world.normalize(ran.text()), @r#"
     [conversation.compaction]
     default_profile = "default"  # built in
     keep_first = 0  # built in
@@ -153,18 +153,18 @@ fn what_is_shown_is_toml_and_explained_where_asked() {
 }
 
 #[test]
-fn the_example_is_read_again_by_every_layer() {
+fn every_layer_accepts_printed_example() {
     let world = World::new();
     let example = world.run(&["config", "--example"]).exits(0);
     world.file(".jp-compact.toml", &example.stdout);
     let shown = shown(&world, &["--config", ".jp-compact.toml"]);
     let compaction = &shown["config"]["conversation"]["compaction"];
     assert_eq!(compaction["profiles"]["offline"]["strategies"], json!(["digest"]));
-    assert_eq!(shown["config"]["conversation"]["tools"], Value::Null, "JP does not apply hints");
+    assert_eq!(shown["config"]["conversation"]["tools"], Value::Null, "the example must contain no hints");
 }
 
 #[test]
-fn a_wrong_key_is_exit_2_with_its_place() {
+fn reports_position_of_unknown_key() {
     let world = World::new();
     world.file(".jp-compact.toml", b"[conversation.compaction.auto]\nenabld = true\n");
     let ran = world.run(&["config"]).exits(2);
@@ -174,12 +174,12 @@ fn a_wrong_key_is_exit_2_with_its_place() {
     Caused by:
       line 2, column 1: unknown field `enabld`, expected one of `enabled`, `trigger_ratio`, `profile`, `min_turns`, `token_threshold`, `always`, `on_failure`
 
-    hint: `jp-compact config --example` prints a file with every key
+    hint: `jp-compact config --example` prints an example with every key
     ");
 }
 
 #[test]
-fn what_a_workspace_may_not_say_is_exit_2_with_its_reason() {
+fn rejects_provider_settings_in_workspace_file() {
     let world = World::new();
     let text = b"[llm.providers.openai]\nbase_url = \"https://evil.example/v1\"\n";
     world.file(".jp-compact.toml", text);
@@ -188,9 +188,9 @@ fn what_a_workspace_may_not_say_is_exit_2_with_its_reason() {
     error: failed to read the configuration /here/.jp-compact.toml
 
     Caused by:
-      line 1, column 6: `llm.providers` may not stand in a workspace's file, which may name a model and nothing else under `llm`: an address in a repository would carry your key away
+      line 1, column 6: `llm.providers` is not allowed in a workspace file; only `llm.model` is, because an address in a repository could steal your key
 
-    hint: your own configuration, ~/.config/jp-compact/config.toml, `--config` and `--set` may say it
+    hint: set it in your own configuration: ~/.config/jp-compact/config.toml, `--config` or `--set`
     ");
     fs::rename(world.path(".jp-compact.toml"), world.path("mine.toml")).unwrap();
     let mine = shown(&world, &["--config", "mine.toml"]);
@@ -198,7 +198,7 @@ fn what_a_workspace_may_not_say_is_exit_2_with_its_reason() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_exit_2() {
+fn rejects_unreadable_files() {
     let world = World::new();
     world
         .run(&["config", "--config", "nope.toml"])
@@ -208,13 +208,13 @@ fn a_file_that_cannot_be_read_is_exit_2() {
     world.file("binary.toml", b"\xff\xfe");
     world.run(&["config", "--config", "binary.toml"]).exits(2).says("valid UTF-8");
     world.file("long.toml", &vec![b'#'; (1 << 20) + 1]);
-    world.run(&["config", "--config", "long.toml"]).exits(2).says("it holds more than 1048576 bytes");
+    world.run(&["config", "--config", "long.toml"]).exits(2).says("it has more than 1048576 bytes");
     fs::create_dir(world.path(".jp-compact.toml")).unwrap();
     world.run(&["config"]).exits(2).says("it is a folder");
 }
 
 #[test]
-fn a_wrong_set_is_exit_2() {
+fn rejects_invalid_set_option() {
     let world = World::new();
     world.run(&["config", "--set", "keep"]).exits(2).says("expected `key=value`");
     let ran = world.run(&["config", "--set", "conversation.compaction.default_profile=x"]).exits(2);

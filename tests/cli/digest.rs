@@ -1,4 +1,4 @@
-//! The summary that no model writes, on conversations as JP stores them.
+//! The `digest` strategy, which writes summaries without a model.
 
 use std::fs;
 use std::path::Path;
@@ -7,22 +7,22 @@ use serde_json::json;
 
 use crate::support::{Conversation, Transcript, World};
 
-/// What stands in the view for the turns that were digested.
+/// Compacts all turns but the last one, and returns the digest.
 #[track_caller]
-fn digested(world: &World, transcript: &Transcript) -> String {
+fn digest(world: &World, transcript: &Transcript) -> String {
     world.run(&["conversation", "--strategy", "digest", "--keep-last", "1"]).exits(0);
     transcript.overlays()[0]["summary"]["summary"].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn a_digest_lists_what_happened_in_its_turns() {
+fn lists_requests_files_commands_and_errors() {
     let output = "a line of no importance\n".repeat(60);
     let conversation = Conversation::new()
         .turn("Rename `parse` to `read`.\n\nBe careful:\n```\nnever touch vendor/\n```")
-        .reasoning("Nobody needs to know that.")
+        .reasoning("This must not be in the digest.")
         .call("fs_read_file", json!({"path": "src/a.rs"}), &output)
         .call("fs_modify_file", json!({"path": "src/a.rs", "patterns": []}), "1 line")
-        .failing("cargo_test", json!({"package": "a"}), "2 of 9 failed")
+        .failing_call("cargo_test", json!({"package": "a"}), "2 of 9 failed")
         .call("fs_create_file", json!({"path": "src/b.rs", "content": output}), "created")
         .call("cargo_test", json!({"package": "a"}), "9 of 9 passed")
         .message("Renamed.")
@@ -30,13 +30,13 @@ fn a_digest_lists_what_happened_in_its_turns() {
         .call("fs_move_file", json!({"source": "src/b.rs", "destination": "src/c.rs"}), "moved")
         .call("fs_delete_file", json!({"path": "old.txt"}), "deleted")
         .call("Bash", json!({"command": "make lint"}), "Exit code: 2\nno rule to make target `lint`")
-        .failing("fs_read_file", json!({"path": "nowhere.rs"}), "no such file")
+        .failing_call("fs_read_file", json!({"path": "nowhere.rs"}), "no such file")
         .message("All but `make lint` is done.")
         .turn("Thanks.")
         .message("You are welcome.");
     let world = World::new();
     let transcript = world.conversation("conversation", &conversation);
-    insta::assert_snapshot!(digested(&world, &transcript), @r#"
+    insta::assert_snapshot!(digest(&world, &transcript), @r#"
     Turns 0 to 1 of this conversation, as a program listed them from its events. No model wrote this.
 
     ## What the user asked
@@ -93,7 +93,7 @@ fn a_digest_lists_what_happened_in_its_turns() {
 }
 
 #[test]
-fn the_same_transcript_is_digested_to_the_same_bytes() {
+fn is_deterministic() {
     let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json")).unwrap();
     let world = World::new();
     let bytes = || {
@@ -106,11 +106,11 @@ fn the_same_transcript_is_digested_to_the_same_bytes() {
 }
 
 #[test]
-fn the_sample_is_digested() {
+fn digests_the_sample() {
     let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json")).unwrap();
     let world = World::new();
     let transcript = world.raw("conversation", &sample);
-    insta::assert_snapshot!(digested(&world, &transcript), @r#"
+    insta::assert_snapshot!(digest(&world, &transcript), @r#"
     Turns 0 to 2 of this conversation, as a program listed them from its events. No model wrote this.
 
     ## What the user asked
@@ -151,7 +151,7 @@ fn the_sample_is_digested() {
 }
 
 #[test]
-fn a_digest_that_would_not_be_shorter_is_declined() {
+fn declines_digest_that_is_not_shorter() {
     let world = World::new();
     let transcript =
         world.conversation("conversation", &Conversation::new().turn("Hello.").message("Hello.").turn("?"));

@@ -1,11 +1,11 @@
-//! What `doctor` says of a machine.
+//! `jp-compact doctor`: the report on the machine, the limits and the keys.
 
 use serde_json::Value;
 
 use crate::support::World;
 
 #[track_caller]
-fn says(landlock: &str, tier: &str, missing: usize) {
+fn check(landlock: &str, tier: &str, missing: usize) {
     let world = World::new();
     let mut command = world.command(&["doctor", "--json"]);
     let line = world.finish(command.env("JP_COMPACT_TEST_LANDLOCK", landlock)).exits(0).line();
@@ -17,26 +17,26 @@ fn says(landlock: &str, tier: &str, missing: usize) {
 }
 
 #[test]
-fn a_machine_without_landlock_is_told_what_to_do() {
-    says("0", "contained", 1);
-    says("1", "partly-isolated", 1);
+fn reports_missing_landlock() {
+    check("0", "contained", 1);
+    check("1", "partly-isolated", 1);
 }
 
 #[test]
-fn limits_are_told_and_whether_threads_have_one() {
+fn reports_limits() {
     let world = World::new();
     let line = world.run(&["doctor", "--json"]).exits(0).line();
     let mut limits = line["limits"].clone();
     assert_eq!(limits["private_dir_bytes"], 268_435_456, "{line}");
     let threads = limits["threads"].take();
     let text = world.run(&["doctor"]).exits(0).text().to_owned();
-    let says = if threads.is_null() { "not bounded, because" } else { "at most 512 of a strategy" };
+    let says = if threads.is_null() { "not limited, because" } else { "at most 512 for each strategy" };
     assert!(text.contains(says), "{text}");
     assert!(text.contains("268435456 bytes, 16384 files and folders, 64 levels"), "{text}");
 }
 
 #[test]
-fn keys_are_told_by_their_variables_and_never_said() {
+fn lists_key_variables_without_values() {
     let world = World::new();
     let with_key = |words: &[&str]| {
         let ran = world.finish(world.command(words).env("OPENAI_API_KEY", "sk-sekret")).exits(0);

@@ -1,37 +1,38 @@
-//! What a person reads when something fails: one snapshot for every exit code that this version ends with.
+//! Error messages: one snapshot for every exit code.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Conversation, Ran, STRIP, World, described};
+use crate::support::{CommandOutput, Conversation, STRIP, World, plugin_script};
 
 fn world() -> World {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(5));
+    world.conversation("conversation", &Conversation::with_turns(5));
     world
 }
 
-/// A run of the plugin `mine`, which consists of this text.
-fn of_plugin(text: &str) -> Ran {
-    of_plugin_within("60s", text)
+/// Runs the strategy `mine`, a file with this text.
+fn run_plugin(text: &str) -> CommandOutput {
+    run_plugin_within("60s", text)
 }
 
-fn of_plugin_within(deadline: &str, text: &str) -> Ran {
+fn run_plugin_within(deadline: &str, text: &str) -> CommandOutput {
     let world = world();
     world.script("plugins/mine", text);
     world.run_plugin("mine", &["--deadline", deadline])
 }
 
-fn of_run(run: &str) -> Ran {
-    of_plugin(&described("mine", &json!({}), run))
+/// Runs the strategy `mine`, which runs these lines for a request.
+fn run_lines(run: &str) -> CommandOutput {
+    run_plugin(&plugin_script("mine", &json!({}), run))
 }
 
 #[test]
-fn wrong_usage() {
+fn invalid_usage() {
     let ran = World::new().run(&["--json"]).exits(2);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: there is no TRANSCRIPT to compact
+    error: no TRANSCRIPT was given
 
     hint: give a conversation: `jp-compact .jp/conversations/17738399468-review`, or see `jp-compact --help`
     ");
@@ -39,7 +40,7 @@ fn wrong_usage() {
     insta::assert_snapshot!(ran.stderr, @r"
     error: invalid value 'conversation' for '--from [<BOUND>]': expected a turn (`5`), turns from the end (`-3`), a time ago (`5h`) or `last`, not `conversation`
 
-    hint: `--from last conversation` if that is the conversation
+    hint: if `conversation` is the conversation, write `--from last conversation`
 
     For more information, try '--help'.
     ");
@@ -55,7 +56,7 @@ fn wrong_usage() {
 }
 
 #[test]
-fn wrong_options() {
+fn invalid_options() {
     let ran = world().run(&["conversation", "--strategy", "strip-tools:mode=soft"]).exits(2);
     insta::assert_snapshot!(ran.stderr, @r#"
     error: strategy `strip-tools` does not take these options
@@ -74,7 +75,7 @@ fn wrong_options() {
 }
 
 #[test]
-fn a_transcript_that_is_invalid() {
+fn invalid_transcript() {
     let world = World::new();
     world.raw("conversation", b"[\n  {\n    \"type\": \"chat_request\",");
     let ran = world.run(&["conversation"]).exits(4);
@@ -84,34 +85,34 @@ fn a_transcript_that_is_invalid() {
     Caused by:
       element 0 (byte 33): the input ends in the middle of a value
 
-    hint: a transcript is JP's events.json: one JSON array of events
+    hint: JP's events.json is one JSON array of events
     ");
     let ran = world.run(&["./nowhere"]).exits(4);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: there is no transcript at /here/./nowhere
+    error: failed to find a transcript at /here/./nowhere
 
     hint: give a conversation folder, an events.json, or an id such as 17738399468 inside its workspace
     ");
 }
 
 #[test]
-fn a_transcript_that_cannot_be_appended_to() {
+fn transcript_that_cannot_be_appended_to() {
     let world = World::new();
-    let timeless = Conversation::of(5).element(json!({"type": "note"}));
+    let timeless = Conversation::with_turns(5).element(json!({"type": "note"}));
     world.conversation("conversation", &timeless);
     let ran = world.run(&["conversation"]).exits(4);
     insta::assert_snapshot!(ran.stderr, @r"
     error: failed to append to /here/conversation/events.json
 
     Caused by:
-      element 30 (byte 4269): an element without `type` or `timestamp`, for which JP would move the conversation to its trash
+      element 30 (byte 4269): `type` or `timestamp` is missing, so JP would move the conversation to its trash
 
-    hint: mend or remove that element; reading commands work as it is
+    hint: repair or remove that element; commands that only read still work
     ");
 }
 
 #[test]
-fn a_conflict() {
+fn conflicting_write() {
     let world = world();
     let events = world.path("conversation/events.json");
     world.plugin("mine", &format!("echo '[]' > {}\n{STRIP}", events.display()));
@@ -119,25 +120,25 @@ fn a_conflict() {
     insta::assert_snapshot!(ran.stderr, @r"
     error: /here/conversation/events.json shrank since it was read
 
-    hint: run it again on what is there now
+    hint: run it again
     ");
 }
 
 #[test]
-fn a_strategy_that_is_not_found() {
+fn unknown_strategy() {
     let ran = world().run(&["conversation", "--strategy", "strip-tool"]).exits(10);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: there is no strategy `strip-tool`
+    error: failed to find strategy `strip-tool`
 
     Caused by:
       found in [bin]: `collapse`, `digest`, `micro`, `strip-reasoning`, `strip-tools`, `summarize`
 
-    hint: --plugin-dir DIR adds a folder to look in
+    hint: `jp-compact strategy list` lists all strategies; `--plugin-dir DIR` searches another folder
     ");
 }
 
 #[test]
-fn a_strategy_that_is_ambiguous() {
+fn ambiguous_strategy() {
     let world = world();
     world.plugin("strip-tools", STRIP);
     let ran = world.run_plugin("strip-tools", &[]).exits(10);
@@ -145,42 +146,42 @@ fn a_strategy_that_is_ambiguous() {
     error: strategy `strip-tools` is ambiguous
 
     Caused by:
-      /here/plugins/strip-tools bears the name of the bundled [bin]/compact-strategy-strip-tools
+      /here/plugins/strip-tools has the name of the bundled strategy [bin]/compact-strategy-strip-tools
 
-    hint: rename the plugin; a bundled strategy cannot be replaced
+    hint: rename the plugin; plugins cannot replace bundled strategies
     ");
 }
 
-/// What a machine without Landlock says.
+/// Compacts on a machine without Landlock. The run must fail.
 #[track_caller]
-fn without_a_jail(world: &World, words: &[&str]) -> Ran {
+fn run_without_landlock(world: &World, words: &[&str]) -> CommandOutput {
     let mut command = world.command(&[&["conversation"], words].concat());
     world.finish(command.env("JP_COMPACT_TEST_LANDLOCK", "0")).exits(11)
 }
 
 #[test]
-fn a_strategy_that_may_not_run() {
+fn strategy_without_permission() {
     let world = world();
     world.plugin("mine", STRIP);
-    let ran = without_a_jail(&world, &["--strategy", "mine", "--trust-dir", "plugins"]);
+    let ran = run_without_landlock(&world, &["--strategy", "mine", "--trust-dir", "plugins"]);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` may not run
 
     Caused by:
-      /here/plugins/mine is not bundled, and there is no jail to run it in: this machine lacks Landlock
+      /here/plugins/mine is not bundled, and cannot run in a jail: this machine lacks Landlock
 
-    hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs it with your own permissions: do that only if you know what it does
+    hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs it with your own permissions; use that only for plugins that you know
     ");
-    let ran = without_a_jail(&world, &["--sandbox=require"]);
+    let ran = run_without_landlock(&world, &["--sandbox=require"]);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `strip-reasoning` may not run
 
     Caused by:
-      `--sandbox=require` asks for a jail, and there is none: this machine lacks Landlock
+      `--sandbox=require` needs a jail, but this machine lacks Landlock
 
-    hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs strategies without one
+    hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs strategies without a jail
     ");
-    let ran = of_plugin(&described("mine", &json!({"needs": ["llm"]}), STRIP)).exits(11);
+    let ran = run_plugin(&plugin_script("mine", &json!({"needs": ["llm"]}), STRIP)).exits(11);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` may not run
 
@@ -193,84 +194,84 @@ fn a_strategy_that_may_not_run() {
 }
 
 #[test]
-fn a_description_that_is_invalid() {
-    let ran = of_plugin(&described("yours", &json!({}), STRIP)).exits(12);
+fn invalid_description() {
+    let ran = run_plugin(&plugin_script("yours", &json!({}), STRIP)).exits(12);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
-      it calls itself `yours`, and its file is `mine`
+      it describes itself as `yours`, but its file is `mine`
 
-    hint: `jp-compact schema description` prints what a strategy has to answer `describe` with
+    hint: `jp-compact schema description` prints the schema of the answer to `describe`
     ");
 }
 
 #[test]
-fn a_strategy_that_crashes() {
-    let ran = of_run("echo Traceback: >&2; echo '  no luck' >&2; exit 1").exits(13);
+fn crashing_strategy() {
+    let ran = run_lines("echo Traceback: >&2; echo '  no luck' >&2; exit 1").exits(13);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
-      it ended with exit code 1 and no answer
-      its last words on stderr:
+      it ended with exit code 1 without an answer
+      the last lines of its stderr:
       | Traceback:
       |   no luck
 
-    hint: nothing was appended; `jp-compact -v ...` shows what `mine` writes to stderr
+    hint: nothing was appended; `jp-compact -v ...` prints the stderr of `mine`
     ");
-    let ran = of_run(&format!("{STRIP}; exit 1")).exits(13);
+    let ran = run_lines(&format!("{STRIP}; exit 1")).exits(13);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
-      it answered, and then ended with exit code 1: nothing is taken from a process that fails
+      it answered, but then ended with exit code 1; the answer was discarded
 
-    hint: nothing was appended; `jp-compact -v ...` shows what `mine` writes to stderr
+    hint: nothing was appended; `jp-compact -v ...` prints the stderr of `mine`
     ");
 }
 
 #[test]
-fn a_strategy_that_cannot_start() {
-    let ran = of_plugin("echo no shebang\n").exits(13);
+fn strategy_that_cannot_start() {
+    let ran = run_plugin("echo no shebang\n").exits(13);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
-      /here/plugins/mine could not be started: Exec format error (os error 8): neither a script with a `#!` line nor an executable of this machine
+      failed to start /here/plugins/mine: Exec format error (os error 8): not a script with a `#!` line, and not an executable for this machine
     ");
 }
 
 #[test]
-fn a_strategy_that_misses_its_deadline() {
-    let ran = of_plugin_within("300ms", &described("mine", &json!({}), "exec sleep 1000")).exits(14);
+fn missed_deadline() {
+    let ran = run_plugin_within("300ms", &plugin_script("mine", &json!({}), "exec sleep 1000")).exits(14);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
       it did not end within 300ms
 
-    hint: `--deadline 5m` gives it more time; a description has to come within 2 s
+    hint: `--deadline 5m` allows more time, except for the description, which has 2 s
     ");
 }
 
 #[test]
-fn a_strategy_that_violates_the_protocol() {
-    let ran = of_run("echo Hello, world").exits(15);
+fn protocol_violation() {
+    let ran = run_lines("echo Hello, world").exits(15);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
-      line 1 of its output is no message (a message is a JSON object): Hello, world
+      line 1 of its output is not a valid message (a message is a JSON object): Hello, world
 
-    hint: nothing was appended; `jp-compact schema reply` prints what a strategy may answer
+    hint: nothing was appended; `jp-compact schema reply` prints the schema of a reply
     ");
 }
 
 #[test]
-fn a_strategy_that_reports_an_error() {
+fn error_reported_by_strategy() {
     let error = r#"echo '{"type":"error","id":"c1","code":"no_key","message":"there is no key","transient":false,"hint":"give it one"}'"#;
-    let ran = of_run(error).exits(16);
+    let ran = run_lines(error).exits(16);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` reported an error
 
@@ -282,20 +283,20 @@ fn a_strategy_that_reports_an_error() {
 }
 
 #[test]
-fn a_payload_that_is_refused() {
-    let ran = of_run(&STRIP.replace("\"from_turn\":0", "\"from_turn\":4")).exits(17);
+fn rejected_result() {
+    let ran = run_lines(&STRIP.replace("\"from_turn\":0", "\"from_turn\":4")).exits(17);
     insta::assert_snapshot!(ran.stderr, @r"
-    error: strategy `mine` was rejected
+    error: the result of strategy `mine` was rejected
 
     Caused by:
-      turn range ends at 0, before it starts at 4
+      the turn range ends at 0, before its start 4
 
-    hint: nothing was appended; `jp-compact -v ...` shows what `mine` writes to stderr
+    hint: nothing was appended; `jp-compact -v ...` prints the stderr of `mine`
     ");
 }
 
 #[test]
-fn several_transcripts_of_which_some_failed() {
+fn partial_failure() {
     let world = world();
     world.raw("bad", b"{}");
     let ran = world.run(&["conversation", "bad"]).exits(19);
@@ -309,40 +310,40 @@ fn several_transcripts_of_which_some_failed() {
     Caused by:
       byte 0: expected a JSON array of events
 
-    hint: a transcript is JP's events.json: one JSON array of events
+    hint: JP's events.json is one JSON array of events
     1 of 2 transcripts failed
     ");
 }
 
 #[test]
-fn versions_that_do_not_meet() {
-    let ran = of_plugin(&described("mine", &json!({"protocols": [0]}), STRIP)).exits(20);
+fn incompatible_protocol_versions() {
+    let ran = run_plugin(&plugin_script("mine", &json!({"protocols": [0]}), STRIP)).exits(20);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
-      the strategy is too old: it speaks protocol 0 at most, this host 1
+      the strategy is too old: it supports protocol 0 at most, this host uses 1
 
     hint: update the strategy, or use an older jp-compact
     ");
-    let ran = of_plugin(&described("mine", &json!({"protocols": [2]}), STRIP)).exits(21);
+    let ran = run_plugin(&plugin_script("mine", &json!({"protocols": [2]}), STRIP)).exits(21);
     insta::assert_snapshot!(ran.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
-      the strategy is too new: it speaks protocol 2 at least, this host 1
+      the strategy is too new: it supports protocol 2 at least, this host uses 1
 
     hint: update jp-compact, or use an older version of the strategy
     ");
 }
 
 #[test]
-fn an_error_as_json_has_its_code_causes_and_hint() {
+fn json_error_has_code_causes_and_hint() {
     let world = world();
     fs::remove_file(world.path("conversation/events.json")).unwrap();
     let line = world.run(&["conversation", "--json"]).exits(4).line();
     let error: &Value = &line["error"];
     assert_eq!(error["code"], 4);
-    assert!(error["message"].as_str().unwrap().ends_with("it holds no events.json"), "{error}");
+    assert!(error["message"].as_str().unwrap().ends_with("it has no events.json"), "{error}");
     assert!(error["causes"].is_array() && error["hint"].is_string(), "{error}");
 }

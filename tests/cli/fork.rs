@@ -1,4 +1,4 @@
-//! `jp-compact fork`: what a copy holds, where it may be made, and what becomes of it when compaction fails.
+//! `jp-compact fork`: the content of the copy, valid destinations, and a failing compaction of the copy.
 
 use std::fs;
 use std::path::Path;
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Conversation, Transcript, World};
 
-/// Six turns; turns 0-1 are summarised, 1-4 stripped.
+/// Returns six turns. Turns 0-1 are summarized, turns 1-4 stripped.
 fn compacted() -> Conversation {
-    Conversation::of(6)
+    Conversation::with_turns(6)
         .compaction(json!({"from_turn": 0, "to_turn": 1, "summary": {"summary": "They said hello."}}))
         .compaction(json!({"from_turn": 1, "to_turn": 4, "reasoning": "strip"}))
 }
@@ -18,8 +18,8 @@ fn events(folder: &Path) -> Vec<Value> {
     serde_json::from_slice(&fs::read(folder.join("events.json")).unwrap()).unwrap()
 }
 
-/// What a model is sent, without the turns' numbers.
-fn sent(world: &World, transcript: &str) -> Vec<Value> {
+/// Returns the events of the view, without their turn numbers.
+fn view(world: &World, transcript: &str) -> Vec<Value> {
     let ran = world.run(&["print", transcript, "--compacted", "--json"]).exits(0);
     let view: Vec<Value> = serde_json::from_slice(&ran.stdout).unwrap();
     view.into_iter().map(|event| event["event"].clone()).collect()
@@ -34,7 +34,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_fork_is_the_same_bytes_and_the_source_is_only_read() {
+fn copies_bytes_and_leaves_source_untouched() {
     let world = World::new();
     world.file("conversation/metadata.json", b"{\"title\": \"hello\"}");
     world.file("conversation/lock", b"");
@@ -46,36 +46,36 @@ fn a_fork_is_the_same_bytes_and_the_source_is_only_read() {
     let copy = world.path("copy");
     assert_eq!(names(&copy), ["base_config.json", "events.json", "metadata.json"]);
     for name in names(&copy) {
-        let of = |folder: &Path| fs::read(folder.join(&name)).unwrap();
-        assert!(of(&copy) == of(source.folder()), "{name}");
+        let read = |folder: &Path| fs::read(folder.join(&name)).unwrap();
+        assert!(read(&copy) == read(source.folder()), "{name}");
     }
 }
 
 #[test]
-fn the_last_turns_are_cut_out_with_their_overlays() {
+fn last_copies_turns_and_clips_overlays() {
     let world = World::new();
     let source = world.conversation("conversation", &compacted());
     let ran = world.run(&["fork", "conversation", "copy", "--last", "3"]).exits(0);
     insta::assert_snapshot!(ran.stderr, @r"
     copy: the last 3 of 6 turns copied from conversation/events.json, 1 overlay
-      1 overlay clipped to the turns that stay
+      1 overlay clipped to the copied turns
     ");
     source.assert_untouched();
     let (old, new) = (events(source.folder()), events(&world.path("copy")));
     assert_eq!(new[..18], old[18..36]);
     assert_eq!((&new[18]["from_turn"], &new[18]["to_turn"]), (&json!(0), &json!(1)));
     assert_eq!(new.len(), 19);
-    assert!(sent(&world, "conversation").ends_with(&sent(&world, "copy")));
+    assert!(view(&world, "conversation").ends_with(&view(&world, "copy")));
 }
 
 #[test]
-fn a_summary_that_is_cut_is_dropped_and_that_is_said() {
+fn reports_dropped_partial_summary() {
     let world = World::new();
     world.conversation("conversation", &compacted());
     let ran = world.run(&["fork", "conversation", "copy", "--last", "5"]).exits(0);
     insta::assert_snapshot!(ran.stderr, @r"
     copy: the last 5 of 6 turns copied from conversation/events.json, 1 overlay
-      note: the summary of turns 0-1 (overlay 1) is dropped: not all of its turns stay
+      note: dropped the summary of turns 0-1 (overlay 1), because not all of its turns are copied
     ");
     let json = world.run(&["fork", "conversation", "other", "--last", "5", "--json"]).exits(0).line();
     let overlays = json!({"kept": [2], "clipped": [], "gone": [], "summary_dropped": [1]});
@@ -84,29 +84,29 @@ fn a_summary_that_is_cut_is_dropped_and_that_is_said() {
 }
 
 #[test]
-fn the_fork_of_a_compacted_conversation_is_sent_as_that_is_and_can_be_reset() {
+fn fork_keeps_view_and_receipts_and_can_be_reset() {
     let world = World::new();
     let summary = json!({"from_turn": 4, "to_turn": 5, "summary": {"summary": "They said goodbye."}});
-    let source = world.conversation("conversation", &Conversation::of(6).compaction(summary));
+    let source = world.conversation("conversation", &Conversation::with_turns(6).compaction(summary));
     world
         .run(&["conversation", "--strategy", "strip-reasoning", "--keep-first", "3", "--keep-last", "1"])
         .exits(0);
     world.run(&["conversation", "--strategy", "strip-tools", "--keep-last", "0"]).exits(0);
     world.run(&["fork", "conversation", "copy", "--last", "3"]).exits(0);
-    assert!(sent(&world, "conversation").ends_with(&sent(&world, "copy")));
+    assert!(view(&world, "conversation").ends_with(&view(&world, "copy")));
     let shown = world.run(&["show", "copy", "--json"]).exits(0).line();
     let overlays = shown["overlays"].as_array().unwrap().iter();
     let strategies: Vec<_> = overlays.map(|overlay| overlay["receipt"]["strategy"].as_str()).collect();
-    assert_eq!(strategies, [None, Some("strip-reasoning"), Some("strip-tools")], "receipts are kept");
+    assert_eq!(strategies, [None, Some("strip-reasoning"), Some("strip-tools")], "receipts must be kept");
     world.run(&["copy", "--reset"]).exits(0);
     let raw: Vec<Value> = serde_json::from_slice(source.before()).unwrap();
     assert_eq!(events(&world.path("copy")), raw[18..36]);
 }
 
 #[test]
-fn a_fork_is_compacted_by_its_own_configuration() {
+fn compact_option_compacts_only_the_fork() {
     let world = World::new();
-    let source = world.conversation("conversation", &Conversation::of(6));
+    let source = world.conversation("conversation", &Conversation::with_turns(6));
     world.file("set.toml", b"[conversation.compaction]\nkeep_last = 1\n");
     let more = ["--last", "4", "--compact=r", "--config", "set.toml"];
     let ran = world.run(&[&["fork", "conversation", "copy"][..], &more].concat()).exits(0);
@@ -120,12 +120,16 @@ fn a_fork_is_compacted_by_its_own_configuration() {
     let last = &events(&world.path("copy"))[24];
     assert_eq!((&last["reasoning"], &last["to_turn"]), (&json!("strip"), &json!(2)));
     let json = world.run(&["fork", "conversation", "other", "--compact", "--json"]).exits(0).line();
-    assert_eq!(json["report"]["overlays"].as_array().map(Vec::len), Some(2), "the default profile");
+    assert_eq!(
+        json["report"]["overlays"].as_array().map(Vec::len),
+        Some(2),
+        "the default profile has two strategies"
+    );
     assert_eq!(json["error"], Value::Null);
 }
 
 #[test]
-fn a_dry_run_makes_nothing() {
+fn dry_run_creates_nothing() {
     let world = World::new();
     let source = world.conversation("conversation", &compacted());
     let ran = world.run(&["fork", "conversation", "copy", "--last", "3", "--compact", "-n"]).exits(0);
@@ -135,10 +139,10 @@ fn a_dry_run_makes_nothing() {
 }
 
 #[test]
-fn what_is_there_already_is_left_alone() {
+fn rejects_existing_destination() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(2));
-    let other = world.conversation("other", &Conversation::of(1));
+    world.conversation("conversation", &Conversation::with_turns(2));
+    let other = world.conversation("other", &Conversation::with_turns(1));
     world.file("file", b"mine");
     fs::create_dir(world.path("empty")).unwrap();
     for dest in ["other", "file", "empty", "conversation", "missing/copy"] {
@@ -151,14 +155,14 @@ fn what_is_there_already_is_left_alone() {
 }
 
 #[test]
-fn among_jps_conversations_a_fork_needs_an_id_of_its_own() {
+fn fork_among_jp_conversations_requires_unused_id() {
     let world = World::new();
     world.file(".jp/.id", b"otvo8\n");
-    world.conversation(".jp/conversations/17738399468-review", &Conversation::of(3));
+    world.conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(3));
     let fork = |dest: &str| world.run(&["fork", "jp-c17738399468", dest, "--last", "1", "--compact=r"]);
     let taken = fork(".jp/conversations/17738399468-copy").exits(4);
-    taken.says("17738399468-review for conversation 17738399468");
-    fork(".jp/conversations/copy").exits(4).says("its name does not begin with an id of JP's");
+    taken.says("JP would confuse conversation 17738399468 with ");
+    fork(".jp/conversations/copy").exits(4).says("its name does not begin with a valid id");
     fork(".jp/conversations/17738399470-copy").exits(0);
     let line = world.run(&["show", "17738399470", "--json"]).exits(0).line();
     assert_eq!(line["conversation_id"], "17738399470");
@@ -167,9 +171,9 @@ fn among_jps_conversations_a_fork_needs_an_id_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_copied_whole_is_not_there_at_all() {
+fn failed_copy_leaves_no_folder() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(2));
+    world.conversation("conversation", &Conversation::with_turns(2));
     fs::create_dir(world.path("conversation/metadata.json")).unwrap();
     world.run(&["fork", "conversation", "copy"]).exits(4).says("it is a folder");
     let unloadable = world.raw("unloadable", b"[{\"type\": \"turn_start\"}]\n");
@@ -179,10 +183,10 @@ fn what_cannot_be_copied_whole_is_not_there_at_all() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_removed_by_the_next() {
+fn removes_leftovers_of_killed_process() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(2));
-    // No process has a number above the kernel's limit.
+    world.conversation("conversation", &Conversation::with_turns(2));
+    // This process id is above the kernel's limit, so it cannot exist.
     world.file(".jpc-fork-2147483646-00/events.json", b"[");
     world.file(".jpc-fork-1-00/events.json", b"[");
     world.run(&["fork", "conversation", "copy"]).exits(0);
@@ -190,11 +194,15 @@ fn what_a_killed_process_left_is_removed_by_the_next() {
 }
 
 #[test]
-fn a_fork_stands_where_its_compaction_fails() {
+fn fork_remains_when_its_compaction_fails() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(6));
+    world.conversation("conversation", &Conversation::with_turns(6));
     world.run(&["fork", "conversation", "copy", "--compact=nothing"]).exits(2);
-    assert_eq!(names(&world.path("")), ["conversation"], "that is known beforehand");
+    assert_eq!(
+        names(&world.path("")),
+        ["conversation"],
+        "the unknown profile must be reported before the copy"
+    );
     let ran = world.run(&["fork", "conversation", "copy", "--compact=s", "--json"]).exits(18);
     let line = ran.line();
     assert_eq!((&line["report"], &line["error"]["code"]), (&Value::Null, &json!(18)));
@@ -203,9 +211,9 @@ fn a_fork_stands_where_its_compaction_fails() {
 }
 
 #[test]
-fn no_turns_are_no_fork() {
+fn rejects_empty_range_and_missing_arguments() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(2));
+    world.conversation("conversation", &Conversation::with_turns(2));
     world.run(&["fork", "conversation", "copy", "--last", "0"]).exits(2);
     world.run(&["fork", "conversation"]).exits(2);
     world.run(&["fork", "nothing", "copy"]).exits(4);

@@ -1,5 +1,5 @@
-//! Every bundled strategy over every case of JP's own, where those lie beside the project: not a byte of history
-//! changes, JP can read what was appended, and a reset restores the file.
+//! Runs every bundled strategy on JP's golden cases, if they are present next to the project, and on the sample. The
+//! history keeps its bytes, JP can read the appended elements, and a reset restores the file.
 
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
@@ -21,7 +21,7 @@ fn cases() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shared = fs::read_dir(root.join("../shared/data/jp-golden"));
     if shared.is_err() {
-        eprintln!("JP's golden cases are not here; only the sample is checked");
+        eprintln!("JP's golden cases are missing; only the sample is checked");
     }
     let mut cases: Vec<_> = shared.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     cases.push(root.join("tests/sample"));
@@ -30,7 +30,7 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// In two halves, for they are many.
+/// Runs a check on every case, in two threads.
 fn each_case(check: impl Fn(&Path) + Sync) {
     let cases = cases();
     let (left, right) = cases.split_at(cases.len() / 2);
@@ -41,7 +41,7 @@ fn each_case(check: impl Fn(&Path) + Sync) {
 }
 
 #[test]
-fn no_strategy_changes_a_byte_of_history_and_a_reset_restores_the_file() {
+fn reset_restores_original_bytes_after_every_strategy() {
     each_case(|case| {
         let name = case.file_name().unwrap().to_str().unwrap();
         let bytes = fs::read(case.join("events.json")).unwrap();
@@ -51,7 +51,7 @@ fn no_strategy_changes_a_byte_of_history_and_a_reset_restores_the_file() {
         let transcript = world.raw("conversation", &bytes);
         for strategy in STRATEGIES {
             let run = world.run(&["conversation", "--strategy", strategy, "--keep-last", "0", "--json"]);
-            if run.stderr.contains("for which JP would move the conversation to its trash") {
+            if run.stderr.contains("so JP would move the conversation to its trash") {
                 assert_eq!(run.code, Some(4));
                 return transcript.assert_untouched();
             }
@@ -62,7 +62,7 @@ fn no_strategy_changes_a_byte_of_history_and_a_reset_restores_the_file() {
         if had == 0 {
             world.run(&["conversation", "--reset"]).exits(0);
         } else {
-            // Those that were there before stay; the new ones are the last.
+            // Remove only the new overlays, which are the last ones.
             let shown = world.run(&["show", "conversation", "--json"]).exits(0).line();
             let last = shown["overlays"].as_array().unwrap().len();
             for number in (last + 1 - made..=last).rev() {
@@ -74,7 +74,7 @@ fn no_strategy_changes_a_byte_of_history_and_a_reset_restores_the_file() {
 }
 
 #[test]
-fn the_view_that_is_printed_is_jps_own() {
+fn printed_view_matches_jp() {
     each_case(|case| {
         let Ok(expect) = fs::read(case.join("projected.json")) else { return };
         let world = World::new();

@@ -1,14 +1,15 @@
-//! Per-tool hints: configured, stored with the overlay, and then a matter of the transcript alone (RFD D17).
+//! Per-tool hints (RFD D17). They are configured, and stored with the overlay. Afterwards the configuration does not
+//! affect the view.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Conversation, Transcript, World, described};
+use crate::support::{Conversation, Transcript, World, plugin_script};
 
 const KEEP_READ: &str = "conversation.tools.fs_read_file.compaction.request=keep";
 
-/// Four turns: a file is read, then written; the last three are kept.
+/// Returns four turns. The first one reads and writes a file. The other three are kept by default.
 fn conversation() -> Conversation {
     Conversation::new()
         .turn("Copy it.")
@@ -26,7 +27,7 @@ fn world() -> (World, Transcript) {
     (world, transcript)
 }
 
-/// The one overlay of a run with these values set.
+/// Compacts with these `--set` values, and returns the overlay that affects tool calls.
 #[track_caller]
 fn stored(sets: &[&str], more: &[&str]) -> Value {
     let (world, transcript) = world();
@@ -38,7 +39,7 @@ fn stored(sets: &[&str], more: &[&str]) -> Value {
 }
 
 #[test]
-fn a_hint_is_stored_with_the_overlay() {
+fn stores_hint_with_overlay() {
     let overlay = stored(&[KEEP_READ], &[]);
     assert_eq!(overlay["type"], "jp_compact_overlay");
     assert_eq!(overlay["tool_calls"], json!({"policy": "strip", "request": true, "response": true}));
@@ -46,15 +47,15 @@ fn a_hint_is_stored_with_the_overlay() {
 }
 
 #[test]
-fn a_hint_in_one_word_says_both_halves() {
+fn one_word_hint_covers_request_and_response() {
     let overlay = stored(&["conversation.tools.fs_create_file.compaction=strip-requests"], &[]);
     let overrides = &overlay["tool_overrides"];
-    // That requests are stripped is the profile's word already.
+    // The profile already strips requests, so only the difference is stored.
     assert_eq!(*overrides, json!({"fs_create_file": {"response": "keep"}}));
 }
 
 #[test]
-fn a_hint_that_changes_nothing_is_not_stored() {
+fn omits_hint_that_changes_nothing() {
     for set in [
         "conversation.tools.fs_read_file.compaction=strip",
         "conversation.tools.fs_read_file.compaction.response=strip",
@@ -68,7 +69,7 @@ fn a_hint_that_changes_nothing_is_not_stored() {
 }
 
 #[test]
-fn a_hint_beats_the_policy_both_ways() {
+fn hint_overrides_policy_in_both_directions() {
     let strips = "conversation.tools.fs_create_file.compaction.request=strip";
     let overlay = stored(&[strips, KEEP_READ], &["--compact=t=sres"]);
     let overrides = &overlay["tool_overrides"];
@@ -80,7 +81,7 @@ fn a_hint_beats_the_policy_both_ways() {
     );
 }
 
-/// What a model is sent of turn 0.
+/// Returns turn 0 of the view.
 #[track_caller]
 fn first_turn(world: &World) -> String {
     let ran = world.run(&["print", "conversation", "--compacted"]).exits(0);
@@ -88,7 +89,7 @@ fn first_turn(world: &World) -> String {
 }
 
 #[test]
-fn the_view_follows_what_is_stored_and_not_what_is_configured() {
+fn view_uses_stored_hints_not_configuration() {
     let (world, _) = world();
     world.run(&["conversation", "--set", KEEP_READ]).exits(0);
     let view = first_turn(&world);
@@ -107,7 +108,7 @@ fn the_view_follows_what_is_stored_and_not_what_is_configured() {
     assistant:
       Copied.
     "#);
-    // Neither an opposite hint nor none changes what was stored.
+    // Neither the opposite hint nor a missing hint changes the view.
     world.file(".jp-compact.toml", b"[conversation.tools.fs_read_file]\ncompaction = \"strip\"\n");
     assert_eq!(first_turn(&world), view);
     world.file(".jp-compact.toml", b"[conversation.tools.fs_create_file]\ncompaction = \"keep\"\n");
@@ -115,7 +116,7 @@ fn the_view_follows_what_is_stored_and_not_what_is_configured() {
 }
 
 #[test]
-fn show_tells_that_jp_itself_does_not_apply_it() {
+fn show_reports_that_jp_ignores_hints() {
     let (world, _) = world();
     let ran = world.run(&["conversation", "--set", KEEP_READ, "--json"]).exits(0);
     let applied = |line: &Value| -> Vec<bool> {
@@ -125,16 +126,16 @@ fn show_tells_that_jp_itself_does_not_apply_it() {
     assert_eq!(applied(&ran.line()), [false]);
     assert_eq!(applied(&world.run(&["show", "conversation", "--json"]).exits(0).line()), [false]);
     let shown = world.run(&["show", "conversation"]).exits(0);
-    assert_eq!(shown.text().matches("JP itself does not apply it").count(), 1, "{}", shown.text());
+    assert_eq!(shown.text().matches("JP does not apply it").count(), 1, "{}", shown.text());
 }
 
 #[test]
-fn a_strategy_is_told_the_hints() {
+fn strategy_receives_hints() {
     let (world, _) = world();
     let seen = world.path("seen");
     let decline = r#"echo '{"type":"decline","id":"c1","reason":"seen"}'"#;
     let run = format!("read -r header\necho \"$header\" > {}\n{decline}", seen.display());
-    world.script("plugins/sees", &described("sees", &json!({}), &run));
+    world.script("plugins/sees", &plugin_script("sees", &json!({}), &run));
     world.run_plugin("sees", &["--set", KEEP_READ, "--set", "conversation.tools.t.compaction=keep"]).exits(0);
     let header: Value = serde_json::from_str(&fs::read_to_string(seen).unwrap()).unwrap();
     let hints = json!({"fs_read_file": {"request": "keep"}, "t": {"request": "keep", "response": "keep"}});
@@ -142,7 +143,7 @@ fn a_strategy_is_told_the_hints() {
 }
 
 #[test]
-fn a_hint_that_is_none_is_refused() {
+fn rejects_invalid_hints() {
     let (world, transcript) = world();
     for set in ["request=omit", "request=1", "answer=keep"] {
         let set = format!("conversation.tools.fs_read_file.compaction.{set}");

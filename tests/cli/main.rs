@@ -1,12 +1,13 @@
-//! The `jp-compact` executable, end to end: real files, real strategies, an environment of its own. Rules are
-//! tested in core; here is what a person or a script meets.
+//! End-to-end tests of the `jp-compact` executable, with real files and real strategies in an isolated environment.
+//! They check what users and scripts see. The rules are tested in core.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "a test may panic, starts what people start, and says what it could not see"
+    reason = "tests may panic, start processes, and print which checks they skip"
 )]
 
+mod agent_formats;
 mod aimock;
 mod auto;
 mod bad_input;
@@ -18,26 +19,26 @@ mod consent;
 mod consent_sources;
 mod digest;
 mod doctor;
-mod door;
 mod errors;
-mod flood;
-mod foreign;
-mod forge;
 mod fork;
 mod goldens;
 mod guard;
 mod hints;
+mod information;
 mod interrupt;
 mod j_cli;
+mod jp_handshake;
+mod jp_interop;
 mod lint;
-mod listing;
-mod live;
 mod llm;
 mod mcp;
+mod mcp_boundary;
 mod mcp_client;
-mod mcp_fence;
 mod micro;
+mod model_requests;
 mod options;
+mod output_escaping;
+mod output_limits;
 mod print;
 mod profiles;
 mod query;
@@ -47,7 +48,6 @@ mod reset;
 mod resolve;
 mod rfd_064;
 mod sdks;
-mod sent;
 mod show;
 mod small_files;
 mod spool;
@@ -56,6 +56,6 @@ mod store;
 mod strategies;
 mod summarize;
 mod support;
-mod unasked;
-mod with_jp;
+mod token_counts;
+mod verbose;
 mod workspaces;

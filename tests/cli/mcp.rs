@@ -1,4 +1,4 @@
-//! `jp-compact mcp`: lines of JSON-RPC to the real server, as an agent sends them, and what the files become.
+//! `jp-compact mcp`: tests of the real server with the JSON-RPC messages of an agent.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,40 +12,43 @@ use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
 
 use crate::interrupt::is_gone;
-use crate::support::{Agent, Conversation, Model, World, described, ended};
+use crate::support::{Agent, Conversation, Model, World, plugin_script, wait_for_exit};
 
 const NOW: [&str; 3] = ["--now", "2026-11-21T07:40:00Z", "--sandbox=contained"];
 
-/// Long results, then reasoning.
-fn talk() -> Conversation {
+/// Returns two turns with long tool results and four turns with reasoning.
+fn conversation() -> Conversation {
     (0..4).fold(Conversation::bulky(2), |talk, _| talk.whole_turn())
 }
 
-/// A conversation in the folder that is served.
+/// Returns an environment with a conversation in the served folder.
 fn world() -> World {
     let world = World::new();
-    world.conversation("house/talk", &talk());
+    world.conversation("project/talk", &conversation());
     world
 }
 
-fn file(world: &World, name: &str) -> Vec<u8> {
+/// Reads the events of a conversation.
+fn events(world: &World, name: &str) -> Vec<u8> {
     fs::read(world.path(name).join("events.json")).unwrap()
 }
 
 #[test]
-fn an_agent_is_told_what_the_tools_are_and_what_they_want() {
+fn lists_tools_with_schemas() {
     let world = world();
-    let mut agent = Agent::of(&world, &[]);
-    let listed = agent.ask("tools/list", json!({}));
+    let mut agent = Agent::connect(&world, &[]);
+    let listed = agent.request("tools/list", json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap();
-    let wants = |tool: &Value| {
+    let parameters = |tool: &Value| {
         let properties = tool["inputSchema"]["properties"].as_object().unwrap();
         properties.keys().cloned().collect::<Vec<_>>().join(" ")
     };
-    let told: Vec<_> =
-        tools.iter().map(|tool| format!("{}: {}", tool["name"].as_str().unwrap(), wants(tool))).collect();
+    let listed_tools: Vec<_> = tools
+        .iter()
+        .map(|tool| format!("{}: {}", tool["name"].as_str().unwrap(), parameters(tool)))
+        .collect();
     assert_eq!(
-        told,
+        listed_tools,
         [
             "compact: transcript profile focus dry_run",
             "stats: transcript",
@@ -62,61 +65,61 @@ fn an_agent_is_told_what_the_tools_are_and_what_they_want() {
         let described = |value: &Value| value["description"].as_str().is_some_and(|text| text.len() > 30);
         assert!(described(tool) && properties.values().all(described), "{tool}");
     }
-    let reads: Vec<_> = tools.iter().map(|tool| tool["annotations"]["readOnlyHint"] == true).collect();
-    assert_eq!(reads, [false, true, true, true, false]);
+    let read_only: Vec<_> = tools.iter().map(|tool| tool["annotations"]["readOnlyHint"] == true).collect();
+    assert_eq!(read_only, [false, true, true, true, false]);
     assert!(
         tools[3]["inputSchema"]["properties"]["as"]["enum"].as_array().unwrap().contains(&json!("source"))
     );
-    agent.leave().exits(0);
+    agent.close().exits(0);
 }
 
 #[test]
-fn compacting_and_resetting_do_what_the_commands_do() {
+fn compact_and_reset_match_commands() {
     let world = world();
-    world.conversation("same", &talk());
-    let before = file(&world, "same");
-    let mut agent = Agent::of(&world, &NOW);
+    world.conversation("same", &conversation());
+    let before = events(&world, "same");
+    let mut agent = Agent::connect(&world, &NOW);
 
-    let tried = agent.call("compact", json!({"transcript": "talk", "dry_run": true})).done();
-    assert_eq!(file(&world, "house/talk"), before, "{}", tried.text());
+    let tried = agent.call("compact", json!({"transcript": "talk", "dry_run": true})).succeeds();
+    assert_eq!(events(&world, "project/talk"), before, "{}", tried.text());
 
-    let called = agent.call("compact", json!({"transcript": "talk", "profile": "light"})).done();
+    let called = agent.call("compact", json!({"transcript": "talk", "profile": "light"})).succeeds();
     let ran = world.run(&[&["same", "--profile", "light"], &NOW[..]].concat()).exits(0);
-    assert_eq!(file(&world, "house/talk"), file(&world, "same"));
-    assert_eq!(world.plain(called.text()).replace("talk/", "same/"), ran.stderr);
+    assert_eq!(events(&world, "project/talk"), events(&world, "same"));
+    assert_eq!(world.normalize(called.text()).replace("talk/", "same/"), ran.stderr);
     assert!(called.text().contains("1 overlay appended"), "{}", called.text());
 
-    let called = agent.call("compact", json!({"transcript": "talk", "profile": null})).done();
+    let called = agent.call("compact", json!({"transcript": "talk", "profile": null})).succeeds();
     let line = world.run(&[&["same", "--json"], &NOW[..]].concat()).exits(0).line();
-    let mut told = called.0["structuredContent"].clone();
-    assert!(told["tokens"]["before"].as_u64() > told["tokens"]["after"].as_u64(), "{told}");
-    assert!(!told["overlays"].as_array().unwrap().is_empty() && told["declines"].is_array(), "{told}");
-    told["path"] = line["path"].clone();
-    told["written_to"] = line["written_to"].clone();
-    assert_eq!(told, line);
+    let mut report = called.0["structuredContent"].clone();
+    assert!(report["tokens"]["before"].as_u64() > report["tokens"]["after"].as_u64(), "{report}");
+    assert!(!report["overlays"].as_array().unwrap().is_empty() && report["declines"].is_array(), "{report}");
+    report["path"] = line["path"].clone();
+    report["written_to"] = line["written_to"].clone();
+    assert_eq!(report, line);
 
     agent
         .call("reset", json!({"transcript": "talk", "number": 1}))
-        .done()
+        .succeeds()
         .says("1 overlay removed from talk");
     world.run(&["same", "--reset=1"]).exits(0);
-    assert_eq!(file(&world, "house/talk"), file(&world, "same"));
-    let called = agent.call("reset", json!({"transcript": "talk"})).done();
+    assert_eq!(events(&world, "project/talk"), events(&world, "same"));
+    let called = agent.call("reset", json!({"transcript": "talk"})).succeeds();
     assert!(called.0["structuredContent"]["removed"].as_u64() > Some(0), "{}", called.0);
-    assert_eq!(file(&world, "house/talk"), before);
-    agent.leave().exits(0);
+    assert_eq!(events(&world, "project/talk"), before);
+    agent.close().exits(0);
 }
 
 #[test]
-fn looking_shows_what_the_commands_show() {
+fn stats_show_and_print_match_commands() {
     let world = world();
-    world.run(&[&["house/talk"], &NOW[..]].concat()).exits(0);
-    let mut agent = Agent::of(&world, &[]);
+    world.run(&[&["project/talk"], &NOW[..]].concat()).exits(0);
+    let mut agent = Agent::connect(&world, &[]);
     for command in ["stats", "show"] {
-        let called = agent.call(command, json!({"transcript": "talk"})).done();
-        let text = world.run(&[command, "house/talk"]).exits(0).text().replace("house/talk/", "talk/");
+        let called = agent.call(command, json!({"transcript": "talk"})).succeeds();
+        let text = world.run(&[command, "project/talk"]).exits(0).text().replace("project/talk/", "talk/");
         assert_eq!(called.text(), text);
-        assert_eq!(called.0["structuredContent"], world.run(&[command, "house/talk", "--json"]).line());
+        assert_eq!(called.0["structuredContent"], world.run(&[command, "project/talk", "--json"]).line());
     }
     for (arguments, words) in [
         (json!({"transcript": "talk"}), &[][..]),
@@ -128,21 +131,21 @@ fn looking_shows_what_the_commands_show() {
             &["--compacted", "--as=anthropic"],
         ),
     ] {
-        let called = agent.call("print", arguments).done();
-        assert_eq!(called.text(), world.run(&[&["print", "house/talk"], words].concat()).exits(0).text());
+        let called = agent.call("print", arguments).succeeds();
+        assert_eq!(called.text(), world.run(&[&["print", "project/talk"], words].concat()).exits(0).text());
     }
-    assert_eq!(agent.leave().exits(0).stderr, "");
+    assert_eq!(agent.close().exits(0).stderr, "");
 }
 
 #[test]
-fn transcripts_outside_of_the_folder_are_neither_read_nor_written() {
+fn rejects_transcripts_outside_served_folder() {
     let world = world();
-    let secret = world.conversation("secret", &talk());
-    symlink(world.path("secret"), world.path("house/way-out")).unwrap();
-    fs::create_dir(world.path("house/linked")).unwrap();
-    symlink(&secret.path, world.path("house/linked/events.json")).unwrap();
+    let secret = world.conversation("secret", &conversation());
+    symlink(world.path("secret"), world.path("project/way-out")).unwrap();
+    fs::create_dir(world.path("project/linked")).unwrap();
+    symlink(&secret.path, world.path("project/linked/events.json")).unwrap();
     let absolute = world.path("secret").to_str().unwrap().to_owned();
-    let mut agent = Agent::of(&world, &NOW);
+    let mut agent = Agent::connect(&world, &NOW);
     for transcript in ["../secret", &absolute, "talk/../../secret", "way-out", "linked", "linked/events.json"]
     {
         for tool in ["compact", "stats", "show", "print", "reset"] {
@@ -152,36 +155,36 @@ fn transcripts_outside_of_the_folder_are_neither_read_nor_written() {
     }
     agent.call("print", json!({"transcript": "../nothing"})).fails(4).says("is not inside");
     secret.assert_untouched();
-    agent.leave().exits(0);
+    agent.close().exits(0);
 }
 
 #[test]
-fn an_id_is_one_of_the_workspace_in_the_folder_and_of_no_other() {
+fn resolves_ids_only_in_served_workspace() {
     let world = World::new();
-    world.conversation(".jp/conversations/17738399468-above", &Conversation::of(1));
-    world.conversation("house/.jp/conversations/17738399469-here", &Conversation::of(2));
-    world.conversation("house/.jp/conversations/17738399470-beside", &Conversation::of(3));
-    let mut agent = Agent::of(&world, &[]);
-    agent.call("stats", json!({"transcript": "17738399469"})).done().says("2 turns");
+    world.conversation(".jp/conversations/17738399468-above", &Conversation::with_turns(1));
+    world.conversation("project/.jp/conversations/17738399469-here", &Conversation::with_turns(2));
+    world.conversation("project/.jp/conversations/17738399470-sibling", &Conversation::with_turns(3));
+    let mut agent = Agent::connect(&world, &[]);
+    agent.call("stats", json!({"transcript": "17738399469"})).succeeds().says("2 turns");
     agent.call("stats", json!({"transcript": "17738399468"})).fails(4);
-    // A workspace further up is not this one.
+    // A server in a subfolder of the workspace does not serve the workspace.
     let mut command = world.command(&["mcp"]);
-    command.current_dir(world.path("house/.jp/conversations/17738399469-here"));
-    let mut inner = Agent::of_command(&world, command);
+    command.current_dir(world.path("project/.jp/conversations/17738399469-here"));
+    let mut inner = Agent::connect_command(&world, command);
     inner.call("stats", json!({"transcript": "17738399470"})).fails(4).says("is not inside");
-    inner.call("stats", json!({"transcript": "."})).done().says("2 turns");
-    inner.leave().exits(0);
-    agent.leave().exits(0);
+    inner.call("stats", json!({"transcript": "."})).succeeds().says("2 turns");
+    inner.close().exits(0);
+    agent.close().exits(0);
 }
 
 #[test]
-fn a_failure_says_what_the_command_line_says() {
+fn errors_match_command_line() {
     let world = world();
     world.plugin("unknown", "exit 1");
     let config = "[conversation.compaction.profiles.theirs]\nstrategies = [\"unknown\"]\n";
     world.file("config.toml", config.as_bytes());
     let options = ["--config", "../config.toml", "--plugin-dir", "../plugins"];
-    let mut agent = Agent::of(&world, &[&options[..], &["--allow-model"]].concat());
+    let mut agent = Agent::connect(&world, &[&options[..], &["--allow-model"]].concat());
     for (arguments, words, code) in [
         (json!({"transcript": "nothing.json"}), &["nothing.json"][..], 4),
         (json!({"transcript": "talk", "profile": "none"}), &["talk", "--profile=none"], 2),
@@ -192,19 +195,19 @@ fn a_failure_says_what_the_command_line_says() {
     ] {
         let called = agent.call("compact", arguments).fails(code);
         let mut command = world.command(&[words, &options[..]].concat());
-        let ran = world.finish(command.current_dir(world.path("house"))).exits(code.into());
-        let text = world.plain(called.text());
+        let ran = world.finish(command.current_dir(world.path("project"))).exits(code.into());
+        let text = world.normalize(called.text());
         assert_eq!(text.strip_suffix(&format!("\nexit code: {code}\n")), Some(&*ran.stderr));
     }
     agent.call("reset", json!({"transcript": "talk", "number": 9})).fails(2).says("overlay");
-    let left = agent.leave().exits(0);
-    assert_eq!(left.stderr, "", "whoever asked is told, and nobody else");
+    let output = agent.close().exits(0);
+    assert_eq!(output.stderr, "", "errors go to the client, not to stderr");
 }
 
 #[test]
-fn what_makes_no_sense_is_answered_and_the_next_call_works() {
+fn survives_invalid_requests() {
     let world = world();
-    let mut agent = Agent::of(&world, &[]);
+    let mut agent = Agent::connect(&world, &[]);
     agent.call("compact", json!({})).fails(2).says("missing field `transcript`");
     agent
         .call("compact", json!({"transcript": "talk", "strategy": "x"}))
@@ -214,158 +217,162 @@ fn what_makes_no_sense_is_answered_and_the_next_call_works() {
     agent.call("reset", json!({"transcript": "talk", "number": 0})).fails(2).says("nonzero");
     agent.call("print", json!({"transcript": "talk", "as": "html"})).fails(2).says("not `html`");
     agent.call("print", json!({"transcript": ""})).fails(4);
-    agent.call("delete", json!({"transcript": "talk"})).fails(2).says("there is no tool `delete`");
-    writeln!(agent.to.as_mut().unwrap(), "no JSON\n{{\"jsonrpc\":\"2.0\"").unwrap();
+    agent.call("delete", json!({"transcript": "talk"})).fails(2).says("unknown tool `delete`");
+    writeln!(agent.stdin.as_mut().unwrap(), "no JSON\n{{\"jsonrpc\":\"2.0\"").unwrap();
     for _ in 0..2 {
-        let answer = agent.hear();
+        let answer = agent.receive();
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32600), &Value::Null), "{answer}");
     }
-    let answer = agent.ask("no/such/method", json!({}));
+    let answer = agent.request("no/such/method", json!({}));
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
-    agent.call("stats", json!({"transcript": "talk"})).done();
-    agent.leave().exits(0);
+    agent.call("stats", json!({"transcript": "talk"})).succeeds();
+    agent.close().exits(0);
 }
 
 #[test]
-fn two_calls_at_once_do_not_overtake_each_other() {
+fn runs_concurrent_calls_in_order() {
     let world = world();
-    let mut agent = Agent::of(&world, &NOW);
+    let mut agent = Agent::connect(&world, &NOW);
     let call = json!({"name": "compact", "arguments": {"transcript": "talk"}});
-    agent.begin("tools/call", call.clone());
-    agent.begin("tools/call", call);
-    let mut told = [agent.hear(), agent.hear()];
-    told.sort_by_key(|answer| answer["id"].as_u64());
-    let tokens = told.map(|answer| answer["result"]["structuredContent"]["tokens"].clone());
+    agent.send_request("tools/call", call.clone());
+    agent.send_request("tools/call", call);
+    let mut answers = [agent.receive(), agent.receive()];
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    let tokens = answers.map(|answer| answer["result"]["structuredContent"]["tokens"].clone());
     assert_ne!(tokens[0]["before"], tokens[0]["after"]);
-    assert_eq!(tokens[0]["after"], tokens[1]["before"], "the second sees what the first did");
-    agent.leave().exits(0);
+    assert_eq!(tokens[0]["after"], tokens[1]["before"], "the second call must see the result of the first");
+    agent.close().exits(0);
 }
 
-/// J-CLI's third layer: the agent itself says when, and what has to be preserved.
+/// J-CLI's third layer: the agent decides when to compact, and names what to preserve.
 #[test]
-fn an_agent_compacts_by_itself_and_says_what_to_preserve() {
+fn focus_reaches_the_model() {
     let world = world();
-    let model = Model::saying("Step 2 of 5 of the release is done.");
-    let mut agent = Agent::asking(&world, &model, &[]);
+    let model = Model::with_answer("Step 2 of 5 of the release is done.");
+    let mut agent = Agent::connect_with_model(&world, &model, &[]);
     let focus = "Current status of the release, steps completed so far";
     let arguments = json!({"transcript": "talk", "profile": "auto-summarize", "focus": focus});
-    let called = agent.call("compact", arguments).done();
-    let told = &called.0["structuredContent"];
-    assert!(told["tokens"]["before"].as_u64() > told["tokens"]["after"].as_u64(), "{told}");
-    let asked = model.asked();
-    assert!(asked[0].to_string().contains(focus), "{}", asked[0]);
-    let printed = agent.call("print", json!({"transcript": "talk", "compacted": true})).done();
+    let called = agent.call("compact", arguments).succeeds();
+    let report = &called.0["structuredContent"];
+    assert!(report["tokens"]["before"].as_u64() > report["tokens"]["after"].as_u64(), "{report}");
+    let requests = model.requests();
+    assert!(requests[0].to_string().contains(focus), "{}", requests[0]);
+    let printed = agent.call("print", json!({"transcript": "talk", "compacted": true})).succeeds();
     assert!(printed.text().contains("Step 2 of 5 of the release is done."), "{}", printed.text());
-    agent.leave().exits(0);
+    agent.close().exits(0);
 }
 
 #[test]
-fn a_budget_is_of_the_server_and_not_of_a_call() {
+fn budget_covers_all_calls_of_server() {
     let world = world();
-    world.conversation("house/other", &talk());
+    world.conversation("project/other", &conversation());
     let mut answer = json!({
         "id": "x", "object": "chat.completion", "created": 1, "model": "g",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "They talked."}, "finish_reason": "stop"}],
     });
     answer["usage"] = json!({"prompt_tokens": 99_000, "completion_tokens": 1_000, "total_tokens": 100_000});
-    let model = Model::answering(ResponseTemplate::new(200).set_body_json(answer));
-    let mut agent = Agent::asking(&world, &model, &["--llm-budget-tokens", "100000"]);
-    agent.call("compact", json!({"transcript": "talk", "profile": "heavy"})).done();
+    let model = Model::with_response(ResponseTemplate::new(200).set_body_json(answer));
+    let mut agent = Agent::connect_with_model(&world, &model, &["--llm-budget-tokens", "100000"]);
+    agent.call("compact", json!({"transcript": "talk", "profile": "heavy"})).succeeds();
     agent.call("compact", json!({"transcript": "other", "profile": "heavy"})).fails(18).says("budget");
-    assert_eq!(model.asked().len(), 1);
-    agent.leave().exits(0);
+    assert_eq!(model.requests().len(), 1);
+    agent.close().exits(0);
 }
 
 #[test]
-fn a_server_of_dry_runs_writes_nothing() {
+fn dry_run_server_writes_nothing() {
     let world = world();
-    let before = file(&world, "house/talk");
-    let mut agent = Agent::of(&world, &["--dry-run", "--sandbox=contained"]);
-    agent.call("compact", json!({"transcript": "talk", "dry_run": false})).done().says("would be appended");
-    agent.call("reset", json!({"transcript": "talk"})).done();
-    assert_eq!(file(&world, "house/talk"), before);
-    agent.leave().exits(0);
+    let before = events(&world, "project/talk");
+    let mut agent = Agent::connect(&world, &["--dry-run", "--sandbox=contained"]);
+    agent
+        .call("compact", json!({"transcript": "talk", "dry_run": false}))
+        .succeeds()
+        .says("would be appended");
+    agent.call("reset", json!({"transcript": "talk"})).succeeds();
+    assert_eq!(events(&world, "project/talk"), before);
+    agent.close().exits(0);
 }
 
 #[test]
-fn what_is_logged_goes_to_stderr_and_tells_no_transcript() {
+fn logs_to_stderr_without_transcript_text() {
     let world = world();
-    world.script("plugins/chatty", &described("chatty", &json!({}), "echo loud and clear >&2; exit 3"));
+    world.script("plugins/chatty", &plugin_script("chatty", &json!({}), "echo loud and clear >&2; exit 3"));
     let config = "[conversation.compaction.profiles.theirs]\nstrategies = [\"chatty\"]\n";
-    world.file("house/.jp-compact.toml", config.as_bytes());
-    let mut agent = Agent::of(&world, &["--trust-dir", "../plugins", "--sandbox=contained", "-vv"]);
+    world.file("project/.jp-compact.toml", config.as_bytes());
+    let mut agent = Agent::connect(&world, &["--trust-dir", "../plugins", "--sandbox=contained", "-vv"]);
     agent
         .call("compact", json!({"transcript": "talk", "profile": "theirs"}))
         .fails(13)
         .says("loud and clear");
-    agent.call("print", json!({"transcript": "talk"})).done().says("no importance");
-    let left = agent.leave().exits(0).says("loud and clear");
-    assert!(!left.stderr.contains("no importance"), "{}", left.stderr);
+    agent.call("print", json!({"transcript": "talk"})).succeeds().says("no importance");
+    let output = agent.close().exits(0).says("loud and clear");
+    assert!(!output.stderr.contains("no importance"), "{}", output.stderr);
 }
 
-/// A server in whose `compact` a strategy works that does not end, and the strategy's processes.
-fn busy(world: &World) -> (Agent<'_>, u64, Vec<String>) {
-    let told = world.path("told");
-    assert!(Command::new("/bin/mkfifo").arg(&told).status().unwrap().success());
-    world.plugin("tells", &format!("sleep 1000 & echo $$ $! > {}\nexec sleep 1000", told.display()));
-    let config = "[conversation.compaction.profiles.theirs]\nstrategies = [\"tells\"]\n";
-    world.file("house/.jp-compact.toml", config.as_bytes());
-    let mut agent = Agent::of(world, &["--trust-dir", "../plugins", "--sandbox=contained"]);
+/// Starts a `compact` call with a strategy that does not end. Returns the client, the id of the request and the process
+/// ids of the strategy.
+fn start_endless_call(world: &World) -> (Agent<'_>, u64, Vec<String>) {
+    let pid_pipe = world.path("pids");
+    assert!(Command::new("/bin/mkfifo").arg(&pid_pipe).status().unwrap().success());
+    world.plugin("endless", &format!("sleep 1000 & echo $$ $! > {}\nexec sleep 1000", pid_pipe.display()));
+    let config = "[conversation.compaction.profiles.theirs]\nstrategies = [\"endless\"]\n";
+    world.file("project/.jp-compact.toml", config.as_bytes());
+    let mut agent = Agent::connect(world, &["--trust-dir", "../plugins", "--sandbox=contained"]);
     let arguments = json!({"transcript": "talk", "profile": "theirs"});
-    let id = agent.begin("tools/call", json!({"name": "compact", "arguments": arguments}));
-    // A pipe is opened for reading when somebody opens it for writing.
+    let id = agent.send_request("tools/call", json!({"name": "compact", "arguments": arguments}));
+    // Opening a named pipe for reading blocks until the strategy opens it for writing.
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || sender.send(fs::read_to_string(told)));
+    std::thread::spawn(move || sender.send(fs::read_to_string(pid_pipe)));
     let pids = receiver.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
     (agent, id, pids.split_whitespace().map(str::to_owned).collect())
 }
 
 #[test]
-fn what_is_cancelled_ends_and_the_server_goes_on() {
+fn cancelled_call_stops_and_server_continues() {
     let world = world();
-    let before = file(&world, "house/talk");
-    let (mut agent, id, pids) = busy(&world);
+    let before = events(&world, "project/talk");
+    let (mut agent, id, pids) = start_endless_call(&world);
     let params = json!({"requestId": id, "reason": "no time"});
-    agent.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+    agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
     assert!(pids.iter().all(|pid| is_gone(pid)), "{pids:?}");
-    agent.call("compact", json!({"transcript": "talk", "dry_run": true})).done();
-    assert_eq!(file(&world, "house/talk"), before);
-    agent.leave().exits(0);
+    agent.call("compact", json!({"transcript": "talk", "dry_run": true})).succeeds();
+    assert_eq!(events(&world, "project/talk"), before);
+    agent.close().exits(0);
 }
 
 #[test]
-fn an_agent_that_goes_takes_its_strategies_along() {
+fn closed_stdin_stops_running_strategies() {
     let world = world();
-    let before = file(&world, "house/talk");
-    let (mut agent, id, pids) = busy(&world);
-    drop(agent.to.take());
-    // What was asked is answered, or not: it went.
-    let rest: Vec<_> = agent.from.by_ref().map(|line| line.unwrap()).collect();
+    let before = events(&world, "project/talk");
+    let (mut agent, id, pids) = start_endless_call(&world);
+    drop(agent.stdin.take());
+    // The running call may or may not be answered.
+    let rest: Vec<_> = agent.stdout.by_ref().map(|line| line.unwrap()).collect();
     assert!(rest.len() <= 1 && rest.iter().all(|line| line.contains(&format!("\"id\":{id}"))), "{rest:?}");
-    ended(&world, agent.server).exits(0);
+    wait_for_exit(&world, agent.server).exits(0);
     assert!(pids.iter().all(|pid| is_gone(pid)), "{pids:?}");
-    assert_eq!(file(&world, "house/talk"), before);
+    assert_eq!(events(&world, "project/talk"), before);
 }
 
 #[test]
-fn a_signal_ends_the_server_and_its_strategies() {
+fn signal_stops_server_and_strategies() {
     for signal in [Signal::TERM, Signal::INT] {
         let world = world();
-        let (agent, _, pids) = busy(&world);
+        let (agent, _, pids) = start_endless_call(&world);
         kill_process(Pid::from_child(&agent.server), signal).unwrap();
-        let Agent { server, to: _open, .. } = agent;
-        ended(&world, server).exits(130);
+        let Agent { server, stdin: _open, .. } = agent;
+        wait_for_exit(&world, server).exits(130);
         assert!(pids.iter().all(|pid| is_gone(pid)), "{pids:?}");
     }
 }
 
 #[test]
-fn who_says_nothing_or_no_protocol_is_no_agent() {
+fn handles_immediate_close_and_invalid_folders() {
     let world = world();
-    let nothing = Agent::silent(&world, world.command(&["mcp", "house"])).leave().exits(0);
+    let nothing = Agent::start(&world, world.command(&["mcp", "project"])).close().exits(0);
     assert_eq!(nothing.stderr, "");
     world.run(&["mcp", "nothing"]).exits(4).says("nothing");
-    world.run(&["mcp", "house/talk/events.json"]).exits(4);
+    world.run(&["mcp", "project/talk/events.json"]).exits(4);
     let help = world.run(&["mcp", "--help"]).exits(0);
     assert!(
         help.text().contains(r#"{"mcpServers": {"jp-compact": {"command": "jp-compact", "args": ["mcp","#)

@@ -1,5 +1,5 @@
-//! A client of somebody else's make: the Python SDK of the Model Context Protocol, in one session from the first word to
-//! the last. It runs where `JP_COMPACT_TEST_MCP` names a Python that has the SDK, and CI sees to that.
+//! Complete sessions with an independent client, the Python SDK of the Model Context Protocol. These tests are ignored
+//! by default. CI runs them with a Python that has the SDK in `JP_COMPACT_TEST_MCP`.
 
 use std::fs;
 use std::path::Path;
@@ -13,56 +13,57 @@ use crate::support::{Conversation, Model, World};
 const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/client.py");
 const FOCUS: &str = "Current status of feature X, steps completed so far";
 
-/// A session of these calls: what the client says of the tools, and of each call.
+/// Runs a session with these calls. Returns the client's report on the tools, and on each call.
 fn session(mode: &str, world: &World, model: &Model, calls: &[(&str, Value)]) -> Vec<Value> {
-    let python =
-        std::env::var("JP_COMPACT_TEST_MCP").expect("JP_COMPACT_TEST_MCP names a Python with the SDK");
-    assert!(Path::new(&python).is_file(), "{python} is not there");
+    let python = std::env::var("JP_COMPACT_TEST_MCP")
+        .expect("JP_COMPACT_TEST_MCP is not set to a Python with the SDK");
+    assert!(Path::new(&python).is_file(), "{python} is missing");
     let lines: Vec<_> =
         calls.iter().map(|(tool, arguments)| format!("{}\n", json!([tool, arguments]))).collect();
     let stdin = world.file("calls", lines.concat().as_bytes());
     let mut client = Command::new(python);
-    world.enter(&mut client).args([CLIENT, mode]).arg(cargo_bin!("jp-compact"));
-    client.args(["mcp", "house", "--allow-model", "--model", "openai/g", "--sandbox=contained"]);
-    model.of(&mut client).stdin(fs::File::open(stdin).unwrap());
+    world.isolate(&mut client).args([CLIENT, mode]).arg(cargo_bin!("jp-compact"));
+    client.args(["mcp", "project", "--allow-model", "--model", "openai/g", "--sandbox=contained"]);
+    model.configure(&mut client).stdin(fs::File::open(stdin).unwrap());
     world.finish(&mut client).exits(0).lines()
 }
 
-/// An agent lists the tools, sees that its conversation is large, compacts it by itself and says what to preserve (J-CLI's third layer).
+/// Checks J-CLI's third layer. An agent lists the tools, reads the size of its conversation, and compacts it. It names
+/// what to preserve.
 #[track_caller]
 fn check(mode: &str, protocol: &str) {
     let world = World::new();
     let talk = (0..4).fold(Conversation::bulky(2), |talk, _| talk.whole_turn());
-    let transcript = world.conversation("house/talk", &talk);
-    let model = Model::saying("Feature X: step 2 of 5 is done.");
-    let of = |more: Value| {
+    let transcript = world.conversation("project/talk", &talk);
+    let model = Model::with_answer("Feature X: step 2 of 5 is done.");
+    let arguments_with = |more: Value| {
         let mut arguments = json!({"transcript": "talk"});
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         arguments
     };
     let calls = [
-        ("stats", of(json!({}))),
-        ("compact", of(json!({"profile": "auto-summarize", "focus": FOCUS}))),
-        ("show", of(json!({}))),
-        ("print", of(json!({"compacted": true, "as": "text"}))),
+        ("stats", arguments_with(json!({}))),
+        ("compact", arguments_with(json!({"profile": "auto-summarize", "focus": FOCUS}))),
+        ("show", arguments_with(json!({}))),
+        ("print", arguments_with(json!({"compacted": true, "as": "text"}))),
         ("compact", json!({"transcript": "../elsewhere"})),
-        ("reset", of(json!({"number": 1}))),
+        ("reset", arguments_with(json!({"number": 1}))),
     ];
-    let said = session(mode, &world, &model, &calls);
-    let [listed, stats, compacted, shown, printed, outside, reset] = said.as_slice() else {
-        panic!("{said:#?}")
+    let reports = session(mode, &world, &model, &calls);
+    let [listed, stats, compacted, shown, printed, outside, reset] = reports.as_slice() else {
+        panic!("{reports:#?}")
     };
     assert_eq!(
         listed,
         &json!({"protocol": protocol, "tools": ["compact", "stats", "show", "print", "reset"]})
     );
-    let failed: Vec<_> = said[1..].iter().map(|called| called["failed"] == true).collect();
-    assert_eq!(failed, [false, false, false, false, true, false], "{said:#?}");
+    let failed: Vec<_> = reports[1..].iter().map(|called| called["failed"] == true).collect();
+    assert_eq!(failed, [false, false, false, false, true, false], "{reports:#?}");
 
     let tokens = &compacted["structured"]["tokens"];
     assert_eq!(stats["structured"]["stats"]["all"]["tokens"]["after"], tokens["before"]);
     assert!(tokens["after"].as_u64() < tokens["before"].as_u64(), "{tokens}");
-    assert!(model.asked()[0].to_string().contains(FOCUS));
+    assert!(model.requests()[0].to_string().contains(FOCUS));
     assert_eq!(shown["structured"]["overlays"].as_array().map(Vec::len), Some(1));
     let text = printed["text"].as_str().unwrap();
     assert!(text.contains("Feature X: step 2 of 5 is done.") && !text.contains("no importance"), "{text}");
@@ -72,13 +73,13 @@ fn check(mode: &str, protocol: &str) {
 }
 
 #[test]
-#[ignore = "needs Python and the SDK; a step of CI"]
-fn an_agent_of_somebody_elses_make_compacts_its_own_conversation() {
+#[ignore = "needs Python and the SDK; CI runs it"]
+fn python_sdk_client_compacts_its_conversation() {
     check("auto", "2026-07-28");
 }
 
 #[test]
-#[ignore = "needs Python and the SDK; a step of CI"]
-fn one_that_speaks_the_older_protocol_does_too() {
+#[ignore = "needs Python and the SDK; CI runs it"]
+fn python_sdk_client_works_with_older_protocol() {
     check("legacy", "2025-11-25");
 }

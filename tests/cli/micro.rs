@@ -1,17 +1,17 @@
-//! J-CLI's first layer on conversations as JP stores them: placeholders for old and long results of tools.
+//! The `micro` strategy, J-CLI's first layer: it replaces old and long tool results by placeholders.
 
 use serde_json::{Value, json};
 
 use crate::support::{Conversation, Transcript, World};
 
-/// One turn with so many calls of `Read`, each with a result of so many bytes.
+/// Adds this many calls of `Read`, each with a result of this many bytes.
 fn reads(conversation: Conversation, calls: usize, bytes: usize) -> Conversation {
     (0..calls).fold(conversation, |conversation, number| {
         conversation.call("Read", json!({"path": format!("src/{number}.rs")}), &"x".repeat(bytes))
     })
 }
 
-/// The results that the view shows, in order.
+/// Returns the tool results of the view, in order.
 fn results(world: &World) -> Vec<String> {
     let ran = world.run(&["print", "conversation", "--compacted", "--json"]).exits(0);
     let view: Vec<Value> = serde_json::from_str(ran.text()).unwrap();
@@ -20,6 +20,7 @@ fn results(world: &World) -> Vec<String> {
     responses.map(|event| event["content"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Returns the sequence numbers of the calls of each overlay.
 fn seqs(transcript: &Transcript) -> Vec<Vec<u64>> {
     let listed = |overlay: &Value| {
         let calls = overlay["tool_calls"]["calls"].as_array().unwrap();
@@ -29,7 +30,7 @@ fn seqs(transcript: &Transcript) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn the_three_calls_of_j_clis_example_are_replaced_but_for_the_skill() {
+fn replaces_calls_of_j_cli_example_except_skill() {
     let (listing, content, skill) = ("l".repeat(1500), "c".repeat(2000), "s".repeat(3000));
     let example = Conversation::new()
         .turn("Find the parser.")
@@ -50,7 +51,7 @@ fn the_three_calls_of_j_clis_example_are_replaced_but_for_the_skill() {
 }
 
 #[test]
-fn the_profile_keeps_ten_results_and_those_of_800_bytes() {
+fn profile_keeps_ten_results_and_short_ones() {
     let world = World::new();
     let conversation = reads(Conversation::new().turn("Look."), 1, 800);
     let conversation = reads(reads(conversation, 2, 801), 10, 5000);
@@ -58,28 +59,28 @@ fn the_profile_keeps_ten_results_and_those_of_800_bytes() {
     world.run(&["conversation", "--profile", "micro"]).exits(0);
     let results = results(&world);
     let lengths: Vec<usize> = results.iter().map(String::len).collect();
-    // What counts is the text, not its base64 in the file.
+    // The length of the text counts, not the length of its base64 encoding.
     assert_eq!(lengths[..4], [800, 21, 21, 5000]);
     assert_eq!(lengths[3..], [5000; 10]);
 }
 
 #[test]
-fn what_was_replaced_is_not_proposed_again_and_what_has_become_old_is() {
+fn later_runs_replace_only_newly_old_results() {
     let world = World::new();
     let conversation = reads(Conversation::new().turn("Look."), 12, 900);
     world.conversation("conversation", &conversation);
     let run = || world.run(&["conversation", "--profile", "micro"]).exits(0);
     run();
-    run().says("declined: the view shows no result in range that is old, long and not exempt");
+    run().says("declined: the view shows no old and long result in range that is not exempt");
 
     let more = world.conversation("conversation", &reads(conversation, 1, 900));
     run();
     run();
-    // Reading is what events 3, 5, ... answer.
+    // Events 3, 5, and so on are the responses.
     assert_eq!(seqs(&more), [vec![3, 5, 7]]);
 }
 
-/// Every loop of an agent: the old results first, then the trigger on the view that is left.
+/// Runs `auto` with `micro` as an `always` profile and with this threshold.
 fn auto(world: &World, threshold: u64, more: &[&str]) -> Value {
     let set = "conversation.compaction.auto";
     let (always, threshold) =
@@ -90,21 +91,21 @@ fn auto(world: &World, threshold: u64, more: &[&str]) -> Value {
 }
 
 #[test]
-fn old_results_go_first_and_the_threshold_is_of_the_view_that_is_left() {
+fn always_micro_runs_before_threshold_is_checked() {
     let world = World::new();
     let conversation = reads(Conversation::new().turn("Look."), 20, 4000).message("Done.").whole_turn();
-    // 20,000 tokens raw, and 10,000 of them in results that are old.
+    // 20,000 tokens, 10,000 of them in old results.
     let transcript = world.conversation("conversation", &conversation);
-    let said = auto(&world, 12_000, &[]);
-    assert_eq!(said["due"], false, "{said}");
-    assert_eq!(said["always"][0]["report"]["overlays"].as_array().map(Vec::len), Some(1), "{said}");
+    let report = auto(&world, 12_000, &[]);
+    assert_eq!(report["due"], false, "{report}");
+    assert_eq!(report["always"][0]["report"]["overlays"].as_array().map(Vec::len), Some(1), "{report}");
     assert_eq!(transcript.overlays().len(), 1);
 
-    // Another loop has nothing to do, and one after three more calls finds what has become old in the same turn.
+    // A second run has nothing to do. After three more calls, three more results are old.
     let bytes = transcript.now();
     let transcript = world.raw("conversation", &bytes);
-    let said = auto(&world, 12_000, &[]);
-    assert_eq!(said["always"][0]["report"]["overlays"], json!([]), "{said}");
+    let report = auto(&world, 12_000, &[]);
+    assert_eq!(report["always"][0]["report"]["overlays"], json!([]), "{report}");
     transcript.assert_untouched();
     let elements: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
     let grown = elements.into_iter().fold(Conversation::new(), Conversation::element);
@@ -114,16 +115,16 @@ fn old_results_go_first_and_the_threshold_is_of_the_view_that_is_left() {
 }
 
 #[test]
-fn above_the_threshold_a_summary_is_tried_and_without_a_model_the_conversation_goes_on() {
+fn missing_answer_above_threshold_is_a_warning() {
     let world = World::new();
     let conversation = reads(Conversation::new().turn("Look."), 20, 4000).message("Done.");
     let conversation = (0..4).fold(conversation, |conversation, _| conversation.whole_turn());
     let transcript = world.conversation("conversation", &conversation);
     world.file("answers.json", b"{}");
-    let said = auto(&world, 5_000, &["--profile", "heavy", "--llm-replay", "answers.json"]);
-    assert_eq!(said["due"], true, "{said}");
-    assert!(said["warning"].as_str().unwrap().contains("no answer was recorded"), "{said}");
-    // The first layer needs nobody, and stands.
+    let report = auto(&world, 5_000, &["--profile", "heavy", "--llm-replay", "answers.json"]);
+    assert_eq!(report["due"], true, "{report}");
+    assert!(report["warning"].as_str().unwrap().contains("no answer was recorded"), "{report}");
+    // The overlay of the first layer, which needs no model, is kept.
     assert_eq!(transcript.overlays().len(), 1);
     assert_eq!(results(&world)[0], "[Previous: used Read]");
 }

@@ -1,10 +1,10 @@
-//! `jp-compact print`: for people, for scripts, and in the transcript's own form.
+//! `jp-compact print`: text, JSON and the format of the transcript.
 
 use serde_json::{Value, json};
 
 use crate::support::{Conversation, World};
 
-/// One turn of every shape, and an overlay over the first.
+/// Returns a turn with all kinds of events, and a turn with only a message.
 fn conversation() -> Conversation {
     Conversation::new()
         .turn("Read it.")
@@ -16,7 +16,7 @@ fn conversation() -> Conversation {
 }
 
 #[test]
-fn text_shows_turns_roles_and_what_was_said() {
+fn text_shows_turns_roles_and_messages() {
     let world = World::new();
     world.conversation("conversation", &conversation());
     let ran = world.run(&["print", "conversation"]).exits(0);
@@ -43,7 +43,7 @@ fn text_shows_turns_roles_and_what_was_said() {
 }
 
 #[test]
-fn text_marks_what_an_overlay_changed() {
+fn text_marks_changes_of_overlays() {
     let world = World::new();
     world.conversation("conversation", &conversation());
     world.run(&["conversation", "--to", "0", "--now", "2026-11-21T07:40:00Z"]).exits(0);
@@ -72,12 +72,12 @@ fn text_marks_what_an_overlay_changed() {
 }
 
 #[test]
-fn json_is_an_array_of_the_events_that_a_provider_is_sent() {
+fn json_is_array_of_events_sent_to_provider() {
     let world = World::new();
     world.conversation("conversation", &conversation());
     let json = world.run(&["print", "conversation", "--as", "json"]).exits(0);
     let events: Vec<Value> = serde_json::from_str(json.text()).unwrap();
-    assert_eq!(events.len(), 7, "but for `turn_start`");
+    assert_eq!(events.len(), 7, "all events except `turn_start`");
     assert_eq!(
         events[2],
         json!({"turn": 0, "origin": {"kept": 0}, "event": {"timestamp": "2026-03-18 11:58:04.0",
@@ -88,7 +88,7 @@ fn json_is_an_array_of_the_events_that_a_provider_is_sent() {
 
     world.run(&["conversation", "--to", "0"]).exits(0);
     let whole = world.run(&["print", "conversation", "--json"]).exits(0);
-    assert_eq!(whole.stdout, json.stdout, "overlays are applied where that is said");
+    assert_eq!(whole.stdout, json.stdout, "overlays are applied only with --compacted");
     let compacted = world.run(&["print", "conversation", "--json", "--compacted"]).exits(0);
     let events: Vec<Value> = serde_json::from_str(compacted.text()).unwrap();
     assert_eq!(events[1]["event"]["arguments"], json!({}));
@@ -96,7 +96,7 @@ fn json_is_an_array_of_the_events_that_a_provider_is_sent() {
 }
 
 #[test]
-fn source_is_the_transcript_and_its_view_keeps_unchanged_events_to_the_byte() {
+fn source_preserves_bytes_of_unchanged_events() {
     let world = World::new();
     let transcript = world.conversation("conversation", &conversation());
     let source = ["print", "conversation", "--as", "source"];
@@ -108,27 +108,27 @@ fn source_is_the_transcript_and_its_view_keeps_unchanged_events_to_the_byte() {
     assert_eq!(world.run(&source).exits(0).stdout, transcript.now());
     let view = world.run(&view).exits(0);
     let elements: Vec<Value> = serde_json::from_str(view.text()).unwrap();
-    assert_eq!(elements.len(), conversation().elements().len() - 1, "reasoning and overlays are gone");
+    assert_eq!(elements.len(), conversation().elements().len() - 1, "reasoning and overlays must be removed");
     for element in conversation().elements().iter().filter(|element| element["type"] == "chat_request") {
         let bytes = serde_json::to_string_pretty(element).unwrap().replace('\n', "\n  ");
         assert!(view.text().contains(&bytes), "{bytes}");
     }
     world.file("view/events.json", &view.stdout);
-    let of = |name| world.run(&["print", name, "--json", "--compacted"]).exits(0).stdout;
-    assert_eq!(of("view"), of("conversation"), "a view is a transcript that shows the same");
+    let view_of = |name| world.run(&["print", name, "--json", "--compacted"]).exits(0).stdout;
+    assert_eq!(view_of("view"), view_of("conversation"), "the view of a view must be the same");
 }
 
 #[test]
-fn a_dash_is_stdin() {
+fn dash_reads_stdin() {
     let world = World::new();
     let bytes = conversation().bytes();
     let transcript = world.raw("conversation", &bytes);
     for arguments in
         [&["print"][..], &["print", "--json"], &["print", "--as", "source"], &["print", "--compacted"]]
     {
-        let of = |name| [arguments, &[name]].concat();
-        let piped = world.pipe(&of("-"), &bytes).exits(0);
-        assert_eq!(piped.stdout, world.run(&of("conversation")).exits(0).stdout);
+        let arguments_for = |name| [arguments, &[name]].concat();
+        let piped = world.pipe(&arguments_for("-"), &bytes).exits(0);
+        assert_eq!(piped.stdout, world.run(&arguments_for("conversation")).exits(0).stdout);
     }
     let shown = world.pipe(&["show", "-"], &bytes).exits(0);
     assert!(shown.text().starts_with("standard input: 2 turns"), "{}", shown.text());
@@ -137,16 +137,17 @@ fn a_dash_is_stdin() {
 }
 
 #[test]
-fn stdin_is_read_and_never_compacted() {
+fn stdin_cannot_be_compacted() {
     let world = World::new();
     for arguments in [&["-"][..], &["-", "--reset"], &["-", "--dry-run"]] {
-        world.pipe(arguments, &conversation().bytes()).exits(2).says("stdin is only read");
+        world.pipe(arguments, &conversation().bytes()).exits(2).says("cannot append to stdin (`-`)");
     }
 }
 
-const SNEAKY: &str = "\u{1b}[2J\u{9b}31m\u{202e}evil\u{2066}\r\u{7}\u{e0041}\u{7f}";
+/// A text with terminal escape sequences and invisible characters.
+const HOSTILE: &str = "\u{1b}[2J\u{9b}31m\u{202e}evil\u{2066}\r\u{7}\u{e0041}\u{7f}";
 
-/// Nothing in a text may steer a terminal.
+/// Asserts that a text contains no control characters except newline and tab, and no bidirectional or tag characters.
 #[track_caller]
 fn assert_harmless(text: &str) {
     let harmful = |c: &char| {
@@ -159,16 +160,16 @@ fn assert_harmless(text: &str) {
 }
 
 #[test]
-fn text_from_a_transcript_cannot_steer_a_terminal() {
+fn escapes_terminal_sequences_in_transcripts() {
     let world = World::new();
-    let sneaky = Conversation::new()
-        .turn(SNEAKY)
-        .reasoning(SNEAKY)
-        .call(SNEAKY, json!({SNEAKY: SNEAKY}), SNEAKY)
-        .message(SNEAKY)
-        .event("chat_response", json!({"data": {"a": SNEAKY}}))
-        .compaction(json!({"from_turn": 9, "to_turn": 9, "summary": {"summary": SNEAKY}}));
-    let transcript = world.conversation(&format!("conversation {SNEAKY}"), &sneaky);
+    let hostile = Conversation::new()
+        .turn(HOSTILE)
+        .reasoning(HOSTILE)
+        .call(HOSTILE, json!({HOSTILE: HOSTILE}), HOSTILE)
+        .message(HOSTILE)
+        .event("chat_response", json!({"data": {"a": HOSTILE}}))
+        .compaction(json!({"from_turn": 9, "to_turn": 9, "summary": {"summary": HOSTILE}}));
+    let transcript = world.conversation(&format!("conversation {HOSTILE}"), &hostile);
     let name = transcript.folder().to_str().unwrap();
     for arguments in [
         &["print"][..],
@@ -181,26 +182,29 @@ fn text_from_a_transcript_cannot_steer_a_terminal() {
         let ran = world.run(&[arguments, &[name]].concat()).exits(0);
         assert_harmless(ran.text());
         assert_harmless(&ran.stderr);
-        assert!(format!("{}{}", ran.text(), ran.stderr).contains("\\u{1b}[2J"), "it is shown, made visible");
+        assert!(
+            format!("{}{}", ran.text(), ran.stderr).contains("\\u{1b}[2J"),
+            "the sequence must be shown escaped"
+        );
     }
     let json = world.run(&["print", name, "--json"]).exits(0);
     let events: Vec<Value> = serde_json::from_str(json.text()).unwrap();
-    assert_eq!(events[0]["event"]["content"], SNEAKY, "JSON is left as it is");
+    assert_eq!(events[0]["event"]["content"], HOSTILE, "JSON must be unescaped");
     assert_eq!(world.run(&["print", name, "--as", "source"]).exits(0).stdout, transcript.now());
 }
 
 #[test]
-fn an_error_about_a_sneaky_transcript_or_strategy_cannot_steer_a_terminal() {
+fn escapes_terminal_sequences_in_errors() {
     let world = World::new();
-    let timeless = json!([{"type": "turn_start", "timestamp": SNEAKY}]);
+    let timeless = json!([{"type": "turn_start", "timestamp": HOSTILE}]);
     world.raw("bad", &serde_json::to_vec(&timeless).unwrap());
-    world.conversation("good", &Conversation::of(2));
-    let decline = json!({"type": "decline", "id": "c1", "reason": SNEAKY});
-    let error = json!({"type": "error", "id": "c1", "code": SNEAKY, "message": SNEAKY, "transient": false, "hint": SNEAKY});
+    world.conversation("good", &Conversation::with_turns(2));
+    let decline = json!({"type": "decline", "id": "c1", "reason": HOSTILE});
+    let error = json!({"type": "error", "id": "c1", "code": HOSTILE, "message": HOSTILE, "transient": false, "hint": HOSTILE});
     for (name, answer) in
-        [("declines", decline.to_string()), ("errs", error.to_string()), ("talks", SNEAKY.into())]
+        [("declines", decline.to_string()), ("errs", error.to_string()), ("talks", HOSTILE.into())]
     {
-        world.plugin(name, &format!("cat <<'END'\n{answer}\nEND\ncat <<'END' >&2\n{SNEAKY}\nEND"));
+        world.plugin(name, &format!("cat <<'END'\n{answer}\nEND\ncat <<'END' >&2\n{HOSTILE}\nEND"));
     }
     let plugin = |name| {
         ["good", "-v", "--strategy", name, "--trust-dir", "plugins", "--sandbox=contained", "--to", "0"]
@@ -208,11 +212,11 @@ fn an_error_about_a_sneaky_transcript_or_strategy_cannot_steer_a_terminal() {
     for (arguments, code) in [
         (&["print", "bad"][..], 4),
         (&["bad"], 4),
-        (&["print", SNEAKY], 4),
-        (&["good", "--strategy", SNEAKY], 10),
-        (&["good", "--strategy", &format!("strip-tools:{SNEAKY}=1")], 2),
-        (&["good", "--from", SNEAKY], 2),
-        (&["schema", SNEAKY], 2),
+        (&["print", HOSTILE], 4),
+        (&["good", "--strategy", HOSTILE], 10),
+        (&["good", "--strategy", &format!("strip-tools:{HOSTILE}=1")], 2),
+        (&["good", "--from", HOSTILE], 2),
+        (&["schema", HOSTILE], 2),
         (&plugin("declines"), 0),
         (&plugin("errs"), 16),
         (&plugin("talks"), 15),
@@ -224,9 +228,9 @@ fn an_error_about_a_sneaky_transcript_or_strategy_cannot_steer_a_terminal() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn closed_stdout_is_not_an_error() {
     let world = World::new();
-    let long = Conversation::of(3000);
+    let long = Conversation::with_turns(3000);
     world.conversation("conversation", &long);
     for arguments in [&["print", "conversation"][..], &["print", "conversation", "--json"], &["--help"]] {
         let mut command = world.command(arguments);

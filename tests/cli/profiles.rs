@@ -1,24 +1,24 @@
-//! What runs where no strategy is typed: profiles, JP's inline forms, and what is configured of turns.
+//! Profiles, JP's inline forms, and the configured range of turns.
 
 use serde_json::{Value, json};
 
-use crate::summarize::{record, says};
-use crate::support::{Conversation, Ran, Transcript, World, hourly};
+use crate::summarize::{record_answers, recorded_answer};
+use crate::support::{CommandOutput, Conversation, Transcript, World, hourly_turns};
 
 pub(crate) const REASONING: &str = "strip-reasoning {}";
 pub(crate) const TOOLS: &str = r#"strip-tools {"mode":"strip"}"#;
 const SUMMARIZE: &str = r#"summarize {"max_tokens":4096}"#;
 
-/// What a run on `conversation` appends: strategy, options and turns of each overlay. `@` is short for
-/// `conversation.compaction.`
+/// Compacts `conversation`. Returns strategy, options and turns of each appended overlay. In the arguments, `@` means
+/// `conversation.compaction.`.
 #[track_caller]
-fn made(world: &World, arguments: &str) -> Vec<String> {
+fn compact(world: &World, arguments: &str) -> Vec<String> {
     let transcript = Transcript::at(world.path("conversation/events.json"));
     run(world, "conversation", arguments).exits(0);
     receipts(&transcript)
 }
 
-fn run(world: &World, transcript: &str, arguments: &str) -> Ran {
+fn run(world: &World, transcript: &str, arguments: &str) -> CommandOutput {
     let arguments = arguments.replace('@', "conversation.compaction.");
     let arguments: Vec<_> = [transcript].into_iter().chain(arguments.split_whitespace()).collect();
     world.run(&arguments)
@@ -28,51 +28,52 @@ fn run(world: &World, transcript: &str, arguments: &str) -> Ran {
 pub(crate) fn receipts(transcript: &Transcript) -> Vec<String> {
     let appended = transcript.appended();
     let receipts = appended.iter().filter(|element| element["type"] == "jp_compact_receipt");
-    let told = receipts.map(|receipt| {
+    let lines = receipts.map(|receipt| {
         let strategy = receipt["strategy"].as_str().unwrap();
         format!("{strategy} {} {}-{}", receipt["options"], receipt["from_turn"], receipt["to_turn"])
     });
-    told.collect()
+    lines.collect()
 }
 
-/// What a run on six turns appends.
+/// Checks the overlays that a run on six turns appends.
 #[track_caller]
 fn check(arguments: &str, expect: &[&str]) {
     let world = World::new();
-    world.conversation("conversation", &hourly());
-    assert_eq!(made(&world, arguments), expect, "{arguments}");
+    world.conversation("conversation", &hourly_turns());
+    assert_eq!(compact(&world, arguments), expect, "{arguments}");
 }
 
-/// The turns that both strategies of the profile `default` are asked for.
+/// Checks the turns that both strategies of the profile `default` compact.
 #[track_caller]
-fn turns(arguments: &str, expect: &str) {
+fn check_turns(arguments: &str, expect: &str) {
     check(arguments, &[&format!("{REASONING} {expect}"), &format!("{TOOLS} {expect}")]);
 }
 
+/// Checks that a run with these arguments is a usage error with this message.
 #[track_caller]
 fn refused(arguments: &str, says: &str) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly());
+    let transcript = world.conversation("conversation", &hourly_turns());
     run(&world, "conversation", arguments).exits(2).says(says);
     transcript.assert_untouched();
 }
 
 #[test]
-fn profiles_are_built_in() {
-    turns("", "0-2");
-    turns("--profile default", "0-2");
+fn built_in_profiles_run() {
+    check_turns("", "0-2");
+    check_turns("--profile default", "0-2");
     check("--profile light", &["strip-reasoning {} 0-2"]);
     check("-p offline", &["digest {} 0-2"]);
 }
 
 #[test]
-fn heavy_is_a_summary_by_a_model() {
+fn heavy_profile_summarizes_with_model() {
     for flag in ["--profile heavy", "--compact=heavy", "--set @default_profile=heavy"] {
         let world = World::new();
-        let transcript = world.conversation("conversation", &hourly());
-        record(&world, &json!({}), "3", &says("They read it."));
+        let transcript = world.conversation("conversation", &hourly_turns());
+        record_answers(&world, &json!({}), "3", &recorded_answer("They read it."));
         assert_eq!(
-            made(&world, &format!("{flag} --llm-replay answers.json")),
+            compact(&world, &format!("{flag} --llm-replay answers.json")),
             [format!("{SUMMARIZE} 0-2")],
             "{flag}"
         );
@@ -81,21 +82,21 @@ fn heavy_is_a_summary_by_a_model() {
 }
 
 #[test]
-fn the_model_and_the_instructions_of_a_profile_reach_the_model() {
+fn profile_sets_model_and_instructions() {
     let world = World::new();
-    world.conversation("conversation", &hourly());
+    world.conversation("conversation", &hourly_turns());
     let options = json!({"instructions": "Paths.", "model": "p/m"});
-    // What is replayed is the answer to just this request.
-    record(&world, &options, "3", &says("They read it."));
+    // The answer is replayed only for exactly this request.
+    record_answers(&world, &options, "3", &recorded_answer("They read it."));
     let with = "--profile heavy --llm-replay answers.json --set @profiles.heavy.summary.model=p/m";
     run(&world, "conversation", with).exits(18).says("no answer was recorded");
     let both = format!("{with} --set @profiles.heavy.summary.instructions=Paths.");
     let options = r#"{"model":"p/m","instructions":"Paths.","max_tokens":4096}"#;
-    assert_eq!(made(&world, &both), [format!("summarize {options} 0-2")]);
+    assert_eq!(compact(&world, &both), [format!("summarize {options} 0-2")]);
 }
 
 #[test]
-fn an_unknown_profile_is_refused_with_those_there_are() {
+fn unknown_profile_error_lists_known_profiles() {
     let known = "auto-summarize, collapse, default, heavy, light, micro, offline";
     refused("--profile nope", "there is no profile `nope`");
     refused("--profile nope", known);
@@ -104,7 +105,7 @@ fn an_unknown_profile_is_refused_with_those_there_are() {
 }
 
 #[test]
-fn what_runs_is_said_once() {
+fn rejects_conflicting_options() {
     refused("--profile light --strategy digest", "cannot be used with");
     refused("--compact --strategy digest", "cannot be used with");
     refused("--compact=r --profile light", "cannot be used with");
@@ -113,130 +114,130 @@ fn what_runs_is_said_once() {
 }
 
 #[test]
-fn compact_takes_a_profile_or_an_inline_form() {
-    turns("--compact", "0-2");
+fn compact_option_takes_profile_or_inline_form() {
+    check_turns("--compact", "0-2");
     check("--compact --set @default_profile=light", &["strip-reasoning {} 0-2"]);
     check("--compact=light", &["strip-reasoning {} 0-2"]);
-    turns("--compact=r+t", "0-2");
-    turns("--compact=reasoning+tools --keep 1", "0-4");
+    check_turns("--compact=r+t", "0-2");
+    check_turns("--compact=reasoning+tools --keep 1", "0-4");
     check("--compact=t=o", &[r#"strip-tools {"mode":"omit"} 0-2"#]);
 }
 
 #[test]
-fn the_turns_of_an_inline_form_count_from_1() {
+fn inline_form_counts_turns_from_one() {
     check("--compact=t=sreq:2..-1", &[r#"strip-tools {"mode":"strip-requests"} 1-4"#]);
     check("--compact=t=sres:..", &[r#"strip-tools {"mode":"strip-responses"} 0-5"#]);
     check("--compact=r:5", &["strip-reasoning {} 4-5"]);
     check("--compact=r:-3", &["strip-reasoning {} 0-2"]);
     let world = World::new();
-    world.conversation("conversation", &hourly());
-    record(&world, &json!({}), "3", &says("They read it."));
-    assert_eq!(made(&world, "--compact=s:..-3 --llm-replay answers.json"), [format!("{SUMMARIZE} 0-2")]);
+    world.conversation("conversation", &hourly_turns());
+    record_answers(&world, &json!({}), "3", &recorded_answer("They read it."));
+    assert_eq!(compact(&world, "--compact=s:..-3 --llm-replay answers.json"), [format!("{SUMMARIZE} 0-2")]);
 }
 
 #[test]
-fn an_inline_form_that_is_none_is_refused_with_what_was_expected() {
-    refused("--compact=nope", "`--compact=nope` names no profile and is no inline form: expected `r`");
+fn invalid_inline_form_error_states_expectation() {
+    refused("--compact=nope", "it is neither a profile nor an inline form: expected `r`");
     refused(
         "--compact=nope",
         "the profiles are auto-summarize, collapse, default, heavy, light, micro, offline; an inline form is",
     );
     refused("--compact=t=all", "expected `strip`, `strip-requests`, `strip-responses` or `omit`, not `all`");
-    refused("--compact=r:0..2", "there is no turn `0`");
+    refused("--compact=r:0..2", "turn `0` does not exist");
     refused("--compact=r:a..b", "not `a`");
     refused("--compact=r=x", "`r` takes no value");
-    refused("--compact=r:", "expected turns behind `:`");
+    refused("--compact=r:", "expected turns after `:`");
 }
 
 #[test]
-fn what_stands_behind_compact_without_a_sign_is_not_taken_for_a_conversation() {
+fn compact_option_without_equals_sign_is_explained() {
     for word in ["heavy", "r+t", "t=sreq:5..-3"] {
-        refused(&format!("--compact {word}"), &format!("hint: `--compact={word}` runs a profile"));
+        refused(&format!("--compact {word}"), &format!("hint: `--compact={word}` runs the profile"));
     }
     let world = World::new();
-    world.conversation("conversation", &hourly());
-    world.conversation("other", &hourly());
+    world.conversation("conversation", &hourly_turns());
+    world.conversation("other", &hourly_turns());
     run(&world, "conversation", "--compact other").exits(0);
-    run(&world, "conversation", "--compact ./heavy").exits(4).says("there is no transcript");
+    run(&world, "conversation", "--compact ./heavy").exits(4).says("failed to find a transcript");
 }
 
 #[test]
-fn an_inline_form_with_turns_of_its_own_takes_no_others() {
+fn inline_range_conflicts_with_range_options() {
     for flag in ["--from 1", "--to 4", "--keep-first 1", "--keep-last 1"] {
-        refused(&format!("--compact=r:..-3 {flag}"), "the inline form brings its own turns");
+        refused(&format!("--compact=r:..-3 {flag}"), "the inline form already selects turns");
         let world = World::new();
-        world.conversation("conversation", &hourly());
+        world.conversation("conversation", &hourly_turns());
         run(&world, "conversation", &format!("--compact=r {flag}")).exits(0).says("1 overlay appended");
     }
 }
 
 #[test]
-fn a_profile_goes_before_an_inline_form_of_its_name() {
+fn profile_takes_precedence_over_inline_form() {
     check("--compact=t --set @profiles.t.reasoning=strip", &["strip-reasoning {} 0-2"]);
     check("--compact=t", &[r#"strip-tools {"mode":"strip"} 0-2"#]);
 }
 
 #[test]
-fn turns_are_kept_as_configured() {
-    turns("--set @keep_last=1", "0-4");
-    turns("--set @keep_first=2", "2-2");
-    turns("--set @keep_first=1 --set @keep_last=0", "1-5");
+fn respects_configured_keep_options() {
+    check_turns("--set @keep_last=1", "0-4");
+    check_turns("--set @keep_first=2", "2-2");
+    check_turns("--set @keep_first=1 --set @keep_last=0", "1-5");
     check("--strategy strip-reasoning --set @keep_last=1", &["strip-reasoning {} 0-4"]);
     check("--compact=r --set @keep_first=1", &["strip-reasoning {} 1-2"]);
 }
 
 #[test]
-fn a_profile_keeps_its_own_turns() {
-    turns("--set @profiles.default.keep_last=1", "0-4");
-    turns("--set @profiles.default.keep_first=1", "1-2");
-    turns("--set @profiles.default.keep_last=1 --set @keep_last=5 --set @keep_first=1", "1-4");
-    turns("--set @profiles.light.keep_last=1", "0-2");
+fn profile_overrides_keep_options() {
+    check_turns("--set @profiles.default.keep_last=1", "0-4");
+    check_turns("--set @profiles.default.keep_first=1", "1-2");
+    check_turns("--set @profiles.default.keep_last=1 --set @keep_last=5 --set @keep_first=1", "1-4");
+    check_turns("--set @profiles.light.keep_last=1", "0-2");
 }
 
 #[test]
-fn a_profile_does_not_encode_a_range() {
-    refused("--set @profiles.light.from=1", "profile `light` has `from`, and a profile says no range");
-    refused("--set @profiles.light.to=-1", "profile `light` has `to`, and a profile says no range");
+fn rejects_range_in_profile() {
+    refused("--set @profiles.light.from=1", "profile `light` has `from`, but a profile cannot set a range");
+    refused("--set @profiles.light.to=-1", "profile `light` has `to`, but a profile cannot set a range");
 }
 
 #[test]
-fn what_is_typed_replaces_what_is_configured_of_its_own_side() {
+fn option_overrides_configured_bound_of_same_side() {
     for set in ["@", "@profiles.default."] {
         let set = format!("--set {set}keep_first=1 --set {set}keep_last=2");
-        turns(&set, "1-3");
-        turns(&format!("{set} --from 2"), "2-3");
-        turns(&format!("{set} --keep-first 0"), "0-3");
-        turns(&format!("{set} --to 4"), "1-4");
-        turns(&format!("{set} --keep-last 0"), "1-5");
-        turns(&format!("{set} --from 0 --to 5"), "0-5");
+        check_turns(&set, "1-3");
+        check_turns(&format!("{set} --from 2"), "2-3");
+        check_turns(&format!("{set} --keep-first 0"), "0-3");
+        check_turns(&format!("{set} --to 4"), "1-4");
+        check_turns(&format!("{set} --keep-last 0"), "1-5");
+        check_turns(&format!("{set} --from 0 --to 5"), "0-5");
     }
 }
 
 #[test]
-fn the_strategies_of_a_profile_are_asked_for_the_turns_of_one_snapshot() {
+fn strategies_of_profile_share_one_snapshot() {
     let world = World::new();
-    world.conversation("conversation", &hourly());
-    assert_eq!(made(&world, "--profile light --to 1"), ["strip-reasoning {} 0-1"]);
-    // Were the second to see the overlay of the first, `last` would be another turn to it.
-    assert_eq!(made(&world, "--from last --to 4"), [format!("{REASONING} 2-4"), format!("{TOOLS} 2-4")]);
+    world.conversation("conversation", &hourly_turns());
+    assert_eq!(compact(&world, "--profile light --to 1"), ["strip-reasoning {} 0-1"]);
+    // `last` would be a different turn if the second strategy saw the overlay of the first.
+    assert_eq!(compact(&world, "--from last --to 4"), [format!("{REASONING} 2-4"), format!("{TOOLS} 2-4")]);
 }
 
 #[test]
-fn a_profile_may_list_strategies_with_options() {
+fn profile_lists_strategies_with_options() {
     let list =
         r#"--set @profiles.p.strategies=[{name="strip-tools",options={mode="omit"}},"strip-reasoning"]"#;
     check(&format!("{list} -p p"), &[r#"strip-tools {"mode":"omit"} 0-2"#, "strip-reasoning {} 0-2"]);
     let wrong = list.replace("omit", "melt");
     refused(&format!("{wrong} -p p"), "melt");
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly());
+    let transcript = world.conversation("conversation", &hourly_turns());
     let unknown = list.replace("strip-tools", "strip-tolls");
     run(&world, "conversation", &format!("{unknown} -p p")).exits(10).says("strip-tolls");
     transcript.assert_untouched();
 }
 
 #[test]
-fn a_policy_of_a_profile_is_replaced_by_its_key() {
+fn set_option_replaces_policy_of_profile() {
     let tools = |mode: &str| format!(r#"strip-tools {{"mode":"{mode}"}} 0-2"#);
     check("--set @profiles.default.tool_calls=omit", &["strip-reasoning {} 0-2", &tools("omit")]);
     let table = r#"--set @profiles.p.tool_calls={policy="strip",request=false,response=true} -p p"#;
@@ -244,23 +245,23 @@ fn a_policy_of_a_profile_is_replaced_by_its_key() {
 }
 
 #[test]
-fn what_a_compaction_has_to_save_is_configured() {
+fn min_saving_is_configurable() {
     let world = World::new();
-    world.conversation("conversation", &hourly());
+    world.conversation("conversation", &hourly_turns());
     let quiet = run(&world, "conversation", "-n");
-    assert!(!quiet.stderr.contains("is worth it"), "{}", quiet.stderr);
-    run(&world, "conversation", "-n --set @min_saving=0.99").exits(0).says("and 99 % is worth it");
-    // A model is not even asked.
+    assert!(!quiet.stderr.contains("(min_saving)"), "{}", quiet.stderr);
+    run(&world, "conversation", "-n --set @min_saving=0.99").exits(0).says("less than 99 % (min_saving)");
+    // No request is sent.
     run(&world, "conversation", "-p heavy --llm-replay answers.json --set @min_saving=0.99").exits(2);
     world.file("answers.json", b"{}");
     let heavy = "-p heavy --llm-replay answers.json";
     run(&world, "conversation", heavy).exits(18).says("no answer was recorded");
     let declined = run(&world, "conversation", &format!("{heavy} --set @min_saving=0.99")).exits(0);
-    declined.says("no model was asked: a summary of turns 0-2 could save").says("and 99 % is the least");
+    declined.says("no model was asked: a summary of turns 0-2 could save").says("the minimum is 99 %");
 }
 
 #[test]
-fn which_overlaps_extend_a_summary_is_configured() {
+fn overlap_mode_is_configurable() {
     let nested = "-p offline --from 1 --to 2";
     for (arguments, expect) in [
         (nested.to_owned(), "digest {} 1-2"),
@@ -270,11 +271,11 @@ fn which_overlaps_extend_a_summary_is_configured() {
         let older = json!({"from_turn": 0, "to_turn": 4, "summary": {"summary": "S"}});
         let world = World::new();
         world.conversation("conversation", &Conversation::bulky(6).compaction(older));
-        assert_eq!(made(&world, &arguments), [expect], "{arguments}");
+        assert_eq!(compact(&world, &arguments), [expect], "{arguments}");
     }
 }
 
-/// JP's own rules: tool calls of all turns but the first, reasoning of all but the first and the last.
+/// Returns JP's rules: tool calls of all turns but the first, reasoning of all turns but the first and the last.
 fn rules() -> Value {
     json!({"conversation": {"compaction": {"rules": ["t=o:2..", {"reasoning": "strip"}]}}})
 }
@@ -282,10 +283,10 @@ fn rules() -> Value {
 const BY_RULES: [&str; 2] = [r#"strip-tools {"mode":"omit"} 1-5"#, "strip-reasoning {} 1-4"];
 
 #[test]
-fn jp_s_rules_are_the_default_profile_where_no_layer_names_another() {
+fn jp_rules_are_default_profile_unless_configured() {
     for from_base in [true, false] {
         let world = World::new();
-        let conversation = hourly();
+        let conversation = hourly_turns();
         let conversation = if from_base {
             conversation
         } else {
@@ -298,24 +299,24 @@ fn jp_s_rules_are_the_default_profile_where_no_layer_names_another() {
         let before = Transcript::at(world.path("conversation/events.json"));
         let fresh = || std::fs::write(&before.path, before.before()).unwrap();
         for arguments in ["", "--profile rules", "--compact", "--set @default_profile=rules"] {
-            assert_eq!(made(&world, arguments), BY_RULES, "{arguments}");
+            assert_eq!(compact(&world, arguments), BY_RULES, "{arguments}");
             fresh();
         }
-        assert_eq!(made(&world, "--set @default_profile=light"), ["strip-reasoning {} 0-2"]);
+        assert_eq!(compact(&world, "--set @default_profile=light"), ["strip-reasoning {} 0-2"]);
         fresh();
         world.file(".jp-compact.toml", b"conversation.compaction.default_profile = \"light\"\n");
-        assert_eq!(made(&world, ""), ["strip-reasoning {} 0-2"]);
+        assert_eq!(compact(&world, ""), ["strip-reasoning {} 0-2"]);
     }
 }
 
 #[test]
-fn rules_that_are_not_followed_are_told_where_the_configuration_decides() {
+fn warns_about_invalid_jp_rules() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly());
+    let transcript = world.conversation("conversation", &hourly_turns());
     let wrong = rules().to_string().replace("t=o", "t=melt");
     world.file("conversation/base_config.json", wrong.as_bytes());
     let ran = run(&world, "conversation", "-n").exits(0);
-    assert_eq!(ran.stderr.matches("warning: JP's compaction rules in ").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("warning: ignored JP's compaction rules in ").count(), 1, "{}", ran.stderr);
     for silent in ["-n --quiet", "-n --strategy strip-tools"] {
         let ran = run(&world, "conversation", silent).exits(0);
         assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
@@ -324,20 +325,20 @@ fn rules_that_are_not_followed_are_told_where_the_configuration_decides() {
 }
 
 #[test]
-fn what_is_typed_replaces_an_end_of_jp_s_rules() {
+fn option_overrides_bound_of_jp_rules() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly());
+    let transcript = world.conversation("conversation", &hourly_turns());
     world.file("conversation/base_config.json", rules().to_string().as_bytes());
     let tools = |turns: &str| format!(r#"strip-tools {{"mode":"omit"}} {turns}"#);
-    assert_eq!(made(&world, "--keep-last 1"), [tools("1-4"), "strip-reasoning {} 1-4".into()]);
+    assert_eq!(compact(&world, "--keep-last 1"), [tools("1-4"), "strip-reasoning {} 1-4".into()]);
     std::fs::write(&transcript.path, transcript.before()).unwrap();
-    assert_eq!(made(&world, "--from 2"), [tools("2-5"), "strip-reasoning {} 2-4".into()]);
+    assert_eq!(compact(&world, "--from 2"), [tools("2-5"), "strip-reasoning {} 2-4".into()]);
 }
 
 #[test]
-fn a_conversation_that_keeps_every_turn_says_so_with_what_is_configured() {
+fn explains_when_configuration_keeps_all_turns() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(4));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(4));
     run(&world, "conversation", "--set @keep_last=9").exits(0).says("the last 9 turns are kept");
     transcript.assert_untouched();
 }

@@ -1,5 +1,5 @@
-//! `jp-compact query`: what a model is asked, what is appended, and what stands when it fails. The model is a server
-//! on loopback that speaks as OpenAI's does.
+//! `jp-compact query`: the request to the model, the appended turn, and failures. The model is a server on loopback
+//! that implements OpenAI's chat API.
 
 use std::fs;
 
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
-use crate::llm::{KEY, says};
-use crate::support::{Conversation, Ran, Transcript, World, grown};
+use crate::llm::{KEY, completion};
+use crate::support::{CommandOutput, Conversation, Transcript, World, append_event};
 
 const NOW: [&str; 2] = ["--now", "2026-11-21T07:40:00Z"];
 
-/// A conversation, and a model.
+/// A conversation and a model.
 struct Scene {
     world: World,
     transcript: Transcript,
@@ -21,7 +21,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn of(conversation: &Conversation) -> Self {
+    fn new(conversation: &Conversation) -> Self {
         let world = World::new();
         let transcript = world.conversation("conversation", conversation);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -29,30 +29,31 @@ impl Scene {
         Self { world, transcript, server, runtime }
     }
 
-    fn answering(conversation: &Conversation, text: &str) -> Self {
-        let scene = Self::of(conversation);
-        scene.answers(says(text, "stop"));
+    /// Returns a scene whose model sends this answer to every request.
+    fn with_answer(conversation: &Conversation, text: &str) -> Self {
+        let scene = Self::new(conversation);
+        scene.respond_with(completion(text, "stop"));
         scene
     }
 
-    fn answers(&self, response: impl Respond + 'static) {
+    fn respond_with(&self, response: impl Respond + 'static) {
         self.runtime.block_on(Mock::given(any()).respond_with(response).mount(&self.server));
     }
 
-    fn asked(&self) -> Vec<Value> {
+    fn requests(&self) -> Vec<Value> {
         let requests = self.runtime.block_on(self.server.received_requests()).unwrap();
         requests.iter().map(|request| request.body_json().unwrap()).collect()
     }
 
     #[track_caller]
-    fn run(&self, more: &[&str]) -> Ran {
+    fn run(&self, more: &[&str]) -> CommandOutput {
         let all = [&["query", "conversation", "--model", "openai/g"], &NOW[..], more, &["--", "And now?"]];
         let mut command = self.world.command(&all.concat());
         command.env("OPENAI_BASE_URL", self.server.uri()).env("OPENAI_API_KEY", KEY);
         self.world.finish(&mut command)
     }
 
-    /// What was appended behind the very bytes of before.
+    /// Returns the appended elements. Asserts that the older elements keep their bytes.
     #[track_caller]
     fn appended(&self) -> Vec<Value> {
         let old: Vec<Value> = serde_json::from_slice(self.transcript.before()).unwrap();
@@ -77,17 +78,18 @@ fn types(elements: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_model_is_asked_and_the_turn_stands_behind_the_very_bytes_of_history() {
-    let scene = Scene::answering(&Conversation::of(1), "It ends.");
+fn appends_turn_after_unchanged_history() {
+    let scene = Scene::with_answer(&Conversation::with_turns(1), "It ends.");
     let ran = scene.run(&[]).exits(0);
     assert_eq!((ran.text(), ran.stderr.as_str()), ("It ends.\n", ""));
-    let expected =
-        turn("It ends.").iter().fold(scene.transcript.before().to_vec(), |bytes, event| grown(&bytes, event));
-    assert!(scene.transcript.now() == expected, "as JP itself would have appended it");
-    let asked = &scene.asked()[0];
-    assert_eq!(asked["tools"], Value::Null);
+    let expected = turn("It ends.")
+        .iter()
+        .fold(scene.transcript.before().to_vec(), |bytes, event| append_event(&bytes, event));
+    assert!(scene.transcript.now() == expected, "the turn must be appended in JP's layout");
+    let request = &scene.requests()[0];
+    assert_eq!(request["tools"], Value::Null);
     assert_eq!(
-        asked["messages"].as_array().unwrap()[1..],
+        request["messages"].as_array().unwrap()[1..],
         [
             json!({"role": "user", "content": "What does the file say?"}),
             json!({"role": "assistant", "content": "[Call of fs_read_file: {\"path\":\"src/main.rs\"}]"}),
@@ -99,18 +101,19 @@ fn a_model_is_asked_and_the_turn_stands_behind_the_very_bytes_of_history() {
 }
 
 #[test]
-fn it_is_the_view_that_is_sent() {
+fn sends_the_view() {
     let summary = json!({"from_turn": 0, "to_turn": 1, "summary": {"summary": "They said hello."}});
-    let scene = Scene::answering(&Conversation::of(2).compaction(summary), "Goodbye.");
+    let scene = Scene::with_answer(&Conversation::with_turns(2).compaction(summary), "Goodbye.");
     scene.run(&[]).exits(0);
-    let messages = scene.asked()[0]["messages"].clone();
-    let said: Vec<_> = messages.as_array().unwrap()[1..].iter().map(|message| &message["content"]).collect();
-    assert_eq!(said, ["[Summary of previous conversation]", "They said hello.", "And now?"]);
+    let messages = scene.requests()[0]["messages"].clone();
+    let contents: Vec<_> =
+        messages.as_array().unwrap()[1..].iter().map(|message| &message["content"]).collect();
+    assert_eq!(contents, ["[Summary of previous conversation]", "They said hello.", "And now?"]);
 }
 
 #[test]
-fn a_conversation_is_compacted_before_it_is_asked() {
-    let scene = Scene::answering(&Conversation::of(6), "Done.");
+fn compact_option_compacts_before_request() {
+    let scene = Scene::with_answer(&Conversation::with_turns(6), "Done.");
     let line = scene.run(&["--compact=t=omit", "--json"]).exits(0).line();
     let elements = scene.appended();
     let expected = ["compaction", "jp_compact_receipt", "turn_start", "chat_request", "chat_response"];
@@ -122,22 +125,22 @@ fn a_conversation_is_compacted_before_it_is_asked() {
     );
     assert_eq!(line["usage"], json!({"input_tokens": 30, "output_tokens": 5}));
     assert_eq!(line["compaction"]["overlays"][0]["strategy"], "strip-tools");
-    let sent = scene.asked()[0]["messages"].to_string();
+    let sent = scene.requests()[0]["messages"].to_string();
     assert!(sent.matches("[Call of").count() < 6, "{sent}");
 }
 
 #[test]
-fn a_compaction_that_saves_too_little_is_not_made() {
-    let scene = Scene::answering(&Conversation::of(6), "Done.");
+fn skips_compaction_with_small_saving() {
+    let scene = Scene::with_answer(&Conversation::with_turns(6), "Done.");
     let ran = scene.run(&["--compact=r", "--set", "conversation.compaction.min_saving=0.9"]).exits(0);
-    ran.says("nothing to append").says("90 % is the least");
+    ran.says("nothing to append").says("the minimum is 90 %");
     assert_eq!(scene.appended(), turn("Done."));
 }
 
 #[test]
-fn when_the_model_fails_the_compaction_stands_and_no_turn_is_appended() {
-    let scene = Scene::of(&Conversation::of(6));
-    scene.answers(ResponseTemplate::new(401));
+fn model_failure_keeps_compaction_and_appends_no_turn() {
+    let scene = Scene::new(&Conversation::with_turns(6));
+    scene.respond_with(ResponseTemplate::new(401));
     let line = scene.run(&["--compact=r", "--json"]).exits(18).line();
     assert_eq!(types(&scene.appended()), ["compaction", "jp_compact_receipt"]);
     assert_eq!((&line["turn"], &line["error"]["code"]), (&Value::Null, &json!(18)));
@@ -145,40 +148,41 @@ fn when_the_model_fails_the_compaction_stands_and_no_turn_is_appended() {
 }
 
 #[test]
-fn no_whole_answer_is_no_turn() {
-    for response in [says("", "stop"), says("half", "length"), says("no", "content_filter")] {
-        let scene = Scene::of(&Conversation::of(2));
-        scene.answers(response);
+fn incomplete_answer_appends_no_turn() {
+    for response in [completion("", "stop"), completion("half", "length"), completion("no", "content_filter")]
+    {
+        let scene = Scene::new(&Conversation::with_turns(2));
+        scene.respond_with(response);
         assert_eq!(scene.run(&[]).exits(18).text(), "");
         scene.transcript.assert_untouched();
     }
-    let scene = Scene::of(&Conversation::of(2));
+    let scene = Scene::new(&Conversation::with_turns(2));
     scene.run(&["--llm-budget-tokens", "1"]).exits(18);
     scene.transcript.assert_untouched();
-    assert_eq!(scene.asked().len(), 0);
+    assert_eq!(scene.requests().len(), 0);
 }
 
 #[test]
-fn a_recorded_answer_is_replayed_without_a_model() {
-    let scene = Scene::answering(&Conversation::of(2), "Done.");
+fn replays_recorded_answer_without_model() {
+    let scene = Scene::with_answer(&Conversation::with_turns(2), "Done.");
     scene.run(&["--llm-record", "answers.json"]).exits(0);
-    let other = scene.world.conversation("other", &Conversation::of(2));
+    let other = scene.world.conversation("other", &Conversation::with_turns(2));
     let arguments = ["query", "other", "And now?", "--llm-replay", "answers.json"];
     let ran = scene.world.run(&[&arguments[..], &NOW].concat()).exits(0);
     assert_eq!(ran.text(), "Done.\n");
     assert_eq!(other.now(), scene.transcript.now());
     scene.world.run(&["query", "other", "Something else", "--llm-replay", "answers.json"]).exits(18);
-    assert_eq!(scene.asked().len(), 1);
+    assert_eq!(scene.requests().len(), 1);
 }
 
 #[test]
-fn behind_the_turn_it_is_compacted_where_that_is_enabled_and_due() {
+fn auto_compacts_after_turn_when_enabled() {
     let auto = |more: &[&str]| -> Vec<String> {
         let settings = more.iter().map(|more| format!("conversation.compaction.auto.{more}"));
         settings.flat_map(|setting| ["--set".to_owned(), setting]).collect()
     };
     let after = |more: &[&str]| {
-        let scene = Scene::answering(&Conversation::of(8), "Done.");
+        let scene = Scene::with_answer(&Conversation::with_turns(8), "Done.");
         let more = auto(&[&["profile=default"], more].concat());
         let ran = scene.run(&more.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
         (scene, ran)
@@ -195,24 +199,24 @@ fn behind_the_turn_it_is_compacted_where_that_is_enabled_and_due() {
     }
 }
 
-/// Writes to the transcript while the model is asked.
-struct Meanwhile {
+/// Appends an event to the transcript during the request to the model.
+struct AppendDuringRequest {
     path: std::path::PathBuf,
     event: Value,
 }
 
-impl Respond for Meanwhile {
+impl Respond for AppendDuringRequest {
     fn respond(&self, _: &Request) -> ResponseTemplate {
-        fs::write(&self.path, grown(&fs::read(&self.path).unwrap(), &self.event)).unwrap();
-        says("Done.", "stop")
+        fs::write(&self.path, append_event(&fs::read(&self.path).unwrap(), &self.event)).unwrap();
+        completion("Done.", "stop")
     }
 }
 
 #[test]
-fn what_was_said_meanwhile_is_a_conflict_and_the_answer_is_printed() {
-    let scene = Scene::of(&Conversation::of(2));
+fn concurrent_turn_is_a_conflict_and_answer_is_printed() {
+    let scene = Scene::new(&Conversation::with_turns(2));
     let event = json!({"timestamp": "2026-11-21 07:39:59.0", "type": "turn_start"});
-    scene.answers(Meanwhile { path: scene.transcript.path.clone(), event: event.clone() });
+    scene.respond_with(AppendDuringRequest { path: scene.transcript.path.clone(), event: event.clone() });
     let ran = scene.run(&[]).exits(5);
     assert_eq!(ran.text(), "Done.\n");
     ran.says("conversation/events.json grew while a model was asked");
@@ -220,21 +224,21 @@ fn what_was_said_meanwhile_is_a_conflict_and_the_answer_is_printed() {
 }
 
 #[test]
-fn an_overlay_that_was_appended_meanwhile_is_none() {
-    let scene = Scene::of(&Conversation::of(2));
+fn concurrent_overlay_is_not_a_conflict() {
+    let scene = Scene::new(&Conversation::with_turns(2));
     let event = json!({"timestamp": "2026-11-21 07:39:59.0", "type": "compaction", "from_turn": 0, "to_turn": 0,
                        "reasoning": "strip"});
-    scene.answers(Meanwhile { path: scene.transcript.path.clone(), event: event.clone() });
+    scene.respond_with(AppendDuringRequest { path: scene.transcript.path.clone(), event: event.clone() });
     scene.run(&[]).exits(0);
     assert_eq!(scene.appended(), [&[event][..], &turn("Done.")].concat());
 }
 
 #[test]
-fn nobody_is_asked_for_nothing() {
-    let scene = Scene::answering(&Conversation::of(6), "Done.");
+fn sends_no_request_for_invalid_query() {
+    let scene = Scene::with_answer(&Conversation::with_turns(6), "Done.");
     let ran = scene.run(&["--dry-run", "--compact=r"]).exits(0);
     assert_eq!(ran.text(), "");
-    ran.says("1 overlay would be appended").says("no model is asked by a dry run");
+    ran.says("1 overlay would be appended").says("dry run, no model was called");
     scene.world.run(&["query", "conversation", " "]).exits(2);
     scene.world.run(&["query", "conversation"]).exits(2);
     scene.world.run(&["query", "conversation", "And now?"]).exits(18).says("no model is configured");
@@ -242,5 +246,5 @@ fn nobody_is_asked_for_nothing() {
     scene.world.raw("unloadable", b"[{\"type\": \"turn_start\"}]\n");
     scene.world.run(&["query", "unloadable", "And now?", "--model", "openai/g"]).exits(4);
     scene.transcript.assert_untouched();
-    assert_eq!(scene.asked().len(), 0);
+    assert_eq!(scene.requests().len(), 0);
 }

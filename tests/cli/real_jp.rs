@@ -1,5 +1,5 @@
-//! The real JP on what this program writes. It is an executable of another project, so these tests run where
-//! `JP_COMPACT_TEST_JP` names it: `cargo test --test cli real_jp -- --ignored`.
+//! Tests with the real `jp` executable on files that jp-compact writes. They are ignored by default. Set
+//! `JP_COMPACT_TEST_JP` to the path of `jp`, and run `cargo test --test cli real_jp -- --ignored`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ conversation.title.generate.auto = false
 conversation.tools."*".run = "ask"
 "#;
 
-/// A workspace of JP's, with the sample in it.
+/// A JP workspace that contains the sample.
 struct Jp {
     world: World,
 }
@@ -48,7 +48,7 @@ impl Jp {
         self.command(&program(), arguments).output().unwrap()
     }
 
-    /// Runs JP, which succeeds; its standard output.
+    /// Runs JP successfully, and returns its stdout.
     #[track_caller]
     fn run(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
@@ -57,7 +57,7 @@ impl Jp {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The ids that JP lists, and no conversation in a trash.
+    /// Returns the ids and titles that JP lists. Asserts that JP moved no conversation to its trash.
     #[track_caller]
     fn lists(&self) -> Vec<(String, Value)> {
         let listed: Vec<Value> = serde_json::from_str(&self.run(&["-F", "json", "c", "ls"])).unwrap();
@@ -67,13 +67,14 @@ impl Jp {
         listed.iter().map(|row| (row["ID"].as_str().unwrap().to_owned(), row["Title"].clone())).collect()
     }
 
+    /// Returns the conversation folders of the workspace and of the user.
     fn storages(&self) -> [PathBuf; 2] {
         let shelf = self.world.home(".local/share/jp/workspace");
         let user = fs::read_dir(shelf).unwrap().next().unwrap().unwrap().path();
         [self.world.path(".jp/conversations"), user.join("conversations")]
     }
 
-    /// Both copies of a conversation.
+    /// Returns the events files of both copies of a conversation.
     fn copies(&self, id: &str) -> [PathBuf; 2] {
         self.storages().map(|storage| {
             let folders = fs::read_dir(storage).unwrap().map(|entry| entry.unwrap().path());
@@ -82,32 +83,33 @@ impl Jp {
         })
     }
 
+    /// Returns the number of elements of this type.
     fn elements(&self, kind: &str) -> usize {
         let [copy, _] = self.copies(ID);
         let elements: Vec<Value> = serde_json::from_slice(&fs::read(copy).unwrap()).unwrap();
         elements.iter().filter(|element| element["type"] == kind).count()
     }
 
-    /// A compaction of JP's own: its next save.
-    fn saves(&self) {
+    /// Makes JP save the conversation, with a compaction of its own.
+    fn save(&self) {
         self.run(&["c", "compact", &format!("jp-c{ID}"), "-r", "--from", "1", "--to", "1"]);
     }
 }
 
-/// What JP prints, without the numbers of turns: a view counts its own.
+/// Removes the turn numbers from JP's output, because a view numbers its turns differently.
 fn without_turns(printed: &str) -> Vec<&str> {
     printed.lines().map(|line| if line.starts_with("── user ─") { "── user" } else { line }).collect()
 }
 
 fn program() -> PathBuf {
-    std::env::var_os("JP_COMPACT_TEST_JP").expect("JP_COMPACT_TEST_JP names JP's executable").into()
+    std::env::var_os("JP_COMPACT_TEST_JP").expect("JP_COMPACT_TEST_JP is not set to the path of jp").into()
 }
 
 #[test]
-#[ignore = "needs the real JP; a step of the nightly run"]
-fn jp_lists_what_is_imported_and_what_is_forked() {
+#[ignore = "needs the real JP; runs nightly"]
+fn jp_lists_imported_and_forked_conversations() {
     let jp = Jp::new();
-    let sessions = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/core/tests/formats/samples");
+    let sessions = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/transcripts/tests/formats/samples");
     let mut expected = vec![(format!("jp-c{ID}"), json!("Fix the tests of duration"))];
     for (place, name) in ["claude-code.jsonl", "openai-chat.json", "codex.jsonl", "pi.jsonl", "opencode.json"]
         .into_iter()
@@ -121,7 +123,7 @@ fn jp_lists_what_is_imported_and_what_is_forked() {
             .exits(0);
         expected.push((format!("jp-c{id}"), Value::Null));
     }
-    jp.world.file("bare/events.json", &Conversation::of(3).bytes());
+    jp.world.file("bare/events.json", &Conversation::with_turns(3).bytes());
     jp.world.run(&["fork", "bare", ".jp/conversations/17738399490-fork"]).exits(0);
     expected.push(("jp-c17738399490".into(), Value::Null));
     let listed = jp.lists();
@@ -138,11 +140,11 @@ fn jp_lists_what_is_imported_and_what_is_forked() {
 }
 
 #[test]
-#[ignore = "needs the real JP; a step of the nightly run"]
-fn jp_shows_the_view_and_its_save_keeps_every_byte() {
+#[ignore = "needs the real JP; runs nightly"]
+fn jp_prints_our_view_and_saves_our_bytes() {
     let jp = Jp::new();
-    // JP takes the conversation into its storage, and writes it in its own layout.
-    jp.saves();
+    // JP copies the conversation to its storage, and writes it in its own layout.
+    jp.save();
     for (round, arguments) in
         [&["--strategy", "strip-tools"][..], &["--strategy", "strip-reasoning"], &["--strategy", "digest"]]
             .into_iter()
@@ -153,7 +155,7 @@ fn jp_shows_the_view_and_its_save_keeps_every_byte() {
         let written = fs::read(&copy).unwrap();
         assert_eq!(written, fs::read(other).unwrap());
 
-        // The view, as a conversation of its own, is printed as JP prints its own view.
+        // JP prints the view, stored as a separate conversation, like its own compacted view.
         let view = jp.world.run(&["print", ID, "--compacted", "--as", "source"]).exits(0).stdout;
         let id = 17_738_399_480 + round;
         for name in ["base_config.json", "metadata.json"] {
@@ -165,8 +167,8 @@ fn jp_shows_the_view_and_its_save_keeps_every_byte() {
         let printed = jp.run(&["c", "print", &format!("jp-c{id}")]);
         assert_eq!(without_turns(&compacted), without_turns(&printed), "round {round}");
 
-        // JP's next save keeps our elements to the byte.
-        jp.saves();
+        // JP's next save preserves the bytes of our elements.
+        jp.save();
         let [copy, other] = jp.copies(ID);
         let saved = fs::read(copy).unwrap();
         assert_eq!(saved, fs::read(other).unwrap());
@@ -176,10 +178,10 @@ fn jp_shows_the_view_and_its_save_keeps_every_byte() {
 }
 
 #[test]
-#[ignore = "needs the real JP; a step of the nightly run"]
-fn both_copies_stay_what_jp_loads() {
+#[ignore = "needs the real JP; runs nightly"]
+fn both_copies_stay_equal_through_jp_saves() {
     let jp = Jp::new();
-    jp.saves();
+    jp.save();
     for _ in 0..3 {
         jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
         jp.world.run(&[ID, "--reset"]).exits(0);
@@ -187,15 +189,15 @@ fn both_copies_stay_what_jp_loads() {
         assert_eq!(fs::read(copy).unwrap(), fs::read(other).unwrap());
         assert_eq!(jp.elements("compaction") + jp.elements("jp_compact_receipt"), 0);
         assert_eq!(jp.lists().len(), 1);
-        jp.saves();
+        jp.save();
     }
 }
 
 #[test]
-#[ignore = "needs the real JP; a step of the nightly run"]
-fn a_fork_of_jps_has_no_overlay() {
+#[ignore = "needs the real JP; runs nightly"]
+fn jp_fork_drops_overlays() {
     let jp = Jp::new();
-    jp.saves();
+    jp.save();
     jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
     jp.run(&["c", "fork", &format!("jp-c{ID}")]);
     let fork = jp.lists().into_iter().map(|(id, _)| id).find(|id| *id != format!("jp-c{ID}")).unwrap();
@@ -204,15 +206,15 @@ fn a_fork_of_jps_has_no_overlay() {
     assert!(!text.contains("\"compaction\"") && !text.contains("jp_compact_"), "{text}");
 }
 
-/// The turns that JP's rules mean, to JP and here.
+/// Checks that a rule selects the same turns in JP and in jp-compact.
 #[track_caller]
 fn check_rule(first: &str, last: &str) {
     let jp = Jp::new();
     let rule = format!("[[conversation.compaction.rules]]\nreasoning = \"strip\"\n{first}\n{last}\n");
-    // The tables that follow an array of tables are their own.
+    // The array of tables must come last, because it ends the section before it.
     jp.world.file(".jp/config.toml", format!("{CONFIG}\n{rule}").as_bytes());
-    let says = jp.run(&["c", "compact", &format!("jp-c{ID}"), "--dry-run"]);
-    let theirs = says.lines().find_map(|line| {
+    let output = jp.run(&["c", "compact", &format!("jp-c{ID}"), "--dry-run"]);
+    let theirs = output.lines().find_map(|line| {
         let range = line.strip_prefix("Would have compacted turns ")?.split(' ').next()?;
         let (from, to) = range.split_once("..")?;
         Some((from.parse::<u64>().ok()? - 1, to.parse::<u64>().ok()? - 1))
@@ -222,35 +224,35 @@ fn check_rule(first: &str, last: &str) {
         .as_array()
         .and_then(|overlays| overlays.first())
         .map(|overlay| (overlay["from_turn"].as_u64().unwrap(), overlay["to_turn"].as_u64().unwrap()));
-    assert_eq!(ours, theirs, "{rule}\n{says}");
+    assert_eq!(ours, theirs, "{rule}\n{output}");
 }
 
 #[test]
-#[ignore = "needs the real JP; a step of the nightly run"]
-fn bounds_of_rules_mean_what_they_mean_to_jp() {
+#[ignore = "needs the real JP; runs nightly"]
+fn rule_bounds_match_jp() {
     let bounds =
         ["", "0", "2", "\"1\"", "\"@1\"", "\"@3\"", "\"-1\"", "\"-9\"", "\"1m\"", "\"90s\"", "\"9days\""];
-    let of = |name: &str, bound: &str| match bound {
+    let setting = |name: &str, bound: &str| match bound {
         "" => String::new(),
         bound => format!("{name} = {bound}"),
     };
     for bound in bounds.into_iter().chain(["\"last-compaction\"", "\"last\""]) {
-        check_rule(&of("keep_first", bound), "keep_last = 0");
-        check_rule("keep_first = 0", &of("keep_last", bound));
-        check_rule(&of("keep_first", bound), "");
+        check_rule(&setting("keep_first", bound), "keep_last = 0");
+        check_rule("keep_first = 0", &setting("keep_last", bound));
+        check_rule(&setting("keep_first", bound), "");
     }
 }
 
 #[test]
-#[ignore = "needs the real JP and strace; a step of the nightly run"]
-fn of_an_append_between_jps_load_and_its_lock_the_overlay_is_lost_and_no_event() {
+#[ignore = "needs the real JP and strace; runs nightly"]
+fn jp_save_race_loses_overlay_but_no_event() {
     let jp = Jp::new();
-    jp.saves();
+    jp.save();
     let lock = jp.storages()[1].with_file_name("locks").join(format!("jp-c{ID}.lock"));
     let _ = fs::remove_file(&lock);
 
-    // `jp query` opens its lock after it loaded the conversation; strace has it wait before it locks. The model is one
-    // that nobody serves: JP saves what it changed of the configuration, and ends with an error.
+    // `jp query` opens its lock file after it has loaded the conversation. strace delays the `flock` call. No server
+    // listens at the model's address, so JP saves its configuration change and exits with an error.
     let program = program();
     let words =
         ["-f", "-qq", "-e", "trace=flock", "-e", "inject=flock:delay_enter=10000000", "-o", "/dev/null"];
@@ -264,17 +266,17 @@ fn of_an_append_between_jps_load_and_its_lock_the_overlay_is_lost_and_no_event()
     let mut waiting = command.spawn().unwrap();
     let started = Instant::now();
     while !lock.exists() {
-        assert!(started.elapsed() < Duration::from_secs(60), "JP does not open its lock");
+        assert!(started.elapsed() < Duration::from_secs(60), "JP did not open its lock file");
         std::thread::yield_now();
     }
     jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
     assert_eq!((jp.elements("compaction"), jp.elements("jp_compact_receipt")), (2, 1));
-    assert_eq!(waiting.try_wait().unwrap(), None, "JP has not saved yet");
+    assert_eq!(waiting.try_wait().unwrap(), None, "JP must not have saved yet");
     waiting.wait().unwrap();
-    assert_eq!(jp.elements("config_delta"), 1, "JP has saved");
+    assert_eq!(jp.elements("config_delta"), 1, "JP must have saved");
     let left = (jp.elements("compaction"), jp.elements("jp_compact_receipt"));
-    assert_eq!(left, (1, 0), "what was appended in between is lost");
-    assert_eq!(jp.elements("chat_request"), 4, "no event is lost");
+    assert_eq!(left, (1, 0), "expected the overlay to be lost");
+    assert_eq!(jp.elements("chat_request"), 4, "an event was lost");
     jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
-    assert_eq!(jp.elements("compaction"), 2, "the next run makes it again");
+    assert_eq!(jp.elements("compaction"), 2, "the next run must append the overlay again");
 }

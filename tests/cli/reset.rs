@@ -1,4 +1,4 @@
-//! `--reset`: the one edit beside appending.
+//! `--reset`, which removes overlays. It is the only edit other than appending.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use crate::support::{Conversation, Transcript, World};
 
 fn compacted() -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::of(5));
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     world.run(&["conversation"]).exits(0).says("2 overlays appended");
     (world, transcript)
 }
 
 #[test]
-fn a_reset_restores_the_very_bytes() {
+fn restores_original_bytes() {
     let (world, transcript) = compacted();
     let ran = world.run(&["conversation", "--reset"]).exits(0);
     assert_eq!(ran.stderr, "2 overlays removed from conversation/events.json\n");
@@ -22,7 +22,7 @@ fn a_reset_restores_the_very_bytes() {
 }
 
 #[test]
-fn a_reset_of_one_takes_its_receipt_along() {
+fn removing_one_overlay_removes_its_receipt() {
     let (world, transcript) = compacted();
     world.run(&["conversation", "--reset=1"]).exits(0).says("1 overlay removed");
     let overlays = transcript.overlays();
@@ -33,23 +33,24 @@ fn a_reset_of_one_takes_its_receipt_along() {
 }
 
 #[test]
-fn numbers_count_jps_own_overlays() {
+fn numbers_include_overlays_of_jp() {
     let world = World::new();
-    let own = Conversation::of(5).compaction(json!({"from_turn": 0, "to_turn": 0, "reasoning": "strip"}));
+    let own =
+        Conversation::with_turns(5).compaction(json!({"from_turn": 0, "to_turn": 0, "reasoning": "strip"}));
     let transcript = world.conversation("conversation", &own);
     let ran = world.run(&["conversation", "--strategy", "strip-tools", "--json"]).exits(0).line();
     assert_eq!(ran["overlays"][0]["number"], 2);
     world.run(&["conversation", "--reset=2"]).exits(0);
     transcript.assert_same_bytes();
     world.run(&["conversation", "--reset=1"]).exits(0);
-    assert_eq!(transcript.now(), Conversation::of(5).bytes());
+    assert_eq!(transcript.now(), Conversation::with_turns(5).bytes());
 }
 
 #[test]
-fn a_number_that_is_none_is_wrong_usage() {
+fn rejects_invalid_numbers() {
     let (world, transcript) = compacted();
     let before = Transcript::at(transcript.path);
-    world.run(&["conversation", "--reset=3"]).exits(2).says("has no overlay 3, it has 2");
+    world.run(&["conversation", "--reset=3"]).exits(2).says("has no overlay 3; it has 2");
     for wrong in ["0", "-1", "x", ""] {
         world.run(&["conversation", &format!("--reset={wrong}")]).exits(2);
     }
@@ -57,7 +58,7 @@ fn a_number_that_is_none_is_wrong_usage() {
 }
 
 #[test]
-fn a_number_without_its_equals_sign_does_not_remove_all() {
+fn number_without_equals_sign_removes_nothing() {
     let (world, transcript) = compacted();
     let before = Transcript::at(transcript.path);
     world.run(&["conversation", "--reset", "1"]).exits(2).says("`--reset=1`");
@@ -66,7 +67,7 @@ fn a_number_without_its_equals_sign_does_not_remove_all() {
 }
 
 #[test]
-fn a_reset_runs_no_strategy() {
+fn rejects_strategy_and_range_options() {
     let (world, transcript) = compacted();
     let before = Transcript::at(transcript.path);
     for more in [["--strategy", "strip-tools"], ["--to", "3"], ["--keep-last", "0"], ["--keep-first", "0"]] {
@@ -76,7 +77,7 @@ fn a_reset_runs_no_strategy() {
 }
 
 #[test]
-fn a_dry_reset_changes_nothing() {
+fn dry_run_changes_nothing() {
     let (world, transcript) = compacted();
     let before = Transcript::at(transcript.path);
     world.run(&["conversation", "--reset", "--dry-run"]).exits(0).says("2 overlays would be removed");
@@ -86,8 +87,8 @@ fn a_dry_reset_changes_nothing() {
 }
 
 #[test]
-fn a_malformed_overlay_stops_whoever_reads_and_goes_with_a_reset() {
-    let valid = Conversation::of(5);
+fn removes_malformed_overlay_that_blocks_reading() {
+    let valid = Conversation::with_turns(5);
     for kind in ["compaction", "jp_compact_overlay"] {
         let world = World::new();
         let malformed = valid.clone().event(kind, json!({"from_turn": "x"}));
@@ -103,9 +104,9 @@ fn a_malformed_overlay_stops_whoever_reads_and_goes_with_a_reset() {
 }
 
 #[test]
-fn several_transcripts_are_reset_and_each_is_told() {
+fn resets_several_transcripts_and_reports_each() {
     let world = World::new();
-    let transcripts = ["one", "two"].map(|name| world.conversation(name, &Conversation::of(5)));
+    let transcripts = ["one", "two"].map(|name| world.conversation(name, &Conversation::with_turns(5)));
     world.run(&["one", "two"]).exits(0);
     world.raw("bad", b"{}");
     let lines = world.run(&["one", "bad", "two", "--reset", "--json"]).exits(19).lines();
@@ -117,8 +118,8 @@ fn several_transcripts_are_reset_and_each_is_told() {
 }
 
 #[test]
-fn layouts_that_are_not_jps_are_restored_too() {
-    let pretty: Value = serde_json::from_slice(&Conversation::of(5).bytes()).unwrap();
+fn restores_other_layouts() {
+    let pretty: Value = serde_json::from_slice(&Conversation::with_turns(5).bytes()).unwrap();
     for bytes in [pretty.to_string(), format!(" {pretty} \n\n"), format!("{pretty}\r\n")] {
         let world = World::new();
         let transcript = world.raw("conversation", bytes.as_bytes());

@@ -1,4 +1,4 @@
-//! Every argument is resolved before anything runs: a slip of the user's compacts nothing.
+//! Resolution of arguments. All of them are resolved before anything runs, so a typo compacts nothing.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,11 +9,11 @@ use crate::support::{Conversation, Transcript, World};
 
 fn world() -> (World, [Transcript; 2]) {
     let world = World::new();
-    let transcripts = ["one", "two"].map(|name| world.conversation(name, &Conversation::of(5)));
+    let transcripts = ["one", "two"].map(|name| world.conversation(name, &Conversation::with_turns(5)));
     (world, transcripts)
 }
 
-/// Nothing is done: the exit code, and a part of the hint or the message.
+/// Checks that a run is rejected with this exit code and this part of its message, and changes nothing.
 #[track_caller]
 fn refused(words: &[&str], code: i32, says: &str) {
     let (world, transcripts) = world();
@@ -25,37 +25,37 @@ fn refused(words: &[&str], code: i32, says: &str) {
 }
 
 #[test]
-fn an_unknown_word_compacts_nothing_and_names_what_was_meant() {
+fn unknown_word_suggests_command() {
     refused(&["undo", "one"], 2, "`jp-compact one --reset` removes overlays");
     refused(&["reset", "one"], 2, "`jp-compact one --reset` removes overlays");
-    refused(&["preview", "one"], 2, "`jp-compact one --dry-run` shows what would be done");
-    refused(&["diff", "one"], 2, "`jp-compact one --dry-run` shows what would be done");
-    refused(&["compact", "one"], 2, "`jp-compact one` compacts");
-    refused(&["shwo", "one"], 2, "`jp-compact show one` is a command");
-    refused(&["PRINT", "one"], 2, "`jp-compact print one` is a command");
-    refused(&["17738399468-talk", "one"], 2, "`jp-compact 17738399468` is that conversation");
-    refused(&["frobnicate", "one"], 2, "`frobnicate` is neither a command, nor an existing path, nor an id");
+    refused(&["preview", "one"], 2, "`jp-compact one --dry-run` shows the effect without appending");
+    refused(&["diff", "one"], 2, "`jp-compact one --dry-run` shows the effect without appending");
+    refused(&["compact", "one"], 2, "compacting needs no command: `jp-compact one`");
+    refused(&["shwo", "one"], 2, "did you mean `jp-compact show one`?");
+    refused(&["PRINT", "one"], 2, "did you mean `jp-compact print one`?");
+    refused(&["17738399468-talk", "one"], 2, "`jp-compact 17738399468` compacts that conversation");
+    refused(&["frobnicate", "one"], 2, "`frobnicate` is not a command, an existing path, or an id");
 }
 
 #[test]
-fn a_word_in_any_place_compacts_nothing() {
-    refused(&["one", "undo"], 2, "`undo` is neither");
-    refused(&["one", "two", "undo"], 2, "nothing was done: 1 of 3 transcripts cannot be used");
+fn unknown_word_at_any_position_compacts_nothing() {
+    refused(&["one", "undo"], 2, "`undo` is not a command");
+    refused(&["one", "two", "undo"], 2, "no transcript was changed: 1 of 3 transcripts cannot be used");
     refused(&["undo"], 2, "`jp-compact TRANSCRIPT --reset`");
-    refused(&["auto", "undo", "one"], 2, "`undo` is neither");
+    refused(&["auto", "undo", "one"], 2, "`undo` is not a command");
 }
 
 #[test]
-fn a_path_that_is_not_there_compacts_nothing() {
-    refused(&["one", "sesion.jsonl"], 4, "there is no transcript at /here/sesion.jsonl");
-    refused(&["./undo", "one"], 4, "there is no transcript at /here/./undo");
+fn missing_path_compacts_nothing() {
+    refused(&["one", "sesion.jsonl"], 4, "failed to find a transcript at /here/sesion.jsonl");
+    refused(&["./undo", "one"], 4, "failed to find a transcript at /here/./undo");
     refused(&["one", "17738399468"], 4, "17738399468");
     refused(&["sesion.jsonl", "undo", "one"], 2, "2 of 3 transcripts cannot be used");
-    refused(&["auto", "one", "sesion.jsonl"], 4, "there is no transcript at");
+    refused(&["auto", "one", "sesion.jsonl"], 4, "failed to find a transcript at");
 }
 
 #[test]
-fn a_reset_removes_nothing_where_an_argument_is_wrong() {
+fn reset_removes_nothing_when_an_argument_is_wrong() {
     let (world, transcripts) = world();
     world.run(&["one", "two"]).exits(0);
     let lines = world.run(&["one", "undo", "two", "--reset", "--json"]).exits(2).lines();
@@ -65,12 +65,12 @@ fn a_reset_removes_nothing_where_an_argument_is_wrong() {
 }
 
 #[test]
-fn an_existing_path_is_a_path_whatever_it_is_called() {
+fn existing_path_wins_over_suggestions() {
     let (world, [one, _]) = world();
-    let undo = world.conversation("undo", &Conversation::of(5));
+    let undo = world.conversation("undo", &Conversation::with_turns(5));
     world.run(&["undo", "one"]).exits(0);
     assert_eq!((undo.overlays().len(), one.overlays().len()), (2, 2));
-    let show = world.conversation("show", &Conversation::of(5));
+    let show = world.conversation("show", &Conversation::with_turns(5));
     world.run(&["show"]).exits(2);
     show.assert_untouched();
     world.run(&["./show"]).exits(0);
@@ -78,17 +78,17 @@ fn an_existing_path_is_a_path_whatever_it_is_called() {
 }
 
 #[test]
-fn an_existing_path_that_is_not_a_transcript_stops_the_others() {
+fn path_without_transcript_stops_the_run() {
     let (world, transcripts) = world();
     fs::create_dir(world.path("undo")).unwrap();
     world.run(&["one", "undo"]).exits(4).says("/here/undo");
     symlink("gone", world.path("preview")).unwrap();
-    world.run(&["preview", "one"]).exits(4).says("there is no transcript at /here/preview");
+    world.run(&["preview", "one"]).exits(4).says("failed to find a transcript at /here/preview");
     transcripts.iter().for_each(Transcript::assert_untouched);
 }
 
 #[test]
-fn a_transcript_that_cannot_be_read_stops_no_other() {
+fn unreadable_transcript_does_not_stop_others() {
     let (world, transcripts) = world();
     world.raw("bad", b"{}");
     let lines = world.run(&["one", "bad", "two", "--json"]).exits(19).lines();

@@ -1,13 +1,13 @@
-//! RFD 064 through the executable, each test under the name of its section. The rules behind it are tested in
-//! core, under the same names.
+//! RFD 064, tested with the executable. Each test has the name of a section of the RFD. Core tests the same rules under
+//! the same names.
 
 use serde_json::{Value, json};
 use wiremock::MockServer;
 
-use crate::summarize::{record, says};
-use crate::support::{Conversation, Ran, Transcript, World, described, hourly};
+use crate::summarize::{record_answers, recorded_answer};
+use crate::support::{CommandOutput, Conversation, Transcript, World, hourly_turns, plugin_script};
 
-/// The stream of "Projection Example", and three turns more, which are kept.
+/// Returns the stream of "Projection Example", followed by three turns that are kept.
 fn example() -> Conversation {
     let path = || json!({"path": "src/main.rs"});
     Conversation::new()
@@ -29,7 +29,7 @@ fn example() -> Conversation {
         .whole_turn()
 }
 
-/// What a model is sent of turns 0 to 2 once this has run, a line for each part.
+/// Compacts with these arguments, and returns turns 0 to 2 of the view.
 #[track_caller]
 fn projected(world: &World, arguments: &[&str]) -> String {
     world.run(&[&["conversation"], arguments].concat()).exits(0);
@@ -37,7 +37,7 @@ fn projected(world: &World, arguments: &[&str]) -> String {
     ran.text().split("user:\n  What does the file say?").next().unwrap().to_owned()
 }
 
-fn of_example() -> (World, Transcript) {
+fn example_world() -> (World, Transcript) {
     let world = World::new();
     let transcript = world.conversation("conversation", &example());
     (world, transcript)
@@ -45,7 +45,7 @@ fn of_example() -> (World, Transcript) {
 
 #[test]
 fn projection_example_default_profile() {
-    let (world, _) = of_example();
+    let (world, _) = example_world();
     insta::assert_snapshot!(projected(&world, &[]), @r"
     --- turn 0 ---
     user:
@@ -86,7 +86,7 @@ fn projection_example_default_profile() {
 
 #[test]
 fn projection_example_default_profile_with_per_tool_hints() {
-    let (world, _) = of_example();
+    let (world, _) = example_world();
     // The hints of "Per-Tool Compaction Hints" for the tools of the example.
     let hints = "[conversation.tools.fs_read_file.compaction]\nrequest = \"keep\"\nresponse = \"strip\"\n\
                  [conversation.tools.fs_create_file.compaction]\nrequest = \"strip\"\nresponse = \"keep\"\n\
@@ -132,9 +132,9 @@ fn projection_example_default_profile_with_per_tool_hints() {
 
 #[test]
 fn projection_example_heavy_profile() {
-    let (world, transcript) = of_example();
+    let (world, transcript) = example_world();
     let text = "Set up a Rust project at src/main.rs.";
-    record(&world, &json!({}), "3", &says(text));
+    record_answers(&world, &json!({}), "3", &recorded_answer(text));
     let view = projected(&world, &["--profile", "heavy", "--llm-replay", "answers.json"]);
     insta::assert_snapshot!(view, @r"
     --- turn 0 [overlay: a summary of turns 0-2 of the history] ---
@@ -145,15 +145,15 @@ fn projection_example_heavy_profile() {
     --- turn 1 (turn 3 of the history) ---
     ");
     let overlays = transcript.overlays();
-    assert_eq!(overlays.len(), 1, "neither reasoning nor tool_calls beside a summary");
+    assert_eq!(overlays.len(), 1, "expected only the summary");
     let members: Vec<_> = overlays[0].as_object().unwrap().keys().collect();
     assert_eq!(members, ["type", "timestamp", "from_turn", "to_turn", "summary"]);
 }
 
 #[test]
 fn when_summary_is_set_reasoning_and_tool_calls_are_ignored() {
-    let (world, transcript) = of_example();
-    record(&world, &json!({}), "3", &says("Set up."));
+    let (world, transcript) = example_world();
+    record_answers(&world, &json!({}), "3", &recorded_answer("Set up."));
     let both = ["reasoning", "tool_calls"]
         .map(|policy| format!("conversation.compaction.profiles.heavy.{policy}=strip"));
     let heavy = ["--profile", "heavy", "--set", &both[0], "--set", &both[1]];
@@ -165,12 +165,12 @@ fn when_summary_is_set_reasoning_and_tool_calls_are_ignored() {
     }
 }
 
-/// The turns that a run on six hourly turns covers; 0 and 1 were compacted before.
+/// Checks the turns that a run on six turns covers. Turns 0 and 1 are already compacted.
 #[track_caller]
-fn covers(arguments: &str, expect: Option<(u64, u64)>) {
+fn check_range(arguments: &str, expect: Option<(u64, u64)>) {
     let world = World::new();
     let older = json!({"from_turn": 0, "to_turn": 1, "tool_calls": {"policy": "omit"}});
-    world.conversation("conversation", &hourly().compaction(older));
+    world.conversation("conversation", &hourly_turns().compaction(older));
     let fixed = ["conversation", "--profile", "light", "--now", "2026-03-18T16:30:00Z", "--json"];
     let all: Vec<_> = fixed.into_iter().chain(arguments.split_whitespace()).collect();
     let line = world.run(&all).exits(0).line();
@@ -182,100 +182,101 @@ fn covers(arguments: &str, expect: Option<(u64, u64)>) {
 
 #[test]
 fn the_compact_command_flags() {
-    covers("", Some((0, 2)));
-    covers("--from 1", Some((1, 2)));
-    covers("--to 4", Some((0, 4)));
-    covers("--keep 1", Some((0, 4)));
-    covers("--keep-last 1", Some((0, 4)));
-    covers("--from 5h --to 1h", Some((2, 5)));
+    check_range("", Some((0, 2)));
+    check_range("--from 1", Some((1, 2)));
+    check_range("--to 4", Some((0, 4)));
+    check_range("--keep 1", Some((0, 4)));
+    check_range("--keep-last 1", Some((0, 4)));
+    check_range("--from 5h --to 1h", Some((2, 5)));
 }
 
 #[test]
 fn range_bounds() {
-    covers("--from 5 --keep 0", Some((5, 5)));
-    covers("--to -3", Some((0, 2)));
-    covers("--from 5h --keep 0", Some((2, 5)));
-    covers("--from last --keep 0", Some((2, 5)));
-    covers("--from --keep 0", Some((2, 5)));
+    check_range("--from 5 --keep 0", Some((5, 5)));
+    check_range("--to -3", Some((0, 2)));
+    check_range("--from 5h --keep 0", Some((2, 5)));
+    check_range("--from last --keep 0", Some((2, 5)));
+    check_range("--from --keep 0", Some((2, 5)));
 }
 
 #[test]
 fn bounds_are_stored_as_absolute_turns() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly());
+    let transcript = world.conversation("conversation", &hourly_turns());
     let bounds = ["--from", "-4", "--to", "2h", "--now", "2026-03-18T16:30:00Z"];
     world.run(&[&["conversation", "--profile", "light"][..], &bounds].concat()).exits(0);
     let overlay = &transcript.overlays()[0];
     assert_eq!((&overlay["from_turn"], &overlay["to_turn"]), (&json!(1), &json!(4)));
 }
 
-/// What a model is sent of the view's turns.
-fn by_turn(view: &str) -> Vec<&str> {
+/// Splits a printed view into its turns.
+fn split_turns(view: &str) -> Vec<&str> {
     view.split("--- turn ").skip(1).collect()
 }
 
 #[test]
 fn stacking_semantics() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(32));
-    // Compaction A: a summary of turns 0-20. Compaction B, later: responses of turns 0-30.
+    world.conversation("conversation", &Conversation::with_turns(32));
+    // Compaction A is a summary of turns 0-20. Compaction B, a later one, strips the responses of turns 0-30.
     let a = ["--profile", "offline", "--from", "0", "--to", "20", "--now", "2026-04-01T00:00:00Z"];
     let b = ["--compact=t=sres", "--from", "0", "--to", "30", "--now", "2026-04-02T00:00:00Z"];
     for run in [a.as_slice(), &b] {
         world.run(&[&["conversation"], run].concat()).exits(0);
     }
     let ran = world.run(&["print", "conversation", "--compacted"]).exits(0);
-    let view = by_turn(ran.text());
-    // 5, any and tool calls: A's summary, which stands for turns 0-20; turn 21 is behind it.
+    let view = split_turns(ran.text());
+    // Turn 5: the summary of A, which replaces turns 0-20. Turn 21 follows it.
     assert_eq!(view.len(), 12, "{view:#?}");
     assert!(view[0].contains("[Summary of previous conversation]"), "{view:#?}");
-    // 25, tool calls: B. 25, reasoning: kept.
+    // Turn 25: B strips the tool calls, and the reasoning is kept.
     assert!(view[5].contains("turn 25 of the history"), "{view:#?}");
     assert!(view[5].contains("[compacted] fs_read_file: success") && view[5].contains("src/main.rs"));
     assert!(view[5].contains("The file has to be read"), "{view:#?}");
-    // 31 is in the range of neither.
+    // Turn 31: outside both ranges.
     assert!(view[11].contains("println!"), "{view:#?}");
 }
 
-/// A strategy that writes a summary of what it is asked for; where it `chooses` and may, of turns 2 to 3.
-fn summariser(world: &World, chooses: bool, bounds: [&str; 2]) -> Ran {
+/// Runs a strategy that summarizes the requested range. With `chooses_range` it summarizes turns 2 to 3 instead, unless
+/// the range is exact.
+fn run_summarizer(world: &World, chooses_range: bool, bounds: [&str; 2]) -> CommandOutput {
     let answer = |range: &str| {
         let result = r#"{"type":"result","id":"c1","compactions":[RANGE,"summary":{"summary":"S"}}]}"#;
         format!("echo '{}'", result.replace("RANGE", range))
     };
-    let asked = answer("'\"$range\"'");
-    let chosen = if chooses { answer(r#"{"from_turn":2,"to_turn":3"#) } else { asked.clone() };
+    let requested = answer("'\"$range\"'");
+    let chosen = if chooses_range { answer(r#"{"from_turn":2,"to_turn":3"#) } else { requested.clone() };
     let run = format!(
         "read -r header\necho \"$header\" >> {}\n\
          range=$(echo \"$header\" | sed 's/.*\"range\":\\({{[^}}]*\\)}}.*/\\1/')\n\
-         case \"$header\" in\n*'\"range_exact\":true'*) {asked} ;;\n*) {chosen} ;;\nesac",
+         case \"$header\" in\n*'\"range_exact\":true'*) {requested} ;;\n*) {chosen} ;;\nesac",
         world.path("seen").display(),
     );
-    world.script("plugins/sums", &described("sums", &json!({"produces": ["summary"]}), &run));
+    world.script("plugins/sums", &plugin_script("sums", &json!({"produces": ["summary"]}), &run));
     let plugin = ["--strategy", "sums", "--trust-dir", "plugins", "--sandbox=contained"];
     world.run(&[&["conversation"], &plugin[..], &["--from", bounds[0], "--to", bounds[1]]].concat())
 }
 
-/// The ranges of the requests, and whether another was no longer to be chosen.
-fn asked(world: &World) -> Vec<(Value, Value, bool)> {
+/// Returns the requested range, the range and `range_exact` of each request.
+fn requests(world: &World) -> Vec<(Value, Value, bool)> {
     let text = std::fs::read_to_string(world.path("seen")).unwrap();
     let headers = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let told = headers.map(|header| {
+    let ranges = headers.map(|header| {
         let exact = header["range_exact"].as_bool().unwrap();
         (header["requested_range"].clone(), header["range"].clone(), exact)
     });
-    told.collect()
+    ranges.collect()
 }
 
 fn range(from: u64, to: u64) -> Value {
     json!({"from_turn": from, "to_turn": to})
 }
 
-/// A conversation of six turns with a summary of these.
-fn summarised(from: u64, to: u64) -> (World, Transcript) {
+/// Returns six turns with a summary of this range.
+fn with_summary(from: u64, to: u64) -> (World, Transcript) {
     let older = json!({"from_turn": from, "to_turn": to, "summary": {"summary": "older"}});
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly().compaction(older));
+    let transcript = world.conversation("conversation", &hourly_turns().compaction(older));
     (world, transcript)
 }
 
@@ -288,38 +289,38 @@ fn summary_overlap_resolution_extends_what_is_asked_for() {
         ((0, 4), (1, 2), (1, 2)),
         ((0, 1), (2, 4), (2, 4)),
     ] {
-        let (world, transcript) = summarised(old.0, old.1);
+        let (world, transcript) = with_summary(old.0, old.1);
         let bounds = [typed.0.to_string(), typed.1.to_string()];
-        summariser(&world, false, [&bounds[0], &bounds[1]]).exits(0);
+        run_summarizer(&world, false, [&bounds[0], &bounds[1]]).exits(0);
         let expect = range(expect.0, expect.1);
-        assert_eq!(asked(&world), [(range(typed.0, typed.1), expect.clone(), false)], "{old:?}");
+        assert_eq!(requests(&world), [(range(typed.0, typed.1), expect.clone(), false)], "{old:?}");
         let made = &transcript.overlays()[0];
         assert_eq!(json!({"from_turn": made["from_turn"], "to_turn": made["to_turn"]}), expect);
     }
 }
 
 #[test]
-fn summary_overlap_resolution_repeats_until_no_partial_overlaps_remain() {
+fn summary_overlap_resolution_repeats_until_none_is_partial() {
     let older = |from, to| json!({"from_turn": from, "to_turn": to, "summary": {"summary": "older"}});
     let world = World::new();
-    world.conversation("conversation", &hourly().compaction(older(0, 2)).compaction(older(2, 3)));
-    summariser(&world, false, ["3", "4"]).exits(0);
-    assert_eq!(asked(&world), [(range(3, 4), range(0, 4), false)]);
+    world.conversation("conversation", &hourly_turns().compaction(older(0, 2)).compaction(older(2, 3)));
+    run_summarizer(&world, false, ["3", "4"]).exits(0);
+    assert_eq!(requests(&world), [(range(3, 4), range(0, 4), false)]);
 }
 
 #[test]
-fn summary_overlap_resolution_asks_again_who_chose_a_range_of_its_own() {
-    let (world, transcript) = summarised(1, 2);
-    summariser(&world, true, ["0", "4"]).exits(0);
+fn summary_overlap_resolution_repeats_request_for_chosen_range() {
+    let (world, transcript) = with_summary(1, 2);
+    run_summarizer(&world, true, ["0", "4"]).exits(0);
     let whole = || range(0, 4);
-    assert_eq!(asked(&world), [(whole(), whole(), false), (whole(), range(1, 3), true)]);
+    assert_eq!(requests(&world), [(whole(), whole(), false), (whole(), range(1, 3), true)]);
     let made = &transcript.overlays()[0];
     assert_eq!((&made["from_turn"], &made["to_turn"]), (&json!(1), &json!(3)));
 }
 
 #[test]
-fn summary_overlap_resolution_is_for_summaries_alone() {
-    let (world, transcript) = summarised(1, 3);
+fn summary_overlap_resolution_ignores_other_policies() {
+    let (world, transcript) = with_summary(1, 3);
     world.run(&["conversation"]).exits(0);
     let overlays = transcript.overlays();
     assert_eq!(overlays.len(), 2);
@@ -338,12 +339,12 @@ fn raw_stream_invariant() {
     world.run(&all).exits(0);
     let summary = transcript.overlays()[0]["summary"]["summary"].as_str().unwrap().to_owned();
     assert!(!summary.contains("OLDER WORDS"), "{summary}");
-    assert!(summary.contains("src/main.rs"), "calls that the view omits are read: {summary}");
+    assert!(summary.contains("src/main.rs"), "the digest must include calls that the view omits: {summary}");
 }
 
 #[test]
 fn a_dry_run_previews_mechanical_effects_turn_by_turn() {
-    let (world, transcript) = of_example();
+    let (world, transcript) = example_world();
     let ran = world.run(&["conversation", "--dry-run"]).exits(0);
     insta::assert_snapshot!(ran.stderr, @r"
     conversation/events.json: 2 overlays would be appended
@@ -360,15 +361,15 @@ fn a_dry_run_previews_mechanical_effects_turn_by_turn() {
 fn a_dry_run_cannot_preview_summaries() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = runtime.block_on(MockServer::start());
-    let (world, transcript) = of_example();
+    let (world, transcript) = example_world();
     let heavy = |more: &[&str]| {
         let mut command = world.command(&[&["conversation", "--profile", "heavy"], more].concat());
         command.env("OPENAI_BASE_URL", server.uri()).env("OPENAI_API_KEY", "k");
         world.finish(&mut command)
     };
-    let asked = || runtime.block_on(server.received_requests()).unwrap().len();
+    let request_count = || runtime.block_on(server.received_requests()).unwrap().len();
     heavy(&["--dry-run", "--model", "openai/g"]).exits(0).says("would summarize turns 0-2 using openai/g");
-    // The profile's own model goes before that of the command line.
+    // The model of the profile takes precedence over the command line.
     let own = "conversation.compaction.profiles.heavy.summary.model=anthropic/claude-haiku-4-5";
     heavy(&["--dry-run", "--model", "openai/g", "--set", own])
         .exits(0)
@@ -379,8 +380,8 @@ fn a_dry_run_cannot_preview_summaries() {
         .says("strip-tools [version]  turns 0-2: tool_calls")
         .says("turn 2: 24 -> 25 tokens")
         .says("would summarize turns 0-2 using openai/g");
-    assert_eq!(asked(), 0);
+    assert_eq!(request_count(), 0);
     heavy(&["--model", "openai/g"]).exits(18);
-    assert_eq!(asked(), 1, "it is asked where that is meant");
+    assert_eq!(request_count(), 1, "the real run must send a request");
     transcript.assert_untouched();
 }

@@ -1,12 +1,13 @@
-//! `jp-compact show`: overlays, their numbers and origin, and where the tokens are.
+//! `jp-compact show`: the numbers and origins of overlays, and token counts.
 
 use serde_json::json;
 
 use crate::support::{Conversation, World};
 
-/// One of JP's own overlays, one that JP drafts, one that only we apply, and a receipt that belongs to none.
+/// Returns a conversation with overlays that JP applies, an overlay that only jp-compact applies, and a receipt without
+/// an overlay.
 fn conversation() -> Conversation {
-    Conversation::of(4)
+    Conversation::with_turns(4)
         .compaction(json!({"from_turn": 0, "to_turn": 0, "reasoning": "strip"}))
         .compaction(json!({"from_turn": 0, "to_turn": 1, "tool_calls": {"policy": "strip", "request": true,
                            "response": false}, "tool_overrides": {"fs_read_file": {"response": "strip"}}}))
@@ -17,7 +18,7 @@ fn conversation() -> Conversation {
 }
 
 #[test]
-fn every_overlay_is_listed_with_its_number_range_origin_and_effect() {
+fn lists_number_range_origin_and_effect_of_overlays() {
     let world = World::new();
     world.conversation("conversation", &conversation());
     world
@@ -32,21 +33,21 @@ fn every_overlay_is_listed_with_its_number_range_origin_and_effect() {
         .exits(0);
     let ran = world.run(&["show", "conversation"]).exits(0);
     assert_eq!(ran.stderr, "");
-    insta::assert_snapshot!(world.plain(ran.text()), @r"
+    insta::assert_snapshot!(world.normalize(ran.text()), @r"
     conversation/events.json: 4 turns, 24 events, 5 overlays
     JP sends a model about 120 of 139 tokens
     jp-compact's own view has about 120 of 139 tokens, 510 of 596 bytes of text: JP does not apply overlay 3
       1  turn 0: reasoning  139 -> 127 tokens (-9 %)  2026-03-18 11:58:25.0  without a receipt
       2  turns 0-1: tool_calls  127 -> 119 tokens (-6 %)  2026-03-18 11:58:26.0  without a receipt
-         note: its `tool_overrides` is kept and not applied
+         note: its member `tool_overrides` is kept, but not applied
       3  turn 1: tool_calls  119 -> 120 tokens (+1 %)  2026-03-18 11:58:27.0  without a receipt
-         note: JP itself does not apply it
+         note: JP does not apply it
          note: event 10 is not a half of call `call_9` in its range: no effect on it
       4  turn 9: tool_calls  120 -> 120 tokens (unchanged)  2026-03-18 11:58:29.0  without a receipt
-         note: JP counts it as 3: `jp conversation compact --reset=3`
-         note: its range holds no turn: it has no effect
+         note: JP numbers it 3: `jp conversation compact --reset=3`
+         note: no effect, because its range contains no turn
       5  turn 0: tool_calls  120 -> 120 tokens (unchanged)  2026-11-21 07:40:00.0  by strip-tools [version], contained
-         note: JP counts it as 4: `jp conversation compact --reset=4`
+         note: JP numbers it 4: `jp conversation compact --reset=4`
 
     tokens by type                   raw        view
     reasoning                         49          37  -24 %      ██████████████▎░░░░
@@ -58,13 +59,13 @@ fn every_overlay_is_listed_with_its_number_range_origin_and_effect() {
     tokens by tool                   raw        view
     fs_read_file                      47          40  -15 %      ████████████████▏░░
 
-    in all                           raw        view
+    total                            raw        view
     tokens, by chars/4               139         120  -14 %      ████████████████▍░░
     ");
 }
 
 #[test]
-fn json_has_the_receipt_and_the_totals() {
+fn json_has_receipts_and_totals() {
     let world = World::new();
     let transcript = world.conversation(".jp/conversations/17738399468", &conversation());
     world.run(&["17738399468", "--strategy", "strip-tools", "--sandbox=contained"]).exits(0);
@@ -74,7 +75,7 @@ fn json_has_the_receipt_and_the_totals() {
     assert_eq!((&line["turns"], &line["events"]), (&json!(4), &json!(24)));
     let overlays = line["overlays"].as_array().unwrap();
     let numbers: Vec<_> = overlays.iter().map(|overlay| overlay["number"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, [1, 2, 3, 4, 5], "a receipt is not numbered");
+    assert_eq!(numbers, [1, 2, 3, 4, 5], "a receipt must not be numbered");
     assert_eq!(overlays[0]["receipt"], json!(null));
     assert_eq!((&overlays[2]["applied_by_jp"], &overlays[0]["applied_by_jp"]), (&json!(false), &json!(true)));
     let receipt = &overlays[4]["receipt"];
@@ -91,9 +92,9 @@ fn json_has_the_receipt_and_the_totals() {
 }
 
 #[test]
-fn without_overlays_there_are_totals_alone() {
+fn prints_only_totals_without_overlays() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::of(1));
+    world.conversation("conversation", &Conversation::with_turns(1));
     let ran = world.run(&["show", "conversation"]).exits(0);
     insta::assert_snapshot!(ran.text(), @r"
     conversation/events.json: 1 turn, 6 events, 0 overlays
@@ -109,7 +110,7 @@ fn without_overlays_there_are_totals_alone() {
     tokens by tool                   raw        view
     fs_read_file                      12          12  unchanged  ███████████████████
 
-    in all                           raw        view
+    total                            raw        view
     tokens, by chars/4                35          35  unchanged  ███████████████████
     ");
     world.raw("empty", b"[]");
@@ -118,13 +119,13 @@ fn without_overlays_there_are_totals_alone() {
     empty/events.json: 0 turns, 0 events, 0 overlays
     JP sends a model about 0 of 0 tokens, 0 of 0 bytes of text
 
-    in all                           raw        view
+    total                            raw        view
     tokens, by chars/4                 0           0  unchanged
     ");
 }
 
 #[test]
-fn tokens_are_estimated_or_exact_and_it_is_said_which() {
+fn json_names_the_estimator() {
     let world = World::new();
     let ask = r#"[{"timestamp": "2026-04-02 09:00:00.0", "type": "turn_start"},
         {"timestamp": "2026-04-02 09:00:01.0", "type": "chat_request", "content": "internationalization of antidisestablishmentarianism"}]"#;

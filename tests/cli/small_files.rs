@@ -1,5 +1,5 @@
-//! Small files that a clone brought, or that somebody planted: each is read as what it should be, within a limit, or it
-//! is refused. Nothing is waited for, and nothing is made elsewhere.
+//! Small files of a workspace that may come from an attacker: pipes, symlinks, and files that are too long. Each is
+//! read within a limit or rejected. A command must not block on them or write through them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,36 +11,36 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Conversation, Ran, Transcript, World};
+use crate::support::{CommandOutput, Conversation, Transcript, World};
 
 const FOLDER: &str = ".jp/conversations/17738399468-x";
 const LOCK: &str = ".jp/locks/jp-c17738399468.lock";
 
 fn workspace() -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation(FOLDER, &Conversation::of(5));
+    let transcript = world.conversation(FOLDER, &Conversation::with_turns(5));
     (world, transcript)
 }
 
-/// What comes of a command that ends by itself.
+/// Runs a command that must end within a minute.
 #[track_caller]
-fn ends(world: &World, arguments: &[&str]) -> Ran {
+fn run(world: &World, arguments: &[&str]) -> CommandOutput {
     let child = world.spawn(&mut world.command(arguments));
     let pid = Pid::from_child(&child);
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
     let Ok(output) = receiver.recv_timeout(Duration::from_secs(60)) else {
         kill_process(pid, Signal::KILL).unwrap();
-        panic!("{arguments:?} waits");
+        panic!("{arguments:?} does not end");
     };
-    Ran::of(world, output)
+    CommandOutput::new(world, output)
 }
 
 fn pipe(path: &Path) {
     assert!(Command::new("/bin/mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Puts something else where a small file should be, one after another, and reads it with a command each time.
+/// Replaces a small file by each kind of hostile file, and checks a command that reads it.
 #[track_caller]
 fn check(name: &str, arguments: &[&str], code: i32, says: &str) {
     let (world, transcript) = workspace();
@@ -53,49 +53,49 @@ fn check(name: &str, arguments: &[&str], code: i32, says: &str) {
         ("a link to a file", &|| symlink(&long, &path).unwrap()),
         ("too long", &|| assert!(fs::copy(&long, &path).unwrap() > 0)),
     ];
-    for (what, plant) in plants {
+    for (kind, plant) in plants {
         let _ = fs::remove_file(&path);
         plant();
-        let ran = ends(&world, arguments);
-        assert_eq!(ran.code, Some(code), "{what}: {}", ran.stderr);
-        assert!(ran.stderr.contains(says), "{what}: `{says}` is not in:\n{}", ran.stderr);
+        let ran = run(&world, arguments);
+        assert_eq!(ran.code, Some(code), "{kind}: {}", ran.stderr);
+        assert!(ran.stderr.contains(says), "{kind}: `{says}` is not in:\n{}", ran.stderr);
     }
     assert_eq!(transcript.now(), transcript.before());
 }
 
 #[test]
-fn reads_no_id_that_is_not_a_small_file() {
+fn ignores_workspace_id_that_is_not_a_small_file() {
     check(".jp/.id", &["show", FOLDER, "-v"], 0, "the workspace's id is not read");
 }
 
 #[test]
-fn reads_no_configuration_that_is_not_a_small_file() {
+fn rejects_configuration_that_is_not_a_small_file() {
     check(".jp-compact.toml", &["config"], 2, "/here/.jp-compact.toml");
     check(".jp/config.toml", &["show", FOLDER], 0, "");
-    check(".jp/config.toml", &[FOLDER, "--dry-run"], 0, "/here/.jp/config.toml is not read");
+    check(".jp/config.toml", &[FOLDER, "--dry-run"], 0, "failed to read /here/.jp/config.toml: ");
     let base = format!("{FOLDER}/base_config.json");
-    check(&base, &[FOLDER, "--dry-run"], 0, "base_config.json is not read");
+    check(&base, &[FOLDER, "--dry-run"], 0, "base_config.json: ");
     check(&base, &["fork", FOLDER, "fork"], 4, "base_config.json");
 }
 
 #[test]
-fn reads_no_manifest_that_is_not_a_small_file() {
+fn rejects_manifest_that_is_not_a_small_file() {
     check("plugins/x/plugin.toml", &["strategy", "test", "plugins/x"], 12, "plugin.toml");
     check("plugins/x/plugin.toml", &[FOLDER, "--strategy", "plugins/x"], 12, "plugin.toml");
 }
 
 #[test]
-fn follows_a_link_in_the_users_own_configuration() {
+fn follows_symlink_to_user_configuration() {
     let (world, _) = workspace();
     world.file("dotfiles/mine.toml", b"conversation.compaction.keep_last = 7\n");
     fs::create_dir_all(world.home(".config/jp-compact")).unwrap();
     symlink(world.path("dotfiles/mine.toml"), world.home(".config/jp-compact/config.toml")).unwrap();
-    let shown = ends(&world, &["config", "--json"]).exits(0).line();
+    let shown = run(&world, &["config", "--json"]).exits(0).line();
     assert_eq!(shown["config"]["conversation"]["compaction"]["keep_last"], 7);
 }
 
 #[test]
-fn reads_a_typed_configuration_through_a_pipe_and_a_link() {
+fn config_option_reads_pipes_and_symlinks() {
     let (world, _) = workspace();
     let text = "conversation.compaction.keep_last = 7\n";
     pipe(&world.path("pipe"));
@@ -104,45 +104,45 @@ fn reads_a_typed_configuration_through_a_pipe_and_a_link() {
     let path = world.path("pipe");
     let writer = thread::spawn(move || fs::write(path, text).unwrap());
     for name in ["pipe", "link"] {
-        let shown = ends(&world, &["config", "--json", "--config", name]).exits(0).line();
+        let shown = run(&world, &["config", "--json", "--config", name]).exits(0).line();
         assert_eq!(shown["config"]["conversation"]["compaction"]["keep_last"], 7, "{name}");
     }
     writer.join().unwrap();
-    ends(&world, &["config", "--config", "/dev/zero"]).exits(2).says("it holds more than 1048576 bytes");
+    run(&world, &["config", "--config", "/dev/zero"]).exits(2).says("it has more than 1048576 bytes");
 }
 
 #[test]
-fn takes_no_lock_through_a_link_and_makes_nothing_elsewhere() {
+fn rejects_symlinked_lock() {
     let (world, transcript) = workspace();
     let lock = world.path(LOCK);
     fs::create_dir(world.path(".jp/locks")).unwrap();
     symlink(world.path("planted"), &lock).unwrap();
-    ends(&world, &[FOLDER]).exits(4).says("failed to lock").says("it is a symbolic link");
+    run(&world, &[FOLDER]).exits(4).says("failed to lock").says("it is a symbolic link");
     assert!(!world.path("planted").exists());
 
     fs::remove_file(&lock).unwrap();
     pipe(&lock);
-    ends(&world, &[FOLDER]).exits(4).says("it is a named pipe");
+    run(&world, &[FOLDER]).exits(4).says("it is a named pipe");
 
     fs::remove_dir_all(world.path(".jp/locks")).unwrap();
     fs::create_dir(world.path("elsewhere")).unwrap();
     symlink(world.path("elsewhere"), world.path(".jp/locks")).unwrap();
-    ends(&world, &[FOLDER]).exits(4).says("failed to lock").says("/here/.jp/locks");
+    run(&world, &[FOLDER]).exits(4).says("failed to lock").says("/here/.jp/locks");
     assert_eq!(fs::read_dir(world.path("elsewhere")).unwrap().count(), 0);
     transcript.assert_untouched();
 
     fs::remove_file(world.path(".jp/locks")).unwrap();
-    ends(&world, &[FOLDER]).exits(0);
+    run(&world, &[FOLDER]).exits(0);
     assert_eq!(transcript.overlays().len(), 2);
 }
 
 #[test]
-fn writes_the_lines_of_a_report_through_no_link() {
+fn rejects_symlinked_report_file() {
     let (world, _) = workspace();
     let mine = world.file("mine", b"precious");
     symlink(&mine, world.path("report.json.part")).unwrap();
     for more in [&[][..], &["--resume"]] {
-        let ran = ends(&world, &[&["batch", "--dry-run", "--report", "report.json", FOLDER], more].concat());
+        let ran = run(&world, &[&["batch", "--dry-run", "--report", "report.json", FOLDER], more].concat());
         assert_ne!(ran.code, Some(0), "{}", ran.stderr);
         assert!(ran.stderr.contains("it is a symbolic link"), "{}", ran.stderr);
         assert_eq!(fs::read(&mine).unwrap(), b"precious");

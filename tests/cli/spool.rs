@@ -1,5 +1,5 @@
-//! Events that are too many for a pipe, end to end: in the jail a strategy reads them from the file that its request
-//! names, and answers what it answers to the same events on its stdin.
+//! Requests with many events. A strategy in the jail reads them from the file that its request names. Its result is the
+//! same as with the events on stdin.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Conversation, World};
 
-/// Proposes each tool call with a digit at the end of its output, and logs how the events came.
+/// A strategy that strips each tool call whose output ends with a digit, and logs how it received the events.
 const STRATEGY: &str = r#"#!/usr/bin/python3 -I
 import hashlib, json, os, sys
 if sys.argv[1] == "describe":
@@ -21,7 +21,7 @@ def denied(attempt):
         attempt()
     except PermissionError:
         return
-    sys.exit("that was let through")
+    sys.exit("the access was not denied")
 if events["mode"] == "file":
     lines = open(events["path"], "rb").read()
     assert len(lines) == events["bytes"] and hashlib.sha256(lines).hexdigest() == events["sha256"]
@@ -50,11 +50,11 @@ fn conversation() -> Conversation {
 }
 
 #[test]
-fn many_events_are_read_from_a_file_in_the_jail_and_answered_alike() {
+fn events_file_and_stdin_give_same_result_in_jail() {
     if !Path::new("/usr/bin/python3").exists() {
-        let missing = "python3 is missing: no strategy has read its events from a file";
+        let missing = "python3 is missing; reading events from a file is not tested";
         assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{missing}");
-        #[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
+        #[expect(clippy::print_stderr, reason = "reports the skipped test")]
         {
             eprintln!("{missing}");
         }
@@ -69,7 +69,7 @@ fn many_events_are_read_from_a_file_in_the_jail_and_answered_alike() {
                 &STRATEGY.replace("NAME", name).replace("FEATURES", features),
             );
             let words = ["conversation", "--strategy", name, "--trust-dir", "plugins", "--sandbox=require"];
-            // No file of it is left in the temporary folder: that is looked at after every run.
+            // `World::run` asserts that no temporary file is left.
             let ran = world.run(&[&words[..], &["--keep-last", "0"]].concat()).exits(0);
             let (_, log) = ran.stderr.split_once(": info: ").unwrap();
             let (found, digest) = log.lines().next().unwrap().split_once(' ').unwrap();

@@ -1,10 +1,10 @@
-//! `jp-compact stats`: where the tokens are, of one conversation and of several.
+//! `jp-compact stats`: token counts of one or several conversations.
 
 use serde_json::{Value, json};
 
 use crate::support::{Conversation, World};
 
-/// A long tool result in the first of two turns, which an overlay strips.
+/// Returns two turns. An overlay strips the long tool result of the first one.
 fn stripped() -> Conversation {
     let policy = json!({"policy": "strip", "request": false, "response": true});
     Conversation::bulky(1)
@@ -13,7 +13,7 @@ fn stripped() -> Conversation {
 }
 
 #[test]
-fn tables_show_what_there_is_and_what_is_sent() {
+fn tables_show_raw_and_view_tokens() {
     let world = World::new();
     world.conversation("conversation", &stripped());
     let ran = world.run(&["stats", "conversation"]).exits(0);
@@ -32,16 +32,16 @@ fn tables_show_what_there_is_and_what_is_sent() {
     tokens by tool                   raw        view
     fs_read_file                     616          24  -96 %      ▋░░░░░░░░░░░░░░░░░░
 
-    in all                           raw        view
+    total                            raw        view
     tokens, by chars/4               644          52  -92 %      █▌░░░░░░░░░░░░░░░░░
     ");
 }
 
 #[test]
-fn several_are_a_line_each_and_added_up() {
+fn several_transcripts_have_one_row_each_and_a_total() {
     let world = World::new();
     world.conversation("one", &stripped());
-    world.conversation("a-folder-with-a-long-name/and-another-one", &Conversation::of(4));
+    world.conversation("a-folder-with-a-long-name/and-another-one", &Conversation::with_turns(4));
     let ran = world.run(&["stats", "one", "a-folder-with-a-long-name/and-another-one"]).exits(0);
     insta::assert_snapshot!(ran.text(), @r"
     2 conversations: 6 turns, 35 events, 1 overlay
@@ -57,7 +57,7 @@ fn several_are_a_line_each_and_added_up() {
     tokens by tool                   raw        view
     fs_read_file                     663          71  -89 %      ██░░░░░░░░░░░░░░░░░
 
-    in all                           raw        view
+    total                            raw        view
     tokens, by chars/4               783         191  -76 %      ████▋░░░░░░░░░░░░░░
 
     tokens by conversation           raw        view
@@ -67,10 +67,10 @@ fn several_are_a_line_each_and_added_up() {
 }
 
 #[test]
-fn json_is_a_line_each_and_the_total() {
+fn json_prints_one_line_per_transcript_and_total() {
     let world = World::new();
     let transcript = world.conversation(".jp/conversations/17738399468", &stripped());
-    world.conversation("other", &Conversation::of(4));
+    world.conversation("other", &Conversation::with_turns(4));
     let lines = world.run(&["stats", "17738399468", "other", "--json"]).exits(0).lines();
     let [one, other, total] = lines.as_slice() else { panic!("{lines:?}") };
     assert_eq!(one["path"], transcript.path.to_str().unwrap());
@@ -91,14 +91,14 @@ fn json_is_a_line_each_and_the_total() {
     for pointer in ["/turns", "/events", "/overlays", "/all/tokens/after", "/by_type/user/bytes/before"] {
         assert_eq!(total["total"].pointer(pointer).unwrap().as_u64(), Some(sum(pointer)), "{pointer}");
     }
-    // The same numbers that `show` has.
+    // `show` prints the same numbers.
     let shown = world.run(&["show", "other", "--json"]).exits(0).line();
     assert_eq!(shown["totals"]["all"]["raw"], other["stats"]["all"]["tokens"]["before"]);
     assert_eq!(shown["totals"]["all"]["view"], other["stats"]["all"]["tokens"]["after"]);
 }
 
 #[test]
-fn one_that_cannot_be_read_costs_its_own_line_alone() {
+fn unreadable_transcript_does_not_stop_others() {
     let world = World::new();
     world.conversation("conversation", &stripped());
     world.raw("broken", b"[{]");
@@ -114,7 +114,7 @@ fn one_that_cannot_be_read_costs_its_own_line_alone() {
 }
 
 #[test]
-fn a_stream_of_bytes_and_exact_tokens_are_counted_too() {
+fn counts_exact_tokens_of_stdin() {
     let world = World::new();
     let ask = r#"[{"timestamp": "2026-04-02 09:00:00.0", "type": "turn_start"},
         {"timestamp": "2026-04-02 09:00:01.0", "type": "chat_request", "content": "internationalization of antidisestablishmentarianism"}]"#;
@@ -125,7 +125,7 @@ fn a_stream_of_bytes_and_exact_tokens_are_counted_too() {
 }
 
 #[test]
-fn a_tool_s_name_does_nothing_to_a_terminal() {
+fn escapes_terminal_sequences_in_tool_names() {
     let world = World::new();
     let conversation = Conversation::new().turn("x").call("\u{1b}[2J\u{202e}x", json!({}), "y");
     world.conversation("conversation", &conversation);
@@ -135,10 +135,10 @@ fn a_tool_s_name_does_nothing_to_a_terminal() {
 }
 
 #[test]
-fn a_folder_is_searched_for_what_is_a_transcript() {
+fn finds_transcripts_in_folder() {
     let world = World::new();
-    world.conversation("logs/one", &Conversation::of(3));
-    world.conversation("logs/two", &Conversation::of(2));
+    world.conversation("logs/one", &Conversation::with_turns(3));
+    world.conversation("logs/two", &Conversation::with_turns(2));
     world.file("logs/chat.json", br#"{"messages":[{"role":"user","content":"Hello."}]}"#);
     world.file("logs/package.json", br#"{"name":"garden"}"#);
     let lines = world.run(&["stats", "logs", "--json"]).exits(0).lines();

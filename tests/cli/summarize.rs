@@ -1,15 +1,15 @@
-//! The summary that a model writes: what is put to the model, from a conversation as JP stores it.
+//! The `summarize` strategy: its requests to the model, and the answers that it accepts.
 
 use assert_cmd::cargo::cargo_bin;
-use jp_compact_engine::session::key;
+use jp_compact_runtime::session::key;
 use jp_compact_schema::{NeedRequest, Needs};
 use serde_json::{Value, json};
 
-use crate::support::{Conversation, Model, Ran, World};
+use crate::support::{CommandOutput, Conversation, Model, World};
 
-const OLDER: &str = "An older summary, which no summariser reads.";
+const OLDER: &str = "An older summary, which no summarizer reads.";
 
-/// The exchange with `summarize` over all turns but the last: every line, and what is asked of the model.
+/// Runs `summarize` on all turns but the last. Returns the record of the exchange, and the requests to the model.
 fn exchange(world: &World, options: &Value) -> (String, Vec<NeedRequest>) {
     exchange_keeping(world, options, "1")
 }
@@ -24,16 +24,18 @@ fn exchange_keeping(world: &World, options: &Value, last: &str) -> (String, Vec<
     world.run(&[&arguments[..], &more].concat()).exits(0);
     let record = std::fs::read_to_string(record).unwrap();
     let lines = record.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let heard = lines.filter(|line| line["from"] == "strategy");
-    let needs = heard.filter_map(|line| serde_json::from_str::<Needs>(line["line"].as_str()?).ok());
+    let replies = lines.filter(|line| line["from"] == "strategy");
+    let needs = replies.filter_map(|line| serde_json::from_str::<Needs>(line["line"].as_str()?).ok());
     (record.clone(), needs.flat_map(|needs| needs.requests.into_values()).collect())
 }
 
+/// Returns `long_output` with an older summary.
 fn conversation() -> Conversation {
-    talk().compaction(json!({"from_turn": 0, "to_turn": 1, "summary": {"summary": OLDER}}))
+    long_output().compaction(json!({"from_turn": 0, "to_turn": 1, "summary": {"summary": OLDER}}))
 }
 
-fn talk() -> Conversation {
+/// Returns three turns, the first with a long tool result.
+fn long_output() -> Conversation {
     Conversation::new()
         .turn("Read the file, and always answer in rhymes.")
         .call("fs_read_file", json!({"path": "src/main.rs"}), &format!("HEAD{}TAIL", "x".repeat(90_000)))
@@ -43,7 +45,7 @@ fn talk() -> Conversation {
 }
 
 #[test]
-fn a_summary_is_never_fed_to_a_summariser() {
+fn never_sends_older_summaries_to_model() {
     let world = World::new();
     world.conversation("conversation", &conversation());
     let (record, needs) = exchange(&world, &json!({}));
@@ -54,9 +56,9 @@ fn a_summary_is_never_fed_to_a_summariser() {
     for raw in ["always answer in rhymes", "It prints a greeting.", "println!", "HEADxxx", "xxxTAIL"] {
         assert!(content.contains(raw), "{raw}");
     }
-    assert!(content.len() < 10_000, "long output is shortened: {}", content.len());
+    assert!(content.len() < 10_000, "long output must be shortened: {}", content.len());
     assert!(!format!("{system}{content}").contains(OLDER));
-    assert!(!record.contains(OLDER), "not even the strategy is sent it");
+    assert!(!record.contains(OLDER), "the strategy must not receive the older summary");
 }
 
 #[test]
@@ -74,7 +76,7 @@ fn options_reach_the_model() {
 }
 
 #[test]
-fn an_option_that_it_does_not_know_is_wrong_usage() {
+fn rejects_invalid_options() {
     let world = World::new();
     let transcript = world.conversation("conversation", &conversation());
     for option in ["modell=p/m", "max_tokens=0", "max_tokens=many"] {
@@ -84,87 +86,96 @@ fn an_option_that_it_does_not_know_is_wrong_usage() {
     transcript.assert_untouched();
 }
 
-/// Writes `answers.json`: what a model answers that is asked with these options for all but the last turns.
-pub(crate) fn record(world: &World, options: &Value, last: &str, answer: &Value) {
+/// Writes `answers.json` with this answer to the requests of `summarize` with these options, for all turns but the last
+/// ones.
+pub(crate) fn record_answers(world: &World, options: &Value, last: &str, answer: &Value) {
     let (_, needs) = exchange_keeping(world, options, last);
     let answers: serde_json::Map<_, _> = needs.iter().map(|need| (key(need), answer.clone())).collect();
     world.file("answers.json", Value::Object(answers).to_string().as_bytes());
 }
 
-/// Compacts all turns but the last, the model having answered so.
-fn replayed(world: &World, answer: &Value) -> Ran {
-    record(world, &json!({}), "1", answer);
+/// Compacts all turns but the last one with this recorded answer.
+fn run_with_recorded_answer(world: &World, answer: &Value) -> CommandOutput {
+    record_answers(world, &json!({}), "1", answer);
     let arguments = ["conversation", "--strategy", "summarize", "--keep-last", "1"];
     world.run(&[&arguments[..], &["--llm-replay", "answers.json"]].concat())
 }
 
-fn replay(world: &World, arguments: &[&str]) -> Ran {
+/// Compacts all turns but the last one with `answers.json`.
+fn replay(world: &World, arguments: &[&str]) -> CommandOutput {
     world.run(&[arguments, &["--keep-last", "1", "--llm-replay", "answers.json"]].concat())
 }
 
-pub(crate) fn says(text: &str) -> Value {
+pub(crate) fn recorded_answer(text: &str) -> Value {
     json!({"ok": {"text": text, "model": "p/m"}})
 }
 
 #[test]
-fn what_the_model_wrote_stands_for_the_turns() {
+fn answer_becomes_the_summary() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &talk());
-    let ran = replayed(&world, &says("They read a file.\n")).exits(0);
+    let transcript = world.conversation("conversation", &long_output());
+    let ran = run_with_recorded_answer(&world, &recorded_answer("They read a file.\n")).exits(0);
     let overlays = transcript.overlays();
     assert_eq!(overlays.len(), 1);
     assert_eq!(overlays[0]["summary"], json!({"summary": "They read a file."}));
     assert_eq!((&overlays[0]["from_turn"], &overlays[0]["to_turn"]), (&json!(0), &json!(1)));
-    assert!(ran.stderr.contains("how much the model reads is not known"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the model's window is unknown"), "{}", ran.stderr);
 }
 
 #[test]
-fn a_summary_that_is_blank_refused_cut_off_or_too_long_is_refused() {
+fn rejects_blank_refused_truncated_and_long_answers() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &talk());
+    let transcript = world.conversation("conversation", &long_output());
     let err = |code: &str| json!({"err": {"code": code, "message": "no"}});
     for (answer, words) in [
-        (says(" \n"), "a blank summary would erase its range"),
+        (recorded_answer(" \n"), "the summary is blank, and would erase its range"),
         (err("llm_refused"), "(llm_refused)"),
         (err("llm_truncated"), "(llm_truncated)"),
-        (says(&"x".repeat(100_000)), "a summary of 100000 characters for events of "),
+        (
+            recorded_answer(&"x".repeat(100_000)),
+            "the summary has 100000 characters, and must be shorter than its events",
+        ),
     ] {
-        replayed(&world, &answer).exits(17).says(words);
+        run_with_recorded_answer(&world, &answer).exits(17).says(words);
     }
-    replayed(&world, &err("llm_unavailable")).exits(18);
+    run_with_recorded_answer(&world, &err("llm_unavailable")).exits(18);
     std::fs::remove_file(world.path("answers.json")).unwrap();
     transcript.assert_untouched();
 }
 
-/// Compacts all turns but the last, as a model of its own answers or as a file does.
-fn asked(world: &World, model: Option<&Model>, more: &[&str]) -> Ran {
+/// Compacts all turns but the last one, with this model if there is one.
+fn run_with_model(world: &World, model: Option<&Model>, more: &[&str]) -> CommandOutput {
     let fixed = ["--model", "openai/g", "--keep-last", "1", "--now", "2026-11-21T07:40:00Z"];
     let mut command = world.command(&[&["conversation"], &fixed[..], more].concat());
     if let Some(model) = model {
-        model.of(&mut command);
+        model.configure(&mut command);
     }
     world.finish(&mut command)
 }
 
 #[test]
-fn what_a_provider_did_not_end_well_is_refused() {
+fn rejects_incomplete_provider_answers() {
     for (text, finish, words) in [
-        ("They rea", "length", "its answer was cut off at the limit of tokens (llm_truncated)"),
+        ("They rea", "length", "its answer was cut off at the token limit (llm_truncated)"),
         ("I will not", "content_filter", "it stopped for `content_filter` (llm_refused)"),
-        (" \n", "stop", "its answer holds no text (llm_refused)"),
-        (&"x".repeat(100_000), "stop", "a summary of 100000 characters for events of "),
+        (" \n", "stop", "its answer has no text (llm_refused)"),
+        (
+            &"x".repeat(100_000),
+            "stop",
+            "the summary has 100000 characters, and must be shorter than its events",
+        ),
     ] {
         let world = World::new();
-        let transcript = world.conversation("conversation", &talk());
-        let model = Model::answering(Model::says(text, finish));
-        asked(&world, Some(&model), &["--strategy", "summarize"]).exits(17).says(words);
-        assert_eq!(model.asked().len(), 1, "{finish}");
+        let transcript = world.conversation("conversation", &long_output());
+        let model = Model::with_response(Model::completion(text, finish));
+        run_with_model(&world, Some(&model), &["--strategy", "summarize"]).exits(17).says(words);
+        assert_eq!(model.requests().len(), 1, "{finish}");
         transcript.assert_untouched();
     }
 }
 
 #[test]
-fn a_range_larger_than_the_window_is_done_in_parts_and_replayed_without_a_network() {
+fn splits_range_above_context_window_and_replays() {
     let world = World::new();
     let long = |name: &str| format!("{name} {}", "and so on, ".repeat(350));
     let turn = |conversation: Conversation, name: &str| conversation.turn(&long(name)).message("Yes.");
@@ -173,35 +184,35 @@ fn a_range_larger_than_the_window_is_done_in_parts_and_replayed_without_a_networ
     world.file("windows.toml", b"[llm.models.\"openai/g\"]\ncontext_window = 2600\n");
     let run = |model: Option<&Model>, file: &str| {
         let strategy = ["--strategy", "summarize:max_tokens=64", "--config", "windows.toml"];
-        asked(&world, model, &[&strategy[..], &[file, "answers.json"]].concat()).exits(0)
+        run_with_model(&world, model, &[&strategy[..], &[file, "answers.json"]].concat()).exits(0)
     };
-    let model = Model::saying("NOTES of a part.");
+    let model = Model::with_answer("NOTES of a part.");
     run(Some(&model), "--llm-record").says("2 parts were merged");
-    let bodies: Vec<String> = model.asked().iter().map(ToString::to_string).collect();
+    let bodies: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
     let holds = |part: &str| bodies.iter().map(|body| body.matches(part).count()).collect::<Vec<_>>();
     assert_eq!([holds("ALPHA"), holds("BETA")], [[1, 0, 0], [0, 1, 0]]);
     assert_eq!((holds("NOTES of a part."), holds("GAMMA")), (vec![0, 0, 2], vec![0, 0, 0]));
     assert_eq!(transcript.overlays()[0]["summary"]["summary"], "NOTES of a part.");
     let recorded = transcript.now();
-    // Nobody is there any more, and there is no key.
+    // The replay needs neither the server nor a key.
     drop(model);
     std::fs::write(&transcript.path, transcript.before()).unwrap();
     run(None, "--llm-replay").says("2 parts were merged");
     assert!(transcript.now() == recorded);
 }
 
-/// The options of the one strategy of a built-in profile.
-fn options_of(world: &World, profile: &str) -> Value {
+/// Returns the options of the only strategy of a built-in profile.
+fn profile_options(world: &World, profile: &str) -> Value {
     let config = world.run(&["config", "--json"]).exits(0).line();
     let profile = &config["config"]["conversation"]["compaction"]["profiles"][profile];
     profile["strategies"][0]["options"].clone()
 }
 
 #[test]
-fn j_clis_second_layer_asks_for_its_four_points_and_leaves_one_pair() {
+fn auto_summarize_asks_for_four_points_of_j_cli() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &talk());
-    let options = options_of(&world, "auto-summarize");
+    let transcript = world.conversation("conversation", &long_output());
+    let options = profile_options(&world, "auto-summarize");
     assert_eq!(options["max_tokens"], 20_000);
     let (_, needs) = exchange(&world, &options);
     let [NeedRequest::LlmComplete { system: Some(system), max_tokens, .. }] = &needs[..] else {
@@ -213,8 +224,9 @@ fn j_clis_second_layer_asks_for_its_four_points_and_leaves_one_pair() {
     {
         assert!(system.to_lowercase().contains(point), "{point} is not in {system}");
     }
-    record(&world, &options, "1", &says("They read a file."));
-    // Without a `--keep-last` nothing is kept: two messages are left of the conversation.
+    record_answers(&world, &options, "1", &recorded_answer("They read a file."));
+    // The recorded answer is for a range without the last turn. By default this profile keeps no turn, so the answer is
+    // missing.
     world.run(&["conversation", "--profile", "auto-summarize", "--llm-replay", "answers.json"]).exits(18);
     transcript.assert_untouched();
     replay(&world, &["conversation", "--profile", "auto-summarize"]).exits(0);
@@ -222,10 +234,10 @@ fn j_clis_second_layer_asks_for_its_four_points_and_leaves_one_pair() {
 }
 
 #[test]
-fn a_focus_reaches_the_strategies_that_have_one() {
+fn focus_reaches_strategies_with_that_option() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &talk());
-    record(&world, &json!({"focus": "the rhymes"}), "1", &says("In rhymes."));
+    let transcript = world.conversation("conversation", &long_output());
+    record_answers(&world, &json!({"focus": "the rhymes"}), "1", &recorded_answer("In rhymes."));
     for (profile, more) in [("heavy", vec!["conversation"]), ("heavy", vec!["auto", "conversation"])] {
         let set = "conversation.compaction.auto";
         let due = [format!("--set={set}.token_threshold=1"), format!("--set={set}.min_turns=1")];
@@ -241,15 +253,15 @@ fn a_focus_reaches_the_strategies_that_have_one() {
 }
 
 #[test]
-fn a_focus_that_nobody_hears_of_is_wrong_usage() {
+fn rejects_focus_without_matching_strategy() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &talk());
+    let transcript = world.conversation("conversation", &long_output());
     for arguments in [
         &["conversation", "--focus", "x"][..],
         &["conversation", "--focus", "x", "--strategy", "digest"],
         &["auto", "conversation", "--focus", "x"],
     ] {
-        world.run(arguments).exits(2).says("no strategy of the run has an option `focus`");
+        world.run(arguments).exits(2).says("no option `focus`");
     }
     world.run(&["conversation", "--focus", "", "--profile", "heavy"]).exits(2);
     world.run(&["conversation", "--focus", "x", "--reset"]).exits(2);

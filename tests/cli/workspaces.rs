@@ -1,23 +1,24 @@
-//! A workspace's own `.jp-compact.toml`: it counts for the transcripts of that workspace, and not in everything.
+//! The `.jp-compact.toml` of a workspace. It applies only to transcripts of that workspace, and must not contain some
+//! settings.
 
 use crate::profiles::{REASONING, TOOLS, receipts};
-use crate::support::{Transcript, World, hourly};
+use crate::support::{Transcript, World, hourly_turns};
 
-/// A conversation in a workspace.
+/// The path of a conversation in its workspace.
 const IN_WORKSPACE: &str = ".jp/conversations/17738399468-x";
 
-/// Two conversations in workspaces of their own.
+/// Writes two workspaces with these configurations, each with a conversation.
 fn two_workspaces(world: &World, one: &str, two: &str) -> [(String, Transcript); 2] {
     [("one", one), ("two", two)].map(|(workspace, text)| {
         world.file(&format!("{workspace}/.jp-compact.toml"), text.as_bytes());
         let folder = format!("{workspace}/{IN_WORKSPACE}");
-        let transcript = world.conversation(&folder, &hourly());
+        let transcript = world.conversation(&folder, &hourly_turns());
         (folder, transcript)
     })
 }
 
 #[test]
-fn each_transcript_has_the_configuration_of_its_own_workspace() {
+fn each_transcript_uses_configuration_of_its_workspace() {
     let world = World::new();
     let keeps = "conversation.compaction.keep_last = 1\n";
     let names = "conversation.compaction.default_profile = \"mine\"\n\
@@ -29,7 +30,7 @@ fn each_transcript_has_the_configuration_of_its_own_workspace() {
 }
 
 #[test]
-fn a_profile_of_the_workspace_can_be_named_on_the_command_line() {
+fn command_line_may_name_workspace_profile() {
     let mine = "conversation.compaction.profiles.mine.strategies = [\"digest\"]\n";
     for flag in ["--profile=mine", "--compact=mine", "--set=conversation.compaction.default_profile=mine"] {
         let world = World::new();
@@ -42,7 +43,7 @@ fn a_profile_of_the_workspace_can_be_named_on_the_command_line() {
 }
 
 #[test]
-fn a_wrong_configuration_fails_its_own_transcript_alone() {
+fn invalid_configuration_fails_only_its_transcript() {
     let world = World::new();
     let [(one, of_one), (two, of_two)] = two_workspaces(&world, "[conversation]\nwrong = 1\n", "");
     world.run(&[&one]).exits(2).says("/here/one/.jp-compact.toml").says("unknown field `wrong`");
@@ -53,19 +54,19 @@ fn a_wrong_configuration_fails_its_own_transcript_alone() {
 }
 
 #[test]
-fn a_workspace_says_nothing_of_addresses_and_keys() {
+fn workspace_cannot_set_provider_address() {
     let world = World::new();
     let address = "[llm.providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
     let [(one, of_one), _] = two_workspaces(&world, address, "");
     world
         .run(&[one.as_str(), "--profile", "heavy", "--model", "openai/g"])
         .exits(2)
-        .says("`llm.providers` may not stand in a workspace's file");
+        .says("`llm.providers` is not allowed in a workspace file");
     of_one.assert_untouched();
 }
 
 #[test]
-fn the_model_of_a_workspace_is_asked_once_it_is_approved() {
+fn workspace_model_requires_approval() {
     let world = World::new();
     let [(one, _), (two, _)] = two_workspaces(&world, "llm.model = \"openai/of-one\"\n", "");
     let dry = ["--profile", "heavy", "--dry-run"];

@@ -1,14 +1,17 @@
-//! Two copies of one conversation are written together: the copy that JP would not load first. A death between the two
-//! leaves two valid copies, and JP's choice is the same at every moment.
+//! Writes to two copies of a conversation: the copy that JP does not load is written first. A crash between
+//! the writes leaves two valid copies, and JP loads the same copy at every moment.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use crate::strace::Strace;
+use crate::strace::{Call, Strace};
 use crate::world::{APPEND, ORPHAN, RESET, World, host, turns};
+use crate::{locks, tally};
 
-/// The user's copy of a conversation whose copy in the workspace is the newer one.
+/// A conversation whose workspace copy is newer than the user's copy (`other`).
 struct Copies {
     world: World,
     other: PathBuf,
@@ -39,48 +42,70 @@ impl Copies {
         (self.world.bytes(), fs::read(&self.other).unwrap())
     }
 
-    /// JP loads the newer copy, and the user's one of two that are equally new.
-    fn loads_the_workspace(&self) -> bool {
+    /// JP loads the newer copy, or the user's copy if both have the same time.
+    fn workspace_copy_is_loaded(&self) -> bool {
         let modified = |path: PathBuf| fs::metadata(path).unwrap().modified().unwrap();
         modified(self.world.events()) > modified(self.other.clone())
     }
 }
 
-/// Kills a run before each call from the lock to the end.
-fn walk(mut copies: Copies, words: &[&str]) {
+/// Kills a run before each system call from the lock to the end.
+fn crash_at_every_call(mut copies: Copies, args: &[&str]) {
     let Some(strace) = Strace::find(host()) else { return };
     (copies.world.before, _) = copies.bytes();
     copies.restore();
-    copies.world.succeeds(words);
+    copies.world.succeeds(args);
     let (after, same) = copies.bytes();
     assert!(after == same && after != copies.world.before);
-    assert!(copies.loads_the_workspace());
+    assert!(copies.workspace_copy_is_loaded());
     copies.restore();
-    let whole = copies.world.trace(&strace, &[], words);
-    let first = whole.find(0, "lock", crate::locks);
-    let (mut neither, mut one, mut both) = (0, 0, 0);
-    for at in first..whole.calls.len() {
+    let whole = copies.world.trace(&strace, &[], args);
+    let first = whole.find(0, "lock", locks);
+    let steps: Vec<&str> = whole.calls[first..].iter().map(|call| &*call.name).collect();
+    // The number of calls before the lock depends on the strategy's timing. Each run shows where it was killed.
+    let owned = |calls: &[Call]| -> HashMap<String, usize> {
+        tally(calls).into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+    };
+    let mut earlier = owned(&whole.calls[..first]);
+    let mut missing: BTreeSet<usize> = (0..steps.len()).collect();
+    let (mut neither, mut one, mut both, mut tries) = (0, 0, 0, 0);
+    while let Some(&step) = missing.first() {
+        tries += 1;
+        assert!(tries <= 6 * steps.len(), "never died at {:?}", missing.iter().map(|at| steps[*at]));
         copies.restore();
-        let name = &whole.calls[at].name;
-        let ordinal = whole.calls[..=at].iter().filter(|call| call.name == *name).count();
+        let name = steps[step];
+        let inside = steps[..=step].iter().filter(|other| **other == name).count();
+        let ordinal = earlier.get(name).copied().unwrap_or_default() + inside;
         let options = ["-e".into(), format!("inject={name}:signal=SIGKILL:when={ordinal}")];
-        let ran = copies.world.trace(&strace, &options, words);
+        let ran = copies.world.trace(&strace, &options, args);
         let died_at = ran.text(ran.calls.len().saturating_sub(3));
-        let (loaded, other) = copies.bytes();
-        match (loaded == after, other == after) {
-            (false, false) => neither += 1,
-            (false, true) => one += 1,
-            (true, true) => both += 1,
-            (true, false) => panic!("the loaded copy was written first, killed at\n{died_at}"),
+        let mut is_new_step = false;
+        if let Some(start) = ran.calls.iter().position(locks) {
+            earlier = owned(&ran.calls[..start]);
+            let died: Vec<&str> = ran.calls[start..].iter().map(|call| &*call.name).collect();
+            is_new_step = ran.status.signal() == Some(9)
+                && steps.starts_with(&died)
+                && missing.remove(&(died.len() - 1));
         }
+        let (loaded, other) = copies.bytes();
+        let count = match (loaded == after, other == after) {
+            (false, false) => &mut neither,
+            (false, true) => &mut one,
+            (true, true) => &mut both,
+            (true, false) => panic!("the loaded copy was written first, killed at\n{died_at}"),
+        };
+        *count += usize::from(is_new_step);
         for bytes in [&loaded, &other] {
             assert!(*bytes == after || *bytes == copies.world.before, "killed at\n{died_at}");
         }
-        assert!(copies.loads_the_workspace(), "killed at\n{died_at}");
-        copies.world.succeeds(words);
-        let (loaded, other) = copies.bytes();
-        assert!(loaded == other, "killed at\n{died_at}");
-        assert!(copies.loads_the_workspace());
+        assert!(copies.workspace_copy_is_loaded(), "killed at\n{died_at}");
+        copies.world.succeeds(args);
+        // The strategy proposes the same overlay again, so a repeated append adds a second one.
+        let history = loaded.strip_suffix(b"\n]\n").unwrap();
+        let (loaded_now, other) = copies.bytes();
+        assert!(loaded_now == other, "killed at\n{died_at}");
+        assert!(loaded_now == after || loaded_now.starts_with(history), "killed at\n{died_at}");
+        assert!(copies.workspace_copy_is_loaded());
         for folder in [copies.other.parent().unwrap(), &copies.world.folder] {
             let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
             assert!(names.into_iter().all(|name| !name.to_str().unwrap().starts_with(ORPHAN)));
@@ -90,8 +115,13 @@ fn walk(mut copies: Copies, words: &[&str]) {
 }
 
 #[test]
-fn a_death_at_any_call_of_a_reset_leaves_two_valid_copies() {
+fn crash_at_any_call_of_an_append_leaves_two_valid_copies() {
+    crash_at_every_call(Copies::new(), &APPEND);
+}
+
+#[test]
+fn crash_at_any_call_of_a_reset_leaves_two_valid_copies() {
     let copies = Copies::new();
     copies.world.succeeds(&APPEND);
-    walk(copies, &RESET);
+    crash_at_every_call(copies, &RESET);
 }

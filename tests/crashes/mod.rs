@@ -1,5 +1,6 @@
-//! A death at any call of a command that makes or replaces files leaves what was there before, or what there is after, and
-//! nothing else that the next run does not remove. And what ends a command is on disk with its name.
+//! Crashes of commands that create or replace files. After a crash at any system call, the folder is as
+//! before or as after the command. The next run removes any remaining temporary file. Finished files are on
+//! disk together with their names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -7,68 +8,68 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::strace::{Call, Ran, Strace};
+use crate::strace::{Call, Strace, TracedRun};
 use crate::world::{NOW, PLUGINS, World, host};
 use crate::{locks, tally};
 
-/// A transcript that is not JP's, and its overlays by their new name and the one of version 0.1.0.
+/// A transcript of another agent, its sidecar, and the sidecar's name in version 0.1.0.
 const SESSION: &str = "place/s.jsonl";
-const BESIDE: &str = ".s.jsonl.jp-compact";
-const OLD: &str = "s.jsonl.jp-compact.json";
-/// How the names of files begin that a process makes before they have their own.
-const IN_THE_MAKING: [&str; 3] = [".events.json.jpc-", ".jpc-fork-", ".new-"];
+const SIDECAR: &str = ".s.jsonl.jp-compact";
+const OLD_SIDECAR: &str = "s.jsonl.jp-compact.json";
+/// Prefixes of temporary names that a process uses before the final name.
+const TEMPORARY_PREFIXES: [&str; 3] = [".events.json.jpc-", ".jpc-fork-", ".new-"];
 
-/// What lies in a folder: files by their paths, and none for a folder.
-type Tree = BTreeMap<PathBuf, Option<Vec<u8>>>;
+/// The contents of a folder: bytes by path, `None` for a folder.
+type FolderContents = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
-/// A command, and the folder that it changes something in.
-struct Scene {
+/// A command, and the folder that it changes.
+struct Scenario {
     world: World,
     folder: PathBuf,
-    words: Vec<String>,
+    args: Vec<String>,
 }
 
-impl Scene {
-    /// A session of Claude Code's in a folder of its own, and these words; `place` stands for the folder.
-    fn new(words: &str) -> Self {
+impl Scenario {
+    /// Copies a session of Claude Code into the folder `place`. `args` are the arguments of the command.
+    fn new(args: &str) -> Self {
         let world = World::new();
         let folder = world.root.join("place");
         fs::create_dir(&folder).unwrap();
-        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/core/tests/formats/samples");
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/transcripts/tests/formats/samples");
         fs::copy(samples.join("claude-code.jsonl"), folder.join("s.jsonl")).unwrap();
-        Self { world, folder, words: words.split(' ').map(str::to_owned).collect() }
+        Self { world, folder, args: args.split(' ').map(str::to_owned).collect() }
     }
 
-    /// Runs other words, which prepare the scene.
-    fn with(self, words: &str) -> Self {
-        let output = self.command(&words.split(' ').collect::<Vec<_>>()).output().unwrap();
-        assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    /// Runs another command first.
+    fn after(self, args: &str) -> Self {
+        let output = self.command(&args.split(' ').collect::<Vec<_>>()).output().unwrap();
+        assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
         self
     }
 
-    fn command<S: AsRef<str>>(&self, words: &[S]) -> Command {
+    fn command<S: AsRef<str>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(host());
-        command.env_clear().args(words.iter().map(AsRef::as_ref));
-        self.world.surround(&mut command);
+        command.env_clear().args(args.iter().map(AsRef::as_ref));
+        self.world.set_environment(&mut command);
         command
     }
 
-    fn trace(&self, strace: &Strace, options: &[String]) -> Ran {
+    fn trace(&self, strace: &Strace, options: &[String]) -> TracedRun {
         strace.run(&self.world.root, options, |command| {
-            command.arg(host()).args(&self.words);
-            self.world.surround(command);
+            command.arg(host()).args(&self.args);
+            self.world.set_environment(command);
         })
     }
 
-    fn tree(&self) -> Tree {
-        let mut tree = Tree::new();
-        gather(&self.folder, Path::new(""), &mut tree);
+    fn contents(&self) -> FolderContents {
+        let mut tree = FolderContents::new();
+        collect_files(&self.folder, Path::new(""), &mut tree);
         tree
     }
 
-    /// The files as they were; what is in the making stays.
-    fn restore(&self, before: &Tree) {
-        for (path, bytes) in self.tree().iter().rev().filter(|(path, _)| !is_in_the_making(path)) {
+    /// Restores the files. Temporary files remain.
+    fn restore(&self, before: &FolderContents) {
+        for (path, bytes) in self.contents().iter().rev().filter(|(path, _)| !is_temporary(path)) {
             match bytes {
                 Some(_) => fs::remove_file(self.folder.join(path)).unwrap(),
                 None => fs::remove_dir_all(self.folder.join(path)).unwrap(),
@@ -82,27 +83,33 @@ impl Scene {
         }
     }
 
-    /// What an undisturbed run makes of it.
+    /// Runs the command undisturbed. Returns the resulting folder.
     #[track_caller]
-    fn run(&self) -> Tree {
-        let output = self.command(&self.words).output().unwrap();
-        assert!(output.status.success(), "{:?}: {}", self.words, String::from_utf8_lossy(&output.stderr));
-        self.tree()
+    fn run(&self) -> FolderContents {
+        let output = self.command(&self.args).output().unwrap();
+        assert!(output.status.success(), "{:?}: {}", self.args, String::from_utf8_lossy(&output.stderr));
+        self.contents()
     }
 
-    /// Whether a call is the first by which something may change.
-    fn begins(&self, call: &Call) -> bool {
+    /// Returns whether a call is the first kind that can change something.
+    fn is_first_change(&self, call: &Call) -> bool {
         let makes = call.name.starts_with("mkdir") || call.has_flag("O_EXCL");
         locks(call)
             || makes && call.paths().iter().any(|path| self.world.root.join(path).starts_with(&self.folder))
     }
 
-    /// Checks what a death left, and that the next run works and cleans up.
+    /// Checks the folder after a crash, and that the next run succeeds and cleans up.
     #[track_caller]
-    fn check(&self, ran: &Ran, before: &Tree, after: &Tree, is_between: &dyn Fn(&Tree) -> bool) -> bool {
+    fn check(
+        &self,
+        ran: &TracedRun,
+        before: &FolderContents,
+        after: &FolderContents,
+        is_between: &dyn Fn(&FolderContents) -> bool,
+    ) -> bool {
         let died_at = || ran.text(ran.calls.len().saturating_sub(3));
-        let (making, found): (Tree, Tree) =
-            self.tree().into_iter().partition(|(path, _)| is_in_the_making(path));
+        let (making, found): (FolderContents, FolderContents) =
+            self.contents().into_iter().partition(|(path, _)| is_temporary(path));
         let is_whole = found == *before || found == *after || is_between(&found);
         assert!(is_whole, "neither before nor after: {:?}, killed at\n{}", found.keys(), died_at());
         let tops: BTreeSet<_> = making.keys().map(|path| path.components().next()).collect();
@@ -113,42 +120,47 @@ impl Scene {
         found == *after
     }
 
-    /// Dies at each call from the first by which something changes to the exit. How often before, and how often behind.
+    /// Kills a run at each system call from the first change to the exit. Returns the numbers of crashes that
+    /// left the old and the new state.
     #[track_caller]
-    fn walk(&self, is_between: &dyn Fn(&Tree, &Tree, &Tree) -> bool) -> Option<(usize, usize)> {
+    fn crash_at_every_call(
+        &self,
+        is_between: &dyn Fn(&FolderContents, &FolderContents, &FolderContents) -> bool,
+    ) -> Option<(usize, usize)> {
         let strace = Strace::find(host())?;
-        let before = self.tree();
+        let before = self.contents();
         let after = self.run();
         assert_ne!(before, after);
         self.restore(&before);
-        // A run may come to something by other calls than the others, for its threads and strategies take their time.
-        (0..5).find_map(|_| self.walk_as(&strace, &before, &after, is_between)).or_else(|| {
-            panic!("no run came to its end by the same calls as others: {:?}", self.words);
+        // Runs differ in their calls because threads and strategies vary in speed. Therefore try several
+        // recorded runs.
+        (0..5).find_map(|_| self.crash_along(&strace, &before, &after, is_between)).or_else(|| {
+            panic!("no two runs made the same calls: {:?}", self.args);
         })
     }
 
-    /// The same along the calls of one run; none where others go another way.
+    /// Does the same for the calls of one recorded run. Returns `None` if other runs make different calls.
     #[track_caller]
-    fn walk_as(
+    fn crash_along(
         &self,
         strace: &Strace,
-        before: &Tree,
-        after: &Tree,
-        is_between: &dyn Fn(&Tree, &Tree, &Tree) -> bool,
+        before: &FolderContents,
+        after: &FolderContents,
+        is_between: &dyn Fn(&FolderContents, &FolderContents, &FolderContents) -> bool,
     ) -> Option<(usize, usize)> {
         let whole = self.trace(strace, &[]);
         assert!(whole.status.success(), "{}", whole.stderr);
         self.restore(before);
-        let start = whole.find(0, "call that changes something", |call| self.begins(call));
+        let start = whole.find(0, "call that changes something", |call| self.is_first_change(call));
         let steps: Vec<&str> = whole.calls[start..].iter().map(|call| &*call.name).collect();
         let owned = |calls: &[Call]| -> HashMap<String, usize> {
             tally(calls).into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
         };
         let mut earlier = owned(&whole.calls[..start]);
         let mut missing: BTreeSet<usize> = (0..steps.len()).collect();
-        let (mut in_vain, mut old, mut new) = (0, 0, 0);
+        let (mut misses, mut old, mut new) = (0, 0, 0);
         while let Some(&step) = missing.first() {
-            if in_vain > 12 {
+            if misses > 12 {
                 return None;
             }
             let name = steps[step];
@@ -156,10 +168,11 @@ impl Scene {
             let ordinal = earlier.get(name).copied().unwrap_or_default() + inside;
             let ran =
                 self.trace(strace, &["-e".into(), format!("inject={name}:signal=SIGKILL:when={ordinal}")]);
-            in_vain += 1;
+            misses += 1;
             let mut is_new_place = false;
-            // How many calls of a name go before differs with the timing of a strategy: each run says where it died.
-            if let Some(start) = ran.calls.iter().position(|call| self.begins(call)) {
+            // The number of earlier calls with the same name varies with the strategy. Each run shows where
+            // it died.
+            if let Some(start) = ran.calls.iter().position(|call| self.is_first_change(call)) {
                 earlier = owned(&ran.calls[..start]);
                 let died: Vec<&str> = ran.calls[start..].iter().map(|call| &*call.name).collect();
                 is_new_place = ran.status.signal() == Some(9)
@@ -168,7 +181,7 @@ impl Scene {
             }
             let is_new = self.check(&ran, before, after, &|found| is_between(found, before, after));
             if is_new_place {
-                in_vain = 0;
+                misses = 0;
                 *(if is_new { &mut new } else { &mut old }) += 1;
             }
         }
@@ -176,11 +189,11 @@ impl Scene {
     }
 }
 
-fn gather(folder: &Path, below: &Path, tree: &mut Tree) {
+fn collect_files(folder: &Path, below: &Path, tree: &mut FolderContents) {
     for entry in fs::read_dir(folder.join(below)).unwrap() {
         let path = below.join(entry.unwrap().file_name());
         if folder.join(&path).is_dir() {
-            gather(folder, &path, tree);
+            collect_files(folder, &path, tree);
             tree.insert(path, None);
         } else {
             let bytes = fs::read(folder.join(&path)).unwrap();
@@ -189,10 +202,10 @@ fn gather(folder: &Path, below: &Path, tree: &mut Tree) {
     }
 }
 
-fn is_in_the_making(path: &Path) -> bool {
+fn is_temporary(path: &Path) -> bool {
     path.components().any(|part| {
         let name = part.as_os_str().to_str().unwrap();
-        IN_THE_MAKING.iter().any(|prefix| name.starts_with(prefix))
+        TEMPORARY_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     })
 }
 
@@ -201,116 +214,165 @@ fn append() -> String {
 }
 
 #[track_caller]
-fn check(scene: &Scene, least: (usize, usize)) {
-    let Some((old, new)) = scene.walk(&|_, _, _| false) else { return };
+fn check(scenario: &Scenario, least: (usize, usize)) {
+    let Some((old, new)) = scenario.crash_at_every_call(&|_, _, _| false) else { return };
     assert!(old >= least.0 && new >= least.1, "{old} before, {new} after");
 }
 
 #[test]
-fn a_death_at_any_call_leaves_the_old_or_the_new_sidecar() {
-    check(&Scene::new(&append()), (10, 4));
-    check(&Scene::new(&append()).with(&append()), (10, 4));
+fn crash_at_any_call_leaves_the_old_or_the_new_sidecar() {
+    check(&Scenario::new(&append()), (10, 4));
+    check(&Scenario::new(&append()).after(&append()), (10, 4));
 }
 
 #[test]
-fn a_death_at_any_call_leaves_the_old_name_of_a_sidecar_or_the_new_one_that_counts() {
-    let scene = Scene::new(&append()).with(&append());
-    fs::rename(scene.folder.join(BESIDE), scene.folder.join(OLD)).unwrap();
-    let walked = scene.walk(&|found, before, after| {
-        // Both: the new one, which counts, is whole, and the other one is as it was.
-        let at = |tree: &Tree, name: &str| tree.get(Path::new(name)).cloned();
-        at(found, BESIDE) == at(after, BESIDE) && at(found, OLD) == at(before, OLD) && found.len() == 3
+fn crash_at_any_call_of_a_rename_leaves_a_valid_sidecar() {
+    let scenario = Scenario::new(&append()).after(&append());
+    fs::rename(scenario.folder.join(SIDECAR), scenario.folder.join(OLD_SIDECAR)).unwrap();
+    let walked = scenario.crash_at_every_call(&|found, before, after| {
+        // Both names may exist: the new sidecar, which takes precedence, is complete, and the old one is
+        // unchanged.
+        let at = |tree: &FolderContents, name: &str| tree.get(Path::new(name)).cloned();
+        at(found, SIDECAR) == at(after, SIDECAR)
+            && at(found, OLD_SIDECAR) == at(before, OLD_SIDECAR)
+            && found.len() == 3
     });
     let Some((old, new)) = walked else { return };
     assert!(old >= 10 && new >= 3, "{old} before, {new} after");
 }
 
 #[test]
-fn a_death_at_any_call_of_a_reset_leaves_the_sidecar_or_none() {
-    check(&Scene::new(&format!("{SESSION} --reset")).with(&append()), (5, 2));
-    let half = Scene::new(&format!("{SESSION} --reset=1")).with(&append()).with(&append());
+fn crash_at_any_call_of_a_reset_leaves_the_old_sidecar_or_none() {
+    check(&Scenario::new(&format!("{SESSION} --reset")).after(&append()), (5, 2));
+    let half = Scenario::new(&format!("{SESSION} --reset=1")).after(&append()).after(&append());
     check(&half, (10, 4));
 }
 
 #[test]
-fn a_death_at_any_call_of_a_reset_brings_no_older_overlays_back() {
-    let scene = Scene::new(&format!("{SESSION} --reset")).with(&append());
-    fs::copy(scene.folder.join(BESIDE), scene.folder.join(OLD)).unwrap();
-    // The old name goes first.
-    let walked = scene.walk(&|found, before, _| {
-        let at = |tree: &Tree, name: &str| tree.get(Path::new(name)).cloned();
-        at(found, BESIDE) == at(before, BESIDE) && at(found, OLD).is_none()
+fn crash_at_any_call_of_a_reset_restores_no_older_overlays() {
+    let scenario = Scenario::new(&format!("{SESSION} --reset")).after(&append());
+    fs::copy(scenario.folder.join(SIDECAR), scenario.folder.join(OLD_SIDECAR)).unwrap();
+    // The old name is removed first.
+    let walked = scenario.crash_at_every_call(&|found, before, _| {
+        let at = |tree: &FolderContents, name: &str| tree.get(Path::new(name)).cloned();
+        at(found, SIDECAR) == at(before, SIDECAR) && at(found, OLD_SIDECAR).is_none()
     });
     assert!(walked.is_none_or(|(old, new)| old >= 5 && new >= 1));
 }
 
 #[test]
-fn a_death_at_any_call_of_an_import_leaves_all_of_it_or_nothing() {
-    check(&Scene::new(&format!("import {SESSION} --to place/imported")), (10, 2));
+fn crash_at_any_call_of_an_import_leaves_all_or_nothing() {
+    check(&Scenario::new(&format!("import {SESSION} --to place/imported")), (10, 2));
 }
 
 #[test]
-fn a_death_at_any_call_of_a_print_leaves_all_of_it_or_nothing() {
-    let words = format!("print {SESSION} --compacted --as source -o place/small.jsonl");
-    check(&Scene::new(&words).with(&append()), (5, 2));
+fn crash_at_any_call_of_a_print_leaves_all_or_nothing() {
+    let args = format!("print {SESSION} --compacted --as source -o place/small.jsonl");
+    check(&Scenario::new(&args).after(&append()), (5, 2));
 }
 
-/// A batch of two transcripts of which nothing is left out, so that no strategy works.
-fn batch() -> Scene {
-    let words = "batch place/in --out place/out --report place/report.json --junit place/junit.xml --keep-last 99 \
-                 --sandbox=contained --now";
-    let scene = Scene::new(&format!("{words} {NOW}"));
-    fs::create_dir_all(scene.folder.join("in/deep")).unwrap();
+/// Returns a batch of two transcripts with overlays. It keeps every turn, so no strategy runs. The views differ from the
+/// transcripts.
+fn batch() -> Scenario {
+    let args = "batch place/in --out place/out --report place/report.json --junit place/junit.xml --keep-last 99 \
+                 --sandbox=contained -j 1 --now";
+    let scenario = Scenario::new(&format!("{args} {NOW}"));
+    fs::create_dir_all(scenario.folder.join("in/deep")).unwrap();
     for name in ["in/a.jsonl", "in/deep/b.jsonl"] {
-        fs::copy(scene.folder.join("s.jsonl"), scene.folder.join(name)).unwrap();
+        fs::copy(scenario.folder.join("s.jsonl"), scenario.folder.join(name)).unwrap();
     }
-    scene
+    ["place/in/a.jsonl", "place/in/deep/b.jsonl"]
+        .into_iter()
+        .fold(scenario, |scenario, path| scenario.after(&append().replace(SESSION, path)))
 }
 
-/// Threads are killed by the calls that only they make: no other thread's are counted then.
-#[test]
-fn a_death_of_a_batch_leaves_every_view_whole_or_none() {
-    let Some(strace) = Strace::find(host()) else { return };
-    let scene = batch();
-    let before = scene.tree();
-    let whole = scene.trace(&strace, &["-f".into()]);
-    assert!(whole.status.success(), "{}", whole.stderr);
-    let after = scene.tree();
-    let views = |tree: &Tree| -> Tree {
-        tree.iter()
-            .filter(|(path, _)| path.starts_with("out"))
-            .map(|(path, bytes)| (path.clone(), bytes.clone()))
-            .collect()
+/// Returns the part of a tree below a folder.
+fn below(tree: &FolderContents, folder: &str) -> FolderContents {
+    let inside = tree.iter().filter(|(path, _)| path.starts_with(folder));
+    inside.map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+}
+
+/// Returns the calls of a batch that concern its files, from the first call that changes a file: the name of each call
+/// and its number among the thread's calls of that name. strace counts per thread and kills at the first match.
+fn moments(scenario: &Scenario, whole: &TracedRun) -> BTreeSet<(String, usize)> {
+    let concerns = |call: &Call| {
+        let files = [call.file(0), call.opened()].into_iter().flatten().map(Path::to_path_buf);
+        files.chain(call.paths()).any(|path| scenario.world.root.join(path).starts_with(&scenario.folder))
     };
-    let expected = views(&after);
-    assert_eq!(expected.values().flatten().count(), 2, "{:?}", after.keys());
-    let names = ["mkdir", "fsync", "fchmod", "rename", "renameat2", "linkat", "unlink", "flock"];
-    let mut deaths = 0;
-    for name in names.into_iter().filter(|name| whole.of_all.iter().any(|call| call.name == *name)) {
-        for ordinal in 1.. {
-            scene.restore(&before);
-            let inject = format!("inject={name}:signal=SIGKILL:when={ordinal}");
-            let ran = scene.trace(&strace, &["-f".into(), "-e".into(), inject]);
-            if ran.status.signal() != Some(9) {
-                break;
-            }
-            deaths += 1;
-            for (path, bytes) in views(&scene.tree()).iter().filter(|(path, _)| !is_in_the_making(path)) {
-                assert_eq!(expected.get(path), Some(bytes), "{} after {name} {ordinal}", path.display());
-            }
-            let report = scene.folder.join("report.json");
-            let text = fs::read_to_string(&report).unwrap_or_else(|_| "{}".into());
-            serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    let calls = &whole.all_calls;
+    let first = calls.iter().position(|call| call.has_flag("O_CREAT") && concerns(call)).unwrap();
+    let mut counts = HashMap::new();
+    let mut moments = BTreeSet::new();
+    for (at, call) in calls.iter().enumerate() {
+        let count: &mut usize = counts.entry((call.pid, &call.name)).or_default();
+        *count += 1;
+        if at >= first && concerns(call) {
+            moments.insert((call.name.clone(), *count));
         }
     }
-    assert!(deaths >= 10, "{deaths}");
-    scene.restore(&before);
-    let last = scene.run();
-    assert_eq!(views(&last), expected, "what was in the making is gone");
-    assert!(!last.keys().any(|path| is_in_the_making(path)), "{:?}", last.keys());
+    moments
 }
 
-/// Checks that a file got its name after its bytes were on disk, and that its folder was synced behind that.
+/// Checks that every file a killed batch left is complete or has a temporary name.
+#[track_caller]
+fn check_batch(found: &FolderContents, expected: &FolderContents, died_at: &str) {
+    for (path, bytes) in below(found, "out").iter().filter(|(path, _)| !is_temporary(path)) {
+        assert_eq!(expected.get(path), Some(bytes), "{} killed at {died_at}", path.display());
+    }
+    let text = |name: &str| Some(String::from_utf8(found.get(Path::new(name))?.clone()?).unwrap());
+    if let Some(report) = text("report.json") {
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["complete"], true, "killed at {died_at}");
+    }
+    if let Some(junit) = text("junit.xml") {
+        assert!(junit.trim_end().ends_with("</testsuites>"), "killed at {died_at}: {junit}");
+    }
+}
+
+#[test]
+fn crash_at_any_call_of_a_batch_leaves_whole_views_and_resumes() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let scenario = batch();
+    let before = scenario.contents();
+    let whole = scenario.trace(&strace, &["-f".into()]);
+    assert!(whole.status.success(), "{}", whole.stderr);
+    assert_eq!(whole.all_calls.iter().filter(|call| call.name == "execve").count(), 1, "no strategy runs");
+    let expected = below(&scenario.contents(), "out");
+    assert_eq!(expected.values().flatten().count(), 2, "{:?}", expected.keys());
+    assert_ne!(expected[Path::new("out/a.jsonl")], before[Path::new("in/a.jsonl")]);
+    let resume: Vec<_> = scenario.args.iter().map(String::as_str).chain(["--resume"]).collect();
+    let (mut deaths, mut left) = (0, BTreeSet::new());
+    for (name, ordinal) in moments(&scenario, &whole) {
+        scenario.restore(&before);
+        let inject = format!("inject={name}:signal=SIGKILL:when={ordinal}");
+        let options = ["-f".into(), "-e".into(), format!("trace={name}"), "-e".into(), inject];
+        if scenario.trace(&strace, &options).status.signal() != Some(9) {
+            // The threads divided the work differently in this run.
+            continue;
+        }
+        deaths += 1;
+        let died_at = format!("{name} {ordinal}");
+        let found = scenario.contents();
+        assert_eq!(below(&found, "in"), below(&before, "in"), "killed at {died_at}");
+        check_batch(&found, &expected, &died_at);
+        let names = found.keys().filter(|path| !is_temporary(path)).cloned();
+        left.insert((names.collect::<Vec<_>>(), found.keys().filter(|path| is_temporary(path)).count()));
+
+        let output = scenario.command(&resume).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "killed at {died_at}: {stderr}");
+        let last = scenario.contents();
+        assert_eq!(below(&last, "in"), below(&before, "in"), "killed at {died_at}");
+        assert_eq!(below(&last, "out"), expected, "killed at {died_at}");
+        check_batch(&last, &expected, &died_at);
+        assert!(last.contains_key(Path::new("report.json")), "killed at {died_at}");
+        let is_left = |path: &PathBuf| is_temporary(path) || path.ends_with("report.json.part");
+        assert!(!last.keys().any(is_left), "killed at {died_at}: {:?}", last.keys());
+    }
+    assert!(deaths >= 80 && left.len() >= 8, "{deaths} deaths, {} states: {left:#?}", left.len());
+}
+
+/// Checks that a file was synced before it got its name, and that its folder was synced afterwards.
 #[track_caller]
 fn check_synced(calls: &[Call], path: &Path) {
     let text = || calls.iter().map(|call| format!("  {call:?}\n")).collect::<String>();
@@ -327,24 +389,24 @@ fn check_synced(calls: &[Call], path: &Path) {
 }
 
 #[test]
-fn what_a_command_wrote_is_on_disk_with_its_name() {
+fn finished_files_are_on_disk_with_their_names() {
     let Some(strace) = Strace::find(host()) else { return };
-    let print = Scene::new(&format!("print {SESSION} --as source -o place/copy.jsonl"));
+    let print = Scenario::new(&format!("print {SESSION} --as source -o place/copy.jsonl"));
     let ran = print.trace(&strace, &["-f".into()]);
     assert!(ran.status.success(), "{}", ran.stderr);
-    check_synced(&ran.of_all, &print.folder.join("copy.jsonl"));
+    check_synced(&ran.all_calls, &print.folder.join("copy.jsonl"));
     let batch = batch();
     let ran = batch.trace(&strace, &["-f".into()]);
     assert!(ran.status.success(), "{}", ran.stderr);
     for name in ["out/a.jsonl", "out/deep/b.jsonl", "report.json", "junit.xml"] {
-        check_synced(&ran.of_all, &batch.folder.join(name));
+        check_synced(&ran.all_calls, &batch.folder.join(name));
     }
-    // The folders that were made for them, too.
+    // The created folders must be synced as well.
     for folder in ["", "out"] {
         let folder = batch.folder.join(folder);
         let is_synced = |call: &Call| {
             call.name == "fsync" && call.file(0).is_some_and(|file| file.components().eq(folder.components()))
         };
-        assert!(ran.of_all.iter().any(is_synced), "{}", folder.display());
+        assert!(ran.all_calls.iter().any(is_synced), "{}", folder.display());
     }
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -I
-"""A strategy that keeps every rule but one: the check of the kit whose number MODE is. With none it is sound."""
+"""A strategy that violates exactly one rule: the conformance check with the id MODE. Without a mode it is conformant."""
 
 import json
 import os
@@ -34,7 +34,7 @@ for mode, key, value in (
         DESCRIPTION[key] = value
 
 
-def say(message):
+def write(message):
     sys.stdout.write(json.dumps(message) + "\n")
     if MODE != "W02":
         sys.stdout.flush()
@@ -49,7 +49,7 @@ def describe():
         sys.exit(1)
     if MODE == "D02":
         del DESCRIPTION["input"]
-    say(DESCRIPTION)
+    write(DESCRIPTION)
 
 
 def lines():
@@ -69,7 +69,7 @@ def lines():
 
 def needs(request, key, **more):
     messages = [{"role": "user", "content": "Summarize."}]
-    say({"type": "needs", "id": request["id"], "requests": {key: {"kind": "llm.complete", "messages": messages}}, **more})
+    write({"type": "needs", "id": request["id"], "requests": {key: {"kind": "llm.complete", "messages": messages}}, **more})
 
 
 def answer(request, events):
@@ -89,13 +89,13 @@ def answer(request, events):
             return needs(request, "k", state="x" * 65537)
         text = " " if MODE == "P09" else "What was said."
         one = {**whole, "summary": {"summary": text}}
-        # The range of its own that is asked for again, and the one that is insisted on.
+        # own-range proposes another range and follows the second request, which is exact. P11 and P12 do not follow it.
         overlaid = request["context"]["compactions"] and here["from_turn"] == 0
         if overlaid and (MODE == "P11" or MODE == "own-range" and not request["range_exact"]):
             one["from_turn"] = 1
         if MODE == "P12" and request["range_exact"]:
             one["from_turn"] = 2
-        return say({**result, "compactions": [one, one] if MODE == "P10" else [one]})
+        return write({**result, "compactions": [one, one] if MODE == "P10" else [one]})
     selective = lambda *calls: {**whole, "tool_calls": {"policy": "selective", "calls": list(calls)}}
     strip = {**whole, "reasoning": "strip"}
     compactions = {
@@ -107,7 +107,7 @@ def answer(request, events):
     if MODE == "F01" and VERB == "run" and any(key.startswith("x_") for key in request["context"]):
         sys.exit(1)
     if MODE == "required" and "m" not in request["options"]:
-        return say({"type": "error", "id": reply_id, "code": "options_invalid", "message": "m is missing"})
+        return write({"type": "error", "id": reply_id, "code": "options_invalid", "message": "m is missing"})
     if MODE == "F09" and request["options"]:
         raise ValueError("an option")
     if MODE == "F10" and len(events) == 1:
@@ -115,13 +115,13 @@ def answer(request, events):
     if MODE == "F11" and VERB == "run" and any(line["event"]["type"].startswith("x_") for line in events):
         raise ValueError("an unknown event")
     if MODE == "F12" and VERB == "run" and request["events"]["mode"] == "file":
-        return say({"type": "decline", "id": reply_id, "reason": "a file"})
+        return write({"type": "decline", "id": reply_id, "reason": "a file"})
     if MODE == "F06" and request["dry_run"]:
-        return say({"type": "decline", "id": reply_id, "reason": "a dry run"})
+        return write({"type": "decline", "id": reply_id, "reason": "a dry run"})
     if MODE == "F07":
-        return say({"type": "decline", "id": reply_id, "reason": str(time.time())})
+        return write({"type": "decline", "id": reply_id, "reason": str(time.time())})
     if MODE == "W01" and VERB == "worker":
-        return say({"type": "decline", "id": reply_id, "reason": "as a worker I do nothing"})
+        return write({"type": "decline", "id": reply_id, "reason": "as a worker I do nothing"})
     if MODE == "R01":
         time.sleep(60)
     if MODE == "R04":
@@ -134,19 +134,19 @@ def answer(request, events):
     if MODE == "R08":
         print("scanning ...")
     if MODE == "R09":
-        say({"type": "progress", "id": reply_id, "done": "half"})
+        write({"type": "progress", "id": reply_id, "done": "half"})
     if MODE == "R10":
         reply_id = "c1"
     if MODE == "R11":
-        return say({"type": "error", "id": reply_id, "code": "internal", "message": "no"})
-    say({"type": "result", "id": reply_id, "compactions": compactions})
+        return write({"type": "error", "id": reply_id, "code": "internal", "message": "no"})
+    write({"type": "result", "id": reply_id, "compactions": compactions})
     if MODE == "R06":
-        say({"type": "decline", "id": reply_id, "reason": "or not"})
+        write({"type": "decline", "id": reply_id, "reason": "or not"})
     return None
 
 
 def requests():
-    """Each request with its events, from wherever they come."""
+    """Yields each request with its events, whether inline or in a file."""
     request, events = None, []
     for line in lines():
         message = json.loads(line)
@@ -154,7 +154,7 @@ def requests():
             request, events = message, []
             if MODE == "W05" and VERB == "worker" and (message["events"].get("count") or 0) > 100:
                 yield request, []
-                # What comes next should be the rest of this request.
+                # Without the defect, the next messages are the rest of this request.
                 request, events = next(json.loads(line) for line in lines()), []
                 if request["type"] != "compact":
                     sys.exit(1)
@@ -182,7 +182,7 @@ def main():
         return 0 if MODE == "S03" else 64
     for seen, (request, events) in enumerate(requests(), 1):
         answer(request, events)
-        # The first worker sees fewer.
+        # The first worker of the conformance test receives fewer requests.
         if VERB == "run" or (MODE == "W04" and seen == 7):
             break
     sys.stdout.flush()

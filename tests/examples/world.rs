@@ -1,4 +1,4 @@
-//! The example plugins, installed as a user has them, and a conversation to run one on.
+//! Test fixture: the example plugins, installed as by a user, and a conversation to run one on.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-/// Where a strategy's interpreter is looked up.
+/// Folders that are searched for interpreters.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The folder of one test.
@@ -20,24 +20,24 @@ pub(crate) struct World {
     base: tempfile::TempDir,
 }
 
-/// A tool call as a model is sent it.
+/// A tool call as it is sent to a model.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ToolCall {
     pub(crate) id: String,
     pub(crate) arguments: Value,
     pub(crate) output: String,
 }
 
-/// The plugin's folder, as it is in the project.
+/// Returns the source folder of a plugin.
 fn source(name: &str) -> PathBuf {
     Path::new(ROOT).join("plugins").join(name)
 }
 
-/// What the test lacks to run an example: skipped with a word about it, or failed.
-fn lacks(what: &str) {
+/// Reports a missing program. With `JP_COMPACT_TEST_ALL` set, this is a failure.
+fn report_missing(what: &str) {
     let missing = format!("{what} is missing: its example plugin was not run");
     assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{missing}");
-    #[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
+    #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
     {
         eprintln!("{missing}");
     }
@@ -46,14 +46,14 @@ fn lacks(what: &str) {
 pub(crate) fn has(program: &str) -> bool {
     let found = PATH.split(':').any(|folder| Path::new(folder).join(program).is_file());
     if !found {
-        lacks(program);
+        report_missing(program);
     }
     found
 }
 
-/// What an example was built to, beside the executables of the project. `cargo test` builds examples only where
-/// all tests are run; here they are built in any case.
-fn example(file: &str) -> PathBuf {
+/// Returns the path of a built example. `cargo test` builds examples only when it runs all tests, so this
+/// function builds them.
+pub(crate) fn example(file: &str) -> PathBuf {
     static BUILT: Once = Once::new();
     let folder = cargo_bin("jp-compact").parent().unwrap().to_owned();
     BUILT.call_once(|| {
@@ -65,19 +65,19 @@ fn example(file: &str) -> PathBuf {
     folder.join("examples").join(file)
 }
 
-/// An example as a user has it: its folder, with what has to be built.
+/// An installed example: a copy of its folder, with the files that must be built.
 pub(crate) struct Installed {
     base: tempfile::TempDir,
     folder: PathBuf,
 }
 
-/// Every example.
+/// The names of all examples.
 pub(crate) const EXAMPLES: [&str; 6] =
     ["keep-errors", "drop-large", "dedupe", "supersede", "truncate", "drop-arguments"];
 
 impl Installed {
-    /// None when something that the example needs is missing.
-    pub(crate) fn of(name: &str) -> Option<Self> {
+    /// Returns `None` if a program that the example needs is missing.
+    pub(crate) fn new(name: &str) -> Option<Self> {
         let base = tempfile::tempdir().unwrap();
         let folder = base.path().join(name);
         let copied = Command::new("cp").arg("-r").arg(source(name)).arg(&folder).status().unwrap();
@@ -109,35 +109,36 @@ impl Installed {
     }
 }
 
-/// Builds a library as the comment in its manifest says.
+/// Builds a library with the command in its manifest's comment.
 fn build_c(folder: &Path) {
     let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
     let line = manifest.split('`').nth(1).unwrap();
-    let line = line.replace("-I..", &format!("-I{ROOT}/plugins -Wall -Wextra -Werror"));
-    let mut words = line.split(' ');
-    let mut compiler = Command::new(words.next().unwrap());
-    assert!(compiler.args(words).current_dir(folder).status().unwrap().success());
+    let line = line.replace("-I../../schema", &format!("-I{ROOT}/schema -Wall -Wextra -Werror"));
+    let mut args = line.split(' ');
+    let mut compiler = Command::new(args.next().unwrap());
+    assert!(compiler.args(args).current_dir(folder).status().unwrap().success());
 }
 
-/// Copies a file by a process of its own: a file that this one had open for writing could not be executed while
-/// another test starts something.
-fn copy(from: &Path, to: &Path) {
+/// Copies a file in another process. A file that this process had open for writing could not be executed
+/// while another test forks.
+pub(crate) fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }
 
 impl World {
-    /// A folder with the plugin in it, under its name. None when something that it needs is missing.
-    pub(crate) fn with(name: &str) -> Option<Self> {
-        let installed = Installed::of(name)?;
+    /// Returns a folder with the plugin installed under its name, or `None` if a program that it needs is
+    /// missing.
+    pub(crate) fn with_plugin(name: &str) -> Option<Self> {
+        let installed = Installed::new(name)?;
         let plugins = installed.base.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
         fs::rename(installed.folder(), plugins.join(name)).unwrap();
         Some(Self { base: installed.base })
     }
 
-    /// Runs the plugin on all turns but the last, and says what a model is then sent.
+    /// Runs the plugin on all turns but the last. Returns the tool calls of the resulting view.
     #[track_caller]
-    pub(crate) fn compact(&self, spec: &str, conversation: &Conversation) -> Vec<Shown> {
+    pub(crate) fn compact(&self, spec: &str, conversation: &Conversation) -> Vec<ToolCall> {
         let report = self.report(spec, conversation);
         assert_eq!(report["overlays"].as_array().unwrap().len(), 1, "{report}");
         let printed = self.jp_compact(&["print", "conversation", "--compacted", "--json"]);
@@ -145,15 +146,15 @@ impl World {
         calls(view.iter().map(|part| &part["event"]))
     }
 
-    /// Runs the plugin on all turns but the last.
+    /// Runs the plugin on all turns but the last. Returns the report.
     #[track_caller]
     pub(crate) fn report(&self, spec: &str, conversation: &Conversation) -> Value {
         let folder = self.base.path().join("conversation");
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("events.json"), conversation.bytes()).unwrap();
         fs::write(folder.join("base_config.json"), "{}").unwrap();
-        let place = ["conversation", "--trust-dir", "plugins", "--sandbox=require", "--keep-last", "1"];
-        let output = self.jp_compact(&[&place[..], &["--json", "--strategy", spec]].concat());
+        let args = ["conversation", "--trust-dir", "plugins", "--sandbox=require", "--keep-last", "1"];
+        let output = self.jp_compact(&[&args[..], &["--json", "--strategy", spec]].concat());
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{spec}: {stderr}{}", String::from_utf8_lossy(&output.stdout));
         serde_json::from_slice(&output.stdout).unwrap()
@@ -167,22 +168,22 @@ impl World {
 }
 
 /// Writes an executable.
-pub(crate) fn install(place: &Path, text: &str) {
-    let draft = place.with_extension("draft");
+pub(crate) fn install(path: &Path, text: &str) {
+    let draft = path.with_extension("draft");
     fs::write(&draft, text).unwrap();
-    copy(&draft, place);
+    copy(&draft, path);
     fs::remove_file(draft).unwrap();
-    fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn calls<'a>(events: impl Iterator<Item = &'a Value>) -> Vec<Shown> {
-    let mut calls: Vec<Shown> = Vec::new();
+fn calls<'a>(events: impl Iterator<Item = &'a Value>) -> Vec<ToolCall> {
+    let mut calls: Vec<ToolCall> = Vec::new();
     for event in events {
         let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
         match event["type"].as_str() {
             Some("tool_call_request") => {
                 let arguments = event["arguments"].clone();
-                calls.push(Shown { id: text("id"), arguments, output: String::new() });
+                calls.push(ToolCall { id: text("id"), arguments, output: String::new() });
             }
             Some("tool_call_response") => calls.last_mut().unwrap().output = text("content"),
             _ => {}
@@ -191,7 +192,7 @@ fn calls<'a>(events: impl Iterator<Item = &'a Value>) -> Vec<Shown> {
     calls
 }
 
-/// A conversation as JP stores it.
+/// A conversation in JP's stored form.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     events: Vec<Value>,
@@ -210,7 +211,7 @@ impl Conversation {
         self.push(json!({"type": "tool_call_response", "id": id, "content": content, "is_error": is_error}));
     }
 
-    /// A call without an answer.
+    /// Adds a call without a response.
     pub(crate) fn open_call(&mut self, id: &str, tool: &str, arguments: &Value) {
         let stored = arguments.as_object().unwrap().iter();
         let stored: serde_json::Map<_, _> = stored

@@ -1,22 +1,22 @@
-//! A fork is there whole or not at all, and on disk before it is reported.
+//! Durability of forks: a fork is complete or absent, and is on disk before it is reported.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::strace::{Ran, Strace};
+use crate::strace::{Strace, TracedRun};
 use crate::world::{World, host};
 
 const ORPHAN: &str = ".jpc-fork-";
 
-fn fork(world: &World, strace: &Strace, options: &[String]) -> Ran {
+fn fork(world: &World, strace: &Strace, options: &[String]) -> TracedRun {
     strace.run(&world.root, options, |command| {
         command.arg(host()).args(["fork", "conversation", "copy", "--last", "3"]);
-        world.surround(command);
+        world.set_environment(command);
     })
 }
 
-/// A conversation with everything that JP keeps beside its events.
+/// Returns a conversation with all files that JP stores next to the events.
 fn world() -> World {
     let world = World::new();
     for name in ["base_config.json", "metadata.json"] {
@@ -25,7 +25,7 @@ fn world() -> World {
     world
 }
 
-/// The files of the fork, or none where there is no fork.
+/// Returns the files of the fork, or `None` without a fork.
 fn files(world: &World) -> Option<BTreeMap<String, Vec<u8>>> {
     let entries = fs::read_dir(world.root.join("copy")).ok()?;
     let read = |path: &Path| fs::read(path).unwrap();
@@ -43,12 +43,12 @@ fn orphans(world: &World) -> usize {
 }
 
 #[test]
-fn a_fork_is_on_disk_before_it_is_reported() {
+fn fork_is_on_disk_before_it_is_reported() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = world();
     let ran = fork(&world, &strace, &[]);
     assert!(ran.status.success(), "{}", ran.stderr);
-    let mut at = ran.find(0, "making of a folder", |call| call.name.starts_with("mkdir"));
+    let mut at = ran.find(0, "creation of a folder", |call| call.name.starts_with("mkdir"));
     for _ in 0..3 {
         let created = ran.find(at, "exclusive create", |call| call.has_flag("O_EXCL"));
         let file = ran.calls[created].opened().unwrap().to_owned();
@@ -57,7 +57,7 @@ fn a_fork_is_on_disk_before_it_is_reported() {
     }
     at = ran.find(at + 1, "fsync of the folder", |call| call.name == "fsync");
     at = ran.find(at, "rename", |call| call.name.starts_with("rename"));
-    at = ran.find(at, "fsync of the folder above", |call| {
+    at = ran.find(at, "fsync of the parent folder", |call| {
         call.name == "fsync" && call.file(0) == Some(&*world.root)
     });
     let report = world.root.join("stderr");
@@ -65,18 +65,18 @@ fn a_fork_is_on_disk_before_it_is_reported() {
 }
 
 #[test]
-fn a_death_at_any_call_of_a_fork_leaves_all_of_it_or_nothing() {
+fn crash_at_any_call_of_a_fork_leaves_all_or_nothing() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = world();
-    let whole = fork(&world, &strace, &[]);
+    let recorded = fork(&world, &strace, &[]);
     let expected = files(&world);
     assert_eq!(expected.as_ref().map(BTreeMap::len), Some(3));
-    let first = whole.find(0, "making of a folder", |call| call.name.starts_with("mkdir"));
+    let first = recorded.find(0, "creation of a folder", |call| call.name.starts_with("mkdir"));
     let (mut none, mut all) = (0, 0);
-    for at in first..whole.calls.len() {
+    for at in first..recorded.calls.len() {
         let _ = fs::remove_dir_all(world.root.join("copy"));
-        let name = &whole.calls[at].name;
-        let ordinal = whole.calls[..=at].iter().filter(|call| call.name == *name).count();
+        let name = &recorded.calls[at].name;
+        let ordinal = recorded.calls[..=at].iter().filter(|call| call.name == *name).count();
         let ran =
             fork(&world, &strace, &["-e".into(), format!("inject={name}:signal=SIGKILL:when={ordinal}")]);
         match files(&world) {
@@ -92,8 +92,8 @@ fn a_death_at_any_call_of_a_fork_leaves_all_of_it_or_nothing() {
         let _ = fs::remove_dir_all(world.root.join("copy"));
         assert!(fork(&world, &strace, &[]).status.success());
         assert!(files(&world) == expected);
-        assert_eq!(orphans(&world), 0, "the next run removes what is left");
+        assert_eq!(orphans(&world), 0, "the next run must remove leftovers");
         assert_eq!(world.bytes(), world.before);
     }
-    assert!(none > 5 && all > 1, "died {none} times before the rename, {all} times behind it");
+    assert!(none > 5 && all > 1, "died {none} times before the rename, {all} times after it");
 }

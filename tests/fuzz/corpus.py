@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the corpus of the fuzz targets: below the folder that is named one for each, and beside it a dictionary. They
-are the same each time, made from the project's own samples and from what is generated here."""
+"""Generates the corpus of the fuzz targets.
+
+Writes one folder and one dictionary per target below FOLDER. The inputs are the project's samples and generated ones. The
+result is always the same."""
 
 import hashlib
 import json
@@ -11,13 +13,13 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = ROOT / "host/core/tests/formats/samples"
-# What is longer slows every target down, and finds nothing more.
+SAMPLES = ROOT / "host/transcripts/tests/formats/samples"
+# Longer inputs slow every target down and find no more bugs.
 LONGEST = 24_000
 
 
-def choosing(text: bytes, choices: bytes) -> bytes:
-    """A text, and what is done with it: see `choices.rs`."""
+def with_choices(text: bytes, choices: bytes) -> bytes:
+    """Joins a text and its decisions, see `choices.rs`."""
     return text + b"\0" + choices
 
 
@@ -29,8 +31,8 @@ def pretty(value) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def chosen(rng: random.Random, length: int = 24) -> bytes:
-    """Choices without a NUL, of which the last one splits an input."""
+def random_choices(rng: random.Random, length: int = 24) -> bytes:
+    """Returns random decisions without a NUL, because the last NUL splits an input."""
     return bytes(rng.randrange(1, 256) for _ in range(length))
 
 
@@ -91,41 +93,41 @@ def streams(rng: random.Random):
     yield b"[]", b""
     yield (ROOT / "tests/sample/events.json").read_bytes(), b""
     for case in sorted((ROOT / "host/core/tests/cases").glob("*/events.json")):
-        yield case.read_bytes(), chosen(rng)
+        yield case.read_bytes(), random_choices(rng)
     for number in range(120):
         elements = [{"timestamp": at(second), **event(rng)} for second in range(rng.randrange(1, 30))]
         for _ in range(rng.randrange(4)):
             elements.insert(rng.randrange(len(elements) + 1), overlay(rng))
-        text = rng.choice([pretty, compact, lambda it: b" [\t" + b" ,\n\n".join(map(compact, it)) + b" \r\n]\n\n"])
-        yield text(elements), chosen(rng) if number % 4 else b""
+        text = rng.choice([pretty, compact, lambda all: b" [\t" + b" ,\n\n".join(map(compact, all)) + b" \r\n]\n\n"])
+        yield text(elements), random_choices(rng) if number % 4 else b""
 
 
-# Transcripts of other programs.
+# Transcripts of other agents.
 
 def transcripts(rng: random.Random):
     samples = sorted(SAMPLES.iterdir())
     jp = ROOT / "tests/sample/events.json"
     for path in [*samples, jp]:
         text = path.read_bytes()
-        # Nothing chosen: all calls omitted. What else there is to choose, the fuzzer does.
+        # Without decisions all calls are omitted. The fuzzer finds other decisions.
         yield text, b""
         for _ in range(4):
-            yield text, chosen(rng, 60)
-        yield b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"), chosen(rng)
-        yield text[: rng.randrange(len(text))], chosen(rng)
+            yield text, random_choices(rng, 60)
+        yield b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"), random_choices(rng)
+        yield text[: rng.randrange(len(text))], random_choices(rng)
         lines = text.splitlines(keepends=True)
         if path.suffix == ".jsonl" and len(lines) > 2:
             for _ in range(2):
                 some = rng.sample(lines, rng.randrange(1, len(lines)))
-                yield b"".join(some), chosen(rng)
-            yield b"".join(line for line in lines for _ in range(2)), chosen(rng)
-    # The beginnings of two programs' logs in one file.
+                yield b"".join(some), random_choices(rng)
+            yield b"".join(line for line in lines for _ in range(2)), random_choices(rng)
+    # The first line of one log before another log.
     logs = [path.read_bytes() for path in samples if path.suffix == ".jsonl"]
     for _ in range(20):
-        one, other = rng.sample(logs, 2)
-        yield one[: one.find(b"\n") + 1] + other, chosen(rng)
-    beside = {"jp_compact_sidecar": 1, "format": "codex", "source": {"bytes": 1, "sha256": "0"}}
-    yield compact({**beside, "overlays": [overlay(rng) for _ in range(3)]}), b""
+        first, second = rng.sample(logs, 2)
+        yield first[: first.find(b"\n") + 1] + second, random_choices(rng)
+    sidecar = {"jp_compact_sidecar": 1, "format": "codex", "source": {"bytes": 1, "sha256": "0"}}
+    yield compact({**sidecar, "overlays": [overlay(rng) for _ in range(3)]}), b""
 
 
 # Replies of strategies.
@@ -134,12 +136,12 @@ PROTOCOL = (ROOT / "schema/PROTOCOL.md").read_text()
 
 
 def examples(language: str) -> list:
-    """The fenced blocks of the protocol in that language."""
+    """Returns the fenced blocks of one language in PROTOCOL.md."""
     return re.findall(rf"```{language}\n(.*?)```", PROTOCOL, re.S)
 
 
-def one_line(block: str) -> list:
-    """The values of a block of JSON, each on one line."""
+def json_values(block: str) -> list:
+    """Parses the consecutive JSON values of a block."""
     values, decoder, at = [], json.JSONDecoder(), 0
     while block[at:].strip():
         at += len(block[at:]) - len(block[at:].lstrip())
@@ -171,9 +173,9 @@ def payload(rng: random.Random) -> dict:
 
 
 def replies(rng: random.Random):
-    for value in (value for block in examples("json") for value in one_line(block)):
+    for value in (value for block in examples("json") for value in json_values(block)):
         if isinstance(value, dict):
-            yield compact({**value, "id": "c1"}) + b"\n", chosen(rng)
+            yield compact({**value, "id": "c1"}) + b"\n", random_choices(rng)
     before = [
         {"type": "progress", "id": "c1", "done": 1, "total": 2, "message": "half"},
         {"type": "log", "id": "c1", "level": "warn", "message": "so"},
@@ -192,8 +194,8 @@ def replies(rng: random.Random):
         if rng.random() < 0.2:
             result["diagnostics"] = [note]
         lines = rng.sample(before, rng.randrange(3)) + [result if number % 4 else rng.choice(ends)]
-        # The first choices leave the range whole; the streams have a few turns.
-        yield b"\n".join(map(compact, lines)) + b"\n", bytes([rng.randrange(1, 5)]) + b"\x01" * 3 + chosen(rng, 12)
+        # The first decisions select the whole range, because the streams have only a few turns.
+        yield b"\n".join(map(compact, lines)) + b"\n", bytes([rng.randrange(1, 5)]) + b"\x01" * 3 + random_choices(rng, 12)
 
 
 # Manifests.
@@ -216,8 +218,8 @@ def manifests(rng: random.Random):
             f"read = {json.dumps(lists(['/etc', '/', 'etc', '/a/../b']))}",
             f'runtime = "{rng.choice(["python", "node", "sh", "", "perl"])}"',
         ]
-        gone = rng.randrange(len(lines) * 2)
-        yield "\n".join(line for place, line in enumerate(lines) if place != gone).encode() + b"\n", b""
+        missing = rng.randrange(len(lines) * 2)
+        yield "\n".join(line for number, line in enumerate(lines) if number != missing).encode() + b"\n", b""
 
 
 # Configurations.
@@ -231,18 +233,18 @@ RULES = [
     '[providers.llm.aliases.fast]\nprovider = "ollama"\nname = "q"\n[assistant]\nmodel = "fast"\n',
     "[conversation.compaction]\nkeep_last = 3\n[conversation.tools.read.compaction]\nrequest = 1\n",
 ]
-# Which layer a text is: the remainder by five of the byte that chooses it.
+# The layer of a text: its decision byte modulo five.
 WORKSPACE, USER, FILE, SET, JP = (bytes([5 + which]) for which in range(5))
 
 
 def configurations(rng: random.Random):
     folder = ROOT / "host/engine/src/config"
     whole = [(folder / name).read_bytes() for name in ["example.toml", "built_in.toml"]]
-    told = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    readme_examples = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     commented = whole[0].replace(b"# ", b"").replace(b"#\n", b"\n")
     parts = [b"[" + part for text in whole for part in re.split(rb"^\[", text, flags=re.M)[1:]]
     parts += [b"[" + part for part in re.split(rb"^\[", commented, flags=re.M)[1:]]
-    parts += [text.encode() for text in told]
+    parts += [text.encode() for text in readme_examples]
     sets = [b"conversation.compaction.keep_last=5", b"llm.model=anthropic/x", b"conversation.compaction.min_saving = 2"]
     for text in [*whole, *parts]:
         for source in [WORKSPACE, USER, FILE]:
@@ -276,7 +278,7 @@ def records(rng: random.Random):
             record = {"id": rng.choice([number, "c", None, [1, {"a": 2}]]), "transcript": form}
             if rng.random() < 0.3:
                 record["format"] = rng.choice(["jp", "codex", "openai-chat", "no-such"])
-            yield compact(record) + b"\n", chosen(rng, 4)
+            yield compact(record) + b"\n", random_choices(rng, 4)
     small = compact([{"timestamp": at(1), "type": "chat_request", "content": "so"}])
     odd = [
         b"{}", b"[1]", b"not json", b'{"id":1,"path":"/etc/passwd"}', b'{"id":1.50,"transcript":3}',
@@ -285,10 +287,10 @@ def records(rng: random.Random):
     ]
     for _ in range(40):
         lines = [rng.choice([*odd, b'{"id": %d, "transcript":%s}' % (rng.randrange(99), small)]) for _ in range(4)]
-        yield rng.choice([b"\n", b"\r\n", b"\n\n"]).join(lines), chosen(rng, 4)
+        yield rng.choice([b"\n", b"\r\n", b"\n\n"]).join(lines), random_choices(rng, 4)
 
 
-# A word: a JSON string as it is written, or a key of TOML.
+# A word is a JSON string with its quotes, or a TOML key.
 WORDS = {
     "json": re.compile(rb'"[A-Za-z0-9_.$@-]{1,32}"'),
     "toml": re.compile(rb"[A-Za-z_][A-Za-z0-9_.-]{1,32}"),
@@ -304,7 +306,7 @@ TARGETS = {
 
 
 def dictionary(texts: list, language: str) -> str:
-    """The words that several inputs have: names of members and types, and not what somebody said."""
+    """Returns the words that occur in several inputs: names of members and types, but not contents."""
     counts = Counter(word for text in set(texts) for word in set(WORDS[language].findall(text)))
     words = sorted(word for word, count in counts.items() if count > 1)
     written = ("".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\x{b:02x}" for b in word) for word in words)
@@ -317,10 +319,10 @@ def main() -> None:
     for target, (inputs, language) in TARGETS.items():
         folder = Path(sys.argv[1]) / target
         folder.mkdir(parents=True, exist_ok=True)
-        # A generator of its own for each target: one more sample of one moves no other.
+        # One generator per target: a new sample for one target does not change the others.
         made = [(text, choices) for text, choices in inputs(random.Random(target)) if len(text) <= LONGEST]
         for text, choices in made:
-            data = choosing(text, choices) if choices else text
+            data = with_choices(text, choices) if choices else text
             (folder / hashlib.sha256(data).hexdigest()[:32]).write_bytes(data)
         folder.with_suffix(".dict").write_text(dictionary([text for text, _ in made], language))
         print(f"{target}: {len(made)} inputs")

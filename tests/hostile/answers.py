@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -I
-"""A strategy that is sound but for how it answers: MODE says how. What must become of it is in a table of the tests."""
+"""A strategy that is conformant except for the way it answers, which MODE selects. A table in the tests has the expected results."""
 
 import json
 import os
@@ -17,7 +17,7 @@ DESCRIPTION = {
 
 
 def answer(request):
-    """The bytes of the reply."""
+    """Returns the bytes of the reply."""
     reply_id, here = request["id"], request["range" if "summary" in MODE else "requested_range"]
     policy = {"summary": {"summary": "What was said."}} if "summary" in MODE else {"reasoning": "strip"}
     one = {"from_turn": here["from_turn"], "to_turn": here["to_turn"], **policy}
@@ -36,23 +36,23 @@ def answer(request):
         one["summary"]["summary"] = "x" * (300 << 10)
     elif MODE == "writes a summary of 10 MB":
         one["summary"]["summary"] = "x" * 10_000_000
-    elif MODE == "answers as somebody":
+    elif MODE == "answers with another id":
         result["id"] = "c999"
     line = json.dumps(result).encode() + b"\n"
     replies = {
         "writes half a message": line[: len(line) // 2] + b"\n",
         "answers twice": line + line,
-        "says a word first": b"scanning ...\n" + line,
+        "writes a word first": b"scanning ...\n" + line,
         "logs first": json.dumps({"type": "log", "id": reply_id, "level": "info", "message": "first"}).encode() + b"\n" + line,
         "writes Latin-1": b"\xe9\n" + line,
         "writes a BOM": b"\xef\xbb\xbf" + line,
         "writes NULs": b"\0\0\0\n" + line,
         "nests deep": b"[" * 100_000 + b"\n" + line,
-        "nests deep where nobody looks": line.replace(b'"id": ', b'"x_deep": ' + b"[" * 100_000 + b"]" * 100_000 + b', "id": ', 1),
+        "nests deep in an ignored member": line.replace(b'"id": ', b'"x_deep": ' + b"[" * 100_000 + b"]" * 100_000 + b', "id": ', 1),
         "writes huge numbers": line.replace(b'"to_turn": ', b'"to_turn": 99999999999999999999'),
         "writes a key twice": line.replace(b'"to_turn"', b'"from_turn": 0, "to_turn"'),
         "writes no last newline": line[:-1] if VERB == "run" else line,
-        "says nothing": b"",
+        "writes nothing": b"",
     }
     return replies.get(MODE, line)
 
@@ -67,7 +67,7 @@ def write(reply):
 
 
 def behave():
-    """What is done instead of answering, or beside it."""
+    """Misbehaves before the answer, or instead of it."""
     if MODE == "hangs":
         time.sleep(1000)
     elif MODE == "ignores SIGTERM":

@@ -1,5 +1,5 @@
-/* A strategy that means harm, or is merely odd. How it behaves is its own name or, for `hostile`, the option
- * `mode` of each request; what has to come of it stands in table.rs. As a worker it behaves so for each request. */
+/* A strategy that is hostile or unusual. Its name selects the behavior. For `hostile`, the option `mode` of each
+ * request selects it. table.rs has the expected results. As a worker it behaves in the same way for each request. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +21,12 @@ static char id[64] = "c1", given[512], *line;
 static size_t line_size;
 static int is_worker;
 
-static void dies(const char *what) {
+static void fail(const char *what) {
   perror(what);
   exit(1);
 }
 
-static void says(const char *bytes, size_t length) {
+static void write_all(const char *bytes, size_t length) {
   if (fwrite(bytes, 1, length, stdout) != length || fflush(stdout) != 0) exit(1);
 }
 
@@ -42,7 +42,7 @@ static void summary(const char *text, size_t repeated) {
   fflush(stdout);
 }
 
-static void bytes_of(char byte, size_t count, int fd) {
+static void write_bytes(char byte, size_t count, int fd) {
   char block[1 << 16];
   memset(block, byte, sizeof block);
   while (count > 0) {
@@ -52,78 +52,78 @@ static void bytes_of(char byte, size_t count, int fd) {
   }
 }
 
-static void sleeps(void) {
+static void sleep_forever(void) {
   for (;;) pause();
 }
 
-/* Starts a process that stays. */
-static int leaves(int in_a_session_of_its_own, int on_the_pipes) {
+/* Starts a process that remains. */
+static int leave_process(int new_session, int keep_pipes) {
   pid_t child = fork();
   if (child != 0) return child < 0 ? -1 : 0;
-  if (in_a_session_of_its_own && setsid() < 0) perror("setsid");
-  if (!on_the_pipes) { close(0); close(1); close(2); }
+  if (new_session && setsid() < 0) perror("setsid");
+  if (!keep_pipes) { close(0); close(1); close(2); }
   if (fork() < 0) exit(1);
-  sleeps();
+  sleep_forever();
   return 0;
 }
 
-/* A file of a mebibyte, which may be removed while it is open, or while it is mapped alone. */
-static void takes_disk(int number, int removed, int mapped) {
+/* Writes a file of one mebibyte. The file may be removed while it is open, or while only a mapping remains. */
+static void use_disk(int number, int removed, int mapped) {
   static char block[1 << 20] = {1};
   char name[32];
   snprintf(name, sizeof name, "%d", number);
   int file = open(name, O_RDWR | O_CREAT, 0600);
-  if (file < 0 || write(file, block, sizeof block) != sizeof block) dies(name);
-  if (mapped && mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0) == MAP_FAILED) dies("mmap");
+  if (file < 0 || write(file, block, sizeof block) != sizeof block) fail(name);
+  if (mapped && mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0) == MAP_FAILED) fail("mmap");
   if (removed) unlink(name);
   if (mapped || !removed) close(file);
 }
 
-/* Makes another file of its own name. */
-static void changes(const char *path) {
-  char beside[4096];
-  snprintf(beside, sizeof beside, "%s.new", path);
-  int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC, 0755);
+/* Replaces an executable by another file. */
+static void replace_file(const char *path) {
+  char next[4096];
+  snprintf(next, sizeof next, "%s.new", path);
+  int file = open(next, O_WRONLY | O_CREAT | O_TRUNC, 0755);
   if (file < 0) return;
-  if (write(file, "#!/bin/false\n", 13) == 13) rename(beside, path);
+  if (write(file, "#!/bin/false\n", 13) == 13) rename(next, path);
   close(file);
 }
 
-static void to_the_end_of_events(void) {
+static void skip_events(void) {
   while (getline(&line, &line_size, stdin) > 0)
     if (strncmp(line, "{\"type\":\"events_end\"", 20) == 0) return;
 }
 
 static int is(const char *name) { return strcmp(mode, name) == 0; }
 
-static void behaves(void) {
+static void behave(void) {
   if (is("answers")) result(GOOD);
-  /* That do not end. */
-  else if (is("hangs")) sleeps();
-  else if (is("ignores-sigterm")) { signal(SIGTERM, SIG_IGN); sleeps(); }
-  else if (is("reads-no-further")) sleeps();
-  /* That start others. */
+  /* Modes that do not end. */
+  else if (is("hangs")) sleep_forever();
+  else if (is("ignores-sigterm")) { signal(SIGTERM, SIG_IGN); sleep_forever(); }
+  else if (is("reads-no-further")) sleep_forever();
+  /* Modes that start processes. */
   else if (is("forks-2000")) {
     for (int n = 0; n < 2000; n++) {
       pid_t child = fork();
-      if (child == 0) sleeps();
-      if (child < 0 && n == 0) dies("fork");
+      if (child == 0) sleep_forever();
+      if (child < 0 && n == 0) fail("fork");
       if (child < 0) break;
     }
     result(GOOD);
   }
-  else if (is("starts-a-family-and-hangs")) {
+  else if (is("starts-processes-and-hangs")) {
     for (int n = 0; n < 3; n++) {
       pid_t child = fork();
-      if (child < 0) dies("fork");
-      if (child == 0) { if (fork() < 0) exit(1); sleeps(); }
+      if (child < 0) fail("fork");
+      if (child == 0) { if (fork() < 0) exit(1); sleep_forever(); }
     }
-    sleeps();
+    sleep_forever();
   }
-  else if (is("leaves-a-grandchild-on-the-pipes")) { if (leaves(0, 1) < 0) dies("fork"); result(GOOD); }
-  else if (is("escapes-with-setsid")) { if (leaves(1, 0) < 0) dies("fork"); result(GOOD); }
-  else if (is("escapes-with-setsid-and-the-pipes")) { if (leaves(1, 1) < 0) dies("fork"); result(GOOD); }
-  /* That take more than there is. */
+  else if (is("leaves-a-grandchild-on-the-pipes")) { if (leave_process(0, 1) < 0) fail("fork"); result(GOOD); }
+  else if (is("escapes-with-setsid")) { if (leave_process(1, 0) < 0) fail("fork"); result(GOOD); }
+  else if (is("escapes-with-setsid-and-the-pipes")) { if (leave_process(1, 1) < 0) fail("fork"); result(GOOD); }
+  /* Modes that use too many resources. */
   else if (is("takes-all-memory")) {
     for (;;) {
       char *block = malloc(16 << 20);
@@ -132,8 +132,8 @@ static void behaves(void) {
     }
   }
   else if (is("nests-folders")) {
-    for (int n = 0; n < 15000; n++) if (mkdir("d", 0700) < 0 || chdir("d") < 0) dies("nests");
-    sleeps();
+    for (int n = 0; n < 15000; n++) if (mkdir("d", 0700) < 0 || chdir("d") < 0) fail("nests");
+    sleep_forever();
   }
   else if (is("makes-many-files")) {
     for (int n = 0;; n++) {
@@ -142,26 +142,26 @@ static void behaves(void) {
       close(open(name, O_WRONLY | O_CREAT, 0600));
     }
   }
-  else if (is("fills-its-folder")) for (int n = 0; n < 8; n++) { takes_disk(n, 0, 0); if (n == 7) sleeps(); }
-  else if (is("fills-its-folder-and-answers")) { for (int n = 0; n < 8; n++) takes_disk(n, 0, 0); result(GOOD); }
-  else if (is("holds-what-it-removed")) { for (int n = 0; n < 8; n++) takes_disk(n, 1, 0); sleeps(); }
-  else if (is("maps-what-it-removed")) { for (int n = 0; n < 8; n++) takes_disk(n, 1, 1); sleeps(); }
-  else if (is("floods-stdout")) for (;;) bytes_of('y', 1 << 20, 1);
-  else if (is("floods-stderr")) { bytes_of('x', 1 << 30, 2); result(GOOD); }
-  else if (is("floods-stderr-for-ever")) for (;;) bytes_of('x', 1 << 20, 2);
-  /* That do things in another order. */
-  else if (is("answers-before-the-events")) { result(GOOD); to_the_end_of_events(); }
+  else if (is("fills-its-folder")) for (int n = 0; n < 8; n++) { use_disk(n, 0, 0); if (n == 7) sleep_forever(); }
+  else if (is("fills-its-folder-and-answers")) { for (int n = 0; n < 8; n++) use_disk(n, 0, 0); result(GOOD); }
+  else if (is("holds-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 0); sleep_forever(); }
+  else if (is("maps-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 1); sleep_forever(); }
+  else if (is("floods-stdout")) for (;;) write_bytes('y', 1 << 20, 1);
+  else if (is("floods-stderr")) { write_bytes('x', 1 << 30, 2); result(GOOD); }
+  else if (is("floods-stderr-for-ever")) for (;;) write_bytes('x', 1 << 20, 2);
+  /* Modes with an unusual order of reading and writing. */
+  else if (is("answers-before-the-events")) { result(GOOD); skip_events(); }
   else if (is("closes-stdin-early")) { close(0); result(GOOD); exit(0); }
   else if (is("drips")) {
     char answer[512];
     int length = snprintf(answer, sizeof answer,
       "{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" GOOD "]}\n", id);
-    for (int n = 0; n < length; n++) says(answer + n, 1);
+    for (int n = 0; n < length; n++) write_all(answer + n, 1);
   }
-  /* That write what is no reply. */
+  /* Modes that write invalid replies. */
   else if (is("writes-nothing")) exit(0);
   else if (is("half-a-json")) { printf("{\"type\":\"result\",\"id\":\"%s\",\"compac", id); fflush(stdout); exit(0); }
-  else if (is("half-a-json-and-hangs")) { printf("{\"type\":\"result\",\"id\":\"%s\",\"compac", id); fflush(stdout); sleeps(); }
+  else if (is("half-a-json-and-hangs")) { printf("{\"type\":\"result\",\"id\":\"%s\",\"compac", id); fflush(stdout); sleep_forever(); }
   else if (is("two-results")) {
     printf("{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" GOOD "]}\n", id);
     result(GOOD);
@@ -178,15 +178,15 @@ static void behaves(void) {
   }
   else if (is("invalid-utf-8")) { printf("{\"type\":\"log\",\"id\":\"%s\",\"level\":\"info\",\"message\":\"\xe9\"}\n", id); result(GOOD); }
   else if (is("a-bom")) { printf("\xef\xbb\xbf"); result(GOOD); }
-  else if (is("nul")) { says("\0\n", 2); result(GOOD); }
+  else if (is("nul")) { write_all("\0\n", 2); result(GOOD); }
   else if (is("nul-in-a-summary")) summary("a\\u0000b", 1);
   else if (is("deep-nesting")) {
     printf("{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" GOOD "],\"x\":", id);
     for (int n = 0; n < 100000; n++) putchar('[');
     for (int n = 0; n < 100000; n++) putchar(']');
-    says("}\n", 2);
+    write_all("}\n", 2);
   }
-  else if (is("deep-nesting-unclosed")) { for (int n = 0; n < 100000; n++) putchar('['); says("\n", 1); }
+  else if (is("deep-nesting-unclosed")) { for (int n = 0; n < 100000; n++) putchar('['); write_all("\n", 1); }
   else if (is("a-huge-number")) result("{\"from_turn\":0,\"to_turn\":1e400," STRIP "}");
   else if (is("a-number-beyond-64-bits")) result("{\"from_turn\":0,\"to_turn\":18446744073709551616," STRIP "}");
   else if (is("duplicate-keys")) result("{\"from_turn\":0," TURN_0 "," STRIP "}");
@@ -195,7 +195,7 @@ static void behaves(void) {
     printf("{\"type\":\"error\",\"id\":\"%s\",\"code\":\"mine\",\"message\":\"not like this\"}\n", id);
     fflush(stdout);
   }
-  /* That propose what cannot be. */
+  /* Modes that propose invalid compactions. */
   else if (is("a-range-inverted")) result("{\"from_turn\":1,\"to_turn\":0," STRIP "}");
   else if (is("a-range-out-of-bounds")) result("{\"from_turn\":0,\"to_turn\":2," STRIP "}");
   else if (is("the-greatest-range")) result("{\"from_turn\":0,\"to_turn\":18446744073709551615," STRIP "}");
@@ -205,16 +205,16 @@ static void behaves(void) {
   else if (is("a-summary-of-10-mb")) summary("0123456789", 1 << 20);
   else if (is("plays")) {
     int file = open(given, O_RDONLY), byte;
-    if (file < 0 || dup2(file, 0) < 0) dies(given);
+    if (file < 0 || dup2(file, 0) < 0) fail(given);
     clearerr(stdin);
     while ((byte = getchar()) != EOF) putchar(byte);
     exit(fflush(stdout) == 0 ? 0 : 1);
   }
-  else if (is("changes-its-file")) { changes(self); changes(given); result(GOOD); }
+  else if (is("changes-its-file")) { replace_file(self); replace_file(given); result(GOOD); }
   else { fprintf(stderr, "no mode `%s`\n", mode); exit(64); }
 }
 
-/* A string of the header, by the first key of that name. */
+/* Copies a string member of the header: the first with this key. */
 static void text(const char *key, char *into, size_t size) {
   char start[32];
   snprintf(start, sizeof start, "\"%s\":\"", key);
@@ -232,8 +232,8 @@ int main(int argc, char **argv) {
   is_worker = strcmp(verb, "worker") == 0;
   mode = name;
   if (strcmp(verb, "describe") == 0) {
-    if (is("hangs-in-describe")) sleeps();
-    if (is("floods-in-describe")) for (;;) bytes_of('y', 1 << 20, 1);
+    if (is("hangs-in-describe")) sleep_forever();
+    if (is("floods-in-describe")) for (;;) write_bytes('y', 1 << 20, 1);
     printf("{\"type\":\"describe\",\"protocols\":[1],\"name\":\"%s\",\"version\":\"1.0.0\",\"description\":\"means harm\","
       "\"produces\":[\"summary\",\"tool_calls\"%s],\"input\":\"full\",\"features\":[\"worker\"],\"determinism\":\"stochastic\","
       "\"options_schema\":{\"type\":\"object\",\"properties\":{\"mode\":{\"type\":\"string\"},\"path\":{\"type\":\"string\"}}}}\n", name, is("plays") ? ",\"reasoning\"" : "");
@@ -248,8 +248,8 @@ int main(int argc, char **argv) {
     text("path", given, sizeof given);
     if (strcmp(name, "hostile") == 0) mode = asked;
     int is_early = is("answers-before-the-events") || is("closes-stdin-early") || is("reads-no-further");
-    if (!is_early) to_the_end_of_events();
-    behaves();
+    if (!is_early) skip_events();
+    behave();
     if (!is_worker) return 0;
   }
   return 0;

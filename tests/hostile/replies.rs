@@ -1,5 +1,5 @@
-//! What the host makes of whole replies, played to it byte for byte by a process: those of the shared collection,
-//! where that is there, and others like them that are our own. Two turns are asked for.
+//! Whole replies, sent to the host byte for byte, with the expected verdicts. They come from the shared
+//! collection, where that exists, and from the list below. The request has two turns.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,19 +9,19 @@ use serde::Deserialize;
 
 use crate::world::{World, has_compiler};
 
-/// What has to come of a reply.
+/// The expected result of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// Its overlay is appended.
-    Taken,
-    /// There is nothing to append, and that is no error.
+    /// The overlay is appended.
+    Accepted,
+    /// Nothing is appended, without an error.
     Declined,
-    /// No reply.
+    /// The output is not a valid reply.
     Violation,
-    /// The strategy's own error.
-    Reported,
-    /// A reply, and no payload.
-    Refused,
+    /// The strategy reports an error.
+    StrategyError,
+    /// The reply is valid, but its payload is not.
+    Rejected,
 }
 
 const RESULT: &str = r#"{"type":"result","id":"c1","compactions":["#;
@@ -30,28 +30,28 @@ const STRIP: &str =
 const LOG: &str = r#"{"type":"log","id":"c1","level":"info","message":"m"}"#;
 const DECLINE: &str = r#"{"type":"decline","id":"c1","reason":"no"}"#;
 
-/// Replies that are not in the shared collection. `@STRIP@` and the like stand for the texts above.
+/// Replies that are not in the shared collection. `@STRIP@` and the like represent the texts above.
 const OWN: [(Verdict, &[u8]); 49] = [
-    // One terminal line, whatever stands around it that is nothing.
-    (Verdict::Taken, b"@STRIP@\r\n\r\n"),
-    (Verdict::Taken, b" \t@STRIP@ \t\n"),
-    (Verdict::Taken, b"@LOG@\n@LOG@\n\n@STRIP@\n\n\n"),
-    (Verdict::Taken, b"{\"type\":\"telemetry\",\"x\":[[]]}\n@STRIP@\n"),
-    (Verdict::Taken, b"{\"type\":\"progress\",\"id\":\"c1\",\"done\":18446744073709551615}\n@STRIP@\n"),
-    (Verdict::Taken, b"{\"compactions\":[{\"to_turn\":1,\"reasoning\":\"strip\",\"from_turn\":0}],\"id\":\"c1\",\"type\":\"result\"}"),
-    (Verdict::Taken, b"{\"ty\\u0070e\":\"result\",\"id\":\"\\u00631\",\"compactions\":[{\"from_turn\":0,\"to_turn\":1,\"reasoning\":\"strip\"}]}"),
-    (Verdict::Taken, b"@RESULT@{\"from_turn\":1,\"to_turn\":1,\"tool_calls\":{\"policy\":\"omit\"}}],\"later\":{\"a\":[1e300]}}"),
-    (Verdict::Taken, b"@RESULT@{\"from_turn\":0,\"to_turn\":0,\"summary\":{\"summary\":\"\xf0\x9f\x98\x80 \\ud83d\\ude00 \xe2\x80\xa8\"}}]}"),
-    (Verdict::Taken, b"@RESULT@{\"from_turn\":0,\"to_turn\":0,\"tool_calls\":{\"policy\":\"selective\",\"calls\":[{\"seq\":2,\"request\":\"strip\"},{\"seq\":3,\"response\":{\"replace\":\"\\u001b[2J\"}}]}}]}"),
+    // One terminal line, with insignificant lines or white space around it.
+    (Verdict::Accepted, b"@STRIP@\r\n\r\n"),
+    (Verdict::Accepted, b" \t@STRIP@ \t\n"),
+    (Verdict::Accepted, b"@LOG@\n@LOG@\n\n@STRIP@\n\n\n"),
+    (Verdict::Accepted, b"{\"type\":\"telemetry\",\"x\":[[]]}\n@STRIP@\n"),
+    (Verdict::Accepted, b"{\"type\":\"progress\",\"id\":\"c1\",\"done\":18446744073709551615}\n@STRIP@\n"),
+    (Verdict::Accepted, b"{\"compactions\":[{\"to_turn\":1,\"reasoning\":\"strip\",\"from_turn\":0}],\"id\":\"c1\",\"type\":\"result\"}"),
+    (Verdict::Accepted, b"{\"ty\\u0070e\":\"result\",\"id\":\"\\u00631\",\"compactions\":[{\"from_turn\":0,\"to_turn\":1,\"reasoning\":\"strip\"}]}"),
+    (Verdict::Accepted, b"@RESULT@{\"from_turn\":1,\"to_turn\":1,\"tool_calls\":{\"policy\":\"omit\"}}],\"later\":{\"a\":[1e300]}}"),
+    (Verdict::Accepted, b"@RESULT@{\"from_turn\":0,\"to_turn\":0,\"summary\":{\"summary\":\"\xf0\x9f\x98\x80 \\ud83d\\ude00 \xe2\x80\xa8\"}}]}"),
+    (Verdict::Accepted, b"@RESULT@{\"from_turn\":0,\"to_turn\":0,\"tool_calls\":{\"policy\":\"selective\",\"calls\":[{\"seq\":2,\"request\":\"strip\"},{\"seq\":3,\"response\":{\"replace\":\"\\u001b[2J\"}}]}}]}"),
     (Verdict::Declined, b"@DECLINE@"),
     (Verdict::Declined, b"{\"type\":\"decline\",\"id\":\"c1\",\"reason\":\"\\u001b]0;title\\u0007\\r\\u202e\"}\n"),
-    (Verdict::Reported, b"{\"type\":\"error\",\"id\":\"c1\",\"code\":\"x\",\"message\":\"\\u001b[31mred\\u009b\"}\n"),
-    // No line, or none that ends a reply.
+    (Verdict::StrategyError, b"{\"type\":\"error\",\"id\":\"c1\",\"code\":\"x\",\"message\":\"\\u001b[31mred\\u009b\"}\n"),
+    // No line, or no terminal line.
     (Verdict::Violation, b""),
     (Verdict::Violation, b"\n\n\n"),
     (Verdict::Violation, b"@LOG@\n@LOG@\n"),
     (Verdict::Violation, b"{\"type\":\"telemetry\",\"id\":\"c1\"}\n"),
-    // Lines too many.
+    // Too many lines.
     (Verdict::Violation, b"@DECLINE@\n@DECLINE@\n"),
     (Verdict::Violation, b"@STRIP@\n@LOG@\n"),
     (Verdict::Violation, b"@STRIP@\n{\"type\":\"telemetry\"}\n"),
@@ -59,7 +59,7 @@ const OWN: [(Verdict, &[u8]); 49] = [
     (Verdict::Violation, b"@STRIP@,\n"),
     (Verdict::Violation, b"@STRIP@\n\x00"),
     (Verdict::Violation, b"@STRIP@\n\xff"),
-    // Lines that are no message.
+    // Lines that are not messages.
     (Verdict::Violation, b"null\n@STRIP@"),
     (Verdict::Violation, b"{\"type\":\"telemetry\",\"x\":1e400}\n@STRIP@"),
     (Verdict::Violation, b"\"result\"\n"),
@@ -81,32 +81,32 @@ const OWN: [(Verdict, &[u8]); 49] = [
     (Verdict::Violation, b"@RESULT@{\"from_turn\":0,\"to_turn\":1,\"summary\":\"text\"}]}"),
     (Verdict::Violation, b"@RESULT@{\"from_turn\":0,\"to_turn\":1,\"tool_calls\":{\"policy\":\"strip\",\"request\":1,\"response\":0}}]}"),
     (Verdict::Violation, b"@RESULT@{\"from_turn\":0,\"to_turn\":1,\"summary\":{\"summary\":\"a\nb\"}}]}"),
-    // Payloads that cannot be.
-    (Verdict::Refused, b"@RESULT@]}"),
-    (Verdict::Refused, b"@RESULT@{\"from_turn\":0,\"to_turn\":1,\"summary\":{\"summary\":\"a\"}},{\"from_turn\":1,\"to_turn\":1,\"summary\":{\"summary\":\"b\"}}]}"),
-    (Verdict::Refused, b"@RESULT@{\"from_turn\":0,\"to_turn\":0,\"tool_calls\":{\"policy\":\"selective\",\"calls\":[{\"seq\":2,\"request\":\"strip\"},{\"seq\":2,\"request\":\"strip\"}]}}]}"),
-    (Verdict::Refused, b"@RESULT@{\"from_turn\":1,\"to_turn\":1,\"tool_calls\":{\"policy\":\"selective\",\"calls\":[{\"seq\":2,\"omit\":true}]}}]}"),
+    // Invalid payloads.
+    (Verdict::Rejected, b"@RESULT@]}"),
+    (Verdict::Rejected, b"@RESULT@{\"from_turn\":0,\"to_turn\":1,\"summary\":{\"summary\":\"a\"}},{\"from_turn\":1,\"to_turn\":1,\"summary\":{\"summary\":\"b\"}}]}"),
+    (Verdict::Rejected, b"@RESULT@{\"from_turn\":0,\"to_turn\":0,\"tool_calls\":{\"policy\":\"selective\",\"calls\":[{\"seq\":2,\"request\":\"strip\"},{\"seq\":2,\"request\":\"strip\"}]}}]}"),
+    (Verdict::Rejected, b"@RESULT@{\"from_turn\":1,\"to_turn\":1,\"tool_calls\":{\"policy\":\"selective\",\"calls\":[{\"seq\":2,\"omit\":true}]}}]}"),
 ];
 
-/// Plays a reply, and says what is wrong with what came of it.
+/// Sends a reply and checks its verdict. Returns the error.
 fn play(reply: &[u8], is_right: impl Fn(Verdict) -> bool) -> Result<(), String> {
     let world = World::new(1);
     let ran = world.play(reply);
     let verdict = match (ran.code, world.appended() + world.unchanged()) {
         (Some(0), 1) if world.unchanged() == 1 => Verdict::Declined,
-        (Some(0), _) => Verdict::Taken,
+        (Some(0), _) => Verdict::Accepted,
         (Some(15), 1) => Verdict::Violation,
-        (Some(16), 1) => Verdict::Reported,
-        (Some(17), 1) => Verdict::Refused,
+        (Some(16), 1) => Verdict::StrategyError,
+        (Some(17), 1) => Verdict::Rejected,
         other => return Err(format!("{other:?}: {}", ran.stderr)),
     };
     let errors = ran.stderr.lines().filter(|line| line.starts_with("error: ")).count();
-    let is_bad = !matches!(verdict, Verdict::Taken | Verdict::Declined);
+    let is_bad = !matches!(verdict, Verdict::Accepted | Verdict::Declined);
     if !is_right(verdict) || errors != usize::from(is_bad) || is_bad && world.unchanged() != 1 {
         return Err(format!("{verdict:?}: {}", ran.stderr));
     }
-    // Whatever it holds, a terminal is shown text.
-    for text in [ran.stderr, world.says(&["show"]), world.says(&["print", "--compacted"])] {
+    // Text for a terminal must be escaped in any case.
+    for text in [ran.stderr, world.output_of(&["show"]), world.output_of(&["print", "--compacted"])] {
         let is_harmful = |c: char| {
             c.is_control() && c != '\n' && c != '\t'
                 || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -130,7 +130,7 @@ fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 }
 
 #[test]
-fn every_reply_of_our_own_gets_its_verdict() {
+fn own_replies_get_their_verdicts() {
     if !has_compiler() {
         return;
     }
@@ -140,8 +140,8 @@ fn every_reply_of_our_own_gets_its_verdict() {
     let wrong: Vec<_> = OWN
         .iter()
         .filter_map(|(verdict, reply)| {
-            let what = play(&made(reply), |found| found == *verdict).err()?;
-            Some(format!("{} should be {verdict:?}: {what}", String::from_utf8_lossy(reply)))
+            let error = play(&made(reply), |found| found == *verdict).err()?;
+            Some(format!("{} should be {verdict:?}: {error}", String::from_utf8_lossy(reply)))
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -154,12 +154,12 @@ struct Expected {
 }
 
 #[test]
-fn every_reply_of_the_shared_collection_gets_its_verdict() {
+fn shared_replies_get_their_verdicts() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/replies");
     let Ok(verdicts) = fs::read(folder.join("verdicts.json")) else {
-        #[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
+        #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
         {
-            eprintln!("the collection of replies is not here; only the project's own were played");
+            eprintln!("skipped: the shared collection of replies is missing");
         }
         return;
     };
@@ -170,9 +170,9 @@ fn every_reply_of_the_shared_collection_gets_its_verdict() {
     let mut wrong = Vec::new();
     for (name, Expected { verdict, why }) in &verdicts {
         let reply = replaced(&fs::read(folder.join(name)).unwrap(), "@ID@", "c1");
-        let is_right = |found| (verdict == "reject") == (found != Verdict::Taken);
-        if let Err(what) = play(&reply, is_right) {
-            wrong.push(format!("{name} should be {verdict}, {why}: {what}"));
+        let is_right = |found| (verdict == "reject") == (found != Verdict::Accepted);
+        if let Err(error) = play(&reply, is_right) {
+            wrong.push(format!("{name} should be {verdict}, {why}: {error}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,37 +1,37 @@
-//! What has to come of every behaviour that a strategy may have: its exit code, and what is said of it. The
-//! behaviours themselves are in hostile.c, under the same names.
+//! The expected end of each mode of the hostile strategy: exit code and message. The modes are implemented in
+//! hostile.c under the same names.
 
 /// The end of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End {
     /// Its overlay is appended.
-    Good,
-    /// An error with this code, which says this; no byte is changed.
-    Bad(i32, &'static str),
+    Success,
+    /// An error with this exit code and message. No byte of the transcript is changed.
+    Failure(i32, &'static str),
 }
 
-/// How a strategy is started.
+/// The confinement of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tier {
     /// `--sandbox=contained`.
     Contained,
-    /// In the jail, with nothing granted.
+    /// `--sandbox=require` without permissions.
     Jailed,
-    /// In the jail, with `subprocess` granted.
+    /// `--sandbox=require` with the permission `subprocess`.
     Granted,
 }
 
-/// What comes of one behaviour.
+/// The expected ends of one mode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) mode: &'static str,
     contained: End,
     jailed: End,
     granted: Option<End>,
-    /// Of each of two conversations, where that is another end for a process that serves many; none where such a
-    /// process cannot behave so.
+    /// The end for each of two conversations with a worker, if it differs. `None` if a worker cannot behave
+    /// like this.
     worker: Option<End>,
-    /// In seconds.
+    /// The deadline in seconds.
     pub(crate) deadline: u64,
 }
 
@@ -45,116 +45,119 @@ impl Row {
     }
 
     pub(crate) fn worker(&self, tier: Tier) -> Option<End> {
-        // One that may start nothing fails like any other process.
-        let denied = matches!(self.jailed, End::Bad(13, "fork")) && tier == Tier::Jailed;
+        // A worker that may not start processes fails like any other process.
+        let denied = matches!(self.jailed, End::Failure(13, "fork")) && tier == Tier::Jailed;
         self.worker.and_then(|worker| if denied { Some(self.jailed) } else { self.end(tier).map(|_| worker) })
     }
 
-    const fn worker_ends(self, end: End) -> Self {
+    const fn with_worker_end(self, end: End) -> Self {
         Self { worker: Some(end), ..self }
     }
 
-    const fn never_a_worker(self) -> Self {
+    const fn without_worker(self) -> Self {
         Self { worker: None, ..self }
     }
 }
 
-/// For what would go on for ever.
+/// The deadline for modes that never end.
 const SHORT: u64 = 2;
-/// For what ends by itself, be the machine as busy as it likes.
+/// The deadline for modes that end by themselves, even on a busy machine.
 const LONG: u64 = 30;
 
-const fn bad(mode: &'static str, code: i32, says: &'static str) -> Row {
-    let end = End::Bad(code, says);
+const fn fails(mode: &'static str, code: i32, message: &'static str) -> Row {
+    let end = End::Failure(code, message);
     let deadline = if code == 14 { SHORT } else { LONG };
     Row { mode, contained: end, jailed: end, granted: None, worker: Some(end), deadline }
 }
 
-const fn good(mode: &'static str) -> Row {
+const fn succeeds(mode: &'static str) -> Row {
     Row {
         mode,
-        contained: End::Good,
-        jailed: End::Good,
+        contained: End::Success,
+        jailed: End::Success,
         granted: None,
-        worker: Some(End::Good),
+        worker: Some(End::Success),
         deadline: LONG,
     }
 }
 
-/// One that starts processes. In the jail it gets nowhere unless that was granted.
-const fn forking(mode: &'static str, contained: End, granted: End) -> Row {
-    let jailed = End::Bad(13, "fork");
+/// A mode that starts processes. In the jail it fails unless `subprocess` is granted.
+const fn forks(mode: &'static str, contained: End, granted: End) -> Row {
+    let jailed = End::Failure(13, "fork");
     Row { mode, contained, jailed, granted: Some(granted), worker: None, deadline: LONG }
 }
 
-const ON_THE_PIPES: End = End::Bad(15, "a process it started kept its output open");
-const TWICE: &str = "it went on after its answer";
-const NO_MESSAGE: &str = "is no message";
-const CAPPED: &str = "it wrote more than 8388608 bytes to stdout";
-const LATE: &str = "it did not end within 2s";
+const HOLDS_PIPES: End = End::Failure(15, "a process it started kept its output open");
+const OUTPUT_AFTER_ANSWER: &str = "it sent another line after its terminal reply";
+const NO_MESSAGE: &str = "is not a valid message";
+const TOO_MUCH_OUTPUT: &str = "it wrote more than 8388608 bytes to stdout";
+const TIMED_OUT: &str = "it did not end within 2s";
 
-/// One behaviour a row.
+/// One row per mode.
 pub(crate) const TABLE: [Row; 54] = [
-    good("answers"),
-    // That do not end.
-    bad("hangs", 14, LATE),
-    bad("ignores-sigterm", 14, LATE),
-    bad("reads-no-further", 14, LATE),
-    bad("half-a-json-and-hangs", 14, LATE),
-    bad("floods-stderr-for-ever", 14, LATE),
-    bad("hangs-in-describe", 14, LATE).never_a_worker(),
-    // That start others. A worker's last answer was taken before it could be seen what it leaves.
-    forking("forks-2000", ON_THE_PIPES, ON_THE_PIPES).worker_ends(End::Good),
-    forking("leaves-a-grandchild-on-the-pipes", ON_THE_PIPES, ON_THE_PIPES).worker_ends(End::Good),
-    forking("escapes-with-setsid", End::Good, End::Good).worker_ends(End::Good),
-    forking("escapes-with-setsid-and-the-pipes", ON_THE_PIPES, ON_THE_PIPES).worker_ends(End::Good),
-    // That take more than there is.
-    bad("takes-all-memory", 13, "it ended with signal 6 and no answer"),
-    bad("nests-folders", 15, "it put folders nested more than 64 deep into its private directory"),
-    bad("makes-many-files", 15, "it put more than 16384 files and folders into its private directory"),
-    bad("floods-stdout", 15, CAPPED),
-    bad("floods-in-describe", 15, CAPPED).never_a_worker(),
-    good("floods-stderr"),
-    // That do things in another order.
-    good("never-reads").never_a_worker(),
-    good("answers-before-reading").never_a_worker(),
-    good("answers-before-the-events"),
-    good("closes-stdin-early"),
-    good("drips"),
-    good("no-newline-at-the-end"),
-    // That fail.
-    bad("exit-1", 13, "last words"),
-    bad("writes-nothing", 15, "without a result, decline, needs or error"),
-    bad("a-result-then-exit-1", 13, "it answered, and then ended with exit code 1").worker_ends(End::Good),
-    bad("a-result-then-a-signal", 13, "it answered, and then ended with signal 9").worker_ends(End::Good),
-    bad("reports-an-error", 16, "not like this (mine)"),
-    // That write what is no reply.
-    bad("half-a-json", 15, NO_MESSAGE),
-    bad("two-results", 15, TWICE),
-    bad("a-log-line-first", 15, NO_MESSAGE),
-    bad("a-wrong-id", 15, "it answered the request `c999`, and was asked `c"),
-    bad("invalid-utf-8", 15, "is not UTF-8 at byte"),
-    bad("a-bom", 15, NO_MESSAGE),
-    bad("nul", 15, NO_MESSAGE),
-    bad("deep-nesting", 15, NO_MESSAGE),
-    bad("deep-nesting-unclosed", 15, NO_MESSAGE),
-    bad("a-huge-number", 15, NO_MESSAGE),
-    bad("a-number-beyond-64-bits", 15, NO_MESSAGE),
-    bad("duplicate-keys", 15, NO_MESSAGE),
-    bad("a-timestamp-of-its-own", 15, "unknown field `timestamp`"),
-    bad("a-summary-of-10-mb", 15, CAPPED),
-    // That propose what cannot be.
-    bad("a-range-inverted", 17, "turn range ends at 0, before it starts at 1"),
-    bad("a-range-out-of-bounds", 17, "turns 0-2"),
-    bad("the-greatest-range", 17, "turns 0-1844"),
-    bad("beyond-its-kinds", 17, "reasoning"),
-    bad("an-empty-summary", 17, "blank"),
-    bad("nul-in-a-summary", 17, "NUL"),
-    bad("a-summary-of-1-mb", 17, "1048576 bytes"),
-    // Whose file is not what it seems.
-    bad("without-a-shebang", 13, "Exec format error").never_a_worker(),
-    bad("of-another-architecture", 13, "Exec format error").never_a_worker(),
-    bad("without-its-interpreter", 13, "No such file or directory").never_a_worker(),
-    bad("without-the-run-bit", 10, "is not executable").never_a_worker(),
-    bad("no-such-mode", 13, "no mode `no-such-mode`"),
+    succeeds("answers"),
+    // Modes that do not end.
+    fails("hangs", 14, TIMED_OUT),
+    fails("ignores-sigterm", 14, TIMED_OUT),
+    fails("reads-no-further", 14, TIMED_OUT),
+    fails("half-a-json-and-hangs", 14, TIMED_OUT),
+    fails("floods-stderr-for-ever", 14, TIMED_OUT),
+    fails("hangs-in-describe", 14, TIMED_OUT).without_worker(),
+    // Modes that start processes. The last answer of a worker is accepted before the remaining processes are
+    // visible.
+    forks("forks-2000", HOLDS_PIPES, HOLDS_PIPES).with_worker_end(End::Success),
+    forks("leaves-a-grandchild-on-the-pipes", HOLDS_PIPES, HOLDS_PIPES).with_worker_end(End::Success),
+    forks("escapes-with-setsid", End::Success, End::Success).with_worker_end(End::Success),
+    forks("escapes-with-setsid-and-the-pipes", HOLDS_PIPES, HOLDS_PIPES).with_worker_end(End::Success),
+    // Modes that use too many resources.
+    fails("takes-all-memory", 13, "it ended with signal 6 without an answer"),
+    fails("nests-folders", 15, "it put folders nested more than 64 deep into its private directory"),
+    fails("makes-many-files", 15, "it put more than 16384 files and folders into its private directory"),
+    fails("floods-stdout", 15, TOO_MUCH_OUTPUT),
+    fails("floods-in-describe", 15, TOO_MUCH_OUTPUT).without_worker(),
+    succeeds("floods-stderr"),
+    // Modes with an unusual order of reading and writing.
+    succeeds("never-reads").without_worker(),
+    succeeds("answers-before-reading").without_worker(),
+    succeeds("answers-before-the-events"),
+    succeeds("closes-stdin-early"),
+    succeeds("drips"),
+    succeeds("no-newline-at-the-end"),
+    // Modes that fail.
+    fails("exit-1", 13, "last words"),
+    fails("writes-nothing", 15, "without a result, decline, needs or error"),
+    fails("a-result-then-exit-1", 13, "it answered, but then ended with exit code 1")
+        .with_worker_end(End::Success),
+    fails("a-result-then-a-signal", 13, "it answered, but then ended with signal 9")
+        .with_worker_end(End::Success),
+    fails("reports-an-error", 16, "not like this (mine)"),
+    // Modes that write invalid replies.
+    fails("half-a-json", 15, NO_MESSAGE),
+    fails("two-results", 15, OUTPUT_AFTER_ANSWER),
+    fails("a-log-line-first", 15, NO_MESSAGE),
+    fails("a-wrong-id", 15, "it replied to request `c999`, but the request is `c"),
+    fails("invalid-utf-8", 15, "is not UTF-8 at byte"),
+    fails("a-bom", 15, NO_MESSAGE),
+    fails("nul", 15, NO_MESSAGE),
+    fails("deep-nesting", 15, NO_MESSAGE),
+    fails("deep-nesting-unclosed", 15, NO_MESSAGE),
+    fails("a-huge-number", 15, NO_MESSAGE),
+    fails("a-number-beyond-64-bits", 15, NO_MESSAGE),
+    fails("duplicate-keys", 15, NO_MESSAGE),
+    fails("a-timestamp-of-its-own", 15, "unknown field `timestamp`"),
+    fails("a-summary-of-10-mb", 15, TOO_MUCH_OUTPUT),
+    // Modes that propose invalid compactions.
+    fails("a-range-inverted", 17, "the turn range ends at 0, before its start 1"),
+    fails("a-range-out-of-bounds", 17, "turns 0-2"),
+    fails("the-greatest-range", 17, "turns 0-1844"),
+    fails("beyond-its-kinds", 17, "reasoning"),
+    fails("an-empty-summary", 17, "blank"),
+    fails("nul-in-a-summary", 17, "NUL"),
+    fails("a-summary-of-1-mb", 17, "1048576 bytes"),
+    // Executables that cannot be started.
+    fails("without-a-shebang", 13, "Exec format error").without_worker(),
+    fails("of-another-architecture", 13, "Exec format error").without_worker(),
+    fails("without-its-interpreter", 13, "No such file or directory").without_worker(),
+    fails("without-the-run-bit", 10, "is not executable").without_worker(),
+    fails("no-such-mode", 13, "no mode `no-such-mode`"),
 ];

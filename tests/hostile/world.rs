@@ -1,4 +1,4 @@
-//! The hostile strategy, installed under every name that it goes by, and one run of it in a place of its own.
+//! Test fixture: the hostile strategy under all of its names, and runs of it in a temporary folder.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 
 use crate::table::Tier;
 
-/// More than a pipe holds, so that it matters whether somebody reads.
+/// More than a pipe holds, so that the tests notice an unread pipe.
 const RESPONSE_BYTES: usize = 100_000;
-/// Longer than anything takes that ends by itself.
+/// Longer than any run that ends by itself.
 const NEVER: Duration = Duration::from_secs(300);
 
-/// What is looked for among the processes of the machine, and on disk.
+/// A temporary folder with conversations. Its path identifies the processes that a run starts.
 pub(crate) struct World {
     temp: tempfile::TempDir,
     before: Vec<u8>,
     conversations: usize,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -33,13 +33,13 @@ pub(crate) struct Ran {
     pub(crate) wall: Duration,
 }
 
-/// Whether there is a compiler. Without one these tests cannot be made, and say so.
+/// Returns whether a compiler is installed. Without one the tests are skipped with a message.
 pub(crate) fn has_compiler() -> bool {
     let found = ["/usr/local/bin/cc", "/usr/bin/cc", "/bin/cc"].iter().any(|path| Path::new(path).exists());
     if !found {
         let missing = "cc is missing: the hostile strategy was not run";
         assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{missing}");
-        #[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
+        #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
         {
             eprintln!("{missing}");
         }
@@ -47,9 +47,9 @@ pub(crate) fn has_compiler() -> bool {
     found
 }
 
-/// The folders of plugins: one of bare executables, one of a folder that asks to start processes. Their files are
-/// written by other processes: what this one had open for writing could not be executed while a test starts
-/// something.
+/// The plugin folders: one with bare executables, and one with a folder that requests `subprocess`. Other
+/// processes write the files. A file that this process had open for writing could not be executed while
+/// another test forks.
 pub(crate) struct Plugins {
     temp: tempfile::TempDir,
 }
@@ -65,11 +65,11 @@ impl Plugins {
         fs::create_dir_all(&granted).unwrap();
         let hostile = bare.join("hostile");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/hostile.c");
-        does(Command::new("cc").args(["-O1", source, "-o"]).arg(&hostile));
+        run_successfully(Command::new("cc").args(["-O1", source, "-o"]).arg(&hostile));
         for name in
             ["plays", "never-reads", "answers-before-reading", "hangs-in-describe", "floods-in-describe"]
         {
-            does(Command::new("cp").arg(&hostile).arg(bare.join(name)));
+            run_successfully(Command::new("cp").arg(&hostile).arg(bare.join(name)));
         }
         let foreign = if cfg!(target_arch = "x86_64") { 183_u8 } else { 62 };
         let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0".to_vec();
@@ -83,9 +83,9 @@ impl Plugins {
         ] {
             let draft = plugins.temp.path().join("draft");
             fs::write(&draft, bytes).unwrap();
-            does(Command::new("install").args(["-m", mode]).arg(&draft).arg(bare.join(name)));
+            run_successfully(Command::new("install").args(["-m", mode]).arg(&draft).arg(bare.join(name)));
         }
-        does(Command::new("cp").arg(&hostile).arg(granted.join("hostile")));
+        run_successfully(Command::new("cp").arg(&hostile).arg(granted.join("hostile")));
         let manifest = "manifest = 1\nname = \"hostile\"\nversion = \"1.0.0\"\ndescription = \"means harm\"\n\
                         protocols = [1]\n[run]\ncommand = [\"./hostile\"]\n[permissions]\nsubprocess = true\n";
         fs::write(granted.join("plugin.toml"), manifest).unwrap();
@@ -98,19 +98,19 @@ impl Plugins {
 }
 
 #[track_caller]
-fn does(command: &mut Command) {
+fn run_successfully(command: &mut Command) {
     assert!(command.status().unwrap().success(), "{command:?}");
 }
 
 impl World {
-    /// With so many conversations of two turns.
+    /// Creates a folder with this number of conversations of two turns.
     pub(crate) fn new(conversations: usize) -> Self {
         let temp = tempfile::tempdir().unwrap();
         fs::create_dir(temp.path().join("tmp")).unwrap();
         let world = Self { temp, before: conversation(), conversations };
-        for place in world.transcripts() {
-            fs::create_dir(place.parent().unwrap()).unwrap();
-            fs::write(place, &world.before).unwrap();
+        for path in world.transcripts() {
+            fs::create_dir(path.parent().unwrap()).unwrap();
+            fs::write(path, &world.before).unwrap();
         }
         world
     }
@@ -123,7 +123,7 @@ impl World {
         (0..self.conversations).map(|number| self.path(&format!("c{number}/events.json"))).collect()
     }
 
-    /// Runs the executable on all conversations. A run that does not end by itself is killed, and is no result.
+    /// Runs the executable on all conversations.
     #[track_caller]
     pub(crate) fn run(&self, mode: &str, tier: Tier, deadline: Duration, more: &[&str]) -> Ran {
         let has_a_name = PLUGINS.folder(tier).join(mode).exists();
@@ -131,7 +131,7 @@ impl World {
         self.run_spec(&spec, tier, &PLUGINS.folder(tier), deadline, more)
     }
 
-    /// Has a reply played to it, whatever bytes it is made of.
+    /// Runs the strategy `plays`, which writes the bytes of `reply`.
     #[track_caller]
     pub(crate) fn play(&self, reply: &[u8]) -> Ran {
         let file = self.path("reply");
@@ -140,15 +140,15 @@ impl World {
         self.run_spec(&spec, tier, &PLUGINS.folder(tier), NEVER, &[])
     }
 
-    /// The strategy in a folder of this world's own.
+    /// Installs the strategy in the folder of this world and returns its path.
     pub(crate) fn install(&self) -> PathBuf {
         let own = self.path("plugins/hostile");
         fs::create_dir_all(own.parent().unwrap()).unwrap();
-        does(Command::new("cp").arg(PLUGINS.folder(Tier::Contained).join("hostile")).arg(&own));
+        run_successfully(Command::new("cp").arg(PLUGINS.folder(Tier::Contained).join("hostile")).arg(&own));
         own
     }
 
-    /// Runs that one.
+    /// Runs the strategy that `install` has installed.
     #[track_caller]
     pub(crate) fn run_own(&self, mode: &str, tier: Tier) -> Ran {
         let own = self.path("plugins");
@@ -156,17 +156,17 @@ impl World {
         self.run_spec(&spec, tier, &own, NEVER, &[])
     }
 
-    /// What another command says of the first conversation.
+    /// Returns the output of another command for the first conversation.
     #[track_caller]
-    pub(crate) fn says(&self, words: &[&str]) -> String {
+    pub(crate) fn output_of(&self, args: &[&str]) -> String {
         let mut command = Command::new(cargo_bin!("jp-compact"));
-        command.env_clear().env("HOME", self.temp.path()).args(words).arg(self.path("c0"));
+        command.env_clear().env("HOME", self.temp.path()).args(args).arg(self.path("c0"));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Starts it, and does not wait for it.
+    /// Starts a run without waiting for it.
     pub(crate) fn start(&self, mode: &str, tier: Tier) -> Child {
         let spec = format!("hostile:mode={mode}");
         let mut command = self.command(&spec, tier, &PLUGINS.folder(tier), NEVER, &[]);
@@ -177,7 +177,7 @@ impl World {
         let mut command = Command::new(cargo_bin!("jp-compact"));
         command.env_clear().env("HOME", self.temp.path()).env("TMPDIR", self.path("tmp"));
         command.current_dir(self.temp.path());
-        command.args(self.transcripts().iter().map(|place| place.parent().unwrap()));
+        command.args(self.transcripts().iter().map(|path| path.parent().unwrap()));
         let sandbox = if tier == Tier::Contained { "--sandbox=contained" } else { "--sandbox=require" };
         command.args(["--strategy", spec, "--keep-last", "0", sandbox, "--trust-dir"]);
         command.arg(folder).arg(format!("--deadline={}s", deadline.as_secs())).args(more);
@@ -190,7 +190,7 @@ impl World {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let said = std::thread::spawn(move || {
+        let stderr_reader = std::thread::spawn(move || {
             let mut text = String::new();
             stderr.read_to_string(&mut text).unwrap();
             text
@@ -199,20 +199,20 @@ impl World {
         stdout.read_to_string(&mut text).unwrap();
         let status: ExitStatus = child.wait().unwrap();
         let wall = started.elapsed();
-        Ran { code: status.code(), stdout: text, stderr: said.join().unwrap(), wall }
+        Ran { code: status.code(), stdout: text, stderr: stderr_reader.join().unwrap(), wall }
     }
 
-    /// How many transcripts hold what they held.
+    /// Returns the number of transcripts that are unchanged.
     pub(crate) fn unchanged(&self) -> usize {
-        self.transcripts().iter().filter(|place| fs::read(place).unwrap() == self.before).count()
+        self.transcripts().iter().filter(|path| fs::read(path).unwrap() == self.before).count()
     }
 
-    /// How many hold an overlay and its receipt behind the very bytes that were there, and nothing else.
+    /// Returns the number of transcripts with exactly an overlay and its receipt after the old bytes.
     pub(crate) fn appended(&self) -> usize {
         let history = self.before.trim_ascii_end().strip_suffix(b"]").unwrap().trim_ascii_end();
         let old: Vec<Value> = serde_json::from_slice(&self.before).unwrap();
-        let is_appended = |place: &&PathBuf| {
-            let now = fs::read(place).unwrap();
+        let is_appended = |path: &&PathBuf| {
+            let now = fs::read(path).unwrap();
             let new: Vec<Value> = serde_json::from_slice(&now).unwrap();
             let kinds: Vec<_> = new[old.len()..].iter().map(|event| event["type"].as_str()).collect();
             now.starts_with(history) && kinds == [Some("compaction"), Some("jp_compact_receipt")]
@@ -220,12 +220,12 @@ impl World {
         self.transcripts().iter().filter(is_appended).count()
     }
 
-    /// Live processes that were started for this run: the place is in their environment or, before the exec, on
-    /// the runner's command line. (Both are empty for one that is dead.)
+    /// Returns the running processes of this run. The path of the folder is in their environment or, before
+    /// the exec, on the runner's command line. Both are empty for a zombie.
     pub(crate) fn processes(&self) -> Vec<String> {
-        let place = self.temp.path().to_str().unwrap().as_bytes();
+        let folder = self.temp.path().to_str().unwrap().as_bytes();
         let names = |file: PathBuf| {
-            fs::read(file).is_ok_and(|bytes| bytes.windows(place.len()).any(|window| window == place))
+            fs::read(file).is_ok_and(|bytes| bytes.windows(folder.len()).any(|window| window == folder))
         };
         let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
         all.filter(|process| names(process.join("environ")) || names(process.join("cmdline")))
@@ -233,7 +233,7 @@ impl World {
             .collect()
     }
 
-    /// What lies in the folder of private directories.
+    /// Returns the number of remaining private directories.
     pub(crate) fn left_in_temp(&self) -> usize {
         fs::read_dir(self.path("tmp")).unwrap().count()
     }

@@ -1,34 +1,34 @@
-//! Where what a jail is made of is missing, nothing starts that asks for one. It is the kernel itself that is made
-//! to say so: a filter takes the calls away.
+//! Kernels without Landlock or seccomp: a strategy that needs a jail must not start. A seccomp filter
+//! simulates such a kernel.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use jp_compact_engine::jail::{Abilities, Confinement};
-use jp_compact_engine::process::ProcessError;
+use jp_compact_runtime::jail::{Abilities, Confinement};
+use jp_compact_runtime::process::ProcessError;
 
-use crate::place::{Place, versions};
-use crate::{PROBE, RUNNER, install, tool};
+use crate::fixture::{Fixture, versions};
+use crate::{PROBE, RUNNER, executable, install};
 
-/// A runner that is reached through these words.
-fn runner_by(place: &Place, words: &[&str]) -> PathBuf {
-    let script = place.base.path().join("runner");
+/// Creates a runner that starts the real runner through the probe with these arguments.
+fn runner_through_probe(fixture: &Fixture, args: &[&str]) -> PathBuf {
+    let script = fixture.base.path().join("runner");
     let [probe, runner] = [&*PROBE, &*RUNNER].map(|path| path.display());
-    let text = place.base.path().join("text");
-    fs::write(&text, format!("#!/bin/sh\nexec {probe} {} {runner} \"$@\"\n", words.join(" "))).unwrap();
+    let text = fixture.base.path().join("text");
+    fs::write(&text, format!("#!/bin/sh\nexec {probe} {} {runner} \"$@\"\n", args.join(" "))).unwrap();
     install(&text, &script);
     script
 }
 
 #[track_caller]
-fn fails_closed(without: &str, expect: &str) {
-    let place = Place::new();
-    let runner = runner_by(&place, &["without", without]);
-    let launch = |confinement: Confinement<'_>| place.launch(&runner, confinement, &PROBE, &["nothing"]);
+fn check_start_fails(without: &str, expect: &str) {
+    let fixture = Fixture::new();
+    let runner = runner_through_probe(&fixture, &["without", without]);
+    let launch = |confinement: Confinement<'_>| fixture.launch(&runner, confinement, &PROBE, &["nothing"]);
     assert!(launch(Confinement::Contained).unwrap().status.success());
     for landlock in versions() {
-        let jail = place.jail(landlock);
+        let jail = fixture.jail(landlock);
         let Err(ProcessError::Start { reason, .. }) = launch(Confinement::Isolated(&jail)) else {
             panic!("started without {without}")
         };
@@ -37,52 +37,54 @@ fn fails_closed(without: &str, expect: &str) {
 }
 
 #[test]
-fn without_landlock_nothing_starts() {
-    fails_closed("landlock", "the kernel has no Landlock");
+fn jailed_strategy_does_not_start_without_landlock() {
+    check_start_fails("landlock", "the kernel does not support Landlock");
 }
 
 #[test]
-fn without_seccomp_nothing_starts() {
-    fails_closed("seccomp", "filter of system calls not installed");
+fn jailed_strategy_does_not_start_without_seccomp() {
+    check_start_fails("seccomp", "failed to install the system call filter");
 }
 
-/// This test itself, as a process of its own.
-fn itself(words: &[&str], test: &str) -> Command {
+/// Returns a command that runs this test binary through the probe.
+fn rerun(args: &[&str], test: &str) -> Command {
     let mut command = Command::new(&*PROBE);
-    command.args(words).arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
+    command.args(args).arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
     command
 }
 
 #[track_caller]
-fn machine_without(what: &str, expect: &str) {
-    let output =
-        itself(&["without", what], "closed::says_what_the_machine_can").arg("--ignored").output().unwrap();
+fn check_abilities_without(what: &str, expect: &str) {
+    let output = rerun(&["without", what], "closed::print_abilities").arg("--ignored").output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains(expect), "{stdout}");
 }
 
 #[test]
-#[ignore = "it speaks to other tests"]
-#[expect(clippy::print_stdout, reason = "it speaks to other tests")]
-fn says_what_the_machine_can() {
+#[ignore = "a helper process of other tests"]
+#[expect(clippy::print_stdout, reason = "a helper process of other tests")]
+fn print_abilities() {
     println!("{:?}", Abilities::of_machine());
 }
 
 #[test]
-fn what_is_missing_is_seen() {
+fn missing_kernel_features_are_detected() {
     let here = Abilities::of_machine();
     assert!(here.seccomp);
-    machine_without("landlock", "Abilities { landlock: 0, seccomp: true }");
-    machine_without("seccomp", &format!("Abilities {{ landlock: {}, seccomp: false }}", here.landlock));
+    check_abilities_without("landlock", "Abilities { landlock: 0, seccomp: true }");
+    check_abilities_without(
+        "seccomp",
+        &format!("Abilities {{ landlock: {}, seccomp: false }}", here.landlock),
+    );
 }
 
-/// The executable on a machine that lacks this, in a home with a conversation and a strategy of the user's own.
-struct Lacking<'a> {
+/// The executable on a machine without one feature, in a home with a conversation and a strategy of the user.
+struct MachineWithout<'a> {
     home: tempfile::TempDir,
     what: &'a str,
 }
 
-impl<'a> Lacking<'a> {
+impl<'a> MachineWithout<'a> {
     fn new(what: &'a str) -> Self {
         let this = Self { home: tempfile::tempdir().unwrap(), what };
         for folder in ["conversation", "plugins"] {
@@ -94,29 +96,30 @@ impl<'a> Lacking<'a> {
         this
     }
 
-    /// What it exits with, and what it says.
-    fn run(&self, words: &[&str]) -> (Option<i32>, String) {
+    /// Returns the exit code and the output.
+    fn run(&self, args: &[&str]) -> (Option<i32>, String) {
         let mut command = Command::new(&*PROBE);
-        command.args(["without", self.what]).arg(tool("jp-compact")).args(words);
+        command.args(["without", self.what]).arg(executable("jp-compact")).args(args);
         command.env_clear().env("HOME", self.home.path()).env("TMPDIR", self.home.path());
         let output = command.current_dir(self.home.path()).output().unwrap();
-        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
-        (output.status.code(), said)
+        let output_text =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+        (output.status.code(), output_text)
     }
 
     #[track_caller]
-    fn ends(&self, words: &[&str], code: i32, expect: &str) {
-        let words = [&["conversation", "--keep-last", "0", "--json", "--dry-run"], words].concat();
-        let (found, said) = self.run(&words);
-        assert_eq!(found, Some(code), "{words:?} without {}: {said}", self.what);
-        assert!(said.contains(expect), "{words:?} without {}: {said}", self.what);
-        assert_eq!(self.home.path().join("started").exists(), code == 0 && words.contains(&"mine"), "{said}");
+    fn check(&self, args: &[&str], code: i32, expect: &str) {
+        let args = [&["conversation", "--keep-last", "0", "--json", "--dry-run"], args].concat();
+        let (found, text) = self.run(&args);
+        assert_eq!(found, Some(code), "{args:?} without {}: {text}", self.what);
+        assert!(text.contains(expect), "{args:?} without {}: {text}", self.what);
+        assert_eq!(self.home.path().join("started").exists(), code == 0 && args.contains(&"mine"), "{text}");
     }
 }
 
-/// Read when this was compiled: who runs it may not reach the project.
+/// Included at compile time, because the other user may not read the project's files.
 const SAMPLE: &[u8] = include_bytes!("../sample/events.json");
-/// Leaves a trace of having been started. It is not in a jail when it is.
+/// Creates a file when it is started outside of a jail.
 const STRATEGY: &str = r#"#!/bin/sh
 : >"${0%/.local/*}/started"
 case "$1" in
@@ -126,26 +129,26 @@ esac
 "#;
 
 #[track_caller]
-fn nothing_but_the_bundled_runs(what: &str, lacks: &str) {
-    let machine = Lacking::new(what);
+fn check_only_bundled_strategies_run(what: &str, lacks: &str) {
+    let machine = MachineWithout::new(what);
     let lacks = format!("this machine lacks {lacks}");
     let mine = ["--strategy", "mine", "--trust-dir", "plugins"];
-    machine.ends(&[], 0, r#""tier":"contained""#);
-    machine.ends(&["--sandbox=require"], 11, &lacks);
-    machine.ends(&mine, 11, &lacks);
-    machine.ends(&[&mine[..], &["--sandbox=require"]].concat(), 11, &lacks);
-    // Trust is needed as well.
+    machine.check(&[], 0, r#""tier":"contained""#);
+    machine.check(&["--sandbox=require"], 11, &lacks);
+    machine.check(&mine, 11, &lacks);
+    machine.check(&[&mine[..], &["--sandbox=require"]].concat(), 11, &lacks);
+    // Trust is required in addition.
     let stranger = ["--strategy", "./plugins/mine", "--sandbox=contained"];
-    machine.ends(&stranger, 11, "is not trusted");
-    machine.ends(&[&mine[..], &["--sandbox=contained"]].concat(), 0, r#""tier":"contained""#);
+    machine.check(&stranger, 11, "is not trusted");
+    machine.check(&[&mine[..], &["--sandbox=contained"]].concat(), 0, r#""tier":"contained""#);
 }
 
 #[test]
-fn without_landlock_nothing_but_the_bundled_runs_unasked() {
-    nothing_but_the_bundled_runs("landlock", "Landlock");
+fn only_bundled_strategies_run_without_landlock() {
+    check_only_bundled_strategies_run("landlock", "Landlock");
 }
 
 #[test]
-fn without_seccomp_nothing_but_the_bundled_runs_unasked() {
-    nothing_but_the_bundled_runs("seccomp", "seccomp");
+fn only_bundled_strategies_run_without_seccomp() {
+    check_only_bundled_strategies_run("seccomp", "seccomp");
 }

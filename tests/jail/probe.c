@@ -1,6 +1,6 @@
-/* Attempts that a jail must refuse, one for each word; and, as `without`, a machine that lacks what
- * a jail is made of. Ends with 0 when the attempt was let through, with 1 when it was denied (the
- * error is on stdout), with 2 when it could not be tried. */
+/* Attempts that a jail must deny, one per argument. `without` simulates a machine without Landlock or seccomp.
+ * Exits with 0 if the attempt was allowed, with 1 if it was denied (the error is on stdout), and with 2 if it could
+ * not be made. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -39,31 +39,31 @@
 #define SYS_landlock_create_ruleset 444
 #endif
 
-static int ends(long result) {
-  if (result >= 0) { printf("let through\n"); return 0; }
+static int report(long result) {
+  if (result >= 0) { printf("allowed\n"); return 0; }
   printf("%s\n", strerrorname_np(errno));
   return 1;
 }
 
-static int untried(const char *why) { printf("not tried: %s\n", why); return 2; }
+static int skip(const char *why) { printf("skipped: %s\n", why); return 2; }
 
-static int reads(const char *path) {
+static int read_byte(const char *path) {
   char byte;
   int file = open(path, O_RDONLY);
-  if (file < 0) return ends(-1);
-  return ends(read(file, &byte, 1));
+  if (file < 0) return report(-1);
+  return report(read(file, &byte, 1));
 }
 
-static const char *of_parent(const char *name) {
+static const char *parent_file(const char *name) {
   static char path[64];
   snprintf(path, sizeof path, "/proc/%d/%s", getppid(), name);
   return path;
 }
 
-static int connects(int family, int type, struct sockaddr *address, socklen_t length) {
+static int connect_to(int family, int type, struct sockaddr *address, socklen_t length) {
   int s = socket(family, type, 0);
-  if (s < 0) return ends(-1);
-  return ends(connect(s, address, length));
+  if (s < 0) return report(-1);
+  return report(connect(s, address, length));
 }
 
 static struct sockaddr_in local(int port) {
@@ -76,174 +76,174 @@ static struct sockaddr_un named(const char *path, socklen_t *length) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   strncpy(address.sun_path, path, sizeof address.sun_path - 1);
   *length = offsetof(struct sockaddr_un, sun_path) + strlen(path) + 1;
-  /* An abstract name is written with an @. */
+  /* An abstract name starts with @. */
   if (path[0] == '@') { address.sun_path[0] = 0; *length -= 1; }
   return address;
 }
 
-/* A pair of datagram sockets is connected, and can all the same send to anybody. */
+/* A pair of datagram sockets is connected, but can still send to any address. */
 static int datagram_from_a_pair(int type, const char *path) {
   int pair[2];
   socklen_t length;
   struct sockaddr_un address = named(path, &length);
-  if (socketpair(AF_UNIX, type, 0, pair) < 0) return ends(-1);
-  return ends(sendto(pair[0], "x", 1, 0, (struct sockaddr *)&address, length));
+  if (socketpair(AF_UNIX, type, 0, pair) < 0) return report(-1);
+  return report(sendto(pair[0], "x", 1, 0, (struct sockaddr *)&address, length));
 }
 
 static int after_fork(long pid) {
   if (pid == 0) _exit(0);
   if (pid > 0) waitpid(pid, NULL, 0);
-  return ends(pid);
+  return report(pid);
 }
 
-static void *in_thread(void *unused) { return unused; }
+static void *return_at_once(void *unused) { return unused; }
 
-static void *waits(void *unused) { for (;;) pause(); return unused; }
+static void *wait_forever(void *unused) { for (;;) pause(); return unused; }
 
-static int starts_thread(void) {
+static int start_thread(void) {
   pthread_t thread;
-  int error = pthread_create(&thread, NULL, in_thread, NULL);
-  if (error) { errno = error; return ends(-1); }
-  return ends(-pthread_join(thread, NULL));
+  int error = pthread_create(&thread, NULL, return_at_once, NULL);
+  if (error) { errno = error; return report(-1); }
+  return report(-pthread_join(thread, NULL));
 }
 
 static int attempt(int argc, char **argv) {
   const char *what = argv[1], *at = argc > 2 ? argv[2] : "";
 #define IS(word) (strcmp(what, word) == 0)
   /* Files. */
-  if (IS("nothing")) return ends(0);
-  if (IS("read")) return reads(at);
-  if (IS("list")) return ends(open(at, O_RDONLY | O_DIRECTORY));
-  if (IS("create")) return ends(open(at, O_WRONLY | O_CREAT | O_EXCL, 0600));
-  if (IS("write")) return ends(open(at, O_WRONLY));
-  if (IS("truncate")) return ends(truncate(at, 1));
-  if (IS("unlink")) return ends(unlink(at));
-  if (IS("rename")) return ends(rename(at, argv[3]));
-  if (IS("link")) return ends(link(at, "linked"));
-  if (IS("symlink-and-read")) { if (symlink(at, "link") < 0) return ends(-1); return reads("link"); }
-  if (IS("mkdir")) return ends(mkdir(at, 0700));
-  if (IS("mkfifo")) return ends(mkfifo(at, 0600));
-  if (IS("chmod")) return ends(chmod(at, 0644));
-  if (IS("chown")) return ends(chown(at, getuid(), getgid()));
-  if (IS("utimes")) return ends(utimes(at, NULL));
-  if (IS("setxattr")) return ends(setxattr(at, "user.probe", "x", 1, 0));
-  /* What is not there is answered as well as what is: only a denied call cannot tell. */
-#define TOLD(result, none) ((result) >= 0 || errno == (none) ? 0 : -1)
-  if (IS("getxattr")) { char b[64]; return ends(TOLD(getxattr(at, "user.probe", b, 64), ENODATA)); }
-  if (IS("lgetxattr")) { char b[64]; return ends(TOLD(lgetxattr(at, "user.probe", b, 64), ENODATA)); }
+  if (IS("nothing")) return report(0);
+  if (IS("read")) return read_byte(at);
+  if (IS("list")) return report(open(at, O_RDONLY | O_DIRECTORY));
+  if (IS("create")) return report(open(at, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  if (IS("write")) return report(open(at, O_WRONLY));
+  if (IS("truncate")) return report(truncate(at, 1));
+  if (IS("unlink")) return report(unlink(at));
+  if (IS("rename")) return report(rename(at, argv[3]));
+  if (IS("link")) return report(link(at, "linked"));
+  if (IS("symlink-and-read")) { if (symlink(at, "link") < 0) return report(-1); return read_byte("link"); }
+  if (IS("mkdir")) return report(mkdir(at, 0700));
+  if (IS("mkfifo")) return report(mkfifo(at, 0600));
+  if (IS("chmod")) return report(chmod(at, 0644));
+  if (IS("chown")) return report(chown(at, getuid(), getgid()));
+  if (IS("utimes")) return report(utimes(at, NULL));
+  if (IS("setxattr")) return report(setxattr(at, "user.probe", "x", 1, 0));
+  /* Missing attributes also prove that the call was allowed. */
+#define ALLOWED(result, none) ((result) >= 0 || errno == (none) ? 0 : -1)
+  if (IS("getxattr")) { char b[64]; return report(ALLOWED(getxattr(at, "user.probe", b, 64), ENODATA)); }
+  if (IS("lgetxattr")) { char b[64]; return report(ALLOWED(lgetxattr(at, "user.probe", b, 64), ENODATA)); }
   if (IS("fgetxattr")) {
     char b[64];
     int file = open(at, O_RDONLY);
-    if (file < 0) return untried("no file");
-    return ends(TOLD(fgetxattr(file, "user.probe", b, 64), ENODATA));
+    if (file < 0) return skip("no file");
+    return report(ALLOWED(fgetxattr(file, "user.probe", b, 64), ENODATA));
   }
-  if (IS("listxattr")) { char b[64]; return ends(listxattr(at, b, 64)); }
-  if (IS("llistxattr")) { char b[64]; return ends(llistxattr(at, b, 64)); }
+  if (IS("listxattr")) { char b[64]; return report(listxattr(at, b, 64)); }
+  if (IS("llistxattr")) { char b[64]; return report(llistxattr(at, b, 64)); }
   if (IS("flistxattr")) {
     char b[64];
     int file = open(at, O_RDONLY);
-    if (file < 0) return untried("no file");
-    return ends(flistxattr(file, b, 64));
+    if (file < 0) return skip("no file");
+    return report(flistxattr(file, b, 64));
   }
   if (IS("getxattrat")) {
     char b[64];
     struct { uint64_t value; uint32_t size, flags; } args = {(uintptr_t)b, 64, 0};
-    return ends(TOLD(syscall(464, AT_FDCWD, at, 0, "user.probe", &args, sizeof args), ENODATA));
+    return report(ALLOWED(syscall(464, AT_FDCWD, at, 0, "user.probe", &args, sizeof args), ENODATA));
   }
-  if (IS("listxattrat")) { char b[64]; return ends(syscall(465, AT_FDCWD, at, 0, b, 64)); }
+  if (IS("listxattrat")) { char b[64]; return report(syscall(465, AT_FDCWD, at, 0, b, 64)); }
   if (IS("lease")) {
     int file = open(at, O_RDONLY);
-    if (file < 0) return untried("no file");
-    return ends(fcntl(file, F_SETLEASE, F_RDLCK));
+    if (file < 0) return skip("no file");
+    return report(fcntl(file, F_SETLEASE, F_RDLCK));
   }
   if (IS("watch-folder")) {
     int file = open(at, O_RDONLY | O_DIRECTORY);
-    if (file < 0) return untried("no folder");
-    return ends(fcntl(file, F_NOTIFY, DN_CREATE));
+    if (file < 0) return skip("no folder");
+    return report(fcntl(file, F_NOTIFY, DN_CREATE));
   }
-  if (IS("inotify")) return ends(syscall(SYS_inotify_init1, 0));
+  if (IS("inotify")) return report(syscall(SYS_inotify_init1, 0));
   if (IS("handle")) {
     struct { struct file_handle handle; char bytes[128]; } h = {.handle.handle_bytes = 128};
     int mount;
-    return ends(name_to_handle_at(AT_FDCWD, at, &h.handle, &mount, 0));
+    return report(name_to_handle_at(AT_FDCWD, at, &h.handle, &mount, 0));
   }
   if (IS("use-private-folder")) {
     char bytes[2];
-    if (mkdir("a", 0700) < 0) return ends(-1);
+    if (mkdir("a", 0700) < 0) return report(-1);
     int file = open("a/b", O_RDWR | O_CREAT, 0600);
-    if (file < 0 || write(file, "xy", 2) != 2 || ftruncate(file, 1) < 0) return ends(-1);
-    if (pread(file, bytes, 2, 0) != 1 || rename("a/b", "a/c") < 0 || symlink("a/c", "d") < 0) return ends(-1);
-    if (unlink("d") < 0 || unlink("a/c") < 0) return ends(-1);
-    return ends(rmdir("a"));
+    if (file < 0 || write(file, "xy", 2) != 2 || ftruncate(file, 1) < 0) return report(-1);
+    if (pread(file, bytes, 2, 0) != 1 || rename("a/b", "a/c") < 0 || symlink("a/c", "d") < 0) return report(-1);
+    if (unlink("d") < 0 || unlink("a/c") < 0) return report(-1);
+    return report(rmdir("a"));
   }
   if (IS("move-in-private-folder")) {
-    if (mkdir("a", 0700) < 0 || open("a/b", O_RDWR | O_CREAT, 0600) < 0) return ends(-1);
-    return ends(rename("a/b", "c"));
+    if (mkdir("a", 0700) < 0 || open("a/b", O_RDWR | O_CREAT, 0600) < 0) return report(-1);
+    return report(rename("a/b", "c"));
   }
   /* Other processes. */
-  if (IS("read-environment-of-parent")) return reads(of_parent("environ"));
-  if (IS("read-memory-of-parent")) return ends(open(of_parent("mem"), O_RDONLY));
-  if (IS("read-arguments-of-parent")) return reads(of_parent("cmdline"));
-  if (IS("list-processes")) return ends(open("/proc", O_RDONLY | O_DIRECTORY));
-  if (IS("ptrace")) return ends(ptrace(PTRACE_SEIZE, getppid(), NULL, NULL));
-  if (IS("ptrace-me")) return ends(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+  if (IS("read-environment-of-parent")) return read_byte(parent_file("environ"));
+  if (IS("read-memory-of-parent")) return report(open(parent_file("mem"), O_RDONLY));
+  if (IS("read-arguments-of-parent")) return read_byte(parent_file("cmdline"));
+  if (IS("list-processes")) return report(open("/proc", O_RDONLY | O_DIRECTORY));
+  if (IS("ptrace")) return report(ptrace(PTRACE_SEIZE, getppid(), NULL, NULL));
+  if (IS("ptrace-me")) return report(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
   if (IS("read-memory-by-call")) {
     char byte;
     struct iovec here = {&byte, 1}, there = {(void *)strtoul(at, NULL, 0), 1};
-    return ends(process_vm_readv(getppid(), &here, 1, &there, 1, 0));
+    return report(process_vm_readv(getppid(), &here, 1, &there, 1, 0));
   }
-  if (IS("signal-parent")) return ends(kill(getppid(), 0));
-  if (IS("signal-thread-of-parent")) return ends(syscall(SYS_tgkill, getppid(), getppid(), 0));
-  if (IS("signal-by-thread-alone")) return ends(syscall(SYS_tkill, getppid(), 0));
-  if (IS("signal-all")) return ends(kill(-1, 0));
-  if (IS("queue-signal-to-parent")) return ends(sigqueue(getppid(), 0, (union sigval){0}));
+  if (IS("signal-parent")) return report(kill(getppid(), 0));
+  if (IS("signal-thread-of-parent")) return report(syscall(SYS_tgkill, getppid(), getppid(), 0));
+  if (IS("signal-by-thread-alone")) return report(syscall(SYS_tkill, getppid(), 0));
+  if (IS("signal-all")) return report(kill(-1, 0));
+  if (IS("queue-signal-to-parent")) return report(sigqueue(getppid(), 0, (union sigval){0}));
   if (IS("signal-by-descriptor")) {
     int process = syscall(SYS_pidfd_open, getppid(), 0);
-    if (process < 0) return ends(-1);
-    return ends(syscall(SYS_pidfd_send_signal, process, 0, NULL, 0));
+    if (process < 0) return report(-1);
+    return report(syscall(SYS_pidfd_send_signal, process, 0, NULL, 0));
   }
-  if (IS("watch-parent")) return ends(syscall(SYS_pidfd_open, getppid(), 0));
-  if (IS("signal-by-file")) return ends(fcntl(0, F_SETOWN, getppid()));
-  if (IS("signal-itself")) return ends(kill(getpid(), 0) | kill(0, 0) | raise(SIGCHLD));
-  if (IS("limit-parent")) { struct rlimit l; return ends(prlimit(getppid(), RLIMIT_NOFILE, NULL, &l)); }
-  if (IS("renice-parent")) return ends(setpriority(PRIO_PROCESS, getppid(), getpriority(PRIO_PROCESS, getppid())));
+  if (IS("watch-parent")) return report(syscall(SYS_pidfd_open, getppid(), 0));
+  if (IS("signal-by-file")) return report(fcntl(0, F_SETOWN, getppid()));
+  if (IS("signal-itself")) return report(kill(getpid(), 0) | kill(0, 0) | raise(SIGCHLD));
+  if (IS("limit-parent")) { struct rlimit l; return report(prlimit(getppid(), RLIMIT_NOFILE, NULL, &l)); }
+  if (IS("renice-parent")) return report(setpriority(PRIO_PROCESS, getppid(), getpriority(PRIO_PROCESS, getppid())));
   if (IS("pin-parent")) {
     cpu_set_t all;
     sched_getaffinity(0, sizeof all, &all);
-    return ends(sched_setaffinity(getppid(), sizeof all, &all));
+    return report(sched_setaffinity(getppid(), sizeof all, &all));
   }
-  if (IS("outlive-host")) return ends(prctl(PR_SET_PDEATHSIG, 0));
-  /* Processes of its own. */
+  if (IS("outlive-host")) return report(prctl(PR_SET_PDEATHSIG, 0));
+  /* New processes. */
   if (IS("fork")) return after_fork(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
   if (IS("fork-by-library")) return after_fork(fork());
 #ifdef SYS_fork
   if (IS("fork-by-its-own-call")) return after_fork(syscall(SYS_fork));
   if (IS("fork-by-x32")) return after_fork(syscall(0x40000000 | SYS_fork));
 #else
-  if (IS("fork-by-its-own-call") || IS("fork-by-x32")) return untried("no such call");
+  if (IS("fork-by-its-own-call") || IS("fork-by-x32")) return skip("no such call");
 #endif
 #ifdef __x86_64__
   if (IS("call-of-another-architecture")) {
     long result;
     __asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory");
-    return ends(result);
+    return report(result);
   }
 #endif
   if (IS("clone3")) {
     struct { uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack[6]; } args = {.exit_signal = SIGCHLD};
     return after_fork(syscall(435, &args, sizeof args));
   }
-  if (IS("wait-for-children-of-others")) { errno = 0; return ends(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD ? -1 : 0); }
+  if (IS("wait-for-children-of-others")) { errno = 0; return report(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD ? -1 : 0); }
   if (IS("stop-its-group")) {
     int status;
     pid_t child = fork();
-    if (child < 0) return untried("no child");
-    /* A group of its own, where it may have one; else the strategy's. */
+    if (child < 0) return skip("no child");
+    /* Uses a new group if allowed, else the strategy's group. */
     if (child == 0) { setpgid(0, 0); _exit(kill(0, SIGSTOP) < 0); }
     waitpid(child, &status, WUNTRACED);
-    if (WIFSTOPPED(status)) { kill(child, SIGKILL); waitpid(child, &status, 0); return ends(0); }
+    if (WIFSTOPPED(status)) { kill(child, SIGKILL); waitpid(child, &status, 0); return report(0); }
     errno = EPERM;
-    return ends(-1);
+    return report(-1);
   }
   if (IS("send-descriptor")) {
     int pair[2];
@@ -252,116 +252,115 @@ static int attempt(int argc, char **argv) {
     struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     *header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) return untried("no pair");
-    return ends(sendmsg(pair[0], &message, 0));
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) return skip("no pair");
+    return report(sendmsg(pair[0], &message, 0));
   }
-  if (IS("hide-from-host")) return ends(prctl(PR_SET_DUMPABLE, 0));
-  if (IS("thread")) return starts_thread();
+  if (IS("hide-from-host")) return report(prctl(PR_SET_DUMPABLE, 0));
+  if (IS("thread")) return start_thread();
   if (IS("many-threads")) {
     pthread_attr_t small;
     pthread_t thread;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 64 << 10);
     for (int n = 0; n < atoi(at); n++) {
-      int error = pthread_create(&thread, &small, waits, NULL);
-      if (error) { errno = error; return ends(-1); }
+      int error = pthread_create(&thread, &small, wait_forever, NULL);
+      if (error) { errno = error; return report(-1); }
     }
-    return ends(0);
+    return report(0);
   }
   if (IS("setsid-in-a-child")) {
     int status;
     pid_t child = fork();
-    if (child < 0) return untried("no child");
+    if (child < 0) return skip("no child");
     if (child == 0) _exit(setsid() < 0);
     waitpid(child, &status, 0);
     errno = EPERM;
-    return ends(WEXITSTATUS(status) ? -1 : 0);
+    return report(WEXITSTATUS(status) ? -1 : 0);
   }
-  if (IS("exec")) { execl(at, at, "let through", (char *)NULL); return ends(-1); }
+  if (IS("exec")) { execl(at, at, "allowed", (char *)NULL); return report(-1); }
   if (IS("exec-of-its-own-making")) {
     int in = open(argv[0], O_RDONLY), out = open("copy", O_WRONLY | O_CREAT, 0700);
     char buffer[65536];
     ssize_t n;
-    while ((n = read(in, buffer, sizeof buffer)) > 0) if (write(out, buffer, n) != n) return untried("no copy");
+    while ((n = read(in, buffer, sizeof buffer)) > 0) if (write(out, buffer, n) != n) return skip("no copy");
     close(out);
     execl("./copy", "copy", "nothing", (char *)NULL);
-    return ends(-1);
+    return report(-1);
   }
   if (IS("exec-from-memory")) {
     int file = syscall(SYS_memfd_create, "x", 0);
-    return ends(file);
+    return report(file);
   }
-  if (IS("unshare")) return ends(syscall(SYS_unshare, CLONE_NEWUSER));
+  if (IS("unshare")) return report(syscall(SYS_unshare, CLONE_NEWUSER));
   if (IS("clone-namespace")) return after_fork(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0));
-  if (IS("setns")) { int file = open("/proc/self/ns/uts", O_RDONLY); return ends(syscall(SYS_setns, file, 0)); }
-  if (IS("mount")) return ends(mount("none", ".", "tmpfs", 0, NULL));
+  if (IS("setns")) { int file = open("/proc/self/ns/uts", O_RDONLY); return report(syscall(SYS_setns, file, 0)); }
+  if (IS("mount")) return report(mount("none", ".", "tmpfs", 0, NULL));
   /* Sockets. */
-  if (IS("tcp")) { struct sockaddr_in a = local(atoi(at)); return connects(AF_INET, SOCK_STREAM, (void *)&a, sizeof a); }
+  if (IS("tcp")) { struct sockaddr_in a = local(atoi(at)); return connect_to(AF_INET, SOCK_STREAM, (void *)&a, sizeof a); }
   if (IS("tcp-listen")) {
     struct sockaddr_in a = local(0);
     int s = socket(AF_INET, SOCK_STREAM, 0);
-    if (s < 0 || bind(s, (void *)&a, sizeof a) < 0) return ends(-1);
-    return ends(listen(s, 1));
+    if (s < 0 || bind(s, (void *)&a, sizeof a) < 0) return report(-1);
+    return report(listen(s, 1));
   }
   if (IS("listen-unbound")) {
     int s = socket(AF_INET, SOCK_STREAM, atoi(at));
-    if (s < 0) return ends(-1);
-    return ends(listen(s, 1));
+    if (s < 0) return report(-1);
+    return report(listen(s, 1));
   }
   if (IS("listen-on-a-pair")) {
     int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) return untried("no pair");
-    return ends(TOLD(listen(pair[0], 1), EINVAL));
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) return skip("no pair");
+    return report(ALLOWED(listen(pair[0], 1), EINVAL));
   }
   if (IS("accept")) {
     int s = socket(AF_INET, SOCK_STREAM, 0);
-    if (s < 0) return ends(-1);
-    return ends(TOLD(accept(s, NULL, NULL), EINVAL));
+    if (s < 0) return report(-1);
+    return report(ALLOWED(accept(s, NULL, NULL), EINVAL));
   }
   if (IS("accept4")) {
     int s = socket(AF_INET, SOCK_STREAM, 0);
-    if (s < 0) return ends(-1);
-    return ends(TOLD(accept4(s, NULL, NULL, SOCK_CLOEXEC), EINVAL));
+    if (s < 0) return report(-1);
+    return report(ALLOWED(accept4(s, NULL, NULL, SOCK_CLOEXEC), EINVAL));
   }
   if (IS("udp-bind")) {
     struct sockaddr_in a = local(0);
     int s = socket(AF_INET, SOCK_DGRAM, 0);
-    if (s < 0) return ends(-1);
-    return ends(bind(s, (void *)&a, sizeof a));
+    if (s < 0) return report(-1);
+    return report(bind(s, (void *)&a, sizeof a));
   }
-  if (IS("tcp6")) return ends(socket(AF_INET6, SOCK_STREAM, 0));
-  if (IS("udp")) { struct sockaddr_in a = local(9); return connects(AF_INET, SOCK_DGRAM, (void *)&a, sizeof a); }
-  if (IS("unix")) { socklen_t n; struct sockaddr_un a = named(at, &n); return connects(AF_UNIX, SOCK_DGRAM, (void *)&a, n); }
-  if (IS("netlink")) return ends(socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE));
-  if (IS("vsock")) return ends(socket(40, SOCK_STREAM, 0));
-  if (IS("packet")) return ends(socket(17, SOCK_RAW, 0));
-  if (IS("pair")) { int pair[2]; return ends(socketpair(AF_UNIX, SOCK_STREAM, 0, pair)); }
+  if (IS("tcp6")) return report(socket(AF_INET6, SOCK_STREAM, 0));
+  if (IS("udp")) { struct sockaddr_in a = local(9); return connect_to(AF_INET, SOCK_DGRAM, (void *)&a, sizeof a); }
+  if (IS("unix")) { socklen_t n; struct sockaddr_un a = named(at, &n); return connect_to(AF_UNIX, SOCK_DGRAM, (void *)&a, n); }
+  if (IS("netlink")) return report(socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE));
+  if (IS("vsock")) return report(socket(40, SOCK_STREAM, 0));
+  if (IS("packet")) return report(socket(17, SOCK_RAW, 0));
+  if (IS("pair")) { int pair[2]; return report(socketpair(AF_UNIX, SOCK_STREAM, 0, pair)); }
   if (IS("datagram-from-a-pair")) return datagram_from_a_pair(SOCK_DGRAM, at);
   if (IS("datagram-from-a-raw-pair")) return datagram_from_a_pair(SOCK_RAW, at);
-  if (IS("io_uring")) { char params[256] = {0}; return ends(syscall(SYS_io_uring_setup, 1, params)); }
-  /* The rest of the kernel. */
+  if (IS("io_uring")) { char params[256] = {0}; return report(syscall(SYS_io_uring_setup, 1, params)); }
+  /* Other kernel interfaces. */
   if (IS("statmount") || IS("listmount")) {
-    /* struct mnt_id_req of its first size; without a mount's number it is of no use, but an answer. */
+    /* struct mnt_id_req in its first size. Without a mount id the result is useless, but proves the call. */
     struct { uint32_t size, spare; uint64_t mount, parameter; } request = {24, 0, UINT64_MAX, 2};
     char room[512];
-    return ends(syscall(IS("statmount") ? 457 : 458, &request, room, IS("statmount") ? sizeof room : 8, 0));
+    return report(syscall(IS("statmount") ? 457 : 458, &request, room, IS("statmount") ? sizeof room : 8, 0));
   }
-  if (IS("keyring")) return ends(syscall(SYS_keyctl, 0, -3, 1));
-  if (IS("bpf")) { char attributes[64] = {0}; return ends(syscall(SYS_bpf, 0, attributes, 64)); }
-  if (IS("perf")) { uint32_t attributes[32] = {1, 128, 1}; return ends(syscall(SYS_perf_event_open, attributes, 0, -1, -1, 0)); }
-  if (IS("userfaultfd")) return ends(syscall(SYS_userfaultfd, 1));
-  if (IS("kernel-log")) return ends(syscall(SYS_syslog, 10, 0, 0));
-  if (IS("shared-segment")) return ends(shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600));
-  if (IS("message-queue")) return ends(msgget(IPC_PRIVATE, IPC_CREAT | 0600));
-  /* Memory: as much as asked for, in a way that no limit counts. */
-  if (IS("shared-memory")) return ends(mmap(0, 1 << 20, 3, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);
-  if (IS("growing-memory")) return ends(mmap(0, 1 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) == MAP_FAILED ? -1 : 0);
-  if (IS("much-memory")) return ends(mmap(0, 600 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);
-  return untried("no such attempt");
+  if (IS("keyring")) return report(syscall(SYS_keyctl, 0, -3, 1));
+  if (IS("bpf")) { char attributes[64] = {0}; return report(syscall(SYS_bpf, 0, attributes, 64)); }
+  if (IS("perf")) { uint32_t attributes[32] = {1, 128, 1}; return report(syscall(SYS_perf_event_open, attributes, 0, -1, -1, 0)); }
+  if (IS("userfaultfd")) return report(syscall(SYS_userfaultfd, 1));
+  if (IS("kernel-log")) return report(syscall(SYS_syslog, 10, 0, 0));
+  if (IS("shared-segment")) return report(shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600));
+  if (IS("message-queue")) return report(msgget(IPC_PRIVATE, IPC_CREAT | 0600));
+  /* Memory that no limit counts. */
+  if (IS("shared-memory")) return report(mmap(0, 1 << 20, 3, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);
+  if (IS("growing-memory")) return report(mmap(0, 1 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) == MAP_FAILED ? -1 : 0);
+  if (IS("much-memory")) return report(mmap(0, 600 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);
+  return skip("no such attempt");
 }
 
-/* Makes the calls of one ability fail as they do on a machine without it, then goes on as the words
- * that follow. It can only take away. */
+/* Makes the system calls of one feature fail as on a machine without it, then executes the remaining arguments. */
 static int without(char **argv) {
   const char *what = argv[0];
   uint32_t first = SYS_landlock_create_ruleset, last = first + 2, prctl_call = UINT32_MAX;
@@ -379,21 +378,21 @@ static int without(char **argv) {
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return untried("no filter");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return skip("no filter");
   execv(argv[1], argv + 1);
-  return untried("no exec");
+  return skip("no exec");
 }
 
-/* Becomes another user, then goes on as the words that follow. */
+/* Changes the user, then executes the remaining arguments. */
 static int as_user(char **argv) {
   uid_t id = atoi(argv[0]);
-  if (setresgid(id, id, id) || setresuid(id, id, id)) return untried("no other user");
+  if (setresgid(id, id, id) || setresuid(id, id, id)) return skip("no other user");
   execv(argv[1], argv + 1);
-  return untried("no exec");
+  return skip("no exec");
 }
 
 int main(int argc, char **argv) {
   if (argc > 3 && strcmp(argv[1], "without") == 0) return without(argv + 2);
   if (argc > 3 && strcmp(argv[1], "as") == 0) return as_user(argv + 2);
-  return argc > 1 ? attempt(argc, argv) : untried("no word");
+  return argc > 1 ? attempt(argc, argv) : skip("no word");
 }

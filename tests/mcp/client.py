@@ -1,5 +1,7 @@
-"""A client of the Model Context Protocol as its Python SDK makes one: starts the server that the arguments name, says
-which tools it lists, and makes the calls that stdin lists, one `[tool, arguments]` a line. One line of JSON for each on stdout.
+"""An MCP client that uses the official Python SDK.
+
+Starts the server that the arguments name, and prints one line of JSON with its tools. Then makes the calls that stdin
+lists, one `[tool, arguments]` per line, and prints the result of each.
 
 Usage: client.py auto|legacy SERVER [ARGUMENT]..."""
 
@@ -15,11 +17,11 @@ async def main(mode: str, server: str, arguments: list[str]) -> None:
     parameters = StdioServerParameters(command=server, args=arguments, env=dict(os.environ))
     async with Client(parameters, mode=mode) as client:
         listed = await client.list_tools()
-        say({"protocol": client.protocol_version, "tools": [tool.name for tool in listed.tools]})
+        write({"protocol": client.protocol_version, "tools": [tool.name for tool in listed.tools]})
         for line in sys.stdin:
             tool, wanted = json.loads(line)
             result = await client.call_tool(tool, wanted)
-            say(
+            write(
                 {
                     "failed": result.is_error,
                     "text": "".join(block.text for block in result.content),
@@ -28,7 +30,7 @@ async def main(mode: str, server: str, arguments: list[str]) -> None:
             )
 
 
-def say(line: object) -> None:
+def write(line: object) -> None:
     print(json.dumps(line), flush=True)
 
 

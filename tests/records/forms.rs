@@ -1,4 +1,4 @@
-//! Transcripts in every form that a record has, and what becomes of their bytes.
+//! Forms of a transcript in a record, and the bytes that are returned for each.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use crate::support::{Conversation, World};
 use crate::{STRIP, ask, lines, raw, record};
 
 #[test]
-fn an_array_of_jps_comes_back_as_it_was_with_its_overlays_behind() {
+fn jp_array_is_returned_with_its_overlays_appended() {
     let world = World::new();
-    let events = Conversation::of(2).elements().to_vec();
-    // No two writers leave the same blanks: these are kept.
+    let events = Conversation::with_turns(2).elements().to_vec();
+    // Unusual white space must be kept.
     let given = serde_json::to_string(&events).unwrap().replace("\"type\":", "\"type\" :  ");
     let line = format!("{{\"id\":  1, \"transcript\": {given} }}\n");
     let ran = ask(&world, &STRIP, line.as_bytes()).exits(0);
@@ -22,7 +22,7 @@ fn an_array_of_jps_comes_back_as_it_was_with_its_overlays_behind() {
     assert!(added.starts_with(",{") && added.ends_with("}]"), "{added}");
     let answer = ran.line();
     let transcript = answer["transcript"].as_array().unwrap();
-    assert_eq!(transcript.len(), events.len() + 4, "two overlays, each with its receipt");
+    assert_eq!(transcript.len(), events.len() + 4, "expected two overlays, each with its receipt");
     assert_eq!((&answer["id"], &answer["ok"], &answer["format"]), (&json!(1), &json!(true), &json!("jp")));
     assert_eq!(answer["saved"]["overlays"], 2);
     let tokens = &answer["saved"]["tokens"];
@@ -30,15 +30,19 @@ fn an_array_of_jps_comes_back_as_it_was_with_its_overlays_behind() {
 }
 
 #[test]
-fn a_text_comes_back_as_the_file_that_compacting_it_writes() {
+fn text_is_returned_as_the_file_that_compacting_writes() {
     let world = World::new();
-    let transcript = world.conversation("c", &Conversation::of(2));
-    let text = String::from_utf8(Conversation::of(2).bytes()).unwrap();
+    let transcript = world.conversation("c", &Conversation::with_turns(2));
+    let text = String::from_utf8(Conversation::with_turns(2).bytes()).unwrap();
     let records = lines(&[json!({ "id": "t", "transcript": text }), json!({ "id": "p", "path": "c" })]);
     let ran = ask(&world, &STRIP, &records).exits(0);
-    assert_eq!(fs::read_to_string(&transcript.path).unwrap(), text, "a path is only read");
-    let alone = [&["c"], &STRIP[2..]].concat();
-    world.run(&alone).exits(0);
+    assert_eq!(
+        fs::read_to_string(&transcript.path).unwrap(),
+        text,
+        "a transcript given by path must not change"
+    );
+    let arguments = [&["c"], &STRIP[2..]].concat();
+    world.run(&arguments).exits(0);
     let written = fs::read_to_string(&transcript.path).unwrap();
     for answer in ran.lines() {
         assert_eq!(answer["transcript"].as_str(), Some(&*written), "{}", answer["id"]);
@@ -46,7 +50,7 @@ fn a_text_comes_back_as_the_file_that_compacting_it_writes() {
 }
 
 #[test]
-fn what_nothing_is_done_to_comes_back_to_the_byte() {
+fn unchanged_transcript_is_returned_byte_for_byte() {
     let world = World::new();
     let given = r#"[ {"timestamp":"2026-03-18 11:58:01.0", "type":"turn_start"}, {"type":"later", "timestamp":"2026-03-18 11:58:02.0", "x":1.50e0} ]"#;
     let ran = ask(&world, &STRIP, format!("{{\"id\":null,\"transcript\":{given}}}\n").as_bytes()).exits(0);
@@ -56,7 +60,7 @@ fn what_nothing_is_done_to_comes_back_to_the_byte() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_be_saved_and_nothing_else() {
+fn dry_run_returns_only_the_saving() {
     let world = World::new();
     let ran = ask(&world, &[&STRIP[..], &["--dry-run"]].concat(), &lines(&[record(&json!(1), 2)])).exits(0);
     let answer = ran.line();
@@ -64,9 +68,9 @@ fn a_dry_run_says_what_would_be_saved_and_nothing_else() {
     assert!(answer.get("transcript").is_none() && answer.get("view").is_none(), "{answer}");
 }
 
-/// Transcripts of other programs: the file's name, and its text.
+/// Returns the name and the text of each sample transcript of other agents.
 fn samples() -> Vec<(String, String)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("host/core/tests/formats/samples");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("host/transcripts/tests/formats/samples");
     let mut samples: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -79,15 +83,15 @@ fn samples() -> Vec<(String, String)> {
     samples
 }
 
-/// The value that a text is, or the list of those that its lines are. The mark of an encoding is no part of them.
+/// Parses a text as JSON, or as an array with one value per line. Ignores a byte order mark.
 fn value(text: &str) -> Value {
     let text = text.trim_start_matches('\u{feff}');
-    let of_lines = || text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
-    serde_json::from_str(text).unwrap_or_else(|_| of_lines())
+    let parse_lines = || text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
+    serde_json::from_str(text).unwrap_or_else(|_| parse_lines())
 }
 
 #[test]
-fn others_come_back_as_they_were_with_the_overlays_that_would_lie_beside_them() {
+fn foreign_transcripts_are_returned_with_their_sidecar_overlays() {
     let world = World::new();
     for (name, text) in samples() {
         let path = world.file(&name, text.as_bytes());
@@ -96,11 +100,11 @@ fn others_come_back_as_they_were_with_the_overlays_that_would_lie_beside_them() 
         let mut input = lines(&records);
         input.extend(format!("{{\"id\":2,\"transcript\":{given}}}\n").into_bytes());
         let ran = ask(&world, &STRIP, &input).exits(0);
-        let beside = world.path(&format!(".{name}.jp-compact"));
-        assert!(!beside.exists(), "nothing is written");
-        let alone = [&[&*name], &STRIP[2..]].concat();
-        world.run(&alone).exits(0);
-        let expected: Value = match fs::read(&beside) {
+        let sidecar = world.path(&format!(".{name}.jp-compact"));
+        assert!(!sidecar.exists(), "a batch of records must not write files");
+        let arguments = [&[&*name], &STRIP[2..]].concat();
+        world.run(&arguments).exits(0);
+        let expected: Value = match fs::read(&sidecar) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap(),
             Err(_) => json!({ "overlays": [] }),
         };
@@ -117,7 +121,7 @@ fn others_come_back_as_they_were_with_the_overlays_that_would_lie_beside_them() 
 }
 
 #[test]
-fn what_was_passed_over_in_a_transcript_is_told_with_its_answer() {
+fn skipped_parts_of_a_transcript_are_warnings_in_the_answer() {
     let world = World::new();
     let (_, text) = samples().into_iter().find(|(name, _)| name == "claude-code.jsonl").unwrap();
     let torn = &text[..text.len() - 20];
@@ -129,10 +133,10 @@ fn what_was_passed_over_in_a_transcript_is_told_with_its_answer() {
 }
 
 #[test]
-fn a_view_is_what_print_shows_in_the_form_that_came() {
+fn view_equals_the_output_of_print_in_the_form_of_the_record() {
     let world = World::new();
     let mut all = samples();
-    all.push(("events.json".into(), String::from_utf8(Conversation::of(3).bytes()).unwrap()));
+    all.push(("events.json".into(), String::from_utf8(Conversation::with_turns(3).bytes()).unwrap()));
     let view = [&STRIP[..], &["--view"]].concat();
     let mut changed = 0;
     for (name, text) in all {
@@ -153,5 +157,5 @@ fn a_view_is_what_print_shows_in_the_form_that_came() {
         assert_eq!(answers[2]["view"], value(printed.text()), "{name}");
         assert!(answers.iter().all(|answer| answer.get("overlays").is_none()));
     }
-    assert!(changed >= 3, "there is something to see");
+    assert!(changed >= 3, "some views must differ from their sources");
 }

@@ -1,4 +1,4 @@
-//! How records and answers follow each other, and how a stream ends.
+//! Order of records and answers, and the end of the input or output.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -8,8 +8,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{Ran, World};
-use crate::{STRIP, answered, ask, lines, living, record};
+use crate::support::{CommandOutput, World};
+use crate::{STRIP, ask, lines, parse_answer, processes, record};
 
 fn start(world: &World, arguments: &[&str]) -> (Child, ChildStdin, BufReader<ChildStdout>) {
     let mut child = world.spawn(world.command(arguments).stdin(Stdio::piped()));
@@ -21,27 +21,27 @@ fn start(world: &World, arguments: &[&str]) -> (Child, ChildStdin, BufReader<Chi
 fn next(stdout: &mut BufReader<ChildStdout>) -> Value {
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
-    answered(&line);
+    parse_answer(&line);
     serde_json::from_str(&line).unwrap()
 }
 
-/// The first record that it sees waits until somebody opens `gate`; the others say in `told` that they are done.
+/// Installs a strategy whose first run waits for `gate`. Each run reports its progress in `progress`.
 fn slow(world: &World) -> (PathBuf, File) {
-    let (gate, told, first) = (world.path("gate"), world.path("told"), world.path("first"));
-    for fifo in [&gate, &told] {
+    let (gate, progress, first) = (world.path("gate"), world.path("progress"), world.path("first"));
+    for fifo in [&gate, &progress] {
         rustix::fs::mkfifoat(rustix::fs::CWD, fifo, 0o600.into()).unwrap();
     }
     let run = format!(
-        "read -r line\nif mkdir '{}' 2>/dev/null; then echo begun >'{told}'; read -r x <'{}'; else echo done >'{told}'; \
+        "read -r line\nif mkdir '{}' 2>/dev/null; then echo started >'{progress}'; read -r x <'{}'; else echo done >'{progress}'; \
          fi\necho \"$line\" | sed -n \
          's/^{{\"type\":\"compact\",\"id\":\"\\([^\"]*\\)\".*/{{\"type\":\"decline\",\"id\":\"\\1\",\"reason\":\"no\"}}/p'",
         first.display(),
         gate.display(),
-        told = told.display(),
+        progress = progress.display(),
     );
     world.plugin("slow", &run);
-    let told = File::options().read(true).write(true).open(told).unwrap();
-    (gate, told)
+    let progress = File::options().read(true).write(true).open(progress).unwrap();
+    (gate, progress)
 }
 
 const SLOW: [&str; 7] = [
@@ -59,14 +59,14 @@ fn open_gate(gate: &Path) {
 }
 
 #[test]
-fn who_writes_one_record_and_waits_gets_its_answer() {
+fn answer_is_written_before_the_next_record_arrives() {
     let world = World::new();
     let (mut child, mut stdin, mut stdout) = start(&world, &STRIP);
     for id in 0..5 {
         stdin.write_all(&lines(&[record(&json!(id), 2)])).unwrap();
         let answer = next(&mut stdout);
         assert_eq!((&answer["id"], &answer["ok"]), (&json!(id), &json!(true)));
-        // A record that comes in two parts is waited for, and no other.
+        // A record may arrive in two parts.
         stdin.write_all(b"{\"id\":\"half\",").unwrap();
         stdin.write_all(b"\"path\":3}\n").unwrap();
         assert_eq!(next(&mut stdout)["id"], "half");
@@ -76,16 +76,16 @@ fn who_writes_one_record_and_waits_gets_its_answer() {
 }
 
 #[test]
-fn answers_come_in_the_order_of_their_records_though_later_ones_are_done_before() {
+fn answers_keep_the_order_of_their_records() {
     let world = World::new();
-    let (gate, told) = slow(&world);
+    let (gate, progress) = slow(&world);
     let (mut child, mut stdin, mut stdout) = start(&world, &SLOW);
-    let mut told = BufReader::new(told).lines().map(Result::unwrap);
+    let mut progress = BufReader::new(progress).lines().map(Result::unwrap);
     stdin.write_all(&lines(&[record(&json!("slow"), 1)])).unwrap();
-    assert_eq!(told.next().unwrap(), "begun");
+    assert_eq!(progress.next().unwrap(), "started");
     stdin.write_all(&lines(&[record(&json!("b"), 1), record(&json!("c"), 1)])).unwrap();
-    // They are worked on while the first one stands still.
-    assert_eq!((told.next().unwrap(), told.next().unwrap()), ("done".into(), "done".into()));
+    // Later records are processed while the first one waits.
+    assert_eq!((progress.next().unwrap(), progress.next().unwrap()), ("done".into(), "done".into()));
     open_gate(&gate);
     let ids: Vec<_> = (0..3).map(|_| next(&mut stdout)["id"].clone()).collect();
     assert_eq!(ids, ["slow", "b", "c"]);
@@ -94,17 +94,17 @@ fn answers_come_in_the_order_of_their_records_though_later_ones_are_done_before(
 }
 
 #[test]
-fn an_interrupt_ends_the_reading_and_what_is_in_hand_is_answered() {
+fn interrupt_stops_reading_and_answers_records_in_progress() {
     let world = World::new();
-    let (gate, told) = slow(&world);
+    let (gate, progress) = slow(&world);
     let (mut child, mut stdin, mut stdout) = start(&world, &SLOW);
-    let mut told = BufReader::new(told).lines().map(Result::unwrap);
-    stdin.write_all(&lines(&[record(&json!("in hand"), 1)])).unwrap();
-    assert_eq!(told.next().unwrap(), "begun");
+    let mut progress = BufReader::new(progress).lines().map(Result::unwrap);
+    stdin.write_all(&lines(&[record(&json!("in progress"), 1)])).unwrap();
+    assert_eq!(progress.next().unwrap(), "started");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     open_gate(&gate);
-    assert_eq!(next(&mut stdout)["id"], "in hand");
-    // Stdin is open still.
+    assert_eq!(next(&mut stdout)["id"], "in progress");
+    // Stdin is still open.
     assert_eq!(child.wait().unwrap().code(), Some(130));
     drop(stdin);
     let mut rest = String::new();
@@ -113,14 +113,14 @@ fn an_interrupt_ends_the_reading_and_what_is_in_hand_is_answered() {
 }
 
 #[test]
-fn a_second_interrupt_does_not_wait() {
+fn second_interrupt_stops_at_once() {
     let world = World::new();
-    let (_gate, told) = slow(&world);
+    let (_gate, progress) = slow(&world);
     let (mut child, stdin, mut stdout) = start(&world, &SLOW);
-    let mut told = BufReader::new(told).lines().map(Result::unwrap);
-    (&stdin).write_all(&lines(&[record(&json!("in hand"), 1)])).unwrap();
-    assert_eq!(told.next().unwrap(), "begun");
-    // Two that come at once are one.
+    let mut progress = BufReader::new(progress).lines().map(Result::unwrap);
+    (&stdin).write_all(&lines(&[record(&json!("in progress"), 1)])).unwrap();
+    assert_eq!(progress.next().unwrap(), "started");
+    // The system may merge two early signals into one, so send until the process ends.
     while child.try_wait().unwrap().is_none() {
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         std::thread::yield_now();
@@ -128,15 +128,15 @@ fn a_second_interrupt_does_not_wait() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "", "nothing was answered");
+    assert_eq!(rest, "", "no answer may be written");
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn closed_stdout_ends_the_batch_without_an_error() {
     let world = World::new();
     let (child, mut stdin, stdout) = start(&world, &STRIP);
     drop(stdout);
-    // Stdin stays open: it is the answer that nobody takes which ends it.
+    // Stdin stays open: the write of the answer ends the batch.
     stdin.write_all(&lines(&[record(&json!(1), 2)])).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
@@ -144,49 +144,52 @@ fn a_reader_that_goes_away_ends_it_quietly() {
 }
 
 #[test]
-fn answers_that_cannot_be_written_are_said_and_end_it() {
+fn failed_write_of_an_answer_is_an_error() {
     let world = World::new();
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut child = world.spawn(world.command(&STRIP).stdin(Stdio::piped()).stdout(full));
     // Stdin stays open.
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&lines(&[record(&json!(1), 2)])).unwrap();
-    let ran = Ran::of(&world, child.wait_with_output().unwrap()).exits(4);
+    let ran = CommandOutput::new(&world, child.wait_with_output().unwrap()).exits(4);
     ran.says("failed to write the output").says("No space left on device");
-    assert_eq!(living::around(&world.path("")), Vec::<String>::new());
+    assert_eq!(processes::running_below(&world.path("")), Vec::<String>::new());
     drop(stdin);
 }
 
 #[test]
-fn a_reader_that_goes_away_leaves_no_process() {
+fn closed_stdout_leaves_no_process() {
     let world = World::new();
-    for fifo in ["gate", "told", "never"] {
+    for fifo in ["gate", "progress", "never"] {
         rustix::fs::mkfifoat(rustix::fs::CWD, world.path(fifo), 0o600.into()).unwrap();
     }
-    // What has one turn waits for the gate, and what has two for ever.
+    // A record with one turn waits for the gate, and a record with two turns waits forever.
     let here = world.path("");
     let run = format!(
-        "cd '{}'; read -r line; echo begun >told; case $line in *'\"to_turn\":0'*) read -r x <gate ;; *) exec cat never ;; esac\n\
+        "cd '{}'; read -r line; echo started >progress; case $line in *'\"to_turn\":0'*) read -r x <gate ;; *) exec cat never ;; esac\n\
          echo what",
         here.display()
     );
     world.plugin("stuck", &run);
-    let told = File::options().read(true).write(true).open(world.path("told")).unwrap();
-    let mut told = BufReader::new(told).lines().map(Result::unwrap);
+    let progress = File::options().read(true).write(true).open(world.path("progress")).unwrap();
+    let mut progress = BufReader::new(progress).lines().map(Result::unwrap);
     let arguments = [&STRIP[..3], &["strip-tools", "--strategy=stuck"], &SLOW[3..]].concat();
     let (mut child, mut stdin, stdout) = start(&world, &arguments);
     stdin.write_all(&lines(&[record(&json!(1), 1), record(&json!(2), 2)])).unwrap();
-    assert_eq!((told.next().unwrap(), told.next().unwrap()), ("begun".into(), "begun".into()));
-    assert!(living::around(&here).len() > 3, "it, a worker, and a process for each record");
+    assert_eq!((progress.next().unwrap(), progress.next().unwrap()), ("started".into(), "started".into()));
+    assert!(
+        processes::running_below(&here).len() > 3,
+        "expected the batch, a worker and a process per record"
+    );
     drop(stdout);
     open_gate(&world.path("gate"));
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert_eq!(living::around(&here), Vec::<String>::new());
+    assert_eq!(processes::running_below(&here), Vec::<String>::new());
     drop(stdin);
 }
 
 #[test]
-fn the_same_records_get_the_same_bytes() {
+fn same_records_get_the_same_bytes() {
     let world = World::new();
     let mut records: Vec<_> = (0..40).map(|id| record(&json!(id), 1 + id % 5)).collect();
     records.insert(7, json!({ "id": "bad" }));

@@ -1,8 +1,10 @@
-"""What the providers' own SDKs say of the bodies of requests: reads lines of `{"provider": ..., "body": ...}` on stdin,
-and writes a line of JSON for each, a list of what the published types refuse, by place. It is empty where they take it.
+"""Validation of request bodies with the types of the providers' own SDKs.
 
-The types are held to in two points where pydantic alone is lax: what is validated when somebody iterates over it is
-iterated over, and a member that a type does not have is refused, as by a type checker."""
+Reads lines of `{"provider": ..., "body": ...}` on stdin. Writes one line of JSON per body: a list of errors with their
+places, which is empty for a valid body.
+
+The validation is stricter than pydantic's default in two points, like a type checker: lists that are validated lazily
+are validated at once, and unknown members are rejected."""
 
 import json
 import sys
@@ -21,7 +23,7 @@ from pydantic_core import SchemaValidator
 
 
 class Contents(BaseModel):
-    """Gemini's request as it is sent. The SDK has a type for each of its members, and none for the whole."""
+    """Gemini's request. The SDK has types for its members only."""
 
     model_config = ConfigDict(alias_generator=to_camel, val_json_bytes="base64")
 
@@ -33,19 +35,19 @@ class Contents(BaseModel):
     safety_settings: list[google.SafetySetting] | None = None
 
 
-class Said(Message):
-    """A message of Ollama's as it is sent: an image is text by then."""
+class SentMessage(Message):
+    """A message for Ollama. The SDK encodes images as text before sending."""
 
     images: list[str] | None = None
 
 
 class Chat(ChatRequest):
-    """Ollama's request, of which the SDK would take any mapping for a message."""
+    """Ollama's request. The SDK's own type accepts any mapping as a message."""
 
-    messages: list[Said]
+    messages: list[SentMessage]
 
 
-# The type of each provider's request, and what it demands beside the conversation.
+# The type of each provider's request, and its required members besides the conversation.
 REQUESTS: dict[str, tuple[Any, Mapping[str, object]]] = {
     "anthropic": (anthropic.MessageCreateParamsNonStreaming, {"model": "m", "max_tokens": 1}),
     "openai": (chat.CompletionCreateParamsNonStreaming, {"model": "m"}),
@@ -55,10 +57,10 @@ REQUESTS: dict[str, tuple[Any, Mapping[str, object]]] = {
 }
 
 
-def held(schema: Any) -> Any:
-    """The same schema, held to."""
+def strict(schema: Any) -> Any:
+    """Returns a stricter copy of the schema."""
     if isinstance(schema, dict):
-        schema = {name: held(value) for name, value in schema.items()}
+        schema = {name: strict(value) for name, value in schema.items()}
         match schema.get("type"):
             case "generator":
                 schema["type"] = "list"
@@ -66,7 +68,7 @@ def held(schema: Any) -> Any:
                 schema["extra_behavior"] = "forbid"
         return schema
     if isinstance(schema, list | tuple):
-        return type(schema)(held(value) for value in schema)
+        return type(schema)(strict(value) for value in schema)
     return schema
 
 
@@ -74,64 +76,64 @@ def refused(validator: SchemaValidator, body: dict[str, object]) -> list[str]:
     try:
         validator.validate_json(json.dumps(body), strict=True)
     except ValidationError as error:
-        tried = Tried()
+        errors = Errors()
         for each in error.errors(include_url=False, include_input=False, include_context=False):
-            tried.add(body, each)
-        return sorted(set(tried.told(body, "")))
+            errors.add(body, each)
+        return sorted(set(errors.describe(body, "")))
     return []
 
 
-class Tried:
-    """What was refused of a value. The place of an error also names the types that were tried, one after the other, where
-    a value may be of several: those are told apart by what is not a member of the body."""
+class Errors:
+    """The validation errors of a value. The location of an error contains types in addition to members, where a union was
+    validated. A step that is not a member of the body is a type."""
 
     def __init__(self) -> None:
         self.refused: list[str] = []
-        self.members: dict[int | str, Tried] = {}
-        self.types: dict[int | str, Tried] = {}
+        self.members: dict[int | str, Errors] = {}
+        self.types: dict[int | str, Errors] = {}
 
     def add(self, value: Any, error: Mapping[str, Any]) -> None:
-        tried, steps = self, error["loc"]
+        errors, steps = self, error["loc"]
         for number, step in enumerate(steps):
             try:
-                value, among = value[step], tried.members
+                value, among = value[step], errors.members
             except (IndexError, KeyError, TypeError):
                 is_member = error["type"] == "missing" and number + 1 == len(steps)
-                among = tried.members if is_member else tried.types
-            tried = among.setdefault(step, Tried())
-        tried.refused.append(error["msg"])
+                among = errors.members if is_member else errors.types
+            errors = among.setdefault(step, Errors())
+        errors.refused.append(error["msg"])
 
     def is_another(self) -> bool:
-        """Whether this is a type of another kind than the value, so that what it refuses tells nothing."""
+        """Returns whether this is a union type of another kind than the value, so that its errors are irrelevant."""
         kind = (self.members.get(name) for name in ("type", "role"))
         if self.refused or any(member and member.refused for member in kind):
             return True
-        return not self.members and all(tried.is_another() for tried in self.types.values())
+        return not self.members and all(errors.is_another() for errors in self.types.values())
 
-    def told(self, value: Any, place: str) -> Iterator[str]:
+    def describe(self, value: Any, place: str) -> Iterator[str]:
         yield from (f"{place}: {refused}" for refused in self.refused)
         for name, member in self.members.items():
             inner = value.get(name) if isinstance(value, dict) else value[name]
-            yield from member.told(inner, f"{place}.{name}".lstrip("."))
-        kinds = [tried for tried in self.types.values() if not tried.is_another()]
+            yield from member.describe(inner, f"{place}.{name}".lstrip("."))
+        kinds = [errors for errors in self.types.values() if not errors.is_another()]
         for kind in kinds:
-            yield from kind.told(value, place)
+            yield from kind.describe(value, place)
         if self.types and not kinds:
             shown = [value[name] for name in ("type", "role") if isinstance(value, dict) and name in value]
-            yield f"{place}: of no type that may stand here: {json.dumps(shown or type(value).__name__)}"
+            yield f"{place}: matches no type: {json.dumps(shown or type(value).__name__)}"
 
 
 def main() -> None:
-    # Validators that models have of their own would not hold to it.
+    # Prebuilt validators of models would ignore the stricter schema.
     validators = {
-        name: SchemaValidator(held(TypeAdapter(of).core_schema), _use_prebuilt=False)
-        for name, (of, _) in REQUESTS.items()
+        name: SchemaValidator(strict(TypeAdapter(type_).core_schema), _use_prebuilt=False)
+        for name, (type_, _) in REQUESTS.items()
     }
     for line in sys.stdin:
-        asked = json.loads(line)
-        provider, (_, demanded) = asked["provider"], REQUESTS[asked["provider"]]
-        # Whether the answer comes in pieces is no part of what is asked, and each way has a type of its own.
-        body = {**demanded, **asked["body"], "stream": False}
+        request = json.loads(line)
+        provider, (_, demanded) = request["provider"], REQUESTS[request["provider"]]
+        # Streaming is not a part of the body in these SDKs, but selects another type.
+        body = {**demanded, **request["body"], "stream": False}
         if provider == "gemini":
             del body["stream"]
         print(json.dumps(refused(validators[provider], body)), flush=True)

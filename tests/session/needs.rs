@@ -1,34 +1,36 @@
-//! What strategies need, and who answers.
+//! Needs of strategies, and the answers to them.
 
 use std::sync::Arc;
 
-use jp_compact_engine::StrategyFailure;
-use jp_compact_engine::session::{Recorded, Sessions};
+use jp_compact_runtime::session::Error;
+use jp_compact_runtime::session::{Recorded, Sessions};
 use jp_compact_schema::{Answer as Given, Message, NeedRequest, Role};
 use serde_json::{Map, json};
 
-use crate::world::{NEVER, World, block_on, both, both_fail, failed, reason, starter};
+use crate::world::{
+    NEVER, World, block_on, check_both_fail, error_text, reason, starter, with_and_without_worker,
+};
 
 #[test]
-fn what_is_needed_is_given_round_by_round() {
-    both("needs-once", |answer| assert_eq!(reason(answer), "was answered"));
-    both("needs-twice", |answer| assert_eq!(reason(answer), "was answered"));
-    both("needs-something-new", |answer| assert_eq!(reason(answer), "was not answered"));
+fn needs_are_answered_in_rounds() {
+    with_and_without_worker("needs-once", |answer| assert_eq!(reason(answer), "was answered"));
+    with_and_without_worker("needs-twice", |answer| assert_eq!(reason(answer), "was answered"));
+    with_and_without_worker("needs-an-unknown-kind", |answer| assert_eq!(reason(answer), "was not answered"));
 }
 
 #[test]
-fn needs_end() {
-    both_fail("needs-for-ever", "it answered `needs` more than 8 times");
-    both_fail("needs-the-same-again", "it needs `s0`, a key that it has used before");
-    both_fail("needs-to-keep-much", "its `state` has 65537 bytes, 65536 are allowed");
+fn needs_are_limited() {
+    check_both_fail("needs-for-ever", "it replied `needs` more than 8 times");
+    check_both_fail("needs-the-same-again", "its `needs` reuse the key `s0` of an earlier round");
+    check_both_fail("needs-to-keep-much", "its `state` has 65537 bytes; at most 65536 are allowed");
     let world = World::new(1);
-    failed(block_on(world.ask("needs-for-ever")));
-    world.arrived(&[(0, "c1"); 9]);
+    error_text(block_on(world.ask("needs-for-ever")));
+    world.check_arrivals(&[(0, "c1"); 9]);
 }
 
 #[test]
-fn a_model_answers_whom_it_was_granted() {
-    both_fail("needs-a-model", "it needs `llm`, which was not granted");
+fn model_answers_only_with_permission() {
+    check_both_fail("needs-a-model", "it needs `llm`, which was not granted");
     let question = NeedRequest::LlmComplete {
         model: None,
         system: None,
@@ -47,9 +49,9 @@ fn a_model_answers_whom_it_was_granted() {
             block_on(world.ask("needs-a-model"))
         };
         assert_eq!(reason(ask(&recorded)), "was answered");
-        // That it gives up then is the model's doing, not the strategy's decision.
+        // Declining after a failed model call is reported as an error of the model.
         match ask(&Recorded::default()) {
-            Err(StrategyFailure::Model { answer, said }) => {
+            Err(Error::Model { answer, said }) => {
                 assert_eq!((answer.code.as_str(), said.as_str()), ("llm_unavailable", "was not answered"));
             }
             other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! A folder and the sessions in it, with a strategy that behaves as each request's options say.
+//! Test fixture: a folder with sessions, and a strategy whose behavior the request options select.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
 use jp_compact_core::reply::{Answer, Terminal};
-use jp_compact_engine::StrategyFailure;
-use jp_compact_engine::process::PRIVATE_BYTES_MAX;
-use jp_compact_engine::registry::{Form, Origin, Plugin};
-use jp_compact_engine::session::{Body, Confined, Described, Sessions, Spool, Starter};
-use jp_compact_engine::trust::Cleared;
+use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
+use jp_compact_runtime::registry::{Form, Origin, Plugin};
+use jp_compact_runtime::session::Error;
+use jp_compact_runtime::session::{Body, Confined, Described, Sessions, Spool, Starter};
+use jp_compact_runtime::trust::Cleared;
 use jp_compact_schema::{CompactRequest, ContentKind, Description, Permissions, StrategyName};
 use jp_compact_strategy::testing::request;
 use serde_json::Value;
 
 const STRATEGY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/worker");
-/// Longer than any answer takes that comes.
+/// Longer than any answer takes.
 pub(crate) const NEVER: Duration = Duration::from_secs(120);
 /// Longer than a script takes to start.
 pub(crate) const SOON: Duration = Duration::from_secs(2);
 
-/// A folder, and the sessions in it.
+/// A folder with sessions.
 pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) sessions: Sessions,
@@ -31,7 +31,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// With so many workers; 0 for a process a request.
+    /// Creates sessions with up to `workers_max` workers. 0 starts one process per request.
     pub(crate) fn new(workers_max: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let sessions = Sessions::new(starter(folder.path(), None), NEVER).with_workers(workers_max);
@@ -76,15 +76,12 @@ impl World {
         header
     }
 
-    pub(crate) async fn ask(&self, mode: &str) -> Result<Answer, StrategyFailure> {
+    pub(crate) async fn ask(&self, mode: &str) -> Result<Answer, Error> {
         self.sessions.ask(&self.described(), self.header(mode), &Body::Nothing).await
     }
 
-    /// Asks all at once, and waits for all.
-    pub(crate) async fn ask_all<const N: usize>(
-        &self,
-        modes: [&str; N],
-    ) -> [Result<Answer, StrategyFailure>; N] {
+    /// Sends all requests at once and waits for all answers.
+    pub(crate) async fn ask_all<const N: usize>(&self, modes: [&str; N]) -> [Result<Answer, Error>; N] {
         let mut answers = modes.map(|mode| Some(Box::pin(self.ask(mode))));
         let mut done = modes.map(|_| None);
         std::future::poll_fn(|context| {
@@ -105,23 +102,23 @@ impl World {
         done.map(Option::unwrap)
     }
 
-    /// Which process got which request, in the order in which they arrived: processes are numbered from 0.
+    /// Returns the process and the id of each request in order of arrival. Processes are numbered from 0.
     pub(crate) fn arrivals(&self) -> Vec<(usize, String)> {
         let note = fs::read_to_string(self.path("note")).unwrap_or_default();
         let mut processes: Vec<&str> = Vec::new();
         let number = |line| {
             let (process, id): (&str, &str) = str::split_once(line, ' ').unwrap();
-            let place = processes.iter().position(|known| *known == process).unwrap_or_else(|| {
+            let index = processes.iter().position(|known| *known == process).unwrap_or_else(|| {
                 processes.push(process);
                 processes.len() - 1
             });
-            (place, id.to_owned())
+            (index, id.to_owned())
         };
         note.lines().map(number).collect()
     }
 
     #[track_caller]
-    pub(crate) fn arrived(&self, expect: &[(usize, &str)]) {
+    pub(crate) fn check_arrivals(&self, expect: &[(usize, &str)]) {
         let arrivals = self.arrivals();
         assert_eq!(arrivals.iter().map(|(process, id)| (*process, id.as_str())).collect::<Vec<_>>(), expect);
     }
@@ -136,7 +133,7 @@ pub(crate) fn starter(folder: &Path, spool: Option<Arc<Spool>>) -> Starter {
     }
 }
 
-/// The strategy as a plugin that may run, contained: it takes notes outside any jail.
+/// Returns the strategy as a plugin without a jail, because it writes notes outside of its folder.
 pub(crate) fn confined(name: &str) -> Confined {
     let (name, path) = (StrategyName::parse(name).unwrap(), PathBuf::from(STRATEGY));
     let (real, form) = (path.clone(), Form::Executable);
@@ -159,7 +156,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[track_caller]
-pub(crate) fn reason(answer: Result<Answer, StrategyFailure>) -> String {
+pub(crate) fn reason(answer: Result<Answer, Error>) -> String {
     match answer.unwrap().terminal {
         Terminal::Decline(decline) => decline.reason,
         other => panic!("{other:?}"),
@@ -167,19 +164,19 @@ pub(crate) fn reason(answer: Result<Answer, StrategyFailure>) -> String {
 }
 
 #[track_caller]
-pub(crate) fn failed(answer: Result<Answer, StrategyFailure>) -> String {
+pub(crate) fn error_text(answer: Result<Answer, Error>) -> String {
     answer.unwrap_err().to_string()
 }
 
-/// Asks for one mode, from one process and from a worker.
+/// Runs a mode with one process and with a worker.
 #[track_caller]
-pub(crate) fn both(mode: &str, check: impl Fn(Result<Answer, StrategyFailure>)) {
+pub(crate) fn with_and_without_worker(mode: &str, check: impl Fn(Result<Answer, Error>)) {
     for workers_max in [0, 1] {
         check(block_on(World::new(workers_max).ask(mode)));
     }
 }
 
 #[track_caller]
-pub(crate) fn both_fail(mode: &str, expect: &str) {
-    both(mode, |answer| assert_eq!(failed(answer), expect));
+pub(crate) fn check_both_fail(mode: &str, expect: &str) {
+    with_and_without_worker(mode, |answer| assert_eq!(error_text(answer), expect));
 }

@@ -1,6 +1,8 @@
-//! Rust sources as what they name: every path, resolved through the file's own imports, also inside macros and
-//! attributes. A parser reads them, for a search of the text finds words in comments and misses `use a::{b::c}`.
-//! What may be named is not known here.
+//! The reader of Rust sources: the paths that a file names, resolved through the file's own imports, also
+//! inside macros and attributes.
+//!
+//! It parses, because a search in the text finds words in comments and misses `use a::{b::c}`. It must report
+//! at least every path that is there, and may report more. The rules about paths are in `tests/walls.rs`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,35 +11,45 @@ use syn::buffer::{Cursor, TokenBuffer};
 use syn::visit::{self, Visit};
 use syn::{Attribute, ImplItem, Item, Meta, UseTree};
 
-/// What one file says.
+/// One source file.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
-    /// Where it is, from the root of the project.
+    /// The path from the root of the project, with `/`.
     pub(crate) file: String,
     pub(crate) lines: usize,
-    /// Whether it begins with a doc comment of its own.
+    /// Whether only tests compile the file.
+    pub(crate) only_for_tests: bool,
+    /// Whether the first line is a module header, `//! ...`.
     pub(crate) opens_with_doc: bool,
     pub(crate) names: Vec<Name>,
-    /// Whether the keyword `unsafe` stands anywhere.
+    /// The imports of production code: a local name, and the paths that it may mean.
+    pub(crate) imports: Imports,
+    /// The types that production code defines with the visibility `pub` or `pub(crate)`.
+    pub(crate) public_types: Vec<String>,
+    /// The names of functions and methods.
+    pub(crate) functions: Vec<Function>,
+    /// Whether the keyword `unsafe` occurs anywhere.
     pub(crate) has_unsafe: bool,
-    /// How many `#[allow]`s there are.
+    /// The number of `#[allow]` attributes.
     pub(crate) allows: usize,
-    /// Modules in files of their own that are compiled for tests only.
+    /// Modules in other files that are compiled only for tests.
     test_modules: Vec<String>,
 }
 
-/// A path that a file names. Macros end in `!`, imports of everything in `*`.
+pub(crate) type Imports = HashMap<String, Vec<String>>;
+
+/// A path that a file names. A macro ends with `!`, a glob import with `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) path: String,
-    /// Whether it is only brought into scope here.
+    /// Whether this is the path of a `use` item.
     pub(crate) imported: bool,
-    /// Whether only tests see it.
+    /// Whether the path is in code for tests only.
     pub(crate) in_tests: bool,
 }
 
 impl Name {
-    /// Whether it is that path, lies below it, or is an import of everything that may hide it.
+    /// Returns whether this is the given path, is below it, or is a glob import that can contain it.
     pub(crate) fn is_within(&self, path: &str) -> bool {
         let below = |path: &str, above: &str| {
             path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
@@ -48,18 +60,26 @@ impl Name {
         }
     }
 
-    /// The first segment: a crate, or something of the file's own crate.
+    /// Returns the first segment: a crate, or a name in the file's own crate.
     pub(crate) fn first(&self) -> &str {
         self.path.split("::").next().expect("a split has a first part")
     }
 }
 
+/// A function or a method.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// Whether it is marked `#[test]` or `#[tokio::test]`.
+    pub(crate) is_test: bool,
+}
+
 impl Source {
-    /// What a text says that stands, or might stand, at that place.
+    /// Parses a text as if it were the file at that path. Panics on a syntax error.
     pub(crate) fn read(file: &str, text: &str) -> Self {
         let parsed = syn::parse_file(text).unwrap_or_else(|error| panic!("{file}: {error}"));
         let tokens = TokenBuffer::new2(text.parse().expect("what was parsed has tokens"));
-        let mut reader = Reader { in_tests: 0, imports: HashMap::new(), source: Self::default() };
+        let mut reader = Reader { source: Self::default(), ..Reader::default() };
         reader.source.file = file.to_owned();
         reader.source.lines = text.lines().count();
         reader.source.opens_with_doc = text.starts_with("//! ");
@@ -69,13 +89,13 @@ impl Source {
         reader.source
     }
 
-    /// The names that production code uses.
+    /// Iterates over the paths in production code.
     pub(crate) fn production(&self) -> impl Iterator<Item = &Name> {
         self.names.iter().filter(|name| !name.in_tests)
     }
 }
 
-/// Reads every source of the project: all but what tools make, and what begins with a dot.
+/// Reads every source of the project, except in `target` and in hidden folders.
 pub(crate) fn all(root: &Path) -> Vec<Source> {
     let mut files = Vec::new();
     walk(root, &mut files);
@@ -89,6 +109,7 @@ pub(crate) fn all(root: &Path) -> Vec<Source> {
             source.file.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
         };
         if source.file.contains("/tests/") || for_tests.iter().any(of_tests) {
+            source.only_for_tests = true;
             source.names.iter_mut().for_each(|name| name.in_tests = true);
         }
     }
@@ -110,33 +131,60 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
+#[derive(Default)]
 struct Reader {
-    /// How many items deep in what only tests see.
+    /// The number of enclosing items that only tests compile.
     in_tests: usize,
-    /// What an imported name stands for. One table for the whole file: where two scopes give a name two meanings,
-    /// more is found than is there, never less.
-    imports: HashMap<String, Vec<String>>,
+    /// The number of enclosing inline modules.
+    inline: usize,
+    /// The imports of all code, and those of tests. There is one table for the whole file: if two scopes give a
+    /// name two meanings, both are reported.
+    imports: Imports,
+    test_imports: Imports,
     source: Source,
 }
 
 impl Reader {
     fn name(&mut self, path: String, imported: bool) {
+        let path = self.in_file(path);
         self.source.names.push(Name { path, imported, in_tests: self.in_tests > 0 });
     }
 
-    /// Replaces the first segment of each path by what it was imported as, as often as that is an import itself.
+    /// Replaces the first segment of each path by its import, until no import applies.
     fn resolve(&mut self) {
+        let mut for_tests = self.imports.clone();
+        for (local, paths) in &self.test_imports {
+            for_tests.entry(local.clone()).or_default().extend(paths.iter().cloned());
+        }
         let mut resolved = Vec::new();
         for name in &self.source.names {
-            for path in meanings(&name.path, &self.imports, 0) {
+            let imports = if name.in_tests { &for_tests } else { &self.imports };
+            for path in meanings(&name.path, imports, 0) {
                 let name = Name { path, ..name.clone() };
-                // A word alone that no import explains is of the file's own crate, or a local variable.
+                // A single word without an import is an item of the file, a local variable, or in the prelude.
                 if name.imported || name.path.contains("::") || name.path.ends_with('!') {
                     resolved.push(name);
                 }
             }
         }
         self.source.names = resolved;
+        self.source.imports = std::mem::take(&mut self.imports);
+    }
+
+    /// Turns a path of an inline module into a path of the file: `super::x` becomes `self::x`.
+    fn in_file(&self, path: String) -> String {
+        let mut rest = &*path;
+        for _ in 0..self.inline {
+            match rest.strip_prefix("super::") {
+                Some(above) => rest = above,
+                None => break,
+            }
+        }
+        if rest.len() < path.len() && !rest.starts_with("super::") {
+            format!("self::{rest}")
+        } else {
+            rest.to_owned()
+        }
     }
 
     fn use_tree(&mut self, tree: &UseTree, above: &str) {
@@ -160,12 +208,14 @@ impl Reader {
     fn import(&mut self, path: String, renamed: Option<String>) {
         let local = renamed.unwrap_or_else(|| path.rsplit("::").next().unwrap_or_default().to_owned());
         if local != path {
-            self.imports.entry(local).or_default().push(path.clone());
+            let absolute = self.in_file(path.clone());
+            let imports = if self.in_tests > 0 { &mut self.test_imports } else { &mut self.imports };
+            imports.entry(local).or_default().push(absolute);
         }
         self.name(path, true);
     }
 
-    /// Collects the paths of tokens that nothing has parsed: the insides of macros and attributes.
+    /// Collects the paths in unparsed tokens: the contents of macros and attributes.
     fn tokens(&mut self, mut cursor: Cursor<'_>) {
         let mut path = String::new();
         loop {
@@ -185,7 +235,7 @@ impl Reader {
                     self.tokens(inside);
                     cursor = rest;
                 } else if let Some((punct, rest)) = cursor.punct() {
-                    // `name!` before brackets is a macro; before `=` it is a comparison.
+                    // `name!` before a bracket is a macro; before `=` it is a comparison.
                     let called = punct.as_char() == '!' && rest.any_group().is_some();
                     self.loose(if called && !path.is_empty() { path + "!" } else { path });
                     cursor = rest;
@@ -232,7 +282,34 @@ impl<'ast> Visit<'ast> for Reader {
             };
             self.source.test_modules.push(folder.join(module.ident.to_string()).to_str().unwrap().to_owned());
         }
+        if let Some(name) = public_type(item)
+            && !tests
+            && self.in_tests == 0
+        {
+            self.source.public_types.push(name);
+        }
+        let inline = matches!(item, Item::Mod(module) if module.content.is_some());
+        self.inline += usize::from(inline);
         self.in_tests_if(tests, |reader| visit::visit_item(reader, item));
+        self.inline -= usize::from(inline);
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        let last =
+            |attribute: &Attribute| attribute.path().segments.last().map(|last| last.ident.to_string());
+        let is_test = item.attrs.iter().any(|attribute| last(attribute).as_deref() == Some("test"));
+        self.source.functions.push(Function { name: item.sig.ident.to_string(), is_test });
+        visit::visit_item_fn(self, item);
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        self.source.functions.push(Function { name: item.sig.ident.to_string(), is_test: false });
+        visit::visit_impl_item_fn(self, item);
+    }
+
+    fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
+        self.source.functions.push(Function { name: item.sig.ident.to_string(), is_test: false });
+        visit::visit_trait_item_fn(self, item);
     }
 
     fn visit_impl_item(&mut self, item: &'ast ImplItem) {
@@ -273,12 +350,12 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-/// What a path may stand for; itself where nothing of that name is imported.
-fn meanings(path: &str, imports: &HashMap<String, Vec<String>>, depth: usize) -> Vec<String> {
+/// Returns the paths that a path can mean, or the path itself if its first segment is not imported.
+fn meanings(path: &str, imports: &Imports, depth: usize) -> Vec<String> {
     let (first, rest) = path.split_once("::").map_or((path, ""), |(first, rest)| (first, rest));
     let word = first.trim_end_matches('!');
     match imports.get(word) {
-        // `use x::x` stands for itself, and imports may name each other in a circle.
+        // `use x::x` means itself, and imports can form a circle.
         Some(imported) if depth < 8 => {
             let join = |above: &String| match (rest, first.ends_with('!')) {
                 ("", false) => above.clone(),
@@ -315,7 +392,7 @@ fn any_ident(mut cursor: Cursor<'_>, word: &str) -> bool {
     false
 }
 
-/// Whether attributes leave something to tests: `#[test]`, or a `cfg` that cannot hold without `test`.
+/// Returns whether attributes restrict an item to tests: `#[test]`, or a `cfg` that requires `test`.
 fn for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::Path(path) => path.is_ident("test"),
@@ -358,7 +435,24 @@ fn attributes(item: &Item) -> &[Attribute] {
         Item::Trait(item) => &item.attrs,
         Item::Type(item) => &item.attrs,
         Item::Use(item) => &item.attrs,
-        // What is not recognised counts as production code.
+        // An unknown kind of item counts as production code.
         _ => &[],
+    }
+}
+
+/// Returns the name of a type with the visibility `pub` or `pub(crate)`.
+fn public_type(item: &Item) -> Option<String> {
+    let (visibility, name) = match item {
+        Item::Enum(item) => (&item.vis, &item.ident),
+        Item::Struct(item) => (&item.vis, &item.ident),
+        Item::Trait(item) => (&item.vis, &item.ident),
+        Item::Type(item) => (&item.vis, &item.ident),
+        Item::Union(item) => (&item.vis, &item.ident),
+        _ => return None,
+    };
+    match visibility {
+        syn::Visibility::Public(_) => Some(name.to_string()),
+        syn::Visibility::Restricted(within) if within.path.is_ident("crate") => Some(name.to_string()),
+        _ => None,
     }
 }

@@ -1,12 +1,12 @@
-//! An executable under strace: its system calls as values, and faults put into them. Knows lines of a trace, and
-//! nothing of what they should be.
+//! System calls of an executable under strace, with injected faults. This module parses traces. It does not
+//! know which calls are expected.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// A finished system call. One that the process did not live to see the end of has the result `?`.
+/// A finished system call. The result is `?` if the process died during the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) pid: u32,
@@ -16,18 +16,19 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The path behind a descriptor that is an argument, as `-y` shows it.
+    /// Returns the path of a descriptor argument, as `-y` prints it.
     pub(crate) fn file(&self, arg: usize) -> Option<&Path> {
-        path_behind(self.args.get(arg)?)
+        path_of_descriptor(self.args.get(arg)?)
     }
 
-    /// The path behind the descriptor that the call returned.
+    /// Returns the path of the returned descriptor.
     pub(crate) fn opened(&self) -> Option<&Path> {
-        path_behind(&self.result)
+        path_of_descriptor(&self.result)
     }
 
-    /// The arguments that are strings: in every call that takes paths, the paths. (`rename` and `renameat` differ
-    /// from machine to machine in what stands between.) A name behind a folder's descriptor is a path in that folder.
+    /// Returns the paths in the arguments: all string arguments of calls that take paths. A name after a
+    /// folder's descriptor is joined with that folder. (Machines differ in whether they use `rename` or
+    /// `renameat`.)
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let mut folder = None;
         let mut paths = Vec::new();
@@ -36,18 +37,18 @@ impl Call {
                 let path = path.trim_end_matches('"');
                 paths.push(folder.map_or_else(|| path.into(), |folder: &Path| folder.join(path)));
             } else {
-                folder = path_behind(arg);
+                folder = path_of_descriptor(arg);
             }
         }
         paths
     }
 
-    /// Whether an argument of flags holds this one.
+    /// Returns whether an argument contains this flag.
     pub(crate) fn has_flag(&self, flag: &str) -> bool {
         self.args.iter().any(|arg| arg.split('|').any(|word| word == flag))
     }
 
-    /// What it returned, where that is a number that is no error.
+    /// Returns the result if it is a number and not an error.
     pub(crate) fn returned(&self) -> Option<usize> {
         self.result.split_whitespace().next()?.parse().ok()
     }
@@ -56,44 +57,44 @@ impl Call {
         self.result.ends_with("(INJECTED)")
     }
 
-    /// Whether it puts bytes into its first argument.
+    /// Returns whether the call writes to its first argument.
     pub(crate) fn writes(&self) -> bool {
         ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendfile", "copy_file_range"]
             .contains(&&*self.name)
     }
 }
 
-fn path_behind(word: &str) -> Option<&Path> {
+fn path_of_descriptor(word: &str) -> Option<&Path> {
     let (_descriptor, path) = word.split_once('<')?;
     Some(Path::new(&path[..path.rfind('>')?]))
 }
 
-/// What became of the traced process.
+/// The result of a traced process.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct TracedRun {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// Its own calls, in order; not its children's.
+    /// The calls of the process itself, in order, without its children.
     pub(crate) calls: Vec<Call>,
-    /// Those of its threads and its children as well, in the order in which they ended.
-    pub(crate) of_all: Vec<Call>,
+    /// The calls of all threads and children, in the order in which they ended.
+    pub(crate) all_calls: Vec<Call>,
 }
 
-impl Ran {
-    /// The place of the first call of which this holds, from `start` on.
+impl TracedRun {
+    /// Returns the index of the first matching call from `start` on.
     #[track_caller]
-    pub(crate) fn find(&self, start: usize, what: &str, is: impl Fn(&Call) -> bool) -> usize {
-        let found = self.calls[start..].iter().position(is);
+    pub(crate) fn find(&self, start: usize, what: &str, matches: impl Fn(&Call) -> bool) -> usize {
+        let found = self.calls[start..].iter().position(matches);
         let at = found.unwrap_or_else(|| panic!("no {what} in\n{}", self.text(start)));
         start + at
     }
 
-    pub(crate) fn count(&self, is: impl Fn(&Call) -> bool) -> usize {
-        self.calls.iter().filter(|call| is(call)).count()
+    pub(crate) fn count(&self, matches: impl Fn(&Call) -> bool) -> usize {
+        self.calls.iter().filter(|call| matches(call)).count()
     }
 
-    /// The calls from `start` on, for a message.
+    /// Formats the calls from `start` on for a message.
     pub(crate) fn text(&self, start: usize) -> String {
         let lines = self.calls[start..].iter().map(|call| {
             let Call { name, args, result, .. } = call;
@@ -103,12 +104,12 @@ impl Ran {
     }
 }
 
-/// A strace that works here.
+/// A working strace.
 #[derive(Debug)]
 pub(crate) struct Strace(PathBuf);
 
 impl Strace {
-    /// Looks for it, and says on the real stderr (the harness keeps `eprintln!` to itself) where there is none.
+    /// Searches for strace. Reports on stderr if it does not work. (The test harness captures `eprintln!`.)
     pub(crate) fn find(host: &Path) -> Option<Self> {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let found =
@@ -117,7 +118,7 @@ impl Strace {
             skip("strace is not installed");
             return None;
         };
-        // A kernel may refuse to trace, and an old strace cannot inject.
+        // A kernel may forbid tracing, and an old strace cannot inject faults.
         let tried = Command::new(&path)
             .args(["-o", "/dev/null", "-y", "-e", "inject=fsync:error=EIO:when=1"])
             .arg(host)
@@ -139,9 +140,14 @@ impl Strace {
         }
     }
 
-    /// Runs a command, described by a closure, under strace. Output goes to files in `scratch`, so that the trace
-    /// names them: `stdout` and `stderr`.
-    pub(crate) fn run(&self, scratch: &Path, options: &[String], command: impl FnOnce(&mut Command)) -> Ran {
+    /// Runs a command under strace. The closure sets the command. Output goes to the files `stdout` and
+    /// `stderr` in `scratch`, so that the trace contains their paths.
+    pub(crate) fn run(
+        &self,
+        scratch: &Path,
+        options: &[String],
+        command: impl FnOnce(&mut Command),
+    ) -> TracedRun {
         let file = |name: &str| scratch.join(name);
         let create = |name: &str| Stdio::from(fs::File::create(file(name)).unwrap());
         let mut strace = Command::new(&self.0);
@@ -151,24 +157,24 @@ impl Strace {
         let status = spawned.unwrap().wait().unwrap();
         let text = |name: &str| String::from_utf8_lossy(&fs::read(file(name)).unwrap()).into_owned();
         let mut calls = parse(&text("trace"));
-        let of_all = calls.clone();
+        let all_calls = calls.clone();
         if let Some(pid) = calls.first().map(|call| call.pid) {
             calls.retain(|call| call.pid == pid);
         }
-        Ran { of_all, status, stdout: text("stdout"), stderr: text("stderr"), calls }
+        TracedRun { all_calls, status, stdout: text("stdout"), stderr: text("stderr"), calls }
     }
 }
 
-/// Says that a test proves nothing here, and why.
+/// Reports that a test is skipped.
 pub(crate) fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// The calls of a trace. Lines begin with a pid only under `-f`; a call that another process interrupts stands on
-/// two lines, and is placed where it ended.
+/// Parses the calls of a trace. Lines start with a pid only under `-f`. An interrupted call has two lines,
+/// and is inserted at the second.
 pub(crate) fn parse(trace: &str) -> Vec<Call> {
     let mut calls = Vec::new();
-    let mut begun: Vec<(u32, String)> = Vec::new();
+    let mut unfinished: Vec<(u32, String)> = Vec::new();
     for line in trace.lines() {
         let (pid, line) = match line.split_once(' ') {
             Some((pid, rest)) if pid.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -180,13 +186,16 @@ pub(crate) fn parse(trace: &str) -> Vec<Call> {
             continue;
         }
         if let Some(head) = line.strip_suffix(" <unfinished ...>") {
-            begun.push((pid, head.to_owned()));
+            unfinished.push((pid, head.to_owned()));
             continue;
         }
         let whole = match line.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>")) {
             Some((_name, tail)) => {
-                let at = begun.iter().position(|(of, _)| *of == pid).expect("what is resumed was begun");
-                begun.remove(at).1 + tail
+                let at = unfinished
+                    .iter()
+                    .position(|(other, _)| *other == pid)
+                    .expect("a resumed call was started");
+                unfinished.remove(at).1 + tail
             }
             None => line.to_owned(),
         };
@@ -196,13 +205,13 @@ pub(crate) fn parse(trace: &str) -> Vec<Call> {
 }
 
 fn call(pid: u32, line: &str) -> Call {
-    let (name, rest) = line.split_once('(').unwrap_or_else(|| panic!("no call: {line}"));
+    let (name, rest) = line.split_once('(').unwrap_or_else(|| panic!("not a call: {line}"));
     let (args, rest) = arguments(rest);
     let result = rest.trim_start().strip_prefix('=').unwrap_or_else(|| panic!("no result: {line}"));
     Call { pid, name: name.to_owned(), args, result: result.trim().to_owned() }
 }
 
-/// Splits what stands in a call's parentheses at its top-level commas, and returns what follows them.
+/// Splits the arguments of a call at top-level commas. Returns them and the text after the parenthesis.
 fn arguments(text: &str) -> (Vec<String>, &str) {
     let (mut args, mut start, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0_u32, false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -216,7 +225,7 @@ fn arguments(text: &str) -> (Vec<String>, &str) {
                 args.extend(Some(text[start..at].trim().to_owned()).filter(|arg| !arg.is_empty()));
                 return (args, &text[at + 1..]);
             }
-            // `1<<5` and `->` open nothing.
+            // `1<<5` and `->` do not open a group.
             b')' | b']' | b'}' | b'>' => depth = depth.saturating_sub(1),
             b',' if depth == 0 => {
                 args.push(text[start..at].trim().to_owned());

@@ -1,23 +1,23 @@
-//! What it takes to run a plugin that is not bundled, and what ends it: every way to give trust, every way to lose
-//! it, and files that are swapped under the host's eyes.
+//! Trust of plugins that are not bundled: how it is granted and revoked, and protection against files that
+//! are replaced while the host uses them.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
-#![expect(clippy::disallowed_methods, reason = "tests start processes, and swap files")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::disallowed_methods, reason = "tests start processes and replace files")]
 
-mod given;
-mod grants;
-#[path = "../house/mod.rs"]
-mod house;
+#[path = "../home/mod.rs"]
+mod home;
 mod interpreters;
-mod introduced;
+mod lifecycle;
 mod manifest;
 mod modes;
+mod permissions;
+mod prompt;
 mod swaps;
-mod tried;
+mod trial;
 
 use std::fs;
 
-use house::{House, text};
+use home::{Home, text};
 
 const STORE: &str = ".local/state/jp-compact/trust/store";
 const RECORDS: &str = ".local/state/jp-compact/trust/records";
@@ -29,31 +29,31 @@ fn manifest(name: &str, command: &str, permissions: &str) -> String {
     )
 }
 
-/// A folder with a manifest, a script that its `/bin/sh` is given, and one more file.
-fn folder(house: &House, permissions: &str) {
-    house.install("folder/main.sh", &house.script("inner", ""));
-    fs::create_dir(house.path("folder/deep")).unwrap();
-    fs::write(house.path("folder/deep/table"), "1").unwrap();
-    fs::write(house.path("folder/plugin.toml"), manifest("inner", "\"/bin/sh\", \"main.sh\"", permissions))
+/// Installs a folder with a manifest, a script that it runs with `/bin/sh`, and another file.
+fn folder(home: &Home, permissions: &str) {
+    home.install("folder/main.sh", &home.script("inner", ""));
+    fs::create_dir(home.path("folder/deep")).unwrap();
+    fs::write(home.path("folder/deep/table"), "1").unwrap();
+    fs::write(home.path("folder/plugin.toml"), manifest("inner", "\"/bin/sh\", \"main.sh\"", permissions))
         .unwrap();
 }
 
-/// The words that compact with one strategy, in a jail.
-fn jailed<'a>(strategy: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let words = ["conversation", "--keep-last", "1", "--dry-run", "--strategy", strategy];
-    [&words[..], more].concat()
+/// Returns the arguments of a jailed run with one strategy.
+fn jailed_arguments<'a>(strategy: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let args = ["conversation", "--keep-last", "1", "--dry-run", "--strategy", strategy];
+    [&args[..], more].concat()
 }
 
-/// Runs the command that a failure ends with, from anywhere.
+/// Runs the command that an error message suggests, from another folder.
 #[track_caller]
-fn obey(house: &House, stderr: &str) {
+fn run_suggested_command(home: &Home, stderr: &str) {
     let command = stderr.lines().map(str::trim).find(|line| line.starts_with("jp-compact strategy trust"));
     let command = command.unwrap_or_else(|| panic!("there is no command in:\n{stderr}"));
     let shell = format!("exec {}{}", env!("CARGO_BIN_EXE_jp-compact"), &command["jp-compact".len()..]);
     let trusted = std::process::Command::new("/bin/sh")
         .args(["-c", &shell])
         .env_clear()
-        .env("HOME", &house.root)
+        .env("HOME", &home.root)
         .current_dir("/")
         .output()
         .unwrap();

@@ -1,38 +1,38 @@
-//! Files that are swapped under the host's eyes.
+//! Files that are replaced while the host checks or copies them.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::jail::Confinement;
-use jp_compact_engine::process::{self, GRACE, Launch};
-use jp_compact_engine::registry::{Registry, Wanted};
-use jp_compact_engine::trust::{Trust, Word};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::Confinement;
+use jp_compact_runtime::process::{self, GRACE, Launch};
+use jp_compact_runtime::registry::{Registry, Wanted};
+use jp_compact_runtime::trust::{Trust, TrustOverrides};
 
 use crate::STORE;
-use crate::house::{House, text};
+use crate::home::{Home, text};
 
 #[test]
-fn a_swap_between_check_and_start_never_runs_the_swapped_file() {
-    let house = House::new();
-    house.install("plugin", "#!/bin/sh\necho good\n");
-    house.install("good", "#!/bin/sh\necho good\n");
-    house.install("evil", "#!/bin/sh\necho evil\n");
-    house.ok(&["strategy", "trust", "./plugin"]);
+fn file_replaced_after_the_check_is_never_run() {
+    let home = Home::new();
+    home.install("plugin", "#!/bin/sh\necho good\n");
+    home.install("good", "#!/bin/sh\necho good\n");
+    home.install("evil", "#!/bin/sh\necho evil\n");
+    home.ok(&["strategy", "trust", "./plugin"]);
 
-    let (registry, trust) = engine(&house);
+    let (registry, trust) = engine(&home);
     let found = registry.find("./plugin").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (mut ran, mut refused) = (0, 0);
+    let (mut ran, mut rejected) = (0, 0);
     for number in 0..1_000 {
-        // Now and then it is swapped before the check, too, and the check sees that.
-        swap(&house, if number % 10 == 0 { "evil" } else { "good" });
+        // Every tenth time the file is replaced before the check, and the check must fail.
+        swap(&home, if number % 10 == 0 { "evil" } else { "good" });
         let Ok(cleared) = trust.clear(&found) else {
-            refused += 1;
+            rejected += 1;
             continue;
         };
-        swap(&house, "evil");
+        swap(&home, "evil");
         let launch = Launch {
             runner: registry.runner(),
             program: &cleared.program,
@@ -40,7 +40,7 @@ fn a_swap_between_check_and_start_never_runs_the_swapped_file() {
             args: &["run"],
             stdin: Vec::new(),
             env: &[],
-            temp_dir: &house.path("tmp"),
+            temp_dir: &home.path("tmp"),
             private_bytes_max: process::PRIVATE_BYTES_MAX,
             deadline: Duration::from_secs(60),
             grace: GRACE,
@@ -50,35 +50,35 @@ fn a_swap_between_check_and_start_never_runs_the_swapped_file() {
         assert_eq!(text(&ended.stdout), "good\n", "try {number}");
         ran += 1;
     }
-    assert_eq!((ran, refused), (900, 100));
+    assert_eq!((ran, rejected), (900, 100));
 }
 
 #[test]
-fn a_swap_while_it_is_copied_never_puts_the_swapped_file_into_the_store() {
-    let house = House::new();
+fn file_replaced_during_the_copy_never_reaches_the_store() {
+    let home = Home::new();
     let (good, _) =
-        (house.install("good", "#!/bin/sh\necho good\n"), house.install("evil", "#!/bin/sh\necho evil\n"));
-    house.install("plugin", "#!/bin/sh\necho good\n");
-    house.ok(&["strategy", "trust", "./plugin"]);
-    let (registry, trust) = engine(&house);
+        (home.install("good", "#!/bin/sh\necho good\n"), home.install("evil", "#!/bin/sh\necho evil\n"));
+    home.install("plugin", "#!/bin/sh\necho good\n");
+    home.ok(&["strategy", "trust", "./plugin"]);
+    let (registry, trust) = engine(&home);
     let found = registry.find("./plugin").unwrap();
     let good = fs::read(good).unwrap();
     let over = AtomicBool::new(false);
     let kept = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                swap(&house, "evil");
-                swap(&house, "good");
+                swap(&home, "evil");
+                swap(&home, "good");
             }
         });
         let mut kept = 0;
         for _ in 0..1_000 {
-            fs::remove_dir_all(house.path(STORE)).unwrap();
-            fs::create_dir(house.path(STORE)).unwrap();
+            fs::remove_dir_all(home.path(STORE)).unwrap();
+            fs::create_dir(home.path(STORE)).unwrap();
             if let Ok(cleared) = trust.clear(&found) {
                 kept += usize::from(fs::read(&cleared.program).unwrap() == good);
             } else {
-                let left = fs::read_dir(house.path(STORE))
+                let left = fs::read_dir(home.path(STORE))
                     .unwrap()
                     .flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
                 assert_eq!(left.count(), 0);
@@ -91,19 +91,19 @@ fn a_swap_while_it_is_copied_never_puts_the_swapped_file_into_the_store() {
     assert_eq!(kept, 1_000);
 }
 
-/// The engine as the executable sees it in this house.
-fn engine(house: &House) -> (Registry, Trust) {
+/// Opens the registry and the trust store as the executable does in this home.
+fn engine(home: &Home) -> (Registry, Trust) {
     let environment = Environment {
-        home: Some(house.root.clone()),
+        home: Some(home.root.clone()),
         exe: Some(env!("CARGO_BIN_EXE_jp-compact").into()),
-        ..Environment::bare(&house.root)
+        ..Environment::bare(&home.root)
     };
     let registry = Registry::discover(&environment, &Wanted::default()).unwrap();
-    (registry, Trust::open(&environment, &Word::default()).unwrap())
+    (registry, Trust::open(&environment, &TrustOverrides::default()).unwrap())
 }
 
-/// Puts a copy of a file in the plugin's place.
-fn swap(house: &House, with: &str) {
-    fs::copy(house.path(with), house.path("next")).unwrap();
-    fs::rename(house.path("next"), house.path("plugin")).unwrap();
+/// Replaces the plugin by a copy of another file.
+fn swap(home: &Home, with: &str) {
+    fs::copy(home.path(with), home.path("next")).unwrap();
+    fs::rename(home.path("next"), home.path("plugin")).unwrap();
 }

@@ -1,5 +1,5 @@
-//! A conversation in a temporary folder, and the real executable beside it, with an environment that holds nothing
-//! of the machine's.
+//! Test fixture: a conversation in a temporary folder, and runs of the real executable with an isolated
+//! environment.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,12 +9,12 @@ use std::process::{Command, Output};
 use assert_cmd::cargo::cargo_bin;
 use serde_json::{Value, json};
 
-use crate::strace::{Ran, Strace};
+use crate::strace::{Strace, TracedRun};
 
 pub(crate) const NOW: &str = "2026-03-01T00:00:00Z";
 pub(crate) const ORPHAN: &str = ".events.json.jpc-";
-/// A folder of strategies that cost a shell to start and nothing to digest. (They are not written by the tests:
-/// a file that any thread has open for writing cannot be executed.)
+/// Folder of strategies that are cheap to run. The tests do not write them, because a file that a thread has
+/// open for writing cannot be executed.
 pub(crate) const PLUGINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plugins");
 pub(crate) const APPEND: [&str; 4] = ["--strategy", "quick", "--now", NOW];
 pub(crate) const RESET: [&str; 1] = ["--reset"];
@@ -25,7 +25,7 @@ pub(crate) fn host() -> &'static Path {
     cargo_bin!("jp-compact")
 }
 
-/// A conversation, and what the executable needs around it.
+/// A conversation and the folders that the executable needs.
 pub(crate) struct World {
     pub(crate) root: PathBuf,
     pub(crate) folder: PathBuf,
@@ -34,7 +34,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A conversation in a folder of its own, outside any workspace.
+    /// Creates a conversation in a folder outside of any workspace.
     pub(crate) fn new() -> Self {
         Self::at("conversation", &turns(5, 200))
     }
@@ -47,13 +47,13 @@ impl World {
         fs::create_dir_all(&world.folder).unwrap();
         fs::create_dir(world.root.join("tmp")).unwrap();
         world.restore();
-        world.settle();
+        world.warm_up();
         world
     }
 
-    /// Has the strategies copied and described, so that no run that is looked at does it; and leaves no folder in
-    /// which digests could be remembered, for when that is done depends on the time.
-    fn settle(&self) {
+    /// Copies and describes the strategies in advance, so that traced runs do not. Replaces the folder of
+    /// cached digests by a file, because the time decides when digests are written.
+    fn warm_up(&self) {
         self.succeeds(&[&["--strategy", "quick", "--dry-run"], &BUNDLED[..]].concat());
         let digests = self.root.join("home/.local/state/jp-compact/trust/digests");
         let _ = fs::remove_dir_all(&digests);
@@ -68,7 +68,7 @@ impl World {
         fs::read(self.events()).unwrap()
     }
 
-    /// The conversation as it was, and nothing beside it.
+    /// Restores the conversation and removes all other files of its folder.
     pub(crate) fn restore(&self) {
         for name in self.names() {
             fs::remove_file(self.folder.join(name)).unwrap();
@@ -76,7 +76,7 @@ impl World {
         fs::write(self.events(), &self.before).unwrap();
     }
 
-    /// What lies in the conversation's folder.
+    /// Returns the names in the conversation's folder.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.folder).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -86,57 +86,57 @@ impl World {
         self.names().iter().filter(|name| name.starts_with(ORPHAN)).count()
     }
 
-    pub(crate) fn arguments(&self, words: &[&str]) -> Vec<OsString> {
-        let words = ["--sandbox=contained", "--trust-dir", PLUGINS].iter().chain(words);
-        words.map(OsString::from).chain([self.folder.clone().into()]).collect()
+    pub(crate) fn arguments(&self, args: &[&str]) -> Vec<OsString> {
+        let args = ["--sandbox=contained", "--trust-dir", PLUGINS].iter().chain(args);
+        args.map(OsString::from).chain([self.folder.clone().into()]).collect()
     }
 
-    /// Where the executable looks for what is not in the conversation's folder. Its environment is else empty.
-    pub(crate) fn surround(&self, command: &mut Command) {
+    /// Sets the environment and the current folder of a command.
+    pub(crate) fn set_environment(&self, command: &mut Command) {
         command.env("TMPDIR", self.root.join("tmp")).env("JP_USER_DATA_DIR", self.root.join("data"));
         command.env("HOME", self.root.join("home"));
         command.current_dir(&self.root);
     }
 
     /// Runs the executable undisturbed.
-    pub(crate) fn run(&self, words: &[&str]) -> Output {
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
         let mut command = Command::new(host());
-        command.env_clear().args(self.arguments(words));
-        self.surround(&mut command);
+        command.env_clear().args(self.arguments(args));
+        self.set_environment(&mut command);
         command.output().unwrap()
     }
 
     #[track_caller]
-    pub(crate) fn succeeds(&self, words: &[&str]) -> Output {
-        let output = self.run(words);
+    pub(crate) fn succeeds(&self, args: &[&str]) -> Output {
+        let output = self.run(args);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words:?}: {}\n{stderr}", output.status);
+        assert!(output.status.success(), "{args:?}: {}\n{stderr}", output.status);
         output
     }
 
-    /// Runs it under strace.
-    pub(crate) fn trace(&self, strace: &Strace, options: &[String], words: &[&str]) -> Ran {
+    /// Runs the executable under strace.
+    pub(crate) fn trace(&self, strace: &Strace, options: &[String], args: &[&str]) -> TracedRun {
         strace.run(&self.root, options, |command| {
-            command.arg(host()).args(self.arguments(words));
-            self.surround(command);
+            command.arg(host()).args(self.arguments(args));
+            self.set_environment(command);
         })
     }
 
-    /// What an undisturbed run makes of the conversation; the conversation is restored.
-    pub(crate) fn after(&self, words: &[&str]) -> Vec<u8> {
-        self.succeeds(words);
+    /// Returns the conversation after an undisturbed run, and restores it.
+    pub(crate) fn after(&self, args: &[&str]) -> Vec<u8> {
+        self.succeeds(args);
         let after = self.bytes();
         assert_ne!(after, self.before);
         self.restore();
         after
     }
 
-    /// What a model is sent, in the transcript's own form.
+    /// Returns the view in the format of the transcript.
     #[track_caller]
     pub(crate) fn view(&self) -> Vec<Value> {
         let mut command = Command::new(host());
         command.env_clear().args(["print", "--compacted", "--as", "source"]).arg(&self.folder);
-        self.surround(&mut command);
+        self.set_environment(&mut command);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
@@ -148,7 +148,8 @@ impl World {
     }
 }
 
-/// A conversation of so many turns, each with reasoning and a tool call whose response has so many bytes.
+/// Returns a conversation of `turns` turns with reasoning and a tool call each. Each response has about
+/// `response_bytes` bytes.
 pub(crate) fn turns(turns: usize, response_bytes: usize) -> Value {
     let mut second = 0;
     let mut event = |kind: &str, fields: Value| {

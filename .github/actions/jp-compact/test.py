@@ -1,4 +1,4 @@
-"""The action, run as GitHub and GitLab would, on the project's own transcripts, by the `jp-compact` on PATH."""
+"""Runs the action as GitHub and GitLab do, on samples, with the `jp-compact` from PATH."""
 
 import json
 import os
@@ -15,11 +15,11 @@ import yaml
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 ACTION = yaml.safe_load((HERE / "action.yml").read_text())
-SAMPLES = ROOT / "host/core/tests/formats/samples"
+SAMPLES = ROOT / "host/transcripts/tests/formats/samples"
 
 
 def example(mark):
-    """The YAML below a mark of the README."""
+    """Returns the YAML after a mark of the README."""
     text = (HERE / "README.md").read_text()
     return yaml.safe_load(re.search(rf"<!-- {mark} -->\n```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[1])
 
@@ -43,7 +43,7 @@ class Action(unittest.TestCase):
         return ran
 
     def action(self, code, **inputs):
-        """Runs the step as GitHub does: every expression becomes the input that it names."""
+        """Runs the step as GitHub does: replaces each expression by its input."""
         inputs = {name.replace("_", "-"): value for name, value in inputs.items()}
         self.assertLessEqual(inputs.keys(), ACTION["inputs"].keys())
         values = {name: inputs.get(name, of["default"]) for name, of in ACTION["inputs"].items()}
@@ -60,7 +60,7 @@ class Action(unittest.TestCase):
         self.assertEqual(xml.parse(self.folder / "junit.xml").getroot().get("failures"), str(failures))
         return report
 
-    def test_every_input_is_handed_on_and_read(self):
+    def test_passes_every_input(self):
         [step] = ACTION["runs"]["steps"]
         script = (HERE / "run").read_text()
         read = set(re.findall(r"\$\{(INPUT_[A-Z_]+)", script)) | {"JP_COMPACT"}
@@ -68,7 +68,7 @@ class Action(unittest.TestCase):
         handed = {name.removeprefix("INPUT_").lower().replace("_", "-") for name in read - {"JP_COMPACT"}}
         self.assertEqual(handed | {"executable"}, set(ACTION["inputs"]))
 
-    def test_a_gate_that_is_met(self):
+    def test_succeeds_if_a_gate_is_met(self):
         self.action(0, paths="conversations", strategies="strip-tools\nstrip-reasoning\n", keep_last=1, require_saving=20)
         report = self.assert_reported(met=[True], failures=0)
         self.assertEqual([one["status"] for one in report["transcripts"]], ["compacted"])
@@ -76,19 +76,19 @@ class Action(unittest.TestCase):
         self.assertEqual(self.transcript.read_bytes(), self.before)
         self.assertIn("1 transcript: 1 compacted", self.summary.read_text())
 
-    def test_a_gate_that_is_not_met(self):
+    def test_fails_if_a_gate_is_not_met(self):
         self.action(3, paths="conversations", require_saving=99, forbid_growth="true", max_failures=0)
         report = self.assert_reported(met=[False, True, True], failures=1)
         self.assertEqual([gate["gate"] for gate in report["gates"]], ["require-saving", "forbid-growth", "max-failures"])
-        self.assertIn("gate require-saving is not met", self.summary.read_text())
+        self.assertIn("gate require-saving not met", self.summary.read_text())
 
-    def test_gates_of_each_view(self):
+    def test_checks_each_view(self):
         self.action(3, paths="conversations", require_fit=1, require_valid="anthropic")
         self.assert_reported(met=[True, False], failures=1)
         self.action(0, paths="conversations", require_fit=100000, require_valid="anthropic")
         self.assert_reported(met=[True, True], failures=0)
 
-    def test_nothing_meets_no_gate_unless_it_is_allowed(self):
+    def test_fails_without_transcripts_unless_allowed(self):
         (self.folder / "empty").mkdir()
         self.action(3, paths="empty", require_saving=0)
         self.assert_reported(met=[False], failures=1)
@@ -96,53 +96,53 @@ class Action(unittest.TestCase):
         self.action(0, paths="empty", require_saving=0, allow_empty="true")
         self.assert_reported(met=[True], failures=0)
 
-    def test_what_is_to_be_changed_is_changed(self):
+    def test_writes_overlays_without_dry_run(self):
         self.action(0, paths="conversations/my sample\n", profile="light", keep_last=1, dry_run="false")
         self.assertGreater(self.transcript.read_text().count('"type": "compaction"'), 0)
 
-    def test_views_go_elsewhere(self):
+    def test_writes_views_to_another_folder(self):
         self.action(0, paths="conversations", strategies="strip-tools", keep_last=1, out="views", dry_run="false")
         self.assertEqual(self.transcript.read_bytes(), self.before)
         self.assertTrue(list((self.folder / "views").rglob("*.json")))
 
-    def test_one_that_fails_is_19_and_is_named(self):
+    def test_names_a_failed_transcript(self):
         (self.transcript.parent / "events.json").write_text("<not JSON>")
         self.action(19, paths="conversations")
         summary = self.summary.read_text()
         self.assertIn("my sample", summary)
         self.assertNotIn("<not", summary)
 
-    def test_a_report_is_where_it_is_wanted_or_nowhere(self):
+    def test_writes_reports_where_configured(self):
         self.action(0, paths="conversations", report="my report.json", junit="")
         self.assertTrue(json.loads((self.folder / "my report.json").read_text())["complete"])
         self.assertFalse((self.folder / "report.json").exists() or (self.folder / "junit.xml").exists())
 
-    def test_another_version_is_refused(self):
-        self.assertIn("999 is wanted", self.action(2, version="999").stderr)
+    def test_rejects_another_version(self):
+        self.assertIn("expected version 999", self.action(2, version="999").stderr)
         version = subprocess.run(["jp-compact", "--version"], capture_output=True, text=True).stdout.split()[-1]
         self.action(0, version=version, paths="conversations")
 
-    def test_an_input_is_no_script(self):
+    def test_does_not_execute_inputs(self):
         self.action(19, paths="$(touch evil); `touch evil`\n*")
         self.assertFalse((self.folder / "evil").exists())
 
-    def test_transcripts_of_other_programs(self):
+    def test_reads_transcripts_of_other_programs(self):
         shutil.copytree(SAMPLES, self.folder / "samples")
         self.action(0, paths="samples", strategies="strip-tools", keep_last=1)
         report = self.assert_reported(met=[], failures=0)
-        told = {Path(one["path"]).name for one in report["transcripts"]}
-        self.assertEqual(told, {path.name for path in SAMPLES.iterdir()})
+        listed = {Path(one["path"]).name for one in report["transcripts"]}
+        self.assertEqual(listed, {path.name for path in SAMPLES.iterdir()})
 
-    def test_the_example_for_github(self):
+    def test_github_example_runs(self):
         step = example("github")[0]
         self.assertTrue((ROOT / step["uses"].split("@")[0].split("/", 2)[2] / "action.yml").is_file())
         self.action(0, **{name: value for name, value in step["with"].items()}, keep_last=1)
 
-    def test_the_example_for_gitlab(self):
+    def test_gitlab_example_runs(self):
         job = example("gitlab")["jp-compact"]
         self.assertEqual(job["artifacts"]["reports"]["junit"], "junit.xml")
         _, script = job["script"]
-        # Where it was cloned to is ours; what follows is as people have it.
+        # Only the path of the clone differs from the example.
         script = script.replace("/opt/jp-compact", f'"{ROOT}"')
         self.sh(script, 0)
         self.assert_reported(met=[True], failures=0)

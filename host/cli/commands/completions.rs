@@ -1,9 +1,8 @@
-//! `jp-compact completions SHELL`: a script for the shell.
+//! `jp-compact completions SHELL`: prints a completion script.
 
-use clap::{CommandFactory as _, Parser};
+use clap::{Command, Parser};
 use clap_complete::Shell;
 
-use crate::args::Cli;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::output;
@@ -14,13 +13,13 @@ use crate::output;
     after_help = "Example:\n  jp-compact completions bash > ~/.local/share/bash-completion/completions/jp-compact"
 )]
 pub(crate) struct Args {
-    /// The shell
+    /// The shell to complete commands in
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Exit, Report> {
+pub(crate) fn run(args: &Args, mut cli: Command) -> Result<Exit, Report> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "jp-compact", &mut script);
+    clap_complete::generate(args.shell, &mut cli, "jp-compact", &mut script);
     output::data(|out| out.write_all(&script))?;
     Ok(Exit::Done)
 }

@@ -1,29 +1,28 @@
-//! `jp-compact doctor`: what this machine can do for a jail, what it lacks, which strategies were installed, and
-//! which variables hold keys of models. Starts nothing, and says no key.
+//! `jp-compact doctor`: reports how this machine can confine strategies, which strategies are installed, and which
+//! variables for model keys are set. It must not start a strategy or print a key.
 
 use clap::Parser;
 use jp_compact_engine::config;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::Failure;
-use jp_compact_engine::jail::Abilities;
-use jp_compact_engine::llm::{Models, Settings, Wishes};
-use jp_compact_engine::process::{self, DEPTH_MAX, ENTRIES_MAX, TASKS_MAX};
+use jp_compact_engine::llm::{LlmOptions, Models, Settings};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::Abilities;
+use jp_compact_runtime::process::{self, DEPTH_MAX, ENTRIES_MAX, TASKS_MAX};
 use serde_json::json;
 
-use crate::args::Discovery;
+use crate::args::StrategyArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
+use crate::lines::EscapedLines;
 use crate::output;
 
-/// Say how far strategies are confined here, and what is missing
+/// Report how this machine confines strategies, and what is missing
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    discovery: Discovery,
+    discovery: StrategyArgs,
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
@@ -31,8 +30,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let abilities = Abilities::here(environment);
     let (tier, missing) = (abilities.tier(), abilities.missing());
     let bundled: Vec<_> = registry.plugins().iter().filter(|plugin| plugin.bundled()).collect();
-    let models =
-        Models::open(Settings::default(), &Wishes::default(), environment).map_err(Failure::Record)?;
+    let models = Models::open(Settings::default(), &LlmOptions::default(), environment)?;
     let keys = models.key_variables();
     let private_bytes_max = config::private_bytes_max(environment, &[], &[])?;
     let are_bounded = process::are_bounded();
@@ -74,13 +72,13 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
          folders, {DEPTH_MAX} levels in the private directory"
     );
     let threads = if are_bounded {
-        format!("at most {TASKS_MAX} of a strategy that is not bundled")
+        format!("at most {TASKS_MAX} for each strategy that is not bundled")
     } else {
-        "not bounded, because no control group is delegated to this user: `systemd-run --user --scope \
-         --property=Delegate=yes jp-compact ...` starts it in one"
+        "not limited, because no control group is delegated to this user; `systemd-run --user --scope \
+         --property=Delegate=yes jp-compact ...` starts jp-compact in one"
             .to_owned()
     };
-    let mut text = Lines::of(format_args!("jp-compact {}", env!("CARGO_PKG_VERSION")));
+    let mut text = EscapedLines::single(format_args!("jp-compact {}", env!("CARGO_PKG_VERSION")));
     let mut row = |label: &str, value: String| text.line(format_args!("  {label:<9} {value}"));
     row("jail", tier.to_string());
     for lack in &missing {
@@ -91,7 +89,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     row("runner", registry.runner().display().to_string());
     row("bundled", names.join(", "));
     for folder in registry.folders() {
-        let gone = if folder.path.is_dir() { "" } else { " (not there)" };
+        let gone = if folder.path.is_dir() { "" } else { " (does not exist)" };
         row("searched", format!("{} ({}){gone}", folder.path.display(), folder.origin.word()));
     }
     for (_, name, is_set) in &keys {

@@ -1,36 +1,37 @@
-//! `jp-compact import`: a transcript of another agent as a conversation of JP's.
+//! `jp-compact import`: converts another agent's transcript to a JP conversation. It must not write to the transcript.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Parser;
 use jp_compact_core::Stream;
-use jp_compact_core::import::import;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::Failure;
+use jp_compact_engine::compact;
 use jp_compact_engine::store;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_transcripts::import::import;
 use serde_json::json;
 
-use crate::args::Written;
-use crate::commands::{counted, read_as, short};
+use crate::args::FormatArgs;
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::human::{counted, short};
+use crate::input::read_as;
 use crate::output;
 
-/// Make a conversation of JP's of another agent's transcript
+/// Convert another agent's transcript to a JP conversation
 ///
-/// Its events are copied as a model was sent them, with the overlays that lie beside it. The transcript is only read. Model and system prompt are written to base_config.json where the transcript names them.
+/// Copies the events that the model received, and the overlays of the sidecar file. The transcript is only read. If it names a model or a system prompt, they are written to base_config.json.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact import ~/.claude/projects/x/0a1b2c3d.jsonl --to .jp/conversations/17738399471-imported\n  jp-compact import messages.json --format openai-chat --to ./copy"
 )]
 pub(crate) struct Args {
-    /// Another agent's transcript, or - for stdin
+    /// Another agent's transcript; `-` reads stdin
     #[arg(value_name = "FILE")]
     transcript: OsString,
     #[command(flatten)]
-    written: Written,
-    /// The new conversation's folder, which is not there yet
+    input: FormatArgs,
+    /// The folder of the new conversation; it must not exist
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     /// Print one line of JSON
@@ -39,18 +40,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
-    let read = read_as(&args.transcript, args.written.format, environment)?;
+    let read = read_as(&args.transcript, args.input.format, environment)?;
     let format = read.stream.format();
-    if format == jp_compact_core::formats::Format::Jp {
+    if format == jp_compact_transcripts::Format::Jp {
         let hint = "`jp-compact fork TRANSCRIPT DEST` copies a conversation";
-        let message = format!("{} is a conversation of JP's already", short(&read.path, environment));
+        let message = format!("{} is already a JP conversation", short(&read.path, environment));
         return Err(Report::new(Exit::Usage, message, Some(hint)));
     }
     let dest = store::free(&args.to, environment)?;
     let imported = import(&read.stream);
-    // What could not be read back would be lost with the transcript.
+    // The user may delete the transcript next, so the result must be readable.
     Stream::parse(imported.events.clone().into())
-        .map_err(|source| Failure::Unreadable { path: dest.join("events.json"), source })?;
+        .map_err(|source| compact::Error::Unreadable { path: dest.join("events.json"), source })?;
     store::create_new(&dest, &imported)?;
     let (turns, events) = (read.stream.turns(), read.stream.conversation_events());
     let overlays = read.stream.overlays().iter().filter(|overlay| !overlay.stale).count();
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
             counted(overlays, "overlay"),
             short(&read.path, environment),
         );
-        output::say(text);
+        output::print_line(text);
     }
     Ok(Exit::Done)
 }

@@ -1,38 +1,45 @@
-//! `jp-compact lint`: whether a provider would take what a conversation sends it.
+//! `jp-compact lint`: checks whether a provider would accept the view of a conversation.
 
+use jp_compact_transcripts::Transcript;
 use std::ffi::OsString;
 
 use clap::Parser;
+use jp_compact_core::Survey;
 use jp_compact_core::lint::{self, Violation};
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{Provider, as_is};
-use jp_compact_core::{Stream, Survey};
-use jp_compact_engine::environment::Environment;
+use jp_compact_runtime::environment::Environment;
 use serde_json::json;
 
-use crate::args::{Providers, Written, providers};
-use crate::commands::{counted, read_as, short};
+use crate::args::{FormatArgs, Providers, providers};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
+use crate::human::{counted, short};
+use crate::input::read_as;
+use crate::lines::EscapedLines;
 use crate::output;
 
-/// Check what a model is sent against the rules that providers have
+/// The page that describes the rules. `tests/documents.rs` holds it to the list of rules.
+const RULES: &str = "docs/reference/lint-rules.md";
+
+/// Check the view of a conversation against the rules of providers
 ///
-/// Without --provider the rules that all share (G1-G5); exit 3 when one is broken.
+/// Without --provider, only the rules that all providers share are checked (G1-G5). The exit code is 3 if a rule is violated.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact lint 17738399468\n  jp-compact lint events.json --provider all --json | jq .violations\n  jp-compact lint 17738399468 --provider ollama --context-window 8192"
 )]
 pub(crate) struct Args {
-    /// A conversation folder, an events.json, a conversation's id, another agent's transcript, or - for stdin
+    /// A conversation folder, events.json, id, other transcript, or -
+    ///
+    /// Also another agent's transcript; `-` reads stdin.
     transcript: OsString,
     #[command(flatten)]
-    written: Written,
-    /// Whose rules hold too, over its request body
+    input: FormatArgs,
+    /// Also check the request body against this provider's rules
     #[arg(long, value_name = "PROVIDER", value_parser = providers())]
     provider: Option<Providers>,
-    /// Ollama's num_ctx: what does not fit is a warning
+    /// Warn if the view exceeds Ollama's num_ctx
     #[arg(long, value_name = "TOKENS", requires = "provider")]
     context_window: Option<u64>,
     /// Print one line of JSON
@@ -41,7 +48,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let read = read_as(&args.transcript, args.written.format, environment)?;
+    let read = read_as(&args.transcript, args.input.format, environment)?;
     let found = found(args, &read.stream);
     let warnings = found.iter().filter(|found| found.is_warning()).count();
     let violations = found.len() - warnings;
@@ -63,14 +70,27 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
                 format!("{}, {}", counted(violations, "violation"), counted(warnings, "warning"))
             }
         };
-        let mut text = Lines::of(format_args!("{path}: {head}"));
+        let mut text = EscapedLines::single(format_args!("{path}: {head}"));
         text.list("  ", found.iter().map(|found| format!("  {found}")));
+        pages(&found).iter().for_each(|page| text.line(format_args!("  see {page}")));
         output::text(&text)?;
     }
     Ok(if violations == 0 { Exit::Done } else { Exit::Gate })
 }
 
-fn found(args: &Args, stream: &Stream) -> Vec<Violation> {
+/// Returns the page of each rule that is broken, in the order of the rules' first violations.
+fn pages(found: &[Violation]) -> Vec<String> {
+    let mut pages = Vec::new();
+    for violation in found {
+        let page = format!("{RULES}#{}", violation.rule.to_string().to_lowercase());
+        if !pages.contains(&page) {
+            pages.push(page);
+        }
+    }
+    pages
+}
+
+fn found(args: &Args, stream: &Transcript) -> Vec<Violation> {
     let view = project(stream);
     let mut found = lint::view(stream, stream.overlays(), &view);
     for provider in args.provider.iter().flat_map(|providers| &providers.0) {
@@ -78,7 +98,7 @@ fn found(args: &Args, stream: &Stream) -> Vec<Violation> {
         if *provider == Provider::Ollama
             && let Some(window) = args.context_window
         {
-            let tokens = Survey::of(stream).estimate.view_tokens(&view);
+            let tokens = Survey::new(stream).estimate.view_tokens(&view);
             found.extend(lint::window(tokens, window));
         }
     }

@@ -1,8 +1,7 @@
-//! `jp-compact man [COMMAND]`: a manual page, made from the command line's own definition.
+//! `jp-compact man [COMMAND]`: prints a manual page that is generated from the arguments.
 
-use clap::{CommandFactory as _, Parser};
+use clap::{Command, Parser};
 
-use crate::args::Cli;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::output;
@@ -11,18 +10,17 @@ use crate::output;
 #[derive(Debug, Parser)]
 #[command(after_help = "Example:\n  jp-compact man > ~/.local/share/man/man1/jp-compact.1")]
 pub(crate) struct Args {
-    /// The command that the page is of [default: jp-compact itself]
+    /// The command to describe [default: jp-compact itself]
     command: Option<String>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Exit, Report> {
-    let mut cli = Cli::command();
+pub(crate) fn run(args: &Args, mut cli: Command) -> Result<Exit, Report> {
     cli.build();
     let command = match &args.command {
         None => cli,
         Some(name) => cli.find_subcommand(name).cloned().ok_or_else(|| {
             let hint = "`jp-compact --help` lists the commands";
-            Report::new(Exit::Usage, format!("there is no command `{name}`"), Some(hint))
+            Report::new(Exit::Usage, format!("unknown command `{name}`"), Some(hint))
         })?,
     };
     let mut page = Vec::new();

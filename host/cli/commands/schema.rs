@@ -1,4 +1,4 @@
-//! `jp-compact schema [NAME]`: the JSON Schemas of the strategy protocol, and of a batch's report and records.
+//! `jp-compact schema [NAME]`: prints the JSON Schemas of the strategy protocol, of batch reports, and of records.
 
 use clap::Parser;
 use jp_compact_schema::catalog;
@@ -7,13 +7,13 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::output;
 
-/// Print a JSON Schema of the protocol or of a batch, or list them
+/// Print a JSON Schema, or list the schemas
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact schema\n  jp-compact schema reply\n  jp-compact schema batch-report"
 )]
 pub(crate) struct Args {
-    /// The message; without one, the names are listed
+    /// The schema to print [default: list the names]
     name: Option<String>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Report> {
             let Some(text) = catalog::render(name) else {
                 let names: Vec<_> = catalog::all().iter().map(|schema| schema.name).collect();
                 let hint = format!("the schemas are {}", names.join(", "));
-                return Err(Report::new(Exit::Usage, format!("there is no schema `{name}`"), Some(&hint)));
+                return Err(Report::new(Exit::Usage, format!("unknown schema `{name}`"), Some(&hint)));
             };
             output::data(|out| out.write_all(text.as_bytes()))?;
         }

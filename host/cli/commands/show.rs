@@ -1,196 +1,43 @@
-//! `jp-compact show`: the overlays of a conversation, where they come from, and what they save.
+//! `jp-compact show`: lists the overlays of a conversation, their origin, and their savings.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use clap::Parser;
-use jp_compact_core::estimate::Estimator;
-use jp_compact_core::formats::Format;
-use jp_compact_core::halves::Halves;
-use jp_compact_core::jp_view::jp_numbers;
-use jp_compact_core::overlay::{Overlay, ToolPolicy};
-use jp_compact_core::projection::view_tokens_after_each;
-use jp_compact_core::receipts::receipts;
-use jp_compact_core::stats::{Sizes, stats};
-use jp_compact_core::view::timestamp_text;
-use jp_compact_core::{Stream, Survey};
-use jp_compact_engine::environment::Environment;
-use serde_json::{Map, Value, json};
+use jp_compact_runtime::environment::Environment;
 
-use crate::args::{Counting, Written};
-use crate::commands::stats::tables;
-use crate::commands::{Read, change, counted, grouped, read_as, short, turns};
+use crate::args::{FormatArgs, TokenArgs};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::{LISTED_MAX, Lines};
+use crate::input::read_as;
 use crate::output;
-use crate::sent::Sent;
+use crate::reports::overlays;
 
-/// Show the overlays of a conversation, numbered, and what they save
+/// List the overlays of a conversation and their savings
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact show 17738399468\n  jp-compact show 17738399468 --json | jq .totals"
 )]
 pub(crate) struct Args {
-    /// A conversation folder, an events.json, a conversation's id, another agent's transcript, or - for stdin
+    /// A conversation folder, events.json, id, other transcript, or -
+    ///
+    /// Also another agent's transcript; `-` reads stdin.
     transcript: OsString,
     #[command(flatten)]
-    written: Written,
+    input: FormatArgs,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    counting: Counting,
-}
-
-/// One overlay, and what it did to the view of those before it.
-struct Row<'a> {
-    overlay: &'a Overlay,
-    receipt: Option<Map<String, Value>>,
-    before: u64,
-    after: u64,
-    remarks: Vec<String>,
+    counting: TokenArgs,
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let read = read_as(&args.transcript, args.written.format, environment)?;
-    let (line, text) = told(&read, args.counting.tokens.estimator(), environment);
+    let read = read_as(&args.transcript, args.input.format, environment)?;
+    let (line, text) = overlays::report(&read, args.counting.tokens.estimator(), environment);
     if args.json {
         output::json_line(&line)?;
     } else {
         output::text(&text)?;
     }
     Ok(Exit::Done)
-}
-
-/// A conversation's overlays, as a line of JSON and as people read them.
-pub(crate) fn told(read: &Read, estimator: Estimator, environment: &Environment) -> (Value, Lines) {
-    let stream = &read.stream;
-    let survey = Survey::with(stream, estimator);
-    let (stats, sent) = (stats(&survey), Sent::of(&survey));
-    let halves = Halves::of(stream, &survey.pairs);
-    let sizes = view_tokens_after_each(stream, &survey.pairs, &survey.estimate);
-    let jp_numbers = match stream.format() {
-        Format::Jp => jp_numbers(stream.overlays()),
-        _ => vec![None; stream.overlays().len()],
-    };
-    let overlays = stream.overlays().iter().zip(receipts(stream)).zip(sizes.windows(2)).enumerate();
-    let rows: Vec<_> = overlays
-        .map(|(place, ((overlay, receipt), sizes))| {
-            let remarks = remarks(stream, &halves, place, jp_numbers[place]);
-            Row { overlay, receipt, before: sizes[0], after: sizes[1], remarks }
-        })
-        .collect();
-    let overlays: Vec<_> = rows
-        .iter()
-        .zip(&jp_numbers)
-        .enumerate()
-        .map(|(place, (row, of_jp))| row.json(place + 1, *of_jp))
-        .collect();
-    let json = json!({
-        "path": read.path.to_string_lossy(),
-        "format": stream.format().as_str(),
-        "conversation_id": read.id,
-        "turns": stream.turns(),
-        "events": stream.conversation_events(),
-        "bytes": stream.bytes().len(),
-        "overlays": overlays,
-        "tokens": sent.json(&stats.all, estimator),
-        "totals": { "all": tokens(&stats.all), "by_type": each(&stats.by_type), "by_tool": each(&stats.by_tool) },
-        "estimator": estimator.name(),
-    });
-    let mut text = Lines::of(format_args!(
-        "{}: {}, {}, {}",
-        short(&read.path, environment),
-        counted(stream.turns(), "turn"),
-        counted(stream.conversation_events(), "event"),
-        counted(rows.len(), "overlay")
-    ));
-    sent.text(&stats, estimator).iter().for_each(|line| text.line(line));
-    // The newest win, so they are what a screenful shows.
-    let earlier = rows.len().saturating_sub(LISTED_MAX);
-    if earlier > 0 {
-        text.line(format_args!("  ... {earlier} earlier overlays are not shown; `--json` has all"));
-    }
-    for (place, row) in rows.iter().enumerate().skip(earlier) {
-        row.text(place + 1, &mut text);
-    }
-    tables(&stats, estimator, &mut text);
-    (json, text)
-}
-
-/// Tokens alone: `stats` tells the bytes as well.
-fn tokens(sizes: &Sizes) -> Value {
-    json!({ "raw": sizes.tokens.before, "view": sizes.tokens.after })
-}
-
-fn each(sizes: &BTreeMap<impl AsRef<str>, Sizes>) -> Map<String, Value> {
-    sizes.iter().map(|(name, sizes)| (name.as_ref().to_owned(), tokens(sizes))).collect()
-}
-
-/// What a reader would not guess from the overlay itself.
-fn remarks(stream: &Stream, halves: &Halves<'_>, place: usize, jp_number: Option<usize>) -> Vec<String> {
-    let (mut remarks, overlay) = (Vec::new(), &stream.overlays()[place]);
-    if overlay.stale {
-        remarks.push("not applied: the events in its range have changed since".to_owned());
-        return remarks;
-    }
-    if !overlay.applied_by_jp && stream.format() == Format::Jp {
-        remarks.push("JP itself does not apply it".to_owned());
-    }
-    if let Some(number) = jp_number.filter(|number| *number != place + 1) {
-        remarks.push(format!("JP counts it as {number}: `jp conversation compact --reset={number}`"));
-    }
-    let unread = overlay.not_applied.iter().filter(|member| **member != "over");
-    remarks.extend(unread.map(|member| format!("its `{member}` is kept and not applied")));
-    if overlay.is_conditional() {
-        let of_jp = if overlay.applied_by_jp { "; JP ignores `over`, and applies the rest" } else { "" };
-        remarks.push(format!("it has an `over`, which is not implemented: it has no effect{of_jp}"));
-    }
-    if overlay.from_turn > overlay.to_turn || overlay.from_turn >= stream.turns() {
-        remarks.push("its range holds no turn: it has no effect".to_owned());
-    }
-    if let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls {
-        remarks.extend(
-            calls.iter().filter_map(|call| halves.find(overlay, call).err().map(|lost| lost.describe(call))),
-        );
-    }
-    remarks
-}
-
-impl Row<'_> {
-    fn json(&self, number: usize, jp_number: Option<usize>) -> Value {
-        json!({
-            "number": number,
-            "jp_number": jp_number,
-            "timestamp": timestamp_text(self.overlay.stamp),
-            "from_turn": self.overlay.from_turn,
-            "to_turn": self.overlay.to_turn,
-            "kinds": self.overlay.kinds(),
-            "applied_by_jp": self.overlay.applied_by_jp,
-            "receipt": self.receipt,
-            "tokens": { "before": self.before, "after": self.after },
-            "remarks": self.remarks,
-        })
-    }
-
-    fn text(&self, number: usize, text: &mut Lines) {
-        let member = |name: &str| {
-            self.receipt.as_ref().and_then(|receipt| receipt.get(name)).and_then(Value::as_str).unwrap_or("?")
-        };
-        let origin = match &self.receipt {
-            Some(_) => format!("by {} {}, {}", member("strategy"), member("version"), member("tier")),
-            None => "without a receipt".to_owned(),
-        };
-        text.line(format_args!(
-            "{number:>3}  {}: {}  {} -> {} tokens ({})  {}  {origin}",
-            turns(self.overlay.from_turn, self.overlay.to_turn),
-            self.overlay.kinds().join(", "),
-            grouped(self.before),
-            grouped(self.after),
-            change(self.before, self.after),
-            timestamp_text(self.overlay.stamp),
-        ));
-        text.list("     ", self.remarks.iter().map(|remark| format!("     note: {remark}")));
-    }
 }

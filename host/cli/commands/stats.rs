@@ -1,58 +1,61 @@
-//! `jp-compact stats`: where the tokens of conversations are, and how many of them a model is sent.
+//! `jp-compact stats`: counts the tokens of conversations by type and tool, raw and in the view.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::Parser;
-use jp_compact_core::Survey;
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::formats::Format;
-use jp_compact_core::stats::{Stats, stats};
+use jp_compact_core::stats::Stats;
 use jp_compact_engine::batch::Files;
-use jp_compact_engine::environment::Environment;
-use serde_json::{Value, json};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_transcripts::Format;
+use serde_json::json;
 
-use crate::args::{Counting, Written};
-use crate::bars;
-use crate::commands::{Read, counted, read_as, short};
+use crate::args::{FormatArgs, TokenArgs};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
+use crate::human::{counted, short};
+use crate::input::{InputTranscript, read_as};
+use crate::lines::EscapedLines;
 use crate::output;
-use crate::sent::Sent;
-use crate::tally::Tally;
+use crate::reports::sent_tokens::SentTotals;
+use crate::reports::stats;
+use crate::transcript_results::TranscriptResults;
 
-/// Show where the tokens are: by conversation, by content type, by tool
+/// Count tokens by conversation, by content type, and by tool
 ///
-/// Of the raw events, and of the view that overlays make of them: a bar is full where the view shows something, and light where
-/// overlays leave it out. What JP itself sends is named where JP applies fewer overlays. Several conversations are added up.
+/// Shows the tokens of the raw events and of the view. In a bar, the full part is in the view and the light part is hidden by overlays. If JP itself applies fewer overlays, its number is shown, too. Several conversations are added up.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact stats 17738399468\n  jp-compact stats .jp/conversations/*\n  jp-compact stats events.json --json | jq .stats.by_tool"
 )]
 pub(crate) struct Args {
-    /// A conversation folder, an events.json, a conversation's id, another agent's transcript, - for stdin, or a folder that is searched for those
+    /// A conversation folder, events.json, id, other transcript, or -
+    ///
+    /// Also another agent's transcript, or a folder to search for transcripts; `-` reads stdin.
     #[arg(value_name = "PATH", required = true)]
     transcripts: Vec<OsString>,
     #[command(flatten)]
-    written: Written,
-    /// Print one line of JSON for each conversation, and for several a last one with the `total`
+    input: FormatArgs,
+    /// Print one line of JSON for each conversation
+    ///
+    /// Several conversations have a last line with the `total`.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    counting: Counting,
+    counting: TokenArgs,
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let estimator = args.counting.tokens.estimator();
-    // What is for people is shown below: one table of all that could be read.
-    let mut tally = Tally::new(args.json, true);
+    // The text is printed below: one table of all conversations that could be read.
+    let mut results = TranscriptResults::new(args.json, true);
     let mut found: Vec<(String, Stats)> = Vec::new();
-    let mut sent = Sent::default();
+    let mut sent = SentTotals::default();
     let transcripts = transcripts(&args.transcripts, environment);
     for transcript in &transcripts {
-        let one = of(transcript, args.written.format, estimator, environment);
-        let told = one.as_ref().map(|(read, of)| (as_json(read, of, estimator), Lines::new()));
-        tally.count(transcript, told.map_err(Clone::clone))?;
+        let one = read_sums(transcript, args.input.format, estimator, environment);
+        let reported = one.as_ref().map(|(read, of)| (stats::json(read, of, estimator), EscapedLines::new()));
+        results.count(transcript, reported.map_err(Clone::clone))?;
         if let Ok((read, (stats, of_one))) = one {
             sent.add(&of_one);
             found.push((short(&read.path, environment), stats));
@@ -68,20 +71,19 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::json_line(&line)?;
     } else if !args.json && !found.is_empty() {
         let text = match found.as_slice() {
-            [(path, _)] if !several => as_text(path, &(total, sent), estimator),
+            [(path, _)] if !several => stats::text(path, &(total, sent), estimator),
             all => {
-                let mut text = as_text(&counted(all.len(), "conversation"), &(total, sent), estimator);
-                let rows = all.iter().map(|(path, stats)| (path.as_str(), stats.all.tokens));
-                bars::table(&mut text, "tokens by conversation", rows);
+                let mut text = stats::text(&counted(all.len(), "conversation"), &(total, sent), estimator);
+                stats::by_conversation(all, &mut text);
                 text
             }
         };
         output::text(&text)?;
     }
-    Ok(tally.exit())
+    Ok(results.exit())
 }
 
-/// The transcripts that were given; of a folder that is none those in it, as `batch` finds them.
+/// The given transcripts. A folder that is not a conversation is searched in the same way as by `batch`.
 fn transcripts(given: &[OsString], environment: &Environment) -> Vec<OsString> {
     let in_folder = |path: &OsString| {
         let folder = environment.cwd.join(path);
@@ -102,54 +104,13 @@ fn transcripts(given: &[OsString], environment: &Environment) -> Vec<OsString> {
     all
 }
 
-fn of(
+fn read_sums(
     transcript: &OsStr,
     format: Option<Format>,
     estimator: Estimator,
     environment: &Environment,
-) -> Result<(Read, (Stats, Sent)), Report> {
+) -> Result<(InputTranscript, (Stats, SentTotals)), Report> {
     let read = read_as(transcript, format, environment)?;
-    let sums = sums(&read, estimator);
+    let sums = stats::sums(&read, estimator);
     Ok((read, sums))
-}
-
-/// What there is of a conversation, and what is sent of it.
-pub(crate) fn sums(read: &Read, estimator: Estimator) -> (Stats, Sent) {
-    let survey = Survey::with(&read.stream, estimator);
-    (stats(&survey), Sent::of(&survey))
-}
-
-/// One conversation's, as a line of JSON.
-pub(crate) fn as_json(read: &Read, (stats, sent): &(Stats, Sent), estimator: Estimator) -> Value {
-    json!({
-        "path": read.path.to_string_lossy(),
-        "conversation_id": read.id,
-        "estimator": estimator.name(),
-        "tokens": sent.json(&stats.all, estimator),
-        "stats": stats,
-    })
-}
-
-/// What was read, and its tables.
-pub(crate) fn as_text(what: &str, (stats, sent): &(Stats, Sent), estimator: Estimator) -> Lines {
-    let count = |number, what| counted(usize::try_from(number).unwrap_or(usize::MAX), what);
-    let mut text = Lines::of(format_args!(
-        "{what}: {}, {}, {}",
-        count(stats.turns, "turn"),
-        count(stats.events, "event"),
-        count(stats.overlays, "overlay"),
-    ));
-    sent.text(stats, estimator).iter().for_each(|line| text.line(line));
-    tables(stats, estimator, &mut text);
-    text
-}
-
-/// The tables of what there is, by type, by tool and in all.
-pub(crate) fn tables(stats: &Stats, estimator: Estimator, text: &mut Lines) {
-    let by_type = stats.by_type.iter().map(|(name, sizes)| (*name, sizes.tokens));
-    bars::table(text, "tokens by type", by_type);
-    let by_tool = stats.by_tool.iter().map(|(name, sizes)| (name.as_str(), sizes.tokens));
-    bars::table(text, "tokens by tool", by_tool);
-    let all = format!("tokens, by {}", estimator.name());
-    bars::table(text, "in all", [(all.as_str(), stats.all.tokens)].into_iter());
 }

@@ -1,5 +1,5 @@
-//! Valid compactions as elements of a stream: stamped, each with its receipt behind it, spliced in before the
-//! closing bracket. Every byte of history stays (JP-STREAM, "Two copies, locks, writes").
+//! Appends valid compactions to a stream as elements with time stamps. Each is followed by its receipt. All are spliced
+//! in before the closing bracket, and every byte of history stays (docs/reference/store.md#append).
 
 use jiff::{SignedDuration, Timestamp};
 use jp_compact_schema::{Reasoning, StrategyName};
@@ -13,54 +13,49 @@ use crate::time;
 use crate::turn::TurnRange;
 use crate::validate::Compaction;
 
-/// Where an overlay comes from (ARCHITECTURE.md, invariant 8). Stored behind it as `jp_compact_receipt`.
+/// The origin of an overlay (ARCHITECTURE.md#invariants), stored after it as `jp_compact_receipt`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Receipt {
-    /// The strategy's name.
     pub strategy: StrategyName,
-    /// Its version, as it describes itself.
+    /// The version in the strategy's description.
     pub version: String,
     /// SHA-256 of its executable, in hexadecimal.
     pub executable_sha256: String,
-    /// The options that it was given.
     pub options: Map<String, Value>,
-    /// SHA-256 of the raw input that it saw, in hexadecimal.
+    /// SHA-256 of the raw input that it received, in hexadecimal.
     pub input_sha256: String,
-    /// How far it was confined.
+    /// The degree of its confinement.
     pub tier: String,
 }
 
-/// One overlay to append, and its origin.
+/// One overlay to append, with its origin.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// What was validated.
     pub compaction: Compaction,
-    /// Where it comes from.
     pub receipt: Receipt,
 }
 
-/// An overlay as it is going to be stored.
+/// An overlay that will be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Made {
-    /// Its number, counted from 1 as `show` lists it.
+    /// Its number in the list that `show` prints, from 1.
     pub number: usize,
-    /// The overlay.
     pub overlay: Overlay,
-    /// Its place in the list of entries.
+    /// Index in the list of entries.
     pub entry: usize,
 }
 
-/// Why nothing can be appended to a stream that can be read.
+/// The reason why a readable stream cannot be appended to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotAppendable {
-    /// An element without `type` or `timestamp`: JP would move the conversation to its trash.
+    /// An element has no `type` or `timestamp`. JP would move the conversation to its trash.
     Unloadable {
-        /// Its number in the array, from 0.
+        /// Its index in the array.
         element: usize,
-        /// Its first byte.
+        /// Byte offset of its start.
         at: usize,
     },
-    /// The newest overlay bears the last time there is.
+    /// The newest overlay has the latest possible time.
     EndOfTime,
 }
 
@@ -69,11 +64,11 @@ impl std::fmt::Display for NotAppendable {
         match self {
             Self::Unloadable { element, at } => write!(
                 out,
-                "element {element} (byte {at}): an element without `type` or `timestamp`, for which JP would move the \
+                "element {element} (byte {at}): `type` or `timestamp` is missing, so JP would move the \
                  conversation to its trash"
             ),
             Self::EndOfTime => {
-                write!(out, "the newest overlay bears the last time there is, none can be newer")
+                write!(out, "the newest overlay has the latest possible time, so none can be newer")
             }
         }
     }
@@ -81,10 +76,10 @@ impl std::fmt::Display for NotAppendable {
 
 impl std::error::Error for NotAppendable {}
 
-/// Checks that a stream may be appended to.
+/// Checks that JP can load a stream, so that it may be appended to.
 ///
 /// # Errors
-/// When it holds an element for which JP would not load it.
+/// The element that JP would not load.
 pub fn check(stream: &Stream) -> Result<(), NotAppendable> {
     match stream.index().unloadable {
         Some(element) => Err(NotAppendable::Unloadable { element, at: stream.events()[element].span.start }),
@@ -92,14 +87,14 @@ pub fn check(stream: &Stream) -> Result<(), NotAppendable> {
     }
 }
 
-/// The overlays that entries make, stamped. A compaction of which JP can read a part makes two: what JP can
-/// read goes into one of its own.
+/// Makes the overlays of entries, with time stamps. A compaction that JP can read only in part makes two overlays,
+/// one of them with the part that JP can read.
 ///
-/// Stamps are max(now, newest overlay + 1 ns), each next one + 1 ns: a clock that runs backwards must not let
-/// an old overlay win.
+/// A stamp is max(now, newest overlay + 1 ns), and each next one adds 1 ns. Otherwise an old overlay would win after
+/// the clock was set back.
 ///
 /// # Errors
-/// At the end of time.
+/// If the newest overlay has the latest possible time.
 pub fn stamp(stream: &Stream, entries: &[Entry], now: Timestamp) -> Result<Vec<Made>, NotAppendable> {
     let mut newest = stream.overlays().iter().map(|overlay| overlay.stamp).max();
     let mut made: Vec<Made> = Vec::new();
@@ -120,7 +115,7 @@ pub fn stamp(stream: &Stream, entries: &[Entry], now: Timestamp) -> Result<Vec<M
     Ok(made)
 }
 
-/// A compaction as overlays without a stamp: what JP reads, then what only we read.
+/// Splits a compaction into overlays without a stamp: first the part that JP reads, then the part that only we read.
 fn parts(compaction: &Compaction) -> Vec<Overlay> {
     let ours = |policy: &ToolPolicy| match policy {
         ToolPolicy::Strip { overrides, .. } => !overrides.is_empty(),
@@ -156,32 +151,30 @@ fn parts(compaction: &Compaction) -> Vec<Overlay> {
     parts
 }
 
-/// The pieces of the stream with overlays behind it, each with its receipt.
+/// Appends overlays to the stream, each with its receipt.
 #[must_use]
 pub fn append(stream: &Stream, entries: &[Entry], made: &[Made]) -> Vec<Piece> {
     splice::behind(stream.index(), &elements(entries, made))
 }
 
-/// Overlays as they are stored, each with its receipt behind it.
-pub(crate) fn elements(entries: &[Entry], made: &[Made]) -> Vec<Map<String, Value>> {
+/// Returns overlays in their stored form, each followed by its receipt.
+pub fn elements(entries: &[Entry], made: &[Made]) -> Vec<Map<String, Value>> {
     let stored = |made: &Made| [element(&made.overlay), receipt(&made.overlay, &entries[made.entry].receipt)];
     made.iter().flat_map(stored).collect()
 }
 
-/// A turn that was held with a model.
+/// A turn of a conversation with a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Held<'a> {
-    /// What the user said.
+    /// The user's message.
     pub request: &'a str,
-    /// When.
     pub asked: Timestamp,
-    /// What the model answered.
+    /// The model's answer.
     pub response: &'a str,
-    /// When.
     pub answered: Timestamp,
 }
 
-/// The pieces of the stream with a turn behind it.
+/// Appends a turn to the stream.
 #[must_use]
 pub fn turn(stream: &Stream, held: &Held<'_>) -> Vec<Piece> {
     let elements = [
@@ -191,13 +184,13 @@ pub fn turn(stream: &Stream, held: &Held<'_>) -> Vec<Piece> {
     ];
     let mut pieces = splice::behind(stream.index(), &elements);
     if stream.bytes()[stream.body_end()..].starts_with(b"]") && stream.events().is_empty() {
-        // What was `[]` becomes an array in JP's layout.
+        // `[]` becomes an array in JP's layout.
         pieces.insert(pieces.len() - 1, Piece::New(b"\n".to_vec()));
     }
     pieces
 }
 
-/// An overlay as it is stored, in JP's order of members.
+/// Returns an overlay in its stored form, with members in JP's order.
 fn element(overlay: &Overlay) -> Map<String, Value> {
     let kind = if overlay.applied_by_jp { "compaction" } else { "jp_compact_overlay" };
     let mut element = ranged(overlay, kind);
@@ -238,7 +231,7 @@ fn receipt(overlay: &Overlay, receipt: &Receipt) -> Map<String, Value> {
 }
 
 fn ranged(overlay: &Overlay, kind: &str) -> Map<String, Value> {
-    // JP writes the type of an overlay first, and the time of an event: in this order its rewrite keeps the bytes.
+    // JP writes `type` first for overlays, and the time first for events. With this order its rewrite keeps the bytes.
     let mut element = Map::new();
     element.insert("type".into(), kind.into());
     element.insert("timestamp".into(), time::format(overlay.stamp).into());
@@ -247,9 +240,9 @@ fn ranged(overlay: &Overlay, kind: &str) -> Map<String, Value> {
     element
 }
 
-/// The ranges of the summaries among compactions: those that later ones of the same run are closed over.
+/// Returns the ranges of the summaries. Later compactions of the same run must include these completely.
 #[must_use]
-pub fn summarised(entries: &[Entry]) -> Vec<TurnRange> {
+pub fn summarized(entries: &[Entry]) -> Vec<TurnRange> {
     let summaries = entries.iter().filter(|entry| entry.compaction.summary().is_some());
     summaries.map(|entry| entry.compaction.range()).collect()
 }

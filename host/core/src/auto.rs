@@ -1,33 +1,33 @@
-//! When a conversation is due for compaction without being asked (RFD D17, "Trigger"; J-CLI's absolute
-//! threshold). The estimate is of the view: what was compacted already does not count twice.
+//! The trigger of automatic compaction (RFD D17, "Trigger"; J-CLI's absolute threshold). The tokens of the view count,
+//! so that compacted events do not count twice.
 
 use crate::survey::Survey;
 
-/// When compaction is due.
+/// The conditions for automatic compaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trigger {
-    /// Above how many tokens of the view.
+    /// The maximum number of tokens in the view.
     pub threshold: Threshold,
-    /// A conversation has to have more turns than so many.
+    /// The conversation must have more turns than this.
     pub min_turns: usize,
 }
 
-/// How many tokens are too many.
+/// The maximum number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
-    /// So many, whatever the model.
+    /// An absolute number, independent of the model.
     Tokens(u64),
-    /// This part of the model's context window, 0 to 1; without a window nothing is ever due.
+    /// A part of the model's context window, 0 to 1. If the window is unknown, compaction is never due.
     Ratio(f64, Option<u64>),
 }
 
 impl Threshold {
-    /// In tokens, where that can be told.
+    /// Returns the number of tokens, if it is known.
     #[must_use]
     pub fn tokens(self) -> Option<u64> {
         match self {
             Self::Tokens(tokens) => Some(tokens),
-            // Windows are far below 2^52; what is cut off is less than a token.
+            // Windows are far below 2^52. Truncation loses less than one token.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -39,35 +39,24 @@ impl Threshold {
     }
 }
 
-/// Whether compaction is due, and why not.
+/// The result of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The view is larger than allowed.
-    Due {
-        /// Its tokens.
-        view: u64,
-        /// How many are allowed.
-        threshold: u64,
-    },
+    Due { view: u64, threshold: u64 },
     /// The view is small enough.
-    Small {
-        /// Its tokens.
-        view: u64,
-        /// How many are allowed.
-        threshold: u64,
-    },
+    Small { view: u64, threshold: u64 },
     /// There are too few turns.
     Short {
-        /// How many there are.
         turns: usize,
-        /// How many it takes more than.
+        /// More turns than this are needed.
         min_turns: usize,
     },
-    /// Nobody knows how many tokens the model takes.
+    /// The model's context window is unknown.
     UnknownWindow,
 }
 
-/// Whether a conversation is due.
+/// Checks whether compaction is due.
 #[must_use]
 pub fn verdict(survey: &Survey<'_>, trigger: Trigger) -> Verdict {
     let (turns, min_turns) = (survey.stream.turns(), trigger.min_turns);

@@ -1,5 +1,5 @@
-//! The ends of a range as people write them, and the turns they mean (RFD 064, "Range bounds";
-//! JP-STREAM, "Ranges"). A bound becomes an absolute turn when the compaction is made.
+//! The bounds of a range as the user types them, and their resolution to turns (RFD 064, "Range bounds";
+//! docs/reference/store.md#ranges). A bound is resolved to an absolute turn when the compaction is made.
 
 use std::str::FromStr;
 
@@ -8,18 +8,17 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use crate::stream::Stream;
 use crate::turn::TurnRange;
 
-/// One end of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// `5`: this turn, 0-based.
+    /// `5`: this turn, from 0.
     Turn(usize),
-    /// `-3`: that many turns before the last.
+    /// `-3`: this number of turns before the last.
     FromEnd(usize),
-    /// `5h`: the turn that began about that long ago.
+    /// `5h`: the turn that began about this long ago.
     Ago(SignedDuration),
     /// `last`: the turn after the newest compaction's range.
     AfterLast,
-    /// The turn after those that began within this time of the first event: `keep_first = "5h"` in JP's own rules.
+    /// The first turn that began later than this time after the first event: `keep_first = "5h"` in JP's own rules.
     WithinFirst(SignedDuration),
 }
 
@@ -50,7 +49,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A span of time as people write it: `90s`, `5h`, `1d 12h`. A day has 24 hours. Not negative.
+/// Parses a duration such as `90s`, `5h`, or `1d 12h`. A day has 24 hours. Negative durations are rejected.
 #[must_use]
 pub fn duration(text: &str) -> Option<SignedDuration> {
     let span: Span = text.parse().ok()?;
@@ -58,8 +57,8 @@ pub fn duration(text: &str) -> Option<SignedDuration> {
     (!duration.is_negative() && !text.trim_start().starts_with('-')).then_some(duration)
 }
 
-/// The turns that two bounds mean: `None` when there is nothing to compact. A missing `from` is 0, a missing
-/// `to` is the last turn.
+/// Resolves two bounds to turns. `None` if there is nothing to compact. A missing `from` is 0, a missing `to` is the
+/// last turn.
 #[must_use]
 pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Timestamp) -> Option<TurnRange> {
     let last = stream.turns().checked_sub(1)?;
@@ -85,12 +84,12 @@ pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Tim
         Some(Bound::AfterLast) => stream.after_last_overlay().min(last),
         Some(Bound::WithinFirst(time)) => within_first(stream, time).checked_sub(1)?.min(last),
     };
-    // No end lies behind the last turn, so that no beginning does either.
+    // `to` is at most the last turn, so `from` is too.
     TurnRange::new(from, to)
 }
 
-/// The number of turns at the beginning that began within so long of the first event. As in JP, the first turn that began
-/// later ends them, whatever follows it.
+/// Counts the first turns that began within `time` of the first event. As in JP, the count ends at the first turn that
+/// began later, regardless of the turns after it.
 fn within_first(stream: &Stream, time: SignedDuration) -> usize {
     let began = stream.turns_began();
     let Some(end) = began.first().map(|first| first.checked_add(time).unwrap_or(Timestamp::MAX)) else {
@@ -99,7 +98,7 @@ fn within_first(stream: &Stream, time: SignedDuration) -> usize {
     began.iter().take_while(|began| **began <= end).count()
 }
 
-/// A point in time so long ago; before all time, the beginning of time.
+/// Returns the time `ago` before `now`, or the earliest possible time.
 fn before(now: Timestamp, ago: SignedDuration) -> Timestamp {
     now.checked_sub(ago).unwrap_or(Timestamp::MIN)
 }

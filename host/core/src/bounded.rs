@@ -1,11 +1,11 @@
-//! What the host keeps of the texts in a reply: so many log lines and diagnostics, and so much of each text. The rest is
-//! counted. A reply that is full of them is no error, for nothing of them is stored; compactions are, and too many are
-//! refused by `validate`.
+//! The limits on texts in a reply: the number of log lines and diagnostics, and the length of each text. The rest is
+//! only counted. Exceeding a limit is not an error, because these texts are not stored. Compactions are stored, so
+//! `validate` rejects too many of them.
 
 use jp_compact_schema::version::{DIAGNOSTICS_MAX, LOGS_MAX, TEXT_BYTES_MAX};
 use jp_compact_schema::{Diagnostic, Level, Log, Severity};
 
-/// Cuts a text at the limit, and says how much more there was.
+/// Truncates a text to the limit, and appends the number of bytes removed.
 pub(crate) fn cut(text: &mut String) {
     if text.len() > TEXT_BYTES_MAX {
         let end = text.floor_char_boundary(TEXT_BYTES_MAX);
@@ -15,7 +15,7 @@ pub(crate) fn cut(text: &mut String) {
     }
 }
 
-/// Keeps as many diagnostics as are allowed, and one more that counts the rest.
+/// Truncates diagnostics to the limit, and adds one that counts the rest.
 pub(crate) fn cut_diagnostics(found: &mut Vec<Diagnostic>) {
     let more = found.len().saturating_sub(DIAGNOSTICS_MAX);
     found.truncate(DIAGNOSTICS_MAX);
@@ -30,7 +30,6 @@ pub(crate) fn cut_diagnostics(found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The log lines of one reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Logs {
     kept: Vec<Log>,
@@ -38,7 +37,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Adds a line. Returns it if it is kept, for the host's own log.
+    /// Adds a line. Returns it if it was kept, for the host's own log.
     pub fn push(&mut self, log: Log) -> Option<&Log> {
         if self.kept.len() < LOGS_MAX {
             self.kept.push(log);
@@ -48,7 +47,7 @@ impl Logs {
         None
     }
 
-    /// The lines that were kept, and one more that counts the rest.
+    /// Returns the kept lines, and one more that counts the rest.
     #[must_use]
     pub fn into_lines(self) -> Vec<Log> {
         let Self { mut kept, more } = self;
@@ -65,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_between_characters_and_the_rest_is_counted() {
+    fn cuts_texts_between_characters_and_counts_the_rest() {
         let mut text = "x".repeat(TEXT_BYTES_MAX);
         cut(&mut text);
         assert_eq!(text.len(), TEXT_BYTES_MAX);
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn log_lines_are_kept_up_to_the_limit_and_counted() {
+    fn keeps_log_lines_up_to_the_limit_and_counts_the_rest() {
         let log = |message: &str| Log { id: "c1".into(), level: Level::Info, message: message.into() };
         let mut logs = Logs::default();
         let kept = (0..LOGS_MAX + 3).filter(|_| logs.push(log("l")).is_some()).count();

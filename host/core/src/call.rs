@@ -1,5 +1,5 @@
-//! What a profile and an inline form come to: strategies to call, each with its options. Which strategy stands
-//! for which word of RFD 064 is said here, and nowhere else in the host.
+//! Calls of strategies with their options, as a profile or an inline form describes them. Only this module of the host
+//! knows which strategy implements which policy of RFD 064.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,32 +9,29 @@ use serde_json::{Map, Value};
 use crate::select::Wanted;
 use crate::spec::{Options, Spec};
 
-/// A strategy to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Its name.
     pub strategy: String,
-    /// Its options, settled.
+    /// Its resolved options.
     pub options: Map<String, Value>,
-    /// The turns, where the call brings its own and does not take those of the run: an inline form, or one of
-    /// JP's rules.
+    /// The turns, if the call does not use those of the run. Inline forms and JP's rules have their own.
     pub range: Option<Wanted>,
 }
 
 impl Call {
-    /// A strategy by its name, without options.
+    /// A call of a strategy without options.
     #[must_use]
     pub fn named(strategy: &str) -> Self {
         Self { strategy: strategy.to_owned(), options: Map::new(), range: None }
     }
 
-    /// What `reasoning = "strip"` means.
+    /// The call for `reasoning = "strip"`.
     #[must_use]
     pub fn reasoning() -> Self {
         Self::named("strip-reasoning")
     }
 
-    /// What `tool_calls = "..."` means.
+    /// The call for `tool_calls = "..."`.
     #[must_use]
     pub fn tools(mode: ToolsMode) -> Self {
         let mut call = Self::named("strip-tools");
@@ -42,7 +39,7 @@ impl Call {
         call
     }
 
-    /// What `summary = {...}` means.
+    /// The call for `summary = {...}`.
     #[must_use]
     pub fn summary(model: Option<&str>, instructions: Option<&str>) -> Self {
         let mut call = Self::named("summarize");
@@ -54,21 +51,21 @@ impl Call {
         call
     }
 
-    /// The same for these turns.
+    /// Same call, limited to these turns.
     #[must_use]
     pub fn over(self, range: Wanted) -> Self {
         Self { range: Some(range), ..self }
     }
 
-    /// The same as if it had been typed.
+    /// Returns the call in the form that a user would type.
     #[must_use]
     pub fn spec(&self) -> Spec {
         Spec { name: self.strategy.clone(), options: Options::Whole(self.options.clone()) }
     }
 }
 
-/// The calls of RFD 064's policies. A summary replaces everything in its range, so that the other two are
-/// ignored beside one.
+/// Returns the calls for RFD 064's policies. A summary replaces everything in its range, so the other two are ignored
+/// if there is one.
 #[must_use]
 pub fn of_policies(reasoning: bool, tools: Option<ToolsMode>, summary: Option<Call>) -> Vec<Call> {
     if let Some(summary) = summary {
@@ -78,23 +75,23 @@ pub fn of_policies(reasoning: bool, tools: Option<ToolsMode>, summary: Option<Ca
     reasoning.into_iter().chain(tools.map(Call::tools)).collect()
 }
 
-/// What becomes of tool calls, in one word.
+/// The policy for tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolsMode {
-    /// Arguments and content go.
+    /// Strip arguments and content.
     Strip,
-    /// Arguments go.
+    /// Strip arguments.
     StripRequests,
-    /// Content goes.
+    /// Strip content.
     StripResponses,
-    /// The calls go.
+    /// Omit the calls.
     Omit,
 }
 
 impl FromStr for ToolsMode {
     type Err = String;
 
-    /// Reads JP's words for it, the short ones too.
+    /// Parses JP's names, including the short ones.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "strip" | "s" => Ok(Self::Strip),

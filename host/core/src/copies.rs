@@ -1,19 +1,20 @@
 //! Compares two copies of a conversation by their raw events. Overlays and receipts do not count: after a reset or an
-//! append one copy may hold some that the other does not, and no event would be lost (JP-STREAM, "Two copies").
+//! append one copy may have some that the other does not, and no event would be lost
+//! (docs/reference/store.md#two-copies).
 
 use bytes::Bytes;
 
 use crate::event::Kind;
-use crate::formats::jp::{self, Index};
+use crate::index::{self, Index};
 
-/// The other copy, next to the one that JP would load.
+/// The other copy, compared with the one that JP would load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Other {
-    /// It holds the same raw events.
+    /// It has the same raw events.
     Equal,
-    /// Its raw events are the first ones of those.
+    /// It has only the first of these raw events.
     Shorter,
-    /// It holds an event that would be lost, or cannot be read.
+    /// It has an event that would be lost, or cannot be read.
     Disagrees,
 }
 
@@ -23,7 +24,7 @@ pub fn compare(loaded: &Bytes, other: &Bytes) -> Other {
     if loaded == other {
         return Other::Equal;
     }
-    let (Ok(loaded), Ok(other)) = (jp::index(loaded.clone()), jp::index(other.clone())) else {
+    let (Ok(loaded), Ok(other)) = (index::index(loaded.clone()), index::index(other.clone())) else {
         return Other::Disagrees;
     };
     let (mut loaded, mut other) = (raw(&loaded), raw(&other));
@@ -61,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn overlays_and_receipts_do_not_count() {
+    fn ignores_overlays_and_receipts() {
         check(&[ASK, SAY], &[ASK, SAY, OVERLAY, RECEIPT], Other::Equal);
         check(&[ASK, OVERLAY, RECEIPT, SAY], &[ASK, SAY], Other::Equal);
         check(&[], &[OVERLAY], Other::Equal);
     }
 
     #[test]
-    fn every_other_element_counts_in_its_place() {
+    fn compares_all_other_elements_in_order() {
         check(&[ASK, SAY], &[ASK, OVERLAY], Other::Shorter);
         check(&[ASK], &[ASK, SAY], Other::Disagrees);
         check(&[ASK, SAY], &[SAY, ASK], Other::Disagrees);
@@ -78,13 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn white_space_between_elements_does_not_count() {
+    fn ignores_white_space_between_elements() {
         let spaced = Bytes::from(format!("[\n  {ASK},\n\n  {SAY}\n]\n"));
         assert_eq!(compare(&spaced, &Bytes::from(format!("[{ASK},{SAY}]"))), Other::Equal);
     }
 
     #[test]
-    fn a_copy_that_cannot_be_read_disagrees_unless_it_is_the_same() {
+    fn unreadable_copies_disagree_unless_identical() {
         check(&[ASK], &["{"], Other::Disagrees);
         check(&["{"], &["{"], Other::Equal);
     }

@@ -1,19 +1,19 @@
-//! Events with their text decoded: as a provider is sent them, and as a strategy reads them.
+//! Decoded events: in the form that providers receive, and in the form that strategies receive.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::event::{Event, Kind};
-use crate::formats::Place;
+use crate::external::ExternalEvent;
 use crate::stream::Stream;
 use crate::{text, time};
 
-/// An element as it is stored, but for JP's base64, which is undone. Unknown members stay. None for an
-/// element that is no object.
-pub(crate) fn raw(stream: &Stream, element: usize) -> Option<Map<String, Value>> {
+/// Returns an element in its stored form, but with decoded base64. Unknown members stay. `None` for an element that is
+/// not an object.
+pub fn raw(stream: &Stream, element: usize) -> Option<Map<String, Value>> {
     let event = &stream.events()[element];
-    if let Some(foreign) = stream.foreign() {
-        return foreign.places.get(element).and_then(|place| told(stream, event, place));
+    if let Some(external) = stream.external() {
+        return external.events.get(element).and_then(|extra| as_stored(stream, event, extra));
     }
     let Some(Value::Object(mut members)) = stream.value(event.span) else { return None };
     if event.kind.is_conversation() {
@@ -32,8 +32,8 @@ pub(crate) fn raw(stream: &Stream, element: usize) -> Option<Map<String, Value>>
     Some(members)
 }
 
-/// An event of a transcript that is not JP's, as JP would have stored it, but for the base64.
-fn told(stream: &Stream, event: &Event, place: &Place) -> Option<Map<String, Value>> {
+/// Returns an event of another program's transcript in JP's stored form, but without base64.
+fn as_stored(stream: &Stream, event: &Event, extra: &ExternalEvent) -> Option<Map<String, Value>> {
     let (kind, member) = match event.kind {
         Kind::TurnStart => ("turn_start", ""),
         Kind::ChatRequest => ("chat_request", "content"),
@@ -64,19 +64,19 @@ fn told(stream: &Stream, event: &Event, place: &Place) -> Option<Map<String, Val
     if let Kind::ToolResponse { is_error } = event.kind {
         members.insert("is_error".into(), is_error.into());
     }
-    if let Some(metadata) = stream.value(place.metadata) {
+    if let Some(metadata) = stream.value(extra.metadata) {
         members.insert("metadata".into(), metadata);
     }
-    if let Some((name, text)) = place.signed.as_deref().copied() {
+    if let Some((name, text)) = extra.signature.as_deref().copied() {
         let metadata = members.entry("metadata").or_insert_with(|| Map::new().into());
         metadata[name] = stream.text(text).into();
     }
     Some(members)
 }
 
-/// An event as JP sends it to a provider: the members that JP knows and no others, base64 undone, the
-/// timestamp in JP's form, empty metadata left out. None for what no provider is sent.
-pub(crate) fn visible(stream: &Stream, element: usize) -> Option<Map<String, Value>> {
+/// Returns an event in the form that JP sends to providers: only members that JP knows, decoded base64, a timestamp in
+/// JP's form, and no empty metadata. `None` if providers do not receive it.
+pub fn visible(stream: &Stream, element: usize) -> Option<Map<String, Value>> {
     let event = &stream.events()[element];
     let known: &[&str] = match event.kind {
         Kind::ChatRequest => &["content", "schema", "author"],
@@ -109,15 +109,15 @@ pub(crate) fn visible(stream: &Stream, element: usize) -> Option<Map<String, Val
     Some(event)
 }
 
-/// An event that stands in no stream: half of a synthetic pair.
-pub(crate) fn synthetic(at: Timestamp, kind: &str, member: &str, text: &str) -> Map<String, Value> {
+/// Makes one half of a synthetic pair, which is not in any stream.
+pub fn synthetic(at: Timestamp, kind: &str, member: &str, text: &str) -> Map<String, Value> {
     let mut event = head(at, kind);
     event.insert(member.into(), text.into());
     event
 }
 
-/// The members that every event begins with.
-pub(crate) fn head(at: Timestamp, kind: &str) -> Map<String, Value> {
+/// Makes the first members of an event.
+pub fn head(at: Timestamp, kind: &str) -> Map<String, Value> {
     let mut event = Map::new();
     event.insert("timestamp".into(), time::format(at).into());
     event.insert("type".into(), kind.into());

@@ -1,102 +1,96 @@
-//! One element of a stream, as the index knows it: what it is, to which turn it belongs, and where its
-//! parts lie in the bytes. It holds no text of its own.
+//! One element of a stream, as the index records it: its kind, its turn, and the spans of its parts. It holds no text.
 
 use jiff::Timestamp;
 
 use crate::json::Span;
 
-/// What an element is.
+/// The kind of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Opens a turn, when the current one already holds a conversation event.
+    /// Starts a turn if the current one already has a conversation event.
     TurnStart,
-    /// What the user said.
+    /// A user message.
     ChatRequest,
-    /// What the assistant said.
+    /// An assistant message.
     Message,
-    /// What the assistant thought.
+    /// Reasoning of the assistant.
     Reasoning,
-    /// What the assistant answered in the shape of a schema.
+    /// An assistant answer that follows a schema.
     Data,
-    /// The assistant calls a tool.
+    /// A tool call.
     ToolRequest,
-    /// The tool answers.
-    ToolResponse {
-        /// Whether the tool failed.
-        is_error: bool,
-    },
-    /// A tool asks somebody.
+    /// A tool's response.
+    ToolResponse { is_error: bool },
+    /// A tool's question.
     InquiryRequest,
-    /// Somebody answers a tool.
+    /// The answer to a tool's question.
     InquiryResponse,
-    /// The configuration changes from here on.
+    /// A change of the configuration from here on.
     ConfigDelta,
     /// An overlay in JP's grammar.
     Compaction,
-    /// An overlay in our own grammar, which JP leaves alone.
+    /// An overlay in our own grammar, which JP ignores.
     Overlay,
-    /// An overlay's origin.
+    /// The origin of an overlay.
     Receipt,
-    /// Anything else: kept byte for byte.
+    /// Any other element. Kept byte for byte.
     Unknown,
 }
 
 impl Kind {
-    /// Whether it is one of JP's seven conversation events: those that make a turn.
+    /// Returns whether it is one of JP's seven conversation events. Only these make turns.
     #[must_use]
     pub fn is_conversation(self) -> bool {
         !matches!(self, Self::ConfigDelta | Self::Compaction | Self::Overlay | Self::Receipt | Self::Unknown)
     }
 
-    /// Whether a provider is sent it.
+    /// Returns whether providers receive it.
     #[must_use]
     pub fn is_provider_visible(self) -> bool {
         matches!(self, Self::ChatRequest) || self.is_chat_response() || self.is_tool()
     }
 
-    /// Whether the assistant said, thought or answered it.
+    /// Returns whether the assistant produced it, tool calls excluded.
     #[must_use]
     pub fn is_chat_response(self) -> bool {
         matches!(self, Self::Message | Self::Reasoning | Self::Data)
     }
 
-    /// Whether it is half of a tool call.
+    /// Returns whether it is half of a tool call.
     #[must_use]
     pub fn is_tool(self) -> bool {
         matches!(self, Self::ToolRequest | Self::ToolResponse { .. })
     }
 
-    /// Whether it is an overlay, in either grammar.
+    /// Returns whether it is an overlay, in either grammar.
     #[must_use]
     pub fn is_overlay(self) -> bool {
         matches!(self, Self::Compaction | Self::Overlay)
     }
 
-    /// Whether it carries a number that strategies name it by. Overlays, receipts and config deltas carry
-    /// none, so that a reset or a change of config moves no other (PROTOCOL.md, "compact").
+    /// Returns whether it has a number, by which strategies name it. Overlays, receipts and config deltas have none.
+    /// Therefore a reset or a change of config renumbers nothing (PROTOCOL.md, "compact").
     #[must_use]
     pub fn is_numbered(self) -> bool {
         !matches!(self, Self::ConfigDelta | Self::Compaction | Self::Overlay | Self::Receipt)
     }
 }
 
-/// One element of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Event {
-    /// Where the element lies in the bytes.
+    /// The span of the whole element.
     pub span: Span,
-    /// What it is.
     pub kind: Kind,
-    /// Its turn, 0-based. What opens no turn has the index of the one it stands in.
+    /// The turn, from 0. An element that makes no turn has the index of the turn that it is in.
     pub turn: usize,
-    /// Its number among the numbered elements, from 0.
+    /// The number among the numbered elements, from 0.
     pub seq: Option<u64>,
-    /// When it happened. `None` only for an unknown element or a config delta without a readable one.
+    /// The time. `None` only for an unknown element or a config delta without a valid time.
     pub timestamp: Option<Timestamp>,
-    /// Where the id of a tool call lies, as a JSON string.
+    /// The id of a tool call, as a JSON string.
     pub id: Span,
-    /// Where the name of a requested tool lies, as a JSON string.
+    /// The name of a requested tool, as a JSON string.
     pub name: Span,
-    /// Where the value lies that carries the weight: `content`, `message`, `reasoning`, `data`, `arguments`.
+    /// The value with the text: `content`, `message`, `reasoning`, `data`, or `arguments`.
     pub body: Span,
 }

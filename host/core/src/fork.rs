@@ -1,7 +1,7 @@
-//! A stream cut to its last turns, for a copy of it: the bytes of the events that stay, and the overlays with their
-//! ranges and seqs counted from the first of them (RFD 064, "The `--compact` Flag on `fork`").
+//! A fork: a copy of a stream with only its last turns. Events that stay keep their bytes. The ranges and seqs of
+//! overlays are counted from the first turn that stays (RFD 064, "The `--compact` Flag on `fork`").
 //!
-//! Of what stands before the cut only config deltas stay, in their place, so that the configuration is the same.
+//! Of the elements before the cut only config deltas stay, in place, so the configuration does not change.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,31 +17,29 @@ use crate::stream::Stream;
 use crate::text;
 use crate::turn::TurnRange;
 
-/// A stream cut to its last turns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fork {
-    /// Its bytes.
     pub pieces: Vec<Piece>,
-    /// How many turns are left out.
+    /// Number of turns that were removed.
     pub cut: usize,
-    /// What became of each overlay, in their order.
+    /// The disposition of each overlay, in order.
     pub overlays: Vec<Fate>,
 }
 
-/// What becomes of an overlay.
+/// The disposition of an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It stays: all its turns do.
+    /// All its turns stay, and so does the overlay.
     Kept,
-    /// It stays for those of its turns that do.
+    /// Some of its turns stay. The overlay stays for these.
     Clipped,
-    /// It goes with its turns.
+    /// Removed together with its turns.
     Gone,
-    /// Its summary goes, for it tells of turns that go. What else it says stays for the turns that do.
+    /// The summary is removed, because it describes removed turns. The other policies stay for the remaining turns.
     Cut,
 }
 
-/// Cuts a stream to its last turns. As many as there are, or none said, are the very bytes.
+/// Cuts a stream to its last turns. Without `last`, or if there are no more turns than that, the bytes do not change.
 #[must_use]
 pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     let cut = last.map_or(0, |last| stream.turns().saturating_sub(last));
@@ -51,12 +49,12 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     }
     let events = stream.events();
     let is_selective = |overlay: &Overlay| matches!(overlay.tool_calls, Some(ToolPolicy::Selective(_)));
-    let pairs = stream.overlays().iter().any(is_selective).then(|| Pairs::of(stream));
+    let pairs = stream.overlays().iter().any(is_selective).then(|| Pairs::new(stream));
     let cutting = Cutting {
         stream,
-        halves: pairs.as_ref().map(|pairs| Halves::of(stream, pairs)),
+        halves: pairs.as_ref().map(|pairs| Halves::new(stream, pairs)),
         cut,
-        // The numbered events that go come before all that stay, for turns only grow.
+        // Turn numbers only grow, so the removed numbered events precede all that stay.
         seqs: stream.numbered().filter(|(_, element)| events[*element].turn < cut).count() as u64,
     };
     let mut overlays = Vec::with_capacity(stream.overlays().len());
@@ -87,7 +85,7 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     Fork { pieces: splice::array(stream.index(), elements), cut, overlays }
 }
 
-/// What becomes of one member of an element.
+/// A change to one member of an element.
 enum Edit {
     Replace(String),
     Remove,
@@ -95,15 +93,15 @@ enum Edit {
 
 struct Cutting<'a> {
     stream: &'a Stream,
-    /// Present where an overlay lists single calls.
+    /// Present if an overlay lists single calls.
     halves: Option<Halves<'a>>,
     cut: usize,
-    /// How many numbered events go.
+    /// Number of numbered events that are removed.
     seqs: u64,
 }
 
 impl Cutting<'_> {
-    /// What becomes of an overlay, and its bytes where it stays.
+    /// Returns the disposition of an overlay, and its bytes if it stays.
     fn overlay(&self, overlay: &Overlay) -> (Fate, Option<Vec<u8>>) {
         let &Overlay { from_turn: from, to_turn: to, .. } = overlay;
         if to < self.cut {
@@ -122,7 +120,7 @@ impl Cutting<'_> {
         };
         let silent = calls.as_ref().is_some_and(|(_, left)| *left == 0);
         if cuts && overlay.kinds().len() == usize::from(fate == Fate::Cut) + usize::from(silent) {
-            // Nothing that it says is about a turn that stays.
+            // None of its policies concerns a turn that stays.
             return (if has_summary { Fate::Cut } else { Fate::Gone }, None);
         }
         let bytes = self.element(span, from, to, |name| match name {
@@ -133,8 +131,8 @@ impl Cutting<'_> {
         (fate, Some(bytes))
     }
 
-    /// The `tool_calls` of a `selective` with the calls that stay, and how many those are. An entry without effect goes:
-    /// it would have none in the fork either.
+    /// Returns the `tool_calls` of a `selective` policy with only the calls that stay, and their number. Entries
+    /// without effect are dropped, because they would have none in the fork either.
     fn calls(&self, overlay: &Overlay, span: Span) -> Option<(String, usize)> {
         let Some(ToolPolicy::Selective(stored)) = &overlay.tool_calls else { return None };
         let halves = self.halves.as_ref()?;
@@ -153,17 +151,17 @@ impl Cutting<'_> {
             true
         });
         let left = policy.get("calls")?.as_array()?.len();
-        // Two deep in JP's layout; a string holds no raw newline.
+        // JP indents by two levels here. Strings contain no raw newline.
         let text = serde_json::to_string_pretty(&policy).unwrap_or_default();
         Some((text.replace('\n', "\n    "), left))
     }
 
-    /// The bytes of an overlay or a receipt with its range in new numbers, and what `edit` says of other members.
-    /// All else is the same bytes.
+    /// Writes an overlay or a receipt with its range renumbered and with the edits that `edit` returns for other
+    /// members. All other bytes stay.
     fn element(&self, element: Span, from: usize, to: usize, edit: impl Fn(&str) -> Option<Edit>) -> Vec<u8> {
         let bytes = self.stream.bytes();
         let mut members = Vec::new();
-        // The index has passed over it already.
+        // Cannot fail: the index has already scanned it.
         let _ = Scanner::at_byte(bytes, element.start).object(1, |scanner, key| {
             members.push((key, scanner.value(2)?));
             Ok(())
@@ -174,7 +172,7 @@ impl Cutting<'_> {
         for (key, value) in members {
             let between = &bytes[behind..key.start];
             behind = value.end;
-            let edit = match &*text::unquote(key.of(bytes)) {
+            let edit = match &*text::unquote(key.slice(bytes)) {
                 "from_turn" => Some(Edit::Replace(from.saturating_sub(self.cut).to_string())),
                 "to_turn" => Some(Edit::Replace(to.saturating_sub(self.cut).to_string())),
                 name => edit(name),
@@ -182,7 +180,7 @@ impl Cutting<'_> {
             if matches!(edit, Some(Edit::Remove)) {
                 continue;
             }
-            // The first that is left stands where the first stood.
+            // The first remaining member takes the position of the original first.
             if written.len() > opening.len() {
                 written.extend_from_slice(between);
             }
@@ -199,7 +197,7 @@ impl Cutting<'_> {
     }
 }
 
-/// The range that an element bears.
+/// Returns the range of an overlay or a receipt.
 fn range(element: &Value) -> Option<(usize, usize)> {
     let bound = |name: &str| usize::try_from(element.get(name)?.as_u64()?).ok();
     Some((bound("from_turn")?, bound("to_turn")?))

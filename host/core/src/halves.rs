@@ -1,71 +1,42 @@
-//! Finds the event that an entry of a stored `selective` means. A number of an event does not hold: JP's next save can
-//! insert a `turn_start`, or answers to interrupted calls, before it (JP-STREAM, "On disk"). The place of a half
-//! among the halves of its kind with its id does, for JP inserts an answer only for an id that has none.
+//! Finds the event for an entry of a stored `selective`. Event numbers are not stable: JP's next save can insert a
+//! `turn_start`, or responses to interrupted calls, before the event (docs/reference/store.md#on-disk). The position of
+//! a half among the halves of its kind with its id is stable, because JP inserts a response only for an id without one.
 //!
-//! An entry must never mean another event than the one it was made for: where the count or the tool differ, it means
+//! An entry must never match another event than the one it was made for. If the count or the tool differs, it matches
 //! none.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-
-use serde::{Deserialize, Serialize};
 
 use crate::event::Kind;
-use crate::overlay::{Overlay, StoredCall};
+use crate::overlay::{Half, HalfKind, Overlay, StoredCall};
 use crate::pairs::Pairs;
 use crate::stream::Stream;
 use crate::text;
 use crate::turn::TurnRange;
 
-/// The half of a call that an entry was made for. Only events in the overlay's turns count, and of these only the ones
-/// stored before the overlay: later turns use ids again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Half {
-    /// Which half.
-    pub kind: HalfKind,
-    /// Its place among the halves of this kind with this id, from 0.
-    pub nth: usize,
-    /// The number of those.
-    pub of: usize,
-    /// The tool that is called. `None` for an answer without a call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-}
-
-/// A half of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HalfKind {
-    /// The request.
-    Request,
-    /// The response.
-    Response,
-}
-
-/// The reason why an entry means no event.
+/// The reason why an entry matches no event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
-    /// An entry of 0.1.0, whose number and id disagree; or one that says nothing of its half.
+    /// An entry of 0.1.0 whose number and id disagree, or an entry without a half.
     Disagrees,
-    /// The number of halves is another one.
+    /// The number of halves has changed.
     Count {
-        /// The number there was.
+        /// The number when the overlay was made.
         was: usize,
-        /// The number there is.
+        /// The number now.
         is: usize,
     },
-    /// The tool is another one.
+    /// The tool has changed.
     Tool {
-        /// The tool there was.
+        /// The tool when the overlay was made.
         was: Option<String>,
-        /// The tool there is.
+        /// The tool now.
         is: Option<String>,
     },
 }
 
 impl Lost {
-    /// Describes it for a person.
+    /// Describes the reason to the user.
     #[must_use]
     pub fn describe(&self, call: &StoredCall) -> String {
         let StoredCall { seq, id, .. } = call;
@@ -87,30 +58,33 @@ impl Lost {
     }
 }
 
-/// The halves of a stream's calls, by id.
 #[derive(Debug)]
 pub struct Halves<'a> {
     stream: &'a Stream,
     pairs: &'a Pairs,
-    /// The elements with each id, in order: requests, then responses.
-    by_id: HashMap<Cow<'a, [u8]>, [Vec<usize>; 2]>,
+    /// The id and the kind of each half, sorted. Two allocations are cheaper than a map: there are few halves, and an
+    /// index is made for every projection.
+    keys: Vec<(Cow<'a, [u8]>, usize)>,
+    /// Their elements. Those of one key are in order.
+    elements: Vec<usize>,
 }
 
 impl<'a> Halves<'a> {
     /// Lists the halves of a stream.
     #[must_use]
-    pub fn of(stream: &'a Stream, pairs: &'a Pairs) -> Self {
-        let mut by_id: HashMap<_, [Vec<usize>; 2]> = HashMap::new();
+    pub fn new(stream: &'a Stream, pairs: &'a Pairs) -> Self {
+        let mut halves = Vec::new();
         for (element, event) in stream.events().iter().enumerate() {
             if let Some(kind) = kind(event.kind) {
-                by_id.entry(text::unquote_bytes(stream.at(event.id))).or_default()[kind as usize]
-                    .push(element);
+                halves.push(((text::unquote_bytes(stream.at(event.id)), kind as usize), element));
             }
         }
-        Self { stream, pairs, by_id }
+        halves.sort_unstable();
+        let (keys, elements) = halves.into_iter().unzip();
+        Self { stream, pairs, keys, elements }
     }
 
-    /// Describes the half that `element` is, for an overlay of `range` that is stored at the element `overlay`.
+    /// Describes the half `element`, for an overlay of `range` that is stored at the element `overlay`.
     #[must_use]
     pub fn half(&self, element: usize, range: TurnRange, overlay: usize) -> Option<Half> {
         let event = self.stream.events().get(element)?;
@@ -120,10 +94,10 @@ impl<'a> Halves<'a> {
         Some(Half { kind, nth, of: among.len(), tool: self.tool(element) })
     }
 
-    /// Finds the element that an entry means.
+    /// Finds the element for an entry.
     ///
     /// # Errors
-    /// Why it means none.
+    /// The reason why it matches no event.
     pub fn find(&self, overlay: &Overlay, call: &StoredCall) -> Result<usize, Lost> {
         let Some(half) = &call.half else { return self.by_number(overlay, call).ok_or(Lost::Disagrees) };
         let says = match half.kind {
@@ -143,7 +117,7 @@ impl<'a> Halves<'a> {
         }
     }
 
-    /// The element that an entry of 0.1.0 means: its number and its id have to agree.
+    /// Returns the element for an entry of 0.1.0, whose number and id must agree.
     fn by_number(&self, overlay: &Overlay, call: &StoredCall) -> Option<usize> {
         let element = self.stream.element(call.seq)?;
         let event = &self.stream.events()[element];
@@ -154,10 +128,13 @@ impl<'a> Halves<'a> {
         (says && overlay.covers(event.turn) && self.stream.text(event.id) == call.id).then_some(element)
     }
 
-    /// The halves with an id in a range, before an element.
+    /// Returns the halves with an id in a range, before an element.
     fn among(&self, id: &[u8], kind: HalfKind, range: TurnRange, before: usize) -> &[usize] {
-        let all = self.by_id.get(id).map_or(&[][..], |halves| &halves[kind as usize]);
-        // Turns and elements only grow.
+        let key = (id, kind as usize);
+        let first = self.keys.partition_point(|(id, kind)| (&**id, *kind) < key);
+        let len = self.keys[first..].partition_point(|(id, kind)| (&**id, *kind) == key);
+        let all = &self.elements[first..first + len];
+        // Turn numbers and element indexes only grow.
         let turn = |element: &usize| self.stream.events()[*element].turn;
         let from = all.partition_point(|element| turn(element) < range.from());
         let to = all.partition_point(|element| turn(element) <= range.to() && *element < before);

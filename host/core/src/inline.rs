@@ -1,15 +1,14 @@
-//! The inline form of JP's `--compact=SPEC`, which is `POLICIES[:RANGE]`: `s:..-3`, `r+t`, `t=sreq:5..-3`.
-//! Here, and in the strings among JP's `rules`, turns are counted from 1 as JP's are; what comes out counts
-//! from 0 as everything else.
+//! The inline form of JP's `--compact=SPEC`: `POLICIES[:RANGE]`, such as `s:..-3`, `r+t`, or `t=sreq:5..-3`. Here, and
+//! in the strings of JP's `rules`, turns are counted from 1, as in JP. The result counts from 0, as everywhere else.
 
 use crate::bound::Bound;
 use crate::call::{self, Call, ToolsMode};
 use crate::select::Wanted;
 
-/// Reads an inline form. Its calls bear its range; without one they take that of the run.
+/// Parses an inline form. Without a range, its calls use that of the run.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error in the text.
 pub fn parse(text: &str) -> Result<Vec<Call>, String> {
     let (policies, turns) = match text.split_once(':') {
         Some((policies, turns)) => (policies, Some(range(turns.trim())?)),
@@ -44,8 +43,8 @@ pub fn parse(text: &str) -> Result<Vec<Call>, String> {
     })
 }
 
-/// `FROM..TO`, both ends included, where an end that is missing is that of the conversation. A number alone is
-/// the first turn, or with a `-` the last.
+/// Parses `FROM..TO`, both inclusive. A missing end is the end of the conversation. A single number is the first turn,
+/// or the last turn if it is negative.
 fn range(text: &str) -> Result<Wanted, String> {
     const START: Bound = Bound::Turn(0);
     const END: Bound = Bound::FromEnd(0);
@@ -54,7 +53,7 @@ fn range(text: &str) -> Result<Wanted, String> {
         None => match end(text)? {
             Some(to @ Bound::FromEnd(_)) => (START, to),
             Some(from) => (from, END),
-            None => return Err("expected turns behind `:`, such as `..-3`".into()),
+            None => return Err("expected turns after `:`, such as `..-3`".into()),
         },
     };
     Ok(Wanted { from: Some(from), to: Some(to), ..Wanted::default() })
@@ -73,6 +72,6 @@ fn end(text: &str) -> Result<Option<Bound>, String> {
     match number.checked_sub(1) {
         _ if digits.len() < text.len() => Ok(Some(Bound::FromEnd(number))),
         Some(turn) => Ok(Some(Bound::Turn(turn))),
-        None => Err("turns are counted from 1 here: there is no turn `0`".into()),
+        None => Err("turn `0` does not exist: turns are counted from 1 here".into()),
     }
 }

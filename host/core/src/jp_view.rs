@@ -1,38 +1,50 @@
-//! What JP itself sends of a stream, where that is not our view. JP applies every `compaction` by its own grammar, which
-//! knows neither a `jp_compact_overlay` nor `over`. Reports that count what a model is sent need it: a user of JP must not
-//! read that something is saved while JP sends it.
+//! The view that JP itself sends, where it differs from ours. JP applies every `compaction` by its own grammar, which
+//! has neither `jp_compact_overlay` nor `over`. Reports that count the tokens sent to a model need this view. Otherwise
+//! they would report savings to users of JP while JP still sends the tokens.
 
 use std::fmt;
 
 use crate::overlay::Overlay;
-use crate::projection::project_through;
+use crate::pairs::Pairs;
+use crate::projection::{project_through, project_with};
 use crate::stream::Stream;
 use crate::view::View;
 
-/// How many overlays are named by their numbers.
+/// The maximum number of overlays to list.
 const NUMBERS_MAX: usize = 5;
 
-/// What JP sends, where that differs from our view.
+/// The view that JP sends, if it differs from ours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JpView {
-    /// The projection through the overlays that JP applies.
+    /// The projection with the overlays that JP applies.
     pub view: View,
-    /// Why it differs.
     pub why: Difference,
 }
 
-/// The overlays that JP treats otherwise, by the numbers that `show` lists.
+/// The overlays that JP treats differently, by their numbers in the list that `show` prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// JP does not know their type.
+    /// Overlays of a type that JP does not know.
     pub unknown: Vec<usize>,
-    /// JP applies them without their `over`; we don't apply them.
+    /// Overlays that JP applies without their `over`. We do not apply them.
     pub over: Vec<usize>,
 }
 
-/// What JP sends of a stream that holds `overlays`. None where that is our view.
+/// Returns the view that JP sends of a stream with `overlays`. `None` if it equals our view.
 #[must_use]
 pub fn jp_view(stream: &Stream, overlays: &[Overlay]) -> Option<JpView> {
+    let why = difference(overlays)?;
+    Some(JpView { view: project_through(stream, &applied_by_jp(overlays)), why })
+}
+
+/// Same as [`jp_view()`], with known pairs.
+#[must_use]
+pub fn jp_view_with(stream: &Stream, pairs: &Pairs, overlays: &[Overlay]) -> Option<JpView> {
+    let why = difference(overlays)?;
+    Some(JpView { view: project_with(stream, pairs, &applied_by_jp(overlays)), why })
+}
+
+fn difference(overlays: &[Overlay]) -> Option<Difference> {
     let numbers = |differs: fn(&Overlay) -> bool| -> Vec<usize> {
         (1..).zip(overlays).filter(|(_, overlay)| differs(overlay)).map(|(number, _)| number).collect()
     };
@@ -40,18 +52,16 @@ pub fn jp_view(stream: &Stream, overlays: &[Overlay]) -> Option<JpView> {
         unknown: numbers(|overlay| !overlay.applied_by_jp),
         over: numbers(|overlay| overlay.applied_by_jp && overlay.is_conditional()),
     };
-    if why.unknown.is_empty() && why.over.is_empty() {
-        return None;
-    }
-    let of_jp = |overlay: &&Overlay| overlay.applied_by_jp;
-    let applied = overlays.iter().filter(of_jp).cloned().map(|mut overlay| {
-        overlay.not_applied.clear();
-        overlay
-    });
-    Some(JpView { view: project_through(stream, &applied.collect::<Vec<_>>()), why })
+    (!why.unknown.is_empty() || !why.over.is_empty()).then_some(why)
 }
 
-/// The number that JP gives each overlay in `jp conversation compact --reset=N`. None for those that JP does not count.
+/// Returns the overlays that JP applies, without the `over` that JP ignores.
+fn applied_by_jp(overlays: &[Overlay]) -> Vec<Overlay> {
+    let of_jp = overlays.iter().filter(|overlay| overlay.applied_by_jp).cloned();
+    of_jp.map(|overlay| Overlay { not_applied: Vec::new(), ..overlay }).collect()
+}
+
+/// Returns each overlay's number in `jp conversation compact --reset=N`. `None` for overlays that JP does not count.
 #[must_use]
 pub fn jp_numbers(overlays: &[Overlay]) -> Vec<Option<usize>> {
     let mut numbers = 1..;
@@ -71,7 +81,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Overlays by their numbers: `overlay 2`, or `overlays 2, 5 and 7 more`.
+/// Lists overlays: `overlay 2`, or `overlays 2, 5 and 7 more`.
 fn named(numbers: &[usize]) -> String {
     let shown: Vec<_> = numbers.iter().take(NUMBERS_MAX).map(ToString::to_string).collect();
     let more = numbers.len() - shown.len();

@@ -1,64 +1,61 @@
-//! The one pass over a transcript's bytes: checks that they are JSON, and tells where each value lies.
-//! Nothing is decoded, copied or kept. It accepts what `serde_json` reads into a `Value`, and no more (a
-//! property holds the two together), so that whatever passed here can be decoded later without failing.
-//! A lenient scanner, for other programs' transcripts, passes over two things more, and tells where they are.
+//! The single pass over a transcript's bytes: checks that they are JSON, and finds the span of each value. Nothing is
+//! decoded or copied. The scanner accepts exactly what `serde_json` reads into a `Value` (a property test compares the
+//! two), so later decoding cannot fail. A lenient scanner, for transcripts of other programs, accepts two more
+//! things and records their spans.
 
 mod string;
 
 use crate::plain::Block;
 
-/// How deep values may nest, the outermost counted: the limit that `serde_json`, and so JP, has.
-pub(crate) const DEPTH_MAX: usize = 127;
+/// The maximum nesting depth of values, including the outermost. `serde_json`, and therefore JP, has this limit.
+pub const DEPTH_MAX: usize = 127;
 
-/// Where bytes stopped being JSON, and what was expected there.
+/// The position of a JSON error, and the error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Malformed {
-    /// Offset of the byte, from the start of the input.
-    pub(crate) at: usize,
-    /// What is wrong, as a fragment: "a control character in a string".
-    pub(crate) what: &'static str,
+pub struct Malformed {
+    /// Byte offset from the start of the input.
+    pub at: usize,
+    /// The error as a fragment, such as "a control character in a string".
+    pub what: &'static str,
 }
 
-/// A place in the bytes: `start..end`.
+/// A byte range, `start..end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
-    /// Offset of the first byte.
     pub start: usize,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// The bytes of `source` that lie here.
+    /// Returns the bytes of `source` at this span.
     #[must_use]
-    pub fn of(self, source: &[u8]) -> &[u8] {
+    pub fn slice(self, source: &[u8]) -> &[u8] {
         &source[self.start..self.end]
     }
 
-    /// How many bytes lie here.
     #[must_use]
     pub fn len(self) -> usize {
         self.end - self.start
     }
 
-    /// Whether nothing lies here: an optional value that is absent.
+    /// Returns whether the span is empty, which represents an absent optional value.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
 }
 
-/// A cursor over bytes.
-pub(crate) struct Scanner<'a> {
+pub struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where `serde_json` would have stopped, for a scanner that goes on there.
+    /// Lenient scanners only: the spans that `serde_json` would reject.
     odd: Option<Vec<Span>>,
     /// Whether a line break ends the input.
     is_in_line: bool,
-    /// Whether the last string was written with escapes.
+    /// Whether the last string has escapes.
     has_escapes: bool,
-    /// What was looked at last, and where that begins: most strings are short, and several lie in it.
+    /// The last block that was classified, at `block_at`. Most strings are short, so a block holds several.
     block: Block,
     block_at: usize,
 }
@@ -66,8 +63,8 @@ pub(crate) struct Scanner<'a> {
 type Scan<T> = Result<T, Malformed>;
 
 impl<'a> Scanner<'a> {
-    /// A cursor that stands at `at`.
-    pub(crate) fn at_byte(bytes: &'a [u8], at: usize) -> Self {
+    /// A strict scanner that starts at `at`.
+    pub fn at_byte(bytes: &'a [u8], at: usize) -> Self {
         Self {
             bytes,
             at,
@@ -79,23 +76,23 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The same, which passes over what other programs write as well: half a character that was cut in two, as an
-    /// escape of its own, and a number that is larger than any of ours.
-    pub(crate) fn lenient(bytes: &'a [u8], at: usize) -> Self {
+    /// A scanner that also accepts what other programs write: an escaped half of a surrogate pair, and a number out of
+    /// the range of `f64`.
+    pub fn lenient(bytes: &'a [u8], at: usize) -> Self {
         Self { odd: Some(Vec::new()), ..Self::at_byte(bytes, at) }
     }
 
-    /// A lenient one, for which there is nothing behind the next line break.
-    pub(crate) fn in_line(bytes: &'a [u8], at: usize) -> Self {
+    /// A lenient scanner that treats the next line break as the end of the input.
+    pub fn in_line(bytes: &'a [u8], at: usize) -> Self {
         Self { is_in_line: true, ..Self::lenient(bytes, at) }
     }
 
-    /// Where a lenient cursor met such.
-    pub(crate) fn odd(&self) -> &[Span] {
+    /// Returns the spans that only a lenient scanner accepts.
+    pub fn odd(&self) -> &[Span] {
         self.odd.as_deref().unwrap_or_default()
     }
 
-    /// Passes over what `serde_json` refuses, up to where the cursor stands.
+    /// Accepts or rejects the bytes from `start` to the cursor, which `serde_json` rejects.
     fn pass(&mut self, start: usize, what: &'static str) -> Scan<()> {
         let end = self.at;
         match &mut self.odd {
@@ -107,19 +104,19 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Whether the string that was passed over last is written with escapes.
-    pub(crate) fn has_escapes(&self) -> bool {
+    /// Returns whether the last string has escapes.
+    pub fn has_escapes(&self) -> bool {
         self.has_escapes
     }
 
     /// Offset of the next byte.
-    pub(crate) fn at(&self) -> usize {
+    pub fn at(&self) -> usize {
         self.at
     }
 
-    /// The next byte that is no white space, without taking it.
+    /// Skips white space, and returns the next byte without taking it.
     #[inline]
-    pub(crate) fn peek(&mut self) -> Option<u8> {
+    pub fn peek(&mut self) -> Option<u8> {
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
                 b' ' | b'\r' | b'\t' => {}
@@ -131,20 +128,20 @@ impl<'a> Scanner<'a> {
         None
     }
 
-    /// Whether there is nothing more but white space.
-    pub(crate) fn has_ended(&mut self) -> bool {
+    /// Returns whether only white space is left.
+    pub fn has_ended(&mut self) -> bool {
         matches!(self.peek(), None | Some(b'\n'))
     }
 
-    /// Takes `byte` if it comes next, white space skipped.
-    pub(crate) fn take(&mut self, byte: u8) -> bool {
+    /// Takes `byte` if it is next after white space.
+    pub fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
     }
 
-    /// Takes `byte`, or says that `what` is wrong.
-    pub(crate) fn expect(&mut self, byte: u8, what: &'static str) -> Scan<()> {
+    /// Takes `byte`, or fails with the message `what`.
+    pub fn expect(&mut self, byte: u8, what: &'static str) -> Scan<()> {
         if self.take(byte) { Ok(()) } else { Err(self.wrong(what)) }
     }
 
@@ -153,8 +150,8 @@ impl<'a> Scanner<'a> {
         Malformed { at: self.at, what }
     }
 
-    /// Passes over one value that stands inside `depth` others.
-    pub(crate) fn value(&mut self, depth: usize) -> Scan<Span> {
+    /// Skips one value at nesting depth `depth`.
+    pub fn value(&mut self, depth: usize) -> Scan<Span> {
         let first = self.peek();
         let start = self.at;
         match first {
@@ -170,13 +167,8 @@ impl<'a> Scanner<'a> {
         Ok(Span { start, end: self.at })
     }
 
-    /// Passes over an object; `member` is called with each key's span (quotes included) and must pass over
-    /// the value.
-    pub(crate) fn object(
-        &mut self,
-        depth: usize,
-        mut member: impl FnMut(&mut Self, Span) -> Scan<()>,
-    ) -> Scan<()> {
+    /// Skips an object. `member` gets each key's span, including its quotes, and must skip the value.
+    pub fn object(&mut self, depth: usize, mut member: impl FnMut(&mut Self, Span) -> Scan<()>) -> Scan<()> {
         self.deeper(depth)?;
         self.expect(b'{', "not an object")?;
         if self.take(b'}') {
@@ -197,8 +189,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over an array; `item` is called before each item and must pass over it.
-    pub(crate) fn array(&mut self, depth: usize, mut item: impl FnMut(&mut Self) -> Scan<()>) -> Scan<()> {
+    /// Skips an array. `item` is called before each item, and must skip it.
+    pub fn array(&mut self, depth: usize, mut item: impl FnMut(&mut Self) -> Scan<()>) -> Scan<()> {
         self.deeper(depth)?;
         self.expect(b'[', "not an array")?;
         if self.take(b']') {
@@ -212,7 +204,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes what stands behind a member or an item: whether it was the last.
+    /// Takes the byte after a member or an item. Returns whether it was the closing one.
     #[inline]
     fn ends(&mut self, end: u8, what: &'static str) -> Scan<bool> {
         let next = self.peek();
@@ -277,14 +269,14 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// A value that a lenient scanner passed over, as `serde_json` reads it: what stands for half a character, and the largest
-/// number that there is.
-pub(crate) fn mended(raw: &[u8]) -> Vec<u8> {
+/// Replaces the spans that only a lenient scanner accepts, so that `serde_json` can read the value: half a surrogate
+/// pair by U+FFFD, a number out of range by the largest `f64`.
+pub fn mended(raw: &[u8]) -> Vec<u8> {
     let mut scanner = Scanner::lenient(raw, 0);
     let _ = scanner.value(0);
     let (mut mended, mut at) = (Vec::with_capacity(raw.len()), 0);
     for span in scanner.odd() {
-        let fresh: &[u8] = match span.of(raw) {
+        let fresh: &[u8] = match span.slice(raw) {
             [b'\\', ..] => b"\\ufffd",
             [b'-', ..] => b"-1.7976931348623157e308",
             _ => b"1.7976931348623157e308",

@@ -1,26 +1,26 @@
-//! The turn that is still open: it is left out of every range.
+//! The check for an open turn, which every range excludes.
 
 use crate::event::Kind;
 use crate::pairs::Pairs;
 use crate::stream::Stream;
 
-/// Why the last turn is left out of every range.
+/// The reason why the last turn is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
-    /// A tool call waits for its answer.
+    /// A tool call has no response yet.
     ToolCall,
-    /// The assistant has not spoken last; it counts for summaries alone.
+    /// The last event is not from the assistant. Applies to summaries only.
     Unanswered,
 }
 
-/// Whether the last turn is open (JP-STREAM, "Ranges"): an unanswered tool request is followed by tool
-/// events alone; for a summary also when it does not end in a message of the assistant. Inquiries count as
-/// tool events here, for it is tools that make them.
+/// Returns whether the last turn is open (docs/reference/store.md#the-open-turn): only tool events follow an unanswered
+/// tool request or, for a summary, the turn does not end with an assistant message. Inquiries count as tool events
+/// here, because tools make them.
 #[must_use]
 pub fn open(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<Open> {
     let last = stream.turns().checked_sub(1)?;
     let events = stream.events();
-    // Overlays are no part of the conversation, wherever they are stored: those of a sidecar follow the last turn.
+    // Overlays are not part of the conversation. Those of a sidecar follow the last turn.
     let is_raw = |element: &usize| events[*element].kind.is_conversation();
     let raw = (0..events.len()).rev().filter(is_raw);
     let mut turn: Vec<usize> = raw.take_while(|element| events[*element].turn == last).collect();

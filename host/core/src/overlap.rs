@@ -1,5 +1,5 @@
-//! What becomes of a range that gets a summary where summaries are already (RFD 064, "Summary Overlap
-//! Resolution"). A summary cannot be split, so the range is extended.
+//! The overlap of a new summary's range with existing summaries (RFD 064, "Summary Overlap Resolution"). A summary
+//! cannot be split, so the range is extended.
 
 use std::str::FromStr;
 
@@ -11,10 +11,10 @@ use crate::turn::TurnRange;
 /// Which overlaps extend a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overlap {
-    /// Those where neither range contains the other: RFD 064's rule.
+    /// Ranges of which neither contains the other: RFD 064's rule.
     #[default]
     Partial,
-    /// All that intersect: what JP itself does now.
+    /// All ranges that intersect: JP's current behavior.
     Union,
 }
 
@@ -30,8 +30,8 @@ impl FromStr for Overlap {
     }
 }
 
-/// The range around `range` that is closed over the summaries that show in a stream, and over those that were
-/// `accepted` in the same run. A summary ends where the stream does, and closure never enters an open turn.
+/// Extends `range` over the visible summaries of a stream, and over those `accepted` in the same run. Summaries are
+/// clamped to the end of the stream. The result never includes an open turn.
 #[must_use]
 pub fn close(
     range: TurnRange,
@@ -47,7 +47,7 @@ pub fn close(
     extend(range, summaries, overlap)
 }
 
-/// The smallest range around `range` that is closed over `summaries`: a fixpoint, whatever their order.
+/// Returns the smallest range around `range` that splits none of `summaries`: a fixpoint, independent of their order.
 #[must_use]
 pub fn extend(
     range: TurnRange,
@@ -58,7 +58,7 @@ pub fn extend(
     loop {
         let before = extended;
         for (from, to) in summaries.clone() {
-            // An inverted overlay has no effect, so there is nothing to be closed over.
+            // An overlay with an inverted range has no effect.
             let Some(summary) = TurnRange::new(from, to) else { continue };
             let apart = summary.to() < extended.from() || extended.to() < summary.from();
             let nested = summary.covers(extended) || extended.covers(summary);

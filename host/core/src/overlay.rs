@@ -1,6 +1,6 @@
-//! Overlays as they are stored: JP's `compaction`, and `jp_compact_overlay` for what JP's grammar cannot
-//! say (JP-STREAM, "On disk" and "Overlays of our own grammar"). Read strictly, as JP reads its own: one
-//! malformed overlay makes the stream unreadable. What JP's later drafts add is accepted, kept and not applied.
+//! Stored overlays: JP's `compaction`, and `jp_compact_overlay` for policies that JP's grammar cannot express
+//! (docs/reference/store.md#overlays). Parsing is strict, as in JP: one malformed overlay makes the stream unreadable.
+//! Members of JP's later drafts are accepted and kept, but not applied.
 
 use std::collections::BTreeMap;
 
@@ -10,76 +10,91 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::{Event, Kind};
-use crate::halves::Half;
 use crate::turn::TurnRange;
-use crate::validate::Compaction;
 
-/// A stored overlay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overlay {
-    /// Number of its element in the stream.
+    /// Index of its element in the stream.
     pub element: usize,
-    /// When it was made: the newest wins.
+    /// The creation time. The newest overlay wins.
     pub stamp: Timestamp,
-    /// First turn, 0-based, inclusive. May lie past the end, or behind `to_turn`: then it has no effect.
+    /// First turn, from 0, inclusive. An overlay past the end, or with `from_turn` after `to_turn`, has no effect.
     pub from_turn: usize,
-    /// Last turn, 0-based, inclusive.
+    /// Last turn, from 0, inclusive.
     pub to_turn: usize,
-    /// The text that stands for the range.
+    /// The text that replaces the range.
     pub summary: Option<String>,
-    /// The policy for reasoning.
     pub reasoning: Option<Reasoning>,
-    /// The policy for tool calls.
     pub tool_calls: Option<ToolPolicy>,
-    /// Whether JP applies it: it is a `compaction`.
+    /// Whether JP applies it, because it is a `compaction`.
     pub applied_by_jp: bool,
-    /// Members of JP's later drafts that are kept and not applied: `over`, `tool_overrides`, `source`. With `over` the
+    /// Members of JP's later drafts that are kept but not applied: `over`, `tool_overrides`, `source`. With `over` the
     /// whole overlay has no effect.
     pub not_applied: Vec<&'static str>,
-    /// Whether it was made of other raw events than those that its range holds now, and has no effect. Only beside a
-    /// transcript that somebody else writes.
+    /// Whether it was made of other raw events than its range has now. A stale overlay has no effect. Only overlays in
+    /// the sidecar of a transcript that another program writes become stale.
     pub stale: bool,
 }
 
-/// A stored policy for tool calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolPolicy {
-    /// Arguments and content are stripped, but for the tools that have a hint.
+    /// Strip arguments and content, except for tools with an override.
     Strip {
-        /// Empty the arguments.
+        /// Whether to empty the arguments.
         request: bool,
-        /// Replace the content by a status line.
+        /// Whether to replace the content by a status line.
         response: bool,
-        /// By tool name: what replaces the two above. An absent half inherits.
+        /// Replacements for `request` and `response`, by tool name. An absent half inherits.
         overrides: BTreeMap<String, ToolHint>,
     },
-    /// Calls are left out.
+    /// Leave out the calls.
     Omit,
-    /// Only the calls listed.
+    /// Apply to the listed calls only.
     Selective(Vec<StoredCall>),
 }
 
-/// One entry of a stored `selective`: the payload's, with the call's id and the half that it was made for.
+/// One entry of a stored `selective`: the payload's entry, with the call's id and half.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredCall {
-    /// The event's number in the stream when the overlay was made: a hint. An entry without a `half`, as 0.1.0 wrote
-    /// it, means the event of this number, if that has the id.
+    /// The event's number in the stream when the overlay was made. A hint only, except for entries without a `half`,
+    /// which 0.1.0 wrote: these mean the event of this number if it has the id.
     pub seq: u64,
     /// The call's id.
     pub id: String,
-    /// The half of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half: Option<Half>,
-    /// What becomes of the arguments.
+    /// The policy for the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestAction>,
-    /// What becomes of the content.
+    /// The policy for the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<ResponseAction>,
-    /// Both halves are left out.
+    /// Whether both halves are left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub omit: bool,
+}
+
+/// The half of a call that an entry was made for. Only events in the overlay's turns and stored before the overlay
+/// count, because later turns reuse ids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Half {
+    pub kind: HalfKind,
+    /// Its position among the halves of this kind with this id, from 0.
+    pub nth: usize,
+    /// The number of these halves.
+    pub of: usize,
+    /// The tool. `None` for a response without a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HalfKind {
+    Request,
+    Response,
 }
 
 #[derive(Deserialize)]
@@ -116,12 +131,12 @@ enum StoredTools {
 }
 
 impl Overlay {
-    /// Reads the overlay that `event` is; `raw` are its bytes.
+    /// Parses the overlay of `event`; `raw` holds its bytes.
     ///
     /// # Errors
-    /// A fragment that says what the overlay lacks.
+    /// A fragment that describes the error.
     pub(crate) fn read(element: usize, event: &Event, raw: &[u8]) -> Result<Self, String> {
-        // Through a `Value`, as JP does it: the last of two equal keys counts.
+        // Parsing a `Value` first, as JP does, makes the last of duplicate keys count.
         let value: Value = serde_json::from_slice(raw).map_err(|error| error.to_string())?;
         let stored: Stored = serde_json::from_value(value).map_err(|error| error.to_string())?;
         let ours = event.kind == Kind::Overlay;
@@ -168,14 +183,16 @@ impl Overlay {
                     StoredTools::Omit => ToolPolicy::Omit,
                     StoredTools::Selective { calls } if ours => ToolPolicy::Selective(calls),
                     StoredTools::Selective { .. } => {
-                        return Err("`tool_calls`: a `compaction` knows no policy `selective`".into());
+                        return Err(
+                            "`tool_calls`: a `compaction` does not support the policy `selective`".into()
+                        );
                     }
                 })
             }
         };
         Ok(Self {
             element,
-            // The index has checked that an overlay carries a time.
+            // The index has checked that overlays have a time.
             stamp: event.timestamp.unwrap_or(Timestamp::MIN),
             from_turn: stored.from_turn,
             to_turn: stored.to_turn,
@@ -188,46 +205,37 @@ impl Overlay {
         })
     }
 
-    /// What it covers of so many turns: its range, clamped to them. None where it has no effect.
+    /// Returns its range, clamped to `turns`. `None` if it has no effect.
     #[must_use]
     pub fn reach(&self, turns: usize) -> Option<TurnRange> {
         TurnRange::new(self.from_turn, self.to_turn.min(turns.checked_sub(1)?)).filter(|_| self.is_applied())
     }
 
-    /// Whether it can have an effect in its range.
+    /// Returns whether it can have an effect in its range.
     #[must_use]
     pub fn is_applied(&self) -> bool {
         !self.stale && !self.is_conditional()
     }
 
-    /// Whether it is to have effect above a threshold alone (`over`), which no code of ours can tell.
+    /// Returns whether it has effect only above a threshold (`over`), which this crate cannot evaluate.
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         self.not_applied.contains(&"over")
     }
 
-    /// Whether its range is this.
+    /// Returns whether its range equals `range`.
     #[must_use]
     pub fn covers_just(&self, range: TurnRange) -> bool {
         (self.from_turn, self.to_turn) == (range.from(), range.to())
     }
 
-    /// Whether it would be made of this compaction.
-    #[must_use]
-    pub fn says_the_same(&self, made: &Compaction) -> bool {
-        self.covers_just(made.range())
-            && self.summary.as_deref() == made.summary()
-            && self.reasoning == made.reasoning()
-            && self.tool_calls.as_ref() == made.tool_calls()
-    }
-
-    /// Whether it has effect, and its range covers `turn`.
+    /// Returns whether it can have an effect on `turn`.
     #[must_use]
     pub fn covers(&self, turn: usize) -> bool {
         self.is_applied() && self.from_turn <= turn && turn <= self.to_turn
     }
 
-    /// What it has an opinion on, in the order summary, reasoning, tool_calls.
+    /// Returns the kinds for which it has a policy, in the order summary, reasoning, tool_calls.
     #[must_use]
     pub fn kinds(&self) -> Vec<&'static str> {
         let kinds = [

@@ -1,6 +1,6 @@
-//! Which tool request and which response are one call: a call pairs with the next response of its id, for
-//! ids are used again (PROVIDER-RULES, G1-G3). A call that was given up pairs with none: once a later turn uses
-//! its id again, the answers are to that call, and each would otherwise pair one call too early for ever.
+//! The pairing of tool requests and responses. A request pairs with the next response of its id, because ids are reused
+//! (docs/reference/lint-rules.md, G1 to G3). An abandoned request pairs with no response: after a later turn reuses its
+//! id, the responses belong to the later request. Otherwise each response would pair with one request too early.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -10,30 +10,28 @@ use crate::stream::Stream;
 use crate::text;
 use crate::turn::TurnRange;
 
-/// The halves of every tool call.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     /// The partner of each element.
     partners: Vec<Option<usize>>,
     /// The last request with the id of each element.
     namesakes: Vec<Option<usize>>,
-    /// The turns of calls that began in one turn and were answered in a later one, in the order of the answers.
+    /// The turns of calls that were answered in a later turn, in the order of the responses.
     across: Vec<(usize, usize)>,
 }
 
-/// What is known of one id. Most are used once.
+/// The state of one id. Most ids are used once.
 #[derive(Default)]
 struct Calls {
-    /// The first request that waits for its response, and those behind it.
+    /// The first request without a response; `behind` holds the next ones.
     waiting: Option<usize>,
     behind: VecDeque<usize>,
     last: Option<usize>,
 }
 
 impl Pairs {
-    /// Pairs the calls of a stream.
     #[must_use]
-    pub fn of(stream: &Stream) -> Self {
+    pub fn new(stream: &Stream) -> Self {
         let events = stream.events();
         let mut partners = vec![None; events.len()];
         let mut namesakes = vec![None; events.len()];
@@ -45,7 +43,7 @@ impl Pairs {
             if place == ids.len() {
                 ids.push(Calls::default());
             }
-            // Its place, until all requests are known.
+            // Temporarily the index in `ids`, until all requests are known.
             namesakes[element] = Some(place);
             let calls = &mut ids[place];
             if event.kind == Kind::ToolRequest {
@@ -74,20 +72,20 @@ impl Pairs {
         Self { partners, namesakes, across }
     }
 
-    /// The tool of a half of a call as JP finds it: by its id, the last request that has it.
+    /// Returns the tool name that JP finds for a half of a call: that of the last request with its id.
     #[must_use]
     pub(crate) fn name_by_id<'a>(&self, stream: &'a Stream, element: usize) -> Option<Cow<'a, str>> {
         let request = self.namesakes.get(element).copied().flatten()?;
         Some(stream.text(stream.events()[request].name))
     }
 
-    /// The other half of the call that `element` is a half of.
+    /// Returns the other half of a call.
     #[must_use]
     pub fn partner(&self, element: usize) -> Option<usize> {
         self.partners.get(element).copied().flatten()
     }
 
-    /// The tool of the call that `element` is a half of: its own name, or that of its request.
+    /// Returns the tool of a half of a call: its own name, or its request's.
     #[must_use]
     pub fn tool<'a>(&self, stream: &'a Stream, element: usize) -> Option<Cow<'a, str>> {
         let request = match stream.events()[element].kind {
@@ -98,7 +96,7 @@ impl Pairs {
         Some(stream.text(stream.events()[request].name))
     }
 
-    /// A call that `range` would split, as the turns of its halves.
+    /// Returns the turns of the two halves of a call that `range` would split.
     #[must_use]
     pub fn split_by(&self, range: TurnRange) -> Option<(usize, usize)> {
         self.across
@@ -107,13 +105,12 @@ impl Pairs {
             .find(|(request, response)| range.contains(*request) != range.contains(*response))
     }
 
-    /// A range in `range` that splits no call: begun behind the answers to calls from before it, ended before
-    /// the calls that are answered behind it. None when nothing is left.
+    /// Returns a range within `range` that splits no call. It starts after the responses to earlier calls, and ends
+    /// before the calls that are answered later. `None` if nothing is left.
     #[must_use]
     pub fn shrink(&self, range: TurnRange) -> Option<TurnRange> {
         let mut shrunk = range;
-        // In these orders one pass moves each end over all calls, and neither end's move splits more at the
-        // other.
+        // In these orders one pass per end is enough, and moving one end splits no further calls at the other.
         for &(request, response) in &self.across {
             if request < shrunk.from() && shrunk.contains(response) {
                 shrunk = TurnRange::new(response + 1, shrunk.to())?;

@@ -1,28 +1,27 @@
-//! Where a JSON string has to be looked at. Nearly all bytes of a transcript are passed over here, so it looks at many
-//! of them at once.
+//! A classifier for blocks of bytes: finds the bytes that matter in a JSON string, many bytes at a time. Nearly all
+//! bytes of a transcript pass through it.
 
 use wide::u8x16;
 
-/// How many bytes are looked at in one step.
+/// The number of bytes per step.
 pub(crate) const BLOCK_BYTES: usize = 64;
 
-/// A block of bytes, a bit for each: the lowest is of the first.
+/// Classes of the bytes in a block, one bit per byte. The lowest bit is for the first byte.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Block {
-    /// The quotes, backslashes and control characters.
+    /// Quotes, backslashes, and control characters.
     pub(crate) stops: u64,
-    /// What is not ASCII.
+    /// Bytes outside of ASCII.
     pub(crate) high: u64,
 }
 
 impl Block {
-    /// Looks at one.
-    pub(crate) fn of(bytes: [u8; BLOCK_BYTES]) -> Self {
+    pub(crate) fn new(bytes: [u8; BLOCK_BYTES]) -> Self {
         let mut block = Self { stops: 0, high: 0 };
         for (sixteen, bytes) in bytes.as_chunks().0.iter().enumerate() {
             let bytes = u8x16::new(*bytes);
             let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
-            // What a minimum does not change is not above it.
+            // `min` leaves a byte unchanged only if it is not greater.
             let is_control = bytes.min(u8x16::splat(0x1F)).simd_eq(bytes);
             let stops = (is(b'"') | is(b'\\') | is_control).to_bitmask();
             block.stops |= u64::from(stops) << (16 * sixteen);
@@ -31,13 +30,13 @@ impl Block {
         block
     }
 
-    /// Looks at what is left where that is no whole block; behind it stands a control character.
+    /// Classifies an incomplete block. Missing bytes count as control characters.
     pub(crate) fn of_rest(rest: &[u8]) -> Self {
         let mut bytes = [0; BLOCK_BYTES];
         for (byte, of_rest) in bytes.iter_mut().zip(rest) {
             *byte = *of_rest;
         }
-        Self::of(bytes)
+        Self::new(bytes)
     }
 }
 
@@ -56,12 +55,12 @@ mod tests {
         let block = Block::of_rest(text);
         assert_eq!((block.stops, block.high), (stops | behind, bits(|byte| byte >= 0x80)), "{text:?}");
         if let Ok(whole) = text.try_into() {
-            assert_eq!(Block::of(whole).stops, stops, "{text:?}");
+            assert_eq!(Block::new(whole).stops, stops, "{text:?}");
         }
     }
 
     #[test]
-    fn every_byte_at_every_place_is_told() {
+    fn classifies_every_byte_at_every_position() {
         for byte in 0..=u8::MAX {
             for place in 0..BLOCK_BYTES {
                 let mut text = [b'a'; BLOCK_BYTES];
@@ -73,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_told(text in prop::collection::vec(any::<u8>(), 0..=BLOCK_BYTES)) {
+        fn classifies_any_bytes(text in prop::collection::vec(any::<u8>(), 0..=BLOCK_BYTES)) {
             check(&text);
         }
     }

@@ -1,6 +1,6 @@
-//! The projection: what a model is sent of a stream. A pure, total function of the stream and its overlays
-//! (RFD 064, "Projection Layer"; JP-STREAM, "Projection, exactly"). Per turn, and apart for summary,
-//! reasoning and tool calls, the newest overlay wins; a tie goes to the later one.
+//! The projection: computes the view that a model receives. A pure, total function of the stream and its overlays
+//! (RFD 064, "Projection Layer"; docs/reference/store.md#projection). The newest overlay wins, per turn and separately
+//! for summary, reasoning and tool calls. At equal times the later overlay wins.
 
 mod history;
 
@@ -11,8 +11,8 @@ use jp_compact_schema::{Hint, RequestAction, ResponseAction};
 
 use crate::estimate::images;
 use crate::event::Kind;
-use crate::formats::jp::Count;
 use crate::halves::Halves;
+use crate::index::Count;
 use crate::overlay::{Overlay, StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::stream::Stream;
@@ -20,27 +20,26 @@ use crate::view::{Item, Origin, Part, View};
 
 pub use history::view_tokens_after_each;
 
-/// Bytes that one character can take as JSON: `\ud83d\ude00`.
+/// Maximum size of one character in JSON: `\ud83d\ude00`.
 const CHARACTER_BYTES_MAX: usize = 12;
-/// The quotes around a JSON string.
 const QUOTES: usize = 2;
 
-/// Projects a stream through the overlays that it holds.
+/// Projects a stream with its own overlays.
 #[must_use]
 pub fn project(stream: &Stream) -> View {
     project_through(stream, stream.overlays())
 }
 
-/// Projects a stream as if it held `overlays`: what an append would make of it.
+/// Projects a stream as if it had `overlays`, such as after an append.
 #[must_use]
 pub fn project_through(stream: &Stream, overlays: &[Overlay]) -> View {
-    planned(stream, &Plan::of(stream, overlays, None))
+    planned(stream, &Plan::new(stream, overlays, None))
 }
 
-/// The same, where the calls of the stream are known.
+/// Same as [`project_through`], with known pairs.
 #[must_use]
 pub fn project_with(stream: &Stream, pairs: &Pairs, overlays: &[Overlay]) -> View {
-    planned(stream, &Plan::of(stream, overlays, Some(pairs)))
+    planned(stream, &Plan::new(stream, overlays, Some(pairs)))
 }
 
 fn planned(stream: &Stream, plan: &Plan<'_>) -> View {
@@ -83,12 +82,12 @@ fn planned(stream: &Stream, plan: &Plan<'_>) -> View {
     View { items }
 }
 
-/// What becomes of one event outside summaries.
+/// The outcome for one event outside of summaries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
     Keep,
     Omit,
-    /// Stripped, but no longer than its replacement: it stays.
+    /// Stripped, but kept because it is not longer than its replacement.
     Short,
     /// Arguments become `{}`.
     Empty,
@@ -96,12 +95,12 @@ enum Outcome {
     Replace(String),
 }
 
-/// The overlays that win in one turn, by their place in the list.
+/// The winning overlays of one turn, by index.
 #[derive(Debug, Clone, Copy, Default)]
 struct Winners {
     summary: Option<usize>,
     reasoning: Option<usize>,
-    /// Among those that have an opinion on every call: `strip` and `omit`.
+    /// The winner among those that apply to every call: `strip` and `omit`.
     tool_calls: Option<usize>,
 }
 
@@ -111,18 +110,18 @@ struct Plan<'a> {
     turns: Vec<Winners>,
     /// Runs of turns with the same winning summary, by turn.
     runs: Vec<Option<(usize, usize)>>,
-    /// The newest entry of a `selective` for each element that one lists.
+    /// The newest `selective` entry of each listed element.
     listed: HashMap<usize, (usize, &'a StoredCall)>,
-    /// Made only where overlays say something of calls.
+    /// Present only if an overlay has a policy for tool calls.
     pairs: Option<Cow<'a, Pairs>>,
-    /// Whether overlays of our own grammar do.
+    /// Whether an overlay in our own grammar has one.
     ours: bool,
 }
 
 impl<'a> Plan<'a> {
-    fn of(stream: &'a Stream, overlays: &'a [Overlay], pairs: Option<&'a Pairs>) -> Self {
+    fn new(stream: &'a Stream, overlays: &'a [Overlay], pairs: Option<&'a Pairs>) -> Self {
         let of_calls = overlays.iter().any(|overlay| overlay.tool_calls.is_some());
-        let pairs = of_calls.then(|| pairs.map_or_else(|| Cow::Owned(Pairs::of(stream)), Cow::Borrowed));
+        let pairs = of_calls.then(|| pairs.map_or_else(|| Cow::Owned(Pairs::new(stream)), Cow::Borrowed));
         let mut plan = Self::without(stream, overlays, pairs);
         (0..overlays.len()).for_each(|place| plan.win(place));
         plan.runs = runs(&plan.turns, overlays);
@@ -130,13 +129,13 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Before any of the overlays.
+    /// Makes a plan without any of the overlays.
     fn without(stream: &'a Stream, overlays: &'a [Overlay], pairs: Option<Cow<'a, Pairs>>) -> Self {
         let (turns, runs) = (vec![Winners::default(); stream.turns()], vec![None; stream.turns()]);
         Self { stream, overlays, turns, runs, listed: HashMap::new(), pairs, ours: false }
     }
 
-    /// Lets an overlay win in the turns that it reaches, over those before it.
+    /// Adds an overlay, which wins over the previous ones in its turns.
     fn win(&mut self, place: usize) {
         let (overlays, overlay) = (self.overlays, &self.overlays[place]);
         let Some(range) = overlay.reach(self.turns.len()) else { return };
@@ -171,7 +170,7 @@ impl<'a> Plan<'a> {
             Kind::ToolRequest | Kind::ToolResponse { .. } => {
                 let half = self.half(element);
                 let partner = self.partner(element);
-                // With overlays of our own grammar a pair is never torn: if either half is out, both are.
+                // With overlays in our own grammar pairs are never split: if one half is omitted, so is the other.
                 match partner {
                     Some(partner) if self.half(partner) == Outcome::Omit => Outcome::Omit,
                     _ => half,
@@ -181,7 +180,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// What the newest overlay with an opinion on this half of a call says.
+    /// Returns the outcome by the newest overlay with a policy for this half of a call.
     fn half(&self, element: usize) -> Outcome {
         let event = &self.stream.events()[element];
         let blanket = self.turns[event.turn].tool_calls;
@@ -227,12 +226,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The other half of a call, where overlays of our own grammar ask for it.
+    /// Returns the other half of a call, if overlays in our own grammar require it.
     fn partner(&self, element: usize) -> Option<usize> {
         self.pairs.as_ref().filter(|_| self.ours)?.partner(element)
     }
 
-    /// The tool that a half of a call belongs to: its own name, or by its id.
+    /// Returns the tool of a half of a call: its own name, or by its id.
     fn tool_name(&self, element: usize) -> Cow<'_, str> {
         let own =
             self.pairs.as_ref().filter(|_| self.ours).and_then(|pairs| pairs.tool(self.stream, element));
@@ -244,16 +243,16 @@ impl<'a> Plan<'a> {
         named.unwrap_or(Cow::Borrowed("unknown"))
     }
 
-    /// A request without its arguments. In some formats the empty form is the longer one.
+    /// Empties a request's arguments. In some formats the empty form is longer.
     fn emptied(&self, element: usize) -> Outcome {
         if self.fits(element, "") { Outcome::Empty } else { Outcome::Short }
     }
 
-    /// A response that is replaced by its status, where that is shorter. In its own conversations JP replaces all of
-    /// them, and its view is ours.
+    /// Replaces a response by its status line if that is shorter. In its own conversations JP replaces all responses,
+    /// and our view must equal JP's.
     fn stripped(&self, element: usize) -> Outcome {
         let line = self.status_line(element);
-        let is_jps = self.stream.foreign().is_none();
+        let is_jps = self.stream.external().is_none();
         if is_jps || (self.is_longer_than(element, &line) && self.fits(element, &line)) {
             Outcome::Replace(line)
         } else {
@@ -261,14 +260,14 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether the text of a response is longer than another, in characters, and not shorter in bytes.
+    /// Returns whether a response has more characters than `line`, and not fewer bytes.
     fn is_longer_than(&self, element: usize, line: &str) -> bool {
         let event = &self.stream.events()[element];
         let (body, chars) = (event.body, line.chars().count());
         if images(self.stream, event) > 0 {
             return true;
         }
-        // Nearly all are so long that they need not be decoded.
+        // Nearly all responses are too long to need decoding.
         if self.stream.at(body).len() > CHARACTER_BYTES_MAX * chars.max(line.len()) + QUOTES {
             return true;
         }
@@ -276,10 +275,10 @@ impl<'a> Plan<'a> {
         text.len() >= line.len() && text.chars().count() > chars
     }
 
-    /// Whether an element takes no more bytes in a transcript of another program when `text` is written there.
+    /// Returns whether another program's transcript does not grow when `text` replaces an element's text.
     fn fits(&self, element: usize, text: &str) -> bool {
-        let place = self.stream.foreign().and_then(|foreign| foreign.places.get(element));
-        place.is_none_or(|place| place.takes(text, self.stream.bytes()))
+        let event = self.stream.external().and_then(|external| external.events.get(element));
+        event.is_none_or(|event| event.takes(text, self.stream.bytes()))
     }
 
     fn status_line(&self, element: usize) -> String {
@@ -289,15 +288,14 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The newest `selective` entry of an element, and its overlay.
+/// The newest `selective` entry of each element, and the index of its overlay.
 type Listed<'a> = HashMap<usize, (usize, &'a StoredCall)>;
 
-/// Finds the newest `selective` entry of each element.
 fn listed<'a>(stream: &Stream, overlays: &'a [Overlay], pairs: &Pairs) -> Listed<'a> {
     let mut listed = Listed::new();
     let is_selective = |overlay: &Overlay| matches!(overlay.tool_calls, Some(ToolPolicy::Selective(_)));
     if overlays.iter().any(is_selective) {
-        let halves = Halves::of(stream, pairs);
+        let halves = Halves::new(stream, pairs);
         for place in 0..overlays.len() {
             list(&mut listed, overlays, place, &halves, pairs);
         }
@@ -305,8 +303,8 @@ fn listed<'a>(stream: &Stream, overlays: &'a [Overlay], pairs: &Pairs) -> Listed
     listed
 }
 
-/// Takes an overlay's `selective` entries for the newest of their elements, and returns these. `omit` takes both
-/// halves.
+/// Makes an overlay's `selective` entries the newest of their elements, and returns the elements. `omit` applies to
+/// both halves.
 fn list<'a>(
     listed: &mut Listed<'a>,
     overlays: &'a [Overlay],
@@ -331,7 +329,7 @@ fn list<'a>(
     found
 }
 
-/// The contiguous runs of turns with the same winning summary: same text, range and time.
+/// Returns the contiguous runs of turns with the same winning summary: same text, range and time.
 fn runs(turns: &[Winners], overlays: &[Overlay]) -> Vec<Option<(usize, usize)>> {
     let key = |turn: &Winners| {
         turn.summary.map(|place| {
@@ -341,7 +339,7 @@ fn runs(turns: &[Winners], overlays: &[Overlay]) -> Vec<Option<(usize, usize)>> 
     };
     let mut runs: Vec<Option<(usize, usize)>> = vec![None; turns.len()];
     let mut from = 0;
-    // Texts are compared where two overlays meet, and not for each turn.
+    // Compare texts only where two overlays meet, not for each turn.
     let is_one = |left: &Winners, right: &Winners| left.summary == right.summary || key(left) == key(right);
     for run in turns.chunk_by(is_one) {
         if run[0].summary.is_some() {

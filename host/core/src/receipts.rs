@@ -1,5 +1,5 @@
-//! The origin of each overlay, as its receipt tells it. A receipt is no overlay: it belongs to the one that
-//! bears its time and its range, and is ignored without it.
+//! The origins of overlays, read from their receipts. A receipt belongs to the overlay with the same time and range. A
+//! receipt without an overlay is ignored.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::event::Kind;
 use crate::source::origin;
 use crate::stream::Stream;
 
-/// What receipts say, without the members that every element has; one entry an overlay, in their order.
+/// Returns the contents of the receipts without the members of every element, one entry per overlay, in order.
 #[must_use]
 pub fn receipts(stream: &Stream) -> Vec<Option<Map<String, Value>>> {
     let index = stream.index();

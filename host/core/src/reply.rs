@@ -1,5 +1,5 @@
-//! What a strategy answered, from its whole output: any number of `progress` and `log`, then exactly one
-//! terminal line (PROTOCOL.md, "Replies" and "Ends"). Anything else is a violation, and nothing is taken.
+//! The parser of a strategy's output: any number of `progress` and `log` messages, then exactly one terminal line
+//! (PROTOCOL.md, "Replies" and "Ends"). Any other output is a violation, and the whole reply is rejected.
 
 use std::collections::BTreeMap;
 
@@ -9,90 +9,79 @@ use jp_compact_schema::{self as schema, Decline, ErrorReply, Log, Needs, Progres
 use crate::bounded::{Logs, cut, cut_diagnostics};
 use crate::json::Scanner;
 
-/// How much of an offending line is quoted, in bytes.
+/// The maximum number of bytes to quote of an invalid line.
 const QUOTE_BYTES_MAX: usize = 200;
 
-/// A whole reply.
+/// A complete reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The terminal line.
     pub terminal: Terminal,
-    /// The log lines before it.
     pub logs: Vec<Log>,
 }
 
 /// The line that ends a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Terminal {
-    /// Payloads.
     Result(ResultReply),
-    /// Nothing to do.
+    /// There is nothing to do.
     Decline(Decline),
-    /// The host is asked for something first.
+    /// The host must provide something first.
     Needs(Needs),
-    /// The strategy failed.
     Error(ErrorReply),
 }
 
-/// What one line of an output is.
+/// One line of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// Blank, or a message of a later version.
+    /// A blank line, or a message of a later protocol version.
     Nothing,
-    /// How far the strategy is. Shown while it comes, if somebody watches.
+    /// Shown on arrival if progress is shown at all.
     Progress(Progress),
-    /// A line for the log.
     Log(Log),
-    /// The line that ends the reply.
     Terminal(Terminal),
 }
 
-/// Why an output is no reply. Quotes are as the strategy wrote them: escape them before a terminal sees them.
+/// The reason why an output is not a valid reply. Quotes are not escaped: escape them before you print them to a
+/// terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
-    /// It is not UTF-8 from this byte on.
+    /// Not UTF-8 from this byte on.
     NotUtf8 {
-        /// Offset of the byte.
         at: usize,
     },
-    /// A line is no message.
+    /// A line that is not a message.
     NotAMessage {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Its beginning.
+        /// The start of the line.
         quote: String,
-        /// What is wrong.
         why: String,
     },
-    /// A message belongs to no request of ours.
+    /// A message for a different request.
     WrongId {
-        /// The id that it carries.
+        /// The id in the message.
         found: String,
         /// The id of the request.
         expected: String,
     },
-    /// No terminal line.
     NoTerminal,
-    /// A line behind the terminal one.
+    /// A line after the terminal one.
     AfterTerminal {
-        /// Its beginning.
+        /// The start of the line.
         quote: String,
     },
-    /// One `needs` too many.
+    /// More `needs` replies than allowed.
     TooManyRounds,
-    /// More things needed than one request may cost.
+    /// More needs than allowed for one request.
     TooManyNeeds {
-        /// How many, over all rounds.
+        /// The total over all rounds.
         found: usize,
     },
-    /// A `needs` with a key that an earlier round has used.
+    /// A `needs` with a key of an earlier round.
     KeyUsedTwice {
-        /// The key.
         key: String,
     },
-    /// The `state` of a `needs` is too large.
     StateTooLarge {
-        /// Its size.
         bytes: usize,
     },
 }
@@ -102,20 +91,24 @@ impl std::fmt::Display for Violation {
         match self {
             Self::NotUtf8 { at } => write!(out, "its output is not UTF-8 at byte {at}"),
             Self::NotAMessage { line, quote, why } => {
-                write!(out, "line {line} of its output is no message ({why}): {quote}")
+                write!(out, "line {line} of its output is not a valid message ({why}): {quote}")
             }
             Self::WrongId { found, expected } => {
-                write!(out, "it answered the request `{found}`, and was asked `{expected}`")
+                write!(out, "it replied to request `{found}`, but the request is `{expected}`")
             }
-            Self::NoTerminal => write!(out, "it ended without a result, decline, needs or error"),
-            Self::AfterTerminal { quote } => write!(out, "it went on after its answer: {quote}"),
-            Self::TooManyRounds => write!(out, "it answered `needs` more than {NEEDS_ROUNDS_MAX} times"),
+            Self::NoTerminal => write!(out, "its output ended without a result, decline, needs or error"),
+            Self::AfterTerminal { quote } => {
+                write!(out, "it sent another line after its terminal reply: {quote}")
+            }
+            Self::TooManyRounds => write!(out, "it replied `needs` more than {NEEDS_ROUNDS_MAX} times"),
             Self::TooManyNeeds { found } => {
-                write!(out, "it needs {found} things for one request, {NEEDS_MAX} are allowed")
+                write!(out, "it has {found} needs for one request; at most {NEEDS_MAX} are allowed")
             }
-            Self::KeyUsedTwice { key } => write!(out, "it needs `{key}`, a key that it has used before"),
+            Self::KeyUsedTwice { key } => {
+                write!(out, "its `needs` reuse the key `{key}` of an earlier round")
+            }
             Self::StateTooLarge { bytes } => {
-                write!(out, "its `state` has {bytes} bytes, {STATE_BYTES_MAX} are allowed")
+                write!(out, "its `state` has {bytes} bytes; at most {STATE_BYTES_MAX} are allowed")
             }
         }
     }
@@ -123,7 +116,7 @@ impl std::fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Reads a strategy's whole output as the reply to the request `id`.
+/// Parses a strategy's whole output as the reply to the request `id`.
 ///
 /// # Errors
 /// The first violation of the protocol.
@@ -146,17 +139,17 @@ pub fn read(output: &[u8], id: &str) -> Result<Answer, Violation> {
     terminal.map(|terminal| Answer { terminal, logs }).ok_or(Violation::NoTerminal)
 }
 
-/// Reads one line of the reply to the request `id`: its text, and its number from 1.
+/// Parses one line of the reply to the request `id`. `number` counts lines from 1.
 ///
 /// # Errors
-/// It violates the protocol.
+/// The violation of the protocol.
 pub fn line(text: &str, number: usize, id: &str) -> Result<Line, Violation> {
     if is_blank(text) {
         return Ok(Line::Nothing);
     }
     let no_message = |why| Violation::NotAMessage { line: number, quote: quote(text), why };
     let reply = Reply::parse(text).map_err(|error| no_message(error.to_string()))?;
-    // What is passed over unread, below a key that nobody knows, is held to the same JSON as what is read.
+    // Unknown members are skipped unread. They must be valid by the same JSON rules as the rest.
     Scanner::at_byte(text.as_bytes(), 0).value(0).map_err(|wrong| no_message(wrong.what.to_owned()))?;
     if let Some(found) = reply.id()
         && found != id
@@ -189,22 +182,22 @@ pub fn line(text: &str, number: usize, id: &str) -> Result<Line, Violation> {
     })
 }
 
-/// Whether a line is nothing at all.
+/// Returns whether a line contains only white space.
 #[must_use]
 pub fn is_blank(text: &str) -> bool {
     text.trim_matches([' ', '\t', '\r', '\n']).is_empty()
 }
 
-/// The violation of a line behind the terminal one.
+/// Returns the violation for a line after the terminal one.
 #[must_use]
 pub fn after_terminal(text: &str) -> Violation {
     Violation::AfterTerminal { quote: quote(text) }
 }
 
-/// Checks a `needs` against the rounds before it: how many there were, and what they were answered.
+/// Checks a `needs` against the earlier rounds: their number, and their answers.
 ///
 /// # Errors
-/// It violates the protocol.
+/// The violation of the protocol.
 pub fn check_needs(
     needs: &Needs,
     rounds_before: u32,

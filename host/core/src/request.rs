@@ -1,5 +1,5 @@
-//! A request to a strategy, made from a stream and from nothing else. No more is sent than the strategy's
-//! description asks for (PROTOCOL.md, "describe" and "compact").
+//! Requests to strategies, made from a stream alone. A request contains only what the strategy's description asks for
+//! (PROTOCOL.md, "describe" and "compact").
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -20,40 +20,38 @@ use crate::survey::Survey;
 use crate::turn::TurnRange;
 use crate::view::Part;
 
-/// What is asked, beside the stream.
+/// The parameters of a request besides the stream.
 #[derive(Debug, Clone)]
 pub struct Ask<'a> {
-    /// Unique in the run; echoed in every reply.
+    /// Unique in the run. Every reply repeats it.
     pub id: &'a str,
-    /// How the strategy describes itself.
+    /// The strategy's description of itself.
     pub description: &'a Description,
-    /// The conversation's id, where it has one.
+    /// The conversation's id, if it has one.
     pub conversation: Option<&'a str>,
-    /// SHA-256 of the raw input, for a strategy that wants it.
+    /// SHA-256 of the raw input. Sent only if the strategy wants it.
     pub digest: Option<&'a str>,
-    /// The turns to compact: closed over summaries, where the strategy produces one.
+    /// The turns to compact. Includes older summaries completely if the strategy produces one.
     pub range: TurnRange,
-    /// The turns that were asked for.
+    /// The turns that the user requested.
     pub requested: TurnRange,
     /// The options, checked and with defaults filled in.
     pub options: &'a Map<String, Value>,
-    /// How the user wants tools to be compacted, by name. The host applies them; a strategy may look.
+    /// How the user wants tools to be compacted, by name. The host applies these; strategies may read them.
     pub hints: &'a BTreeMap<String, ToolHint>,
-    /// The time of the run.
     pub now: Timestamp,
-    /// Whether a summary must be of exactly `range`.
+    /// Whether a summary must cover exactly `range`.
     pub range_exact: bool,
-    /// What the strategy has to keep to.
     pub limits: Limits,
     /// Whether nothing will be appended.
     pub dry_run: bool,
-    /// The model behind `llm.complete`, for a strategy that needs one.
+    /// The model that `llm.complete` calls, if the strategy needs one.
     pub llm: Option<&'a Llm>,
-    /// The window of the model that the conversation is for; sent to whoever is told of a model at all.
+    /// The context window of the conversation's model. Sent to strategies that get `llm`.
     pub context_window: Option<u64>,
 }
 
-/// All of the request's lines: the header, and for `input: full` the events and the end.
+/// Returns all lines of the request: the header and, for `input: full`, the events and the end.
 #[must_use]
 pub fn lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<u8> {
     if ask.description.input != Input::Full {
@@ -67,11 +65,11 @@ pub fn lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<u8> {
     lines
 }
 
-/// Writes the event lines of `input: full`, and counts them. They depend on the scope and, but for the scope
-/// `conversation`, on the range; on nothing else of what is asked.
+/// Writes the event lines of `input: full`, and returns their number. They depend only on the scope and, unless the
+/// scope is `conversation`, on the range.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_events(survey: &Survey<'_>, ask: &Ask<'_>, out: &mut impl Write) -> io::Result<u64> {
     let mut count = 0;
     for (seq, element) in events(survey, ask) {
@@ -83,14 +81,14 @@ pub fn write_events(survey: &Survey<'_>, ask: &Ask<'_>, out: &mut impl Write) ->
     Ok(count)
 }
 
-/// A message as a line.
+/// Serializes a message as a line.
 #[must_use]
 pub fn line(message: &impl serde::Serialize) -> Vec<u8> {
-    // Messages are structs of strings and numbers: writing them cannot fail.
+    // Cannot fail: messages are structs of strings and numbers.
     to_line(message).unwrap_or_default()
 }
 
-/// The turns that a strategy is told of.
+/// Returns the turns that the strategy receives.
 #[must_use]
 pub fn scope(survey: &Survey<'_>, ask: &Ask<'_>) -> TurnRange {
     match ask.description.scope {
@@ -101,7 +99,7 @@ pub fn scope(survey: &Survey<'_>, ask: &Ask<'_>) -> TurnRange {
     }
 }
 
-/// The request's header; `events` says how those of `input: full` come.
+/// Returns the request's header. `events` describes how the events of `input: full` are sent.
 #[must_use]
 pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> CompactRequest {
     let stream = survey.stream;
@@ -115,7 +113,7 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
         strategy: ask.description.name.clone(),
         conversation: Conversation {
             id: ask.conversation.map(str::to_owned),
-            format: stream.format().as_str().into(),
+            format: stream.format_name().into(),
             turns: stream.turns(),
             events: stream.numbered().count() as u64,
             bytes: stream.bytes().len() as u64,
@@ -155,7 +153,7 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
     }
 }
 
-/// An earlier overlay: its range and its kinds, never its text.
+/// Refers to an earlier overlay by its range and kinds, never by its text.
 fn reference(overlay: &Overlay) -> CompactionRef {
     CompactionRef {
         from_turn: overlay.from_turn,
@@ -180,12 +178,12 @@ fn previous_summaries(stream: &Stream) -> Vec<PreviousSummary> {
     stream.overlays().iter().filter(|overlay| overlay.is_applied()).filter_map(summary).collect()
 }
 
-/// The elements that carry a number and lie in the scope.
+/// Iterates over the numbered elements in the scope.
 fn elements<'a>(stream: &'a Stream, scope: TurnRange) -> impl Iterator<Item = (u64, usize)> + 'a {
     stream.numbered().filter(move |(_, element)| scope.contains(stream.events()[*element].turn))
 }
 
-/// Those of them that are sent as events: an element that is no object is none.
+/// Iterates over the elements that are sent as events: those that are objects.
 fn events<'a>(survey: &'a Survey<'_>, ask: &Ask<'_>) -> impl Iterator<Item = (u64, usize)> + 'a {
     let stream = survey.stream;
     elements(stream, scope(survey, ask)).filter(|(_, element)| stream.is_object(*element))
@@ -198,7 +196,7 @@ fn event_line(survey: &Survey<'_>, seq: u64, element: usize) -> Option<EventLine
     Some(EventLine::new(seq, turn, survey.estimate.tokens(element), event))
 }
 
-/// The envelope of each event, in columns.
+/// Returns the metadata of each event, in columns.
 fn outline(survey: &Survey<'_>, scope: TurnRange) -> Outline {
     let stream = survey.stream;
     let rows = elements(stream, scope).count();
@@ -241,7 +239,7 @@ fn outline(survey: &Survey<'_>, scope: TurnRange) -> Outline {
     outline
 }
 
-/// What an element is called in an outline: JP's type, and for the assistant's words what they are.
+/// Returns the type of an element in an outline: JP's type, or for `chat_response` the kind of response.
 fn type_name(stream: &Stream, element: usize) -> Cow<'static, str> {
     Cow::Borrowed(match stream.events()[element].kind {
         Kind::TurnStart => "turn_start",
@@ -261,14 +259,14 @@ fn type_name(stream: &Stream, element: usize) -> Cow<'static, str> {
     })
 }
 
-/// Names in the order in which they came up.
+/// Names in order of first use.
 #[derive(Default)]
 struct Table {
     names: Vec<String>,
     places: HashMap<String, usize>,
 }
 
-/// So many names are looked through: hashing costs more.
+/// The number of names that are compared one by one. Hashing costs more.
 const NAMES_FEW: usize = 16;
 
 impl Table {

@@ -1,5 +1,5 @@
-//! From what a user wants to the turns that are compacted: bounds and their defaults, the open turn left out,
-//! no call split, and for a summary the extension over older ones (JP-STREAM, "Ranges").
+//! The selection of the turns to compact: applies bounds and their defaults, leaves out the open turn, never splits a
+//! call, and extends the range of a summary over older ones (docs/reference/store.md#ranges).
 
 use jiff::Timestamp;
 
@@ -9,17 +9,17 @@ use crate::overlap::{self, Overlap};
 use crate::survey::Survey;
 use crate::turn::TurnRange;
 
-/// What is kept where the user named no bound.
+/// The turns to keep where the user gave no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// So many turns at the beginning.
+    /// Number of turns at the start.
     pub first: usize,
-    /// So many turns at the end.
+    /// Number of turns at the end.
     pub last: usize,
 }
 
 impl Keep {
-    /// What is kept when nobody says otherwise (RFD 064, "Configuration").
+    /// The default (RFD 064, "Configuration").
     pub const DEFAULT: Self = Self { first: 0, last: 3 };
 }
 
@@ -29,58 +29,49 @@ impl Default for Keep {
     }
 }
 
-/// The two ends as the user gave them. For a missing one `keep` says what is left out: each end is replaced on
-/// its own.
+/// The bounds that the user gave. Each missing bound is replaced by `keep` independently of the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The first turn.
     pub from: Option<Bound>,
-    /// The last turn.
     pub to: Option<Bound>,
-    /// What is kept without them.
     pub keep: Keep,
 }
 
-/// The turns to compact, and what has to be said of them.
+/// The turns to compact, with notes for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selected {
-    /// The turns that were asked for, open and split ones left out.
+    /// The requested turns without open turns and split calls.
     pub requested: TurnRange,
-    /// The same, extended over older summaries where the strategy writes one.
+    /// `requested`, extended over older summaries if the strategy writes one.
     pub range: TurnRange,
-    /// Where it differs from what the user typed.
+    /// The differences from the bounds that the user gave.
     pub notes: Vec<Note>,
 }
 
-/// What the user is told about a range.
+/// A note to the user about a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// The last turn is still open, and was left out.
-    OpenTurn {
-        /// Its number.
-        turn: usize,
-        /// Why.
-        why: Open,
-    },
+    OpenTurn { turn: usize, why: Open },
     /// The range would have split a tool call, and was shrunk.
     Shrunk {
-        /// What was asked for.
+        /// The requested range.
         from: TurnRange,
-        /// What is left.
+        /// The remaining range.
         to: TurnRange,
     },
     /// The range was extended over older summaries.
     Extended {
-        /// What was asked for.
+        /// The requested range.
         from: TurnRange,
-        /// What it became.
+        /// The extended range.
         to: TurnRange,
     },
-    /// The summary lies strictly inside an older one.
+    /// The summary is strictly inside an older one.
     Nested {
-        /// The new one.
+        /// The new summary.
         range: TurnRange,
-        /// The older one.
+        /// The older summary.
         inside: TurnRange,
     },
 }
@@ -89,58 +80,54 @@ impl std::fmt::Display for Note {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::OpenTurn { turn, why: Open::ToolCall } => {
-                write!(out, "turn {turn} is left out: a tool call in it waits for its answer")
+                write!(out, "turn {turn} is skipped: one of its tool calls has no response yet")
             }
             Self::OpenTurn { turn, why: Open::Unanswered } => {
-                write!(out, "turn {turn} is left out: it does not end in a message of the assistant")
+                write!(out, "turn {turn} is skipped: it does not end with an assistant message")
             }
-            Self::Shrunk { from, to } => write!(out, "{from} would split a tool call, and became {to}"),
+            Self::Shrunk { from, to } => {
+                write!(out, "reduced {from} to {to}, to avoid splitting a tool call")
+            }
             Self::Extended { from, to } => {
-                write!(out, "{from} became {to}, to be closed over older summaries")
+                write!(out, "extended {from} to {to}, to include older summaries completely")
             }
             Self::Nested { range, inside } => write!(
                 out,
-                "the summary of {range} lies inside that of {inside}: the view shows the older one around it; \
-                 `--overlap union` writes one summary of both"
+                "the summary of {range} is inside the summary of {inside}: the view shows the older one around it; \
+                 `--overlap union` writes one summary for both"
             ),
         }
     }
 }
 
-/// Why there is nothing to compact. Not an error.
+/// The reason why there is nothing to compact. Not an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nothing {
-    /// The stream has no turn.
     NoTurns,
-    /// The default keeps every turn there is.
+    /// The default keeps every turn.
     Kept {
-        /// How many turns there are.
         turns: usize,
-        /// What is kept of them.
         keep: Keep,
     },
-    /// The bounds given leave nothing.
+    /// The given bounds select no turn.
     Bounds {
-        /// How many turns there are.
         turns: usize,
     },
-    /// All that is left is the open turn.
+    /// Only the open turn is left.
     OpenTurn {
-        /// Its number.
         turn: usize,
-        /// Why.
         why: Open,
     },
-    /// No part of the range is without half a tool call.
+    /// Every part of the range splits a tool call.
     Split {
-        /// What was asked for.
+        /// The requested range.
         range: TurnRange,
     },
-    /// Closed over older summaries, the range would split a tool call.
+    /// Extended over older summaries, the range would split a tool call.
     ClosureSplits {
-        /// What was asked for.
+        /// The requested range.
         range: TurnRange,
-        /// What it became.
+        /// The extended range.
         closed: TurnRange,
     },
 }
@@ -148,26 +135,26 @@ pub enum Nothing {
 impl std::fmt::Display for Nothing {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoTurns => write!(out, "nothing to compact: the conversation has no turn"),
+            Self::NoTurns => write!(out, "nothing to compact: the conversation has no turns"),
             Self::Kept { turns, keep } => {
                 let kept = match keep {
                     Keep { first: 0, last } => format!("the last {last} turns are kept"),
                     Keep { first, last } => format!("the first {first} and the last {last} turns are kept"),
                 };
                 let are = match turns {
-                    1 => "is 1 turn".to_owned(),
-                    turns => format!("are {turns}"),
+                    1 => "is only 1".to_owned(),
+                    turns => format!("are only {turns}"),
                 };
                 write!(
                     out,
-                    "nothing to compact: {kept} unless a bound says otherwise, and there {are}; `--keep-last 0` \
-                     compacts them too"
+                    "nothing to compact: {kept} by default, and there {are}; use `--keep-last 0` to \
+                     compact them too"
                 )
             }
             Self::Bounds { turns } => {
                 write!(
                     out,
-                    "nothing to compact: no turn lies between the bounds, turns are numbered 0 to {}",
+                    "nothing to compact: the bounds select no turns; turns are numbered 0 to {}",
                     turns - 1
                 )
             }
@@ -179,16 +166,16 @@ impl std::fmt::Display for Nothing {
             }
             Self::ClosureSplits { range, closed } => write!(
                 out,
-                "nothing to compact: closed over older summaries, {range} became {closed}, which would split a tool call"
+                "nothing to compact: {range}, extended to {closed} to include older summaries, would split a tool call"
             ),
         }
     }
 }
 
-/// The turns that a strategy without summaries is asked for.
+/// Selects the turns for a strategy that writes no summary.
 ///
 /// # Errors
-/// Why there is nothing to compact.
+/// The reason why there is nothing to compact.
 pub fn select(survey: &Survey<'_>, wanted: Wanted, now: Timestamp) -> Result<Selected, Nothing> {
     let turns = survey.stream.turns();
     if turns == 0 {
@@ -204,11 +191,11 @@ pub fn select(survey: &Survey<'_>, wanted: Wanted, now: Timestamp) -> Result<Sel
     trim(survey, range, false)
 }
 
-/// The turns that a strategy is asked for that writes a summary: closed over older ones, `accepted` in the
-/// same run among them. Closure beats the user's bounds, and never enters an open turn.
+/// Selects the turns for a strategy that writes a summary. The range is extended over older summaries, including
+/// those `accepted` in the same run, even past the user's bounds. It never includes an open turn.
 ///
 /// # Errors
-/// Why there is nothing to compact.
+/// The reason why there is nothing to compact.
 pub fn select_for_summary(
     survey: &Survey<'_>,
     selected: &Selected,
@@ -234,7 +221,7 @@ pub fn select_for_summary(
     Ok(trimmed)
 }
 
-/// Leaves out an open turn, and shrinks until no call is split.
+/// Removes an open turn, then shrinks the range until no call is split.
 fn trim(survey: &Survey<'_>, range: TurnRange, for_summary: bool) -> Result<Selected, Nothing> {
     let mut notes = Vec::new();
     let mut range = range;

@@ -1,5 +1,5 @@
-//! The view in the transcript's own form, and the transcript without some of its overlays. Elements that did
-//! not change are the very bytes of the source.
+//! Writes the view in the form of the transcript, and the transcript without some of its overlays. Unchanged elements
+//! keep their bytes.
 
 use std::collections::HashSet;
 
@@ -8,25 +8,22 @@ use serde_json::Value;
 
 use crate::decode;
 use crate::event::Kind;
-use crate::formats::edit;
-use crate::formats::jp::Index;
+use crate::index::Index;
 use crate::splice::{self, Element, Piece};
 use crate::stream::Stream;
 use crate::text;
 use crate::view::{Part, SUMMARY_REQUEST, View};
 
-/// Writes a view in the form of its transcript. A stream without overlays gives its very bytes, in one piece.
+/// Writes a view of JP's own transcript. For a stream without overlays the result is one piece with the same bytes.
 #[must_use]
 pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
-    if let Some(foreign) = stream.foreign() {
-        return edit::render(stream, foreign, view);
-    }
+    debug_assert!(stream.is_jp(), "the reader of the format writes its files");
     let synthetic =
         |at, kind, member, text| Element::New(splice::pretty(&decode::synthetic(at, kind, member, text)));
     let elements = view.items().iter().map(|item| match &item.part {
         Part::Kept(element) | Part::Short(element) => Element::Old(*element),
         Part::Emptied(element) => match stream.events()[*element].body {
-            // No arguments are empty arguments already.
+            // Absent arguments are already empty.
             body if body.is_empty() => Element::Old(*element),
             body => Element::Patched(*element, body, b"{}".to_vec()),
         },
@@ -41,29 +38,27 @@ pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
     splice::array(stream.index(), elements)
 }
 
-/// Which overlays a reset removes. A receipt goes when no overlay is left that it belongs to.
+/// The overlays that a reset removes. A receipt is removed with the last overlay that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reset {
-    /// All.
     All,
-    /// The one with this number, counted from 1 as `show` lists them.
+    /// The overlay with this number in the list that `show` prints, from 1.
     One(usize),
 }
 
 /// A transcript without some overlays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
-    /// Its bytes.
     pub pieces: Vec<Piece>,
-    /// The number of overlays that were removed.
+    /// Number of removed overlays.
     pub overlays: usize,
-    /// The number of receipts that were removed. One can outlive its overlay: JP removes a `compaction`, and keeps an
-    /// element of a type that it does not know.
+    /// Number of removed receipts. A receipt can outlive its overlay: JP removes a `compaction`, but keeps elements of
+    /// unknown types.
     pub receipts: usize,
 }
 
-/// The transcript without some overlays. Works on an index alone, so that a stream with a malformed overlay can be
-/// mended. None when there is no overlay of that number.
+/// Removes overlays from a transcript. Works on an index alone, so that it can repair a stream with a malformed
+/// overlay. `None` if there is no overlay with that number.
 #[must_use]
 pub fn reset(index: &Index, which: Reset) -> Option<Removal> {
     let mut overlays = (0..index.events.len()).filter(|place| index.events[*place].kind.is_overlay());
@@ -91,11 +86,10 @@ pub fn reset(index: &Index, which: Reset) -> Option<Removal> {
     Some(Removal { pieces, overlays: removed, receipts })
 }
 
-/// The time and the range by which a receipt belongs to an overlay (JP-STREAM, "Our extensions of the overlay
-/// grammar").
+/// The time and the range that link a receipt to an overlay (docs/reference/store.md#receipts).
 pub(crate) type Origin = (Option<Timestamp>, Option<u64>, Option<u64>);
 
-/// The origin that an overlay or a receipt bears.
+/// Returns the time and the range of an overlay or a receipt.
 pub(crate) fn origin(index: &Index, place: usize) -> Origin {
     let event = &index.events[place];
     let value: Option<Value> = serde_json::from_slice(index.at(event.span)).ok();

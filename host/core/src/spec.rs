@@ -1,32 +1,29 @@
-//! A strategy and its options as people type them: `NAME`, `NAME:key=value,key=value`, `NAME:{...}`,
-//! `NAME:@FILE`. What a value means depends on what the strategy's `options_schema` wants.
+//! A strategy with options as the user types them: `NAME`, `NAME:key=value,key=value`, `NAME:{...}`, or `NAME:@FILE`.
+//! The strategy's `options_schema` determines the types of values.
 
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-/// A strategy as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// Its name; or a path, once there are such.
+    /// The name of the strategy.
     pub name: String,
-    /// Its options.
     pub options: Options,
 }
 
-/// Options as they were typed.
+/// Options as the user typed them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Options {
-    /// Key and value as text, in order; no key twice.
+    /// Keys and values as text, in order, without duplicate keys.
     Pairs(Vec<(String, String)>),
-    /// All at once.
+    /// A JSON object.
     Whole(Map<String, Value>),
-    /// All at once, in the file of this name.
+    /// The name of a file with a JSON object.
     File(String),
 }
 
 impl Options {
-    /// Whether nothing was typed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {
@@ -55,7 +52,7 @@ impl FromStr for Spec {
 fn parse_options(text: &str) -> Result<Options, String> {
     if let Some(file) = text.strip_prefix('@') {
         return if file.is_empty() {
-            Err("`@` without a file".into())
+            Err("expected a file name after `@`".into())
         } else {
             Ok(Options::File(file.into()))
         };
@@ -76,12 +73,12 @@ fn parse_options(text: &str) -> Result<Options, String> {
     Ok(Options::Pairs(pairs))
 }
 
-/// Reads options that are given all at once.
+/// Parses options in the form of a JSON object.
 ///
 /// # Errors
-/// When it is no JSON object, or a key stands in it twice.
+/// When it is not a JSON object, or has a duplicate key.
 pub fn whole(text: &str) -> Result<Map<String, Value>, String> {
-    /// An object that refuses a key's second coming.
+    /// An object without duplicate keys.
     struct Unique;
     impl<'de> serde::de::Visitor<'de> for Unique {
         type Value = Map<String, Value>;
@@ -106,7 +103,7 @@ pub fn whole(text: &str) -> Result<Map<String, Value>, String> {
     Ok(map)
 }
 
-/// Cuts at commas that stand outside quotes and brackets.
+/// Splits at commas outside of quotes and brackets.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0usize);
     let (mut quoted, mut escaped) = (false, false);
@@ -129,11 +126,11 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// What typed options mean under a schema: a value is JSON where the schema wants something other than a
-/// string, else text.
+/// Converts options to the types in a schema. A value is parsed as JSON if the schema expects another type than a
+/// string.
 ///
 /// # Errors
-/// An option that the schema does not know, or a value that is no JSON where it must be.
+/// An option that is not in the schema, or a value that is not valid JSON.
 pub fn typed(pairs: &[(String, String)], schema: Option<&Value>) -> Result<Map<String, Value>, String> {
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let mut options = Map::new();
@@ -154,8 +151,8 @@ pub fn typed(pairs: &[(String, String)], schema: Option<&Value>) -> Result<Map<S
     Ok(options)
 }
 
-/// Whether a schema speaks of options that its `properties` do not name. One that says nothing of others has none: a
-/// misspelt option must not count as left out.
+/// Returns whether a schema accepts options that are not in its `properties`. By default it accepts none, so that a
+/// misspelled option is an error.
 #[must_use]
 pub fn takes_others(schema: &Value) -> bool {
     ["additionalProperties", "patternProperties", "unevaluatedProperties"]
@@ -163,17 +160,17 @@ pub fn takes_others(schema: &Value) -> bool {
         .any(|word| schema.get(*word).is_some_and(|others| *others != Value::Bool(false)))
 }
 
-/// Says which options there are.
+/// Returns the message for an unknown option, with the list of known ones.
 #[must_use]
 pub fn unknown(key: &str, properties: Option<&Map<String, Value>>) -> String {
     let known: Vec<_> = properties.into_iter().flat_map(Map::keys).map(|key| format!("`{key}`")).collect();
     match known.as_slice() {
         [] => format!("option `{key}` is unknown; the strategy has no options"),
-        known => format!("option `{key}` is unknown; the strategy knows {}", known.join(", ")),
+        known => format!("option `{key}` is unknown; known options: {}", known.join(", ")),
     }
 }
 
-/// Whether a property takes a string and nothing else.
+/// Returns whether a property accepts strings only.
 fn wants_text(property: &Value) -> bool {
     let alternatives = ["oneOf", "anyOf"].iter().find_map(|key| property.get(*key)).and_then(Value::as_array);
     match (property.get("type"), property.get("enum"), property.get("const"), alternatives) {

@@ -1,24 +1,22 @@
-//! A transcript's bytes put together anew: ranges of the old bytes, and new bytes between them. Bytes that do
-//! not change are never copied here, parsed again or written differently.
+//! The pieces of a new transcript: ranges of the old bytes, and new bytes between them. Unchanged bytes are never
+//! copied, parsed or reformatted here.
 
 use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use crate::formats::jp::Index;
+use crate::index::Index;
 use crate::json::Span;
 
-/// A part of a new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// These of the old bytes.
+    /// A range of the old bytes.
     Old(Range<usize>),
-    /// New bytes.
     New(Vec<u8>),
 }
 
 impl Piece {
-    /// The bytes that it stands for, where `old` are the old ones.
+    /// Returns the bytes of the piece.
     #[must_use]
     pub fn bytes<'a>(&'a self, old: &'a [u8]) -> &'a [u8] {
         match self {
@@ -28,42 +26,40 @@ impl Piece {
     }
 }
 
-/// The bytes that pieces stand for; for small files and tests.
+/// Joins pieces. For small files and tests.
 #[must_use]
 pub fn concat(pieces: &[Piece], old: &[u8]) -> Vec<u8> {
     pieces.iter().map(|piece| piece.bytes(old)).collect::<Vec<_>>().concat()
 }
 
-/// What stands between two elements that were not neighbours, and before each new one: JP's own layout.
+/// The separator before a new element, and between old elements that were not neighbors: JP's layout.
 const BETWEEN: &[u8] = b",\n  ";
 
-/// An element of a new array.
-pub(crate) enum Element {
-    /// An old element as it is.
+pub enum Element {
+    /// An unchanged old element.
     Old(usize),
-    /// An old element, one value of it replaced.
+    /// An old element with one value replaced.
     Patched(usize, Span, Vec<u8>),
-    /// A new element.
     New(Vec<u8>),
 }
 
-/// Writes an element in JP's layout, to stand two spaces deep.
-pub(crate) fn pretty(element: &Map<String, Value>) -> Vec<u8> {
-    // A map of strings and values serialises always; strings hold no raw newline.
+/// Serializes an element in JP's layout, indented by two spaces.
+pub fn pretty(element: &Map<String, Value>) -> Vec<u8> {
+    // Cannot fail: it is a map of strings and values. Strings contain no raw newline.
     let text = serde_json::to_string_pretty(element).unwrap_or_default();
     text.replace('\n', "\n  ").into_bytes()
 }
 
-/// The pieces of a file: neighbouring old ranges are one, and new bytes behind new bytes are one.
+/// The pieces of a file. Neighboring old ranges are joined, and so are consecutive new bytes.
 #[derive(Default)]
-pub(crate) struct Pieces(Vec<Piece>);
+pub struct Pieces(Vec<Piece>);
 
 impl Pieces {
-    pub(crate) fn with_capacity(pieces: usize) -> Self {
+    pub fn with_capacity(pieces: usize) -> Self {
         Self(Vec::with_capacity(pieces))
     }
 
-    pub(crate) fn old(&mut self, range: Range<usize>) {
+    pub fn old(&mut self, range: Range<usize>) {
         match self.0.last_mut() {
             _ if range.is_empty() => {}
             Some(Piece::Old(last)) if last.end == range.start => last.end = range.end,
@@ -71,7 +67,7 @@ impl Pieces {
         }
     }
 
-    pub(crate) fn fresh(&mut self, bytes: &[u8]) {
+    pub fn fresh(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
@@ -81,7 +77,7 @@ impl Pieces {
         }
     }
 
-    pub(crate) fn fresh_owned(&mut self, bytes: Vec<u8>) {
+    pub fn fresh_owned(&mut self, bytes: Vec<u8>) {
         match self.0.last_mut() {
             Some(Piece::New(_)) => self.fresh(&bytes),
             _ if bytes.is_empty() => {}
@@ -89,13 +85,13 @@ impl Pieces {
         }
     }
 
-    pub(crate) fn done(self) -> Vec<Piece> {
+    pub fn done(self) -> Vec<Piece> {
         self.0
     }
 }
 
-/// An array of these elements in place of the old one. What stood between two neighbours stands there still.
-pub(crate) fn array(index: &Index, elements: impl Iterator<Item = Element>) -> Vec<Piece> {
+/// Replaces the old array by an array of these elements. Bytes between two old neighbors stay.
+pub fn array(index: &Index, elements: impl Iterator<Item = Element>) -> Vec<Piece> {
     let mut pieces = Pieces::default();
     let spans = &index.events;
     let mut before: Option<Option<usize>> = None;
@@ -123,19 +119,19 @@ pub(crate) fn array(index: &Index, elements: impl Iterator<Item = Element>) -> V
         before = Some(old);
     }
     if before.is_none() {
-        // Nothing is left: what stood before the first element goes too, as it came with one.
+        // The array becomes empty: the white space before the first element is removed with it.
         pieces.old(0..index.array_start + 1);
     }
     pieces.old(index.body_end..index.bytes.len());
     pieces.0
 }
 
-/// New elements behind the old ones: every old byte up to the closing bracket stays.
-pub(crate) fn behind(index: &Index, elements: &[Map<String, Value>]) -> Vec<Piece> {
+/// Appends new elements after the old ones. Every old byte up to the closing bracket stays.
+pub fn behind(index: &Index, elements: &[Map<String, Value>]) -> Vec<Piece> {
     let mut pieces = Pieces::default();
     pieces.old(0..index.body_end);
     for (place, element) in elements.iter().enumerate() {
-        // The first element of an empty array follows no other.
+        // In an empty array no element precedes the first.
         pieces.fresh(if place == 0 && index.events.is_empty() { &BETWEEN[1..] } else { BETWEEN });
         pieces.fresh(&pretty(element));
     }

@@ -1,4 +1,4 @@
-//! Where the tokens of a stream are, and where those of its view: by content type, and by tool. Sums add up over
+//! Statistics: the tokens of a stream and of its view, by content type and by tool. They can be summed over
 //! transcripts.
 
 use std::collections::BTreeMap;
@@ -12,42 +12,38 @@ use crate::event::Kind;
 use crate::survey::Survey;
 use crate::view::Part;
 
-/// Of something how much there is, and how much of it is shown.
+/// A size before and after compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
-    /// In the raw events.
+    /// The size of the raw events.
     pub before: u64,
-    /// In the view.
+    /// The size of the view.
     pub after: u64,
 }
 
-/// How large something is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Sizes {
-    /// In tokens, as the survey counts them.
+    /// Tokens, as counted by the survey.
     pub tokens: Amount,
-    /// In bytes of text: what tokens are counted of, base64 undone.
+    /// Bytes of decoded text.
     pub bytes: Amount,
 }
 
-/// The sums of a stream, or of several.
+/// The sums over one or more streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
-    /// Turns.
     pub turns: u64,
     /// Conversation events.
     pub events: u64,
-    /// Overlays.
     pub overlays: u64,
-    /// Everything.
     pub all: Sizes,
     /// By content type: `user`, `assistant`, `reasoning`, `tool_requests`, `tool_responses`, `summaries`.
     pub by_type: BTreeMap<&'static str, Sizes>,
-    /// By tool: arguments and content together.
+    /// By tool. Arguments and content are summed.
     pub by_tool: BTreeMap<String, Sizes>,
 }
 
-/// Sums up a stream and its view.
+/// Computes the statistics of a stream and its view.
 #[must_use]
 pub fn stats(survey: &Survey<'_>) -> Stats {
     let stream = survey.stream;
@@ -88,7 +84,7 @@ pub fn stats(survey: &Survey<'_>) -> Stats {
         let (weight, bytes) = (survey.estimate.shown(&item.part), survey.estimate.shown_bytes(&item.part));
         add(element, kind, Sizes { tokens: after(weight), bytes: after(bytes) });
     }
-    // Until here they are weights, so that what is rounded up is rounded up once.
+    // The sums so far are weights, so that they are rounded up only once.
     let every = sums.by_type.values_mut().chain(sums.by_tool.values_mut()).chain([&mut sums.all]);
     for Sizes { tokens: sum, .. } in every {
         *sum = Amount { before: tokens(sum.before), after: tokens(sum.after) };

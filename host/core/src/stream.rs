@@ -1,5 +1,5 @@
-//! The stream: a transcript's bytes, the index of its events, and its overlays. Made only from bytes, so
-//! that nothing can pass a reduced view for history (RFD 064, "Raw-Stream Invariant").
+//! The stream: a transcript's bytes, the index of its events, and its overlays. It is made from bytes only, so that a
+//! reduced view can never pass for history (RFD 064, "Raw-Stream Invariant").
 
 use std::borrow::Cow;
 
@@ -9,11 +9,10 @@ use jp_compact_schema::ContentKind;
 use serde_json::Value;
 
 use crate::event::{Event, Kind};
-use crate::formats::jp::{self, Index, MALFORMED, Unreadable};
-use crate::formats::{Foreign, Format};
+use crate::external::External;
+use crate::index::{self, Index, MALFORMED, Unreadable};
 use crate::json::Span;
 use crate::overlay::{Overlay, ToolPolicy};
-use crate::sidecar::Sidecar;
 use crate::text;
 use crate::turn::TurnRange;
 
@@ -21,39 +20,39 @@ use crate::turn::TurnRange;
 #[derive(Debug, Clone)]
 pub struct Stream {
     index: Index,
-    /// What there is to know of a transcript that is not JP's.
-    foreign: Option<Box<Foreign>>,
+    /// `None` for JP's own files.
+    external: Option<Box<External>>,
     overlays: Vec<Overlay>,
     /// The element of each `seq`.
     numbered: Vec<usize>,
 }
 
 impl Stream {
-    /// Reads the bytes of a JP `events.json`.
+    /// Parses the bytes of a JP `events.json`.
     ///
     /// # Errors
-    /// When [`jp::index`] refuses them, or an overlay is malformed.
+    /// When [`index::index`] rejects the bytes, or an overlay is malformed.
     pub fn parse(bytes: Bytes) -> Result<Self, Unreadable> {
-        Self::from_index(jp::index(bytes)?)
+        Self::from_index(index::index(bytes)?)
     }
 
-    /// Reads the overlays of an index.
+    /// Parses the overlays of an index.
     ///
     /// # Errors
-    /// When an overlay is malformed: JP would not load the conversation either.
+    /// When an overlay is malformed. JP would not load the conversation either.
     pub fn from_index(index: Index) -> Result<Self, Unreadable> {
-        Self::of(index, None)
+        Self::read_overlays(index, None)
     }
 
-    /// The stream of a transcript that is not JP's.
+    /// Makes the stream of a file that another program wrote.
     ///
     /// # Errors
     /// When an overlay is malformed.
-    pub(crate) fn of_foreign(index: Index, foreign: Foreign) -> Result<Self, Unreadable> {
-        Self::of(index, Some(Box::new(foreign)))
+    pub fn from_external(index: Index, external: External) -> Result<Self, Unreadable> {
+        Self::read_overlays(index, Some(Box::new(external)))
     }
 
-    fn of(index: Index, foreign: Option<Box<Foreign>>) -> Result<Self, Unreadable> {
+    fn read_overlays(index: Index, external: Option<Box<External>>) -> Result<Self, Unreadable> {
         let mut overlays = Vec::new();
         let mut numbered = Vec::with_capacity(index.events.len());
         for (element, event) in index.events.iter().enumerate() {
@@ -69,44 +68,43 @@ impl Stream {
                 numbered.push(element);
             }
         }
-        Ok(Self { index, foreign, overlays, numbered })
+        Ok(Self { index, external, overlays, numbered })
     }
 
-    /// The bytes it was made from.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.index.bytes
     }
 
-    /// The form that its transcript is written in.
+    /// Returns the name of the format, as in requests to strategies.
     #[must_use]
-    pub fn format(&self) -> Format {
-        self.foreign.as_ref().map_or(Format::Jp, |foreign| foreign.format)
+    pub fn format_name(&self) -> &'static str {
+        self.external.as_ref().map_or("jp", |external| external.format)
     }
 
-    /// What there is to know of a transcript that is not JP's.
-    pub(crate) fn foreign(&self) -> Option<&Foreign> {
-        self.foreign.as_deref()
-    }
-
-    /// What has to be said of how it was read.
     #[must_use]
-    pub fn warnings(&self) -> &[String] {
-        self.foreign.as_ref().map_or(&[], |foreign| &foreign.warnings)
+    pub fn is_jp(&self) -> bool {
+        self.external.is_none()
     }
 
-    /// Whether some of its texts are in base64.
-    pub(crate) fn is_encoded(&self) -> bool {
-        self.foreign.is_none()
+    /// Returns the data of the format's reader. `None` for JP's own files.
+    #[must_use]
+    pub fn external(&self) -> Option<&External> {
+        self.external.as_deref()
     }
 
-    /// The bytes that lie at a span.
-    pub(crate) fn at(&self, span: Span) -> &[u8] {
+    /// Returns whether some of the texts are in base64.
+    pub fn is_encoded(&self) -> bool {
+        self.external.is_none()
+    }
+
+    pub fn at(&self, span: Span) -> &[u8] {
         self.index.at(span)
     }
 
-    /// The arguments of a call, which some formats keep in a string. What is no object is the member `input` of one.
-    pub(crate) fn arguments(&self, event: &Event) -> Value {
+    /// Returns the arguments of a call. Some formats store them as a string. A value that is not an object becomes the
+    /// member `input` of one.
+    pub fn arguments(&self, event: &Event) -> Value {
         let value = match self.value(event.body) {
             Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
             value => value.unwrap_or_default(),
@@ -119,100 +117,85 @@ impl Stream {
         }
     }
 
-    /// The index of its elements.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// Offset behind the last element: the bytes before it are history, and stay.
+    /// Offset after the last element. The bytes before it are history and stay.
     #[must_use]
     pub fn body_end(&self) -> usize {
         self.index.body_end
     }
 
-    /// Its elements, in order.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.index.events
     }
 
-    /// Its overlays, in order.
     #[must_use]
     pub fn overlays(&self) -> &[Overlay] {
         &self.overlays
     }
 
-    /// Number of turns.
     #[must_use]
     pub fn turns(&self) -> usize {
         self.index.turns
     }
 
-    /// The element whose number is `seq`.
+    /// Returns the element with the number `seq`.
     #[must_use]
     pub fn element(&self, seq: u64) -> Option<usize> {
         self.numbered.get(usize::try_from(seq).ok()?).copied()
     }
 
-    /// The elements that carry a number, with it, in order.
+    /// Iterates over the numbered elements as `(seq, element)`.
     pub fn numbered(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
         (0..).zip(self.numbered.iter().copied())
     }
 
-    /// The raw input: the bytes of every numbered element, in order. What a digest of the input covers, so that
-    /// neither an overlay nor a change of config changes it.
+    /// Iterates over the bytes of the numbered elements: the raw input. A digest of them does not depend on overlays or
+    /// changes of the configuration.
     pub fn raw_input(&self) -> impl Iterator<Item = &[u8]> + '_ {
         self.numbered.iter().map(|element| self.at(self.events()[*element].span))
     }
 
-    /// The same, of the events of a range alone.
+    /// Same as [`Stream::raw_input`], for the events of `range` only.
     pub fn raw_input_of(&self, range: TurnRange) -> impl Iterator<Item = &[u8]> + '_ {
         let within = move |element: &&usize| range.contains(self.events()[**element].turn);
         self.numbered.iter().filter(within).map(|element| self.at(self.events()[*element].span))
     }
 
-    /// The stream with the overlays that lie beside its transcript. Nothing else of what lies there counts.
+    /// Adds the overlays and receipts of another index, such as a sidecar's. Its other elements are ignored.
     ///
     /// # Errors
-    /// When one of them is malformed.
-    pub fn with_sidecar(self, sidecar: Sidecar) -> Result<Self, Unreadable> {
-        let Some(mut foreign) = self.foreign else { return Ok(self) };
+    /// When an overlay is malformed.
+    pub fn with_overlays(self, overlays: &Index) -> Result<Self, Unreadable> {
         let mut index = self.index;
-        let behind = index.bytes.len() + index.made.len();
-        let moved = |span: Span| Span { start: span.start + behind, end: span.end + behind };
-        let beside = sidecar.index();
-        let ours = |event: &&Event| event.kind.is_overlay() || event.kind == Kind::Receipt;
-        index.events.extend(
-            beside.events.iter().filter(ours).map(|event| Event { span: moved(event.span), ..*event }),
-        );
+        let end = index.bytes.len() + index.made.len();
+        let moved = |span: Span| Span { start: span.start + end, end: span.end + end };
+        let added = overlays.events.iter();
+        let added = added.filter(|event| event.kind.is_overlay() || event.kind == Kind::Receipt);
+        index.events.extend(added.map(|event| Event { span: moved(event.span), ..*event }));
         let mut made = Vec::from(index.made);
-        made.extend_from_slice(&beside.bytes);
+        made.extend_from_slice(&overlays.bytes);
         index.made = made.into();
-        foreign.sidecar = Some(sidecar);
-        Self::of(index, Some(foreign))
+        Self::read_overlays(index, self.external)
     }
 
-    /// The overlays that lie beside the transcript, as they were read.
-    #[must_use]
-    pub fn sidecar(&self) -> Option<&Sidecar> {
-        self.foreign.as_ref().and_then(|foreign| foreign.sidecar.as_ref())
-    }
-
-    /// Says of an overlay, by its place in [`Stream::overlays`], that it was made of other events.
+    /// Marks the overlay at `place` in [`Stream::overlays`] as made of other events.
     pub fn mark_stale(&mut self, place: usize) {
         if let Some(overlay) = self.overlays.get_mut(place) {
             overlay.stale = true;
         }
     }
 
-    /// Number of conversation events.
     #[must_use]
     pub fn conversation_events(&self) -> usize {
         self.events().iter().filter(|event| event.kind.is_conversation()).count()
     }
 
-    /// When each turn began: the time of its first conversation event.
+    /// Returns the start time of each turn: the time of its first conversation event.
     #[must_use]
     pub fn turns_began(&self) -> Vec<Timestamp> {
         let mut began = Vec::with_capacity(self.turns());
@@ -224,22 +207,22 @@ impl Stream {
         began
     }
 
-    /// One past the greatest `to_turn` of all overlays, or 0: what the bound `last` means. One past the
-    /// greatest number there is comes out as 0, as it does in JP.
+    /// Returns one past the greatest `to_turn` of all overlays, or 0. This is the value of the bound `last`. Past the
+    /// greatest possible number it wraps to 0, as in JP.
     #[must_use]
     pub fn after_last_overlay(&self) -> usize {
         let applied = self.overlays.iter().filter(|overlay| !overlay.stale);
         applied.map(|overlay| overlay.to_turn.wrapping_add(1)).max().unwrap_or(0)
     }
 
-    /// The same, of the overlays with an opinion on one of `kinds` alone.
+    /// Same as [`Stream::after_last_overlay`], for overlays with a policy for one of `kinds` only.
     #[must_use]
     pub fn after_last_overlay_of(&self, kinds: &[ContentKind]) -> usize {
         let of_kind = |overlay: &&Overlay| {
             kinds.iter().any(|kind| match kind {
                 ContentKind::Summary => overlay.summary.is_some(),
                 ContentKind::Reasoning => overlay.reasoning.is_some(),
-                // One that names single calls says nothing of the others in its turns.
+                // A selective policy does not concern the other calls in its turns.
                 ContentKind::ToolCalls => {
                     matches!(overlay.tool_calls, Some(ToolPolicy::Strip { .. } | ToolPolicy::Omit))
                 }
@@ -255,7 +238,7 @@ impl Stream {
         ends.max().unwrap_or(0)
     }
 
-    /// The ranges of the overlays that carry a summary.
+    /// Iterates over the ranges of the overlays with a summary.
     pub fn summaries(&self) -> impl Iterator<Item = (usize, usize)> + Clone {
         self.overlays
             .iter()
@@ -263,28 +246,28 @@ impl Stream {
             .map(|overlay| (overlay.from_turn, overlay.to_turn))
     }
 
-    /// Whether an element is one that a strategy can be sent: those of JP may be no objects.
-    pub(crate) fn is_object(&self, element: usize) -> bool {
+    /// Returns whether strategies can receive an element. In JP's files an element may be another value than an object.
+    pub fn is_object(&self, element: usize) -> bool {
         !self.is_encoded() || self.at(self.events()[element].span).first() == Some(&b'{')
     }
 
-    /// The text of a JSON string that lies at `span`.
+    /// Returns the text of the JSON string at `span`.
     #[must_use]
     pub fn text(&self, span: Span) -> Cow<'_, str> {
         text::unquote(self.at(span))
     }
 
-    /// The content of a tool response, base64 undone.
+    /// Returns the content of a tool response, with decoded base64.
     #[must_use]
     pub fn stored_text(&self, span: Span) -> String {
         let text = self.text(span);
         if self.is_encoded() { text::decode(&text).into_owned() } else { text.into_owned() }
     }
 
-    /// The value that lies at `span`. Nothing for an absent one.
+    /// Returns the value at `span`. `None` for an absent value.
     #[must_use]
     pub fn value(&self, span: Span) -> Option<Value> {
-        // What the index let through can be read; see the property in `json`.
+        // Any value that passed the index can be read. See the property test in `json`.
         serde_json::from_slice(self.at(span)).ok()
     }
 }

@@ -1,5 +1,5 @@
-//! What the host knows of a snapshot before it asks anybody: its calls, its view, its sizes, turn by turn.
-//! Made once for all strategies of a run, from a stream and from nothing else.
+//! The survey: the calls, the view, and the sizes of a stream, turn by turn. It is made from a stream alone, once for
+//! all strategies of a run.
 
 use jp_compact_schema::{Kinds, Turn};
 
@@ -12,22 +12,19 @@ use crate::stream::Stream;
 use crate::turn::TurnRange;
 use crate::view::{Part, View};
 
-/// A stream and what follows from it.
+/// A stream and the data derived from it.
 #[derive(Debug, Clone)]
 pub struct Survey<'a> {
-    /// The stream.
     pub stream: &'a Stream,
-    /// Its calls.
     pub pairs: Pairs,
-    /// Its view as it stands.
+    /// The current view.
     pub view: View,
-    /// Its sizes.
     pub estimate: Estimate,
-    /// One entry a turn.
+    /// One entry per turn.
     pub turns: Vec<Turn>,
 }
 
-/// Sums of weights, before they become tokens.
+/// Sums of weights, before conversion to tokens.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weights {
     raw: u64,
@@ -38,22 +35,22 @@ struct Weights {
 }
 
 impl<'a> Survey<'a> {
-    /// Surveys a stream, with tokens estimated.
+    /// Surveys a stream with estimated tokens.
     #[must_use]
-    pub fn of(stream: &'a Stream) -> Self {
+    pub fn new(stream: &'a Stream) -> Self {
         Self::with(stream, Estimator::Characters)
     }
 
-    /// Surveys a stream, with tokens counted like this.
+    /// Surveys a stream with this estimator.
     #[must_use]
     pub fn with(stream: &'a Stream, estimator: Estimator) -> Self {
-        let pairs = Pairs::of(stream);
-        let (view, estimate) = (project(stream), Estimate::of(stream, estimator));
+        let pairs = Pairs::new(stream);
+        let (view, estimate) = (project(stream), Estimate::new(stream, estimator));
         let turns = table(stream, &pairs, &view, &estimate);
         Self { stream, pairs, view, estimate, turns }
     }
 
-    /// The tokens of another view of the stream, turn by turn.
+    /// Counts the tokens of another view of the stream, by turn.
     #[must_use]
     pub fn view_tokens_by_turn(&self, view: &View) -> Vec<u64> {
         let mut weights = vec![0; self.stream.turns()];
@@ -65,7 +62,7 @@ impl<'a> Survey<'a> {
         weights.into_iter().map(tokens).collect()
     }
 
-    /// The tokens of the raw events of a range.
+    /// Counts the tokens of the raw events of a range.
     #[must_use]
     pub fn raw_tokens_in(&self, range: TurnRange) -> u64 {
         let events = self.stream.events().iter().enumerate();
@@ -74,8 +71,8 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// The turn table of a request. `kinds` counts what the view still shows whole: a stripped half counts no
-/// tokens, so that a strategy sees what is stripped already.
+/// Makes the turn table of a request. The tokens in `kinds` are those of events that the view shows completely. A
+/// stripped half counts 0 tokens, so strategies recognize it.
 fn table(stream: &Stream, pairs: &Pairs, view: &View, estimate: &Estimate) -> Vec<Turn> {
     let mut weights = vec![Weights::default(); stream.turns()];
     let empty =

@@ -1,5 +1,5 @@
-//! Text as JP stores it: a JSON string, some of them in base64 (JP-STREAM, "On disk"). Decoding is best
-//! effort, string by string: what is no base64, or decodes to no UTF-8, is taken literally.
+//! Text as JP stores it: JSON strings, some of them in base64 (docs/reference/store.md#on-disk). Each string is decoded
+//! on its own: one that is not base64 of UTF-8 is taken literally.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::json;
 
-/// The text of a JSON string that the index has checked, quotes and escapes undone.
-pub(crate) fn unquote(raw: &[u8]) -> Cow<'_, str> {
+/// Returns the text of a JSON string that the index has checked.
+pub fn unquote(raw: &[u8]) -> Cow<'_, str> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-    // The scanner let it through, so it can be read; an empty text stands for what it never returns.
+    // Cannot fail: the scanner accepted it.
     if !has_escapes(inner) {
         return Cow::Borrowed(std::str::from_utf8(inner).unwrap_or_default());
     }
@@ -19,7 +19,7 @@ pub(crate) fn unquote(raw: &[u8]) -> Cow<'_, str> {
     Cow::Owned(serde_json::from_slice::<String>(raw).unwrap_or_else(|_| mended()))
 }
 
-/// Names, ids and times are short, and there are many.
+/// Does not call `memchr` for short strings. Names, ids and times are short, and there are many of them.
 fn has_escapes(inner: &[u8]) -> bool {
     match inner.len() {
         ..64 => inner.iter().fold(false, |escape, byte| escape | (*byte == b'\\')),
@@ -27,8 +27,8 @@ fn has_escapes(inner: &[u8]) -> bool {
     }
 }
 
-/// The bytes of such a text. For keys: there are many, and they are only compared.
-pub(crate) fn unquote_bytes(raw: &[u8]) -> Cow<'_, [u8]> {
+/// Same as [`unquote`], but without the UTF-8 check. For keys: there are many, and they are only compared.
+pub fn unquote_bytes(raw: &[u8]) -> Cow<'_, [u8]> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     if has_escapes(inner) {
         return Cow::Owned(unquote(raw).into_owned().into_bytes());
@@ -36,29 +36,29 @@ pub(crate) fn unquote_bytes(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Borrowed(inner)
 }
 
-/// A JSON value by which others call it: the same however it is escaped.
-pub(crate) fn canonical(raw: &[u8]) -> Cow<'_, [u8]> {
+/// Returns a JSON string with canonical escapes, so that equal strings have equal bytes.
+pub fn canonical(raw: &[u8]) -> Cow<'_, [u8]> {
     if raw.contains(&b'\\') {
         return Cow::Owned(Value::from(&*unquote(raw)).to_string().into_bytes());
     }
     Cow::Borrowed(raw)
 }
 
-/// Undoes JP's base64 where it can.
-pub(crate) fn decode(stored: &str) -> Cow<'_, str> {
+/// Decodes base64, if it is base64 of UTF-8.
+pub fn decode(stored: &str) -> Cow<'_, str> {
     match STANDARD.decode_to_vec(stored).ok().and_then(|bytes| String::from_utf8(bytes).ok()) {
         Some(text) => Cow::Owned(text),
         None => Cow::Borrowed(stored),
     }
 }
 
-/// Stores text as JP does.
-pub(crate) fn encode(text: &str) -> String {
+/// Encodes text as JP does.
+pub fn encode(text: &str) -> String {
     STANDARD.encode_to_string(text)
 }
 
-/// Undoes base64 in every string value below `value`; keys are never encoded.
-pub(crate) fn decode_all(value: &mut Value) {
+/// Decodes every string below `value`. Keys are never encoded.
+pub fn decode_all(value: &mut Value) {
     match value {
         Value::String(text) => {
             if let Cow::Owned(decoded) = decode(text) {
@@ -71,8 +71,8 @@ pub(crate) fn decode_all(value: &mut Value) {
     }
 }
 
-/// Looks at a JSON string once it is decoded, without looking at what is base64 as text first.
-pub(crate) fn with_stored<T>(raw: &[u8], buffer: &mut Vec<u8>, look: impl FnOnce(&str) -> T) -> T {
+/// Calls `look` with a decoded JSON string. Base64 is decoded directly from the raw bytes.
+pub fn with_stored<T>(raw: &[u8], buffer: &mut Vec<u8>, look: impl FnOnce(&str) -> T) -> T {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     match decoded(inner, buffer) {
         Some(text) => look(text),
@@ -80,49 +80,48 @@ pub(crate) fn with_stored<T>(raw: &[u8], buffer: &mut Vec<u8>, look: impl FnOnce
     }
 }
 
-/// Looks at stored text once it is decoded, into a buffer that is used again.
-pub(crate) fn with_decoded<T>(stored: &str, buffer: &mut Vec<u8>, look: impl FnOnce(&str) -> T) -> T {
+/// Calls `look` with decoded text. Reuses `buffer`.
+pub fn with_decoded<T>(stored: &str, buffer: &mut Vec<u8>, look: impl FnOnce(&str) -> T) -> T {
     look(decoded(stored.as_bytes(), buffer).unwrap_or(stored))
 }
 
-/// The text that is in base64, in a buffer that is used again.
+/// Decodes base64 into `buffer`.
 fn decoded<'a>(base64: &[u8], buffer: &'a mut Vec<u8>) -> Option<&'a str> {
     buffer.clear();
     STANDARD.decode_append(base64, buffer).ok()?;
     std::str::from_utf8(buffer).ok()
 }
 
-/// How long a text is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Length {
-    pub(crate) chars: usize,
-    /// In UTF-8.
-    pub(crate) bytes: usize,
+pub struct Length {
+    pub chars: usize,
+    /// Length in UTF-8.
+    pub bytes: usize,
 }
 
 impl Length {
-    pub(crate) fn of_ascii(text: &[u8]) -> Self {
+    pub fn of_ascii(text: &[u8]) -> Self {
         Self { chars: text.len(), bytes: text.len() }
     }
 
-    pub(crate) fn of(text: &str) -> Self {
+    pub fn new(text: &str) -> Self {
         Self { chars: chars(text.as_bytes()), bytes: text.len() }
     }
 }
 
-/// How many characters begin in these bytes of UTF-8.
+/// Counts the characters that begin in these bytes of UTF-8.
 fn chars(text: &[u8]) -> usize {
     if text.is_ascii() {
         return text.len();
     }
-    // Few at a time, so that many are counted at once.
+    // Blocks are small enough for a sum of `u8`, which is vectorized.
     let begins = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(!matches!(byte, 0x80..=0xBF))).sum::<u8>();
     let (blocks, rest) = text.as_chunks::<128>();
     blocks.iter().map(|block| usize::from(begins(block))).sum::<usize>() + usize::from(begins(rest))
 }
 
-/// The length of [`unquote`], without making it. None for what is no string.
-pub(crate) fn quoted_length(raw: &[u8]) -> Option<Length> {
+/// Returns the length of [`unquote`]'s result without making it. `None` if `raw` is not a string.
+pub fn quoted_length(raw: &[u8]) -> Option<Length> {
     let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut length = Length { chars: chars(inner), bytes: inner.len() };
     let mut behind = 0;
@@ -135,13 +134,13 @@ pub(crate) fn quoted_length(raw: &[u8]) -> Option<Length> {
             b'u' => match u16::from_str_radix(std::str::from_utf8(escape.get(2..6)?).ok()?, 16).ok()? {
                 0..0x80 => (1, 6),
                 0x80..0x800 => (2, 6),
-                // The first of a pair, for the scanner lets no other through.
+                // The first half of a pair: the scanner accepts no other.
                 0xD800..=0xDFFF => (4, 12),
                 _ => (3, 6),
             },
             _ => (1, 2),
         };
-        // What an escape is written with is ASCII.
+        // Escapes are written in ASCII.
         length.chars = length.chars.checked_sub(taken - 1)?;
         length.bytes = length.bytes.checked_sub(taken - bytes)?;
         behind = at + taken;
@@ -149,11 +148,11 @@ pub(crate) fn quoted_length(raw: &[u8]) -> Option<Length> {
     Some(length)
 }
 
-/// The length of what [`with_stored`] looks at. None says nothing.
-pub(crate) fn stored_length(raw: &[u8], buffer: &mut Vec<u8>) -> Option<Length> {
+/// Returns the length of the text in [`with_stored`]. `None` if it cannot be determined without decoding escapes.
+pub fn stored_length(raw: &[u8], buffer: &mut Vec<u8>) -> Option<Length> {
     let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     match decoded(inner, buffer) {
-        Some(text) => Some(Length::of(text)),
+        Some(text) => Some(Length::new(text)),
         None if has_escapes(inner) => None,
         None => quoted_length(raw),
     }
@@ -179,10 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn decodes_what_is_base64_of_utf8_and_leaves_the_rest() {
+    fn decodes_base64_of_utf8_only() {
         check("ZjAucnM=", "f0.rs");
         check("w6k=", "\u{e9}");
-        check("abcd", "abcd"); // bytes that are no UTF-8
+        check("abcd", "abcd"); // not UTF-8
         check("AAAA", "\0\0\0");
         check("/w==", "/w==");
         check("ZjAucnM", "ZjAucnM"); // no padding
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_what_is_stored_is_that_of_the_text_wherever_it_is_no_ascii() {
+    fn stored_length_counts_non_ascii_text() {
         let length = |text: &str| Length { chars: text.chars().count(), bytes: text.len() };
         let all: String = (0..0x80_u8).cycle().take(300).map(char::from).collect();
         for place in 0..all.len() {
@@ -210,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn base64_is_what_another_decoder_takes_for_it(
+        fn base64_decoder_agrees_with_reference(
             whole in "([A-Za-z0-9+/]{4}){0,40}", end in "[A-Za-z0-9+/=_ -]{0,4}", behind in "(|[A-Za-z=]{4})",
         ) {
             let stored = format!("{whole}{end}{behind}");
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_a_string_counts_what_its_escapes_stand_for() {
+    fn quoted_length_counts_unescaped_text() {
         for raw in [
             r#""""#,
             r#""\n""#,
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn sees_what_is_base64_behind_its_escapes() {
+    fn decodes_base64_with_json_escapes() {
         assert_eq!(with_stored(br#""w6\u006b=""#, &mut Vec::new(), str::to_owned), "\u{e9}");
     }
 

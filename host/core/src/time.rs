@@ -1,9 +1,9 @@
-//! Points in time as JP writes them: `2026-03-18 11:58:01.2358`, UTC. RFC 3339 is read as well. They are
-//! compared parsed, never as text (JP-STREAM, "On disk").
+//! Timestamps in JP's form, `2026-03-18 11:58:01.2358` in UTC. The parser also accepts RFC 3339. Timestamps must be
+//! compared as parsed values, never as text (docs/reference/store.md#on-disk).
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
-/// Reads a timestamp in JP's form or in RFC 3339. `None` when it is neither.
+/// Parses a timestamp in JP's form or in RFC 3339.
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
     match as_nearly_all(text.as_bytes()) {
@@ -13,7 +13,7 @@ pub fn parse(text: &str) -> Option<Timestamp> {
 }
 
 fn parse_any(text: &str) -> Option<Timestamp> {
-    // Behind the date, a sign or a `Z` is an offset; a bare date is a date and no point in time.
+    // After the date, a sign or a `Z` begins an offset. A date without a time is rejected.
     let time_of_day = text.get(10..).filter(|rest| rest.contains(':'))?;
     if time_of_day.contains(['+', '-', 'Z', 'z']) {
         return text.parse().ok();
@@ -22,7 +22,7 @@ fn parse_any(text: &str) -> Option<Timestamp> {
     TimeZone::UTC.to_timestamp(civil).ok()
 }
 
-/// Reads the two forms that nearly all are in: JP's own, and RFC 3339 in UTC. `None` says nothing: it may be another.
+/// Parses the two most frequent forms: JP's own, and RFC 3339 in UTC. `None` if the text may be in another form.
 fn as_nearly_all(text: &[u8]) -> Option<DateTime> {
     let (text, between) = match text {
         [text @ .., b'Z'] => (text, b'T'),
@@ -53,13 +53,13 @@ fn as_nearly_all(text: &[u8]) -> Option<DateTime> {
     .ok()
 }
 
-/// The number that at most nine digits write.
+/// Parses at most nine digits.
 fn digits(text: &[u8]) -> Option<i32> {
     text.iter()
         .try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i32::from(byte - b'0')))
 }
 
-/// Writes a timestamp in JP's form: up to nanoseconds, trailing zeros trimmed, `.0` when there are none.
+/// Formats a timestamp in JP's form: up to nanoseconds, without trailing zeros, but at least `.0`.
 #[must_use]
 pub fn format(timestamp: Timestamp) -> String {
     let civil = TimeZone::UTC.to_datetime(timestamp);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_both_forms_and_writes_one() {
+    fn parses_both_forms_and_formats_one() {
         check("2026-03-18 11:58:01.2358", Some("2026-03-18 11:58:01.2358"));
         check("2026-03-18 11:58:01", Some("2026-03-18 11:58:01.0"));
         check("2026-03-18 11:58:01.000000001", Some("2026-03-18 11:58:01.000000001"));
@@ -98,20 +98,20 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_point_in_time() {
+    fn rejects_invalid_times() {
         for text in ["", "now", "2026-03-18", "12:00", "2026-13-01 00:00:00", "1700000000"] {
             check(text, None);
         }
     }
 
     #[test]
-    fn compares_parsed_not_as_text() {
+    fn compares_parsed_values() {
         assert!(parse("2026-12-31 23:00:00.0") > parse("2027-01-01T00:00:00.5+02:00"));
     }
 
     proptest! {
         #[test]
-        fn the_forms_that_are_known_read_as_any_other_would(
+        fn fast_path_agrees_with_general_parser(
             text in "[0-9]{4}-[01][0-9]-[0-3][0-9][ T][0-2][0-9]:[0-6][0-9]:[0-6][0-9]([.,][0-9]{0,10})?Z?",
         ) {
             prop_assert_eq!(parse(&text), parse_any(&text));

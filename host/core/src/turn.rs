@@ -9,31 +9,28 @@ pub struct TurnRange {
 }
 
 impl TurnRange {
-    /// The range `from..=to`, or nothing when it would be empty.
+    /// Returns the range `from..=to`, or `None` if it would be empty.
     #[must_use]
     pub fn new(from: usize, to: usize) -> Option<Self> {
         (from <= to).then_some(Self { from, to })
     }
 
-    /// The first turn.
     #[must_use]
     pub fn from(self) -> usize {
         self.from
     }
 
-    /// The last turn.
     #[must_use]
     pub fn to(self) -> usize {
         self.to
     }
 
-    /// Whether `turn` lies in it.
     #[must_use]
     pub fn contains(self, turn: usize) -> bool {
         self.from <= turn && turn <= self.to
     }
 
-    /// Whether the whole of `other` lies in it.
+    /// Returns whether `other` is completely within the range.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
         self.from <= other.from && other.to <= self.to

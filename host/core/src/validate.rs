@@ -1,5 +1,5 @@
-//! The only door from what a strategy proposes to what may be appended. It lists every reason to refuse
-//! (PROTOCOL.md, "Replies"); a [`Compaction`] cannot be made otherwise.
+//! The validation of proposals: the only way from a strategy's reply to a [`Compaction`], which may be appended. It
+//! lists every reason to reject one (PROTOCOL.md, "Replies").
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,37 +10,36 @@ use crate::estimate;
 use crate::event::Kind;
 use crate::halves::Halves;
 use crate::overlap::{self, Overlap};
-use crate::overlay::{StoredCall, ToolPolicy};
+use crate::overlay::{Overlay, StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::stream::Stream;
 use crate::turn::TurnRange;
 
-/// What the host knows of the request that is being answered.
+/// The request that the proposal answers.
 #[derive(Debug, Clone)]
 pub struct Asked<'a> {
     /// The stream that the request was made from.
     pub stream: &'a Stream,
-    /// Its calls.
     pub pairs: &'a Pairs,
-    /// The request's `range`: closed over summaries where the strategy produces one.
+    /// The request's `range`, which includes older summaries completely if the strategy produces one.
     pub range: TurnRange,
     /// The request's `requested_range`.
     pub requested: TurnRange,
-    /// The kinds that the strategy's `produces` names.
+    /// The strategy's `produces`.
     pub produces: &'a [ContentKind],
-    /// Summaries accepted earlier in the same run: they count for overlap.
+    /// Summaries accepted earlier in the same run. They count for overlap.
     pub accepted: &'a [TurnRange],
     /// Which overlaps extend a summary's range.
     pub overlap: Overlap,
-    /// How the user wants tools to be compacted, by name: stored with a `strip`, so that the projection needs
-    /// nothing but the stream (RFD D17, "Projection Integration").
+    /// How the user wants tools to be compacted, by name. Stored with a `strip`, so that the projection needs only
+    /// the stream (RFD D17, "Projection Integration").
     pub hints: &'a BTreeMap<String, ToolHint>,
-    /// Whether a model writes the summaries: then one that is no shorter than its events is refused, for it was
-    /// cut off from its task, and not cheap.
+    /// Whether a model writes the summaries. If so, a summary that is not shorter than its events is rejected, because
+    /// it misses its purpose, and was not free.
     pub by_model: bool,
 }
 
-/// A valid compaction: every reason to refuse it has been ruled out. The host stamps and appends it.
+/// A valid compaction. The host stamps and appends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compaction {
     range: TurnRange,
@@ -50,80 +49,82 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// The turns it covers.
+    /// Returns whether `overlay` has the same range and the same content.
+    #[must_use]
+    pub fn equals(&self, overlay: &Overlay) -> bool {
+        overlay.covers_just(self.range)
+            && overlay.summary.as_deref() == self.summary()
+            && overlay.reasoning == self.reasoning()
+            && overlay.tool_calls.as_ref() == self.tool_calls()
+    }
+
     #[must_use]
     pub fn range(&self) -> TurnRange {
         self.range
     }
 
-    /// The text that stands for the range.
+    /// The text that replaces the range.
     #[must_use]
     pub fn summary(&self) -> Option<&str> {
         self.summary.as_deref()
     }
 
-    /// The policy for reasoning.
     #[must_use]
     pub fn reasoning(&self) -> Option<Reasoning> {
         self.reasoning
     }
 
-    /// The policy for tool calls.
     #[must_use]
     pub fn tool_calls(&self) -> Option<&ToolPolicy> {
         self.tool_calls.as_ref()
     }
 }
 
-/// Why a proposal is refused.
+/// The reason why a proposal is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// A result without a compaction: nothing to do is a decline.
+    /// A result without a compaction. The correct reply is a decline.
     Nothing,
-    /// More compactions than one reply may have.
+    /// More compactions than a reply may have.
     TooMany(usize),
     /// The range ends before it starts.
     Inverted {
-        /// Its first turn.
         from: usize,
-        /// Its last turn.
         to: usize,
     },
-    /// The range leaves the one that was asked for.
+    /// The range is not within the requested one.
     OutOfRange {
         /// The payload's range.
         range: TurnRange,
-        /// The range that it had to stay in.
+        /// The range that it must be in.
         asked: TurnRange,
     },
-    /// No policy at all.
     NoPolicy,
-    /// A kind that `produces` does not name.
+    /// A kind that is not in `produces`.
     NotProduced(&'static str),
     /// Two summaries of one reply overlap.
     SummariesOverlap(TurnRange, TurnRange),
-    /// Nothing but white space: it would erase its range.
+    /// Only white space, which would erase the range.
     SummaryBlank,
-    /// A NUL character.
     SummaryNul,
     /// More than 256 KiB.
     SummaryTooLong(usize),
-    /// As long as what it stands for, or longer: the view would grow by it.
+    /// Not shorter than the events that it replaces: the view would grow.
     SummaryLarger {
-        /// Its characters.
+        /// Characters of the summary.
         summary: u64,
-        /// The characters of the raw events of its range.
+        /// Characters of the raw events of its range.
         raw: u64,
     },
-    /// The range is not closed over the existing summaries.
+    /// The range includes only a part of an older summary.
     NotClosed {
         /// The payload's range.
         range: TurnRange,
-        /// The range that would be.
+        /// The range extended over older summaries.
         closed: TurnRange,
     },
-    /// A call has one half inside the range and the other outside.
+    /// One half of a call is inside the range, the other is outside.
     SplitsCall {
         /// The payload's range.
         range: TurnRange,
@@ -132,82 +133,86 @@ pub enum Refusal {
         /// The turn of the response.
         response: usize,
     },
-    /// An empty list of calls.
     SelectiveEmpty,
-    /// An entry of the list that does not hold.
+    /// An invalid entry in the list of calls.
     Call {
-        /// The number that it names.
+        /// The number in the entry.
         seq: u64,
-        /// What is wrong with it.
         wrong: CallWrong,
     },
 }
 
-/// What is wrong with one entry of a `selective`.
+/// The error in one entry of a `selective` policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallWrong {
-    /// Named twice.
+    /// Listed twice.
     Twice,
-    /// There is no such event.
     Missing,
-    /// It is no half of a tool call.
+    /// Not half of a tool call.
     NoTool,
-    /// It lies outside the payload's range. Its other half cannot: no range splits a call.
+    /// Outside of the payload's range. The other half is outside too, because no range splits a call.
     Outside,
-    /// `request` on a response.
+    /// `request` for a response.
     RequestOnResponse,
-    /// `response` on a request.
+    /// `response` for a request.
     ResponseOnRequest,
-    /// `omit` beside something else.
+    /// `omit` together with another policy.
     OmitAndMore,
-    /// It says nothing.
+    /// No policy.
     NoOpinion,
 }
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Nothing => write!(out, "a result without a compaction; nothing to do is a `decline`"),
+            Self::Nothing => {
+                write!(out, "the result has no compaction; reply `decline` if there is nothing to do")
+            }
             Self::TooMany(found) => {
-                write!(out, "a result with {found} compactions, {COMPACTIONS_MAX} are allowed")
+                write!(out, "the result has {found} compactions; at most {COMPACTIONS_MAX} are allowed")
             }
-            Self::Inverted { from, to } => write!(out, "turn range ends at {to}, before it starts at {from}"),
+            Self::Inverted { from, to } => {
+                write!(out, "the turn range ends at {to}, before its start {from}")
+            }
             Self::OutOfRange { range, asked } => {
-                write!(out, "a compaction of {range} leaves the range asked for, {asked}")
+                write!(out, "the compaction of {range} is not within the requested range, {asked}")
             }
-            Self::NoPolicy => write!(out, "a compaction without a policy"),
+            Self::NoPolicy => write!(out, "the compaction has no policy"),
             Self::NotProduced(kind) => {
-                write!(out, "`{kind}` is not among the kinds that the strategy produces")
+                write!(out, "`{kind}` is not in the strategy's `produces`")
             }
             Self::SummariesOverlap(left, right) => write!(out, "two summaries overlap: {left} and {right}"),
-            Self::SummaryBlank => write!(out, "a blank summary would erase its range"),
-            Self::SummaryNul => write!(out, "a summary holds a NUL character"),
+            Self::SummaryBlank => write!(out, "the summary is blank, and would erase its range"),
+            Self::SummaryNul => write!(out, "the summary contains a NUL character"),
             Self::SummaryTooLong(bytes) => {
-                write!(out, "a summary of {bytes} bytes, {SUMMARY_BYTES_MAX} are allowed")
+                write!(out, "the summary has {bytes} bytes; at most {SUMMARY_BYTES_MAX} are allowed")
             }
             Self::SummaryLarger { summary, raw } => {
-                write!(out, "a summary of {summary} characters for events of {raw}: it must be shorter")
+                write!(
+                    out,
+                    "the summary has {summary} characters, and must be shorter than its events, which have {raw}"
+                )
             }
             Self::NotClosed { range, closed } => {
                 write!(
                     out,
-                    "range_not_closed: a summary of {range} would overlap older ones, {closed} would not"
+                    "range_not_closed: a summary of {range} overlaps older ones; one of {closed} would not"
                 )
             }
             Self::SplitsCall { range, request, response } => {
                 write!(out, "{range} would split a tool call between turns {request} and {response}")
             }
-            Self::SelectiveEmpty => write!(out, "a selective policy without calls"),
+            Self::SelectiveEmpty => write!(out, "the selective policy lists no calls"),
             Self::Call { seq, wrong } => {
                 let wrong = match wrong {
-                    CallWrong::Twice => "is named twice",
+                    CallWrong::Twice => "is listed twice",
                     CallWrong::Missing => "does not exist",
-                    CallWrong::NoTool => "is no half of a tool call",
-                    CallWrong::Outside => "lies outside the range",
-                    CallWrong::RequestOnResponse => "is a response, and gets a policy for requests",
-                    CallWrong::ResponseOnRequest => "is a request, and gets a policy for responses",
-                    CallWrong::OmitAndMore => "is omitted, and gets another policy too",
-                    CallWrong::NoOpinion => "is named without a policy",
+                    CallWrong::NoTool => "is not half of a tool call",
+                    CallWrong::Outside => "is outside the range",
+                    CallWrong::RequestOnResponse => "is a response, but has a policy for requests",
+                    CallWrong::ResponseOnRequest => "is a request, but has a policy for responses",
+                    CallWrong::OmitAndMore => "is omitted, but has another policy too",
+                    CallWrong::NoOpinion => "has no policy",
                 };
                 write!(out, "event {seq} {wrong}")
             }
@@ -217,10 +222,10 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Checks a whole reply: all of its payloads, or none.
+/// Validates a whole reply. Either all payloads are valid, or none is accepted.
 ///
 /// # Errors
-/// The first reason to refuse it.
+/// The first reason to reject it.
 pub fn validate(asked: &Asked<'_>, proposal: Vec<Payload>) -> Result<Vec<Compaction>, Refusal> {
     if proposal.is_empty() {
         return Err(Refusal::Nothing);
@@ -230,7 +235,7 @@ pub fn validate(asked: &Asked<'_>, proposal: Vec<Payload>) -> Result<Vec<Compact
     }
     let mut compactions: Vec<Compaction> = Vec::with_capacity(proposal.len());
     for payload in proposal {
-        let compaction = one(asked, payload)?;
+        let compaction = validate_payload(asked, payload)?;
         if compaction.summary.is_some() {
             let range = compaction.range;
             let other = compactions.iter().filter(|other| other.summary.is_some()).map(Compaction::range);
@@ -247,7 +252,7 @@ fn overlaps(left: TurnRange, right: TurnRange) -> bool {
     left.from() <= right.to() && right.from() <= left.to()
 }
 
-fn one(asked: &Asked<'_>, payload: Payload) -> Result<Compaction, Refusal> {
+fn validate_payload(asked: &Asked<'_>, payload: Payload) -> Result<Compaction, Refusal> {
     let (from, to) = (payload.from_turn, payload.to_turn);
     let range = TurnRange::new(from, to).ok_or(Refusal::Inverted { from, to })?;
     let bounds = if payload.summary.is_some() { asked.range } else { asked.requested };
@@ -309,7 +314,7 @@ fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result
             if calls.is_empty() {
                 return Err(Refusal::SelectiveEmpty);
             }
-            let halves = Halves::of(asked.stream, asked.pairs);
+            let halves = Halves::new(asked.stream, asked.pairs);
             let mut named = BTreeSet::new();
             let mut stored = Vec::with_capacity(calls.len());
             for call in calls {
@@ -326,7 +331,7 @@ fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result
     })
 }
 
-/// The hints that change something in the range: an absent half inherits the policy, a present one replaces it.
+/// Returns the hints that change something in the range. An absent half inherits the policy, a present one replaces it.
 fn overrides(
     asked: &Asked<'_>,
     range: TurnRange,

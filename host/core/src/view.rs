@@ -1,5 +1,5 @@
-//! The view: what the projection leaves of a stream, in order. It holds places in the stream, no copies, and
-//! no strategy is ever sent one.
+//! The view: the elements of a stream after the projection, in order. It refers to elements of the stream and copies
+//! none. Strategies never receive a view.
 
 use std::io::{self, Write};
 
@@ -14,40 +14,32 @@ use crate::time;
 /// The user's half of a synthetic pair (RFD 064, "Projection Example").
 pub const SUMMARY_REQUEST: &str = "[Summary of previous conversation]";
 
-/// The reduced view of a stream. Made only by the projection.
+/// The reduced view of a stream. Only the projection makes one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     pub(crate) items: Vec<Item>,
 }
 
-/// One element of a view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// Its turn in the view, 0-based: turns are counted anew.
+    /// The turn in the view, from 0. Turns are renumbered.
     pub turn: usize,
-    /// Where it comes from.
     pub origin: Origin,
-    /// What it is.
     pub part: Part,
 }
 
-/// Where an element of a view comes from.
+/// The source of an element of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// A turn of the stream.
     Kept(usize),
-    /// A run of turns that one summary stands for.
-    Summary {
-        /// First turn of the run.
-        from: usize,
-        /// Last turn of the run.
-        to: usize,
-    },
+    /// A run of turns that one summary replaces.
+    Summary { from: usize, to: usize },
 }
 
 impl Origin {
-    /// The turn of the stream: for a summary the first that it stands for.
+    /// Returns the turn of the stream. For a summary, the first turn that it replaces.
     #[must_use]
     pub fn turn(self) -> usize {
         match self {
@@ -57,49 +49,40 @@ impl Origin {
     }
 }
 
-/// What an element of a view is. Numbers are those of the stream's elements.
+/// The content of an element of a view. Indexes refer to elements of the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
-    /// An element as it is.
+    /// An unchanged element.
     Kept(usize),
-    /// An element that a strip leaves as it is, because it is no longer than its replacement.
+    /// An element that a strip leaves unchanged, because it is not longer than its replacement.
     Short(usize),
-    /// A tool request whose arguments are `{}`.
+    /// A tool request with the arguments `{}`.
     Emptied(usize),
     /// A tool response with this content.
     Replaced(usize, String),
-    /// Opens the synthetic turn of a summary.
+    /// The start of the synthetic turn of a summary.
     SummaryStart {
-        /// The time of the first event that the summary stands for.
+        /// The time of the first event that the summary replaces.
         at: Timestamp,
     },
     /// The user's half of the synthetic pair: [`SUMMARY_REQUEST`].
-    SummaryRequest {
-        /// As above.
-        at: Timestamp,
-    },
+    SummaryRequest { at: Timestamp },
     /// The assistant's half: the summary.
-    SummaryResponse {
-        /// As above.
-        at: Timestamp,
-        /// The summary's text.
-        text: String,
-    },
+    SummaryResponse { at: Timestamp, text: String },
 }
 
-/// One event that a provider is sent, decoded: an item of the array that `print --json` prints.
+/// One event that providers receive, decoded. An item of the array that `print --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ViewEvent {
-    /// Its turn in the view.
+    /// The turn in the view.
     pub turn: usize,
-    /// Where it comes from.
     pub origin: Origin,
-    /// The event: base64 undone, timestamp in JP's form, empty metadata left out.
+    /// The event, with decoded base64, a timestamp in JP's form, and no empty metadata.
     pub event: Map<String, Value>,
 }
 
 impl Part {
-    /// The element of the stream that it shows.
+    /// Returns the element of the stream that it shows.
     #[must_use]
     pub fn element(&self) -> Option<usize> {
         match self {
@@ -111,7 +94,7 @@ impl Part {
         }
     }
 
-    /// What a provider is sent of it, decoded. None for what no provider is sent.
+    /// Returns the event that providers receive, decoded. `None` if they receive none.
     pub(crate) fn event(&self, stream: &Stream) -> Option<Map<String, Value>> {
         match self {
             Self::Kept(element) | Self::Short(element) => decode::visible(stream, *element),
@@ -137,13 +120,12 @@ impl Part {
 }
 
 impl View {
-    /// Its elements, in order.
     #[must_use]
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// What a provider is sent, decoded, in order.
+    /// Iterates over the events that providers receive, decoded, in order.
     pub fn events<'a>(&'a self, stream: &'a Stream) -> impl Iterator<Item = ViewEvent> + 'a {
         self.items.iter().filter_map(|item| {
             let event = item.part.event(stream)?;
@@ -151,10 +133,10 @@ impl View {
         })
     }
 
-    /// Writes the view as an array of [`ViewEvent`]s, one a line.
+    /// Writes the view as an array of [`ViewEvent`]s, one per line.
     ///
     /// # Errors
-    /// What `out` reports.
+    /// The errors of `out`.
     pub fn write_json(&self, stream: &Stream, out: &mut impl Write) -> io::Result<()> {
         out.write_all(b"[")?;
         for (place, event) in self.events(stream).enumerate() {
@@ -165,7 +147,7 @@ impl View {
     }
 }
 
-/// The text of a timestamp in JP's form, for those who show a view.
+/// Formats a timestamp in JP's form.
 #[must_use]
 pub fn timestamp_text(at: Timestamp) -> String {
     time::format(at)

@@ -1,10 +1,10 @@
-//! JP's own projections, turn counts, ranges and extensions, reproduced. The cases that JP's crate made lie
-//! outside the project, in `../shared/data/jp-golden`; where that folder is missing the test says so. The
-//! project's own cases are in `tests/cases`.
+//! Reproduces JP's projections, turn counts, ranges and extensions. Cases made by JP's crate are outside the project,
+//! in `../shared/data/jp-golden`. If that folder is missing, the test prints a message. The project's own cases are in
+//! `tests/cases`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
-    reason = "a test may panic, and says what it could not see"
+    reason = "a panic fails the test, and it prints which cases are missing"
 )]
 
 use std::fs;
@@ -31,14 +31,14 @@ fn folders(root: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Every case there is: the project's own, and JP's where they are.
+/// Returns all cases: the project's own, and JP's if they are present.
 fn cases() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let own = folders(&here.join("tests/cases"));
     assert!(!own.is_empty(), "the project's own cases are missing");
     let shared = folders(&here.join("../../../shared/data/jp-golden"));
     if shared.is_empty() {
-        eprintln!("JP's golden projections are not here; only the project's own cases are checked");
+        eprintln!("JP's golden projections are missing; only the project's own cases are checked");
     }
     own.into_iter().chain(shared).collect()
 }
@@ -59,12 +59,12 @@ fn bound_of(text: &str) -> Option<Bound> {
         None if text == "after-last" => Some(Bound::AfterLast),
         Some(("abs", turn)) => Some(Bound::Turn(turn.parse().unwrap())),
         Some(("end", turns)) => Some(Bound::FromEnd(turns.parse().unwrap())),
-        _ => panic!("a bound that the test does not know: {text}"),
+        _ => panic!("unexpected bound: {text}"),
     }
 }
 
 #[test]
-fn every_projection_is_jps() {
+fn projections_match_jp() {
     for case in cases() {
         let stream = stream(&case);
         let mut out = Vec::new();
@@ -88,7 +88,7 @@ fn every_projection_is_jps() {
 }
 
 #[test]
-fn every_rendering_lints_clean() {
+fn renderings_lint_clean() {
     for case in cases() {
         let stream = stream(&case);
         let whole = (!stream.overlays().is_empty()).then(|| project_through(&stream, &[]));
@@ -102,7 +102,7 @@ fn every_rendering_lints_clean() {
 }
 
 #[test]
-fn every_count_is_jps() {
+fn turn_counts_match_jp() {
     for case in cases() {
         let (stream, facts) = (stream(&case), json(&case.join("facts.json")));
         let count = |name: &str| usize::try_from(facts[name].as_u64().unwrap()).unwrap();
@@ -113,7 +113,7 @@ fn every_count_is_jps() {
 }
 
 #[test]
-fn every_range_and_extension_is_jps() {
+fn ranges_and_extensions_match_jp() {
     for case in cases() {
         let (stream, facts) = (stream(&case), json(&case.join("facts.json")));
         for range in facts["ranges"].as_array().unwrap() {

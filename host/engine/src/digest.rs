@@ -1,49 +1,13 @@
-//! Digests of bytes and of raw input, in hexadecimal: SHA-256, but where it is said.
-
-use std::io::{self, Write};
+//! Hexadecimal digests of raw input and of output.
 
 use jp_compact_core::splice::Piece;
 use jp_compact_core::{Stream, TurnRange};
+use jp_compact_runtime::digest::hexadecimal;
 use sha2::{Digest as _, Sha256};
 use twox_hash::xxhash3_128;
 
-/// The digest of some bytes.
-#[must_use]
-pub fn of_bytes(bytes: &[u8]) -> String {
-    hexadecimal(Sha256::new_with_prefix(bytes))
-}
-
-/// Passes bytes on, and keeps their digest.
-pub(crate) struct Digesting<W> {
-    inner: W,
-    hash: Sha256,
-}
-
-impl<W: Write> Digesting<W> {
-    pub(crate) fn new(inner: W) -> Self {
-        Self { inner, hash: Sha256::new() }
-    }
-
-    /// The digest of what has passed.
-    pub(crate) fn sha256(self) -> String {
-        hexadecimal(self.hash)
-    }
-}
-
-impl<W: Write> Write for Digesting<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes)?;
-        self.hash.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
-/// The digest of the raw input: of every event that carries a number, a newline behind each. Neither an
-/// overlay nor a change of config changes it.
+/// Returns the SHA-256 of the raw input: every numbered event, followed by a newline. Overlays and changes of the
+/// configuration do not affect it.
 #[must_use]
 pub fn of_raw_input(stream: &Stream) -> String {
     let mut hash = Sha256::new();
@@ -54,8 +18,8 @@ pub fn of_raw_input(stream: &Stream) -> String {
     hexadecimal(hash)
 }
 
-/// What tells the events of a range from others, a newline behind each: XXH3 of 128 bits, in hexadecimal. It is taken
-/// whenever a transcript is read, and guards against no one who means harm.
+/// Returns the 128-bit XXH3 of the events in a range, each followed by a newline. It is computed at every read, and
+/// does not protect against an attacker.
 #[must_use]
 pub fn of_range(stream: &Stream, range: TurnRange) -> String {
     let mut hash = xxhash3_128::Hasher::new();
@@ -66,13 +30,9 @@ pub fn of_range(stream: &Stream, range: TurnRange) -> String {
     format!("{:032x}", hash.finish_128())
 }
 
-/// The digest of what pieces stand for.
+/// Returns the SHA-256 of the bytes of these pieces.
 pub(crate) fn of_pieces(pieces: &[Piece], old: &[u8]) -> String {
     let mut hash = Sha256::new();
     pieces.iter().for_each(|piece| hash.update(piece.bytes(old)));
     hexadecimal(hash)
-}
-
-pub(crate) fn hexadecimal(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

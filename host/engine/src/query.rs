@@ -1,46 +1,59 @@
-//! One more turn of a conversation: a model is asked what the user says on the view, and what it answers is
-//! appended behind the history, whole or not at all.
+//! One more turn of a conversation: a model answers the user's text on the view, and both are appended.
+//!
+//! The model is the one that the user typed, else the conversation's own, else the configured one. The system prompt
+//! is ours, because JP's belongs to JP's tools. A turn is appended completely or not at all: an incomplete, refused,
+//! or blank answer is exit code 18. The answer is printed before the append, because it is paid for. New overlays do
+//! not prevent the append. Events that the model has not seen do (exit code 5).
 
 use std::time::Duration;
 
 use jp_compact_core::append::{self, Held};
 use jp_compact_core::projection::project;
 use jp_compact_core::{Stream, render};
+use jp_compact_runtime::session::Answers as _;
 use jp_compact_schema::{Answer, AnswerError, Completion, NeedRequest};
 use serde_json::Value;
 
-use crate::compact::{self, Opened};
+use crate::compact::{self, Opened, StaleSnapshot};
 use crate::config::{Config, Lead};
 use crate::consent::{self, Allowed, Consent, Wants};
-use crate::failure::{Failure, Overtaken};
 use crate::llm::Models;
-use crate::session::Answers as _;
 use crate::store::{self, Current};
 
-/// What a model is told of its part.
-const SYSTEM: &str = "You continue the conversation. No tools can be called in this turn: earlier calls and their answers \
-                      stand in it as text, in brackets.";
-
-/// The model that holds a conversation: the one that was typed, its own, or the one that is configured.
-///
-/// # Errors
-/// It may not be asked.
-pub fn allow(models: &Models, config: &Config, consent: &Consent) -> Result<Allowed, Failure> {
-    let (own, configured) = (config.conversation_model(), config.configured_model());
-    let named = [own.as_ref(), configured.as_ref()];
-    consent::allow(models, consent, &Wants { strategy: None, lead: &Lead::typed(), named })
+/// A model did not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error(transparent)]
+    Run(#[from] compact::Error),
+    #[error("no model answered")]
+    NoAnswer(#[source] AnswerError),
 }
 
-/// Asks a model what the user says, on the view of a transcript that can be appended to.
+/// The system prompt.
+const SYSTEM: &str = "You continue the conversation. No tools can be called in this turn: earlier calls and their answers \
+                      appear in it as text, in brackets.";
+
+/// Returns the model for the turn: the typed one, else the conversation's own, else the configured one.
 ///
 /// # Errors
-/// The transcript cannot be appended to, or no whole answer came.
+/// The user has not allowed it.
+pub fn allow(models: &Models, config: &Config, consent: &Consent) -> Result<Allowed, compact::Error> {
+    let (own, configured) = (config.conversation_model(), config.configured_model());
+    let named = [own.as_ref(), configured.as_ref()];
+    Ok(consent::allow(models, consent, &Wants { strategy: None, lead: &Lead::typed(), named })?)
+}
+
+/// Sends the user's request and the view of the transcript to a model.
+///
+/// # Errors
+/// The transcript cannot be appended to, or the answer is incomplete.
 pub async fn ask(
     opened: &Opened,
     request: &str,
     models: &Models,
     allowed: &Allowed,
-) -> Result<Completion, Failure> {
+) -> Result<Completion, Error> {
     check(opened)?;
     let stream = &opened.stream;
     let need = NeedRequest::LlmComplete {
@@ -49,13 +62,13 @@ pub async fn ask(
         messages: render::spoken(stream, &project(stream), request),
         max_tokens: None,
     };
-    let failed = |code: &str, message: String| Failure::NoAnswer(AnswerError { code: code.into(), message });
+    let failed = |code: &str, message: String| Error::NoAnswer(AnswerError { code: code.into(), message });
     match models.answer(&need, allowed.model().map(|llm| &*llm.model)).await {
-        Answer::Err(error) => Err(Failure::NoAnswer(error)),
+        Answer::Err(error) => Err(Error::NoAnswer(error)),
         Answer::Ok(fields) => {
             let completion: Completion = serde_json::from_value(Value::Object(fields))
                 .map_err(|error| failed("llm_unavailable", error.to_string()))?;
-            // A blank message is one that no provider takes back.
+            // No provider accepts a blank message in a later request.
             match completion.text.trim() {
                 "" => Err(failed("llm_refused", "its answer is blank".into())),
                 _ => Ok(completion),
@@ -68,27 +81,28 @@ pub async fn ask(
 ///
 /// # Errors
 /// It cannot be appended to.
-pub fn check(opened: &Opened) -> Result<(), Failure> {
+pub fn check(opened: &Opened) -> Result<(), compact::Error> {
     let Opened { place, stream, .. } = opened;
     compact::only_jp(opened, "continued")?;
     store::check_writable(place)?;
-    append::check(stream).map_err(|source| Failure::NotAppendable { path: place.path().to_owned(), source })
+    append::check(stream)
+        .map_err(|source| compact::Error::NotAppendable { path: place.path().to_owned(), source })
 }
 
-/// Appends the turn that was held. Overlays that others appended meanwhile do no harm; what the model should have
-/// seen does.
+/// Appends the turn. New overlays in the file are accepted. New events are an error, because the model has not seen
+/// them.
 ///
 /// # Errors
-/// Nothing was appended, and why.
-pub async fn append(opened: &Opened, held: &Held<'_>, lock_wait: Duration) -> Result<(), Failure> {
+/// Nothing was appended.
+pub async fn append(opened: &Opened, held: &Held<'_>, lock_wait: Duration) -> Result<(), compact::Error> {
     let Opened { place, stream, .. } = opened;
     let build = |current| match current {
         Current::Same => Ok(append::turn(stream, held)),
         Current::Grown(bytes) => {
-            let grown = Stream::parse(bytes).map_err(Overtaken::Unreadable)?;
-            append::check(&grown).map_err(Overtaken::NotAppendable)?;
+            let grown = Stream::parse(bytes).map_err(StaleSnapshot::Unreadable)?;
+            append::check(&grown).map_err(StaleSnapshot::NotAppendable)?;
             if grown.conversation_events() > stream.conversation_events() {
-                return Err(Overtaken::Unseen);
+                return Err(StaleSnapshot::Unseen);
             }
             Ok(append::turn(&grown, held))
         }

@@ -1,15 +1,14 @@
-//! A limit on the size of files, in a process of its own: the limit is the process's.
+//! The limit on file sizes (`RLIMIT_FSIZE`). This test has its own process because the limit applies to the
+//! whole process.
 
 use std::{convert::Infallible, fs, time::Duration};
 
-use jp_compact_engine::{
-    environment::Environment,
-    store::{Piece, ReplaceError, StoreError, StoreErrorKind, locate, read, replace},
-};
+use jp_compact_engine::store::{Piece, ReplaceError, StoreError, StoreErrorKind, locate, read, replace};
+use jp_compact_runtime::environment::Environment;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 #[test]
-fn a_file_beyond_the_limit_is_refused_before_the_signal_that_kills() {
+fn file_above_the_size_limit_is_rejected_without_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.json");
     fs::write(&path, vec![b' '; 10_000]).unwrap();
@@ -29,7 +28,7 @@ fn a_file_beyond_the_limit_is_refused_before_the_signal_that_kills() {
     let refused = write(1);
     setrlimit(Resource::Fsize, before).unwrap();
 
-    let Err(ReplaceError::Store(error)) = refused else { panic!("it was written") };
+    let Err(ReplaceError::Store(error)) = refused else { panic!("the file was written") };
     assert!(matches!(error, StoreError::TooLarge { size_bytes: 10_001, limit_bytes: 10_000, .. }), "{error}");
     assert_eq!(error.kind(), StoreErrorKind::Unwritable);
     assert_eq!(fs::read(&path).unwrap(), snapshot);

@@ -1,1 +1,1 @@
-"""The tests of `jp_compact`, with the `jp-compact` that is found on PATH. Nothing here is played by something else."""
+"""The tests of `jp_compact`. They run the `jp-compact` on PATH, without mocks."""

@@ -21,7 +21,7 @@ from .world import FATAL, STRIPS, World, conversation
 
 
 class Identified(Compactor):
-    """Says which process answered."""
+    """Adds the id of the process to each row."""
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         columns = super().__call__(batch)
@@ -55,7 +55,7 @@ class Actors(World):
         names = [tools.get(f"at_{number}", "cargo_test") for number in range(count)]
         return [{"id": number, "transcript": conversation(name)} for number, name in enumerate(names)]
 
-    def test_rows_out_are_rows_in_though_one_kills_its_worker(self) -> None:
+    def test_every_row_survives_a_row_that_kills_its_worker(self) -> None:
         rows = self.rows(200, at_100="kills_the_host")
         rows[50]["transcript"] = "no transcript"
         done = ray.data.from_items(rows, override_num_blocks=20).map_batches(
@@ -81,7 +81,7 @@ class Actors(World):
         # No actor died: there were never more than two.
         self.assertEqual(len({row["actor"] for row in [*out.values(), *bad.values()]}), 2)
 
-    def test_a_worker_that_cannot_start_is_every_rows_error(self) -> None:
+    def test_every_row_has_the_error_of_a_failed_start(self) -> None:
         done = ray.data.from_items(self.rows(4)).map_batches(
             Compactor,
             fn_constructor_args=("--strategy", "no-such-strategy"),
@@ -94,7 +94,7 @@ class Actors(World):
         for row in out:
             self.assertEqual(json.loads(row["error"])["code"], "worker_not_started")
 
-    def test_the_recipe(self) -> None:
+    def test_recipe(self) -> None:
         ids = [f"00{number}" for number in range(8)]
         lines = [json.dumps({"id": of, "transcript": conversation()}) for of in ids]
         (self.home / "records.ndjson").write_text("\n".join(lines))
@@ -113,7 +113,7 @@ class Batches(World):
         self.addCleanup(compactor.close)
         return compactor
 
-    def test_a_view_is_a_column_of_its_own(self) -> None:
+    def test_view_is_a_separate_column(self) -> None:
         batch: dict[str, Sequence[Any]] = {"id": [1, 2], "transcript": [conversation(), "no transcript"], "more": ["a", "b"]}
         out = self.compactor(*STRIPS, view=True)(batch)
         self.assertEqual({name: out[name] for name in batch}, batch)
@@ -121,7 +121,7 @@ class Batches(World):
         self.assertTrue(out["view"][0])
         self.assertEqual(out["view"][1], "")
 
-    def test_a_path_is_a_row_too(self) -> None:
+    def test_accepts_paths(self) -> None:
         path = Path(self.home) / "events.json"
         path.write_text(conversation())
         out = self.compactor(*STRIPS)({"path": [str(path), "/nowhere"]})
@@ -130,5 +130,5 @@ class Batches(World):
         self.assertEqual(out["transcript"][1], "")
         self.assertEqual(path.read_text(), conversation())
 
-    def test_no_rows_are_no_rows(self) -> None:
+    def test_empty_batch(self) -> None:
         self.assertEqual(self.compactor(*STRIPS)({"id": []})["ok"], [])

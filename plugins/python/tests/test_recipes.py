@@ -1,4 +1,4 @@
-"""What README.md tells people to run is run, as it stands there."""
+"""Runs the recipes of README.md unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ README = (HERE.parent / "README.md").read_text()
 
 
 def block(mark: str) -> str:
-    """The code below a mark."""
+    """Returns the code block after a mark."""
     found = re.search(rf"^<!-- {mark} -->\n```\w+\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
     assert found, mark
     return found[1]
@@ -36,7 +36,7 @@ class Recipes(World):
         subprocess.run(["sh", "-euc", script], cwd=self.home, env={**self.env, **env}, check=True)
 
     def assert_done_once(self, paths: list[Path], parts: int) -> None:
-        """The parts' reports have each transcript once, and each transcript has its overlay once."""
+        """Checks that each transcript is in one report and has one overlay."""
         reports = [json.loads((self.home / f"reports/{part}.json").read_text()) for part in range(parts)]
         told = [one["path"] for report in reports for one in report["transcripts"]]
         self.assertEqual(sorted(told), sorted(str(path.relative_to(self.home)) for path in paths))

@@ -1,4 +1,4 @@
-"""The worker client: answers in order, whatever a record does to the process."""
+"""The worker client: one answer for each record, in order, even if a record kills the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .world import FATAL, LINES, STRIPS, World, conversation
 
 
 def records(count: int, **tools: str) -> Iterator[dict[str, object]]:
-    """So many records, of which `at_N` names the tool that number N calls."""
+    """Returns this many records. `at_N` is the tool that record N calls."""
     for number in range(count):
         tool = tools.get(f"at_{number}", "cargo_test")
         yield {"id": f"row {number}", "transcript": conversation(tool)}
@@ -30,14 +30,14 @@ def is_alive(pid: int) -> bool:
 
 
 class Answers(World):
-    def test_a_record_is_answered(self) -> None:
+    def test_record_gets_an_answer(self) -> None:
         with self.worker(*STRIPS) as worker:
             answer = worker.compact({"id": "a", "transcript": conversation()})
             self.assertEqual(answer["id"], "a")
             self.assert_compacted(answer)
             self.assertEqual(worker.restarts, 0)
 
-    def test_the_types_have_what_the_schema_has(self) -> None:
+    def test_types_match_the_schema(self) -> None:
         printed = subprocess.run(
             ["jp-compact", "schema", "batch-answer"], env=self.env, check=True, capture_output=True
         )
@@ -47,25 +47,25 @@ class Answers(World):
         for typed, name in [(Failure, "RecordError"), (Saved, "Saved")]:
             self.assertEqual(typed.__annotations__.keys(), parts[name]["properties"].keys())
 
-    def test_a_path_and_lines_of_another_program_are_records_too(self) -> None:
+    def test_accepts_paths_and_foreign_transcripts(self) -> None:
         path = self.home / "session.jsonl"
         path.write_text(LINES)
         with self.worker(*STRIPS) as worker:
             answers = list(worker.map([{"id": 1, "path": str(path)}, {"id": 2, "transcript": LINES}]))
         self.assertEqual([answer["ok"] for answer in answers], [True, True], answers)
 
-    def test_any_id_comes_back_as_it_was(self) -> None:
+    def test_id_is_returned_unchanged(self) -> None:
         ids = [None, 0, -1, 2**70, 0.1 + 0.2, "ä\n", "a", "a", ["list"], {"k": 1}, True]
         with self.worker(*STRIPS, window=3) as worker:
             answers = list(worker.map({"id": of, "transcript": conversation()} for of in ids))
         self.assertEqual([answer["id"] for answer in answers], ids)
         self.assertTrue(all(answer["ok"] for answer in answers))
 
-    def test_a_record_without_an_id_is_answered_without_one(self) -> None:
+    def test_record_without_id(self) -> None:
         with self.worker(*STRIPS) as worker:
             self.assertIsNone(worker.compact({"transcript": conversation()})["id"])
 
-    def test_many_records_larger_than_a_pipe_are_answered_in_order(self) -> None:
+    def test_answers_large_records_in_order(self) -> None:
         large = conversation().replace("The tests of", "The tests of " + "x" * 1_500_000)
         with self.worker(*STRIPS, window=5) as worker:
             wide = ({"id": number, "transcript": large} for number in range(12))
@@ -75,7 +75,7 @@ class Answers(World):
         for answer in answers:
             self.assert_compacted(answer, large)
 
-    def test_no_more_than_a_window_is_read_ahead(self) -> None:
+    def test_reads_at_most_one_window_ahead(self) -> None:
         read = []
 
         def source() -> Iterator[dict[str, object]]:
@@ -88,7 +88,7 @@ class Answers(World):
                 self.assertLessEqual(len(read), number + 3)
         self.assertEqual(len(read), 9)
 
-    def test_what_is_no_transcript_is_the_hosts_error_and_costs_no_other(self) -> None:
+    def test_invalid_transcript_fails_alone(self) -> None:
         bad: list[dict[str, object]] = [{"id": 1, "transcript": 7}, {"id": 2, "path": "/nowhere"}, {"id": 3}]
         with self.worker(*STRIPS) as worker:
             answers = list(worker.map([*bad, *records(1)]))
@@ -97,7 +97,7 @@ class Answers(World):
         for answer in answers[:3]:
             self.assertTrue(answer["error"]["message"])
 
-    def test_what_json_cannot_say_is_never_sent(self) -> None:
+    def test_record_that_is_not_json_is_not_sent(self) -> None:
         cells = [float("nan"), b"bytes", "\ud800", {1, 2}]
         with self.worker(*STRIPS) as worker:
             answers = list(worker.map([{"id": 0, "transcript": cell} for cell in cells]))
@@ -107,7 +107,7 @@ class Answers(World):
 
 
 class Supervision(World):
-    def test_a_record_that_kills_the_worker_costs_itself_alone(self) -> None:
+    def test_record_that_kills_the_worker_fails_alone(self) -> None:
         with self.worker(*FATAL, window=4) as worker:
             answers = list(worker.map(records(9, at_4="kills_the_host")))
             # Once among others, once alone.
@@ -117,7 +117,7 @@ class Supervision(World):
         for answer in answers:
             self.assert_compacted(answer)
 
-    def test_a_worker_that_is_killed_from_outside_costs_no_record(self) -> None:
+    def test_killed_worker_is_restarted_without_loss(self) -> None:
         with self.worker(*STRIPS, window=4) as worker:
             answers = []
             for answer in worker.map(records(9)):
@@ -130,7 +130,7 @@ class Supervision(World):
         for answer in answers:
             self.assert_compacted(answer)
 
-    def test_a_record_that_stops_the_worker_is_overdue(self) -> None:
+    def test_record_that_hangs_is_overdue(self) -> None:
         with self.worker(*FATAL, window=3, deadline=5.0) as worker:
             answers = list(worker.map(records(4, at_1="stops_the_host")))
             # Once among others, once alone.
@@ -139,8 +139,8 @@ class Supervision(World):
         for answer in answers:
             self.assert_compacted(answer)
 
-    def test_a_line_that_is_no_answer_ends_the_worker(self) -> None:
-        for tool, says in [("speaks_for_the_host", "no JSON"), ("answers_for_the_host", "not the answer")]:
+    def test_invalid_answer_restarts_the_worker(self) -> None:
+        for tool, says in [("speaks_for_the_host", "not JSON"), ("answers_for_the_host", "not the answer")]:
             with self.subTest(tool), self.worker(*FATAL, window=3) as worker:
                 answers = list(worker.map(records(5, at_2=tool)))
                 self.assertEqual(worker.restarts, 2)
@@ -148,16 +148,16 @@ class Supervision(World):
                 for answer in answers:
                     self.assert_compacted(answer)
 
-    def test_options_that_are_refused_are_no_records_fault(self) -> None:
+    def test_invalid_options_raise_start_error(self) -> None:
         with self.worker("--strategy", "no-such-strategy") as worker:
             with self.assertRaisesRegex(StartError, "no-such-strategy"):
                 worker.compact({"transcript": conversation()})
 
-    def test_an_executable_that_is_not_there_is_said_at_once(self) -> None:
+    def test_missing_executable_raises_start_error(self) -> None:
         with self.assertRaises(StartError):
             Worker(executable="/nowhere/jp-compact")
 
-    def test_a_map_that_is_left_early_leaves_no_answer_to_the_next(self) -> None:
+    def test_abandoned_map_does_not_affect_the_next(self) -> None:
         with self.worker(*STRIPS) as worker:
             answers = worker.map(records(6))
             self.assertEqual(next(answers)["id"], "row 0")
@@ -168,7 +168,7 @@ class Supervision(World):
             self.assertEqual(worker.compact({"id": "new", "transcript": conversation()})["id"], "new")
             self.assertEqual(worker.restarts, 1)
 
-    def test_closing_kills_and_reaps(self) -> None:
+    def test_close_kills_the_worker(self) -> None:
         worker = self.worker(*STRIPS)
         answers = worker.map(records(3))
         next(answers)
@@ -181,7 +181,7 @@ class Supervision(World):
         with self.assertRaisesRegex(RuntimeError, "closed"):
             next(answers)
 
-    def test_a_worker_that_is_idle_ends_by_itself(self) -> None:
+    def test_idle_worker_exits_by_itself(self) -> None:
         worker = self.worker(*STRIPS)
         worker.compact({"transcript": conversation()})
         assert worker._process

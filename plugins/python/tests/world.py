@@ -1,4 +1,4 @@
-"""Where the tests run: a home of their own, a real conversation, and what becomes of it under another tool's name."""
+"""The environment of the tests: a temporary home folder and a real conversation, with replaceable tool names."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from jp_compact import Answer, Worker
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 SAMPLE = (ROOT / "tests/sample/events.json").read_text()
-LINES = (ROOT / "host/core/tests/formats/samples/claude-code.jsonl").read_text()
+LINES = (ROOT / "host/transcripts/tests/formats/samples/claude-code.jsonl").read_text()
 STRIPS = ("--strategy", "strip-tools", "--keep-last", "1")
 # A strategy that can harm its host runs without a jail, and last, so that there is something to harm.
 FATAL = (*STRIPS, "--strategy", "fatal", "--trust-dir", str(HERE / "fatal"), "--sandbox=contained")
 
 
 def conversation(tool: str = "cargo_test") -> str:
-    """A conversation's events, of which some are calls of this tool."""
+    """Returns the events of a conversation, with some calls of this tool."""
     assert '"cargo_test"' in SAMPLE
     return SAMPLE.replace('"cargo_test"', json.dumps(tool))
 
 
 class World(unittest.TestCase):
-    """A test with an environment of its own."""
+    """A test with its own environment."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory(prefix="jpc")
@@ -41,7 +41,7 @@ class World(unittest.TestCase):
         return worker
 
     def assert_compacted(self, answer: Answer, was: str = SAMPLE) -> None:
-        """It came back as text, with all that it was, and with something new."""
+        """Checks that the answer is a text that begins with the original and has an overlay."""
         self.assertTrue(answer["ok"], answer)
         events = json.loads(answer["transcript"])
         self.assertEqual(events[: len(json.loads(was))], json.loads(was))

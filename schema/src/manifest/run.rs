@@ -1,4 +1,4 @@
-//! `[run]` of a manifest: what is started, and how. Types only.
+//! The table `[run]` of a manifest: the program to start, and how.
 
 use std::error::Error;
 use std::fmt;
@@ -7,63 +7,64 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// How many digits a timeout has.
+/// The maximum number of digits of a timeout.
 const DIGITS_MAX: u32 = 9;
 
-/// How a plugin is started.
+/// How the host starts a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Wire", into = "Wire")]
 pub struct Run {
-    /// What is started.
+    /// The program to start.
     pub program: Program,
-    /// For how many requests.
+    /// The number of requests per process.
     pub mode: Mode,
-    /// How long one round may take; without it the host's own deadline holds.
+    /// The time limit for one round. Default: the host's limit.
     pub timeout_ms: Option<u64>,
 }
 
-/// What is started.
+/// The program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// A program and its arguments, relative to the manifest. Never a shell.
+    /// A program and its arguments. Paths are relative to the manifest. No shell is involved.
     Command(
-        // Invariant: not empty, and neither is the first.
+        // Invariant: neither the list nor its first element is empty.
         Vec<String>,
     ),
-    /// A shared library, relative to the manifest. The runner opens it, never the host.
+    /// A shared library. The path is relative to the manifest. The runner opens it, and the host never does.
     Dylib(String),
 }
 
-/// For how many requests a process is started.
+/// The number of requests per process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// As the strategy's features and the host's need have it.
+    /// The host decides, based on the strategy's features.
     #[default]
     Auto,
-    /// One request a process.
+    /// One request per process.
     OneShot,
-    /// Requests until stdin closes.
+    /// Many requests per process, until stdin closes.
     Worker,
 }
 
-/// `[run]` as it is written.
+/// How the host starts a plugin.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Run", extend("oneOf" = json!([{"required": ["command"]}, {"required": ["dylib"]}])))]
 struct Wire {
-    /// A program and its arguments, relative to the manifest. Never a shell. Either this or `dylib`.
+    /// A program and its arguments. Paths are relative to the manifest. No shell is involved. Either `command` or `dylib`
+    /// is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>", length(min = 1), extend("prefixItems" = json!([{"minLength": 1}])))]
     command: Option<Vec<String>>,
-    /// A shared library, relative to the manifest. Either this or `command`.
+    /// The path of a shared library, relative to the manifest. Either `command` or `dylib` is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1))]
     dylib: Option<String>,
-    /// For how many requests a process is started.
+    /// The number of requests per process.
     #[serde(default)]
     mode: Mode,
-    /// How long one round may take: a whole number above 0, and `ms`, `s` or `m`.
+    /// The time limit for one round: a positive whole number with the unit `ms`, `s`, or `m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", regex(pattern = r"^[1-9][0-9]{0,8}(ms|s|m)$"))]
     timeout: Option<String>,
@@ -80,8 +81,8 @@ impl TryFrom<Wire> for Run {
             (None, Some(dylib)) if !dylib.is_empty() => Program::Dylib(dylib),
             (Some(_), Some(_)) => return Err(RunError("has both `command` and `dylib`".into())),
             (None, None) => return Err(RunError("has neither `command` nor `dylib`".into())),
-            (Some(_), None) => return Err(RunError("has a `command` that names no program".into())),
-            (None, Some(_)) => return Err(RunError("has a `dylib` that names no file".into())),
+            (Some(_), None) => return Err(RunError("has an empty `command`".into())),
+            (None, Some(_)) => return Err(RunError("has an empty `dylib`".into())),
         };
         let timeout_ms = wire.timeout.as_deref().map(milliseconds).transpose()?;
         Ok(Self { program, mode: wire.mode, timeout_ms })
@@ -98,7 +99,7 @@ impl From<Run> for Wire {
     }
 }
 
-/// As [`milliseconds`] reads it: a large number has a large unit.
+/// Formats a timeout for [`milliseconds`]. Large values need a larger unit because of [`DIGITS_MAX`].
 fn timeout(ms: u64) -> String {
     let (factor, unit) = match ms {
         ms if ms < 10_u64.pow(DIGITS_MAX) => (1, "ms"),
@@ -109,22 +110,22 @@ fn timeout(ms: u64) -> String {
 }
 
 fn milliseconds(text: &str) -> Result<u64, RunError> {
-    let refuse = || RunError(format!("has the `timeout` {text:?}, which is not like \"60s\""));
+    let error = || RunError(format!("has the invalid `timeout` {text:?}; write, for example, \"60s\""));
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let factor = match unit {
         "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
-        _ => return Err(refuse()),
+        _ => return Err(error()),
     };
     if number.starts_with('0') || number.len() > DIGITS_MAX as usize {
-        return Err(refuse());
+        return Err(error());
     }
-    number.parse::<u64>().map(|number| number * factor).map_err(|_| refuse())
+    number.parse::<u64>().map(|number| number * factor).map_err(|_| error())
 }
 
-/// A `[run]` that says nothing that can be started.
+/// An invalid `[run]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunError(String);
 

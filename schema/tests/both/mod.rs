@@ -1,6 +1,7 @@
-//! A text, looked at by the types and by the published schema of the same name. The two must agree.
+//! Checks of one JSON text with both the Rust types and the published schema of the same name. The two must
+//! agree.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use jp_compact_schema::catalog;
 use jp_compact_schema::record::BatchAnswer;
@@ -12,43 +13,42 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What the types make of a text: the value as they write it again, or why they refuse it.
+/// Parses a text with the type `name`. Returns the value serialized again, or the parse error.
 pub(crate) fn through_types(name: &str, text: &str) -> Result<Value, String> {
     match name {
-        "describe-request" => again::<DescribeRequest>(text),
-        "description" => again::<Description>(text),
-        "compact" => again::<CompactRequest>(text),
-        "event" => again::<EventLine>(text),
-        "events-end" => again::<EventsEnd>(text),
-        "reply" => again::<Reply>(text),
-        "compaction" => again::<Payload>(text),
-        "manifest" => again::<Manifest>(text),
-        "batch-answer" => again::<BatchAnswer>(text),
-        "batch-report" => again::<BatchReport>(text),
-        other => panic!("no type is known for the schema {other}"),
+        "describe-request" => round_trip::<DescribeRequest>(text),
+        "description" => round_trip::<Description>(text),
+        "compact" => round_trip::<CompactRequest>(text),
+        "event" => round_trip::<EventLine>(text),
+        "events-end" => round_trip::<EventsEnd>(text),
+        "reply" => round_trip::<Reply>(text),
+        "compaction" => round_trip::<Payload>(text),
+        "manifest" => round_trip::<Manifest>(text),
+        "batch-answer" => round_trip::<BatchAnswer>(text),
+        "batch-report" => round_trip::<BatchReport>(text),
+        other => panic!("the schema {other} has no type"),
     }
 }
 
-fn again<T: DeserializeOwned + Serialize>(text: &str) -> Result<Value, String> {
+fn round_trip<T: DeserializeOwned + Serialize>(text: &str) -> Result<Value, String> {
     let value: T = from_line(text.as_bytes()).map_err(|error| error.to_string())?;
     Ok(serde_json::to_value(value).unwrap())
 }
 
-/// What the schema makes of a value.
+/// Validates a value against the schema `name`.
 pub(crate) fn through_schema(name: &str, value: &Value) -> Result<(), String> {
     let schema = catalog::get(name).unwrap().json();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     validator.validate(value).map_err(|error| error.to_string())
 }
 
-/// Taken by both, and what the types write again is taken by both, and is the same again.
+/// Checks that the types and the schema accept the text, and that both accept the serialized value unchanged.
 #[track_caller]
 pub(crate) fn accepts(name: &str, text: &str) -> Value {
     let value: Value = serde_json::from_str(text).unwrap();
     let written = through_types(name, text).unwrap_or_else(|error| panic!("types: {error}\n{text}"));
     through_schema(name, &value).unwrap_or_else(|error| panic!("schema: {error}\n{text}"));
-    through_schema(name, &written)
-        .unwrap_or_else(|error| panic!("schema, written again: {error}\n{written}"));
-    assert_eq!(through_types(name, &written.to_string()).as_ref(), Ok(&written), "written twice");
+    through_schema(name, &written).unwrap_or_else(|error| panic!("schema, serialized: {error}\n{written}"));
+    assert_eq!(through_types(name, &written.to_string()).as_ref(), Ok(&written), "second round trip differs");
     written
 }

@@ -1,30 +1,31 @@
-//! The strategy's side of the protocol over any reader and writer, so that a strategy is tested in memory.
-//! Knows no process, no file descriptor, no environment.
+//! The strategy's side of the protocol, over any reader and writer.
+//!
+//! This module must not use processes, file descriptors, or the environment, so strategies can be tested in memory.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 
 use jp_compact_schema::{CompactRequest, PROTOCOL, from_line};
 
-use crate::Strategy;
-use crate::exchange::{Exchange, Head, write};
-use crate::outcome::{StrategyError, reply};
+use crate::exchange::{Exchange, MessageHead, write_message};
+use crate::outcome::{StrategyError, terminal_reply};
+use crate::strategy::Strategy;
 
-/// As much as a pipe holds: requests that have come together are read together.
+/// The capacity of a pipe, so that waiting requests are read together.
 const READ_BYTES: usize = 64 << 10;
 
-/// How a strategy is started.
+/// The verb with which the host starts a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Present yourself, then exit.
+    /// Write the description, then exit.
     Describe,
-    /// Answer one request, then exit.
+    /// Reply to one request, then exit.
     Run,
-    /// Answer requests until the input ends.
+    /// Reply to requests until the input ends.
     Worker,
 }
 
 impl Verb {
-    /// The verb of that name.
+    /// Returns the verb with this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         match name {
@@ -36,14 +37,14 @@ impl Verb {
     }
 }
 
-/// Speaks with a host until the verb is done or the input ends.
+/// Performs a verb: reads requests from `input` and writes replies to `output`.
 ///
-/// A request that cannot be read is answered with `error`, and so is one that the strategy fails at; neither
-/// ends a worker. Lines left over from an answered request, and messages of unknown types, are ignored.
+/// An invalid request and a failed strategy result in an `error` reply, and a worker continues. Remaining lines of an
+/// answered request and messages of unknown types are ignored.
 ///
 /// # Errors
 ///
-/// Reading or writing failed, or a line is no message at all.
+/// Reading or writing failed, or a line is not a message.
 pub fn converse(
     strategy: &impl Strategy,
     verb: Verb,
@@ -51,7 +52,7 @@ pub fn converse(
     mut output: impl Write,
 ) -> io::Result<()> {
     if verb == Verb::Describe {
-        return write(&mut output, &strategy.describe());
+        return write_message(&mut output, &strategy.describe());
     }
     let mut input = BufReader::with_capacity(READ_BYTES, input);
     let mut line = Vec::new();
@@ -60,37 +61,37 @@ pub fn converse(
         if input.read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        let Some((id, request)) = read(&line)? else { continue };
+        let Some((id, request)) = parse_request(&line)? else { continue };
         let outcome = request.and_then(|request| {
             strategy.compact(&request, &mut Exchange::open(&request, &mut input, &mut output)?)
         });
-        write(&mut output, &reply(&id, outcome))?;
+        write_message(&mut output, &terminal_reply(&id, outcome))?;
         if verb == Verb::Run {
             return Ok(());
         }
     }
 }
 
-/// The request that a line is, by its id; or why it cannot be answered.
-fn read(line: &[u8]) -> io::Result<Option<(String, Result<CompactRequest, StrategyError>)>> {
+/// Parses a line. Returns the id, and the request or the error to reply with. Returns `None` for other messages.
+fn parse_request(line: &[u8]) -> io::Result<Option<(String, Result<CompactRequest, StrategyError>)>> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
-    // Most lines are requests that can be read. What an odd one is, its head tells.
+    // Most lines are valid requests. Otherwise, the head determines the error.
     let error = match from_line::<CompactRequest>(line) {
         Ok(request) if request.protocol == PROTOCOL => return Ok(Some((request.id.clone(), Ok(request)))),
         Ok(_) => None,
         Err(error) => Some(error),
     };
-    let head: Head = from_line(line)?;
+    let head: MessageHead = from_line(line)?;
     if head.r#type != "compact" {
         return Ok(None);
     }
-    let id = head.id.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a request without an id"))?;
+    let id = head.id.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the request has no id"))?;
     let error = match error {
         Some(error) if head.protocol == Some(PROTOCOL) => StrategyError::new("request_invalid", error),
         _ => {
-            let message = format!("the request is of another protocol, this strategy speaks {PROTOCOL}");
+            let message = format!("unsupported protocol version, this strategy supports {PROTOCOL}");
             StrategyError::new("protocol_unsupported", message)
         }
     };

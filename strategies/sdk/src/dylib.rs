@@ -1,5 +1,6 @@
-//! A strategy as a shared library: the table of `jp_compact_strategy.h`, and everything behind it that is safe.
-//! The rest is in what [`export_strategy!`](crate::export_strategy) expands to.
+//! Strategies in shared libraries: the safe part of the C interface in `jp_compact_strategy.h`.
+//!
+//! The unsafe part is the expansion of [`export_strategy!`](crate::export_strategy).
 //!
 //! ```
 //! # use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, export_strategy};
@@ -12,7 +13,7 @@
 //!     }
 //!
 //!     fn compact(&self, _: &CompactRequest, _: &mut Exchange<'_>) -> Result<Outcome, StrategyError> {
-//!         Ok(Outcome::decline("it does nothing"))
+//!         Ok(Outcome::decline("nothing to compact"))
 //!     }
 //! }
 //!
@@ -20,47 +21,31 @@
 //! # fn main() {}
 //! ```
 
-use std::ffi::{CString, c_char};
+use std::ffi::CString;
 use std::io::{self, Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jp_compact_schema::{CompactRequest, Events, EventsEnd, from_line, to_line};
 
-use crate::Strategy;
+pub use crate::abi::{ABI, EmitFn, RunFn, StrategyV1};
 use crate::converse::{Verb, converse};
-pub use crate::export::{Emit, Run};
-
-/// The only version of the table.
-pub const ABI: u32 = 1;
-
-/// `jpc_strategy_v1`.
-#[derive(Debug)]
-#[repr(C)]
-pub struct StrategyV1 {
-    /// [`ABI`].
-    pub abi: u32,
-    /// The size of this struct.
-    pub size: u32,
-    /// The answer to `describe`; lives for ever.
-    pub describe_json: *const c_char,
-    /// Answers one request.
-    pub run: Run,
-}
+use crate::strategy::Strategy;
 
 impl StrategyV1 {
-    /// The table of a strategy.
-    pub fn new(strategy: &impl Strategy, run: Run) -> Self {
+    /// Creates the table of a strategy.
+    pub fn new(strategy: &impl Strategy, run: RunFn) -> Self {
         let line = serde_json::to_vec(&strategy.describe()).unwrap_or_default();
-        // JSON escapes a NUL, so that there is none in it. What is empty describes nothing, and is refused.
+        // JSON escapes NUL, so the text contains none. The host rejects an empty description.
         let description = CString::new(line).unwrap_or_default();
         let size = u32::try_from(size_of::<Self>()).unwrap_or(0);
         Self { abi: ABI, size, describe_json: description.into_raw(), run }
     }
 }
 
-/// Answers one request; `emit` takes a line, and says whether anybody listens. Returns what `run` returns.
+/// Replies to one request, and returns the result of the C function `run`. `emit` writes a line, and returns whether the
+/// host still reads.
 ///
-/// A panic stays in here, for it may not cross into C.
+/// A panic is caught, because it must not unwind into C.
 pub fn run(
     strategy: &impl Strategy,
     request: &[u8],
@@ -70,7 +55,7 @@ pub fn run(
     let answered = catch_unwind(AssertUnwindSafe(|| {
         let end = events_end(request);
         let input = request.chain(&b"\n"[..]).chain(events).chain(&b"\n"[..]).chain(&*end);
-        converse(strategy, Verb::Run, input, Lines { emit, line: Vec::new() })
+        converse(strategy, Verb::Run, input, LineWriter { emit, line: Vec::new() })
     }));
     match answered {
         Ok(Ok(())) => 0,
@@ -79,7 +64,7 @@ pub fn run(
     }
 }
 
-/// The line that ends the events, which the runner keeps to itself.
+/// Returns the line that ends the events. The runner does not pass it to the library.
 fn events_end(request: &[u8]) -> Vec<u8> {
     match from_line::<CompactRequest>(request) {
         Ok(CompactRequest { id, events: Some(Events::Inline { count }), .. }) => {
@@ -89,13 +74,13 @@ fn events_end(request: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A writer that hands on whole lines.
-struct Lines<'a> {
+/// A writer that emits whole lines.
+struct LineWriter<'a> {
     emit: &'a mut dyn FnMut(&[u8]) -> bool,
     line: Vec<u8>,
 }
 
-impl Write for Lines<'_> {
+impl Write for LineWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.line.extend_from_slice(bytes);
         Ok(bytes.len())

@@ -1,5 +1,6 @@
-//! One request while it is being answered: the events that follow its header, and the lines that may precede
-//! its answer. The answer itself is not written here.
+//! The exchange for one request: the events after its header, and the `progress` and `log` lines of the reply.
+//!
+//! The terminal line of the reply is not written here.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -11,23 +12,23 @@ use serde::Deserialize;
 
 use crate::outcome::StrategyError;
 
-/// A request's events, and its `progress` and `log`.
+/// Reads the events of a request, and writes `progress` and `log` lines.
 pub struct Exchange<'a> {
     id: &'a str,
-    source: Source<'a>,
+    source: EventInput<'a>,
     line: Vec<u8>,
     output: &'a mut dyn Write,
 }
 
-enum Source<'a> {
+enum EventInput<'a> {
     Ended,
     Inline { input: &'a mut dyn BufRead, seen: u64 },
     File(BufReader<File>),
 }
 
-/// What every message has.
+/// The fields that determine the type of a message.
 #[derive(Deserialize)]
-pub(crate) struct Head {
+pub(crate) struct MessageHead {
     pub(crate) r#type: String,
     pub(crate) id: Option<String>,
     pub(crate) protocol: Option<u32>,
@@ -40,23 +41,25 @@ impl<'a> Exchange<'a> {
         output: &'a mut dyn Write,
     ) -> Result<Self, StrategyError> {
         let source = match &request.events {
-            None => Source::Ended,
-            Some(Events::Inline { .. }) => Source::Inline { input, seen: 0 },
-            Some(Events::File { path, .. }) => Source::File(BufReader::new(File::open(path)?)),
-            Some(other) => return Err(StrategyError::internal(format_args!("events come as {other:?}"))),
+            None => EventInput::Ended,
+            Some(Events::Inline { .. }) => EventInput::Inline { input, seen: 0 },
+            Some(Events::File { path, .. }) => EventInput::File(BufReader::new(File::open(path)?)),
+            Some(other) => {
+                return Err(StrategyError::internal(format_args!("unsupported mode of events: {other:?}")));
+            }
         };
         Ok(Self { id: &request.id, source, line: Vec::new(), output })
     }
 
-    /// The next event, if there is one.
+    /// Reads the next event. Returns `None` after the last one.
     ///
     /// # Errors
     ///
-    /// The events end before their end line, or a line is no message.
+    /// The input ends before the line `events_end`, or a line is not a message.
     pub fn next_event(&mut self) -> Result<Option<EventLine>, StrategyError> {
         let next = self.read_event();
         if !matches!(next, Ok(Some(_))) {
-            self.source = Source::Ended;
+            self.source = EventInput::Ended;
         }
         next
     }
@@ -66,7 +69,7 @@ impl<'a> Exchange<'a> {
             if self.line.trim_ascii().is_empty() {
                 continue;
             }
-            // Most lines are events; what is none fails at its first key.
+            // Most lines are events. Other messages fail at the first key.
             let error = match from_line::<EventLine>(&self.line) {
                 Ok(event) => {
                     self.count();
@@ -74,34 +77,37 @@ impl<'a> Exchange<'a> {
                 }
                 Err(error) => error,
             };
-            match from_line::<Head>(&self.line).map(|head| head.r#type).as_deref() {
+            match from_line::<MessageHead>(&self.line).map(|head| head.r#type).as_deref() {
                 Ok("event") | Err(_) => {
-                    return Err(StrategyError::new("request_invalid", format_args!("an event: {error}")));
+                    return Err(StrategyError::new(
+                        "request_invalid",
+                        format_args!("invalid event: {error}"),
+                    ));
                 }
                 Ok("events_end") => return self.check_end().map(|()| None),
                 Ok(_) => {}
             }
         }
         match self.source {
-            Source::Inline { .. } => {
-                Err(StrategyError::new("request_invalid", "the events ended before their end line"))
+            EventInput::Inline { .. } => {
+                Err(StrategyError::new("request_invalid", "the events ended before the line `events_end`"))
             }
-            Source::Ended | Source::File(_) => Ok(None),
+            EventInput::Ended | EventInput::File(_) => Ok(None),
         }
     }
 
     fn read_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         let bytes = match &mut self.source {
-            Source::Ended => 0,
-            Source::Inline { input, .. } => input.read_until(b'\n', &mut self.line)?,
-            Source::File(file) => file.read_until(b'\n', &mut self.line)?,
+            EventInput::Ended => 0,
+            EventInput::Inline { input, .. } => input.read_until(b'\n', &mut self.line)?,
+            EventInput::File(file) => file.read_until(b'\n', &mut self.line)?,
         };
         Ok(bytes > 0)
     }
 
     fn count(&mut self) {
-        if let Source::Inline { seen, .. } = &mut self.source {
+        if let EventInput::Inline { seen, .. } = &mut self.source {
             *seen += 1;
         }
     }
@@ -110,10 +116,10 @@ impl<'a> Exchange<'a> {
         let end: EventsEnd =
             from_line(&self.line).map_err(|error| StrategyError::new("request_invalid", error))?;
         match self.source {
-            Source::Inline { seen, .. } if end.id != self.id || end.count != seen => {
+            EventInput::Inline { seen, .. } if end.id != self.id || end.count != seen => {
                 let message = format!(
-                    "{seen} events of request {} came, the end line says {} of {}",
-                    self.id, end.count, end.id
+                    "expected {} events of request {} according to `events_end`, found {seen} of {}",
+                    end.count, end.id, self.id
                 );
                 Err(StrategyError::new("request_invalid", message))
             }
@@ -121,32 +127,32 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Tells whoever watches how far the strategy is.
+    /// Reports the progress to the host.
     ///
     /// # Errors
     ///
-    /// The host has gone. Pass it on.
+    /// The host has closed the pipe. Return the error.
     pub fn progress(&mut self, done: u64, total: Option<u64>, message: &str) -> Result<(), StrategyError> {
         let message = (!message.is_empty()).then(|| message.to_owned());
-        self.say(&Reply::Progress(Progress { id: self.id.to_owned(), done, total, message }))
+        self.send(&Reply::Progress(Progress { id: self.id.to_owned(), done, total, message }))
     }
 
-    /// Writes a line into the host's log.
+    /// Writes a line to the host's log.
     ///
     /// # Errors
     ///
-    /// The host has gone. Pass it on.
+    /// The host has closed the pipe. Return the error.
     pub fn log(&mut self, level: Level, message: &str) -> Result<(), StrategyError> {
-        self.say(&Reply::Log(Log { id: self.id.to_owned(), level, message: message.to_owned() }))
+        self.send(&Reply::Log(Log { id: self.id.to_owned(), level, message: message.to_owned() }))
     }
 
-    fn say(&mut self, reply: &Reply) -> Result<(), StrategyError> {
-        Ok(write(self.output, reply)?)
+    fn send(&mut self, reply: &Reply) -> Result<(), StrategyError> {
+        Ok(write_message(self.output, reply)?)
     }
 }
 
-/// Writes a line, and sees that it leaves: the next thing may be to wait for the host.
-pub(crate) fn write<T: serde::Serialize>(output: &mut dyn Write, message: &T) -> io::Result<()> {
+/// Writes and flushes a line, because the strategy may wait for the host next.
+pub(crate) fn write_message<T: serde::Serialize>(output: &mut dyn Write, message: &T) -> io::Result<()> {
     output.write_all(&jp_compact_schema::to_line(message)?)?;
     output.flush()
 }

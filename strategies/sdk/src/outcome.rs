@@ -1,4 +1,4 @@
-//! What a strategy returns, and how that becomes the one terminal line of a reply.
+//! The result of a strategy, and its conversion to the terminal line of a reply.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -10,71 +10,71 @@ use jp_compact_schema::{
 };
 use serde::de::DeserializeOwned;
 
-/// How a request ends well.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The host validates the compactions and appends all of them, or none.
+    /// Compactions. The host validates them, and appends all or none.
     Result {
-        /// At least one.
+        /// The compactions. At least one.
         compactions: Vec<Payload>,
-        /// What the user should know about the conversation.
+        /// Remarks to the user about the conversation.
         diagnostics: Vec<Diagnostic>,
     },
-    /// The host reports the reason and appends nothing.
+    /// Nothing to compact. The host reports this reason.
     Decline(String),
-    /// The host gets the answers, then sends the request again with `answers` and `state`.
+    /// Needs. The host fulfills them, then sends the request again with `answers` and `state`.
     Needs {
-        /// What is needed, by a key that no earlier round has used.
+        /// The needs by key. A key of an earlier round must not be reused.
         requests: BTreeMap<String, NeedRequest>,
-        /// Comes back as it is; 64 KiB at most.
+        /// Data that the host returns unchanged. At most 64 KiB.
         state: Option<String>,
     },
 }
 
 impl Outcome {
-    /// One compaction and nothing to remark.
+    /// Returns a result with one compaction.
     #[must_use]
     pub fn propose(payload: Payload) -> Self {
         Self::Result { compactions: vec![payload], diagnostics: Vec::new() }
     }
 
-    /// Nothing to do, and why.
+    /// Returns a decline with this reason.
     #[must_use]
     pub fn decline(reason: impl Into<String>) -> Self {
         Self::Decline(reason.into())
     }
 }
 
-/// Why a strategy cannot answer. The host fails with these words.
+/// The error of a strategy. The host fails with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrategyError {
-    /// For programs, in `snake_case`.
+    /// The code for programs, in `snake_case`.
     pub code: String,
-    /// For people.
+    /// The message for people.
     pub message: String,
     /// Whether the same request may succeed later.
     pub transient: bool,
-    /// What the user can do.
+    /// The next step for the user.
     pub hint: Option<String>,
 }
 
 impl StrategyError {
-    /// An error with a code of the strategy's own.
+    /// Creates an error with this code.
     pub fn new(code: impl Into<String>, message: impl Display) -> Self {
         Self { code: code.into(), message: message.to_string(), transient: false, hint: None }
     }
 
-    /// The options make no sense: code `options_invalid`.
+    /// Creates an error with the code `options_invalid`.
     pub fn options_invalid(message: impl Display) -> Self {
         Self::new("options_invalid", message)
     }
 
-    /// The strategy is at fault: code `internal`.
+    /// Creates an error with the code `internal`, for bugs of the strategy.
     pub fn internal(message: impl Display) -> Self {
         Self::new("internal", message)
     }
 
-    /// The same, with what the user can do.
+    /// Adds the next step for the user.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -93,17 +93,17 @@ impl From<AnswerError> for StrategyError {
     }
 }
 
-/// The options of a request as a type of the strategy's own.
+/// Deserializes the options of a request to a type of the strategy.
 ///
 /// # Errors
 ///
-/// They do not fit: `options_invalid`.
+/// The options do not fit the type (code `options_invalid`).
 pub fn options<T: DeserializeOwned>(request: &CompactRequest) -> Result<T, StrategyError> {
     request.options_as().map_err(StrategyError::options_invalid)
 }
 
-/// The terminal line of request `id`.
-pub(crate) fn reply(id: &str, outcome: Result<Outcome, StrategyError>) -> Reply {
+/// Returns the terminal line for the request `id`.
+pub(crate) fn terminal_reply(id: &str, outcome: Result<Outcome, StrategyError>) -> Reply {
     let id = id.to_owned();
     match outcome {
         Ok(Outcome::Result { compactions, diagnostics }) => {

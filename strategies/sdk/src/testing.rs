@@ -1,5 +1,4 @@
-//! Requests for a strategy's own tests, and a way to put them without a process. Nothing here is for use in a
-//! strategy's answer.
+//! Helpers for the tests of a strategy: requests, and a way to run them without a process.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,9 +10,10 @@ use jp_compact_schema::{
 };
 
 use crate::exchange::Exchange;
-use crate::{Outcome, Strategy, StrategyError};
+use crate::outcome::{Outcome, StrategyError};
+use crate::strategy::Strategy;
 
-/// A request for `from_turn..=to_turn` of a conversation of these turns, without options, outline or events.
+/// Returns a request for `from_turn..=to_turn` of a conversation with these turns, without options, outline, and events.
 #[must_use]
 pub fn request(from_turn: usize, to_turn: usize, turns: &[Kinds]) -> CompactRequest {
     let range = Range { from_turn, to_turn };
@@ -59,11 +59,11 @@ fn row((turn, kinds): (usize, &Kinds)) -> Turn {
     Turn { turn, events: 0, tokens: 0, view_tokens: 0, complete: true, kinds: *kinds }
 }
 
-/// Puts the request to the strategy, with these events after it if there are any.
+/// Sends the request and its events to the strategy, and returns the outcome.
 ///
 /// # Errors
 ///
-/// Those of the strategy.
+/// The error of the strategy.
 pub fn ask(
     strategy: &impl Strategy,
     request: &CompactRequest,

@@ -1,15 +1,15 @@
-//! Making long text short: its two ends, and how much was between them.
+//! Shortening of long texts.
 
 use std::borrow::Cow;
 
-/// So much of a text is not worth a sentence that says it is gone.
+/// The minimum number of characters to remove. The note about the removal would be about as long.
 const SLACK: usize = 100;
 
-/// The head and the tail of a text that is longer than about `chars_max` characters, and between them how many
-/// characters were left out.
+/// Shortens a text to about `chars_max` characters: its beginning, a note with the number of removed characters, and its
+/// end. Returns a text that is only slightly longer unchanged.
 #[must_use]
 pub fn shorten(text: &str, chars_max: usize) -> Cow<'_, str> {
-    // A character is a byte at least.
+    // A character has at least one byte.
     if text.len() <= chars_max + SLACK {
         return text.into();
     }
@@ -29,21 +29,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_text_stays_as_it_is() {
+    fn short_text_is_unchanged() {
         for text in ["", "short", &"x".repeat(110), &"ä".repeat(110)] {
             assert_eq!(shorten(text, 10), text);
         }
     }
 
     #[test]
-    fn a_long_one_keeps_both_ends_and_says_what_is_gone() {
+    fn long_text_keeps_both_ends_and_counts_removed_characters() {
         let text = format!("{}{}{}", "a".repeat(5), "-".repeat(200), "z".repeat(5));
         assert_eq!(shorten(&text, 10), "aaaaa\n[... 200 characters left out ...]\nzzzzz");
         assert_eq!(shorten(&text, 0), "\n[... 210 characters left out ...]\n");
     }
 
     #[test]
-    fn no_character_is_cut_in_two() {
+    fn multibyte_characters_are_not_split() {
         let text = "🦀".repeat(150);
         assert_eq!(shorten(&text, 3), "🦀🦀\n[... 147 characters left out ...]\n🦀");
     }

@@ -1,4 +1,4 @@
-//! The strategy's side of the protocol, in memory: what is answered, what is ignored, what ends it.
+//! Tests of the strategy's side of the protocol, in memory.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
 
@@ -11,7 +11,7 @@ use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, Verb, conv
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Declines with what it saw of the events: all of them, or as many as its option `read` says.
+/// Declines with the events that it read: all of them, or the number in the option `read`.
 struct Witness;
 
 #[derive(Deserialize)]
@@ -66,7 +66,7 @@ fn talk(verb: Verb, input: &str) -> (io::Result<()>, Vec<Reply>) {
     (ended, replies)
 }
 
-/// The terminal lines, each as `id: words`.
+/// Returns the terminal lines as `id: reason` or `id: code`.
 fn verdicts(replies: &[Reply]) -> Vec<String> {
     let terminal = replies.iter().filter(|reply| reply.is_terminal());
     terminal
@@ -86,36 +86,36 @@ fn check(verb: Verb, input: &str, expect: &[&str]) {
 }
 
 #[test]
-fn describe_is_one_line_and_reads_nothing() {
+fn describe_writes_one_line_and_ignores_input() {
     let mut output = Vec::new();
     converse(&Witness, Verb::Describe, &b"not a message"[..], &mut output).unwrap();
     assert_eq!(output, to_line(&Witness.describe()).unwrap());
 }
 
 #[test]
-fn run_answers_one_request_and_leaves_the_next() {
+fn run_replies_to_one_request() {
     check(Verb::Run, &(header("a", None, None) + &header("b", None, None)), &["a: "]);
 }
 
 #[test]
-fn a_worker_answers_in_order_until_the_input_ends() {
+fn worker_replies_in_order_until_the_input_ends() {
     check(Verb::Worker, &(header("a", None, None) + &header("b", None, None)), &["a: ", "b: "]);
 }
 
 #[test]
-fn no_input_is_no_answer() {
+fn empty_input_has_no_reply() {
     check(Verb::Run, "", &[]);
     check(Verb::Worker, "", &[]);
 }
 
 #[test]
-fn events_reach_the_strategy_as_their_own_bytes() {
+fn events_keep_their_bytes() {
     let input = header("a", None, Some(2)) + &events("a", &[r#"{"n": 1.0}"#, r#"{"t":"\u00e9"}"#]);
     check(Verb::Run, &input, &[r#"a: {"n": 1.0},{"t":"\u00e9"}"#]);
 }
 
 #[test]
-fn events_that_were_not_read_are_skipped_before_the_next_request() {
+fn unread_events_are_skipped() {
     let texts = ["{\"n\":1}", "{\"n\":2}", "{\"n\":3}"];
     let input = header("a", Some(1), Some(3)) + &events("a", &texts) + &header("b", Some(0), Some(3));
     let input = input + &events("b", &texts) + &header("c", None, None);
@@ -123,33 +123,33 @@ fn events_that_were_not_read_are_skipped_before_the_next_request() {
 }
 
 #[test]
-fn blank_lines_and_unknown_messages_are_nothing_anywhere() {
+fn ignores_blank_lines_and_unknown_messages() {
     let strange = "\n  \r\n{\"type\":\"weather\",\"sun\":true}\n";
     let input = format!("{strange}{}{strange}{}", header("a", None, Some(1)), events("a", &["{}"]));
     check(Verb::Worker, &input, &["a: {}"]);
 }
 
 #[test]
-fn progress_and_log_come_first_and_echo_the_id() {
+fn progress_and_log_precede_the_reply_with_its_id() {
     let (_, replies) = talk(Verb::Run, &(header("a", None, Some(1)) + &events("a", &["{}"])));
     assert!(matches!(replies[..], [Reply::Progress(_), Reply::Log(_), Reply::Decline(_)]), "{replies:?}");
     assert!(replies.iter().all(|reply| reply.id() == Some("a")));
 }
 
 #[test]
-fn bad_options_are_an_error_that_ends_no_worker() {
+fn worker_continues_after_invalid_options() {
     let bad = header("a", None, None).replace("\"options\":{}", "\"options\":{\"red\":1}");
     check(Verb::Worker, &(bad + &header("b", None, None)), &["a: options_invalid", "b: "]);
 }
 
 #[test]
-fn a_request_that_cannot_be_read_is_answered() {
+fn invalid_request_gets_an_error_reply() {
     check(Verb::Worker, "{\"type\":\"compact\",\"id\":\"a\",\"protocol\":1}\n", &["a: request_invalid"]);
     check(Verb::Worker, "{\"type\":\"compact\",\"id\":\"a\",\"protocol\":2}\n", &["a: protocol_unsupported"]);
 }
 
 #[test]
-fn events_that_break_off_are_an_error() {
+fn incomplete_events_are_an_error() {
     let cut =
         header("a", None, Some(2)) + "{\"type\":\"event\",\"seq\":0,\"turn\":0,\"tokens\":1,\"event\":{}}\n";
     check(Verb::Run, &cut, &["a: request_invalid"]);
@@ -160,7 +160,7 @@ fn events_that_break_off_are_an_error() {
 }
 
 #[test]
-fn a_line_that_is_no_message_ends_it() {
+fn invalid_line_ends_the_exchange() {
     for input in ["hello\n", "[]\n", "{\"type\":\"compact\"}\n", "{\"id\":\"a\"}\n"] {
         let (ended, replies) = talk(Verb::Worker, input);
         assert!(ended.is_err(), "{input}");
@@ -168,7 +168,7 @@ fn a_line_that_is_no_message_ends_it() {
     }
 }
 
-/// Counts what had been flushed whenever more input is asked for.
+/// Records whether the output is flushed.
 struct Pipe<'a> {
     flushed: &'a std::cell::Cell<bool>,
 }
@@ -192,7 +192,7 @@ struct Host<'a> {
 
 impl io::Read for Host<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        assert!(self.flushed.get(), "the strategy waits for the host with an answer in its pocket");
+        assert!(self.flushed.get(), "the strategy reads input before it flushes its reply");
         let Some(line) = self.lines.pop() else { return Ok(0) };
         buffer[..line.len()].copy_from_slice(line.as_bytes());
         Ok(line.len())
@@ -200,14 +200,14 @@ impl io::Read for Host<'_> {
 }
 
 #[test]
-fn an_answer_is_out_before_the_next_request_is_waited_for() {
+fn reply_is_flushed_before_the_next_read() {
     let flushed = std::cell::Cell::new(true);
     let host = Host { flushed: &flushed, lines: vec![header("b", None, None), header("a", None, None)] };
     converse(&Witness, Verb::Worker, host, Pipe { flushed: &flushed }).unwrap();
 }
 
 #[test]
-fn events_in_a_file_are_read_from_it() {
+fn reads_events_from_a_file() {
     let path = std::env::temp_dir().join(format!("jp-compact-sdk-{}", std::process::id()));
     let lines = events("a", &["{\"n\":1}", "{\"n\":2}"]);
     let (lines, _end) = lines.trim_end().rsplit_once('\n').unwrap();

@@ -1,11 +1,11 @@
-//! A strategy as a real process: its verbs, its exit status, and a stdout that prints cannot break. This
-//! executable is its own strategy: started with `NOISY` in its environment it serves, otherwise it checks.
+//! Tests of a strategy as a real process: verbs, exit status, and stray output. This executable is also the strategy: with
+//! `NOISY` in its environment it serves, otherwise it runs the tests.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
 #![expect(clippy::disallowed_methods, reason = "a test starts processes")]
 #![expect(
     clippy::print_stdout,
-    reason = "a stray print is what is tested, and a list of checks is for people"
+    reason = "a test prints to stdout on purpose, and the list of tests is for people"
 )]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,7 +19,7 @@ struct Noisy;
 impl Strategy for Noisy {
     fn describe(&self) -> Description {
         println!("a stray print in describe");
-        Description::new("noisy", "1.0.0", "Print where one must not")
+        Description::new("noisy", "1.0.0", "Print to stdout")
     }
 
     fn compact(&self, _: &CompactRequest, _: &mut Exchange<'_>) -> Result<Outcome, StrategyError> {
@@ -35,12 +35,12 @@ fn main() -> ExitCode {
     }
     let checks: [(&str, fn()); 7] = [
         ("describe_is_one_line", describe_is_one_line),
-        ("a_stray_print_comes_out_on_stderr", a_stray_print_comes_out_on_stderr),
-        ("a_worker_serves_until_stdin_closes", a_worker_serves_until_stdin_closes),
-        ("without_a_host_it_explains_itself", without_a_host_it_explains_itself),
-        ("an_unknown_verb_is_no_request", an_unknown_verb_is_no_request),
-        ("a_host_that_has_gone_is_no_panic", a_host_that_has_gone_is_no_panic),
-        ("what_is_no_message_ends_it", what_is_no_message_ends_it),
+        ("output_to_stdout_goes_to_stderr", output_to_stdout_goes_to_stderr),
+        ("worker_serves_until_stdin_closes", worker_serves_until_stdin_closes),
+        ("prints_usage_without_a_host", prints_usage_without_a_host),
+        ("unknown_verb_exits_with_64", unknown_verb_exits_with_64),
+        ("closed_pipe_exits_with_1", closed_pipe_exits_with_1),
+        ("invalid_message_exits_with_1", invalid_message_exits_with_1),
     ];
     for (name, check) in checks {
         check();
@@ -73,14 +73,14 @@ fn describe_is_one_line() {
     assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'\n').count(), 1);
 }
 
-fn a_stray_print_comes_out_on_stderr() {
+fn output_to_stdout_goes_to_stderr() {
     let output = finish(strategy(Some("run")), &request());
     assert!(output.status.success());
     assert_eq!(output.stdout, b"{\"type\":\"decline\",\"id\":\"c1\",\"reason\":\"printed\"}\n");
     assert_eq!(output.stderr, b"a stray print in compact\na stray print of a child\n");
 }
 
-fn a_worker_serves_until_stdin_closes() {
+fn worker_serves_until_stdin_closes() {
     let mut child = strategy(Some("worker")).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut replies = BufReader::new(child.stdout.take().unwrap());
@@ -97,18 +97,18 @@ fn a_worker_serves_until_stdin_closes() {
     assert!(child.wait().unwrap().success());
 }
 
-fn without_a_host_it_explains_itself() {
+fn prints_usage_without_a_host() {
     for version in [None, Some("")] {
         let mut command = strategy(Some("run"));
         command.env_remove("JP_COMPACT_PROTOCOL").envs(version.map(|v| ("JP_COMPACT_PROTOCOL", v)));
         command.stdin(Stdio::null());
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(64));
-        assert!(String::from_utf8(output.stderr).unwrap().contains("noisy 1.0.0: Print where one must not"));
+        assert!(String::from_utf8(output.stderr).unwrap().contains("noisy 1.0.0: Print to stdout"));
     }
 }
 
-fn an_unknown_verb_is_no_request() {
+fn unknown_verb_exits_with_64() {
     for verb in [None, Some("--help"), Some("compact")] {
         let mut command = strategy(verb);
         command.stdin(Stdio::null());
@@ -117,7 +117,7 @@ fn an_unknown_verb_is_no_request() {
     }
 }
 
-fn a_host_that_has_gone_is_no_panic() {
+fn closed_pipe_exits_with_1() {
     let mut child = strategy(Some("worker")).spawn().unwrap();
     drop(child.stdout.take());
     child.stdin.take().unwrap().write_all(&request()).unwrap();
@@ -126,7 +126,7 @@ fn a_host_that_has_gone_is_no_panic() {
     assert_eq!(output.stderr, b"a stray print in compact\na stray print of a child\n");
 }
 
-fn what_is_no_message_ends_it() {
+fn invalid_message_exits_with_1() {
     let output = finish(strategy(Some("worker")), b"hello\n");
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());

@@ -1,5 +1,5 @@
-// Strips a folder of JP streams, as a script of one's own would: the peer of `batch --out` with strip-reasoning,
-// strip-tools and micro. Two threads, each with every other file.
+// Strips a folder of JP streams, like a script that a user would write. The peer of `batch --out` with
+// strip-reasoning, strip-tools and micro. Two threads share the files.
 const fs = require("fs");
 const path = require("path");
 const { Worker, isMainThread, workerData } = require("worker_threads");
@@ -10,16 +10,16 @@ const EXEMPT = new Set(["LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask"]);
 function strip(events) {
   let turn = 0, opened = false;
   const turns = [], names = new Map(), results = [];
-  events.forEach((event, place) => {
+  events.forEach((event, index) => {
     if (event.type === "turn_start" && opened) turn += 1;
     opened ||= event.type !== "config_delta";
     turns.push(turn);
     if (event.type === "tool_call_request") names.set(event.id, event.name);
-    else if (event.type === "tool_call_response") results.push(place);
+    else if (event.type === "tool_call_response") results.push(index);
   });
   const old = new Set(results.slice(0, -KEPT_RESULTS));
-  return events.filter((event, place) => {
-    if (turns[place] > turn - KEPT_TURNS) return true;
+  return events.filter((event, index) => {
+    if (turns[index] > turn - KEPT_TURNS) return true;
     if ("reasoning" in event) return false;
     if (event.type === "tool_call_request") {
       event.arguments = {};
@@ -27,7 +27,7 @@ function strip(events) {
       const name = names.get(event.id) ?? "unknown";
       let text = `[compacted] ${name}: ${event.is_error ? "error" : "success"}`;
       const long = Buffer.from(event.content, "base64").length > SHORT_BYTES;
-      if (old.has(place) && !EXEMPT.has(name) && long) text = `[Previous: used ${name}]`;
+      if (old.has(index) && !EXEMPT.has(name) && long) text = `[Previous: used ${name}]`;
       event.content = Buffer.from(text).toString("base64");
     }
     return true;
@@ -38,8 +38,8 @@ if (isMainThread) {
   for (const part of [0, 1]) new Worker(__filename, { workerData: { part, args: process.argv.slice(2, 4) } });
 } else {
   const { part, args: [source, out] } = workerData;
-  fs.readdirSync(source).sort().forEach((name, place) => {
-    if (place % 2 !== part) return;
+  fs.readdirSync(source).sort().forEach((name, index) => {
+    if (index % 2 !== part) return;
     const view = strip(JSON.parse(fs.readFileSync(path.join(source, name, "events.json"), "utf8")));
     fs.mkdirSync(path.join(out, name), { recursive: true });
     fs.writeFileSync(path.join(out, name, "events.json"), JSON.stringify(view, null, 2) + "\n");

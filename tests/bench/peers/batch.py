@@ -1,6 +1,6 @@
-"""Strips a folder of JP streams, as a script of one's own would: the peer of `batch --out` with strip-reasoning, strip-tools and micro.
+"""Strips a folder of JP streams, like a script that a user would write.
 
-Two processes, each with every other file.
+The peer of `batch --out` with strip-reasoning, strip-tools and micro. Two processes share the files.
 """
 
 import base64
@@ -16,7 +16,7 @@ EXEMPT = {"LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask"}
 
 def strip(events):
     turn, opened, turns, names, results = 0, False, [], {}, []
-    for place, event in enumerate(events):
+    for index, event in enumerate(events):
         kind = event["type"]
         if kind == "turn_start" and opened:
             turn += 1
@@ -25,11 +25,11 @@ def strip(events):
         if kind == "tool_call_request":
             names[event["id"]] = event["name"]
         elif kind == "tool_call_response":
-            results.append(place)
+            results.append(index)
     old = set(results[:-KEPT_RESULTS])
-    for place, event in enumerate(events):
+    for index, event in enumerate(events):
         kind = event["type"]
-        if turns[place] <= turn - KEPT_TURNS:
+        if turns[index] <= turn - KEPT_TURNS:
             if "reasoning" in event:
                 continue
             if kind == "tool_call_request":
@@ -38,7 +38,7 @@ def strip(events):
                 name = names.get(event["id"], "unknown")
                 text = f"[compacted] {name}: {'error' if event['is_error'] else 'success'}"
                 long = len(base64.b64decode(event["content"])) > SHORT_BYTES
-                if place in old and name not in EXEMPT and long:
+                if index in old and name not in EXEMPT and long:
                     text = f"[Previous: used {name}]"
                 event["content"] = base64.b64encode(text.encode()).decode()
         yield event

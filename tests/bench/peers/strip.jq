@@ -1,4 +1,5 @@
-# Strips the tool calls of a JP stream, as a script of one's own would: the peer of `print --compacted`.
+# Strips the tool calls of a JP stream, like a script that a user would write. The peer of `print
+# --compacted`.
 (map(select(.type == "tool_call_request") | {key: .id, value: .name}) | from_entries) as $names
 | map(
     if .type == "tool_call_request" then .arguments = {}

@@ -1,4 +1,5 @@
-// Strips the tool calls of a JP stream, as a script of one's own would: the peer of `print --compacted`.
+// Strips the tool calls of a JP stream, like a script that a user would write. The peer of `print
+// --compacted`.
 const fs = require("fs");
 const events = JSON.parse(fs.readFileSync(process.argv[2], "utf8"));
 const names = new Map();

@@ -1,4 +1,4 @@
-"""Strips the tool calls of a JP stream, as a script of one's own would: the peer of `print --compacted`."""
+"""Strips the tool calls of a JP stream, like a script that a user would write. The peer of `print --compacted`."""
 
 import base64
 import sys

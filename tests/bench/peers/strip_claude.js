@@ -1,4 +1,5 @@
-// Strips calls and reasoning of a Claude Code session, as a script of one's own would: the peer of `print --compacted`.
+// Strips calls and reasoning of a Claude Code session, like a script that a user would write. The peer of
+// `print --compacted`.
 const fs = require("fs");
 const names = new Map();
 const parents = new Map();

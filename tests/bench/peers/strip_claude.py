@@ -1,4 +1,4 @@
-"""Strips calls and reasoning of a Claude Code session, as a script of one's own would: the peer of `print --compacted`."""
+"""Strips calls and reasoning of a Claude Code session, like a script that a user would write. The peer of `print --compacted`."""
 
 import sys
 

@@ -1,122 +1,127 @@
-//! An agent that speaks the Model Context Protocol to the executable, a line of JSON-RPC at a time.
+//! A client of `jp-compact mcp`: it writes and reads one line of JSON-RPC at a time.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{Model, Ran, World};
+use super::{CommandOutput, Model, World};
 
-/// An agent's side.
+/// A connected client and its server process.
 pub(crate) struct Agent<'a> {
     world: &'a World,
     pub(crate) server: Child,
-    pub(crate) to: Option<ChildStdin>,
-    pub(crate) from: Lines<BufReader<ChildStdout>>,
-    asked: u64,
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) stdout: Lines<BufReader<ChildStdout>>,
+    last_id: u64,
 }
 
 impl<'a> Agent<'a> {
-    /// A server for the folder `house`, introduced.
-    pub(crate) fn of(world: &'a World, more: &[&str]) -> Self {
-        Self::of_command(world, world.command(&[&["mcp", "house"], more].concat()))
+    /// Starts a server for the folder `project`, and initializes the session.
+    pub(crate) fn connect(world: &'a World, more: &[&str]) -> Self {
+        Self::connect_command(world, world.command(&[&["mcp", "project"], more].concat()))
     }
 
-    /// One that asks this model.
-    pub(crate) fn asking(world: &'a World, model: &Model, more: &[&str]) -> Self {
+    /// Like `connect`, with a server that may send requests to `model`.
+    pub(crate) fn connect_with_model(world: &'a World, model: &Model, more: &[&str]) -> Self {
         let mut command =
-            world.command(&[&["mcp", "house", "--allow-model", "--model", "openai/g"], more].concat());
-        model.of(&mut command);
-        Self::of_command(world, command)
+            world.command(&[&["mcp", "project", "--allow-model", "--model", "openai/g"], more].concat());
+        model.configure(&mut command);
+        Self::connect_command(world, command)
     }
 
-    pub(crate) fn of_command(world: &'a World, command: Command) -> Self {
-        let mut agent = Self::silent(world, command);
-        let told = agent.ask(
+    /// Starts this command as the server, and initializes the session.
+    pub(crate) fn connect_command(world: &'a World, command: Command) -> Self {
+        let mut agent = Self::start(world, command);
+        let answer = agent.request(
             "initialize",
             json!({
                 "protocolVersion": "2025-06-18", "capabilities": {},
                 "clientInfo": {"name": "a test", "version": "1"},
             }),
         );
-        assert_eq!(told["result"]["serverInfo"]["name"], "jp-compact", "{told}");
-        agent.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        assert_eq!(answer["result"]["serverInfo"]["name"], "jp-compact", "{answer}");
+        agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         agent
     }
 
-    pub(crate) fn silent(world: &'a World, mut command: Command) -> Self {
+    /// Starts a server without initializing the session.
+    pub(crate) fn start(world: &'a World, mut command: Command) -> Self {
         let mut server = world.spawn(command.stdin(Stdio::piped()));
-        let from = BufReader::new(server.stdout.take().unwrap()).lines();
-        Self { world, to: server.stdin.take(), from, server, asked: 0 }
+        let stdout = BufReader::new(server.stdout.take().unwrap()).lines();
+        Self { world, stdin: server.stdin.take(), stdout, server, last_id: 0 }
     }
 
-    pub(crate) fn say(&mut self, message: &Value) {
-        writeln!(self.to.as_mut().unwrap(), "{message}").unwrap();
+    pub(crate) fn send(&mut self, message: &Value) {
+        writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    /// The next line of stdout, where there is nothing but protocol.
-    pub(crate) fn hear(&mut self) -> Value {
-        let line = self.from.next().expect("the server is gone").unwrap();
+    /// Reads the next line of stdout, which carries only protocol messages.
+    pub(crate) fn receive(&mut self) -> Value {
+        let line = self.stdout.next().expect("the server has exited").unwrap();
         let message: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(message["jsonrpc"], "2.0", "{line}");
         message
     }
 
-    /// Asks, and is not answered yet.
-    pub(crate) fn begin(&mut self, method: &str, params: Value) -> u64 {
-        self.asked += 1;
-        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}));
-        self.asked
+    /// Sends a request without waiting for the answer. Returns its id.
+    pub(crate) fn send_request(&mut self, method: &str, params: Value) -> u64 {
+        self.last_id += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}));
+        self.last_id
     }
 
-    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
-        let id = self.begin(method, params);
-        let answer = self.hear();
+    /// Sends a request, and returns the answer.
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send_request(method, params);
+        let answer = self.receive();
         assert_eq!(answer["id"], id, "{answer}");
         answer
     }
 
-    /// The result of a tool.
+    /// Calls a tool, and returns its result.
     #[track_caller]
-    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Called {
-        let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
-        assert!(answer["error"].is_null(), "no call is an error of the protocol: {answer}");
-        Called(answer["result"].clone())
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> ToolResult {
+        let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
+        assert!(answer["error"].is_null(), "a failing tool must not be a protocol error: {answer}");
+        ToolResult(answer["result"].clone())
     }
 
-    /// Goes, and sees the server go.
+    /// Closes stdin, and waits for the server to exit.
     #[track_caller]
-    pub(crate) fn leave(mut self) -> Ran {
-        drop(self.to.take());
-        assert!(self.from.next().is_none(), "it says no more");
-        ended(self.world, self.server)
+    pub(crate) fn close(mut self) -> CommandOutput {
+        drop(self.stdin.take());
+        assert!(self.stdout.next().is_none(), "output after the last answer");
+        wait_for_exit(self.world, self.server)
     }
 }
 
-/// How a server ended, which leaves nothing behind.
+/// Waits for the server to exit. It must leave no temporary files.
 #[track_caller]
-pub(crate) fn ended(world: &World, server: Child) -> Ran {
-    let ran = Ran::of(world, server.wait_with_output().unwrap());
-    world.assert_tidy();
+pub(crate) fn wait_for_exit(world: &World, server: Child) -> CommandOutput {
+    let ran = CommandOutput::new(world, server.wait_with_output().unwrap());
+    world.assert_no_temp_files();
     ran
 }
 
-/// What a tool answered.
-pub(crate) struct Called(pub(crate) Value);
+/// The result of a tool call.
+pub(crate) struct ToolResult(pub(crate) Value);
 
-impl Called {
+impl ToolResult {
+    /// Returns the text of the result.
     pub(crate) fn text(&self) -> &str {
         assert_eq!(self.0["content"].as_array().map(Vec::len), Some(1), "{}", self.0);
         self.0["content"][0]["text"].as_str().unwrap()
     }
 
+    /// Asserts that the tool succeeded.
     #[track_caller]
-    pub(crate) fn done(self) -> Self {
+    pub(crate) fn succeeds(self) -> Self {
         assert_eq!(self.0["isError"], false, "{}", self.0);
         self
     }
 
-    /// It failed with this exit code.
+    /// Asserts that the tool failed with this exit code.
     #[track_caller]
     pub(crate) fn fails(self, code: u8) -> Self {
         assert_eq!(self.0["isError"], true, "{}", self.0);
@@ -125,6 +130,7 @@ impl Called {
         self
     }
 
+    /// Asserts that the text contains this part.
     #[track_caller]
     pub(crate) fn says(self, part: &str) -> Self {
         assert!(self.text().contains(part), "`{part}` is not in:\n{}", self.text());

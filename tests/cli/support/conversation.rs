@@ -1,11 +1,11 @@
-//! Conversations as JP writes them: two spaces, base64 where JP has it, one event a second.
+//! Builds conversations in JP's layout: two spaces of indentation, base64 in tool calls, and one event per second.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-/// A conversation that grows by one event a second.
+/// A conversation. Each event that is added is one second later than the previous one.
 #[derive(Debug, Clone)]
 pub(crate) struct Conversation {
     elements: Vec<Value>,
@@ -13,8 +13,8 @@ pub(crate) struct Conversation {
     calls: usize,
 }
 
-/// Six turns, each with reasoning and a tool call; turn N begins N hours after ten o'clock.
-pub(crate) fn hourly() -> Conversation {
+/// Returns six whole turns. Turn N begins N hours after 10:00.
+pub(crate) fn hourly_turns() -> Conversation {
     let mut conversation = Conversation::new();
     for turn in 0..6 {
         conversation = conversation.at(&format!("2026-03-18T1{turn}:00:00Z")).whole_turn();
@@ -27,12 +27,12 @@ impl Conversation {
         Self { elements: Vec::new(), at: "2026-03-18T11:58:01Z".parse().unwrap(), calls: 0 }
     }
 
-    /// So many turns, each with reasoning and a tool call.
-    pub(crate) fn of(turns: usize) -> Self {
+    /// Returns a conversation with this many whole turns.
+    pub(crate) fn with_turns(turns: usize) -> Self {
         (0..turns).fold(Self::new(), |conversation, _| conversation.whole_turn())
     }
 
-    /// So many turns, each with a tool call whose output is long.
+    /// Returns a conversation with this many turns, each with a tool call that has a long output.
     pub(crate) fn bulky(turns: usize) -> Self {
         let output = "a line of no importance\n".repeat(100);
         let call = |this: Self| this.call("fs_read_file", json!({ "path": "src/main.rs" }), &output);
@@ -43,6 +43,7 @@ impl Conversation {
         Self { at: time.parse().unwrap(), ..self }
     }
 
+    /// Adds a turn with reasoning, a tool call and a message.
     pub(crate) fn whole_turn(self) -> Self {
         self.turn("What does the file say?")
             .reasoning("The file has to be read before anything can be said of it.")
@@ -50,7 +51,7 @@ impl Conversation {
             .message("It prints a greeting.")
     }
 
-    /// An event of this type, with these members.
+    /// Adds an event of this type with these members.
     pub(crate) fn event(mut self, kind: &str, members: Value) -> Self {
         let time = self.at.strftime("%Y-%m-%d %H:%M:%S.0").to_string();
         let mut event = json!({ "timestamp": time, "type": kind });
@@ -59,7 +60,7 @@ impl Conversation {
         self.element(event)
     }
 
-    /// Whatever it is.
+    /// Adds any JSON value as an element.
     pub(crate) fn element(mut self, element: Value) -> Self {
         self.elements.push(element);
         self
@@ -77,7 +78,7 @@ impl Conversation {
         self.event("chat_response", json!({ "message": text }))
     }
 
-    /// A request without its response.
+    /// Adds a tool call without a response.
     pub(crate) fn request(mut self, tool: &str, arguments: Value) -> Self {
         self.calls += 1;
         let id = format!("call_{}", self.calls);
@@ -85,22 +86,22 @@ impl Conversation {
     }
 
     pub(crate) fn call(self, tool: &str, arguments: Value, content: &str) -> Self {
-        self.answered(tool, arguments, content, false)
+        self.call_with_response(tool, arguments, content, false)
     }
 
-    /// A call that fails.
-    pub(crate) fn failing(self, tool: &str, arguments: Value, content: &str) -> Self {
-        self.answered(tool, arguments, content, true)
+    /// Adds a tool call with an error as its response.
+    pub(crate) fn failing_call(self, tool: &str, arguments: Value, content: &str) -> Self {
+        self.call_with_response(tool, arguments, content, true)
     }
 
-    fn answered(self, tool: &str, arguments: Value, content: &str, is_error: bool) -> Self {
+    fn call_with_response(self, tool: &str, arguments: Value, content: &str, is_error: bool) -> Self {
         let this = self.request(tool, arguments);
         let response =
             json!({ "id": format!("call_{}", this.calls), "content": encode(content), "is_error": is_error });
         this.event("tool_call_response", response)
     }
 
-    /// One of JP's own overlays.
+    /// Adds one of JP's own overlays.
     pub(crate) fn compaction(self, members: Value) -> Self {
         self.event("compaction", members)
     }
@@ -109,7 +110,7 @@ impl Conversation {
         &self.elements
     }
 
-    /// The file.
+    /// Returns the bytes of `events.json`.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec_pretty(&self.elements).unwrap();
         bytes.push(b'\n');
@@ -117,8 +118,8 @@ impl Conversation {
     }
 }
 
-/// The file with one more event in it, as JP appends.
-pub(crate) fn grown(bytes: &[u8], event: &Value) -> Vec<u8> {
+/// Returns the file with one more event, appended in JP's layout.
+pub(crate) fn append_event(bytes: &[u8], event: &Value) -> Vec<u8> {
     let text = std::str::from_utf8(bytes).unwrap();
     let body = text.strip_suffix("\n]\n").unwrap();
     let event = serde_json::to_string_pretty(event).unwrap().replace('\n', "\n  ");
@@ -129,7 +130,7 @@ fn encode(text: &str) -> String {
     STANDARD.encode(text)
 }
 
-/// Every string in it, as JP stores arguments.
+/// Encodes every string in a value with base64, like JP does for arguments.
 fn encoded(value: Value) -> Value {
     match value {
         Value::String(text) => encode(&text).into(),

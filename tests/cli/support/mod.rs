@@ -1,5 +1,5 @@
-//! What every test of the executable stands on: a world of its own, conversations made here, and what became of
-//! their bytes.
+//! Support for tests of the executable: an isolated environment, generated conversations, strategies written in
+//! shell, a model server, and assertions on the bytes of a transcript.
 
 mod agent;
 mod conversation;
@@ -8,9 +8,9 @@ mod plugin;
 mod transcript;
 mod world;
 
-pub(crate) use agent::{Agent, ended};
-pub(crate) use conversation::{Conversation, grown, hourly};
+pub(crate) use agent::{Agent, wait_for_exit};
+pub(crate) use conversation::{Conversation, append_event, hourly_turns};
 pub(crate) use model::Model;
-pub(crate) use plugin::{DECLINE, STRIP, described};
+pub(crate) use plugin::{DECLINE, STRIP, plugin_script};
 pub(crate) use transcript::Transcript;
-pub(crate) use world::{Ran, World, is_root};
+pub(crate) use world::{CommandOutput, World, is_root};

@@ -1,4 +1,4 @@
-//! A model: a server on loopback that speaks as OpenAI's does, and counts who asks.
+//! A model server on loopback that implements OpenAI's chat API and records the requests.
 
 use std::process::Command;
 
@@ -6,27 +6,28 @@ use serde_json::{Value, json};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-/// A server, and what runs it.
+/// The server and its async runtime.
 pub(crate) struct Model {
     server: MockServer,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Model {
-    /// One that says this to everybody.
-    pub(crate) fn saying(text: &str) -> Self {
-        Self::answering(Self::says(text, "stop"))
+    /// Starts a server that answers every request with this text.
+    pub(crate) fn with_answer(text: &str) -> Self {
+        Self::with_response(Self::completion(text, "stop"))
     }
 
-    pub(crate) fn answering(response: ResponseTemplate) -> Self {
+    /// Starts a server that sends this response to every request.
+    pub(crate) fn with_response(response: ResponseTemplate) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let server = runtime.block_on(MockServer::start());
         runtime.block_on(Mock::given(any()).respond_with(response).mount(&server));
         Self { server, runtime }
     }
 
-    /// An answer that ends so.
-    pub(crate) fn says(text: &str, finish: &str) -> ResponseTemplate {
+    /// Returns a chat completion with this text and `finish_reason`.
+    pub(crate) fn completion(text: &str, finish: &str) -> ResponseTemplate {
         ResponseTemplate::new(200).set_body_json(json!({
             "id": "x", "object": "chat.completion", "created": 1, "model": "g",
             "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}],
@@ -34,13 +35,13 @@ impl Model {
         }))
     }
 
-    /// Gives a command the address and a key.
-    pub(crate) fn of<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    /// Sets the address of the server and a key in the environment of a command.
+    pub(crate) fn configure<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env("OPENAI_BASE_URL", self.server.uri()).env("OPENAI_API_KEY", "sk-0123456789")
     }
 
-    /// The bodies of all requests so far.
-    pub(crate) fn asked(&self) -> Vec<Value> {
+    /// Returns the bodies of all requests so far.
+    pub(crate) fn requests(&self) -> Vec<Value> {
         let requests = self.runtime.block_on(self.server.received_requests()).unwrap();
         requests.iter().map(|request| request.body_json().unwrap()).collect()
     }

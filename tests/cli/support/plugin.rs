@@ -1,13 +1,13 @@
-//! Strategies of a few lines of shell.
+//! Strategies written in a few lines of shell.
 
 use serde_json::{Value, json};
 
-/// Strips the tool calls of turn 0.
+/// A result that strips the tool calls of turn 0.
 pub(crate) const STRIP: &str = r#"echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool_calls":{"policy":"strip","request":true,"response":true}}]}'"#;
 pub(crate) const DECLINE: &str = r#"echo '{"type":"decline","id":"c1","reason":"not today"}'"#;
 
-/// A script that describes itself so, `more` added, and runs `run` for a request.
-pub(crate) fn described(name: &str, more: &Value, run: &str) -> String {
+/// Returns a script that runs `run` for each request. `more` is merged into its description.
+pub(crate) fn plugin_script(name: &str, more: &Value, run: &str) -> String {
     let mut description = json!({
         "type": "describe", "protocols": [1], "name": name, "version": "1.0.0", "description": "a test",
         "produces": ["tool_calls"], "input": "none",

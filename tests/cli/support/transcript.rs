@@ -1,4 +1,5 @@
-//! A transcript on disk, and what became of it: untouched to the byte, or with JP's grammar behind old bytes.
+//! A transcript on disk, with assertions on its changes: it is untouched, or only elements that JP can read were
+//! appended.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,23 +7,23 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-/// A file as it was, to be compared with what it is.
+/// The state of a file, captured to compare it with its later state.
 #[derive(Debug, Clone)]
 pub(crate) struct Transcript {
     pub(crate) path: PathBuf,
     before: Vec<u8>,
-    written: SystemTime,
-    beside: Vec<String>,
+    modified: SystemTime,
+    siblings: Vec<String>,
 }
 
 impl Transcript {
-    /// What the file is now.
+    /// Captures the present state of the file.
     #[track_caller]
     pub(crate) fn at(path: PathBuf) -> Self {
         let before = fs::read(&path).unwrap();
-        let written = fs::metadata(&path).unwrap().modified().unwrap();
-        let beside = names(path.parent().unwrap());
-        Self { path, before, written, beside }
+        let modified = fs::metadata(&path).unwrap().modified().unwrap();
+        let siblings = file_names(path.parent().unwrap());
+        Self { path, before, modified, siblings }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -37,36 +38,45 @@ impl Transcript {
         fs::read(&self.path).unwrap()
     }
 
-    /// Not a byte, not the time, nothing beside it.
+    /// Asserts that the bytes, the modification time and the other files of the folder are unchanged.
     #[track_caller]
     pub(crate) fn assert_untouched(&self) {
         assert!(self.now() == self.before, "{} changed", self.path.display());
-        assert_eq!(fs::metadata(&self.path).unwrap().modified().unwrap(), self.written, "it was written to");
-        assert_eq!(names(self.folder()), self.beside, "something was left beside it");
+        assert_eq!(
+            fs::metadata(&self.path).unwrap().modified().unwrap(),
+            self.modified,
+            "the file was written to"
+        );
+        assert_eq!(file_names(self.folder()), self.siblings, "another file was left in the folder");
     }
 
-    /// The same bytes, whoever wrote them last.
+    /// Asserts that the bytes and the other files of the folder are unchanged. The modification time may differ.
     #[track_caller]
     pub(crate) fn assert_same_bytes(&self) {
         assert!(self.now() == self.before, "{} changed", self.path.display());
-        assert_eq!(names(self.folder()), self.beside, "something was left beside it");
+        assert_eq!(file_names(self.folder()), self.siblings, "another file was left in the folder");
     }
 
-    /// What was appended. The bytes up to behind the last element are those of before, and JP can read the rest.
+    /// Returns the appended elements. Asserts that the older elements keep their bytes, and that JP can read the new
+    /// ones.
     #[track_caller]
     pub(crate) fn appended(&self) -> Vec<Value> {
         let now = self.now();
-        assert!(now.starts_with(history(&self.before)), "history changed in {}", self.path.display());
-        assert!(now.ends_with(b"\n]\n") || !self.before.ends_with(b"\n]\n"), "JP's own layout is kept");
-        assert_eq!(names(self.folder()), self.beside, "something was left beside it");
+        assert!(
+            now.starts_with(through_last_element(&self.before)),
+            "history changed in {}",
+            self.path.display()
+        );
+        assert!(now.ends_with(b"\n]\n") || !self.before.ends_with(b"\n]\n"), "JP's layout is lost");
+        assert_eq!(file_names(self.folder()), self.siblings, "another file was left in the folder");
         let old: Vec<Value> = serde_json::from_slice(&self.before).unwrap();
         let new: Vec<Value> = serde_json::from_slice(&now).unwrap();
         let appended = new[old.len()..].to_vec();
-        appended.iter().for_each(assert_jp_reads);
+        appended.iter().for_each(assert_jp_can_read);
         appended
     }
 
-    /// The overlays appended, each of which has its receipt behind it.
+    /// Returns the appended overlays. Asserts that a receipt follows each of them.
     #[track_caller]
     pub(crate) fn overlays(&self) -> Vec<Value> {
         let appended = self.appended();
@@ -74,7 +84,10 @@ impl Transcript {
         for (overlay, receipt) in &pairs {
             assert_eq!(receipt["type"], "jp_compact_receipt");
             for member in ["timestamp", "from_turn", "to_turn"] {
-                assert_eq!(receipt[member], overlay[member], "a receipt is of its overlay");
+                assert_eq!(
+                    receipt[member], overlay[member],
+                    "the receipt and its overlay differ in `{member}`"
+                );
             }
             for member in ["strategy", "version", "executable_sha256", "options", "input_sha256", "tier"] {
                 assert!(!receipt[member].is_null(), "a receipt without `{member}`");
@@ -84,14 +97,14 @@ impl Transcript {
     }
 }
 
-/// The bytes up to behind the last element.
-fn history(bytes: &[u8]) -> &[u8] {
+/// Returns the bytes through the end of the last element.
+fn through_last_element(bytes: &[u8]) -> &[u8] {
     bytes.trim_ascii_end().strip_suffix(b"]").unwrap().trim_ascii_end()
 }
 
-/// JP's grammar, as JP-STREAM has it: one malformed `compaction` makes a conversation unloadable.
+/// Checks an appended element against JP's grammar. One malformed `compaction` makes a conversation unloadable.
 #[track_caller]
-fn assert_jp_reads(element: &Value) {
+fn assert_jp_can_read(element: &Value) {
     let members = element.as_object().unwrap();
     let time = element["timestamp"].as_str().unwrap();
     let well_formed = time.len() > 20 && time.is_ascii() && &time[10..11] == " " && &time[19..20] == ".";
@@ -117,18 +130,18 @@ fn assert_jp_reads(element: &Value) {
                     assert!(policy["request"].is_boolean() && policy["response"].is_boolean());
                     assert_eq!(policy.as_object().unwrap().len(), 3);
                 }
-                Some((other, _)) => panic!("JP knows no policy `{other}`"),
+                Some((other, _)) => panic!("`{other}` is not a policy of JP"),
             }
         }
-        // JP keeps an event of a type that it does not know.
+        // JP keeps events of unknown types.
         "jp_compact_overlay" | "jp_compact_receipt" => {}
-        other => panic!("`{other}` was appended"),
+        other => panic!("unexpected element of type `{other}`"),
     }
 }
 
-/// The names in a folder, sorted.
+/// Returns the sorted names of the entries of a folder.
 #[track_caller]
-pub(crate) fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn file_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> =
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();

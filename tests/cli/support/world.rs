@@ -1,5 +1,5 @@
-//! A home, a current folder and a temporary folder of a test's own; the executable started in them with nothing
-//! else in its environment.
+//! An isolated environment for one test: a home, a current folder and a temporary folder. The executable runs in them
+//! with no other environment variables.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::conversation::Conversation;
-use super::plugin::described;
-use super::transcript::{Transcript, names};
+use super::plugin::plugin_script;
+use super::transcript::{Transcript, file_names};
 
-/// A file that is open for writing in one thread is open for writing in the child that another thread starts at
-/// that moment, and cannot be executed meanwhile. So nothing is started while a script is being written.
+/// Prevents process starts while a script is being written. A child that another thread starts at that moment inherits
+/// the file open for writing, and the kernel does not execute a file that is open for writing (`ETXTBSY`).
 static WRITING_SCRIPTS: RwLock<()> = RwLock::new(());
 
-/// A place of a test's own.
+/// The isolated environment of a test.
 pub(crate) struct World {
     _temp: TempDir,
     root: PathBuf,
@@ -37,16 +37,17 @@ impl World {
         Self { _temp: temp, root }
     }
 
-    /// A path in the current folder of the executable.
+    /// Returns a path in the current folder of the executable.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.join("here").join(name)
     }
 
+    /// Returns a path in the home folder.
     pub(crate) fn home(&self, name: &str) -> PathBuf {
         self.root.join("home").join(name)
     }
 
-    /// A file, with the folders above it.
+    /// Writes a file, and creates its parent folders.
     pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -54,39 +55,39 @@ impl World {
         path
     }
 
-    /// A conversation's folder.
+    /// Writes the folder of a conversation.
     pub(crate) fn conversation(&self, folder: &str, conversation: &Conversation) -> Transcript {
         self.raw(folder, &conversation.bytes())
     }
 
-    /// A folder with these bytes for a conversation.
+    /// Writes the folder of a conversation with these bytes as its events.
     pub(crate) fn raw(&self, folder: &str, bytes: &[u8]) -> Transcript {
         self.file(&format!("{folder}/base_config.json"), b"{}\n");
         Transcript::at(self.file(&format!("{folder}/events.json"), bytes))
     }
 
-    /// An executable file.
+    /// Writes an executable file.
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
-        let _alone = WRITING_SCRIPTS.write().unwrap();
+        let _exclusive = WRITING_SCRIPTS.write().unwrap();
         let path = self.file(name, text.as_bytes());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
 
-    /// A strategy in `plugins/` that runs these lines for a request.
+    /// Writes a strategy to `plugins/` that runs these lines for each request.
     pub(crate) fn plugin(&self, name: &str, run: &str) -> PathBuf {
-        self.script(&format!("plugins/{name}"), &described(name, &json!({}), run))
+        self.script(&format!("plugins/{name}"), &plugin_script(name, &json!({}), run))
     }
 
-    /// The executable, not yet started.
+    /// Returns a command that starts the executable in this environment.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(cargo_bin!("jp-compact"));
-        self.enter(&mut command).args(arguments);
+        self.isolate(&mut command).args(arguments);
         command
     }
 
-    /// Clears what a command inherits.
-    pub(crate) fn enter<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    /// Sets the folders and pipes of a command, and clears its environment.
+    pub(crate) fn isolate<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .env_clear()
             .env("HOME", self.root.join("home"))
@@ -102,44 +103,47 @@ impl World {
         command.spawn().unwrap()
     }
 
-    /// What comes of a command, which leaves nothing in the temporary folder.
+    /// Runs a command to its end. It must leave no temporary files.
     #[track_caller]
-    pub(crate) fn finish(&self, command: &mut Command) -> Ran {
+    pub(crate) fn finish(&self, command: &mut Command) -> CommandOutput {
         let output = self.spawn(command).wait_with_output().unwrap();
-        self.assert_tidy();
-        Ran::of(self, output)
-    }
-
-    /// Nothing is left in the temporary folder.
-    #[track_caller]
-    pub(crate) fn assert_tidy(&self) {
-        assert_eq!(names(&self.root.join("tmp")), Vec::<String>::new(), "left in the temporary folder");
+        self.assert_no_temp_files();
+        CommandOutput::new(self, output)
     }
 
     #[track_caller]
-    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Ran {
+    pub(crate) fn assert_no_temp_files(&self) {
+        assert_eq!(
+            file_names(&self.root.join("tmp")),
+            Vec::<String>::new(),
+            "files were left in the temporary folder"
+        );
+    }
+
+    #[track_caller]
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> CommandOutput {
         self.finish(&mut self.command(arguments))
     }
 
-    /// Compacts `conversation` with one plugin of `plugins/`.
+    /// Compacts `conversation` with one strategy of `plugins/`.
     #[track_caller]
-    pub(crate) fn run_plugin(&self, name: &str, more: &[&str]) -> Ran {
+    pub(crate) fn run_plugin(&self, name: &str, more: &[&str]) -> CommandOutput {
         let all = ["--strategy", name, "--trust-dir", "plugins", "--sandbox=contained", "--keep-last", "0"];
         let arguments: Vec<_> = ["conversation"].iter().chain(&all).chain(more).collect();
         self.run(&arguments)
     }
 
-    /// Runs it with this on stdin.
+    /// Runs the executable with these bytes on stdin.
     #[track_caller]
-    pub(crate) fn pipe(&self, arguments: &[&str], stdin: &[u8]) -> Ran {
+    pub(crate) fn pipe(&self, arguments: &[&str], stdin: &[u8]) -> CommandOutput {
         let mut child = self.spawn(self.command(arguments).stdin(Stdio::piped()));
-        // A command that does not read to the end is no failure of the test.
+        // The command may exit before it has read everything.
         let _ = child.stdin.take().unwrap().write_all(stdin);
-        Ran::of(self, child.wait_with_output().unwrap())
+        CommandOutput::new(self, child.wait_with_output().unwrap())
     }
 
-    /// A text in which everything stands for itself that differs from run to run.
-    pub(crate) fn plain(&self, text: &str) -> String {
+    /// Replaces the paths and the version in a text, because they differ from run to run.
+    pub(crate) fn normalize(&self, text: &str) -> String {
         let bin = cargo_bin!("jp-compact").canonicalize().unwrap();
         let mut text = text.replace(self.root.to_str().unwrap(), "");
         text = text.replace(bin.parent().unwrap().to_str().unwrap(), "[bin]");
@@ -147,45 +151,48 @@ impl World {
     }
 }
 
-/// What a command did.
+/// The exit code and the output of a command.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<u8>,
-    /// Paths and versions made plain.
+    /// Normalized by `World::normalize`.
     pub(crate) stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     #[track_caller]
-    pub(crate) fn of(world: &World, output: Output) -> Self {
-        let stderr = world.plain(&String::from_utf8(output.stderr).unwrap());
+    pub(crate) fn new(world: &World, output: Output) -> Self {
+        let stderr = world.normalize(&String::from_utf8(output.stderr).unwrap());
         Self { code: output.status.code(), stdout: output.stdout, stderr }
     }
 
+    /// Asserts the exit code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
         self
     }
 
+    /// Asserts that stderr contains this text.
     #[track_caller]
     pub(crate) fn says(self, part: &str) -> Self {
         assert!(self.stderr.contains(part), "`{part}` is not in:\n{}", self.stderr);
         self
     }
 
+    /// Returns stdout.
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.stdout).unwrap()
     }
 
-    /// Stdout as lines of JSON.
+    /// Parses stdout as lines of JSON.
     #[track_caller]
     pub(crate) fn lines(&self) -> Vec<Value> {
         self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Stdout as one line of JSON.
+    /// Parses stdout as one line of JSON.
     #[track_caller]
     pub(crate) fn line(&self) -> Value {
         let lines = self.lines();
@@ -194,7 +201,7 @@ impl Ran {
     }
 }
 
-/// Whether nothing can be forbidden to this process.
+/// Returns whether file permissions do not apply to this process.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

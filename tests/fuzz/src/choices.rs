@@ -1,13 +1,13 @@
-//! What an input chooses beside its text.
+//! Decisions of a fuzz input beyond its text: options, ranges, times.
 
 use jiff::Timestamp;
 
-/// Bytes that choose. Behind their end every choice is the first.
+/// Bytes that decide. After the last byte every decision is the first option.
 #[derive(Debug, Clone)]
 pub struct Choices<'a>(&'a [u8]);
 
 impl<'a> Choices<'a> {
-    /// The text of an input, and what it chooses.
+    /// Splits an input at its last NUL into the text and the decisions.
     #[must_use]
     pub fn split(input: &'a [u8]) -> (&'a [u8], Self) {
         match input.iter().rposition(|byte| *byte == 0) {
@@ -28,17 +28,18 @@ impl<'a> Choices<'a> {
         usize::from(self.byte()).checked_rem(end).unwrap_or_default()
     }
 
-    /// Yes or no.
+    /// Returns a decision between yes and no.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
-    /// One of several.
-    pub fn of<T: Clone>(&mut self, all: &[T]) -> T {
+    /// Returns one of several values.
+    pub fn pick<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()
     }
 
-    /// A time in 2026, or one that is far off: a clock says no year before 0, and JP reads none.
+    /// Returns a time in 2026, or an extreme one. Years before 0 are excluded, because no clock returns them
+    /// and JP cannot read them.
     pub fn time(&mut self) -> Timestamp {
         let byte = self.byte();
         match byte {

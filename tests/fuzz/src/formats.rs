@@ -1,77 +1,80 @@
-//! Transcripts of every program: a file is read, or refused at a byte that is there; what is written back is its bytes,
-//! or a transcript of the same program.
+//! Fuzz target for transcripts of all agents. A file is read, or rejected with a valid offset. The output is
+//! equal to the input bytes, or is a transcript in the same format.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use jp_compact_core::append;
-use jp_compact_core::formats::{self, Format};
-use jp_compact_core::import::import;
+use jp_compact_transcripts::{self as transcripts, Format, Transcript};
+use jp_compact_transcripts::import::import;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::projection::{project, project_through};
 use jp_compact_core::render::Provider;
-use jp_compact_core::sidecar::{self, Sidecar, Snapshot};
-use jp_compact_core::source::{self, Reset};
+use jp_compact_transcripts::sidecar::{self, Sidecar, Snapshot};
+use jp_compact_core::source::Reset;
 use jp_compact_core::{Stream, Survey};
 use jp_compact_schema::Reasoning;
 use serde_json::{Map, Value};
 
 use crate::Choices;
-use crate::holds::{self, entries, placeless, sent, written};
+use crate::invariants::{self, entries, sent, without_positions};
 
-/// Looks at a file that may be a transcript of anybody's.
+/// Checks a file in any format, or in none.
 pub fn check(input: &[u8]) {
     let (text, mut choices) = Choices::split(input);
     let bytes = Bytes::copy_from_slice(text);
-    let detected = formats::detect(&bytes);
-    assert_eq!(detected, formats::detect(&bytes), "a format is a function of the bytes");
-    if let Some(wrong) = formats::malformed(&bytes) {
-        holds::refused(&wrong, bytes.len());
+    let detected = transcripts::detect(&bytes);
+    assert_eq!(detected, transcripts::detect(&bytes), "the format must depend on the bytes only");
+    if let Some(wrong) = transcripts::malformed(&bytes) {
+        invariants::check_error(&wrong, bytes.len());
     }
     if let Err(wrong) = Sidecar::read(bytes.clone()) {
-        holds::refused(&wrong, bytes.len());
+        invariants::check_error(&wrong, bytes.len());
     }
-    let other = choices.of(&Format::ALL);
+    let other = choices.pick(&Format::ALL);
     for format in detected.into_iter().chain((detected != Some(other)).then_some(other)) {
-        match formats::read(format, bytes.clone()) {
-            Ok(stream) => of_format(format, &stream, &mut choices.clone()),
-            Err(wrong) => holds::refused(&wrong, bytes.len()),
+        match transcripts::read(format, bytes.clone()) {
+            Ok(stream) => check_format(format, &stream, &mut choices.clone()),
+            Err(wrong) => invariants::check_error(&wrong, bytes.len()),
         }
     }
 }
 
-fn of_format(format: Format, stream: &Stream, choices: &mut Choices<'_>) {
+fn check_format(format: Format, stream: &Transcript, choices: &mut Choices<'_>) {
     assert_eq!(stream.format(), format);
     for provider in Provider::ALL {
-        let _ = formats::is_body(stream, provider);
+        let _ = transcripts::is_request_body(stream, provider);
     }
-    match formats::examine(stream) {
+    match transcripts::examine(stream) {
         Ok(warning) => assert!(warning.is_none_or(|warning| !warning.is_empty())),
         Err(wrong) => assert!(!wrong.to_string().is_empty()),
     }
-    holds::of_stream(stream, choices);
+    invariants::check_stream(stream, choices);
     if format == Format::Jp {
-        // JP's own overlays stand in the file; see `stream`.
+        // JP's own overlays are in the file itself; the target `stream` checks them.
         return;
     }
-    assert_eq!(written(stream, &[]), *stream.bytes(), "without overlays it is the source");
+    assert_eq!(written(stream, &[]), *stream.bytes(), "without overlays the output must equal the source");
     let overlays = overlays(stream, choices);
     let view = project_through(stream, &overlays);
-    holds::of_view(stream, &overlays, &view, choices);
-    let source = Bytes::from(jp_compact_core::splice::concat(&source::render(stream, &view), stream.bytes()));
+    invariants::check_view(stream, &overlays, &view, choices);
+    let source = Bytes::from(jp_compact_core::splice::concat(&transcripts::render(stream, &view), stream.bytes()));
     if !sent(stream, &view).is_empty() {
-        let again = formats::read(format, source.clone()).unwrap_or_else(|wrong| {
-            panic!("{format}: what was written cannot be read: {wrong}\n{}", String::from_utf8_lossy(&source))
+        let again = transcripts::read(format, source.clone()).unwrap_or_else(|wrong| {
+            panic!(
+                "{format}: failed to read the written transcript: {wrong}\n{}",
+                String::from_utf8_lossy(&source)
+            )
         });
-        assert_eq!(written(&again, &[]), source, "what was written is written back as it is");
+        assert_eq!(written(&again, &[]), source, "a second round trip must change nothing");
     }
-    beside(stream, choices);
-    imported(stream);
+    check_sidecar(stream, choices);
+    check_import(stream);
 }
 
-/// Overlays of every kind, over some of the turns.
-fn overlays(stream: &Stream, choices: &mut Choices<'_>) -> Vec<Overlay> {
+/// Returns overlays of various kinds over some of the turns.
+fn overlays(stream: &Transcript, choices: &mut Choices<'_>) -> Vec<Overlay> {
     let Some(last) = stream.turns().checked_sub(1) else { return Vec::new() };
     let mut some = |covering: fn(Overlay) -> Overlay| {
         let (from, length) = (choices.below(last + 1), choices.below(last + 1));
@@ -116,41 +119,47 @@ fn overlay(from_turn: usize, to_turn: usize) -> Overlay {
     }
 }
 
-/// Overlays that lie beside the transcript are read as they were made, and can be taken away.
-fn beside(stream: &Stream, choices: &mut Choices<'_>) {
-    let survey = Survey::of(stream);
-    let Some(range) = holds::range(&survey, choices) else { return };
-    let entries = entries(holds::proposed(&survey, range, choices));
+/// Checks that overlays in a sidecar are read as they were written, and can be removed.
+fn check_sidecar(stream: &Transcript, choices: &mut Choices<'_>) {
+    let survey = Survey::new(stream);
+    let Some(range) = invariants::range(&survey, choices) else { return };
+    let entries = entries(invariants::propose(&survey, range, choices));
     let Ok(made) = append::stamp(stream, &entries, choices.time()) else { return };
     if made.is_empty() {
         return;
     }
     let snapshot = Snapshot { bytes: stream.bytes().len() as u64, sha256: "0".repeat(64) };
-    let file = sidecar::with(stream, &entries, &made, &snapshot, &|range| range.to_string());
-    let sidecar = Sidecar::read(file.into()).expect("what lies beside can be read");
+    let file = sidecar::with(stream.format(), stream.sidecar(), &entries, &made, &snapshot, &|range| range.to_string());
+    let sidecar = Sidecar::read(file.into()).expect("a written sidecar is readable");
     assert_eq!((sidecar.format(), sidecar.snapshot()), (stream.format(), &snapshot));
     assert_eq!(sidecar.overlays(), made.len());
-    let (none, removed) = sidecar.without(Reset::All).expect("all can always be removed");
+    let (none, removed) = sidecar.without(Reset::All).expect("removing all overlays cannot fail");
     assert_eq!((none.len(), removed), (0, made.len()));
     let overlays: Vec<Overlay> = made.iter().map(|made| made.overlay.clone()).collect();
-    let grown = stream.clone().with_sidecar(sidecar).expect("it was read");
-    assert_eq!(placeless(grown.overlays()), placeless(&overlays));
+    let grown = stream.clone().with_sidecar(sidecar).expect("the sidecar belongs to the stream");
+    assert_eq!(without_positions(grown.overlays()), without_positions(&overlays));
     assert_eq!(grown.turns(), stream.turns());
-    assert!(grown.raw_input().eq(stream.raw_input()), "what lies beside is no raw event");
+    assert!(grown.raw_input().eq(stream.raw_input()), "a sidecar must not change raw events");
     let foreseen = project_through(stream, &overlays);
-    assert_eq!(sent(&grown, &project(&grown)), sent(stream, &foreseen), "what is foreseen comes");
-    holds::of_view(&grown, grown.overlays(), &project(&grown), choices);
+    assert_eq!(sent(&grown, &project(&grown)), sent(stream, &foreseen), "the view must be as predicted");
+    invariants::check_view(&grown, grown.overlays(), &project(&grown), choices);
 }
 
-/// As a conversation of JP's it says the same.
-fn imported(stream: &Stream) {
+/// Checks that an imported conversation has the same view.
+fn check_import(stream: &Transcript) {
     let imported = import(stream);
-    let jps = Stream::parse(imported.events.into()).expect("what is imported is JP's");
-    assert_eq!(append::check(&jps), Ok(()), "JP would load it");
+    let jps = Stream::parse(imported.events.into()).expect("an import is a JP stream");
+    assert_eq!(append::check(&jps), Ok(()), "JP must be able to load the import");
     assert_eq!(jps.turns(), stream.turns());
     assert_eq!(jps.numbered().count(), stream.numbered().count());
-    assert_eq!(sent(&jps, &project(&jps)), sent(stream, &project(stream)), "JP would send the same");
+    assert_eq!(sent(&jps, &project(&jps)), sent(stream, &project(stream)), "the views must be equal");
     for file in [imported.base_config, imported.metadata] {
-        serde_json::from_slice::<Map<String, Value>>(&file).expect("what lies beside is an object");
+        serde_json::from_slice::<Map<String, Value>>(&file).expect("a file of the conversation is an object");
     }
+}
+
+/// Returns a view in the format of its transcript.
+fn written(transcript: &Transcript, overlays: &[Overlay]) -> Vec<u8> {
+    let view = project_through(transcript, overlays);
+    jp_compact_core::splice::concat(&transcripts::render(transcript, &view), transcript.bytes())
 }

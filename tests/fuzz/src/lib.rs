@@ -1,13 +1,13 @@
-//! What has to hold of every input, one function for each fuzz target. A function panics where it does not hold; it
-//! touches no file and no clock, so that an input does the same each time.
+//! Invariants for every input, with one function per fuzz target. A function panics if an invariant is
+//! violated. It must not use a file or a clock, because an input must always have the same result.
 //!
-//! An input is a file as people have it. What is done with the file stands behind the last NUL of the input: no text
-//! format has one there. An input without any is done the plainest things.
+//! The text of an input is a real file. The bytes after the last NUL decide what happens to it. No text
+//! format allows a NUL there. An input without a NUL gets the first option of each decision.
 
 mod choices;
 pub mod configuration;
 pub mod formats;
-mod holds;
+mod invariants;
 pub mod manifest;
 pub mod records;
 pub mod replies;

@@ -1,4 +1,5 @@
-//! Replies of strategies: what is read is what was written, and what is accepted can be appended and taken back.
+//! Fuzz target for replies of strategies. A reply is unchanged after writing and reading. An accepted reply
+//! can be appended and removed again.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,11 +12,11 @@ use jp_compact_schema::{Answer as Answered, ContentKind, Reply, ToolHint, catalo
 use jsonschema::Validator;
 use serde_json::Value;
 
-use crate::{Choices, holds, stream};
+use crate::{Choices, invariants, stream};
 
-/// The request that is answered.
+/// The id of the request.
 const ID: &str = "c1";
-/// More of an output than this is never quoted. A message has a few words of its own.
+/// A violation quotes less of the output than this, in bytes, including its own words.
 const QUOTED_MAX: usize = 2_000;
 
 static STREAMS: LazyLock<Vec<Stream>> = LazyLock::new(|| {
@@ -25,14 +26,14 @@ static STREAMS: LazyLock<Vec<Stream>> = LazyLock::new(|| {
         include_bytes!("../../../host/core/tests/cases/ids-used-again/events.json"),
         include_bytes!("../../../host/core/tests/cases/a-summary-inside-another/events.json"),
     ];
-    files.map(|file| Stream::parse(Bytes::from_static(file)).expect("a sample can be read")).into()
+    files.map(|file| Stream::parse(Bytes::from_static(file)).expect("the samples are readable")).into()
 });
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-    let schema = catalog::get("reply").expect("it is published").json();
-    jsonschema::draft202012::new(&schema).expect("it is a schema")
+    let schema = catalog::get("reply").expect("the schema exists").json();
+    jsonschema::draft202012::new(&schema).expect("the schema is valid")
 });
 
-/// Looks at the whole output of a strategy.
+/// Checks the whole output of a strategy.
 pub fn check(input: &[u8]) {
     let (output, mut choices) = Choices::split(input);
     let answer = match reply::read(output, ID) {
@@ -43,66 +44,70 @@ pub fn check(input: &[u8]) {
             return;
         }
     };
-    again(output, &answer);
+    check_round_trip(output, &answer);
     let stream = &STREAMS[choices.below(STREAMS.len())];
     match &answer.terminal {
-        Terminal::Result(result) => proposed(stream, result.compactions.clone(), &mut choices),
+        Terminal::Result(result) => check_proposal(stream, result.compactions.clone(), &mut choices),
         Terminal::Needs(needs) => {
             let known = needs.requests.keys().next().filter(|_| choices.flag()).cloned();
             let answers: BTreeMap<String, Answered> =
                 known.into_iter().map(|key| (key, Answered::Ok(serde_json::Map::new()))).collect();
             let checked = reply::check_needs(needs, u32::from(choices.byte()), &answers);
-            assert!(answers.is_empty() || checked.is_err(), "a key is used once");
+            assert!(answers.is_empty() || checked.is_err(), "a key of an earlier answer must be rejected");
         }
         Terminal::Decline(_) | Terminal::Error(_) => {}
     }
 }
 
-/// Every line is as the schema says, and the same when it is written again.
-fn again(output: &[u8], answer: &Answer) {
-    let text = std::str::from_utf8(output).expect("it was read");
+/// Checks that every line is valid by the schema, and equal after writing and reading.
+fn check_round_trip(output: &[u8], answer: &Answer) {
+    let text = std::str::from_utf8(output).expect("the output was read before");
     let mut written = String::new();
     for line in text.lines().filter(|line| !reply::is_blank(line)) {
-        let reply = Reply::parse(line).expect("it was read");
+        let reply = Reply::parse(line).expect("the output was read before");
         if matches!(reply, Reply::Unknown) {
             continue;
         }
-        let value: Value = serde_json::from_str(line).expect("it was read");
-        assert!(SCHEMA.is_valid(&value), "the types take what the schema does not: {line}");
+        let value: Value = serde_json::from_str(line).expect("the output was read before");
+        assert!(SCHEMA.is_valid(&value), "the types accept a reply that the schema rejects: {line}");
         let line = serde_json::to_string(&reply).expect("a reply can be written");
-        assert_eq!(Reply::parse(&line).expect("what is written can be read"), reply);
+        assert_eq!(Reply::parse(&line).expect("a written reply is readable"), reply);
         written += &format!("{line}\r\n\n");
     }
-    assert_eq!(reply::read(written.as_bytes(), ID).as_ref(), Ok(answer), "it says the same written again");
+    assert_eq!(
+        reply::read(written.as_bytes(), ID).as_ref(),
+        Ok(answer),
+        "the reply differs after a round trip"
+    );
 }
 
-/// What is accepted lies in the range that was asked for, and can be appended.
-fn proposed(stream: &Stream, proposal: Vec<jp_compact_schema::Payload>, choices: &mut Choices<'_>) {
-    let survey = Survey::of(stream);
-    let Some(range) = holds::range(&survey, choices) else { return };
+/// Checks that an accepted proposal is in the requested range, and can be appended.
+fn check_proposal(stream: &Stream, proposal: Vec<jp_compact_schema::Payload>, choices: &mut Choices<'_>) {
+    let survey = Survey::new(stream);
+    let Some(range) = invariants::range(&survey, choices) else { return };
     let all = [ContentKind::Summary, ContentKind::Reasoning, ContentKind::ToolCalls];
     let which = choices.byte();
     let produces: Vec<ContentKind> = (0..3).filter(|bit| which >> bit & 1 == 0).map(|bit| all[bit]).collect();
     let hints: BTreeMap<String, ToolHint> = BTreeMap::new();
     let asked = Asked {
         produces: &produces,
-        overlap: choices.of(&[Overlap::Partial, Overlap::Union]),
+        overlap: choices.pick(&[Overlap::Partial, Overlap::Union]),
         by_model: choices.flag(),
-        ..holds::asked(&survey, range, &hints)
+        ..invariants::asked(&survey, range, &hints)
     };
     let checked = validate(&asked, proposal.clone());
-    assert_eq!(checked, validate(&asked, proposal.clone()), "a proposal is judged the same each time");
+    assert_eq!(checked, validate(&asked, proposal.clone()), "validation must be reproducible");
     let compactions = match checked {
         Ok(compactions) => compactions,
         Err(refusal) => {
-            assert!(refusal.to_string().len() < QUOTED_MAX, "a refusal says little");
+            assert!(refusal.to_string().len() < QUOTED_MAX, "an error must be short");
             return;
         }
     };
-    assert_eq!(compactions.len(), proposal.len(), "all of a reply is taken, or nothing");
+    assert_eq!(compactions.len(), proposal.len(), "a reply must be accepted as a whole");
     for compaction in &compactions {
         assert!(range.covers(compaction.range()), "{} leaves {range}", compaction.range());
         assert_eq!(survey.pairs.split_by(compaction.range()), None);
     }
-    stream::appended_of(stream, compactions, choices);
+    stream::check_appended(stream, compactions, choices);
 }

@@ -1,4 +1,4 @@
-//! The configuration, as libFuzzer calls it.
+//! libFuzzer entry point for the configuration.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| jp_compact_fuzz::configuration::check(data));

@@ -1,6 +1,6 @@
-//! `jp-compact config`: what is configured, and where each value came from; what of it is approved that is not the
-//! user's own.
+//! `jp-compact config`: prints the configuration with the origin of each value, and manages approvals.
 
+mod approvals;
 mod trust;
 mod untrust;
 
@@ -10,15 +10,15 @@ use clap::{Parser, Subcommand};
 use jp_compact_core::Stream;
 use jp_compact_engine::compact as pipeline;
 use jp_compact_engine::config::{self, Config, EXAMPLE, JpOwn};
-use jp_compact_engine::environment::Environment;
+use jp_compact_runtime::environment::Environment;
 
-use crate::args::Configured;
-use crate::commands::read;
+use crate::args::ConfigArgs;
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::input::read;
 use crate::{escape, output};
 
-/// Show what is configured, and where each value came from
+/// Show the configuration, and manage approvals of it
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact config --explain\n  jp-compact config --example > ~/.config/jp-compact/config.toml\n  jp-compact config 17738399468 --set conversation.compaction.keep_last=5\n  jp-compact config trust ~/project",
@@ -27,19 +27,21 @@ use crate::{escape, output};
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Show what holds for this one: its workspace's file counts, and what JP says of it
+    /// Show the configuration of this transcript
+    ///
+    /// It includes the file of the transcript's workspace and the settings of JP.
     transcript: Option<OsString>,
-    /// Say behind each value where it came from
+    /// Print the origin of each value
     #[arg(long)]
     explain: bool,
-    /// Print a commented file with every key, to begin with
+    /// Print a commented example file with every key
     #[arg(long, conflicts_with_all = ["transcript", "explain", "json", "files", "sets"])]
     example: bool,
     /// Print one line of JSON
     #[arg(long, conflicts_with = "explain")]
     json: bool,
     #[command(flatten)]
-    configured: Configured,
+    configured: ConfigArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -60,7 +62,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     let config = load(args, environment)?;
     for warning in &config.warnings {
-        output::say(format_args!("warning: {warning}"));
+        output::print_line(format_args!("warning: {warning}"));
     }
     if args.json {
         output::json_line(&config.to_json())?;
@@ -71,16 +73,16 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
 }
 
 fn load(args: &Args, environment: &Environment) -> Result<Config, Report> {
-    let of = |place, stream: Option<&Stream>| {
+    let load = |place, stream: Option<&Stream>| {
         let jp = JpOwn::read(environment, place, stream);
         config::load(environment, place, &args.configured.files, &args.configured.sets, jp)
     };
     Ok(match &args.transcript {
-        None => of(None, None)?,
-        Some(transcript) if transcript == "-" => of(None, Some(&read(transcript, environment)?.stream))?,
+        None => load(None, None)?,
+        Some(transcript) if transcript == "-" => load(None, Some(&read(transcript, environment)?.stream))?,
         Some(transcript) => {
             let opened = pipeline::open(transcript, environment)?;
-            of(Some(&opened.place), Some(&opened.stream))?
+            load(Some(&opened.place), Some(&opened.stream))?
         }
     })
 }

@@ -1,5 +1,5 @@
-//! `jp-compact config trust`: approves the values of a folder that are not the user's own and that lead to a model. They
-//! are shown first, and the approval is of just what was shown.
+//! `jp-compact config trust`: approves configured values that lead to a model and are not the user's own. The approval
+//! must cover exactly the values that were shown.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,45 +9,48 @@ use clap::Parser;
 use jp_compact_core::call::Call;
 use jp_compact_engine::compact::{self as pipeline, Opened, Preparation};
 use jp_compact_engine::config::{self, Config, Foreign, JpOwn};
-use jp_compact_engine::consent::{Approvals, RecordError};
-use jp_compact_engine::describe_cache::Descriptions;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::jail::Abilities;
-use jp_compact_engine::session::Starter;
-use jp_compact_engine::trust::quoted;
+use jp_compact_engine::consent::Approvals;
+use jp_compact_runtime::describe_cache::Descriptions;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::Abilities;
+use jp_compact_runtime::session::Starter;
+use jp_compact_runtime::trust::quoted;
 use serde_json::{Value, json};
 
-use crate::args::{Configured, Discovery};
-use crate::commands::{consent, until_interrupted};
+use super::approvals::failed;
+use crate::args::{ConfigArgs, StrategyArgs};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
-use crate::output;
+use crate::interrupt::until_interrupted;
+use crate::lines::EscapedLines;
+use crate::{output, prompt};
 
-/// Approve what a folder's configuration asks of a model
+/// Approve the model settings of a folder
 ///
-/// A repository's .jp-compact.toml, JP's own files and a transcript may lead to a model only after they are approved. Everything that leads there is shown: profiles, providers, models, instructions. The approval is of just that: any change of it ends the approval.
+/// The .jp-compact.toml of a repository, JP's files and a transcript may lead to a model only after you approve them. This command shows all of these settings: profiles, providers, models, instructions. It approves exactly these; any change ends the approval.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact config trust\n  jp-compact config trust ~/project --yes\n  jp-compact config trust --list"
 )]
 pub(crate) struct Args {
-    /// A folder in the workspace; or a conversation, whose own files are shown too
+    /// A folder in the workspace, or a conversation
+    ///
+    /// For a conversation, the settings of its own files are approved, too.
     #[arg(value_name = "DIR", default_value = ".")]
     path: OsString,
-    /// Approve without a question, in CI
+    /// Approve without asking, for CI
     #[arg(short, long)]
     yes: bool,
-    /// List the folders that something is approved for
+    /// List the folders with approvals
     #[arg(long, conflicts_with_all = ["path", "yes"])]
     list: bool,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    discovery: Discovery,
+    discovery: StrategyArgs,
     #[command(flatten)]
-    configured: Configured,
+    configured: ConfigArgs,
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
@@ -55,20 +58,20 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     if args.list {
         return list(args, &approvals);
     }
-    let place = Place::of(&args.path, environment)?;
-    let config = place.config(args)?;
-    let asks = asks(args, &config, &place.environment)?;
+    let target = Target::find(&args.path, environment)?;
+    let config = target.config(args)?;
+    let asks = asks(args, &config, &target.environment)?;
     let mut by_folder: BTreeMap<PathBuf, Vec<Foreign>> = BTreeMap::new();
     for foreign in config.foreign(|call| asks.get(&call.strategy).copied().unwrap_or(true)) {
-        if let Some(folder) = place.approved_by(&config, &foreign) {
+        if let Some(folder) = target.approved_by(&config, &foreign) {
             by_folder.entry(folder.to_owned()).or_default().push(foreign);
         }
     }
     let mut open = Vec::new();
     for (folder, shown) in &by_folder {
         if !args.json {
-            output::people(&as_text(folder, shown));
-            output::say(of_the_users(&config));
+            output::print_lines(&as_text(folder, shown));
+            output::print_line(of_the_users(&config));
         }
         let mut is_approved = true;
         for foreign in shown {
@@ -79,7 +82,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         }
     }
     if !open.is_empty() {
-        settle(args, &place.target)?;
+        settle(args, &target.path)?;
     }
     for (folder, shown) in &open {
         approvals.approve(folder, shown).map_err(failed)?;
@@ -89,48 +92,51 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::json_line(&json!({ "approved": folders.collect::<Vec<_>>(), "new": !open.is_empty() }))?;
         return Ok(Exit::Done);
     }
-    let target = place.target.display();
-    output::people(&match (by_folder.is_empty(), open.is_empty()) {
-        (true, _) => {
-            Lines::of(format_args!("nothing in {target} leads to a model: there is nothing to approve"))
-        }
-        (false, true) => Lines::of("this was approved before"),
+    let shown_path = target.path.display();
+    output::print_lines(&match (by_folder.is_empty(), open.is_empty()) {
+        (true, _) => EscapedLines::single(format_args!(
+            "nothing to approve: no setting of {shown_path} leads to a model"
+        )),
+        (false, true) => EscapedLines::single("already approved"),
         (false, false) => {
-            let target = quoted(&place.target);
-            Lines::of(format_args!("approved; `jp-compact config untrust {target}` withdraws it"))
+            let path = quoted(&target.path);
+            EscapedLines::single(format_args!(
+                "approved; `jp-compact config untrust {path}` withdraws the approval"
+            ))
         }
     });
     Ok(Exit::Done)
 }
 
-/// What is approved: a folder, or a conversation in one.
-struct Place {
-    target: PathBuf,
+/// The folder or conversation to approve.
+struct Target {
+    path: PathBuf,
     opened: Option<Opened>,
     environment: Environment,
 }
 
-impl Place {
-    fn of(path: &OsString, environment: &Environment) -> Result<Self, Report> {
+impl Target {
+    fn find(path: &OsString, environment: &Environment) -> Result<Self, Report> {
         let target = environment.cwd.join(path);
         let target = target.canonicalize().unwrap_or(target);
         if target.is_dir() && !target.join("events.json").exists() {
             let environment = Environment { cwd: target.clone(), ..environment.clone() };
-            return Ok(Self { target, opened: None, environment });
+            return Ok(Self { path: target, opened: None, environment });
         }
         let opened = pipeline::open(path, environment)?;
         let folder = opened.place.path().parent().map(Path::to_path_buf);
         let target = if target.exists() { target } else { folder.unwrap_or(target) };
-        Ok(Self { target, opened: Some(opened), environment: environment.clone() })
+        Ok(Self { path: target, opened: Some(opened), environment: environment.clone() })
     }
 
     fn config(&self, args: &Args) -> Result<Config, Report> {
         let place = self.opened.as_ref().map(|opened| &opened.place);
-        let jp = JpOwn::read(&self.environment, place, self.opened.as_ref().map(|opened| &opened.stream));
+        let jp =
+            JpOwn::read(&self.environment, place, self.opened.as_ref().map(|opened| opened.stream.stream()));
         Ok(config::load(&self.environment, place, &args.configured.files, &args.configured.sets, jp)?)
     }
 
-    /// The folder that a value is approved for. None: it counts for nothing here.
+    /// The folder that a value is approved for. None if the value has no effect here.
     fn approved_by<'a>(&self, config: &'a Config, foreign: &Foreign) -> Option<&'a Path> {
         match self.opened {
             Some(_) => config.scope().approved_by(&foreign.origin),
@@ -139,7 +145,7 @@ impl Place {
     }
 }
 
-/// Which strategies of the profiles ask a model. One that cannot be asked what it needs may be one.
+/// Returns for each strategy of the profiles whether it asks a model. A strategy that cannot describe itself may.
 fn asks(args: &Args, config: &Config, environment: &Environment) -> Result<BTreeMap<String, bool>, Report> {
     let registry = args.discovery.registry(environment)?;
     let trust = args.discovery.trust(environment)?;
@@ -161,7 +167,7 @@ fn asks(args: &Args, config: &Config, environment: &Environment) -> Result<BTree
             if asks.contains_key(&call.strategy) {
                 continue;
             }
-            let described = match registry.find_to_run(&call.strategy, &trust) {
+            let described = match registry.find_to_run(&call.strategy, |plugin| trust.is_trusted(plugin)) {
                 Ok(plugin) => preparation.describe(&plugin).await.ok(),
                 Err(_) => None,
             };
@@ -173,20 +179,22 @@ fn asks(args: &Args, config: &Config, environment: &Environment) -> Result<BTree
     })
 }
 
-/// Asks whether it is approved, where the user can be asked and did not say so before.
+/// Asks the user for the approval, unless `--yes` gives it.
 fn settle(args: &Args, target: &Path) -> Result<(), Report> {
     if args.yes {
         return Ok(());
     }
-    let command =
-        format!("look at what is asked; `jp-compact config trust {} --yes` approves it", quoted(target));
+    let command = format!(
+        "review the settings, then approve them with `jp-compact config trust {} --yes`",
+        quoted(target)
+    );
     let refused =
         |why: &str| Report::new(Exit::NotTrusted, format!("nothing was approved: {why}"), Some(&command));
     if !output::can_ask() {
-        return Err(refused("there is no terminal to ask on"));
+        return Err(refused("stdin is not a terminal"));
     }
-    let answer = until_interrupted(consent::answer("Approve this? [y/N] "))?;
-    if consent::is_yes(&answer) { Ok(()) } else { Err(refused("the answer was not `yes`")) }
+    let answer = until_interrupted(async { Ok(prompt::answer("Approve these settings? [y/N] ").await?) })?;
+    if prompt::is_yes(&answer) { Ok(()) } else { Err(refused("the answer was not yes")) }
 }
 
 fn list(args: &Args, approvals: &Approvals) -> Result<Exit, Report> {
@@ -195,27 +203,21 @@ fn list(args: &Args, approvals: &Approvals) -> Result<Exit, Report> {
         let rows = all.iter().map(|approval| json!({ "path": approval.path, "sha256": approval.sha256 }));
         output::json_line(&json!({ "approved": rows.collect::<Vec<_>>() }))?;
     } else {
-        let mut text = Lines::new();
+        let mut text = EscapedLines::new();
         all.iter().for_each(|approval| text.line(&approval.path));
         output::text(&text)?;
     }
     Ok(Exit::Done)
 }
 
-/// The model that is asked where none of the values names one.
+/// The model for values that do not name one.
 fn of_the_users(config: &Config) -> String {
     match config.configured_model().filter(|named| named.foreign.is_none()) {
         Some(named) => {
-            format!("  Where no model is named, `{}` is asked, of your own configuration.", named.model)
+            format!("  Without a model name, `{}` of your own configuration is called.", named.model)
         }
-        None => "  Where no model is named, the one is asked that you type or configure.".into(),
+        None => "  Without a model name, the model that you type or configure is called.".into(),
     }
-}
-
-pub(super) fn failed(error: RecordError) -> Report {
-    let mut report = Report::new(Exit::NotTrusted, "failed to use the approvals", Some(&error.hint()));
-    report.causes.push(error.to_string());
-    report
 }
 
 fn as_json(folder: &Path, shown: &[Foreign]) -> Value {
@@ -231,11 +233,11 @@ fn as_json(folder: &Path, shown: &[Foreign]) -> Value {
     json!({ "path": folder.to_string_lossy(), "values": values.collect::<Vec<_>>() })
 }
 
-/// All that is asked, whole: a line that is cut would hide what is approved.
-fn as_text(folder: &Path, shown: &[Foreign]) -> Lines {
-    /// As many as fit into a line where each of them is escaped.
+/// The values, whole. Truncated lines would hide a part of the approved text.
+fn as_text(folder: &Path, shown: &[Foreign]) -> EscapedLines {
+    /// The characters of a line, so that it is not truncated even if each character is escaped.
     const CHARS_MAX: usize = 160;
-    let mut text = Lines::for_consent();
+    let mut text = EscapedLines::for_consent();
     text.line(format_args!("For conversations in {}:", folder.display()));
     for foreign in shown {
         text.line(format_args!("  {foreign}"));

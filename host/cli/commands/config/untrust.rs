@@ -1,23 +1,23 @@
-//! `jp-compact config untrust`: withdraws the approval of a folder, which need not be there any more.
+//! `jp-compact config untrust`: withdraws the approval of a folder, even if the folder no longer exists.
 
 use std::path::PathBuf;
 
 use clap::Parser;
 use jp_compact_engine::config;
 use jp_compact_engine::consent::Approvals;
-use jp_compact_engine::environment::Environment;
+use jp_compact_runtime::environment::Environment;
 use serde_json::json;
 
-use super::trust::failed;
+use super::approvals::failed;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
+use crate::lines::EscapedLines;
 use crate::output;
 
-/// Withdraw what `config trust` approved for a folder
+/// Withdraw the approval of a folder
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The folder, or one in its workspace
+    /// The folder, or a folder in its workspace
     #[arg(value_name = "DIR", default_value = ".")]
     path: PathBuf,
     /// Print one line of JSON
@@ -39,10 +39,10 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         return Ok(Exit::Done);
     }
     let folder = folder.display();
-    output::people(&if withdrawn {
-        Lines::of(format_args!("nothing is approved for {folder} any more"))
+    output::print_lines(&if withdrawn {
+        EscapedLines::single(format_args!("withdrew the approval of {folder}"))
     } else {
-        Lines::of(format_args!("nothing was approved for {folder}"))
+        EscapedLines::single(format_args!("{folder} has no approval"))
     });
     Ok(Exit::Done)
 }

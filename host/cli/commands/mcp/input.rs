@@ -1,6 +1,7 @@
-//! What an agent says, a line at a time, before the protocol is read. The protocol's library drops a line that is too long or is
-//! not JSON without a word, and whoever sent it would wait for the answer without end. In its place goes a request that
-//! the server answers with an error, under the line's own id where it has one.
+//! A filter for the lines of an agent, in front of the MCP library. The library silently drops a line that is too long or is
+//! not JSON, and then the agent would wait forever for an answer. This filter replaces such a line with a request that the
+//! server answers with an error, under the id of the line if it has one. It must not buffer more than the longest valid
+//! line.
 
 use std::io;
 use std::pin::Pin;
@@ -9,33 +10,33 @@ use std::task::{Context, Poll, ready};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Calls are short: a path, a profile's name, what a summary has to preserve.
+/// The limit of a line. Calls are short: a path, a profile, a focus.
 const LINE_BYTES_MAX: usize = 4 << 20;
-/// The method of a request that stands for a line that was refused.
+/// The method of the request that replaces a rejected line.
 pub(super) const REFUSED: &str = "jp-compact/refused";
-/// What the library answers as an invalid request without an id.
+/// A line that the library answers as an invalid request without an id.
 const INVALID: &[u8] = b"{}\n";
-/// No key and no id of ours is longer.
+/// The limit of a key or an id.
 const TOKEN_BYTES_MAX: usize = 64;
 
-/// A source of lines, of which no more is held than the longest that is taken.
-pub(super) struct Input<R> {
+/// A reader that passes valid lines and replaces the others.
+pub(super) struct FilteredInput<R> {
     from: R,
     chunk: Box<[u8]>,
-    sieve: Sieve,
+    filter: LineFilter,
     ready: Vec<u8>,
     read: usize,
     has_ended: bool,
 }
 
-impl<R> Input<R> {
-    pub(super) fn of(from: R) -> Self {
+impl<R> FilteredInput<R> {
+    pub(super) fn new(from: R) -> Self {
         let chunk = vec![0; 64 << 10].into_boxed_slice();
-        Self { from, chunk, sieve: Sieve::default(), ready: Vec::new(), read: 0, has_ended: false }
+        Self { from, chunk, filter: LineFilter::default(), ready: Vec::new(), read: 0, has_ended: false }
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for FilteredInput<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -58,37 +59,37 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
             ready!(Pin::new(&mut this.from).poll_read(context, &mut chunk))?;
             if chunk.filled().is_empty() {
                 this.has_ended = true;
-                this.sieve.end(&mut this.ready);
+                this.filter.end(&mut this.ready);
             } else {
-                this.sieve.take(chunk.filled(), &mut this.ready);
+                this.filter.take(chunk.filled(), &mut this.ready);
             }
         }
     }
 }
 
-/// The line that is being read.
+/// The current line.
 #[derive(Default)]
-struct Sieve {
+struct LineFilter {
     line: Vec<u8>,
     bytes: usize,
-    /// Its id, once the line is too long to be held.
-    scan: Scan,
-    /// What was said of it before its end.
-    told: Told,
+    /// Searches the id of a line that is too long to buffer.
+    scan: IdScanner,
+    /// The refusal that was already written for this line.
+    refusal: Refusal,
 }
 
 #[derive(Default, PartialEq)]
-enum Told {
+enum Refusal {
     #[default]
     Nothing,
-    /// That something was wrong.
+    /// An invalid request without an id.
     Invalid,
-    /// That it was refused, by its id.
+    /// A refusal with the id of the line.
     Refused,
 }
 
-impl Sieve {
-    /// Takes bytes, and puts what is to be read in their place behind `out`.
+impl LineFilter {
+    /// Filters bytes, and appends their replacement to `out`.
     fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let was = self.bytes;
@@ -101,13 +102,13 @@ impl Sieve {
                     self.scan.take(&held);
                 }
                 self.scan.take(part);
-                // Nobody knows whether it ever ends.
+                // The line may never end, so it is refused now.
                 self.refuse_long(out);
             }
             if part.ends_with(b"\n") {
                 if self.bytes <= LINE_BYTES_MAX {
                     self.pass(out);
-                } else if self.told == Told::Nothing {
+                } else if self.refusal == Refusal::Nothing {
                     out.extend_from_slice(INVALID);
                 }
                 *self = Self::default();
@@ -115,7 +116,7 @@ impl Sieve {
         }
     }
 
-    /// What is to be read of a line that is not ended.
+    /// Handles the end of the input after an unfinished line.
     fn end(&mut self, out: &mut Vec<u8>) {
         if self.bytes > LINE_BYTES_MAX || self.line.trim_ascii().is_empty() {
             return;
@@ -128,7 +129,7 @@ impl Sieve {
         }
     }
 
-    /// A whole line.
+    /// Passes or refuses a whole line.
     fn pass(&mut self, out: &mut Vec<u8>) {
         if self.line.trim_ascii().is_empty() || is_json(&self.line) {
             out.append(&mut self.line);
@@ -141,23 +142,23 @@ impl Sieve {
         }
     }
 
-    /// Once with its id; until that is known, once without.
+    /// Refuses a long line, once without an id and once with it when it is known.
     fn refuse_long(&mut self, out: &mut Vec<u8>) {
-        match self.scan.id().filter(|_| self.told != Told::Refused) {
+        match self.scan.id().filter(|_| self.refusal != Refusal::Refused) {
             Some(id) => {
-                refuse(&id, format!("the line holds more than {LINE_BYTES_MAX} bytes"), out);
-                self.told = Told::Refused;
+                refuse(&id, format!("the line is longer than {LINE_BYTES_MAX} bytes"), out);
+                self.refusal = Refusal::Refused;
             }
-            None if self.told == Told::Nothing => {
+            None if self.refusal == Refusal::Nothing => {
                 out.extend_from_slice(INVALID);
-                self.told = Told::Invalid;
+                self.refusal = Refusal::Invalid;
             }
             None => {}
         }
     }
 }
 
-/// Whether the library will read it.
+/// Whether the library will parse the line.
 fn is_json(line: &[u8]) -> bool {
     serde_json::from_slice::<Value>(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)).is_ok()
 }
@@ -167,9 +168,9 @@ fn refuse(id: &Value, what: String, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{line}\n").as_bytes());
 }
 
-/// Looks for the member `id` of an object, of whatever size and however it is cut.
+/// Finds the member `id` of an object in chunks of any size.
 #[derive(Default)]
-struct Scan {
+struct IdScanner {
     depth: usize,
     in_string: bool,
     is_escaped: bool,
@@ -178,7 +179,7 @@ struct Scan {
     id: Option<Vec<u8>>,
 }
 
-impl Scan {
+impl IdScanner {
     fn take(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if self.in_string {
@@ -225,7 +226,7 @@ impl Scan {
         }
     }
 
-    /// An id is a number or a text.
+    /// Returns the id, if it is a number or a string.
     fn id(&self) -> Option<Value> {
         let id: Value = serde_json::from_slice(self.id.as_deref()?).ok()?;
         (id.is_i64() || id.is_u64() || id.is_string()).then_some(id)
@@ -236,13 +237,13 @@ impl Scan {
 mod tests {
     use super::*;
 
-    /// What is read in place of these bytes and the end, in pieces of every size: the lines, a refused one by its id.
+    /// Checks the lines that replace these bytes, in chunks of several sizes. A refused line is named by its id.
     #[track_caller]
     fn check(bytes: &[u8], expect: &[&str]) {
         for size in [1, 7, bytes.len()] {
-            let (mut sieve, mut out) = (Sieve::default(), Vec::new());
-            bytes.chunks(size).for_each(|piece| sieve.take(piece, &mut out));
-            sieve.end(&mut out);
+            let (mut filter, mut out) = (LineFilter::default(), Vec::new());
+            bytes.chunks(size).for_each(|piece| filter.take(piece, &mut out));
+            filter.end(&mut out);
             let lines: Vec<String> = out
                 .split_inclusive(|byte| *byte == b'\n')
                 .map(|line| match serde_json::from_slice::<Value>(line) {
@@ -255,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_json_pass_as_they_are() {
+    fn passes_json_lines_unchanged() {
         check(b"{\"id\":1}\n\n[2]\r\n", &["{\"id\":1}", "", "[2]"]);
         check(b"{\"id\":1}", &["{\"id\":1}"]);
     }
 
     #[test]
-    fn refuses_what_is_not_json_by_its_id() {
+    fn rejects_invalid_json_by_its_id() {
         check(b"{\"id\":7,\"x\":}\n", &["refused 7"]);
         check(
             b"{\"params\":{\"id\":1},\"x\":[1,\"id\",2],\"id\" : \"a,\\\"}\" ,]\n",
@@ -274,22 +275,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_at_the_end_is_invalid() {
+    fn truncated_last_line_is_invalid() {
         check(b"{\"id\":7,\"x\":", &["{}"]);
     }
 
     #[test]
-    fn refuses_a_line_that_is_too_long_by_its_id_wherever_that_stands() {
+    fn rejects_long_lines_by_id_in_any_position() {
         let long = "a".repeat(LINE_BYTES_MAX + (128 << 10));
         let check = |line: String, expect: &[&str]| {
-            let (mut sieve, mut out) = (Sieve::default(), Vec::new());
-            line.as_bytes().chunks(64 << 10).for_each(|piece| sieve.take(piece, &mut out));
-            sieve.end(&mut out);
+            let (mut filter, mut out) = (LineFilter::default(), Vec::new());
+            line.as_bytes().chunks(64 << 10).for_each(|piece| filter.take(piece, &mut out));
+            filter.end(&mut out);
             let out = String::from_utf8(out).unwrap();
             let said: Vec<_> =
                 out.lines().map(|line| if line == "{}" { "invalid" } else { &line[..20] }).collect();
             assert_eq!(said, expect);
-            assert!(sieve.line.capacity() <= 2 * LINE_BYTES_MAX);
+            assert!(filter.line.capacity() <= 2 * LINE_BYTES_MAX);
         };
         let refused = &"{\"jsonrpc\":\"2.0\",\"id\":1,"[..20];
         check(format!("{{\"id\":1,\"x\":\"{long}\"}}\n"), &[refused]);

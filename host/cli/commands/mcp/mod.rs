@@ -1,27 +1,27 @@
-//! `jp-compact mcp`: a server that speaks the Model Context Protocol on stdin and stdout, through which an agent
-//! compacts its own conversation (J-CLI's third layer). It ends with its input.
+//! `jp-compact mcp`: a Model Context Protocol server on stdin and stdout. With it, an agent compacts its own conversation
+//! (J-CLI's third layer). The server must not access transcripts outside the served folder. It ends with its input.
 
-mod answer;
+mod arguments;
 mod input;
+mod tool_output;
 mod tools;
-mod wanted;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Parser;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::store::Fence;
+use jp_compact_engine::store::allowed_root;
+use jp_compact_runtime::environment::Environment;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 
-use crate::args::Running;
-use crate::commands::until_interrupted;
+use crate::args::RunArgs;
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::interrupt::until_interrupted;
 use crate::output;
-use input::Input;
-use tools::{House, Server};
+use input::FilteredInput;
+use tools::{Handler, McpServer};
 
 const EXAMPLE: &str = r#"Examples:
   jp-compact mcp
@@ -30,9 +30,9 @@ const EXAMPLE: &str = r#"Examples:
 An agent starts it itself. Most read a file like this one (`.mcp.json`, `mcp.json`):
   {"mcpServers": {"jp-compact": {"command": "jp-compact", "args": ["mcp", "/home/me/project"]}}}"#;
 
-/// Serve an agent over the Model Context Protocol, on stdin and stdout
+/// Serve an agent over the Model Context Protocol (MCP)
 ///
-/// The tools `compact`, `stats`, `show`, `print` and `reset` do what the commands do, for transcripts inside FOLDER and for no others. All else is as if jp-compact had been started in FOLDER: its workspace, its configuration, relative paths. The options hold for every `compact`; with --dry-run nothing is ever written. Nobody is asked anything: a strategy that is not trusted is an error.
+/// The server uses stdin and stdout. The tools `compact`, `stats`, `show`, `print` and `reset` work like the commands, but only for transcripts inside FOLDER. The workspace, the configuration and relative paths are those of FOLDER. The options apply to every `compact`; with --dry-run, nothing is ever written. The user is never asked; an untrusted strategy is an error.
 #[derive(Debug, Parser)]
 #[command(
     after_help = EXAMPLE,
@@ -40,27 +40,27 @@ An agent starts it itself. Most read a file like this one (`.mcp.json`, `mcp.jso
     mut_arg("focus", |argument| argument.hide(true))
 )]
 pub(crate) struct Args {
-    /// Where transcripts may lie
+    /// The folder with the transcripts
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// Let clients have a model asked, by the profiles that are yours or approved
+    /// Allow clients to call a model through your own or approved profiles
     ///
-    /// Without it a tool that would ask a model is an error: the arguments of a client are not yours.
+    /// Without this option, a tool that needs a model fails, because you did not choose the arguments of the client.
     #[arg(long)]
     allow_model: bool,
     #[command(flatten)]
-    running: Running,
+    running: RunArgs,
 }
 
 pub(crate) fn run(args: Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
-    let fence = Fence::around(&args.folder, environment)?;
-    let cwd = fence.folder().to_owned();
-    let environment = Environment { cwd, fence: Some(fence), ..environment.clone() };
-    let house = Arc::new(House::new(args.running, quiet, args.allow_model, environment));
+    let root = allowed_root(&args.folder, environment)?;
+    let cwd = root.folder().to_owned();
+    let environment = Environment { cwd, allowed_root: Some(root), ..environment.clone() };
+    let server = Arc::new(McpServer::new(args.running, quiet, args.allow_model, environment));
     until_interrupted(async {
         let (from, to) = output::protocol();
-        let service = match Server(house).serve((Input::of(from), to)).await {
-            // It went before it said anything.
+        let service = match Handler(server).serve((FilteredInput::new(from), to)).await {
+            // The client left before it sent anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(Exit::Done),
             service => service.map_err(|error| broken(&error))?,
         };
@@ -69,8 +69,8 @@ pub(crate) fn run(args: Args, quiet: bool, environment: &Environment) -> Result<
 }
 
 fn broken(error: &dyn std::error::Error) -> Report {
-    let hint = "an agent starts it, and speaks first; see `jp-compact mcp --help`";
-    let mut report = Report::new(Exit::Usage, "failed to speak the Model Context Protocol", Some(hint));
+    let hint = "an agent starts this command and sends the first message; see `jp-compact mcp --help`";
+    let mut report = Report::new(Exit::Usage, "failed to serve the Model Context Protocol", Some(hint));
     report.causes.push(error.to_string());
     report
 }

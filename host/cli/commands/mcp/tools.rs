@@ -1,13 +1,15 @@
-//! The tools: what an agent is told of them, and which command each is. A transcript is admitted before anything
-//! is done with it.
+//! The MCP tools and their descriptions for agents. Every tool must check that the transcript is inside the served folder
+//! before it does anything else.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
+use jp_compact_core::source::Reset;
 use jp_compact_engine::consent::Asker;
-use jp_compact_engine::environment::Environment;
 use jp_compact_engine::llm::Models;
+use jp_compact_engine::plan::Typed;
 use jp_compact_engine::store;
+use jp_compact_runtime::environment::Environment;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
@@ -20,39 +22,42 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use super::answer::{Done, answer};
+use super::arguments;
 use super::input::REFUSED;
-use super::wanted;
-use crate::args::{self, ResetNumber, Running};
-use crate::commands::{compact, only_read, print, read, short, show, stats};
+use super::tool_output::{ToolOutput, result};
+use crate::args::RunArgs;
+use crate::compaction::{self, RunningCompaction};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
+use crate::human::short;
+use crate::input::{read, stdin_is_only_read};
+use crate::lines::EscapedLines;
+use crate::reports::{conversation, overlays, stats};
 use crate::setup::Setup;
 
 const INSTRUCTIONS: &str = "\
-Makes conversations with language models small again without destroying anything: overlays are appended to a \
-transcript, a model is sent the reduced view that they make of it, and `reset` takes them away. `stats` says where the \
-tokens are; `compact` makes the conversation smaller, with `focus` for what a summary must preserve; `show` lists what \
-was done; `print` shows the conversation, with `compacted` as a model is sent it. Only transcripts inside the served \
-folder can be named. An error's hint is often a command for the user to run: pass it on.";
+Compacts conversations with language models without losing anything. It appends overlays to a transcript, and a model \
+then receives a smaller view. `stats` counts the tokens. `compact` makes the conversation smaller; its `focus` names the \
+information that a summary must preserve. `show` lists the overlays. `print` prints the conversation, or with `compacted` \
+the view. `reset` removes overlays. Only transcripts inside the served folder can be used. The hint of an error is often \
+a command for the user: pass it on.";
 
-/// What all calls share.
-pub(super) struct House {
-    running: Running,
+/// The state that all calls share.
+pub(super) struct McpServer {
+    running: RunArgs,
     quiet: bool,
-    /// Whether a client may have a model asked.
+    /// Whether a client may call a model.
     allow_model: bool,
     environment: Environment,
-    /// The models with their budget, once somebody compacted. Held while a transcript is written: two runs at once
-    /// would not see each other's overlays.
+    /// The models with their budget, after the first compaction. Locked during a write, because two runs at once would not
+    /// see each other's overlays.
     writing: Mutex<Option<Arc<Models>>>,
 }
 
-/// Who answers.
-pub(super) struct Server(pub(super) Arc<House>);
+/// Handles the requests of the protocol.
+pub(super) struct Handler(pub(super) Arc<McpServer>);
 
-impl ServerHandler for Server {
+impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let us = Implementation::new("jp-compact", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
@@ -60,7 +65,7 @@ impl ServerHandler for Server {
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// What stands for a line that could not be read, and what this server does not know.
+    /// Answers the replacement of a rejected line, and unknown requests, with an error.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -87,121 +92,127 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        // A task of its own: a bug in one call is the failure of that call.
-        let mut work = Ending(tokio::spawn(Arc::clone(&self.0).call(request.name.into_owned(), arguments)));
+        // In a separate task, a bug fails only this call.
+        let mut work =
+            AbortOnDrop(tokio::spawn(Arc::clone(&self.0).call(request.name.into_owned(), arguments)));
         let done = tokio::select! {
-            done = &mut work.0 => done.unwrap_or_else(|_| Err(compact::bug())),
+            done = &mut work.0 => done.unwrap_or_else(|_| Err(Report::bug())),
             () = context.ct.cancelled() => Err(Report::new(Exit::Interrupted, "cancelled", None)),
         };
-        Ok(answer(done).into())
+        Ok(result(done).into())
     }
 }
 
-/// Work that ends when nobody waits for it.
-struct Ending(JoinHandle<Result<Done, Report>>);
+/// A task that is aborted when it is dropped.
+struct AbortOnDrop(JoinHandle<Result<ToolOutput, Report>>);
 
-impl Drop for Ending {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl House {
-    pub(super) fn new(running: Running, quiet: bool, allow_model: bool, environment: Environment) -> Self {
+impl McpServer {
+    pub(super) fn new(running: RunArgs, quiet: bool, allow_model: bool, environment: Environment) -> Self {
         Self { running, quiet, allow_model, environment, writing: Mutex::default() }
     }
 
-    async fn call(self: Arc<Self>, name: String, arguments: JsonObject) -> Result<Done, Report> {
+    async fn call(self: Arc<Self>, name: String, arguments: JsonObject) -> Result<ToolOutput, Report> {
         match name.as_str() {
-            "compact" => self.compact(wanted(&name, arguments)?).await,
-            "stats" => self.stats(&wanted(&name, arguments)?),
-            "show" => self.show(&wanted(&name, arguments)?),
-            "print" => self.print(&wanted(&name, arguments)?),
-            "reset" => self.reset(&wanted(&name, arguments)?).await,
+            "compact" => self.compact(parse(&name, arguments)?).await,
+            "stats" => self.stats(&parse(&name, arguments)?),
+            "show" => self.show(&parse(&name, arguments)?),
+            "print" => self.print(&parse(&name, arguments)?),
+            "reset" => self.reset(&parse(&name, arguments)?).await,
             _ => {
                 let hint = "the tools are compact, stats, show, print and reset";
-                Err(Report::new(Exit::Usage, format!("there is no tool `{name}`"), Some(hint)))
+                Err(Report::new(Exit::Usage, format!("unknown tool `{name}`"), Some(hint)))
             }
         }
     }
 
-    async fn compact(&self, wanted: wanted::Compact) -> Result<Done, Report> {
-        let mut args = args::Compact::of(self.running.clone());
-        args.profile = said(wanted.profile);
-        args.running.focus = said(wanted.focus).or(args.running.focus);
-        args.running.dry_run |= wanted.dry_run.unwrap_or_default();
-        let transcript = self.admit(&wanted.transcript)?;
+    async fn compact(&self, arguments: arguments::Compact) -> Result<ToolOutput, Report> {
+        let mut running = self.running.clone();
+        let profile = nonblank(arguments.profile);
+        running.focus = nonblank(arguments.focus).or(running.focus);
+        running.dry_run |= arguments.dry_run.unwrap_or_default();
+        let transcript = self.admit(&arguments.transcript)?;
         let mut models = self.writing.lock().await;
         let models = match &*models {
             Some(models) => Arc::clone(models),
             None => Arc::clone(models.insert(Setup::models(&self.running, &self.environment)?)),
         };
         let asker = Asker::Client { allowed: self.allow_model };
-        let mut setup = Setup::with(models, &args.running, false, self.quiet, asker, &self.environment)?;
-        let done = compact::one(&args, &mut setup, &transcript, &self.environment).await;
-        setup.close().await;
+        let mut setup = Setup::with(models, &running, false, self.quiet, asker, &self.environment)?;
+        let typed = Typed { profile: profile.as_deref(), ..Typed::default() };
+        let done = match RunningCompaction::start(&mut setup, &typed, &transcript).await {
+            Ok(work) => work.report(&self.environment).await,
+            Err(report) => Err(report),
+        };
+        setup.planner.close().await;
         done.map(both)
     }
 
-    async fn reset(&self, wanted: &wanted::Reset) -> Result<Done, Report> {
-        let transcript = self.admit(&wanted.transcript)?;
-        let which = wanted.number.map_or(ResetNumber::All, |number| ResetNumber::One(number.get()));
+    async fn reset(&self, arguments: &arguments::Reset) -> Result<ToolOutput, Report> {
+        let transcript = self.admit(&arguments.transcript)?;
+        let which = arguments.number.map_or(Reset::All, |number| Reset::One(number.get()));
+        let settings = (self.running.dry_run, self.running.lock_timeout);
         let _alone = self.writing.lock().await;
-        compact::reset(&self.running, which, &transcript, &self.environment).map(both)
+        compaction::reset(&transcript, which, settings, &self.environment).map(both)
     }
 
-    fn stats(&self, wanted: &wanted::Look) -> Result<Done, Report> {
-        let read = read(&self.admit(&wanted.transcript)?, &self.environment)?;
+    fn stats(&self, arguments: &arguments::Look) -> Result<ToolOutput, Report> {
+        let read = read(&self.admit(&arguments.transcript)?, &self.environment)?;
         let estimator = self.running.counting.tokens.estimator();
         let sums = stats::sums(&read, estimator);
-        let text = stats::as_text(&short(&read.path, &self.environment), &sums, estimator);
-        Ok(both((stats::as_json(&read, &sums, estimator), text)))
+        let text = stats::text(&short(&read.path, &self.environment), &sums, estimator);
+        Ok(both((stats::json(&read, &sums, estimator), text)))
     }
 
-    fn show(&self, wanted: &wanted::Look) -> Result<Done, Report> {
-        let read = read(&self.admit(&wanted.transcript)?, &self.environment)?;
-        Ok(both(show::told(&read, self.running.counting.tokens.estimator(), &self.environment)))
+    fn show(&self, arguments: &arguments::Look) -> Result<ToolOutput, Report> {
+        let read = read(&self.admit(&arguments.transcript)?, &self.environment)?;
+        Ok(both(overlays::report(&read, self.running.counting.tokens.estimator(), &self.environment)))
     }
 
-    fn print(&self, wanted: &wanted::Print) -> Result<Done, Report> {
-        let form = wanted.form.as_deref().unwrap_or("text").parse();
+    fn print(&self, arguments: &arguments::Print) -> Result<ToolOutput, Report> {
+        let form = arguments.form.as_deref().unwrap_or("text").parse();
         let form = form.map_err(|what: String| Report::new(Exit::Usage, format!("`as`: {what}"), None))?;
-        let read = read(&self.admit(&wanted.transcript)?, &self.environment)?;
+        let read = read(&self.admit(&arguments.transcript)?, &self.environment)?;
         let mut out = Vec::new();
-        print::write(&read, wanted.compacted.unwrap_or_default(), form, &mut out)?;
-        Ok(Done { text: String::from_utf8(out).map_err(|_| compact::bug())?, json: None })
+        conversation::write(&read, arguments.compacted.unwrap_or_default(), form, &mut out)?;
+        Ok(ToolOutput { text: String::from_utf8(out).map_err(|_| Report::bug())?, json: None })
     }
 
-    /// The transcript that is meant, if it may be meant.
+    /// Checks that a transcript is inside the served folder.
     fn admit(&self, transcript: &str) -> Result<OsString, Report> {
         if transcript == "-" {
-            return Err(only_read());
+            return Err(stdin_is_only_read());
         }
-        // Said before anything is prepared for it. What is opened later is inside the fence, too.
+        // This reports the error early. Opening a transcript checks its folder again.
         store::locate(OsStr::new(transcript), &self.environment)?;
         Ok(transcript.into())
     }
 }
 
-/// Models fill in what may be left out.
-fn said(text: Option<String>) -> Option<String> {
+/// Removes blank texts, because models fill in optional arguments.
+fn nonblank(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-fn both((json, text): (Value, Lines)) -> Done {
-    Done { text: text.as_str().to_owned(), json: Some(json) }
+fn both((json, text): (Value, EscapedLines)) -> ToolOutput {
+    ToolOutput { text: text.as_str().to_owned(), json: Some(json) }
 }
 
-/// Reads what a tool is told.
-fn wanted<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Report> {
+/// Parses the arguments of a tool.
+fn parse<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Report> {
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        let mut report = Report::new(Exit::Usage, format!("wrong arguments for `{tool}`"), None);
+        let mut report = Report::new(Exit::Usage, format!("invalid arguments for `{tool}`"), None);
         report.causes.push(error.to_string());
         report
     })
 }
 
-/// The tools, as an agent is told of them.
+/// The tools with their descriptions.
 fn tools() -> Vec<Tool> {
     let reads = || ToolAnnotations::new().read_only(true).open_world(false);
     let writes = || ToolAnnotations::new().read_only(false);
@@ -209,47 +220,45 @@ fn tools() -> Vec<Tool> {
         tool(
             "compact",
             "Compact a conversation",
-            "Make a conversation smaller, to free up context window. Use this when it is getting long, or before its \
-             next phase, to continue working efficiently. History is never changed: overlays are appended that leave \
-             out, of all but the last turns, what the profile names, and `reset` removes them again. The result says how \
-             many tokens a model is sent, before and after, and which overlays were made or declined. Without \
-             `profile` the configured one runs, which asks no model; for a summary give `profile`, and in `focus` what it \
-             has to preserve. A model is asked only if the user started this server with --allow-model.",
+            "Make a conversation smaller to free up context window. Use this when the conversation is getting long, or \
+             before its next phase. History is never changed: overlays are appended that hide parts of all turns except \
+             the last ones, and `reset` removes them. The result reports the tokens that a model receives, before and \
+             after, and the overlays. The default profile calls no model. For a summary, give a `profile`, and in `focus` \
+             the information to preserve. A model is called only if the user started this server with --allow-model.",
             writes().destructive(false).open_world(true),
         )
-        .with_input_schema::<wanted::Compact>(),
+        .with_input_schema::<arguments::Compact>(),
         tool(
             "stats",
-            "Where the tokens are",
-            "Show how many tokens and bytes a conversation has, how many of them JP sends a model and how many the view has, by content type \
-             and by tool. Use this to see whether compacting is worth it, and what takes the room.",
+            "Count the tokens",
+            "Count the tokens and bytes of a conversation, by content type and by tool: in the history, in the view, and \
+             as sent by JP. Use this to decide whether compacting is useful.",
             reads(),
         )
-        .with_input_schema::<wanted::Look>(),
+        .with_input_schema::<arguments::Look>(),
         tool(
             "show",
             "List the overlays",
-            "List a conversation's overlays: their numbers, turns and kinds, which strategy made them and what each \
-             saves.",
+            "List the overlays of a conversation with their numbers, turns, kinds, strategies and savings.",
             reads(),
         )
-        .with_input_schema::<wanted::Look>(),
+        .with_input_schema::<arguments::Look>(),
         tool(
             "print",
             "Print a conversation",
-            "Print a conversation, whole or with `compacted` as a model is sent it. It is printed to its end and may be \
-             long: `stats` says how long before.",
+            "Print a conversation, whole or with `compacted` as a model receives it. The output is not truncated; `stats` \
+             reports its length in advance.",
             reads(),
         )
-        .with_input_schema::<wanted::Print>(),
+        .with_input_schema::<arguments::Print>(),
         tool(
             "reset",
             "Remove overlays",
-            "Remove a conversation's overlays, one or all: a model is sent again what they left out. The events \
-             themselves stay as they are, to the byte.",
+            "Remove one overlay of a conversation, or all. A model then receives the hidden parts again. The events stay \
+             unchanged, byte for byte.",
             writes().destructive(true).idempotent(false).open_world(false),
         )
-        .with_input_schema::<wanted::Reset>(),
+        .with_input_schema::<arguments::Reset>(),
     ]
 }
 

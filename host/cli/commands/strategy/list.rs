@@ -1,37 +1,37 @@
-//! `jp-compact strategy list`: every strategy found. None is executed: what is shown of one is its manifest, or
-//! what it said when it was.
+//! `jp-compact strategy list`: lists all strategies with their manifests or cached descriptions. It must not execute a
+//! strategy.
 
 use clap::Parser;
-use jp_compact_engine::describe_cache::Descriptions;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::registry::{Form, Plugin};
+use jp_compact_runtime::describe_cache::Descriptions;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::registry::{Form, Plugin};
 use serde_json::json;
 
-use super::{origin, standing};
-use crate::args::Discovery;
+use super::plugin::{origin, standing};
+use crate::args::StrategyArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
+use crate::lines::EscapedLines;
 use crate::output;
 
-/// List the strategies found; none is executed
+/// List the strategies, without executing them
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    discovery: Discovery,
+    discovery: StrategyArgs,
 }
 
-/// One line of the list.
+/// A line of the list.
 struct Row<'a> {
     plugin: &'a Plugin,
     trust: &'static str,
     sha256: Option<String>,
     version: Option<String>,
     description: Option<String>,
-    /// Whether it was ever asked; else what is shown is its manifest at most.
+    /// Whether the description is from the strategy itself, not from its manifest.
     described: bool,
     problem: Option<&'a str>,
 }
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         return Ok(Exit::Done);
     }
     let width = rows.iter().map(|row| row.plugin.name.as_str().len()).max().unwrap_or(0);
-    let mut text = Lines::new();
+    let mut text = EscapedLines::new();
     rows.iter().for_each(|row| text.line(row.text(width)));
     output::text(&text)?;
     Ok(Exit::Done)

@@ -1,34 +1,33 @@
-//! `jp-compact strategy ...`: which strategies there are, what each says of itself, which are trusted. One file for
-//! each.
+//! `jp-compact strategy ...`: lists, describes, trusts, creates and tests strategies, with one file for each command.
 
 mod list;
 mod new;
+mod plugin;
 mod run;
 mod show;
 mod test;
+mod trial;
 mod trust;
 mod untrust;
 
 use clap::{Parser, Subcommand};
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::registry::Plugin;
-use jp_compact_engine::trust::{Standing, Trust};
+use jp_compact_runtime::environment::Environment;
 
 use crate::error::Report;
 use crate::exit::Exit;
 
-/// List strategies, show what one says of itself, trust one, write and test one
+/// List, trust, create and test strategies
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact strategy list\n  jp-compact strategy show strip-tools --json"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Command {
     List(list::Args),
     Show(show::Args),
     Trust(trust::Args),
@@ -39,30 +38,13 @@ enum What {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    match &args.what {
-        What::List(args) => list::run(args, environment),
-        What::Show(args) => show::run(args, environment),
-        What::Trust(args) => trust::run(args, environment),
-        What::Untrust(args) => untrust::run(args, environment),
-        What::Test(args) => test::run(args, environment),
-        What::New(args) => new::run(args, environment),
-        What::Run(args) => run::run(args, environment),
+    match &args.command {
+        Command::List(args) => list::run(args, environment),
+        Command::Show(args) => show::run(args, environment),
+        Command::Trust(args) => trust::run(args, environment),
+        Command::Untrust(args) => untrust::run(args, environment),
+        Command::Test(args) => test::run(args, environment),
+        Command::New(args) => new::run(args, environment),
+        Command::Run(args) => run::run(args, environment),
     }
-}
-
-/// How a plugin was found, in one word.
-fn origin(plugin: &Plugin) -> &'static str {
-    if plugin.shadowed { "shadowed" } else { plugin.origin.word() }
-}
-
-/// Whether a plugin is trusted, in one word, and the digest of its bytes.
-fn standing(plugin: &Plugin, trust: &Trust) -> (&'static str, Option<String>) {
-    let Ok(judged) = trust.judge(plugin) else { return ("unreadable", None) };
-    let word = match (judged.standing, trust.insecure(plugin)) {
-        (_, Ok(Some(_)) | Err(_)) => "insecure",
-        (Standing::Bundled | Standing::Trusted { .. }, Ok(None)) => "trusted",
-        (Standing::Untrusted, Ok(None)) => "untrusted",
-        (Standing::Changed, Ok(None)) => "changed",
-    };
-    (word, Some(judged.sha256))
 }

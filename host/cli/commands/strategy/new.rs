@@ -1,32 +1,34 @@
-//! `jp-compact strategy new`: the folder of a strategy to begin with.
+//! `jp-compact strategy new`: creates the folder of a new strategy from a template.
 
 use std::io::ErrorKind;
 
 use clap::{Parser, ValueEnum};
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::kit::{Language, create};
-use jp_compact_engine::registry::{Registry, Wanted};
+use jp_compact_runtime::conformance::{Language, create};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::registry::{Registry, Wanted};
 use jp_compact_schema::StrategyName;
 
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
+use crate::lines::EscapedLines;
 use crate::output;
 
-/// Write the folder of a strategy to begin with; it passes `strategy test` as it is
+/// Create a strategy from a template
+///
+/// The template passes `jp-compact strategy test` unchanged.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact strategy new my-strategy --lang python")]
 pub(crate) struct Args {
-    /// Its name, and the folder's
+    /// The name of the strategy and of its folder
     #[arg(value_parser = name)]
     name: StrategyName,
-    /// The language
+    /// The language of the strategy
     #[arg(long, value_enum)]
-    lang: Word,
+    lang: LanguageArg,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Word {
+enum LanguageArg {
     Rust,
     Python,
     Sh,
@@ -42,29 +44,29 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let registry = Registry::discover(environment, &Wanted::default())?;
     let name = &args.name;
     if registry.plugins().iter().any(|plugin| plugin.name == *name) {
-        let what = format!("a bundled strategy is called `{name}`");
-        return Err(Report::new(Exit::NotFound, what, Some("take another name")));
+        let what = format!("`{name}` is the name of a bundled strategy");
+        return Err(Report::new(Exit::NotFound, what, Some("choose another name")));
     }
     let language = match args.lang {
-        Word::Rust => Language::Rust,
-        Word::Python => Language::Python,
-        Word::Sh => Language::Sh,
-        Word::Node => Language::Node,
-        Word::C => Language::C,
+        LanguageArg::Rust => Language::Rust,
+        LanguageArg::Python => Language::Python,
+        LanguageArg::Sh => Language::Sh,
+        LanguageArg::Node => Language::Node,
+        LanguageArg::C => Language::C,
     };
     create(&environment.cwd.join(name.as_str()), name, language).map_err(|error| {
         if error.kind() == ErrorKind::AlreadyExists {
-            let hint = "take another name, or remove it first";
-            return Report::new(Exit::Usage, format!("{name} is there already"), Some(hint));
+            let hint = "choose another name, or remove the folder first";
+            return Report::new(Exit::Usage, format!("{name} already exists"), Some(hint));
         }
-        let mut report = Report::new(Exit::Usage, format!("failed to write the folder {name}"), None);
+        let mut report = Report::new(Exit::Usage, format!("failed to create the folder {name}"), None);
         report.causes.push(error.to_string());
         report
     })?;
     let source = language.source(name);
     let build = language.build(name).map_or_else(String::new, |line| format!("  (cd {name} && {line})\n"));
-    output::people(&Lines::of_host(&format!(
-        "{name} is there: {name}/{source} strips the output of tool calls until you change it. Next:\n{build}  \
+    output::print_lines(&EscapedLines::from_host(&format!(
+        "created {name}: {name}/{source} strips the output of tool calls until you change it. Next steps:\n{build}  \
          jp-compact strategy test {name}\n  jp-compact --strategy ./{name} CONVERSATION"
     )));
     Ok(Exit::Done)

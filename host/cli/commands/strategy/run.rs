@@ -1,4 +1,4 @@
-//! `jp-compact strategy run`: one exchange with a strategy, shown and not appended.
+//! `jp-compact strategy run`: sends one request to a strategy and prints the exchange. It must not append anything.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,50 +8,53 @@ use clap::Parser;
 use jp_compact_core::select;
 use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Survey, spec};
+use jp_compact_engine::compact::{self, StrategyError};
 use jp_compact_engine::config;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::Failure;
-use jp_compact_engine::jail::Confinement;
-use jp_compact_engine::kit::{NotTaken, Place, Speaker, Subject, rehearse};
-use jp_compact_engine::registry::{Registry, Wanted};
-use jp_compact_engine::trust::{self, Grant};
+use jp_compact_runtime::conformance::{NotTaken, Place, Speaker, Subject, rehearse};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::Confinement;
+use jp_compact_runtime::registry::{Registry, Wanted};
+use jp_compact_runtime::session;
+use jp_compact_runtime::trust::{self, Grant};
 
-use super::test;
-use crate::args::{SandboxWord, deadline};
-use crate::commands::read;
+use super::trial;
+use crate::args::{SandboxArg, deadline};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
+use crate::input::read;
+use crate::lines::EscapedLines;
 use crate::output;
 
-/// Put one request to a strategy, show the exchange, and append nothing
+/// Send one request to a strategy and print the exchange
 ///
-/// What the strategy asks of a model has a fixed answer.
+/// Nothing is appended. If the strategy asks a model, it receives a fixed answer.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact strategy run ./strip-all 17738399468 --keep-last 1")]
 pub(crate) struct Args {
     /// An executable, a shared library, or a folder with a plugin.toml
     path: PathBuf,
-    /// A conversation folder, an events.json, a conversation's id, or - for stdin
+    /// A conversation folder, an events.json, an id, or - for stdin
     transcript: OsString,
-    /// Options, as a JSON object
+    /// Pass these options, a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = options)]
     options: Options,
-    /// Ask for all turns but the last N
+    /// Request all turns except the last N
     #[arg(long, value_name = "N", default_value_t = 3)]
     keep_last: usize,
-    /// Write the exchange to a new file, whole, as lines of JSON
+    /// Write the whole exchange to FILE as lines of JSON; FILE must not exist
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// How long it may take for one request
+    /// Limit the time of the request
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
     deadline: Duration,
-    /// What it may do: network, subprocess, env:NAME, read:/path, runtime:python|node|sh; its manifest alone grants nothing
+    /// Grant a permission; the manifest alone grants nothing
+    ///
+    /// Permissions: network, subprocess, env:NAME, read:/path, runtime:python|node|sh
     #[arg(long = "grant", value_name = "PERMISSION,...", value_delimiter = ',')]
     grants: Vec<Grant>,
-    /// Whether it needs a jail: `require` one, or run it `contained`, with your permissions [default: require]
+    /// Require a jail, or run with your permissions [default: require]
     #[arg(long, value_name = "WHICH", value_enum)]
-    sandbox: Option<SandboxWord>,
+    sandbox: Option<SandboxArg>,
 }
 
 fn options(text: &str) -> Result<Options, String> {
@@ -60,10 +63,10 @@ fn options(text: &str) -> Result<Options, String> {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = Registry::discover(environment, &Wanted::default())?;
-    let subject = test::subject(&args.path, &args.grants, &registry, environment)?;
+    let subject = trial::subject(&args.path, &args.grants, &registry, environment)?;
     let read = read(&args.transcript, environment)?;
-    let survey = Survey::of(&read.stream);
-    let jail = test::jail(&subject, args.sandbox, environment)?;
+    let survey = Survey::new(&read.stream);
+    let jail = trial::jail(&subject, args.sandbox, environment)?;
     let place = Place {
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
@@ -78,13 +81,13 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let rehearsal = match rehearsed {
         Ok(rehearsal) => rehearsal,
         Err(NotTaken::Nothing) => {
-            output::say("no turn is left to compact");
+            output::print_line("no turn to compact");
             return Ok(Exit::Done);
         }
         Err(not_taken) => return Err(failed(args, &subject, "", not_taken)),
     };
-    let mut exchange = Lines::new();
-    let mut aside = Lines::new();
+    let mut exchange = EscapedLines::new();
+    let mut aside = EscapedLines::new();
     for (speaker, line) in &rehearsal.said {
         match speaker {
             Speaker::Host => exchange.line(format_args!("> {line}")),
@@ -94,7 +97,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     output::text(&exchange)?;
     if !aside.is_empty() {
-        output::people(&aside);
+        output::print_lines(&aside);
     }
     if let Some(file) = &args.record {
         rehearsal.record(&environment.cwd.join(file)).map_err(|error| {
@@ -104,16 +107,21 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         })?;
     }
     let said = rehearsal.verdict.map_err(|not_taken| failed(args, &subject, aside.as_str(), not_taken))?;
-    output::say(said);
+    output::print_line(said);
     Ok(Exit::Done)
 }
 
-/// The exit code is that of a run in which the strategy had done the same.
+/// The exit code is the same as in a run that appends.
 fn failed(args: &Args, subject: &Subject, aside: &str, not_taken: NotTaken) -> Report {
     let (check, why) = match not_taken {
         NotTaken::Broken { check, why } => (check, why),
-        NotTaken::NotAsked(failure) => return Failure::of_strategy(&subject.name, failure).into(),
-        NotTaken::Nothing => ("P01", "no turn is left to compact".to_owned()),
+        NotTaken::Version(mismatch) => {
+            return compact::Error::strategy(&subject.name, session::Error::Version(mismatch)).into();
+        }
+        NotTaken::BadOptions { what } => {
+            return compact::Error::strategy(&subject.name, StrategyError::BadOptions { what }).into();
+        }
+        NotTaken::Nothing => ("P01", "no turn to compact".to_owned()),
     };
     let exit = match check {
         "S01" | "R02" => Exit::Crashed,
@@ -124,13 +132,13 @@ fn failed(args: &Args, subject: &Subject, aside: &str, not_taken: NotTaken) -> R
         _ => Exit::Violation,
     };
     let path = args.path.display();
-    let hint = format!("`jp-compact strategy test {path} --only {check}` says what was expected");
-    let mut report = Report::new(exit, format!("the host would take nothing of {path}"), Some(&hint));
+    let hint = format!("`jp-compact strategy test {path} --only {check}` shows the expected exchange");
+    let mut report = Report::new(exit, format!("the host would reject the reply of {path}"), Some(&hint));
     let command = |grants: &str| {
         let (path, transcript) = (trust::quoted(&args.path), trust::quoted(Path::new(&args.transcript)));
         format!("jp-compact strategy run {path} {transcript} --grant {grants}")
     };
-    if let Some(hint) = test::lacking(subject, &format!("{why}\n{aside}"), command) {
+    if let Some(hint) = trial::lacking(subject, &format!("{why}\n{aside}"), command) {
         report.hint = Some(hint);
     }
     report.causes.push(why);

@@ -1,35 +1,35 @@
-//! `jp-compact strategy show`: what one strategy says of itself. It is executed, unless those bytes have said it
-//! before.
+//! `jp-compact strategy show`: prints the description of a strategy. The strategy is executed, unless its description is
+//! cached.
 
 use clap::Parser;
-use jp_compact_engine::compact::Preparation;
+use jp_compact_engine::compact::{self, Preparation, StrategyError};
 use jp_compact_engine::config;
-use jp_compact_engine::describe_cache::Descriptions;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::Failure;
-use jp_compact_engine::jail::Abilities;
-use jp_compact_engine::session::Starter;
-use jp_compact_engine::trust::grants;
+use jp_compact_runtime::describe_cache::Descriptions;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::Abilities;
+use jp_compact_runtime::session::Starter;
+use jp_compact_runtime::trust::grants;
 use serde_json::{Value, json};
 
-use super::origin;
-use crate::args::Discovery;
-use crate::commands::consent;
+use super::plugin::origin;
+use crate::args::StrategyArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
-use crate::output;
+use crate::lines::EscapedLines;
+use crate::{output, prompt};
 
-/// Show what a strategy says of itself: it is executed, unless it was before
+/// Show the description of a strategy
+///
+/// The strategy is executed, unless its description is cached.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Its name, or its path
+    /// The name or path of the strategy
     name: String,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    discovery: Discovery,
+    discovery: StrategyArgs,
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
@@ -41,7 +41,10 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
         spool: None,
     };
-    let plugin = registry.find_to_run(&args.name, &trust)?;
+    let failed = |source: StrategyError| compact::Error::strategy(&args.name, source);
+    let plugin = registry
+        .find_to_run(&args.name, |plugin| trust.is_trusted(plugin))
+        .map_err(|source| failed(source.into()))?;
     let preparation = Preparation {
         registry: &registry,
         trust: &trust,
@@ -51,9 +54,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         abilities: Abilities::here(environment),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let described = runtime
-        .block_on(preparation.describe(&plugin))
-        .map_err(|source| Failure::of_strategy(&args.name, source))?;
+    let described = runtime.block_on(preparation.describe(&plugin)).map_err(failed)?;
     let granted = grants::grants(&described.confined.cleared.permissions);
     let description = serde_json::to_value(&described.description).unwrap_or_default();
     if args.json {
@@ -67,12 +68,12 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         return Ok(Exit::Done);
     }
     let said = &described.description;
-    let mut text = Lines::of(format_args!("{} {}: {}", said.name, said.version, said.description));
+    let mut text = EscapedLines::single(format_args!("{} {}: {}", said.name, said.version, said.description));
     let mut row = |label: &str, value: String| text.line(format_args!("  {label:<12} {value}"));
     row("executable", format!("{} ({})", plugin.path.display(), origin(&plugin)));
     row("sha256", described.confined.cleared.sha256.clone());
     if !plugin.bundled() {
-        row("granted", consent::list(&granted));
+        row("granted", prompt::list(&granted));
     }
     for key in ["produces", "input", "scope", "determinism", "wants", "needs", "features"] {
         match &description[key] {

@@ -1,4 +1,4 @@
-//! `jp-compact strategy test`: whether a strategy keeps the rules of the protocol.
+//! `jp-compact strategy test`: checks a strategy against the protocol.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,22 +6,23 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use jp_compact_core::spec;
 use jp_compact_engine::config;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::{Failure, StrategyFailure};
-use jp_compact_engine::jail::{Abilities, Confinement, Jail};
-use jp_compact_engine::kit::{self, CHECKS, Check, Level, Outcome, Place, Subject, Verdict};
-use jp_compact_engine::registry::{Registry, Wanted};
-use jp_compact_engine::trust::{self, Grant, grants};
+use jp_compact_runtime::conformance::{self, CHECKS, Check, Level, Outcome, Place, Verdict};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::Confinement;
+use jp_compact_runtime::registry::{Registry, Wanted};
+use jp_compact_runtime::trust::{self, Grant};
 use serde_json::{Map, Value, json};
 
-use crate::args::{SandboxWord, deadline};
-use crate::commands::consent;
-use crate::error::{self, Hint, Report};
+use super::trial::{jail, lacking, subject};
+use crate::args::{SandboxArg, deadline};
+use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
+use crate::lines::EscapedLines;
 use crate::output;
 
-/// Check a strategy against every rule of the protocol: it is executed many times
+/// Check a strategy against every rule of the protocol
+///
+/// The strategy is executed many times.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact strategy test ./strip-all\n  jp-compact strategy test plugins/keep-errors --level core\n  jp-compact strategy test ./strip-all --only P04"
@@ -32,35 +33,37 @@ pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-    /// Report this check alone, by its number
+    /// Run only the check with this ID
     #[arg(long, value_name = "ID", value_parser = check)]
     only: Option<&'static Check>,
-    /// What every host relies on, or also what only odd requests bring to light
+    /// Check only the core rules, or unusual requests, too
     #[arg(long, value_enum, default_value = "full")]
-    level: LevelWord,
-    /// Options that a user has to give, as a JSON object
+    level: LevelArg,
+    /// Pass these options, a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = spec::whole)]
     options: Map<String, Value>,
-    /// How long it may take for one request
+    /// Limit the time of one request
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
     deadline: Duration,
-    /// What it may do: network, subprocess, env:NAME, read:/path, runtime:python|node|sh; its manifest alone grants nothing
+    /// Grant a permission; the manifest alone grants nothing
+    ///
+    /// Permissions: network, subprocess, env:NAME, read:/path, runtime:python|node|sh
     #[arg(long = "grant", value_name = "PERMISSION,...", value_delimiter = ',')]
     grants: Vec<Grant>,
-    /// Whether it needs a jail: `require` one, or run it `contained`, with your permissions [default: require]
+    /// Require a jail, or run with your permissions [default: require]
     #[arg(long, value_name = "WHICH", value_enum)]
-    sandbox: Option<SandboxWord>,
+    sandbox: Option<SandboxArg>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum LevelWord {
+enum LevelArg {
     Core,
     Full,
 }
 
 fn check(id: &str) -> Result<&'static Check, String> {
     let known = || CHECKS.iter().map(|check| check.id).collect::<Vec<_>>().join(", ");
-    kit::find(id).ok_or_else(|| format!("the checks are {}", known()))
+    conformance::find(id).ok_or_else(|| format!("expected one of {}", known()))
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
@@ -76,11 +79,11 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         env: &subject.env(),
     };
     let level = match (args.level, args.only) {
-        (LevelWord::Core, None) => Level::Core,
+        (LevelArg::Core, None) => Level::Core,
         _ => Level::Full,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut outcomes = runtime.block_on(kit::test(&place, &subject, &args.options, level));
+    let mut outcomes = runtime.block_on(conformance::test(&place, &subject, &args.options, level));
     outcomes.retain(|outcome| args.only.is_none_or(|only| only == outcome.check));
     let failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
     if args.json {
@@ -89,57 +92,15 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     } else {
         output::text(&table(&outcomes))?;
         if let Some(hint) = lacking(&subject, &failures(&outcomes), |words| command(&args.path, words)) {
-            let mut text = Lines::new();
+            let mut text = EscapedLines::new();
             hint.add_to(&mut text);
-            output::people(&text);
+            output::print_lines(&text);
         }
     }
     Ok(if failed { Exit::Violation } else { Exit::Done })
 }
 
-/// The jail for it; none where that was typed. Nobody trusted it, so there is no other way down.
-pub(crate) fn jail(
-    subject: &Subject,
-    sandbox: Option<SandboxWord>,
-    environment: &Environment,
-) -> Result<Option<Jail>, Report> {
-    if matches!(sandbox, Some(SandboxWord::Contained)) {
-        return Ok(None);
-    }
-    let abilities = Abilities::here(environment);
-    match subject.jail(abilities) {
-        Some(jail) => Ok(Some(jail)),
-        None => {
-            let missing = abilities.missing();
-            Err(Failure::of_strategy(&subject.name, StrategyFailure::NoJail { missing }).into())
-        }
-    }
-}
-
-/// The plugin at a path that was typed, with what was granted.
-pub(crate) fn subject(
-    path: &Path,
-    grants: &[Grant],
-    registry: &Registry,
-    environment: &Environment,
-) -> Result<Subject, Report> {
-    let subject = at(path, registry, environment)?.granted(grants);
-    let more = consent::grants_for(&subject)?;
-    Ok(subject.granted(&more))
-}
-
-/// Which grants may be what it failed for, and the command that gives them; `words` are what failed.
-pub(crate) fn lacking(subject: &Subject, words: &str, command: impl Fn(&str) -> String) -> Option<Hint> {
-    let (asked, tried) = if words.is_empty() { return None } else { subject.lacks(words) };
-    if asked.is_empty() && tried.is_none() {
-        return None;
-    }
-    let more: Vec<_> = asked.iter().cloned().chain(tried.clone()).collect();
-    let words = grants::line(&subject.all_with(&more));
-    Some(error::lacking(&asked, tried.as_ref(), &command(&trust::quoted(Path::new(&words)))))
-}
-
-/// What the checks that failed were told.
+/// The causes of the failed checks.
 fn failures(outcomes: &[Outcome]) -> String {
     let why = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
         Verdict::Failed { why } => Some(why.as_str()),
@@ -152,18 +113,8 @@ fn command(path: &Path, grants: &str) -> String {
     format!("jp-compact strategy test {} --grant {grants}", trust::quoted(path))
 }
 
-fn at(path: &Path, registry: &Registry, environment: &Environment) -> Result<Subject, Report> {
-    Subject::at(&environment.cwd.join(path), registry.runner()).map_err(|why| {
-        let exit = if why.starts_with("plugin.toml") { Exit::BadDescription } else { Exit::NotFound };
-        let hint = "give an executable, a shared library, or a folder with a plugin.toml";
-        let mut report = Report::new(exit, format!("{} is no strategy", path.display()), Some(hint));
-        report.causes.push(why);
-        report
-    })
-}
-
-fn table(outcomes: &[Outcome]) -> Lines {
-    let mut text = Lines::new();
+fn table(outcomes: &[Outcome]) -> EscapedLines {
+    let mut text = EscapedLines::new();
     let mut counts = [0; 3];
     for Outcome { check, verdict } in outcomes {
         let (word, place) = match verdict {

@@ -1,57 +1,56 @@
-//! `jp-compact strategy trust`: says that a plugin's bytes may run, and with which permissions. What it says of itself
-//! is heard first, in a jail.
+//! `jp-compact strategy trust`: trusts the bytes of a plugin and grants permissions. The plugin describes itself first, in a
+//! jail; without a jail it must not start.
 
 use clap::Parser;
-use jp_compact_engine::compact::Preparation;
+use jp_compact_engine::compact::{self, Preparation, StrategyError};
 use jp_compact_engine::config;
-use jp_compact_engine::describe_cache::Descriptions;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::{Failure, StrategyFailure};
-use jp_compact_engine::jail::Abilities;
-use jp_compact_engine::registry::Registry;
-use jp_compact_engine::session::Starter;
-use jp_compact_engine::trust::{Candidate, Grant, Said, Trust, grants};
+use jp_compact_runtime::describe_cache::Descriptions;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::Abilities;
+use jp_compact_runtime::registry::Registry;
+use jp_compact_runtime::session::Starter;
+use jp_compact_runtime::trust::{Candidate, Grant, Said, Trust, grants};
 use serde_json::json;
 
-use crate::args::Discovery;
-use crate::commands::consent;
+use crate::args::StrategyArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::Lines;
-use crate::output;
+use crate::lines::EscapedLines;
+use crate::{output, prompt};
 
-/// Trust a plugin as it is now; any change of it ends that
+/// Trust a plugin until it changes
 ///
-/// It is started once, in a jail, to say what it is; where there is no jail it is not, and its manifest is all that is shown. Nothing is granted but what --grant names, and the interpreter of a script. With --trust-lock the trust is
-/// written to that file, to be committed, instead of your own records.
+/// The plugin is started once in a jail to describe itself. Without a jail it is not started, and only its manifest is shown. Only the permissions of --grant are granted, and the interpreter of a script. With --trust-lock, the trust is written to that file instead of your own records, so that you can commit it.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact strategy trust ./strip-all\n  \
                   jp-compact strategy trust plugins/summarize --grant llm,runtime:python --trust-lock plugins.lock")]
 pub(crate) struct Args {
-    /// Its path or its name; a path has a `/` in it
+    /// The path or name of the plugin; a path contains a `/`
     plugin: String,
-    /// What it may do: llm, network, subprocess, env:NAME, read:/path, runtime:python|node|sh
+    /// Grant a permission
+    ///
+    /// Permissions: llm, network, subprocess, env:NAME, read:/path, runtime:python|node|sh
     #[arg(long = "grant", value_name = "PERMISSION,...", value_delimiter = ',')]
     grants: Vec<Grant>,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    discovery: Discovery,
+    discovery: StrategyArgs,
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let failed = |source| Failure::of_strategy(&args.plugin, source);
+    let failed = |source: StrategyError| compact::Error::strategy(&args.plugin, source);
     let registry = args.discovery.registry(environment)?;
-    let plugin = registry.find(&args.plugin)?;
+    let plugin = registry.find(&args.plugin).map_err(|source| failed(source.into()))?;
     if plugin.bundled() {
-        let text = format!("strategy `{}` is bundled, and trusted as it is", plugin.name);
+        let text = format!("strategy `{}` is bundled and always trusted", plugin.name);
         return Err(Report::new(Exit::Usage, text, None));
     }
     let mut trust = args.discovery.trust(environment)?;
-    let mut candidate = trust.candidate(&plugin).map_err(failed)?;
+    let mut candidate = trust.candidate(&plugin).map_err(|source| failed(source.into()))?;
     introduce(args, &mut candidate, &registry, &trust, environment)?.map_err(failed)?;
-    let record = trust.grant(&candidate, &args.grants).map_err(failed)?;
+    let record = trust.grant(&candidate, &args.grants).map_err(|source| failed(source.into()))?;
     let granted = grants::grants(&record.permissions);
     let missing = grants::missing(&candidate.asked, &record.permissions);
     let runs: Vec<_> = candidate.runs().iter().map(|runs| runs.real.to_string_lossy()).collect();
@@ -78,28 +77,28 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         }))?;
         return Ok(Exit::Done);
     }
-    let mut text = Lines::for_consent();
+    let mut text = EscapedLines::for_consent();
     text.line(format_args!("strategy `{}` is trusted", record.name));
-    consent::facts(&candidate, &mut text);
-    text.line(format_args!("  {:<8}  {}", "granted", consent::list(&granted)));
+    prompt::facts(&candidate, &mut text);
+    text.line(format_args!("  {:<8}  {}", "granted", prompt::list(&granted)));
     if !missing.is_empty() {
         let all = candidate.command_with(&grants::with(record.permissions, &missing));
         let missing = grants::line(&missing);
-        text.line(format_args!("it asks for {missing} too, which was not granted; grant it with"));
+        text.line(format_args!("it also asks for {missing}, which is not granted; grant it with"));
         text.line(format_args!("  {all}"));
     }
-    output::people(&text);
+    output::print_lines(&text);
     Ok(Exit::Done)
 }
 
-/// Has it say what it is, in a jail, before anything is written down.
+/// Lets the plugin describe itself in a jail, before the trust is recorded.
 fn introduce(
     args: &Args,
     candidate: &mut Candidate,
     registry: &Registry,
     trust: &Trust,
     environment: &Environment,
-) -> Result<Result<(), StrategyFailure>, Report> {
+) -> Result<Result<(), StrategyError>, Report> {
     let (runner, temp_dir) = (registry.runner().to_owned(), environment.temp_dir.clone());
     let private_bytes_max = config::private_bytes_max(environment, &[], &[])?;
     let preparation = Preparation {

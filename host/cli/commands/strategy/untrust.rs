@@ -1,44 +1,46 @@
-//! `jp-compact strategy untrust`: takes trust back. The plugin need not be there any more.
+//! `jp-compact strategy untrust`: revokes the trust in a plugin, even if the plugin no longer exists.
 
 use clap::Parser;
-use jp_compact_engine::environment::Environment;
-use jp_compact_engine::failure::Failure;
+use jp_compact_engine::compact;
+use jp_compact_runtime::environment::Environment;
 use serde_json::json;
 
-use crate::args::Discovery;
+use crate::args::StrategyArgs;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::output;
 
-/// Take trust back
+/// Revoke the trust in a plugin
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Its path; or its name, for all that bear it. A path has a `/` in it
+    /// The path of a plugin, or the name of one or several plugins
+    ///
+    /// A path contains a `/`.
     plugin: String,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    discovery: Discovery,
+    discovery: StrategyArgs,
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let path = args.plugin.contains('/').then(|| environment.cwd.join(&args.plugin));
-    // One that is gone is known by the path that it had.
+    // The record of a removed plugin has its former path.
     let real = path.map(|path| path.canonicalize().unwrap_or(path));
     let mut trust = args.discovery.trust(environment)?;
     let revoked = trust
         .revoke(real.as_deref(), &args.plugin)
-        .map_err(|source| Failure::of_strategy(&args.plugin, source))?;
+        .map_err(|source| compact::Error::strategy(&args.plugin, source))?;
     if args.json {
         output::json_line(&json!({ "plugin": args.plugin, "revoked": revoked }))?;
         return Ok(Exit::Done);
     }
     let text = match revoked {
         0 => format!("`{}` was not trusted", args.plugin),
-        1 => format!("`{}` is no longer trusted", args.plugin),
-        many => format!("{many} plugins called `{}` are no longer trusted", args.plugin),
+        1 => format!("revoked the trust in `{}`", args.plugin),
+        many => format!("revoked the trust in {many} plugins named `{}`", args.plugin),
     };
-    output::say(text);
+    output::print_line(text);
     Ok(Exit::Done)
 }

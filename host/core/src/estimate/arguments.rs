@@ -1,15 +1,15 @@
-//! The measure of arguments where they lie: nothing is made of them that they would be measured by.
+//! Measures arguments directly from their bytes, without parsing them into a value.
 
 use super::Measure;
 use crate::event::Kind;
 use crate::json::{Malformed, Scanner};
 use crate::text;
 
-/// So many keys of one object are compared with each other.
+/// The maximum number of keys per object that are compared with each other.
 const KEYS_MAX: usize = 32;
 
-/// The measure of every key and value, base64 undone. None for what only a value can tell: which of two equal keys
-/// counts, how a number is written.
+/// Measures every key and value, with base64 decoded. `None` if only a parsed value can decide: which of two equal keys
+/// counts, or how a number is formatted.
 pub(super) fn measured(raw: &[u8], kind: Kind, buffer: &mut Vec<u8>) -> Option<Measure> {
     let mut arguments =
         Arguments { raw, kind, buffer, keys: Vec::new(), sum: Measure::default(), is_plain: true };
@@ -21,7 +21,7 @@ struct Arguments<'a> {
     raw: &'a [u8],
     kind: Kind,
     buffer: &'a mut Vec<u8>,
-    /// Those of the objects that are open.
+    /// The keys of the open objects.
     keys: Vec<&'a [u8]>,
     sum: Measure,
     is_plain: bool,
@@ -33,7 +33,7 @@ impl Arguments<'_> {
             Some(b'{') => {
                 let outer = self.keys.len();
                 scanner.object(0, |scanner, key| {
-                    let (key, keys) = (key.of(self.raw), &self.keys[outer..]);
+                    let (key, keys) = (key.slice(self.raw), &self.keys[outer..]);
                     self.is_plain &= keys.len() < KEYS_MAX && !key.contains(&b'\\') && !keys.contains(&key);
                     self.keys.push(key);
                     self.add(text::quoted_length(key));
@@ -44,7 +44,7 @@ impl Arguments<'_> {
             }
             Some(b'[') => scanner.array(0, |scanner| self.value(scanner)),
             _ => {
-                let value = scanner.value(0)?.of(self.raw);
+                let value = scanner.value(0)?.slice(self.raw);
                 match value {
                     b"null" => {}
                     [b'"', ..] => {
@@ -61,13 +61,13 @@ impl Arguments<'_> {
 
     fn add(&mut self, length: Option<text::Length>) {
         match length {
-            Some(length) => self.sum = self.sum + Measure::of(self.kind, length),
+            Some(length) => self.sum = self.sum + Measure::new(self.kind, length),
             None => self.is_plain = false,
         }
     }
 }
 
-/// Whether a number is an integer that is written back as it stands.
+/// Returns whether a number is an integer that `serde_json` formats the same way.
 fn is_plain(number: &[u8]) -> bool {
     let digits = number.strip_prefix(b"-").unwrap_or(number);
     digits.len() < 19 && digits.iter().all(u8::is_ascii_digit) && number != b"-0"
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::estimate::{Estimator, strings};
 
-    /// Measures arguments as they lie, and as a value.
+    /// Measures arguments from their bytes, and from a parsed value.
     fn both(raw: &str) -> (Option<(u64, u64)>, (u64, u64)) {
         let measure = |text: &str| Estimator::Characters.measure(Kind::ToolRequest, text);
         let value = serde_json::from_str(raw).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_measure_what_a_value_of_them_does() {
+    fn raw_arguments_measure_like_parsed_ones() {
         check("{}");
         check(r#"{"path":"ZjAucnM=","start":12,"end":-3,"all":true,"none":null,"big":999999999999999999}"#);
         check(
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_value_tells_is_left_to_one() {
+    fn leaves_ambiguous_arguments_to_the_parser() {
         check_left(r#"{"a":"long","a":1}"#);
         check_left(r#"{"a":1,"\u0061":1}"#);
         check_left(r#"{"a":1.50}"#);

@@ -1,15 +1,16 @@
-//! Strings: most of what a scanner passes over.
+//! The string scanner. Most bytes of a transcript are in strings.
 
 use super::{Malformed, Scan, Scanner};
 use crate::plain::{BLOCK_BYTES, Block};
 
 impl Scanner<'_> {
-    /// Passes over a string, at whose first quote the cursor stands.
+    /// Skips a string. The cursor must be at its first quote.
     pub(super) fn string(&mut self) -> Scan<()> {
         let start = self.at + 1;
         let mut high = 0;
         self.has_escapes = false;
-        // Of the block what lies behind this counts: the string's beginning, or an escape that began before.
+        // Only bytes after this position count: the start of the string, or the end of an escape from the previous
+        // block.
         let known = start.checked_sub(self.block_at).filter(|passed| *passed < BLOCK_BYTES);
         let mut passed = known.unwrap_or_default();
         if known.is_none() {
@@ -49,11 +50,11 @@ impl Scanner<'_> {
 
     fn look_at(&mut self, at: usize) {
         let rest = self.bytes.get(at..).unwrap_or_default();
-        self.block = rest.first_chunk().map_or_else(|| Block::of_rest(rest), |whole| Block::of(*whole));
+        self.block = rest.first_chunk().map_or_else(|| Block::of_rest(rest), |whole| Block::new(*whole));
         self.block_at = at;
     }
 
-    /// Checks a text that begins there and ends before the quote that the cursor has passed.
+    /// Checks that the text between `start` and the quote before the cursor is UTF-8.
     fn text(&self, start: usize) -> Scan<()> {
         match std::str::from_utf8(&self.bytes[start..self.at - 1]) {
             Ok(_) => Ok(()),
@@ -61,7 +62,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Where an escape ends that is not one character behind a backslash.
+    /// Returns the end of an escape of more than two characters.
     #[cold]
     fn escape(&mut self, start: usize) -> Scan<usize> {
         self.at = start;
@@ -83,14 +84,14 @@ impl Scanner<'_> {
                     }
                 }
                 Some(_) => {}
-                None => return wrong("an escape that JSON does not know"),
+                None => return wrong("an invalid escape in a string"),
             },
-            Some(_) => return wrong("an escape that JSON does not know"),
+            Some(_) => return wrong("an invalid escape in a string"),
         }
         Ok(self.at)
     }
 
-    /// The four hexadecimal digits behind the `u` at the cursor.
+    /// Reads the four hexadecimal digits after the `u` at the cursor.
     fn hex(&mut self) -> Option<u16> {
         let digits = self.bytes.get(self.at + 1..self.at + 5)?;
         if !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -101,7 +102,7 @@ impl Scanner<'_> {
     }
 }
 
-/// What may stand alone behind a backslash.
+/// The characters that form an escape of two characters.
 const IS_ESCAPED: [bool; 256] = {
     let mut is_escaped = [false; 256];
     let mut rest: &[u8] = b"\"\\/bfnrt";
@@ -112,7 +113,7 @@ const IS_ESCAPED: [bool; 256] = {
     is_escaped
 };
 
-/// The bits of a block from this one on.
+/// Returns a mask of the bits from `place` on.
 #[inline]
 fn from(place: usize) -> u64 {
     if place < BLOCK_BYTES { u64::MAX << place } else { 0 }

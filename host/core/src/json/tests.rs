@@ -1,9 +1,9 @@
-//! What the scanner takes is what `serde_json` takes.
+//! The scanner accepts exactly what `serde_json` accepts.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Whether the scanner takes the whole of `bytes` as one value.
+/// Returns whether the scanner accepts all of `bytes` as one value.
 fn accepts(bytes: &[u8]) -> bool {
     let mut scanner = Scanner::at_byte(bytes, 0);
     scanner.value(0).is_ok() && scanner.peek().is_none()
@@ -16,7 +16,7 @@ fn check(json: &str) {
 }
 
 #[test]
-fn what_other_programs_write_is_passed_over_and_mended() {
+fn lenient_scanner_accepts_and_repairs() {
     for (odd, expected) in [
         (r#""\uD83D""#, r#""\ufffd""#),
         (r#""a\udc00\ud83d\ude00b""#, r#""a\ufffd\ud83d\ude00b""#),
@@ -38,7 +38,7 @@ fn what_other_programs_write_is_passed_over_and_mended() {
 }
 
 #[test]
-fn agrees_with_serde_json_on_the_edges() {
+fn agrees_with_serde_json_on_edge_cases() {
     for json in [
         "",
         " ",
@@ -104,7 +104,7 @@ fn agrees_with_serde_json_on_the_edges() {
 }
 
 #[test]
-fn nests_as_deep_as_serde_json_and_no_deeper() {
+fn has_the_depth_limit_of_serde_json() {
     for depth in [1, 126, 127, 128, 200, 100_000] {
         check(&format!("{}{}", "[".repeat(depth), "]".repeat(depth)));
         check(&format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth)));
@@ -112,7 +112,7 @@ fn nests_as_deep_as_serde_json_and_no_deeper() {
 }
 
 #[test]
-fn tells_the_byte_where_it_stopped() {
+fn reports_the_byte_of_the_error() {
     let mut scanner = Scanner::at_byte(b"[1, \"a\tb\"]", 0);
     assert_eq!(scanner.value(0), Err(Malformed { at: 6, what: "a control character in a string" }));
     let mut scanner = Scanner::at_byte(b"[\"ab\xff\"]", 0);

@@ -1,4 +1,4 @@
-//! Anthropic's rules (A1-A10) over the `messages` of a body.
+//! Anthropic's rules (A1 to A10), checked on the `messages` of a request body.
 
 use serde_json::Value;
 
@@ -14,9 +14,15 @@ pub(super) fn check(found: &mut Found<'_>) {
     for (at, message) in messages.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| &messages[before]);
         match before {
-            None if role(message) != "user" => found.add(Rule::A2, at, "is the first, and not the user's"),
+            None if role(message) != "user" => {
+                found.add(Rule::A2, at, "is the first, but is not a user message");
+            }
             Some(before) if role(before) == role(message) => {
-                found.add(Rule::A1, at, format_args!("has the role of the one before it, {}", role(message)));
+                found.add(
+                    Rule::A1,
+                    at,
+                    format_args!("has the same role as the previous message, {}", role(message)),
+                );
             }
             _ => {}
         }
@@ -37,12 +43,12 @@ fn role(message: &Value) -> &str {
     text(message, "role")
 }
 
-/// The blocks of a message. One that is text alone has none.
+/// Returns the blocks of a message. A message with plain text has none.
 fn blocks(message: &Value) -> &[Value] {
     message.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The ids that blocks of this type carry.
+/// Returns the ids in blocks of this type.
 fn ids<'a>(message: &'a Value, of: &str, name: &str) -> Vec<&'a str> {
     let blocks = blocks(message).iter().filter(|block| text(block, "type") == of);
     blocks.map(|block| text(block, name)).collect()
@@ -54,18 +60,14 @@ fn results(found: &mut Found<'_>, at: usize, before: Option<&Value>, message: &V
     let results = ids(message, "tool_result", "tool_use_id");
     for (place, id) in results.iter().enumerate() {
         if !asked.contains(id) || role(message) != "user" {
-            found.add(
-                Rule::A3,
-                at,
-                format_args!("answers `{id}`, which the message before it does not call"),
-            );
+            found.add(Rule::A3, at, format_args!("answers `{id}`, which the previous message does not call"));
         } else if results[..place].contains(id) {
             found.add(Rule::A3, at, format_args!("answers `{id}` twice"));
         }
     }
     let is_result = |block: &Value| text(block, "type") == "tool_result";
     if blocks(message).iter().skip_while(|block| is_result(block)).any(is_result) {
-        found.add(Rule::A3, at, "has a result behind something else");
+        found.add(Rule::A3, at, "has a result after other content");
     }
 }
 
@@ -83,20 +85,24 @@ fn content(found: &mut Found<'_>, at: usize, block: &Value, is_stale: bool) {
     match text(block, "type") {
         "text" if text(block, "text").trim().is_empty() => found.add(Rule::A4, at, "has a blank text"),
         "tool_use" if !block.get("input").is_some_and(Value::is_object) => {
-            found.add(Rule::A10, at, format_args!("calls `{}` with no object", text(block, "id")));
+            found.add(
+                Rule::A10,
+                at,
+                format_args!("calls `{}` with an input that is not an object", text(block, "id")),
+            );
         }
         "thinking" => {
             if text(block, "signature").is_empty() || !block.get("thinking").is_some_and(Value::is_string) {
                 found.add(Rule::A6, at, "has a thought without its text or signature");
             } else if is_stale {
-                found.add(Rule::A7, at, "has a signed thought behind content that changed");
+                found.add(Rule::A7, at, "has a signed thought after content that changed");
             }
         }
         "redacted_thinking" => {
             if text(block, "data").is_empty() {
                 found.add(Rule::A6, at, "has a redacted thought without its data");
             } else if is_stale {
-                found.add(Rule::A7, at, "has a redacted thought behind content that changed");
+                found.add(Rule::A7, at, "has a redacted thought after content that changed");
             }
         }
         _ => {}
@@ -108,11 +114,11 @@ fn last(found: &mut Found<'_>, messages: &[Value]) {
     if role(last) == "assistant" {
         let texts = blocks(last).last().map(|block| text(block, "text"));
         let space = texts.unwrap_or(text(last, "content")).ends_with(char::is_whitespace);
-        let space = if space { ", and ends in a space" } else { "" };
-        found.add(Rule::A5, at, format_args!("is the last, and the assistant's{space}"));
+        let space = if space { ", and ends with white space" } else { "" };
+        found.add(Rule::A5, at, format_args!("is the last, but is an assistant message{space}"));
         return;
     }
-    // A tool loop that thought: what is continued begins with its thought.
+    // In a tool loop with thinking, the continued message must begin with its thought.
     let thinks = matches!(
         found.rendered.body.get("thinking").map(|thinking| text(thinking, "type")),
         Some("enabled" | "adaptive")
@@ -122,6 +128,6 @@ fn last(found: &mut Found<'_>, messages: &[Value]) {
         && blocks(last).iter().all(|block| text(block, "type") == "tool_result");
     let first = blocks(loops).first().map(|block| text(block, "type"));
     if thinks && is_open && !matches!(first, Some("thinking" | "redacted_thinking")) {
-        found.add(Rule::A6, at - 1, "is of an open tool loop, and has lost its thought");
+        found.add(Rule::A6, at - 1, "is in an open tool loop, but does not begin with its thought");
     }
 }

@@ -1,5 +1,5 @@
-//! Google's rules (M1-M5) over the `contents` of a body. Members are read as the API spells them and as its SDK
-//! for Python does.
+//! Google's rules (M1 to M5), checked on the `contents` of a request body. Members are accepted in the spelling of the
+//! API and of its Python SDK.
 
 use serde_json::Value;
 
@@ -16,13 +16,13 @@ pub(super) fn check(found: &mut Found<'_>) {
         roles(found, at, before, content);
         calls(found, at, before, content, contents.get(at + 1));
         if parts(content).is_empty() {
-            found.add(Rule::G5, at, "has no part");
+            found.add(Rule::G5, at, "has no parts");
         }
         for part in parts(content) {
             let signature = member(part, "thoughtSignature", "thought_signature");
             let is_thought = part.get("thought") == Some(&Value::Bool(true));
             if signature.is_some_and(|signature| signature.as_str().is_none_or(str::is_empty)) {
-                found.add(Rule::M5, at, "has a signature that is none");
+                found.add(Rule::M5, at, "has an empty or invalid signature");
             } else if is_thought && signature.is_none() && at >= current {
                 found.add(Rule::M5, at, "has a thought of the current turn without its signature");
             }
@@ -32,7 +32,7 @@ pub(super) fn check(found: &mut Found<'_>) {
         }
     }
     if contents.last().is_some_and(|last| role(last) == "model") {
-        found.add(Rule::G6, contents.len() - 1, "is the last, and the model's");
+        found.add(Rule::G6, contents.len() - 1, "is the last, but is a model message");
     }
 }
 
@@ -56,7 +56,7 @@ fn response(part: &Value) -> Option<&Value> {
     member(part, "functionResponse", "function_response")
 }
 
-/// The names of those parts, in the order of the alphabet.
+/// Returns the names in these parts, sorted.
 fn names(content: Option<&Value>, pick: fn(&Value) -> Option<&Value>) -> Vec<&str> {
     let parts = content.map(parts).unwrap_or_default();
     let mut names: Vec<_> = parts.iter().filter_map(pick).map(|part| text(part, "name")).collect();
@@ -70,9 +70,9 @@ fn roles(found: &mut Found<'_>, at: usize, before: Option<&Value>, content: &Val
         _ if !matches!(role_of, "user" | "model") => {
             found.add(Rule::M1, at, format_args!("has the role `{role_of}`"));
         }
-        None if role_of != "user" => found.add(Rule::M1, at, "is the first, and not the user's"),
+        None if role_of != "user" => found.add(Rule::M1, at, "is the first, but is not a user message"),
         Some(before) if role(before) == role_of => {
-            found.add(Rule::M1, at, format_args!("has the role of the one before it, {role_of}"));
+            found.add(Rule::M1, at, format_args!("has the same role as the previous message, {role_of}"));
         }
         _ => {}
     }
@@ -82,19 +82,23 @@ fn calls(found: &mut Found<'_>, at: usize, before: Option<&Value>, content: &Val
     let called = names(Some(content), call);
     if !called.is_empty() {
         if before.is_none_or(|before| role(before) != "user") {
-            found.add(Rule::M2, at, "calls, and does not come right after the user's side");
+            found.add(Rule::M2, at, "has a call, but does not directly follow a user message");
         }
         let answered = names(next, response);
         if answered.is_empty() {
-            found.add(Rule::M2, at, "calls, and the next one does not answer");
+            found.add(Rule::M2, at, "has a call, but the next message has no response");
         } else if answered.len() != called.len() {
             let (calls, responses) = (called.len(), answered.len());
-            found.add(Rule::M3, at, format_args!("has {calls} calls, and {responses} responses come"));
+            found.add(
+                Rule::M3,
+                at,
+                format_args!("has {calls} calls, but the next message has {responses} responses"),
+            );
         } else if answered != called {
-            found.add(Rule::M2, at, "calls, and the next one answers other functions");
+            found.add(Rule::M2, at, "has a call, but the next message responds to other functions");
         }
     }
     if !names(Some(content), response).is_empty() && names(before, call).is_empty() {
-        found.add(Rule::M2, at, "answers, and the one before it does not call");
+        found.add(Rule::M2, at, "has a response, but the previous message has no call");
     }
 }

@@ -1,15 +1,15 @@
-//! The rules of `OpenAI`'s chat completions (C1-C5) over the `messages` of a body.
+//! The rules of `OpenAI`'s chat completions (C1 to C5), checked on the `messages` of a request body.
 
 use serde_json::Value;
 
 use super::{Found, Rule, is_blank, text};
 
-/// Members under which others keep what a model thought.
+/// Members in which other programs store reasoning.
 const REASONING: [&str; 3] = ["reasoning", "reasoning_content", "reasoning_details"];
 
 pub(super) fn check(found: &mut Found<'_>) {
     let messages = found.messages();
-    // The message that called last, and its calls that wait.
+    // The last message with calls, and its unanswered calls.
     let mut waiting: (usize, Vec<&str>) = (0, Vec::new());
     for (at, message) in messages.iter().enumerate() {
         if text(message, "role") == "tool" {
@@ -17,7 +17,7 @@ pub(super) fn check(found: &mut Found<'_>) {
             match waiting.1.iter().position(|call| *call == id) {
                 Some(call) => drop(waiting.1.remove(call)),
                 None => {
-                    found.add(Rule::C1, at, format_args!("answers `{id}`, which is not called before it"));
+                    found.add(Rule::C1, at, format_args!("answers `{id}`, which no earlier message calls"));
                 }
             }
             continue;
@@ -41,21 +41,21 @@ pub(super) fn check(found: &mut Found<'_>) {
     if let Some(last) = messages.last().filter(|last| text(last, "role") == "assistant")
         && last.get("tool_calls").is_none()
     {
-        found.add(Rule::G6, messages.len() - 1, "is the last, and the assistant's");
+        found.add(Rule::G6, messages.len() - 1, "is the last, but is an assistant message");
     }
 }
 
 fn unanswered(found: &mut Found<'_>, waiting: &mut (usize, Vec<&str>)) {
     for id in waiting.1.drain(..) {
-        found.add(Rule::C2, waiting.0, format_args!("calls `{id}`, which is not answered right behind it"));
+        found.add(Rule::C2, waiting.0, format_args!("calls `{id}`, which is not answered directly after it"));
     }
 }
 
-/// Arguments are text that is JSON.
+/// Checks that arguments are a string with JSON.
 pub(super) fn arguments(found: &mut Found<'_>, at: usize, call: &Value) {
     let arguments = call.get("arguments").and_then(Value::as_str);
     if arguments.is_none_or(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()) {
         let name = text(call, "name");
-        found.add(Rule::C4, at, format_args!("calls `{name}` with arguments that are no JSON string"));
+        found.add(Rule::C4, at, format_args!("calls `{name}` with arguments that are not a JSON string"));
     }
 }

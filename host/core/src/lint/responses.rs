@@ -1,4 +1,4 @@
-//! The rules of `OpenAI`'s responses (R1-R3) over the `input` of a body.
+//! The rules of `OpenAI`'s responses (R1 to R3), checked on the `input` of a request body.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) fn check(found: &mut Found<'_>) {
                         found.add(
                             Rule::R1,
                             at,
-                            format_args!("answers `{id}`, which is not called before it"),
+                            format_args!("answers `{id}`, which no earlier message calls"),
                         );
                     }
                 }
@@ -29,7 +29,7 @@ pub(super) fn check(found: &mut Found<'_>) {
             }
             "custom_tool_call" => waiting.push((at, id)),
             "reasoning" if !items.get(at + 1).is_some_and(is_assistants) => {
-                found.add(Rule::R2, at, "is reasoning without what it led to");
+                found.add(Rule::R2, at, "is reasoning without the output that follows it");
             }
             "compaction" if text(item, "encrypted_content").is_empty() => {
                 found.add(Rule::R3, at, "is a compaction without its content");
@@ -44,11 +44,11 @@ pub(super) fn check(found: &mut Found<'_>) {
     if let Some(last) = items.last().filter(|last| kind(last) == "message")
         && text(last, "role") == "assistant"
     {
-        found.add(Rule::G6, items.len() - 1, "is the last, and the assistant's");
+        found.add(Rule::G6, items.len() - 1, "is the last, but is an assistant message");
     }
 }
 
-/// The type of an item; a message need not say that it is one.
+/// Returns the type of an item. Messages may omit theirs.
 fn kind(item: &Value) -> &str {
     match text(item, "type") {
         "" if item.get("role").is_some() => "message",
@@ -56,7 +56,7 @@ fn kind(item: &Value) -> &str {
     }
 }
 
-/// Whether an item is one that a model makes.
+/// Returns whether a model makes such an item.
 fn is_assistants(item: &Value) -> bool {
     match kind(item) {
         "message" => text(item, "role") == "assistant",

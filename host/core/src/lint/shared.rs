@@ -1,4 +1,4 @@
-//! What every provider refuses in a body of its own shape: messages of thoughts alone (G7), names and ids (G8).
+//! The rules of every provider for its own request bodies: messages of thoughts only (G7), names and ids (G8).
 
 use serde_json::Value;
 
@@ -10,20 +10,28 @@ pub(super) fn check(found: &mut Found<'_>) {
     for (at, message) in found.messages().iter().enumerate() {
         let blocks = blocks(found.provider, message);
         if !blocks.is_empty() && blocks.iter().all(is_thought) {
-            found.add(Rule::G7, at, "holds thoughts alone");
+            found.add(Rule::G7, at, "has only thoughts");
         }
         for call in calls(found.provider, message) {
             if let Some(wrong) = call.name.filter(|text| !name.takes(text)) {
-                found.add(Rule::G8, at, format_args!("names a tool `{wrong}`, which is refused"));
+                found.add(
+                    Rule::G8,
+                    at,
+                    format_args!("has the tool name `{wrong}`, which the provider rejects"),
+                );
             }
             if let Some(wrong) = call.id.filter(|text| !id.takes(text)) {
-                found.add(Rule::G8, at, format_args!("has a call with the id `{wrong}`, which is refused"));
+                found.add(
+                    Rule::G8,
+                    at,
+                    format_args!("has the call id `{wrong}`, which the provider rejects"),
+                );
             }
         }
     }
 }
 
-/// A call or an answer.
+/// A call or a response.
 struct Half<'a> {
     name: Option<&'a str>,
     id: Option<&'a str>,
@@ -33,7 +41,7 @@ fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The blocks of an assistant's message, where it has any.
+/// Returns the blocks of an assistant message.
 fn blocks(provider: Provider, message: &Value) -> &[Value] {
     match provider {
         Provider::Anthropic if text(message, "role") == "assistant" => list(message, "content"),

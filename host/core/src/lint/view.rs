@@ -1,5 +1,5 @@
-//! The rules that every provider shares, over a view (G1-G5). G6 is about what is sent, and a stored view is
-//! not: it is checked on bodies.
+//! The rules that all providers share, checked on a view (G1 to G5). G6 concerns a request, so it is checked on request
+//! bodies instead.
 
 use super::{Rule, Violation};
 use crate::event::Kind;
@@ -11,13 +11,13 @@ use crate::render::Place;
 use crate::stream::Stream;
 use crate::view::{Item, Part, View};
 
-/// What is wrong with the view that `overlays` make of a stream.
+/// Checks the view of a stream with `overlays`.
 #[must_use]
 pub fn view(stream: &Stream, overlays: &[Overlay], view: &View) -> Vec<Violation> {
-    view_of(stream, &Pairs::of(stream), overlays, view)
+    view_of(stream, &Pairs::new(stream), overlays, view)
 }
 
-/// The same, where the calls of the stream are known.
+/// Same as [`view()`], with known pairs.
 #[must_use]
 pub fn view_of(stream: &Stream, pairs: &Pairs, overlays: &[Overlay], view: &View) -> Vec<Violation> {
     let mut shown = vec![false; stream.events().len()];
@@ -36,7 +36,7 @@ fn place(stream: &Stream, item: &Item) -> Place {
     Place { turn: Some(item.origin.turn()), event }
 }
 
-/// G1.
+/// Checks G1.
 fn paired(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usize>) -> Vec<Violation> {
     let alone = view.items().iter().filter_map(|item| {
         let element = item.part.element().filter(|element| partner(*element).is_none())?;
@@ -47,12 +47,12 @@ fn paired(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usize>
             Kind::ToolResponse { .. } => format!("the tool response `{}` has no request", id()),
             _ => return None,
         };
-        Some(Violation::of(Rule::G1, place(stream, item), message))
+        Some(Violation::new(Rule::G1, place(stream, item), message))
     });
     alone.collect()
 }
 
-/// G2: once an answer came, all calls of that message are answered before anybody says something else.
+/// Checks G2: after the first response to a message, all its calls are answered before any other message.
 fn together(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usize>) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut waiting: Vec<(usize, &Item)> = Vec::new();
@@ -76,8 +76,8 @@ fn together(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usiz
         if answering || kind == Kind::ChatRequest {
             violations.extend(waiting.drain(..).map(|(call, item)| {
                 let id = stream.text(stream.events()[call].id);
-                let message = format!("the response to `{id}` does not come right behind its message");
-                Violation::of(Rule::G2, place(stream, item), message)
+                let message = format!("the response to `{id}` does not directly follow its message");
+                Violation::new(Rule::G2, place(stream, item), message)
             }));
             answering = false;
         }
@@ -90,14 +90,14 @@ fn together(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usiz
     violations
 }
 
-/// G3.
+/// Checks G3.
 fn ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (number, overlay) in (1..).zip(overlays) {
         let Some(range) = overlay.reach(stream.turns()) else { continue };
         let mut add = |turn, message| {
             let place = Place { turn: Some(turn), event: None };
-            violations.push(Violation::of(Rule::G3, place, message));
+            violations.push(Violation::new(Rule::G3, place, message));
         };
         if let Some((request, response)) = pairs.split_by(range) {
             let message = format!(
@@ -105,7 +105,7 @@ fn ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Violation
             );
             add(request, message);
         }
-        // Answered calls of an open turn may be named one by one.
+        // A selective policy may list answered calls of an open turn.
         let by_name = matches!(overlay.tool_calls, Some(ToolPolicy::Selective(_)))
             && overlay.summary.is_none()
             && overlay.reasoning.is_none();
@@ -118,7 +118,7 @@ fn ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Violation
     violations
 }
 
-/// G4.
+/// Checks G4.
 fn summaries(stream: &Stream, view: &View) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut spoken = None;
@@ -127,8 +127,8 @@ fn summaries(stream: &Stream, view: &View) -> Vec<Violation> {
             let behind = view.items().get(at + 1).map(|next| &next.part);
             let whole = matches!(behind, Some(Part::SummaryResponse { .. }));
             if !whole || spoken == Some(item.turn) {
-                let message = "a summary does not stand at the start of a turn";
-                violations.push(Violation::of(Rule::G4, place(stream, item), message));
+                let message = "a summary is not at the start of a turn";
+                violations.push(Violation::new(Rule::G4, place(stream, item), message));
             }
         }
         let is_visible = match item.part.element() {
@@ -142,7 +142,7 @@ fn summaries(stream: &Stream, view: &View) -> Vec<Violation> {
     violations
 }
 
-/// G5. A tool may have nothing to say; that nothing is left of what it said is another thing.
+/// Checks G5. An empty tool response is valid, but compaction must not empty one.
 fn texts(stream: &Stream, view: &View) -> Vec<Violation> {
     let blank = view.items().iter().filter_map(|item| {
         let what = match &item.part {
@@ -162,12 +162,12 @@ fn texts(stream: &Stream, view: &View) -> Vec<Violation> {
             Part::SummaryResponse { text, .. } => text.trim().is_empty().then_some("the summary")?,
             _ => return None,
         };
-        Some(Violation::of(Rule::G5, place(stream, item), format!("{what} is blank")))
+        Some(Violation::new(Rule::G5, place(stream, item), format!("{what} is blank")))
     });
     blank.collect()
 }
 
-/// Whether a stored text is blank. The first byte tells it of nearly all.
+/// Returns whether a stored text is blank. Usually the first byte decides.
 fn is_blank(stream: &Stream, body: Span) -> bool {
     match stream.at(body).get(1) {
         Some(first) if first.is_ascii_graphic() && !matches!(first, b'"' | b'\\') => false,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn g4_a_synthetic_pair_stands_only_at_the_start_of_a_turn() {
+    fn g4_rejects_pairs_inside_a_turn() {
         let at = Timestamp::UNIX_EPOCH;
         let (ask, start) = (Part::Kept(0), Part::SummaryStart { at });
         let (request, response) =

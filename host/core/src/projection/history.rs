@@ -1,6 +1,6 @@
-//! What each overlay of a stream did to the view of those before it, in one pass: a turn is weighed again only when
-//! what is said of it changes, and no more than once for each thing that is said. The work grows with the number of
-//! overlays, never with its square.
+//! The effect of each overlay of a stream on the view without it, computed in one pass. A turn is weighed again only
+//! when its policies change, and only once per combination of policies. The work grows linearly with the number of
+//! overlays, not quadratically.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -13,10 +13,10 @@ use crate::pairs::Pairs;
 use crate::stream::Stream;
 use crate::view::Part;
 
-/// The tokens of the view without overlays, then with the first, the first two, and so on.
+/// Counts the tokens of the view without overlays, then with the first, the first two, and so on.
 #[must_use]
 pub fn view_tokens_after_each(stream: &Stream, pairs: &Pairs, estimate: &Estimate) -> Vec<u64> {
-    let mut history = History::of(stream, pairs, estimate);
+    let mut history = History::new(stream, pairs, estimate);
     let mut all = vec![history.tokens()];
     for place in 0..stream.overlays().len() {
         history.add(place);
@@ -25,7 +25,7 @@ pub fn view_tokens_after_each(stream: &Stream, pairs: &Pairs, estimate: &Estimat
     all
 }
 
-/// What is said of a turn's events as a whole.
+/// The policies for a turn's events as a whole.
 type Said = (bool, Option<usize>);
 
 struct History<'a> {
@@ -33,28 +33,28 @@ struct History<'a> {
     pairs: &'a Pairs,
     halves: Halves<'a>,
     estimate: &'a Estimate,
-    /// Of what is in no turn.
+    /// The weight of elements in no turn.
     outside: u64,
     /// The conversation's elements, by turn.
     elements: Vec<Vec<usize>>,
-    /// The weight of each turn's events outside summaries.
+    /// The weight of each turn's events outside of summaries.
     weights: Vec<u64>,
-    /// The turns that share a call with a turn.
+    /// For each turn, the turns that share a call with it.
     linked: Vec<BTreeSet<usize>>,
-    /// Turns with elements that a `selective` names.
+    /// Turns with elements that a `selective` lists.
     has_listed: Vec<bool>,
-    /// A number for each policy, so that equal ones are one.
+    /// An index per distinct policy.
     policies: HashMap<String, usize>,
-    /// The number of each overlay's policy for all calls.
+    /// The policy index of each overlay with a policy for all calls.
     policy_of: Vec<Option<usize>>,
-    /// The weight of a turn of which this is said, and nothing of single calls.
+    /// The weight of a turn with these policies and without policies for single calls.
     known: HashMap<(usize, Said), u64>,
-    /// The weight of a summary.
+    /// The weight of each summary.
     summaries: HashMap<usize, u64>,
 }
 
 impl<'a> History<'a> {
-    fn of(stream: &'a Stream, pairs: &'a Pairs, estimate: &'a Estimate) -> Self {
+    fn new(stream: &'a Stream, pairs: &'a Pairs, estimate: &'a Estimate) -> Self {
         let plan = Plan::without(stream, stream.overlays(), Some(Cow::Borrowed(pairs)));
         let turns = stream.turns();
         let (mut elements, mut outside) = (vec![Vec::new(); turns], 0);
@@ -74,7 +74,7 @@ impl<'a> History<'a> {
         let weigh = |elements: &Vec<usize>| elements.iter().map(|element| estimate.weight(*element)).sum();
         Self {
             pairs,
-            halves: Halves::of(stream, pairs),
+            halves: Halves::new(stream, pairs),
             estimate,
             outside,
             weights: elements.iter().map(weigh).collect(),
@@ -123,7 +123,7 @@ impl<'a> History<'a> {
             dirty.insert(turn);
         }
         if self.plan.ours != was_ours {
-            // Calls are one from now on, and known by other names.
+            // From here on calls are paired, and their tool names can differ.
             self.known.clear();
             dirty = (0..self.weights.len()).collect();
         }
@@ -177,7 +177,7 @@ impl<'a> History<'a> {
         tokens(sum)
     }
 
-    /// The weight of the pair that stands for a run of turns.
+    /// Returns the weight of the synthetic pair that replaces a run of turns.
     fn summary(&mut self, turn: usize) -> u64 {
         let Some(place) = self.plan.turns[turn].summary else { return 0 };
         let (plan, estimate) = (&self.plan, self.estimate);

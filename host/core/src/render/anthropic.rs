@@ -1,14 +1,14 @@
-//! Anthropic's messages: results come before text in the message behind the calls (A3), thoughts go back with
-//! their signatures or not at all (A6).
+//! Anthropic's messages: results precede text in the message after the calls (A3). Thoughts are sent back with their
+//! signatures or not at all (A6).
 
 use serde_json::{Value, json};
 
 use super::talk::{Answer, Block, Role, Talk, What};
 use super::{Place, merge};
 
-/// Where JP keeps the signature of a thought.
+/// The member in which JP stores the signature of a thought.
 const SIGNATURE: &str = "anthropic_thinking_signature";
-/// Where JP keeps a thought that nobody can read.
+/// The member in which JP stores a redacted thought.
 const REDACTED: &str = "anthropic_redacted_thinking";
 
 pub(super) fn takes_thought(block: &Block) -> bool {

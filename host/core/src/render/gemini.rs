@@ -1,12 +1,12 @@
-//! Google's contents: user and model by turns (M1), responses right behind their calls and as many (M2, M3),
-//! signatures on the part that bore them (M5).
+//! Google's contents: user and model alternate (M1), as many responses as calls directly follow the calls (M2, M3),
+//! and signatures stay on their parts (M5).
 
 use serde_json::{Value, json};
 
 use super::talk::{Answer, Block, Role, Talk, What};
 use super::{Place, merge};
 
-/// Where JP keeps the signature of a part.
+/// The member in which JP stores the signature of a part.
 const SIGNATURE: &str = "google_thought_signature";
 
 pub(super) fn takes_thought(block: &Block) -> bool {

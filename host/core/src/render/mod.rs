@@ -1,6 +1,6 @@
-//! The view as the conversation of a request body. What a provider would refuse is repaired here, and never
-//! in the stream: roles are merged, results stand behind their calls, nothing is blank, and what cannot be
-//! paired is closed (PROVIDER-RULES). What `lint` looks at is rendered without those repairs.
+//! Renders a view as the conversation of a request body, in a form that the provider accepts. The repairs are made
+//! here, and never in the stream: roles are merged, results follow their calls, blank texts are removed, and unpaired
+//! halves get a partner (docs/reference/lint-rules.md). For `lint` a view is rendered without these repairs.
 
 mod anthropic;
 mod gemini;
@@ -22,7 +22,7 @@ use crate::view::View;
 pub(crate) use names::Allowed;
 use talk::{Manner, Talk};
 
-/// Who a request is for.
+/// The recipient of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
@@ -39,11 +39,10 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::Anthropic, Self::Openai, Self::OpenaiResponses, Self::Gemini, Self::Ollama];
 
-    /// Its name, as the command line has it.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -55,7 +54,7 @@ impl Provider {
         }
     }
 
-    /// The member of a request body that holds the conversation.
+    /// Returns the name of the member with the conversation.
     #[must_use]
     pub fn conversation(self) -> &'static str {
         match self {
@@ -83,56 +82,56 @@ impl FromStr for Provider {
     }
 }
 
-/// Where in the stream something comes from. Neither is known of what the renderer put in.
+/// A position in the stream. Both parts are unknown for messages that the renderer added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The turn; for a summary the first that it stands for.
+    /// The turn. For a summary, the first turn that it replaces.
     pub turn: Option<usize>,
-    /// The event's number. A summary has none.
+    /// The event's number. Summaries have none.
     pub event: Option<u64>,
 }
 
-/// A request body's conversation, and where its messages come from.
+/// A request body's conversation, and the sources of its messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
-    /// The body: the conversation alone, for tools, model and system prompt are not in a view.
+    /// The body with the conversation only, because a view has no tools, model, or system prompt.
     pub body: Value,
-    /// Where each message of it begins. May be shorter: a body that was not made here has none.
+    /// The start of each message in the stream. May be shorter: bodies of other origin have none.
     pub places: Vec<Place>,
-    /// The first message that is not as it was said.
+    /// The first message that differs from the history.
     pub changed: Option<usize>,
 }
 
 impl Rendered {
-    /// A body that somebody else made.
+    /// Wraps a body of another origin.
     #[must_use]
     pub fn of_body(body: Value) -> Self {
         Self { body, places: Vec::new(), changed: None }
     }
 
-    /// Where a message comes from.
+    /// Returns the source of a message.
     #[must_use]
     pub fn place(&self, message: usize) -> Place {
         self.places.get(message).copied().unwrap_or_default()
     }
 }
 
-/// Renders a view of a stream for a provider that shall take it.
+/// Renders a view in a form that the provider accepts.
 #[must_use]
 pub fn render(stream: &Stream, view: &View, provider: Provider) -> Rendered {
     rendered(stream, view, provider, true)
 }
 
-/// What a model without tools is asked: the view as texts alone, and behind it what the user says next.
+/// Renders a view as texts for a model without tools, followed by the user's `request`.
 #[must_use]
 pub fn spoken(stream: &Stream, view: &View, request: &str) -> Vec<Message> {
-    let talk = Talk::of(stream, view, Manner { takes_thought: |_| false, mends: true, provider: None });
+    let talk = Talk::new(stream, view, Manner { takes_thought: |_| false, mends: true, provider: None });
     let mut messages = spoken::render(&talk);
     spoken::say(&mut messages, Role::User, request);
     messages
 }
 
-/// Renders a view as it is, for `lint`: merged, and ready to be sent (A1, A5, A7, G6), but nothing is mended.
+/// Renders a view for `lint`: merged and ready to be sent (A1, A5, A7, G6), but without repairs.
 #[must_use]
 pub fn as_is(stream: &Stream, view: &View, provider: Provider) -> Rendered {
     rendered(stream, view, provider, false)
@@ -146,7 +145,7 @@ fn rendered(stream: &Stream, view: &View, provider: Provider, mends: bool) -> Re
         Provider::Gemini => gemini::takes_thought,
         Provider::Ollama => ollama::takes_thought,
     };
-    let talk = Talk::of(stream, view, Manner { takes_thought, mends, provider: Some(provider) });
+    let talk = Talk::new(stream, view, Manner { takes_thought, mends, provider: Some(provider) });
     let messages = match provider {
         Provider::Anthropic => anthropic::render(&talk),
         Provider::Openai => openai::render(&talk),
@@ -155,7 +154,7 @@ fn rendered(stream: &Stream, view: &View, provider: Provider, mends: bool) -> Re
         Provider::Ollama => ollama::render(&talk),
     };
     let (places, messages): (Vec<Place>, Vec<Value>) = messages.into_iter().unzip();
-    // An answer may come turns behind its call, so it is the last of the unchanged that counts.
+    // A response may follow turns after its call, so the last unchanged message counts.
     let changed = talk.changed.map(|changed| {
         let unchanged = places.iter().rposition(|place| place.turn.is_some_and(|turn| turn < changed));
         unchanged.map_or(0, |last| last + 1)
@@ -165,7 +164,7 @@ fn rendered(stream: &Stream, view: &View, provider: Provider, mends: bool) -> Re
     Rendered { body: body.into(), places, changed }
 }
 
-/// Adds blocks to a conversation in which no two messages of one role follow each other.
+/// Appends blocks. Consecutive messages of one role are merged.
 fn merge(
     messages: &mut Vec<(Place, Value)>,
     role: &str,

@@ -1,25 +1,25 @@
-//! Ids of calls and names of tools, as providers take them. What one would refuse is written in another form, the same
-//! for the same text and different for different texts.
+//! The forms of call ids and tool names that providers accept. Others are replaced: equal texts by equal replacements,
+//! and different texts by different ones.
 
 use super::Provider;
 
-/// What a name or an id may be.
+/// The accepted form of a name or an id.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowed {
-    /// How many characters.
+    /// Maximum number of characters.
     chars_max: usize,
-    /// Characters beside letters, digits, `_` and `-`; none where any is taken.
+    /// Accepted characters in addition to letters, digits, `_` and `-`. `None` accepts all.
     others: Option<&'static str>,
-    /// Whether the first is a letter or `_`.
+    /// Whether the first character must be a letter or `_`.
     begins_with_letter: bool,
 }
 
-/// Any text but an empty one.
+/// Any nonempty text.
 const ANY: Allowed = Allowed { chars_max: usize::MAX, others: None, begins_with_letter: false };
 const WORD: Allowed = Allowed { chars_max: 64, others: Some(""), begins_with_letter: false };
 
 impl Allowed {
-    /// What a provider takes for the name of a tool.
+    /// Returns the form of tool names that a provider accepts.
     pub(crate) fn name(provider: Provider) -> Self {
         match provider {
             Provider::Anthropic | Provider::Openai | Provider::OpenaiResponses => WORD,
@@ -28,7 +28,7 @@ impl Allowed {
         }
     }
 
-    /// What it takes for the id of a call.
+    /// Returns the form of call ids that a provider accepts.
     pub(crate) fn id(provider: Provider) -> Self {
         match provider {
             Provider::Anthropic => WORD,
@@ -38,7 +38,7 @@ impl Allowed {
         }
     }
 
-    /// Whether this is one.
+    /// Returns whether a text has this form.
     pub(crate) fn takes(self, text: &str) -> bool {
         let is_letter = |first: char| first.is_ascii_alphabetic() || first == '_';
         let first = text.chars().next();
@@ -52,7 +52,7 @@ impl Allowed {
         self.others.is_none_or(|others| is_word || others.contains(character))
     }
 
-    /// The text, or one in its place that is taken: what is not allowed becomes `_`, and a digest of the whole follows.
+    /// Returns the text or its replacement, in which `_` replaces invalid characters and a digest of the text follows.
     pub(crate) fn accepted(self, text: String) -> String {
         if self.takes(&text) {
             return text;
@@ -66,7 +66,7 @@ impl Allowed {
     }
 }
 
-/// FNV-1a, of 32 bits: it has to be the same in every run.
+/// FNV-1a of 32 bits, because the digest must be the same in every run.
 fn digest(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_refuses_is_written_in_a_form_that_it_takes() {
+    fn replaces_rejected_names_by_accepted_ones() {
         let long = "x".repeat(65);
         for provider in Provider::ALL {
             let (name, id) = (Allowed::name(provider), Allowed::id(provider));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn different_texts_stay_different() {
+    fn keeps_different_names_different() {
         let accepted = |text: &str| WORD.accepted(text.to_owned());
         assert_ne!(accepted("a.b"), accepted("a:b"));
         assert_eq!(accepted("a.b"), accepted("a.b"));

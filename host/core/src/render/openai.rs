@@ -1,5 +1,5 @@
-//! `OpenAI`'s chat completions: every answer is a message of its own behind its calls (C1, C2), arguments are
-//! text (C4), reasoning is not sent back (C5).
+//! `OpenAI`'s chat completions: every response is a separate message after its calls (C1, C2), arguments are text (C4),
+//! and reasoning is not sent back (C5).
 
 use serde_json::{Value, json};
 

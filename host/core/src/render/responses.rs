@@ -1,4 +1,4 @@
-//! `OpenAI`'s responses: flat items. Reasoning goes back encrypted, in front of what it led to, or not at all
+//! `OpenAI`'s responses: flat items. Reasoning is sent back encrypted before the output that follows it, or not at all
 //! (R2).
 
 use serde_json::{Value, json};
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::Place;
 use super::talk::{Answer, Block, Role, Talk, What};
 
-/// Where JP keeps the id of an item.
+/// The member in which JP stores the id of an item.
 const ITEM: &str = "openai_item_id";
-/// Where JP keeps reasoning that nobody else can read.
+/// The member in which JP stores encrypted reasoning.
 const ENCRYPTED: &str = "openai_encrypted_content";
 
 pub(super) fn takes_thought(block: &Block) -> bool {

@@ -1,4 +1,5 @@
-//! A view as texts alone, for a model that is offered no tools: what was called, and what came of it, is told.
+//! A view as texts alone, for a model without tools. A model accepts calls only of tools that it is offered, and
+//! `query` offers none. Calls and their answers become texts in brackets, and reasoning is left out.
 
 use jp_compact_schema::{Message, Role};
 
@@ -7,7 +8,7 @@ use super::talk::{self, Talk, What};
 
 pub(super) fn render(talk: &Talk) -> Vec<Message> {
     let mut messages = Vec::new();
-    // What the renderer put behind an assistant's message makes room for what is said next.
+    // The user message that the renderer added after an assistant message is replaced by the next text.
     let ours = |message: &talk::Message| message.blocks.iter().all(|block| block.place == Place::default());
     let said = match talk.messages.split_last() {
         Some((last, before)) if last.role == talk::Role::User && ours(last) => before,
@@ -32,7 +33,7 @@ pub(super) fn render(talk: &Talk) -> Vec<Message> {
     messages
 }
 
-/// Says something: one message, where the same role has just spoken.
+/// Appends a text, to the last message if it has the same role.
 pub(super) fn say(messages: &mut Vec<Message>, role: Role, text: &str) {
     match messages.last_mut() {
         Some(last) if last.role == role => {

@@ -1,5 +1,5 @@
-//! A view as a conversation that every provider takes, before it is put in any provider's words: user and
-//! assistant by turns, every call with its answer, nothing blank.
+//! A view as a conversation that every provider accepts, before it is put in a provider's form: user and assistant
+//! alternate, every call has a response, and no text is blank.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,22 +12,22 @@ use crate::pairs::Pairs;
 use crate::stream::Stream;
 use crate::view::{Item, Part, View};
 
-/// What stands where a conversation does not begin with the user.
+/// The user message at the start of a conversation that begins with the assistant.
 const OPENING: &str = "[Beginning of conversation]";
-/// What stands where it does not end with the user.
+/// The user message at the end of a conversation that ends with the assistant.
 const CONTINUE: &str = "[Continue]";
-/// The answer to a call that has none.
+/// The response to an unanswered call.
 const NO_ANSWER: &str = "[This call was not answered]";
 
 /// A conversation.
 ///
-/// Invariants: two messages of one role are parted by answers; no message is empty; a thought comes before what it
-/// led to; the last is the user's, or has answers. Mended, it also begins with the user, no text is blank, every
-/// call is answered, every answer has its call.
+/// Invariants: two messages of one role are separated by responses. No message is empty. A thought precedes the output
+/// that follows from it. The last message is from the user, or has responses. A repaired conversation also begins with
+/// the user, has no blank text, and each call has a response and each response a call.
 #[derive(Debug)]
 pub(super) struct Talk {
     pub(super) messages: Vec<Message>,
-    /// The first turn that is not as it was said.
+    /// The first turn that differs from the history.
     pub(super) changed: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Role {
 pub(super) struct Block {
     pub(super) place: Place,
     pub(super) what: What,
-    /// What the provider that made it wants back with it: signatures, ids.
+    /// Data that the provider that made the block wants back, such as signatures and ids.
     metadata: Map<String, Value>,
 }
 
@@ -56,7 +56,7 @@ pub(super) enum What {
     Text(String),
     Thought(String),
     Call(Call),
-    /// The answer to a call that is not there, or not right before it: only where nothing is mended.
+    /// A response whose call is missing or not directly before it. Only in unrepaired conversations.
     Stray(Stray),
 }
 
@@ -69,11 +69,11 @@ pub(super) struct Stray {
 
 #[derive(Debug)]
 pub(super) struct Call {
-    /// Mended, no other call of the conversation has it.
+    /// Unique in a repaired conversation.
     pub(super) id: String,
     pub(super) name: String,
     pub(super) arguments: Value,
-    /// Mended, it is there.
+    /// Present in a repaired conversation.
     pub(super) answer: Option<Answer>,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Answer {
 }
 
 impl Block {
-    /// What a provider wants back under this name.
+    /// Returns the data for the provider with this name.
     pub(super) fn kept(&self, name: &str) -> Option<&str> {
         self.metadata.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
@@ -103,32 +103,32 @@ impl Message {
         })
     }
 
-    /// The calls that are answered right behind this message, and the answers.
+    /// Returns the calls that are answered directly after this message, and the responses.
     pub(super) fn answers(&self) -> impl Iterator<Item = (&Call, &Answer)> {
         self.calls().filter_map(|call| Some((call, call.answer.as_ref()?)))
     }
 
-    /// Whether a message of the same role may not follow it: nothing stands between them.
+    /// Returns whether the next message must have another role, because no responses separate them.
     fn is_open(&self) -> bool {
         self.answers().next().is_none()
     }
 }
 
-/// How a provider is spoken to.
+/// The requirements of a provider.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Manner {
-    /// Which thoughts it takes back.
+    /// Which thoughts it accepts.
     pub(super) takes_thought: fn(&Block) -> bool,
-    /// Whether what it would refuse is mended.
+    /// Whether to repair the conversation for it.
     pub(super) mends: bool,
-    /// Who decides what ids and names may be.
+    /// The provider that restricts ids and names.
     pub(super) provider: Option<Provider>,
 }
 
 impl Talk {
-    /// The conversation of a view.
-    pub(super) fn of(stream: &Stream, view: &View, manner: Manner) -> Self {
-        let mut draft = Draft::of(stream, view, manner);
+    /// Makes the conversation of a view.
+    pub(super) fn new(stream: &Stream, view: &View, manner: Manner) -> Self {
+        let mut draft = Draft::new(stream, view, manner);
         for item in view.items() {
             if let Some(event) = item.part.event(stream) {
                 draft.add(item, event);
@@ -136,7 +136,7 @@ impl Talk {
         }
         let mut messages = tidy(draft.done(), manner);
         let changed = first_change(stream, view);
-        // Once earlier content has changed, what signs it is left out, but for the turn that still goes on.
+        // After earlier content has changed, signed blocks are left out, except in the current turn.
         let current = messages.iter().rposition(|message| message.role == Role::User).unwrap_or_default();
         let is_stale = |block: &Block| changed.is_some_and(|turn| block.place.turn >= Some(turn));
         for message in &mut messages[..current] {
@@ -151,30 +151,31 @@ impl Talk {
     }
 }
 
-/// A conversation in the making.
+/// A conversation under construction.
 struct Draft<'a> {
     stream: &'a Stream,
     mends: bool,
     provider: Option<Provider>,
     pairs: Pairs,
-    /// Elements that the view shows.
+    /// Elements in the view.
     shown: HashSet<usize>,
     messages: Vec<Message>,
     /// The message and block of each call, by its element.
     calls: HashMap<usize, (usize, usize)>,
-    /// Ids that are taken.
+    /// Ids in use.
     ids: HashSet<String>,
-    /// Whether a call was answered since the last message began: what the assistant says next is another.
+    /// Whether a call was answered since the start of the last message. If so, the assistant's next block starts a new
+    /// one.
     answered: bool,
 }
 
 impl<'a> Draft<'a> {
-    fn of(stream: &'a Stream, view: &View, manner: Manner) -> Self {
+    fn new(stream: &'a Stream, view: &View, manner: Manner) -> Self {
         Self {
             stream,
             mends: manner.mends,
             provider: manner.provider,
-            pairs: Pairs::of(stream),
+            pairs: Pairs::new(stream),
             shown: view.items().iter().filter_map(|item| item.part.element()).collect(),
             messages: Vec::new(),
             calls: HashMap::new(),
@@ -235,7 +236,7 @@ impl<'a> Draft<'a> {
         blocks.push(Block { place, what, metadata });
     }
 
-    /// Puts an answer to its call. What is left is one that has none, or none in the last message.
+    /// Attaches a response to its call. Returns it if there is no such call in the last message.
     fn answer(&mut self, element: Option<usize>, answer: Answer) -> Option<Answer> {
         let call = element.and_then(|element| self.pairs.partner(element));
         let place = call.filter(|call| self.shown.contains(call)).and_then(|call| self.calls.get(&call));
@@ -252,7 +253,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The messages; mended, calls that nobody answered say so.
+    /// Returns the messages. In a repaired conversation, unanswered calls get a response.
     fn done(mut self) -> Vec<Message> {
         let blocks = self.messages.iter_mut().flat_map(|message| &mut message.blocks);
         for block in blocks.filter(|_| self.mends) {
@@ -263,7 +264,7 @@ impl<'a> Draft<'a> {
         self.messages
     }
 
-    /// A name or an id that the provider takes.
+    /// Returns a name or an id in a form that the provider accepts.
     fn accepted(&self, allowed: fn(Provider) -> Allowed, text: String) -> String {
         match self.provider.filter(|_| self.mends) {
             Some(provider) => allowed(provider).accepted(text),
@@ -271,7 +272,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// An id that no call has yet: streams use ids again, and a body may not.
+    /// Returns an unused id. Streams reuse ids, but bodies must not.
     fn id(&mut self, id: String) -> String {
         if !self.mends {
             return id;
@@ -284,7 +285,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Leaves out what the provider does not take and merges; mended, what is blank goes, and both ends are closed.
+/// Removes blocks that the provider does not accept, and merges. Repairs also remove blank texts and close both ends.
 fn tidy(draft: Vec<Message>, manner: Manner) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::with_capacity(draft.len() + 2);
     for mut message in draft {
@@ -315,7 +316,7 @@ fn tidy(draft: Vec<Message>, manner: Manner) -> Vec<Message> {
     messages
 }
 
-/// The first turn of which the view does not show all as it is.
+/// Returns the first turn that the view changes.
 fn first_change(stream: &Stream, view: &View) -> Option<usize> {
     let kept: HashSet<usize> = view
         .items()

@@ -1,4 +1,4 @@
-//! Valid compactions as elements: their stamps, their places, the bytes around them.
+//! Compactions as appended elements: their stamps, their positions, and the surrounding bytes.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use serde_json::{Map, Value, json};
 
 use crate::build::{Build, at, jp, own, receipt, when};
 
-/// What one strategy made of the whole stream.
+/// Returns the entries of one strategy's proposal for the whole stream.
 pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
     let whole = TurnRange::new(0, stream.turns() - 1).unwrap();
     let asked = Asked {
         stream,
-        pairs: &Pairs::of(stream),
+        pairs: &Pairs::new(stream),
         range: whole,
         requested: whole,
         produces: &[Summary, Reasoning, ToolCalls],
@@ -30,7 +30,7 @@ pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
     entries_of(validate(&asked, serde_json::from_value(proposal).unwrap()).unwrap())
 }
 
-/// The same of what was validated already.
+/// Returns the entries of validated compactions.
 pub(crate) fn entries_of(compactions: Vec<Compaction>) -> Vec<Entry> {
     let receipt = Receipt {
         strategy: "a-strategy".to_owned().try_into().unwrap(),
@@ -47,7 +47,7 @@ fn strip() -> Value {
     json!([{"from_turn": 0, "to_turn": 0, "reasoning": "strip"}])
 }
 
-/// The file after an append at second 100.
+/// Returns the file after an append at second 100.
 #[track_caller]
 fn appended(source: &Bytes, proposal: Value) -> Bytes {
     let stream = Stream::parse(source.clone()).unwrap();
@@ -67,7 +67,7 @@ fn stamps(build: &Build, now: i64, expected: &[&str]) {
 }
 
 #[test]
-fn stamps_grow_whatever_the_clock_says() {
+fn stamps_increase_even_if_the_clock_goes_back() {
     let old = jp(60, 0, 0, json!({"reasoning": "strip"}));
     stamps(&Build::turns(1), 100, &["2026-04-02 09:01:40.0", "2026-04-02 09:01:40.000000001"]);
     stamps(
@@ -80,7 +80,7 @@ fn stamps_grow_whatever_the_clock_says() {
         60,
         &["2026-04-02 09:01:00.000000001", "2026-04-02 09:01:00.000000002"],
     );
-    // The clock ran backwards: the newest overlay decides, wherever it stands.
+    // The clock ran backwards. The newest overlay decides, independent of its position.
     let older = jp(5, 0, 0, json!({}));
     stamps(
         &Build::turns(1).raw(old.clone()).raw(older),
@@ -95,17 +95,17 @@ fn stamps_grow_whatever_the_clock_says() {
 }
 
 #[test]
-fn at_the_end_of_time_nothing_can_be_newer() {
+fn rejects_append_after_latest_possible_time() {
     let mut last = jp(0, 0, 0, json!({"reasoning": "strip"}));
     last["timestamp"] = time::format(jiff::Timestamp::MAX).into();
     let stream = Build::turns(1).raw(last).stream();
     let refused = append::stamp(&stream, &entries(&stream, strip()), when(0)).unwrap_err();
     assert_eq!(refused, NotAppendable::EndOfTime);
-    assert_eq!(refused.to_string(), "the newest overlay bears the last time there is, none can be newer");
+    assert_eq!(refused.to_string(), "the newest overlay has the latest possible time, so none can be newer");
 }
 
 #[test]
-fn behind_each_overlay_stands_its_receipt() {
+fn receipt_follows_its_overlay() {
     let source = Build::turns(2).raw(jp(60, 0, 0, json!({"reasoning": "strip"}))).bytes();
     let file = appended(
         &source,
@@ -133,7 +133,7 @@ fn behind_each_overlay_stands_its_receipt() {
 }
 
 #[test]
-fn what_jp_reads_goes_into_a_compaction_of_its_own() {
+fn splits_compaction_into_jp_part_and_own_part() {
     let source = Build::turns(1).bytes();
     let stream = Stream::parse(source.clone()).unwrap();
     let entries = entries(
@@ -158,7 +158,7 @@ fn what_jp_reads_goes_into_a_compaction_of_its_own() {
 }
 
 #[test]
-fn a_list_alone_makes_no_compaction_of_jps() {
+fn selective_policy_alone_makes_no_jp_compaction() {
     let proposal = json!([{"from_turn": 0, "to_turn": 0,
         "tool_calls": {"policy": "selective", "calls": [{"seq": 4, "response": {"replace": "r"}}, {"seq": 3, "request": "strip"}]}}]);
     let file = appended(&Build::turns(1).bytes(), proposal);
@@ -167,8 +167,8 @@ fn a_list_alone_makes_no_compaction_of_jps() {
     assert_eq!(crate::build::shown(&stream), "?ask0 ~think0 >c0{} <c0:r =say0");
 }
 
-/// Every byte but the closing bracket and white space before it stays where it was, and a reset gives the
-/// very original.
+/// Checks that an append keeps every byte before the closing bracket and its white space, and that a reset restores the
+/// original bytes.
 #[track_caller]
 fn survives(source: &str) {
     let source = Bytes::from(source.to_owned());
@@ -186,7 +186,7 @@ fn survives(source: &str) {
 const ASK: &str = r#"{"type":"chat_request","timestamp":"2026-01-01 00:00:00","content":"]"}"#;
 
 #[test]
-fn whatever_the_file_looks_like_history_stays() {
+fn append_keeps_history_bytes_in_any_layout() {
     survives(&format!("[{ASK}]"));
     survives(&format!("[{ASK}]\n"));
     survives(&format!("[\n  {ASK},\n  {ASK}\n]\n"));
@@ -194,7 +194,7 @@ fn whatever_the_file_looks_like_history_stays() {
 }
 
 #[test]
-fn jps_layout_is_kept() {
+fn append_keeps_jp_layout() {
     let source = Build::turns(1).bytes();
     let file = String::from_utf8(appended(&source, strip()).to_vec()).unwrap();
     let value: Value = serde_json::from_str(&file).unwrap();
@@ -202,7 +202,7 @@ fn jps_layout_is_kept() {
 }
 
 #[test]
-fn an_append_to_an_empty_array_can_be_reset() {
+fn append_to_empty_array_can_be_reset() {
     for source in ["[]", "[]\n", "[\n]\n", " [ ] "] {
         let stream = Stream::parse(source.as_bytes().into()).unwrap();
         let one_turn = Build::turns(1).stream();
@@ -216,7 +216,7 @@ fn an_append_to_an_empty_array_can_be_reset() {
 }
 
 #[test]
-fn a_stream_that_jp_would_trash_takes_no_append() {
+fn rejects_append_to_stream_that_jp_would_trash() {
     for (element, refused) in [
         (json!({"timestamp": at(0), "note": "no type"}), true),
         (json!({"type": 5, "timestamp": at(0)}), true),
@@ -238,11 +238,11 @@ fn a_stream_that_jp_would_trash_takes_no_append() {
 }
 
 #[test]
-fn a_refusal_to_append_names_the_element_and_its_byte() {
+fn append_error_reports_element_and_byte() {
     let stream = Stream::parse(br#"[{"a":1}]"#.as_slice().into()).unwrap();
     assert_eq!(
         append::check(&stream).unwrap_err().to_string(),
-        "element 0 (byte 1): an element without `type` or `timestamp`, for which JP would move the conversation to \
+        "element 0 (byte 1): `type` or `timestamp` is missing, so JP would move the conversation to \
          its trash"
     );
 }

@@ -1,13 +1,13 @@
-//! An index is the same however the bytes of a transcript come, and so is what is wrong with them.
+//! The index, and the errors, do not depend on how the bytes of a transcript arrive.
 
 use bytes::Bytes;
-use jp_compact_core::formats::jp::{Indexer, index};
+use jp_compact_core::index::{Indexer, index};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::build::Build;
 
-/// Reads `bytes` as they come: up to each of `stops`, then all.
+/// Passes `bytes` to the indexer up to each of `stops`, then all.
 #[track_caller]
 fn check(bytes: &[u8], stops: &[usize]) {
     let mut indexer = Indexer::default();
@@ -27,19 +27,19 @@ fn check_everywhere(bytes: impl AsRef<[u8]>) {
 }
 
 #[test]
-fn a_stream_may_stop_anywhere() {
+fn indexes_input_split_at_any_byte() {
     check_everywhere(Build::turns(2).say("caf\u{e9} \u{1f600}\n\\u00e9").unknown().bytes());
 }
 
 #[test]
-fn a_number_may_go_on() {
+fn number_may_continue_in_next_bytes() {
     check_everywhere("[12, -3.5e7 , true ,null,\"\\u00e9\"]");
     check_everywhere(" [ 12 ] ");
     check_everywhere("[]\n");
 }
 
 #[test]
-fn what_is_wrong_is_said_at_the_end() {
+fn errors_are_reported_at_the_end() {
     for bytes in ["", " ", "{}", "[{}{}]", "[1,]", "[1]x", "[1] ]", "[tru]", "[\"\\x\"]", "[1", "[\"a\n\"]"] {
         check_everywhere(bytes);
     }
@@ -47,7 +47,7 @@ fn what_is_wrong_is_said_at_the_end() {
 
 proptest! {
     #[test]
-    fn any_stops_will_do(turns in 0..20usize, text in "[a-z\\\\\"\u{e9}]{0,300}", stops in prop::collection::vec(any::<Index>(), 0..20)) {
+    fn indexes_input_split_at_random_bytes(turns in 0..20usize, text in "[a-z\\\\\"\u{e9}]{0,300}", stops in prop::collection::vec(any::<Index>(), 0..20)) {
         let bytes = Build::turns(turns).say(&text).turn().bytes();
         let mut stops: Vec<usize> = stops.iter().map(|stop| stop.index(bytes.len() + 1)).collect();
         stops.sort_unstable();

@@ -1,4 +1,4 @@
-//! When compaction is due (RFD D17, "Trigger"), and from where (`from = AfterLastCompaction`).
+//! The trigger of automatic compaction (RFD D17, "Trigger"), and its start (`from = AfterLastCompaction`).
 
 use jp_compact_core::Survey;
 use jp_compact_core::auto::{Threshold, Trigger, Verdict, verdict};
@@ -7,18 +7,18 @@ use serde_json::json;
 
 use crate::build::{Build, jp, own};
 
-/// Six turns, whose view has 33 tokens; 26 without the reasoning.
+/// Uses six turns. Their view has 33 tokens, or 26 without reasoning.
 fn check(threshold: Threshold, min_turns: usize, stripped: bool, expected: Verdict) {
     let mut build = Build::turns(6);
     if stripped {
         build = build.raw(jp(60, 0, 5, json!({"reasoning": "strip"})));
     }
     let stream = build.stream();
-    assert_eq!(verdict(&Survey::of(&stream), Trigger { threshold, min_turns }), expected);
+    assert_eq!(verdict(&Survey::new(&stream), Trigger { threshold, min_turns }), expected);
 }
 
 #[test]
-fn a_view_above_the_ratio_of_the_window_is_due() {
+fn view_above_ratio_of_window_is_due() {
     let window = |window| Threshold::Ratio(0.75, Some(window));
     check(window(40), 5, false, Verdict::Due { view: 33, threshold: 30 });
     check(window(44), 5, false, Verdict::Small { view: 33, threshold: 33 });
@@ -26,29 +26,29 @@ fn a_view_above_the_ratio_of_the_window_is_due() {
 }
 
 #[test]
-fn what_was_compacted_does_not_count() {
+fn compacted_events_do_not_count() {
     check(Threshold::Tokens(30), 5, false, Verdict::Due { view: 33, threshold: 30 });
     check(Threshold::Tokens(30), 5, true, Verdict::Small { view: 26, threshold: 30 });
 }
 
 #[test]
-fn it_takes_more_turns_than_min_turns() {
+fn requires_more_than_min_turns() {
     check(Threshold::Tokens(1), 6, false, Verdict::Short { turns: 6, min_turns: 6 });
     check(Threshold::Tokens(1), 5, false, Verdict::Due { view: 33, threshold: 1 });
 }
 
 #[test]
-fn without_a_window_a_ratio_says_nothing_and_a_threshold_does() {
+fn unknown_window_disables_ratio_but_not_threshold() {
     check(Threshold::Ratio(0.75, None), 5, false, Verdict::UnknownWindow);
     check(Threshold::Tokens(204_800), 5, false, Verdict::Small { view: 33, threshold: 204_800 });
 }
 
 #[test]
-fn the_last_compaction_is_the_last_of_a_kind() {
+fn last_compaction_is_per_kind() {
     let stream = Build::turns(6)
         .raw(jp(60, 0, 3, json!({"reasoning": "strip"})))
         .raw(own(61, 0, 1, json!({"tool_calls": {"policy": "omit"}})))
-        // Single calls: the others of its turns are still to be looked at.
+        // A selective policy does not count, because the other calls in its turns are not compacted.
         .raw(own(62, 0, 5, json!({"tool_calls": {"policy": "selective", "calls": [{"seq": 3, "id": "c0", "request": "strip"}]}})))
         .stream();
     assert_eq!(stream.after_last_overlay_of(&[Reasoning]), 4);

@@ -1,9 +1,9 @@
-//! What is no stream: each is one error that names the byte, and the element where it lies in one.
+//! Invalid streams: each error names the byte and, if it is in an element, the element.
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
 use jp_compact_core::event::Kind;
-use jp_compact_core::formats::jp::{Unreadable, index};
+use jp_compact_core::index::{Unreadable, index};
 use serde_json::{Value, json};
 
 use crate::build::{Build, at};
@@ -21,7 +21,7 @@ fn refused(bytes: impl AsRef<[u8]>, expected: &str) {
 }
 
 #[test]
-fn what_is_no_array() {
+fn rejects_input_that_is_not_an_array() {
     refused("", "byte 0: the file is empty, expected a JSON array");
     refused(" \n", "byte 0: the file is empty, expected a JSON array");
     refused("hello", "byte 0: not a JSON value");
@@ -40,7 +40,7 @@ fn what_is_no_array() {
 }
 
 #[test]
-fn invalid_utf8_is_found_where_it_stands() {
+fn reports_position_of_invalid_utf8() {
     refused(b"[{\"a\":\"x\xff\"}]", "element 0 (byte 8): invalid UTF-8");
     refused(b"[{},{\"\xc3\":1}]", "element 1 (byte 6): invalid UTF-8");
     refused(b"[{}\xff]", "byte 3: expected `,` or `]` between events");
@@ -48,7 +48,7 @@ fn invalid_utf8_is_found_where_it_stands() {
 }
 
 #[test]
-fn a_stream_cut_off_anywhere_is_an_error_or_only_its_last_line_end() {
+fn rejects_stream_truncated_anywhere_but_at_final_newline() {
     let whole = Build::turns(1)
         .say("\n")
         .unknown()
@@ -63,7 +63,7 @@ fn a_stream_cut_off_anywhere_is_an_error_or_only_its_last_line_end() {
 }
 
 #[test]
-fn nesting_has_jps_limit() {
+fn has_nesting_limit_of_jp() {
     let before = format!(r#"[{{"type":"x","timestamp":"{}","v":"#, at(0));
     let nested = |depth: usize| format!("{before}{}{}}}]", "[".repeat(depth), "]".repeat(depth));
     assert!(Stream::parse(nested(125).into()).is_ok());
@@ -76,10 +76,10 @@ fn nesting_has_jps_limit() {
     }
     refused("[".repeat(200), "element 0 (byte 127): values nest deeper than 127 levels");
     let stored: Value = serde_json::from_str(&nested(125)).unwrap();
-    assert!(stored.is_array(), "what the limit lets through can be read");
+    assert!(stored.is_array(), "values within the limit can be read");
 }
 
-/// Behind two good elements, one without a member, or with a wrong one.
+/// Checks an element without a member, or with an invalid one, after two valid elements.
 #[track_caller]
 fn field(kind: &str, members: Value, expected: &str) {
     let mut element = json!({"type": kind, "timestamp": at(0)});
@@ -91,49 +91,61 @@ fn field(kind: &str, members: Value, expected: &str) {
 }
 
 #[test]
-fn a_known_event_without_what_it_needs_names_element_and_field() {
-    field("chat_request", json!({}), "a `chat_request` without `content`");
+fn missing_or_wrong_members_name_element_and_field() {
+    field("chat_request", json!({}), "the `content` of a `chat_request` is missing");
     field("chat_request", json!({"content": 5}), "the `content` of a `chat_request` must be a string");
-    field("chat_response", json!({}), "a `chat_response` without a `message`, `reasoning` or `data`");
+    field("chat_response", json!({}), "a `chat_response` has no `message`, `reasoning` or `data`");
     field(
         "chat_response",
         json!({"message": 5}),
-        "a `chat_response` without a `message`, `reasoning` or `data`",
+        "a `chat_response` has no `message`, `reasoning` or `data`",
     );
     let (call, answer) = ("tool_call_request", "tool_call_response");
-    field(call, json!({"name": "t"}), "a `tool_call_request` without `id`");
-    field(call, json!({"id": "a"}), "a `tool_call_request` without `name`");
+    field(call, json!({"name": "t"}), "the `id` of a `tool_call_request` is missing");
+    field(call, json!({"id": "a"}), "the `name` of a `tool_call_request` is missing");
     field(call, json!({"id": 1, "name": "t"}), "the `id` of a `tool_call_request` must be a string");
     field(
         call,
         json!({"id": "a", "name": "t", "arguments": "{}"}),
         "the `arguments` of a `tool_call_request` must be an object",
     );
-    field(answer, json!({"content": "", "is_error": true}), "a `tool_call_response` without `id`");
-    field(answer, json!({"id": "a", "is_error": true}), "a `tool_call_response` without `content`");
-    field(answer, json!({"id": "a", "content": ""}), "a `tool_call_response` without `is_error`");
+    field(answer, json!({"content": "", "is_error": true}), "the `id` of a `tool_call_response` is missing");
+    field(answer, json!({"id": "a", "is_error": true}), "the `content` of a `tool_call_response` is missing");
+    field(answer, json!({"id": "a", "content": ""}), "the `is_error` of a `tool_call_response` is missing");
     field(
         answer,
         json!({"id": "a", "content": "", "is_error": "no"}),
         "the `is_error` of a `tool_call_response` must be true or false",
     );
-    field("inquiry_request", json!({"source": 1, "question": 1}), "a `inquiry_request` without `id`");
-    field("inquiry_request", json!({"id": "a", "question": 1}), "a `inquiry_request` without `source`");
-    field("inquiry_request", json!({"id": "a", "source": 1}), "a `inquiry_request` without `question`");
-    field("inquiry_response", json!({"answer": 1}), "a `inquiry_response` without `id`");
-    field("inquiry_response", json!({"id": "a"}), "a `inquiry_response` without `answer`");
+    field(
+        "inquiry_request",
+        json!({"source": 1, "question": 1}),
+        "the `id` of a `inquiry_request` is missing",
+    );
+    field(
+        "inquiry_request",
+        json!({"id": "a", "question": 1}),
+        "the `source` of a `inquiry_request` is missing",
+    );
+    field(
+        "inquiry_request",
+        json!({"id": "a", "source": 1}),
+        "the `question` of a `inquiry_request` is missing",
+    );
+    field("inquiry_response", json!({"answer": 1}), "the `id` of a `inquiry_response` is missing");
+    field("inquiry_response", json!({"id": "a"}), "the `answer` of a `inquiry_response` is missing");
     field("turn_start", json!({"metadata": []}), "the `metadata` of a `turn_start` must be an object");
     for kind in ["turn_start", "config_delta", "compaction", "jp_compact_overlay", "jp_compact_receipt"] {
         field(
             kind,
             json!({"timestamp": "yesterday"}),
-            &format!("the `timestamp` of a `{kind}` is no point in time: `yesterday`"),
+            &format!("the `timestamp` of a `{kind}` is not a valid time: `yesterday`"),
         );
     }
 }
 
 #[test]
-fn a_member_that_comes_twice_counts_the_last_time() {
+fn last_of_duplicate_members_counts() {
     let element = format!(
         r#"[{{"type":"x","type":"chat_request","timestamp":"{}","content":5,"content":"a","c\u006fntent":"b"}}]"#,
         at(0)
@@ -143,7 +155,7 @@ fn a_member_that_comes_twice_counts_the_last_time() {
     assert_eq!(stream.text(stream.events()[0].body), "b");
 }
 
-/// Kept, invisible to turns; see `append` for what it takes no append.
+/// Checks that an element is kept and makes no turn. See `append` for elements that prevent an append.
 #[track_caller]
 fn unknown(element: Value) {
     let stream = Build::default().raw(element.clone()).ask("").stream();
@@ -157,7 +169,7 @@ fn unknown(element: Value) {
 }
 
 #[test]
-fn an_element_without_type_or_timestamp_is_unknown_and_kept() {
+fn keeps_elements_without_type_or_timestamp_as_unknown() {
     unknown(json!({"note": 1}));
     unknown(json!({"timestamp": at(0)}));
     unknown(json!({"type": "bookmark"}));
@@ -173,7 +185,7 @@ fn an_element_without_type_or_timestamp_is_unknown_and_kept() {
 }
 
 #[test]
-fn an_old_config_delta_may_lack_a_time_and_is_no_event() {
+fn accepts_old_config_delta_without_timestamp() {
     let stream = Build::default().raw(json!({"type": "config_delta", "delta": {}})).ask("").stream();
     let event = stream.events()[0];
     assert_eq!((event.kind, event.seq, event.timestamp), (Kind::ConfigDelta, None, None));
@@ -181,7 +193,7 @@ fn an_old_config_delta_may_lack_a_time_and_is_no_event() {
 }
 
 #[test]
-fn no_error_are_an_empty_array_and_one_long_line() {
+fn accepts_empty_array_and_single_line() {
     let empty = Stream::parse(Bytes::from_static(b"[]")).unwrap();
     assert_eq!((empty.turns(), empty.events().len()), (0, 0));
     let long = "\u{e9}\\n".repeat(1 << 20);

@@ -1,4 +1,4 @@
-//! Bounds as people type them, and the turns they mean (JP-STREAM, "Ranges").
+//! Bounds as the user types them, and their resolution to turns (docs/reference/store.md#ranges).
 
 use jiff::SignedDuration;
 use jp_compact_core::bound::{self, Bound};
@@ -13,7 +13,7 @@ fn parses(text: &str, expected: Bound) {
 }
 
 #[test]
-fn a_bound_is_a_turn_turns_from_the_end_a_time_or_last() {
+fn parses_all_forms_of_bounds() {
     parses("0", Bound::Turn(0));
     parses("5", Bound::Turn(5));
     parses("007", Bound::Turn(7));
@@ -29,7 +29,7 @@ fn a_bound_is_a_turn_turns_from_the_end_a_time_or_last() {
 }
 
 #[test]
-fn anything_else_is_refused_and_quoted() {
+fn rejects_and_quotes_invalid_bounds() {
     for text in [
         "",
         " ",
@@ -55,7 +55,7 @@ fn anything_else_is_refused_and_quoted() {
     assert!(format!("-{huge}").parse::<Bound>().is_err());
 }
 
-/// Five turns that begin 0, 6, 12, 18 and 24 seconds after the first event; it is second 30 now. The overlays
+/// Five turns that begin 0, 6, 12, 18 and 24 seconds after the first event. The current time is second 30. The overlays
 /// end at turn 2.
 fn stream() -> Stream {
     Build::turns(5)
@@ -80,7 +80,7 @@ fn check(from: &str, to: &str, expected: Option<(usize, usize)>) {
 }
 
 #[test]
-fn from() {
+fn resolves_from() {
     check("none", "none", Some((0, 4)));
     check("0", "none", Some((0, 4)));
     check("4", "none", Some((4, 4)));
@@ -92,7 +92,7 @@ fn from() {
 }
 
 #[test]
-fn from_a_time_is_the_first_turn_begun_at_or_after_it() {
+fn from_time_is_first_turn_at_or_after_it() {
     check("18s", "none", Some((2, 4)));
     check("17s", "none", Some((3, 4)));
     check("19s", "none", Some((2, 4)));
@@ -102,7 +102,7 @@ fn from_a_time_is_the_first_turn_begun_at_or_after_it() {
 }
 
 #[test]
-fn within_the_first_hours_ends_at_the_first_turn_that_began_later() {
+fn within_first_ends_at_first_turn_that_began_later() {
     let range = |from, to| {
         let range = bound::resolve(&stream(), from, to, when(30));
         range.map(|range| (range.from(), range.to()))
@@ -117,7 +117,7 @@ fn within_the_first_hours_ends_at_the_first_turn_that_began_later() {
 }
 
 #[test]
-fn to() {
+fn resolves_to() {
     check("none", "0", Some((0, 0)));
     check("none", "4", Some((0, 4)));
     check("none", "99", Some((0, 4)));
@@ -128,7 +128,7 @@ fn to() {
 }
 
 #[test]
-fn to_a_time_is_the_last_turn_begun_at_or_before_it() {
+fn to_time_is_last_turn_at_or_before_it() {
     check("none", "18s", Some((0, 2)));
     check("none", "19s", Some((0, 1)));
     check("none", "17s", Some((0, 2)));
@@ -139,7 +139,7 @@ fn to_a_time_is_the_last_turn_begun_at_or_before_it() {
 }
 
 #[test]
-fn from_behind_to_is_nothing() {
+fn from_after_to_is_empty() {
     check("3", "2", None);
     check("3", "3", Some((3, 3)));
     check("last", "2", None);
@@ -147,7 +147,7 @@ fn from_behind_to_is_nothing() {
 }
 
 #[test]
-fn last_is_turn_0_without_overlays_and_clamped_as_an_end() {
+fn last_is_turn_0_without_overlays_and_is_clamped() {
     let fresh = Build::turns(3).stream();
     check_in(&fresh, "last", "none", Some((0, 2)));
     check_in(&fresh, "none", "last", Some((0, 0)));
@@ -159,7 +159,7 @@ fn last_is_turn_0_without_overlays_and_clamped_as_an_end() {
 }
 
 #[test]
-fn a_stream_without_a_turn_holds_no_range() {
+fn stream_without_turns_has_no_range() {
     for (from, to) in
         [("none", "none"), ("0", "0"), ("-0", "-0"), ("last", "last"), ("0s", "0s"), ("none", "99")]
     {
@@ -169,13 +169,13 @@ fn a_stream_without_a_turn_holds_no_range() {
 }
 
 #[test]
-fn a_turn_begins_with_its_first_conversation_event() {
+fn turn_begins_with_its_first_conversation_event() {
     let stream = Build::default().config().unknown().ask("a").turn().config().ask("b").stream();
     assert_eq!(stream.turns_began(), [when(2), when(3)]);
 }
 
 #[test]
-fn a_range_is_never_empty() {
+fn ranges_are_never_empty() {
     assert_eq!(TurnRange::new(2, 1), None);
     let range = TurnRange::new(1, 3).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Transcripts put together element by element, and views written so short that a table can hold them.
+//! Builds transcripts element by element, and formats views in a form short enough for tables.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,12 +8,12 @@ use jp_compact_core::projection::project;
 use jp_compact_core::{Stream, View, time};
 use serde_json::{Value, json};
 
-/// So many seconds after the first event's time, in JP's form.
+/// Returns the time `second` seconds after the first event, in JP's form.
 pub(crate) fn at(second: i64) -> String {
     time::format(when(second))
 }
 
-/// The same as a point in time.
+/// Same as [`at`], as a timestamp.
 pub(crate) fn when(second: i64) -> Timestamp {
     time::parse("2026-04-02 09:00:00").unwrap() + SignedDuration::from_secs(second)
 }
@@ -22,13 +22,13 @@ pub(crate) fn base64(text: &str) -> String {
     STANDARD.encode(text)
 }
 
-/// A transcript in the making. Each element comes a second after the one before.
+/// A transcript under construction. Each element is a second later than the previous one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Build(Vec<Value>);
 
 impl Build {
-    /// So many complete turns: `turn_start`, a request, a thought, a call and its answer, a message. The
-    /// number of an element is six times its turn, and its place in it.
+    /// Adds complete turns: `turn_start`, a request, a thought, a call and its response, a message. An element's number
+    /// is six times its turn plus its position in the turn.
     pub(crate) fn turns(turns: usize) -> Self {
         (0..turns).fold(Self::default(), |build, turn| {
             let id = format!("c{turn}");
@@ -104,7 +104,7 @@ impl Build {
         self
     }
 
-    /// As JP writes it.
+    /// Returns the bytes as JP writes them.
     pub(crate) fn bytes(&self) -> Bytes {
         format!("{:#}\n", Value::from(self.0.clone())).into()
     }
@@ -115,17 +115,15 @@ impl Build {
     }
 }
 
-/// A `compaction`, made so many seconds after the first event.
+/// A `compaction`, made `second` seconds after the first event.
 pub(crate) fn jp(second: i64, from: usize, to: usize, policies: Value) -> Value {
     stored("compaction", second, from, to, policies)
 }
 
-/// A `jp_compact_overlay`.
 pub(crate) fn own(second: i64, from: usize, to: usize, policies: Value) -> Value {
     stored("jp_compact_overlay", second, from, to, policies)
 }
 
-/// A `jp_compact_receipt`.
 pub(crate) fn receipt(second: i64, from: usize, to: usize) -> Value {
     stored("jp_compact_receipt", second, from, to, json!({"strategy": "s", "version": "1.0.0"}))
 }
@@ -136,13 +134,13 @@ fn stored(kind: &str, second: i64, from: usize, to: usize, members: Value) -> Va
     overlay
 }
 
-/// What a provider is sent of a stream, a word an event: `?request`, `~thought`, `=message`, `>id{arguments}`,
-/// `<id:content`, and `!` for an error. `|` stands between turns.
+/// Formats the events that providers receive, one word per event: `?request`, `~thought`, `=message`, `>id{arguments}`,
+/// `<id:content`, with `!` for an error. `|` separates turns.
 pub(crate) fn shown(stream: &Stream) -> String {
     shown_view(stream, &project(stream))
 }
 
-/// The same of any view of the stream.
+/// Same as [`shown`], for any view of the stream.
 pub(crate) fn shown_view(stream: &Stream, view: &View) -> String {
     let mut words = Vec::new();
     let mut turn = 0;
@@ -171,6 +169,6 @@ fn word(event: &Value) -> String {
             let mark = if event["is_error"] == true { "!" } else { "" };
             format!("<{}{mark}:{}", text("id"), text("content"))
         }
-        other => panic!("a view holds no {other}"),
+        other => panic!("unexpected event in a view: {other}"),
     }
 }

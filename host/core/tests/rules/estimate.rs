@@ -1,4 +1,4 @@
-//! How much a text is: characters of decoded text / 4, by content type; or what a tokenizer says.
+//! The estimation of tokens: characters of decoded text / 4, by content type, or a tokenizer's count.
 
 use jp_compact_core::Survey;
 use jp_compact_core::estimate::{Estimate, Estimator};
@@ -7,32 +7,32 @@ use serde_json::{Value, json};
 use crate::build::{Build, at, base64, jp};
 
 #[test]
-fn a_token_is_four_characters_begun() {
+fn rounds_up_to_tokens_of_four_characters() {
     for (text, tokens) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("abcdefgh", 2)] {
         assert_eq!(Estimator::Characters.tokens(text), tokens, "{text}");
     }
 }
 
-/// With a tokenizer for which each character is a token, so that characters are seen.
+/// Counts characters: with this tokenizer each character is a token.
 #[track_caller]
 fn check(mut element: Value, chars: u64) {
     element["timestamp"] = at(0).into();
     let stream = Build::default().raw(element).stream();
     let each = Estimator::Exact(|text| text.chars().count() as u64);
-    assert_eq!(Estimate::of(&stream, each).tokens(0), chars);
+    assert_eq!(Estimate::new(&stream, each).tokens(0), chars);
 }
 
 #[test]
-fn a_character_weighs_by_its_content_type() {
+fn weighs_characters_by_content_type() {
     let text = "x".repeat(4000);
     let build = Build::default().ask(&text).say(&text).think(&text).call(&text, "t").answer("a", &text);
-    let estimate = Estimate::of(&build.stream(), Estimator::Characters);
+    let estimate = Estimate::new(&build.stream(), Estimator::Characters);
     // The arguments are `{"of": ...}`.
     assert_eq!([0, 1, 2, 3, 4].map(|element| estimate.tokens(element)), [1000, 950, 840, 1001, 1000]);
 }
 
 #[test]
-fn a_tokenizer_counts_what_is_there_and_what_stands_for_it() {
+fn tokenizer_counts_stream_and_view() {
     let words = Estimator::Exact(|text| text.split_whitespace().count() as u64);
     let summary = json!({"summary": {"summary": "one two three"}});
     let stream =
@@ -45,7 +45,7 @@ fn a_tokenizer_counts_what_is_there_and_what_stands_for_it() {
 }
 
 #[test]
-fn text_counts_decoded_and_in_characters() {
+fn counts_decoded_characters() {
     check(json!({"type": "chat_request", "content": "h\u{e9}llo\n"}), 6);
     check(json!({"type": "chat_response", "message": base64("plain text is not decoded")}), 36);
     check(json!({"type": "chat_response", "reasoning": "\u{1f600}"}), 1);
@@ -57,7 +57,7 @@ fn text_counts_decoded_and_in_characters() {
 }
 
 #[test]
-fn arguments_count_their_keys_and_values() {
+fn counts_keys_and_values_of_arguments() {
     let call =
         |arguments| json!({"type": "tool_call_request", "id": "a", "name": "t", "arguments": arguments});
     check(call(json!({})), 0);
@@ -70,7 +70,7 @@ fn arguments_count_their_keys_and_values() {
 }
 
 #[test]
-fn what_no_model_reads_counts_nothing() {
+fn ignores_text_that_models_do_not_receive() {
     check(json!({"type": "turn_start", "metadata": {"a": "b"}}), 0);
     check(json!({"type": "inquiry_request", "id": "a", "source": "s", "question": "q"}), 0);
     check(json!({"type": "config_delta", "delta": {"a": "b"}}), 0);
@@ -78,11 +78,11 @@ fn what_no_model_reads_counts_nothing() {
     check(jp(0, 0, 0, json!({"summary": {"summary": "text"}})), 0);
 }
 
-/// Turn 0 as the turn table has it, where 4 turns of `ask0`, `think0`, `read{of: c0}`, `body0`, `say0` stand.
+/// Checks turn 0 in the turn table of 4 turns with `ask0`, `think0`, `read{of: c0}`, `body0`, `say0`.
 #[track_caller]
 fn row(overlays: &[Value], view_tokens: u64, kinds: Value) {
     let stream = Build::turns(4).all(overlays).stream();
-    let survey = Survey::of(&stream);
+    let survey = Survey::new(&stream);
     let row = serde_json::to_value(&survey.turns[0]).unwrap();
     let expected = json!({"turn": 0, "events": 6, "tokens": 6, "view_tokens": view_tokens, "complete": true, "kinds": kinds});
     assert_eq!(row, expected);
@@ -96,7 +96,7 @@ fn kinds(reasoning: [u64; 2], calls: [u64; 4]) -> Value {
 }
 
 #[test]
-fn the_turn_table_counts_what_the_view_still_shows() {
+fn turn_table_counts_the_view() {
     row(&[], 6, kinds([1, 2], [1, 0, 1, 2]));
     row(&[jp(60, 0, 0, json!({"reasoning": "strip"}))], 5, kinds([0, 0], [1, 0, 1, 2]));
     row(&[jp(60, 0, 0, json!({"tool_calls": {"policy": "omit"}}))], 4, kinds([1, 2], [0, 0, 0, 0]));
@@ -109,16 +109,16 @@ fn the_turn_table_counts_what_the_view_still_shows() {
 }
 
 #[test]
-fn a_failed_call_is_an_error_and_an_open_turn_is_not_complete() {
+fn turn_table_marks_errors_and_open_turns() {
     let stream = Build::default().turn().call("a", "t").fail("a", "").call("b", "t").stream();
-    let row = Survey::of(&stream).turns[0].clone();
+    let row = Survey::new(&stream).turns[0].clone();
     assert_eq!((row.complete, row.kinds.tool_calls, row.kinds.tool_errors), (false, 2, 1));
 }
 
 #[test]
-fn a_summary_counts_where_it_begins() {
+fn summary_counts_in_its_first_turn() {
     let stream = Build::turns(3).raw(jp(60, 1, 2, json!({"summary": {"summary": "1234"}}))).stream();
-    let survey = Survey::of(&stream);
+    let survey = Survey::new(&stream);
     assert_eq!(survey.turns.iter().map(|row| row.view_tokens).collect::<Vec<_>>(), [6, 10, 0]);
     assert_eq!(survey.estimate.view_tokens(&survey.view), 15);
     assert_eq!(survey.estimate.stream_tokens(), 17);

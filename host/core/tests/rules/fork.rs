@@ -1,4 +1,4 @@
-//! Forks: what stays of a stream that is cut to its last turns, and what becomes of its overlays.
+//! Forks: the remaining events, and the disposition of overlays.
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
@@ -23,7 +23,7 @@ fn elements(stream: &Stream) -> Vec<Value> {
     serde_json::from_slice(stream.bytes()).unwrap()
 }
 
-/// The overlay of three turns that an overlay of five becomes, when the first two go.
+/// Checks the fate of an overlay of five turns when the first two are removed.
 #[track_caller]
 fn check(overlay: Value, fate: Fate, expected: Option<Value>) {
     let (stream, fates) = cut(&Build::turns(5).raw(overlay).bytes(), 3);
@@ -40,45 +40,45 @@ fn strip() -> Value {
 }
 
 #[test]
-fn an_overlay_of_turns_that_stay_is_counted_from_the_first_of_them() {
+fn renumbers_overlay_of_remaining_turns() {
     check(jp(90, 2, 4, strip()), Kept, Some(jp(90, 0, 2, strip())));
     check(jp(90, 3, 3, summary()), Kept, Some(jp(90, 1, 1, summary())));
     check(jp(90, 2, 99, summary()), Kept, Some(jp(90, 0, 97, summary())));
 }
 
 #[test]
-fn an_overlay_of_turns_that_go_goes() {
+fn removes_overlay_of_removed_turns() {
     check(jp(90, 0, 1, strip()), Gone, None);
     check(jp(90, 1, 1, summary()), Gone, None);
 }
 
 #[test]
-fn a_policy_that_the_cut_goes_through_is_clipped() {
+fn clips_policy_at_the_cut() {
     check(jp(90, 0, 3, strip()), Clipped, Some(jp(90, 0, 1, strip())));
     let omit = json!({"tool_calls": {"policy": "omit"}});
     check(jp(90, 1, 2, omit.clone()), Clipped, Some(jp(90, 0, 0, omit)));
 }
 
 #[test]
-fn a_summary_that_the_cut_goes_through_is_dropped() {
+fn drops_summary_at_the_cut() {
     check(jp(90, 0, 2, summary()), Cut, None);
     check(jp(90, 1, 4, summary()), Cut, None);
 }
 
 #[test]
-fn what_else_the_overlay_of_a_dropped_summary_says_stays() {
+fn keeps_other_policies_of_dropped_summary() {
     let both = json!({"summary": {"summary": "S"}, "reasoning": "strip"});
     check(jp(90, 0, 3, both), Cut, Some(jp(90, 0, 1, strip())));
 }
 
 #[test]
-fn a_range_that_has_no_effect_has_none_in_the_fork() {
+fn overlay_without_effect_has_none_in_the_fork() {
     check(jp(90, 4, 3, strip()), Kept, Some(jp(90, 2, 1, strip())));
     check(jp(90, 9, 9, summary()), Kept, Some(jp(90, 7, 7, summary())));
 }
 
 #[test]
-fn listed_calls_are_counted_anew_and_go_with_their_turns() {
+fn renumbers_listed_calls_and_removes_those_before_the_cut() {
     let of = |calls: Value| json!({"tool_calls": {"policy": "selective", "calls": calls}});
     let calls = json!([
         {"seq": 3, "id": "c0", "request": "strip"},
@@ -94,13 +94,13 @@ fn listed_calls_are_counted_anew_and_go_with_their_turns() {
 }
 
 #[test]
-fn the_places_of_listed_halves_are_counted_in_the_turns_that_stay() {
+fn renumbers_positions_of_listed_halves() {
     let of = |calls: Value| json!({"tool_calls": {"policy": "selective", "calls": calls}});
     let half = |nth: usize, of: usize| json!({"kind": "request", "nth": nth, "of": of, "tool": "read"});
     let call = |seq: u64, half: Value| json!([{"seq": seq, "id": "c", "half": half, "request": "strip"}]);
     let turn = |build: Build| build.turn().ask("a").call("c", "read").answer("c", "x").say("b");
     let build = (0..3).fold(Build::default(), |build, _| turn(build));
-    // The number is a hint: the entry means the third call.
+    // The number is a hint. The entry matches the third call.
     let bytes = build.raw(own(90, 0, 2, of(call(99, half(2, 3))))).bytes();
     let (stream, fates) = cut(&bytes, 2);
     assert_eq!(fates, [Clipped]);
@@ -110,19 +110,19 @@ fn the_places_of_listed_halves_are_counted_in_the_turns_that_stay() {
 }
 
 #[test]
-fn unknown_events_go_with_their_turns_and_count_among_the_seqs() {
+fn unknown_events_are_cut_and_numbered_like_others() {
     let of = |seq: u64| json!({"tool_calls": {"policy": "selective", "calls": [{"seq": seq, "id": "c", "omit": true}]}});
     let build = Build::default().unknown().turn().ask("a").unknown().turn().ask("b").unknown();
     let bytes = build.call("c", "read").answer("c", "body").say("done").raw(own(90, 1, 1, of(7))).bytes();
     let (stream, fates) = cut(&bytes, 1);
     assert_eq!(fates, [Kept]);
-    assert_eq!(shown(&stream), "?b =done", "the call is left out");
+    assert_eq!(shown(&stream), "?b =done", "the call is omitted");
     let bookmarks = elements(&stream).iter().filter(|element| element["type"] == "bookmark").count();
     assert_eq!(bookmarks, 1);
 }
 
 #[test]
-fn config_deltas_before_the_cut_stay_where_they_were() {
+fn keeps_config_deltas_before_the_cut() {
     let bytes = Build::default().config().turn().ask("a").config().say("b").turn().ask("c").config().bytes();
     let (stream, _) = cut(&bytes, 1);
     let kinds: Vec<_> = elements(&stream).iter().map(|element| element["type"].clone()).collect();
@@ -131,7 +131,7 @@ fn config_deltas_before_the_cut_stay_where_they_were() {
 }
 
 #[test]
-fn a_receipt_goes_or_stays_with_its_overlay() {
+fn receipt_follows_fate_of_its_overlay() {
     let build = Build::turns(4).raw(jp(90, 0, 3, strip())).raw(receipt(90, 0, 3));
     let build = build.raw(jp(91, 0, 0, summary())).raw(receipt(91, 0, 0)).raw(receipt(92, 0, 3));
     let (stream, fates) = cut(&build.bytes(), 2);
@@ -140,7 +140,7 @@ fn a_receipt_goes_or_stays_with_its_overlay() {
 }
 
 #[test]
-fn an_overlay_changes_in_nothing_but_what_is_counted() {
+fn changes_only_numbers_in_overlays() {
     let turn = r#"{"type":"turn_start","timestamp":"2026-01-01 00:00:00"}"#;
     let before = r#"{ "summary" : {"summary":"S"},"to_turn":1 ,"type":"compaction","x" : 1e0,"timestamp":"2027-01-01 00:00:00","reasoning":"strip", "from_turn":0}"#;
     let after = r#"{ "to_turn":0 ,"type":"compaction","x" : 1e0,"timestamp":"2027-01-01 00:00:00","reasoning":"strip", "from_turn":0}"#;
@@ -150,7 +150,7 @@ fn an_overlay_changes_in_nothing_but_what_is_counted() {
 }
 
 #[test]
-fn as_many_turns_as_there_are_are_the_very_bytes() {
+fn keeping_all_turns_keeps_all_bytes() {
     let bytes = Build::turns(3).raw(jp(90, 0, 1, summary())).raw(receipt(80, 0, 3)).bytes();
     for last in [3, 4, usize::MAX] {
         let (stream, fates) = cut(&bytes, last);
@@ -158,8 +158,8 @@ fn as_many_turns_as_there_are_are_the_very_bytes() {
     }
 }
 
-/// What a provider is sent of the turns from `first` on, each event with the turns of the stream that it is of,
-/// counted from there.
+/// Returns the events that providers receive for the turns from `first` on, each with its turns in the stream, counted
+/// from `first`.
 fn sent(stream: &Stream, first: usize, tools: bool) -> Vec<(usize, usize, Map<String, Value>)> {
     let view = project(stream);
     let events = view.events(stream).filter(|event| event.origin.turn() >= first);
@@ -177,7 +177,7 @@ fn sent(stream: &Stream, first: usize, tools: bool) -> Vec<(usize, usize, Map<St
         .collect()
 }
 
-/// The ids of the tool calls in some turns.
+/// Returns the ids of the tool calls in some turns.
 fn ids(stream: &Stream, turns: std::ops::Range<usize>) -> Vec<String> {
     let events = stream.events().iter().filter(|event| event.kind.is_tool() && turns.contains(&event.turn));
     events.map(|event| stream.text(event.id).into_owned()).collect()
@@ -185,13 +185,13 @@ fn ids(stream: &Stream, turns: std::ops::Range<usize>) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn the_turns_that_stay_are_sent_as_they_were_but_for_cut_summaries(bytes in transcript(), last in 1..8usize) {
+    fn remaining_turns_project_as_before_except_cut_summaries(bytes in transcript(), last in 1..8usize) {
         let stream = Stream::parse(bytes.clone()).unwrap();
         let (forked, fates) = cut(&bytes, last);
         let first = stream.turns().saturating_sub(last);
         prop_assert_eq!(forked.turns(), stream.turns().min(last));
         prop_assert_eq!(fates.len(), stream.overlays().len());
-        // A tool is named by the last call with an id, and a cut may go between a call and its answer.
+        // A tool is named by the last call with an id, and a cut may separate a call from its response.
         let gone = ids(&stream, 0..first);
         let tools = !ids(&stream, first..stream.turns()).iter().any(|id| gone.contains(id));
         if !fates.contains(&Cut) {
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn the_events_that_stay_are_the_same_bytes(bytes in transcript(), last in 1..8usize) {
+    fn remaining_events_keep_their_bytes(bytes in transcript(), last in 1..8usize) {
         let stream = Stream::parse(bytes.clone()).unwrap();
         let (forked, _) = cut(&bytes, last);
         let raw = |stream: &Stream| -> Vec<Vec<u8>> { stream.raw_input().map(<[u8]>::to_vec).collect() };

@@ -1,11 +1,11 @@
-//! Overlays of our own grammar, beside JP's (JP-STREAM, "Overlays of our own grammar").
+//! Overlays in our own grammar, in addition to JP's (docs/reference/store.md#our-extensions).
 
 use jp_compact_core::Stream;
 use serde_json::{Value, json};
 
 use crate::build::{Build, jp, own, receipt, shown};
 
-/// Two calls in turn 0, of which the second fails; one that turn 1 answers. Numbers: `x` 1 and 3, `y` 2 and 4,
+/// Two calls in turn 0, of which the second fails, and a call that turn 1 answers. Numbers: `x` 1 and 3, `y` 2 and 4,
 /// `z` 5 and 7.
 fn calls() -> Build {
     Build::default()
@@ -46,12 +46,12 @@ fn hinted(request: bool, response: bool, overrides: Value) -> Value {
 const WHOLE: &str = ">x{x} >y{y} <x:X <y!:Y >z{z} | <z:Z";
 
 #[test]
-fn nothing_changes_without_overlays() {
+fn without_overlays_nothing_changes() {
     check(&[], WHOLE);
 }
 
 #[test]
-fn a_listed_half_is_stripped_and_no_other() {
+fn strips_only_listed_halves() {
     check(
         &[own(60, 0, 0, selective(json!([{"seq": 1, "id": "x", "request": "strip"}])))],
         ">x{} >y{y} <x:X <y!:Y >z{z} | <z:Z",
@@ -63,7 +63,7 @@ fn a_listed_half_is_stripped_and_no_other() {
 }
 
 #[test]
-fn a_listed_answer_is_replaced() {
+fn replaces_listed_response() {
     let text = "[Previous: used grep]";
     check(
         &[own(60, 0, 0, selective(json!([{"seq": 4, "id": "y", "response": {"replace": text}}])))],
@@ -72,14 +72,14 @@ fn a_listed_answer_is_replaced() {
 }
 
 #[test]
-fn omitting_either_half_omits_both() {
+fn omitting_either_half_omits_the_pair() {
     let without_x = ">y{y} <y!:Y >z{z} | <z:Z";
     check(&[own(60, 0, 0, selective(json!([{"seq": 1, "id": "x", "omit": true}])))], without_x);
     check(&[own(60, 0, 0, selective(json!([{"seq": 3, "id": "x", "omit": true}])))], without_x);
 }
 
 #[test]
-fn an_entry_whose_number_and_id_disagree_does_nothing() {
+fn ignores_entry_whose_number_and_id_disagree() {
     for call in [
         json!({"seq": 1, "id": "y", "request": "strip"}),
         json!({"seq": 1, "id": "", "omit": true}),
@@ -95,7 +95,7 @@ fn an_entry_whose_number_and_id_disagree_does_nothing() {
 }
 
 #[test]
-fn an_entry_that_says_nothing_of_its_half_shadows_nothing() {
+fn entry_without_policy_for_its_half_shadows_nothing() {
     let stripped = ">x{} >y{} <x:[compacted] read: success <y!:[compacted] grep: error >z{} | <z:Z";
     for call in [
         json!({"seq": 1, "id": "x", "response": "strip"}),
@@ -107,7 +107,7 @@ fn an_entry_that_says_nothing_of_its_half_shadows_nothing() {
 }
 
 #[test]
-fn a_hint_replaces_the_half_that_it_names_and_inherits_the_other() {
+fn hint_overrides_its_half_and_inherits_the_other() {
     check(
         &[own(60, 0, 0, hinted(true, true, json!({"read": {"response": "keep"}})))],
         ">x{} >y{} <x:X <y!:[compacted] grep: error >z{} | <z:Z",
@@ -122,7 +122,7 @@ fn a_hint_replaces_the_half_that_it_names_and_inherits_the_other() {
 }
 
 #[test]
-fn in_a_compaction_of_jps_a_hint_is_kept_and_not_applied() {
+fn hint_in_jp_compaction_is_kept_but_not_applied() {
     let stream =
         calls().raw(jp(60, 0, 1, hinted(true, false, json!({"read": {"request": "keep"}})))).stream();
     assert_eq!(shown(&stream), ">x{} >y{} <x:X <y!:Y >z{} | <z:Z");
@@ -131,7 +131,7 @@ fn in_a_compaction_of_jps_a_hint_is_kept_and_not_applied() {
 }
 
 #[test]
-fn each_half_takes_the_newest_opinion_on_it() {
+fn newest_policy_wins_per_half() {
     let request = selective(json!([{"seq": 1, "id": "x", "request": "strip"}]));
     let answer = selective(json!([{"seq": 3, "id": "x", "response": {"replace": "new"}}]));
     check(
@@ -143,7 +143,7 @@ fn each_half_takes_the_newest_opinion_on_it() {
 }
 
 #[test]
-fn a_newer_list_brings_a_call_back_only_with_both_halves() {
+fn newer_list_restores_omitted_call_only_with_both_halves() {
     let one = json!({"seq": 1, "id": "x", "request": "strip"});
     let both = json!([one, {"seq": 3, "id": "x", "response": "strip"}]);
     check(&[jp(60, 0, 0, omit()), own(61, 0, 0, selective(json!([one])))], "");
@@ -151,7 +151,7 @@ fn a_newer_list_brings_a_call_back_only_with_both_halves() {
 }
 
 #[test]
-fn a_newer_omit_of_jps_beats_a_list() {
+fn newer_jp_omit_wins_over_list() {
     check(
         &[own(60, 0, 0, selective(json!([{"seq": 1, "id": "x", "request": "strip"}]))), jp(61, 0, 1, omit())],
         "",
@@ -159,7 +159,7 @@ fn a_newer_omit_of_jps_beats_a_list() {
 }
 
 #[test]
-fn of_two_lists_the_newer_wins_and_of_two_of_one_time_the_later() {
+fn newer_list_wins_and_later_list_wins_ties() {
     let replaced = |with: &str| selective(json!([{"seq": 3, "id": "x", "response": {"replace": with}}]));
     let view = |with: &str| format!(">x{{x}} >y{{y}} <x:{with} <y!:Y >z{{z}} | <z:Z");
     check(&[own(61, 0, 0, replaced("a")), own(60, 0, 0, replaced("b"))], &view("a"));
@@ -176,21 +176,21 @@ fn of_two_lists_the_newer_wins_and_of_two_of_one_time_the_later() {
 }
 
 #[test]
-fn an_older_omission_of_one_half_holds_for_the_pair() {
+fn older_omission_of_one_half_applies_to_the_pair() {
     let gone = selective(json!([{"seq": 1, "id": "x", "omit": true}]));
     let answer = selective(json!([{"seq": 3, "id": "x", "response": "strip"}]));
     check(&[own(60, 0, 0, gone), own(61, 0, 0, answer)], ">y{y} <y!:Y >z{z} | <z:Z");
 }
 
 #[test]
-fn jps_rule_splits_a_pair_and_ours_does_not() {
+fn jp_policies_may_split_pairs_but_ours_may_not() {
     check(&[jp(60, 0, 0, omit())], "| <z:Z");
     let answer = selective(json!([{"seq": 7, "id": "z", "response": "strip"}]));
     check(&[jp(60, 0, 0, omit()), own(61, 1, 1, answer)], "");
 }
 
 #[test]
-fn an_overlay_of_ours_without_effect_changes_nothing_of_jps_rule() {
+fn own_overlay_without_effect_keeps_jp_rule() {
     let list = selective(json!([{"seq": 1, "id": "x", "omit": true}]));
     check(&[jp(60, 0, 0, omit()), own(61, 1, 0, list.clone())], "| <z:Z");
     check(&[jp(60, 0, 0, omit()), own(61, 7, 9, list.clone())], "| <z:Z");
@@ -198,7 +198,7 @@ fn an_overlay_of_ours_without_effect_changes_nothing_of_jps_rule() {
 }
 
 #[test]
-fn a_hint_goes_by_the_calls_own_tool_though_its_id_was_used_again() {
+fn hint_uses_tool_of_its_call_despite_reused_id() {
     let stream = Build::default()
         .turn()
         .call("x", "read")
@@ -211,7 +211,7 @@ fn a_hint_goes_by_the_calls_own_tool_though_its_id_was_used_again() {
 }
 
 #[test]
-fn a_summary_beats_both_grammars() {
+fn summary_wins_over_both_grammars() {
     let list = selective(json!([{"seq": 5, "id": "z", "request": "strip"}]));
     check(
         &[jp(60, 0, 0, json!({"summary": {"summary": "S"}})), own(61, 0, 0, list)],
@@ -220,7 +220,7 @@ fn a_summary_beats_both_grammars() {
 }
 
 #[test]
-fn a_receipt_is_no_overlay_and_no_event() {
+fn receipt_is_neither_overlay_nor_event() {
     let stream = calls().raw(receipt(60, 0, 9)).stream();
     assert_eq!(shown(&stream), WHOLE);
     assert!(stream.overlays().is_empty());
@@ -229,7 +229,7 @@ fn a_receipt_is_no_overlay_and_no_event() {
 }
 
 #[test]
-fn both_grammars_count_for_the_bound_last() {
+fn bound_last_counts_both_grammars() {
     let stream = calls().raw(jp(60, 0, 0, omit())).raw(own(61, 0, 1, selective(json!([])))).stream();
     assert_eq!(stream.after_last_overlay(), 2);
     assert_eq!(
@@ -239,7 +239,7 @@ fn both_grammars_count_for_the_bound_last() {
 }
 
 #[test]
-fn what_later_drafts_add_is_named_once() {
+fn lists_members_of_later_drafts_once() {
     let policies = json!({
         "over": 5, "source": "auto", "summary": {"summary": "s", "source": {}},
         "reasoning": {"policy": "strip", "over": 1}, "tool_calls": {"policy": "omit", "over": 1, "tool_overrides": {}},
@@ -249,7 +249,7 @@ fn what_later_drafts_add_is_named_once() {
     assert_eq!(stream.overlays()[0].kinds(), ["summary", "reasoning", "tool_calls"]);
 }
 
-/// The error, which must name the overlay's element and its first byte.
+/// Checks the error, which must name the overlay's element and its first byte.
 #[track_caller]
 fn malformed(overlay: Value, expected: &str) {
     let build = calls().raw(overlay);
@@ -258,8 +258,8 @@ fn malformed(overlay: Value, expected: &str) {
     assert_eq!(error.element, Some(8));
     assert_eq!(bytes[error.at], b'{', "{error}");
     assert!(error.what.starts_with(expected), "{error}");
-    // An index is all that a reset needs.
-    let index = jp_compact_core::formats::jp::index(bytes).unwrap();
+    // A reset needs only an index.
+    let index = jp_compact_core::index::index(bytes).unwrap();
     assert_eq!(index.overlays(), 1);
     let made = jp_compact_core::source::reset(&index, jp_compact_core::source::Reset::One(1)).unwrap();
     assert_eq!(made.overlays, 1);
@@ -267,7 +267,7 @@ fn malformed(overlay: Value, expected: &str) {
 }
 
 #[test]
-fn a_malformed_overlay_makes_the_stream_unreadable_and_can_be_reset() {
+fn malformed_overlay_is_an_error_and_can_be_reset() {
     let jps = |policies| jp(60, 0, 0, policies);
     let ours = |policies| own(60, 0, 0, policies);
     let at = "a malformed `compaction`: ";
@@ -283,7 +283,7 @@ fn a_malformed_overlay_makes_the_stream_unreadable_and_can_be_reset() {
     malformed(jps(json!({"tool_calls": {"policy": "drop"}})), "a malformed `compaction`: `tool_calls`: ");
     malformed(
         jps(selective(json!([]))),
-        "a malformed `compaction`: `tool_calls`: a `compaction` knows no policy `selective`",
+        "a malformed `compaction`: `tool_calls`: a `compaction` does not support the policy `selective`",
     );
     let at = "a malformed `jp_compact_overlay`: `tool_calls`: ";
     malformed(ours(selective(json!(null))), at);

@@ -1,4 +1,4 @@
-//! An entry of a stored `selective` means the half that it was made for, whatever is inserted before it.
+//! An entry of a stored `selective` matches the half that it was made for, despite inserted elements.
 
 use jp_compact_core::halves::Halves;
 use jp_compact_core::overlay::ToolPolicy;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::build::{Build, own, shown};
 
-/// A `selective` over a turn range, one entry.
+/// Returns a `selective` overlay over a turn range, with one entry.
 fn entry(from: usize, to: usize, call: Value) -> Value {
     own(90, from, to, json!({"tool_calls": {"policy": "selective", "calls": [call]}}))
 }
@@ -19,7 +19,7 @@ fn half(kind: &str, nth: usize, of: usize, tool: &str) -> Value {
     json!({"kind": kind, "nth": nth, "of": of, "tool": tool})
 }
 
-/// Two calls of one id, as JP's conversations hold them, and one with an id of its own.
+/// Two calls with the same id, as in JP's conversations.
 fn calls() -> Build {
     Build::default().ask("a").call("x", "read").answer("x", "1").call("x", "read").answer("x", "2").say("b")
 }
@@ -28,10 +28,12 @@ fn calls() -> Build {
 fn check(build: &Build, call: Value, view: &str, remark: &str) {
     let stream = build.clone().raw(entry(0, 0, call)).stream();
     assert_eq!(shown(&stream), view);
-    let pairs = Pairs::of(&stream);
+    let pairs = Pairs::new(&stream);
     let overlay = &stream.overlays()[0];
-    let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls else { panic!("it is selective") };
-    let lost = Halves::of(&stream, &pairs).find(overlay, &calls[0]).err();
+    let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls else {
+        panic!("expected a selective policy")
+    };
+    let lost = Halves::new(&stream, &pairs).find(overlay, &calls[0]).err();
     let told = lost.map(|lost| lost.describe(&calls[0])).unwrap_or_default();
     assert_eq!(told, remark);
 }
@@ -39,7 +41,7 @@ fn check(build: &Build, call: Value, view: &str, remark: &str) {
 const WHOLE: &str = "?a >x{x} <x:1 >x{x} <x:2 =b";
 
 #[test]
-fn an_entry_means_the_nth_half_of_its_kind_and_its_number_is_a_hint() {
+fn entry_matches_nth_half_despite_wrong_number() {
     let strip = |nth, seq| json!({"seq": seq, "id": "x", "half": half("request", nth, 2, "read"), "request": "strip"});
     check(&calls(), strip(0, 1), "?a >x{} <x:1 >x{x} <x:2 =b", "");
     check(&calls(), strip(1, 3), "?a >x{x} <x:1 >x{} <x:2 =b", "");
@@ -49,14 +51,14 @@ fn an_entry_means_the_nth_half_of_its_kind_and_its_number_is_a_hint() {
 }
 
 #[test]
-fn an_entry_of_0_1_0_means_its_number_where_that_has_its_id() {
+fn entry_of_0_1_0_matches_by_number_and_id() {
     check(&calls(), json!({"seq": 3, "id": "x", "request": "strip"}), "?a >x{x} <x:1 >x{} <x:2 =b", "");
     let remark = "event 5 is not a half of call `x` in its range: no effect on it";
     check(&calls(), json!({"seq": 5, "id": "x", "request": "strip"}), WHOLE, remark);
 }
 
 #[test]
-fn an_entry_has_no_effect_where_the_count_or_the_tool_differs() {
+fn entry_has_no_effect_if_count_or_tool_differs() {
     let strip = |of, tool: &str| json!({"seq": 3, "id": "x", "half": half("request", 1, of, tool), "request": "strip"});
     let count = |was| {
         format!(
@@ -71,19 +73,19 @@ fn an_entry_has_no_effect_where_the_count_or_the_tool_differs() {
 }
 
 #[test]
-fn what_comes_after_the_overlay_or_its_turns_does_not_count() {
+fn events_after_overlay_or_range_do_not_count() {
     let call = json!({"seq": 3, "id": "x", "half": half("response", 1, 2, "read"), "response": "strip"});
     let stripped = "?a >x{x} <x:1 >x{x} <x:[compacted] read: success =b";
     let build = calls().raw(entry(0, 0, call));
     assert_eq!(shown(&build.stream()), stripped);
-    // The conversation goes on, in the same turn and in the next one, and uses the id again.
+    // The conversation continues in the same turn and in the next one, and reuses the id.
     let same = build.call("x", "grep").answer("x", "3").say("c");
     assert_eq!(shown(&same.stream()), format!("{stripped} >x{{x}} <x:3 =c").replace("] read", "] grep"));
     let next = same.turn().ask("d").call("x", "read").answer("x", "4").say("e");
     assert_eq!(shown(&next.stream()), format!("{stripped} >x{{x}} <x:3 =c | ?d >x{{x}} <x:4 =e"));
 }
 
-/// A stream that begins with a request, as JP's do; each element with a number of its own.
+/// A stream that begins with a request, as JP's do. Each element has a unique number.
 fn elements() -> impl Strategy<Value = Vec<Value>> {
     let id = || prop::sample::select(vec!["a", "b", "c"]);
     let event = prop_oneof![
@@ -113,11 +115,11 @@ fn parse(elements: &[Value]) -> Stream {
     Stream::parse(Value::from(elements.to_vec()).to_string().into()).unwrap()
 }
 
-/// Hides some halves of some turns, by an overlay as `validate` makes it.
+/// Hides some halves of some turns with an overlay as `validate` makes it.
 fn hide(elements: &[Value], from: usize, to: usize, picks: &[(usize, u8)]) -> Option<Value> {
     let stream = parse(elements);
-    let pairs = Pairs::of(&stream);
-    let halves = Halves::of(&stream, &pairs);
+    let pairs = Pairs::new(&stream);
+    let halves = Halves::new(&stream, &pairs);
     let range = TurnRange::new(from, to)?;
     let mut calls: Vec<Value> = Vec::new();
     for (element, action) in picks {
@@ -141,7 +143,7 @@ fn hide(elements: &[Value], from: usize, to: usize, picks: &[(usize, u8)]) -> Op
         .then(|| own(90, from, to, json!({"tool_calls": {"policy": "selective", "calls": calls}})))
 }
 
-/// What JP's next save inserts: the first `turn_start`, and answers to calls whose id has none.
+/// Applies the changes of JP's next save: inserts the first `turn_start`, and responses for ids without one.
 fn saved(elements: &[Value]) -> Vec<Value> {
     let is = |event: &Value, kind: &str| event["type"] == kind;
     let answered: Vec<_> = elements
@@ -167,7 +169,7 @@ fn saved(elements: &[Value]) -> Vec<Value> {
     saved
 }
 
-/// Each numbered element of a view, and whether it is shown as it is.
+/// Returns each numbered element of a view, and whether it is shown unchanged.
 fn shown_halves(elements: &[Value]) -> Vec<(Value, String)> {
     let stream = parse(elements);
     let view = project(&stream);
@@ -185,7 +187,7 @@ fn shown_halves(elements: &[Value]) -> Vec<(Value, String)> {
 
 proptest! {
     #[test]
-    fn jps_next_save_moves_no_entry(
+    fn entries_survive_next_save_of_jp(
         elements in elements(),
         (from, to) in (0..4usize, 0..4usize),
         picks in prop::collection::vec((0..42usize, 0..3u8), 1..6),
@@ -197,14 +199,14 @@ proptest! {
             before.push(overlay);
             let view = shown_halves(&before);
             prop_assert_eq!(&shown_halves(&saved(&before)), &view);
-            // Unknown elements at any place take numbers too.
+            // Unknown elements at any position have numbers too.
             let mut moved = saved(&before);
             for place in bookmarks {
                 let place = place.min(moved.len());
                 moved.insert(place, json!({"type": "bookmark", "timestamp": "2026-04-02 09:00:00.0"}));
             }
             prop_assert_eq!(&shown_halves(&moved), &view);
-            // The conversation goes on: what was hidden stays hidden, and nothing else is.
+            // The conversation continues: exactly the same halves stay hidden.
             let mut grown = before;
             grown.extend(later.into_iter().map(|mut event| { event["number"] = Value::Null; event }));
             let grown = shown_halves(&grown);

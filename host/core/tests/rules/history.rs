@@ -1,5 +1,5 @@
-//! What each overlay did to the view of those before it: the same as if each view was made by itself, with work that
-//! grows with the number of overlays.
+//! The effect of each overlay on the view without it: equal to separately made views, with work that is linear in the
+//! number of overlays.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,9 +18,9 @@ fn after_each(stream: &Stream, estimator: Estimator) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn each_number_is_that_of_a_view_made_by_itself(bytes in transcript()) {
+    fn each_count_equals_that_of_a_separate_view(bytes in transcript()) {
         let stream = Stream::parse(bytes).unwrap();
-        let survey = Survey::of(&stream);
+        let survey = Survey::new(&stream);
         let overlays = stream.overlays();
         let views = (0..=overlays.len()).map(|count| project_through(&stream, &overlays[..count]));
         let alone: Vec<_> = views.map(|view| survey.estimate.view_tokens(&view)).collect();
@@ -28,7 +28,7 @@ proptest! {
     }
 }
 
-/// A conversation of a few turns with so many overlays, of each kind in turn.
+/// A conversation of a few turns with `count` overlays, of all kinds in turn.
 fn with_overlays(count: usize) -> Stream {
     let time = |second: usize| {
         format!("2026-01-01 {:02}:{:02}:{:02}.0", second / 3600, second / 60 % 60, second % 60)
@@ -63,7 +63,7 @@ fn with_overlays(count: usize) -> Stream {
     Stream::parse(Value::from(events).to_string().into_bytes().into()).unwrap()
 }
 
-/// How often a text was measured.
+/// The number of measured texts.
 static MEASURED: AtomicUsize = AtomicUsize::new(0);
 
 fn count(text: &str) -> u64 {
@@ -72,7 +72,7 @@ fn count(text: &str) -> u64 {
 }
 
 #[test]
-fn the_work_does_not_grow_with_the_square_of_the_overlays() {
+fn work_is_not_quadratic_in_overlays() {
     let mut work = Vec::new();
     for overlays in [1_200, 24_000] {
         let stream = with_overlays(overlays);
@@ -81,6 +81,6 @@ fn the_work_does_not_grow_with_the_square_of_the_overlays() {
         work.push(MEASURED.load(Ordering::Relaxed) - before);
         assert_eq!(sizes.len(), overlays + 1);
     }
-    // What is said of the turns is the same few things over and over.
+    // The turns have the same few combinations of policies.
     assert_eq!(work[0], work[1]);
 }

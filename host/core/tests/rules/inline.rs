@@ -1,4 +1,4 @@
-//! JP's inline form: policies, modes, and turns that are counted from 1.
+//! JP's inline form: policies, modes, and turns counted from 1.
 
 use jp_compact_core::Bound::{self, FromEnd, Turn};
 use jp_compact_core::call::{Call, ToolsMode};
@@ -31,7 +31,7 @@ fn summary() -> Call {
 }
 
 #[test]
-fn policies_are_joined_by_plus() {
+fn parses_policies_joined_by_plus() {
     calls("r", &[Call::reasoning()]);
     calls("reasoning", &[Call::reasoning()]);
     calls("s", &[summary()]);
@@ -42,12 +42,12 @@ fn policies_are_joined_by_plus() {
 }
 
 #[test]
-fn a_summary_stands_alone_for_it_replaces_the_rest() {
+fn summary_replaces_other_policies() {
     calls("r+t+s", &[summary()]);
 }
 
 #[test]
-fn tools_have_modes_long_and_short() {
+fn parses_tool_modes() {
     for (word, mode) in [
         ("t", ToolsMode::Strip),
         ("tools", ToolsMode::Strip),
@@ -67,7 +67,7 @@ fn tools_have_modes_long_and_short() {
 }
 
 #[test]
-fn turns_are_counted_from_one() {
+fn counts_turns_from_one() {
     turns("5..-3", Turn(4), FromEnd(3));
     turns("1..5", Turn(0), Turn(4));
     turns("..-3", Turn(0), FromEnd(3));
@@ -78,13 +78,13 @@ fn turns_are_counted_from_one() {
 }
 
 #[test]
-fn a_number_alone_is_the_first_turn_or_from_the_end_the_last() {
+fn single_number_is_first_or_last_turn() {
     turns("5", Turn(4), FromEnd(0));
     turns("-20", Turn(0), FromEnd(20));
 }
 
 #[test]
-fn every_call_bears_the_range() {
+fn applies_range_to_every_call() {
     let both = range(Turn(4), FromEnd(3));
     calls(
         "r+t=sreq:5..-3",
@@ -94,14 +94,14 @@ fn every_call_bears_the_range() {
 }
 
 #[test]
-fn what_is_no_inline_form_says_what_was_expected() {
+fn errors_name_the_expected_form() {
     refused("", "expected `r` (reasoning)");
     refused("x", "not `x`");
     refused("r+", "not ``");
     refused("r=strip", "`r` takes no value");
     refused("s=true", "`s` takes no value");
     refused("t=nope", "expected `strip`, `strip-requests`, `strip-responses` or `omit`, not `nope`");
-    refused("s:", "expected turns behind `:`");
+    refused("s:", "expected turns after `:`");
     refused("s:abc", "not `abc`");
     refused("s:5..x", "not `x`");
     refused("s:--3", "not `--3`");
@@ -112,7 +112,7 @@ fn what_is_no_inline_form_says_what_was_expected() {
 }
 
 #[test]
-fn a_call_is_a_strategy_with_settled_options() {
+fn call_converts_to_spec_with_resolved_options() {
     let spec = Call::tools(ToolsMode::StripRequests).spec();
     assert_eq!(spec.name, "strip-tools");
     let Options::Whole(options) = spec.options else { panic!("{spec:?}") };

@@ -1,4 +1,4 @@
-//! What JP itself sends, where that is not our view.
+//! The view that JP itself sends, where it differs from ours.
 
 use jp_compact_core::Stream;
 use jp_compact_core::jp_view::{jp_numbers, jp_view};
@@ -20,7 +20,7 @@ fn stream(overlays: &[Value]) -> Stream {
     Build::turns(2).all(overlays).stream()
 }
 
-/// What JP sends of a stream with these overlays is our view of one with those that are `left`.
+/// Checks that JP's view of a stream with `overlays` equals our view of a stream with `left`.
 #[track_caller]
 fn check(overlays: &[Value], left: &[Value], why: &str) {
     let stream = stream(overlays);
@@ -30,7 +30,7 @@ fn check(overlays: &[Value], left: &[Value], why: &str) {
 }
 
 #[test]
-fn where_jp_reads_every_overlay_it_sends_our_view() {
+fn jp_sends_our_view_if_it_reads_every_overlay() {
     for overlays in [&[][..], &[jp(60, 0, 0, strip())], &[jp(60, 0, 1, json!({"reasoning": "strip"}))]] {
         let stream = stream(overlays);
         assert_eq!(jp_view(&stream, stream.overlays()), None);
@@ -38,14 +38,14 @@ fn where_jp_reads_every_overlay_it_sends_our_view() {
 }
 
 #[test]
-fn jp_does_not_apply_an_overlay_of_ours() {
+fn jp_ignores_own_overlays() {
     check(&[own(60, 0, 1, hinted())], &[], "JP does not apply overlay 1");
     let older = jp(60, 0, 0, strip());
     check(&[older.clone(), own(61, 0, 1, hinted())], &[older], "JP does not apply overlay 2");
 }
 
 #[test]
-fn jp_applies_a_compaction_without_its_over() {
+fn jp_applies_compaction_without_over() {
     let over = |members: Value| {
         let mut members = members;
         members["over"] = json!(100);
@@ -58,7 +58,7 @@ fn jp_applies_a_compaction_without_its_over() {
 }
 
 #[test]
-fn an_overlay_with_over_has_no_effect_in_our_view() {
+fn overlay_with_over_has_no_effect_in_our_view() {
     let whole = shown(&stream(&[]));
     for members in [
         json!({"over": 5, "tool_calls": {"policy": "omit"}}),
@@ -69,20 +69,20 @@ fn an_overlay_with_over_has_no_effect_in_our_view() {
         let with = stream(&[jp(60, 0, 1, members.clone())]);
         assert_eq!(shown(&with), whole, "{members}");
         assert_eq!(with.summaries().count(), 0, "{members}");
-        // An older one that it would have shadowed still counts.
+        // An older overlay that it would have shadowed still counts.
         let stacked = stream(&[jp(60, 0, 1, strip()), jp(61, 0, 1, members)]);
         assert_eq!(shown(&stacked), shown(&stream(&[jp(60, 0, 1, strip())])));
     }
 }
 
 #[test]
-fn jp_numbers_its_own_compactions_alone() {
+fn jp_numbers_only_its_own_compactions() {
     let stream = stream(&[jp(60, 0, 0, strip()), own(61, 0, 1, hinted()), jp(62, 1, 1, strip())]);
     assert_eq!(jp_numbers(stream.overlays()), [Some(1), None, Some(2)]);
 }
 
 #[test]
-fn many_overlays_are_not_all_named() {
+fn truncates_long_list_of_overlays() {
     let overlays: Vec<_> = (0..9).map(|second| own(60 + second, 0, 1, hinted())).collect();
     let stream = stream(&overlays);
     let why = jp_view(&stream, stream.overlays()).unwrap().why.to_string();

@@ -1,4 +1,4 @@
-//! Every rule of PROVIDER-RULES: a view or a body that breaks it, and one that does not.
+//! Every rule of docs/reference/lint-rules.md: a view or a body that breaks it, and a valid one.
 
 use jp_compact_core::lint::{self, Rule, Violation};
 use jp_compact_core::projection::project;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::build::{Build, jp, own};
 
-/// The rules that a view breaks, with turn and event.
+/// Checks the rules that a view breaks, with turn and event.
 #[track_caller]
 fn view(build: &Build, expected: &[(Rule, usize, Option<u64>)]) {
     let stream = build.stream();
@@ -16,7 +16,7 @@ fn view(build: &Build, expected: &[(Rule, usize, Option<u64>)]) {
     assert_eq!(found, expected);
 }
 
-/// The rules that a body's messages break, with the message.
+/// Checks the rules that a body's messages break, with the message.
 #[track_caller]
 fn body(provider: Provider, messages: Value, expected: &[(Rule, u64)]) {
     breaks(&Rendered::of_body(json!({ provider.conversation(): messages })), provider, expected);
@@ -34,7 +34,7 @@ fn breaks(rendered: &Rendered, provider: Provider, expected: &[(Rule, u64)]) {
 }
 
 #[test]
-fn g1_every_request_has_exactly_one_response_later() {
+fn g1_request_has_exactly_one_later_response() {
     view(&Build::turns(2), &[]);
     view(&Build::default().turn().ask("q").call("a", "read").say("m"), &[(Rule::G1, 0, Some(2))]);
     view(&Build::default().turn().ask("q").answer("a", "body").say("m"), &[(Rule::G1, 0, Some(2))]);
@@ -42,7 +42,7 @@ fn g1_every_request_has_exactly_one_response_later() {
     view(&twice, &[(Rule::G1, 0, Some(4))]);
     let before = Build::default().turn().ask("q").answer("a", "1").call("a", "read").say("m");
     view(&before, &[(Rule::G1, 0, Some(2)), (Rule::G1, 0, Some(3))]);
-    // What an overlay takes away counts, and an id that is used again does not.
+    // A half removed by an overlay counts. A reused id does not.
     let across = Build::default().turn().ask("q").call("a", "read").turn().answer("a", "b").say("m");
     let split = across.clone().raw(jp(50, 0, 0, json!({"tool_calls": {"policy": "omit"}})));
     view(&across, &[]);
@@ -53,7 +53,7 @@ fn g1_every_request_has_exactly_one_response_later() {
 }
 
 #[test]
-fn g2_the_requests_of_one_message_stay_with_their_responses() {
+fn g2_requests_of_one_message_stay_with_responses() {
     let parallel = Build::default().turn().ask("q").call("a", "x").call("b", "x");
     view(&parallel.clone().answer("b", "1").answer("a", "2").say("m"), &[]);
     view(&parallel.clone().say("I called").answer("a", "1").answer("b", "2").say("m"), &[]);
@@ -77,19 +77,19 @@ fn g3_no_overlay_splits_a_call_or_covers_the_open_turn() {
     let named =
         json!({"tool_calls": {"policy": "selective", "calls": [{"seq": 8, "id": "b", "omit": true}]}});
     view(&open.raw(own(50, 1, 1, named)), &[waits]);
-    // For a summary a turn is open until the assistant has spoken.
+    // For a summary, a turn is open until an assistant message.
     let asked = Build::turns(1).turn().ask("q");
     let summary = json!({"summary": {"summary": "S"}});
     view(&asked.clone().raw(jp(50, 0, 0, summary.clone())), &[]);
     view(&asked.raw(jp(50, 0, 1, summary)), &[(Rule::G3, 1, None)]);
 }
 
-// G4 cannot be broken from outside: the projection makes every view. See `lint::view`.
+// G4 cannot be broken from outside, because the projection makes every view. See `lint::view`.
 
 #[test]
-fn g5_no_message_is_left_empty() {
+fn g5_messages_are_not_empty() {
     view(&Build::default().turn().ask("").say(" \n"), &[(Rule::G5, 0, Some(1)), (Rule::G5, 0, Some(2))]);
-    // A tool that says nothing says it itself.
+    // An empty response of the tool itself is valid.
     view(&Build::default().turn().ask("q").call("a", "x").answer("a", "").say("m"), &[]);
     let replaced = |text: &str| {
         let calls = json!([{"seq": 4, "id": "c0", "response": {"replace": text}}]);
@@ -104,7 +104,7 @@ fn g5_no_message_is_left_empty() {
 }
 
 #[test]
-fn g6_what_is_sent_ends_with_the_users_side() {
+fn g6_conversation_ends_with_user() {
     let (user, assistant) =
         (json!({"role": "user", "content": "q"}), json!({"role": "assistant", "content": "m"}));
     let said = json!([user, assistant]);
@@ -114,11 +114,10 @@ fn g6_what_is_sent_ends_with_the_users_side() {
     body(Provider::Openai, said.clone(), &[(Rule::G6, 1)]);
     body(Provider::OpenaiResponses, said, &[(Rule::G6, 1)]);
     body(Provider::Gemini, model, &[(Rule::G6, 1)]);
-    // A view that is only stored is not to be sent.
+    // A stored view need not be ready to be sent.
     view(&Build::turns(1), &[]);
 }
 
-/// A message of blocks.
 fn message(role: &str, content: Value) -> Value {
     json!({"role": role, "content": content})
 }
@@ -143,13 +142,13 @@ fn a1_consecutive_messages_of_one_role_are_merged() {
 }
 
 #[test]
-fn a2_the_first_is_the_users() {
+fn a2_first_message_is_from_user() {
     anthropic(&[message("assistant", json!("m")), message("user", json!("q"))], &[(Rule::A2, 0)]);
     anthropic(&[message("user", json!("q"))], &[]);
 }
 
 #[test]
-fn a3_each_call_is_answered_in_the_next_message_results_first() {
+fn a3_next_message_answers_calls_with_results_first() {
     let q = || message("user", json!("q"));
     let text = json!({"type": "text", "text": "and"});
     anthropic(&[q(), used("a"), message("user", json!([result("a"), text]))], &[]);
@@ -172,16 +171,16 @@ fn a4_text_is_neither_empty_nor_blank() {
 }
 
 #[test]
-fn a5_no_assistant_message_last_no_trailing_space_in_one() {
+fn a5_last_message_is_not_from_assistant() {
     let q = message("user", json!("q"));
     anthropic(&[q.clone(), message("assistant", json!("m"))], &[(Rule::A5, 1)]);
     let spaced = Rendered::of_body(json!({"messages": [q, message("assistant", json!("m "))]}));
     let found = lint::body(Provider::Anthropic, &spaced);
-    assert!(found[0].message.ends_with("the assistant's, and ends in a space"), "{found:?}");
+    assert!(found[0].message.ends_with("an assistant message, and ends with white space"), "{found:?}");
 }
 
 #[test]
-fn a6_thoughts_are_unmodified_or_left_out_and_stay_in_an_open_loop() {
+fn a6_thoughts_are_complete_and_stay_in_open_loop() {
     let with = |thought: Value| {
         let text = json!({"type": "text", "text": "m"});
         [
@@ -207,7 +206,7 @@ fn a6_thoughts_are_unmodified_or_left_out_and_stay_in_an_open_loop() {
 }
 
 #[test]
-fn a7_signed_thoughts_of_older_turns_are_left_out_once_content_changed() {
+fn a7_no_signed_thoughts_after_changed_content() {
     let thought = json!({"type": "thinking", "thinking": "t", "signature": "s"});
     let mut used = used("a");
     used["content"].as_array_mut().unwrap().insert(0, thought.clone());
@@ -245,7 +244,7 @@ fn tool(id: &str) -> Value {
 }
 
 #[test]
-fn c1_a_tool_follows_an_assistant_message_with_that_call() {
+fn c1_tool_message_follows_its_call() {
     body(Provider::Openai, json!([called(&["a", "b"]), tool("b"), tool("a")]), &[]);
     body(Provider::Openai, json!([tool("a"), {"role": "user", "content": "q"}]), &[(Rule::C1, 0)]);
     body(Provider::Openai, json!([called(&["a"]), tool("a"), tool("a")]), &[(Rule::C1, 2)]);
@@ -254,7 +253,7 @@ fn c1_a_tool_follows_an_assistant_message_with_that_call() {
 }
 
 #[test]
-fn c2_every_call_is_answered_before_the_next_message() {
+fn c2_calls_are_answered_before_next_message() {
     let q = json!({"role": "user", "content": "q"});
     body(Provider::Openai, json!([called(&["a"]), tool("a"), q]), &[]);
     body(Provider::Openai, json!([called(&["a", "b"]), tool("a"), q]), &[(Rule::C2, 0)]);
@@ -287,7 +286,7 @@ fn c5_reasoning_is_not_sent_back() {
 }
 
 #[test]
-fn g5_no_message_of_a_body_is_empty() {
+fn g5_messages_of_bodies_are_not_empty() {
     let q = json!({"role": "user", "content": "q"});
     body(Provider::Openai, json!([{"role": "assistant", "content": " "}, q]), &[(Rule::G5, 0)]);
     body(Provider::OpenaiResponses, json!([{"role": "assistant", "content": ""}, q]), &[(Rule::G5, 0)]);
@@ -311,7 +310,7 @@ fn r1_calls_and_outputs_pair_both_ways() {
 }
 
 #[test]
-fn r2_a_reasoning_item_stays_with_the_item_after_it() {
+fn r2_reasoning_item_stays_with_next_item() {
     let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": []});
     let [said, q] = ["assistant", "user"].map(|role| json!({"role": role, "content": "text"}));
     responses(&[reasoning.clone(), said, q.clone()], &[]);
@@ -339,7 +338,7 @@ fn function(name: &str, member: &str) -> Value {
 }
 
 #[test]
-fn m1_roles_are_user_and_model_merged_the_user_first() {
+fn m1_roles_are_merged_and_user_is_first() {
     let [q, m] = ["user", "model"].map(|role| parts(role, json!([{"text": "text"}])));
     gemini(&[q.clone(), m.clone(), q.clone()], &[]);
     gemini(&[m.clone(), q.clone()], &[(Rule::M1, 0)]);
@@ -348,7 +347,7 @@ fn m1_roles_are_user_and_model_merged_the_user_first() {
 }
 
 #[test]
-fn m2_a_call_comes_right_after_the_users_side_and_its_response_after_it() {
+fn m2_call_follows_user_and_response_follows_call() {
     let [q, m] = ["user", "model"].map(|role| parts(role, json!([{"text": "text"}])));
     let call = parts("model", json!([function("f", "functionCall")]));
     let answer = |name| parts("user", json!([function(name, "functionResponse")]));
@@ -386,7 +385,7 @@ fn m5_signatures_of_the_current_turn_are_kept() {
 }
 
 #[test]
-fn o1_a_view_larger_than_the_window_is_a_warning() {
+fn o1_view_larger_than_window_is_a_warning() {
     assert_eq!(lint::window(4096, 4096), None);
     let warning = lint::window(4097, 4096).unwrap();
     assert_eq!((warning.rule, warning.provider), (Rule::O1, Some(Provider::Ollama)));
@@ -396,7 +395,7 @@ fn o1_a_view_larger_than_the_window_is_a_warning() {
 }
 
 #[test]
-fn what_was_wrong_before_is_told_from_what_is_new() {
+fn separates_new_violations_from_old_ones() {
     let was = Build::default().turn().ask("").call("a", "read").answer("a", "body").say("m");
     let calls = json!([{"seq": 3, "id": "a", "response": {"replace": ""}}]);
     let overlay = own(50, 0, 0, json!({"tool_calls": {"policy": "selective", "calls": calls}}));
@@ -412,7 +411,7 @@ fn what_was_wrong_before_is_told_from_what_is_new() {
 }
 
 #[test]
-fn a_violation_of_a_body_is_the_same_wherever_its_message_stands() {
+fn same_violation_despite_renumbered_messages() {
     let of = |messages: Value, places: &[u64]| {
         let place = |event: &u64| Place { turn: Some(0), event: Some(*event) };
         let places = places.iter().map(place).collect();

@@ -1,6 +1,5 @@
-//! The rules of the core, each as data: an input, and what must come of it. JP's golden cases are in
-//! `goldens.rs`.
-#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
+//! The rules of the core as data: an input and its expected result. JP's golden cases are in `goldens.rs`.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod append;
 mod arrival;
@@ -19,7 +18,6 @@ mod lint;
 mod overlap;
 mod pairs;
 mod properties;
-mod record;
 mod render;
 mod replies;
 mod report;

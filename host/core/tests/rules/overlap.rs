@@ -1,4 +1,4 @@
-//! What becomes of a summary's range where summaries are (RFD 064, "Summary Overlap Resolution").
+//! The extension of a summary's range over existing summaries (RFD 064, "Summary Overlap Resolution").
 
 use jp_compact_core::TurnRange;
 use jp_compact_core::overlap::{Overlap, extend};
@@ -20,46 +20,46 @@ fn check(
 }
 
 #[test]
-fn apart_nothing_happens() {
+fn separate_ranges_do_not_extend() {
     check((3, 5), &[], (3, 5), (3, 5));
     check((3, 5), &[(0, 2), (6, 9)], (3, 5), (3, 5));
 }
 
 #[test]
-fn a_partial_overlap_extends_to_the_union() {
+fn partial_overlap_extends_to_union() {
     check((3, 5), &[(0, 3)], (0, 5), (0, 5));
     check((3, 5), &[(5, 8)], (3, 8), (3, 8));
     check((3, 5), &[(0, 4), (4, 8)], (0, 8), (0, 8));
 }
 
 #[test]
-fn inside_an_older_one_only_union_extends() {
+fn only_union_extends_inside_older_summary() {
     check((3, 5), &[(0, 9)], (3, 5), (0, 9));
     check((3, 5), &[(3, 9)], (3, 5), (3, 9));
     check((3, 5), &[(3, 5)], (3, 5), (3, 5));
 }
 
 #[test]
-fn around_an_older_one_nothing_is_extended() {
+fn range_around_older_summary_does_not_extend() {
     check((3, 9), &[(4, 5)], (3, 9), (3, 9));
     check((3, 9), &[(3, 5), (9, 9)], (3, 9), (3, 9));
 }
 
 #[test]
-fn extension_goes_on_until_it_is_stable() {
+fn extends_to_a_fixpoint() {
     check((3, 5), &[(5, 7), (7, 9), (9, 12), (13, 14)], (3, 12), (3, 12));
     check((3, 5), &[(9, 12), (7, 9), (5, 7), (0, 2)], (3, 12), (3, 12));
-    // It was nested, and is not any more once a third one has grown the range.
+    // The first was nested until the third extended the range.
     check((3, 4), &[(2, 5), (4, 8)], (2, 8), (2, 8));
 }
 
 #[test]
-fn an_inverted_overlay_is_none() {
+fn ignores_overlay_with_inverted_range() {
     check((3, 5), &[(6, 2), (5, 4)], (3, 5), (3, 5));
 }
 
 #[test]
-fn the_two_rules_have_names() {
+fn parses_names_of_rules() {
     assert_eq!("partial".parse(), Ok(Overlap::Partial));
     assert_eq!("union".parse(), Ok(Overlap::Union));
     assert_eq!(Overlap::default(), Overlap::Partial);

@@ -1,15 +1,15 @@
-//! Which halves are one call (PROVIDER-RULES, G1 and G3), and what a range does to them.
+//! The pairing of halves of calls (docs/reference/lint-rules.md, G1 and G3), and its effect on ranges.
 
 use jp_compact_core::open::{Open, open};
 use jp_compact_core::{Pairs, TurnRange};
 
 use crate::build::Build;
 
-/// Which elements pair, as `request-response`, in order.
+/// Checks the pairs of elements, as `request-response`, in order.
 #[track_caller]
 fn check(build: &Build, expected: &[(usize, usize)]) {
     let stream = build.stream();
-    let pairs = Pairs::of(&stream);
+    let pairs = Pairs::new(&stream);
     let found: Vec<_> = (0..stream.events().len())
         .filter_map(|element| pairs.partner(element).map(|partner| (element, partner)))
         .filter(|(element, partner)| element < partner)
@@ -25,7 +25,7 @@ fn turn() -> Build {
 }
 
 #[test]
-fn a_call_pairs_with_the_next_answer_of_its_id() {
+fn request_pairs_with_next_response_of_its_id() {
     check(&turn().call("a", "t").call("b", "t").answer("b", "").answer("a", ""), &[(1, 4), (2, 3)]);
     check(&turn().call("a", "t").answer("a", "").call("a", "t").answer("a", ""), &[(1, 2), (3, 4)]);
     check(&turn().call("a", "t").call("a", "t").answer("a", "").answer("a", ""), &[(1, 3), (2, 4)]);
@@ -33,35 +33,35 @@ fn a_call_pairs_with_the_next_answer_of_its_id() {
 }
 
 #[test]
-fn halves_without_a_partner_stay_alone() {
+fn halves_without_partner_stay_unpaired() {
     check(&turn().answer("a", "").call("a", "t"), &[]);
     check(&turn().call("a", "t").answer("a", "").answer("a", ""), &[(1, 2)]);
     check(&turn().call("a", "t").answer("A", ""), &[]);
 }
 
 #[test]
-fn a_call_that_was_given_up_takes_no_later_calls_answer() {
+fn abandoned_request_takes_no_later_response() {
     let given_up =
         turn().call("a", "t").turn().call("a", "t").answer("a", "").turn().call("a", "t").answer("a", "");
     check(&given_up, &[(3, 4), (6, 7)]);
     let stream = given_up.stream();
-    let pairs = Pairs::of(&stream);
+    let pairs = Pairs::new(&stream);
     assert_eq!(open(&stream, &pairs, false), None);
     assert_eq!(pairs.split_by(TurnRange::new(1, 1).unwrap()), None);
 }
 
 #[test]
-fn an_id_that_is_written_differently_is_the_same_id() {
+fn ids_compare_unescaped() {
     let stream = jp_compact_core::Stream::parse(
         br#"[{"type":"tool_call_request","timestamp":"2026-01-01 00:00:00","id":"\u0061","name":"t"},
              {"type":"tool_call_response","timestamp":"2026-01-01 00:00:00","id":"a","content":"","is_error":false}]"#
             .as_slice()
             .into(),
     );
-    assert_eq!(Pairs::of(&stream.unwrap()).partner(0), Some(1));
+    assert_eq!(Pairs::new(&stream.unwrap()).partner(0), Some(1));
 }
 
-/// A call from turn 1 to turn 2, and one from turn 3 to turn 5.
+/// A call from turn 1 to turn 2, and another from turn 3 to turn 5.
 fn across() -> Build {
     turn()
         .ask("")
@@ -79,13 +79,13 @@ fn across() -> Build {
 
 #[track_caller]
 fn shrinks(from: usize, to: usize, expected: Option<(usize, usize)>) {
-    let pairs = Pairs::of(&across().stream());
+    let pairs = Pairs::new(&across().stream());
     let shrunk = pairs.shrink(TurnRange::new(from, to).unwrap());
     assert_eq!(shrunk.map(|range| (range.from(), range.to())), expected);
 }
 
 #[test]
-fn a_range_shrinks_from_its_ends_until_it_splits_no_call() {
+fn range_shrinks_until_it_splits_no_call() {
     shrinks(0, 5, Some((0, 5)));
     shrinks(1, 2, Some((1, 2)));
     shrinks(0, 1, Some((0, 0)));
@@ -100,13 +100,13 @@ fn a_range_shrinks_from_its_ends_until_it_splits_no_call() {
 #[track_caller]
 fn opens(build: &Build, range: Option<Open>, summary: Option<Open>) {
     let stream = build.stream();
-    let pairs = Pairs::of(&stream);
+    let pairs = Pairs::new(&stream);
     assert_eq!(open(&stream, &pairs, false), range);
     assert_eq!(open(&stream, &pairs, true), summary);
 }
 
 #[test]
-fn a_last_turn_is_open_while_a_call_waits() {
+fn last_turn_is_open_while_a_call_is_unanswered() {
     let waits = Some(Open::ToolCall);
     opens(&turn().ask("").call("a", "t"), waits, waits);
     opens(&turn().call("a", "t").call("b", "t").answer("b", ""), waits, waits);
@@ -118,7 +118,7 @@ fn a_last_turn_is_open_while_a_call_waits() {
 }
 
 #[test]
-fn for_a_summary_it_is_open_until_the_assistant_has_spoken() {
+fn for_summaries_turn_is_open_until_assistant_message() {
     let unanswered = Some(Open::Unanswered);
     opens(&turn(), None, unanswered);
     opens(&turn().ask(""), None, unanswered);

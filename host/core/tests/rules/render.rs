@@ -1,4 +1,4 @@
-//! What providers are sent: the duties of the renderer, each as a view and the body that it makes.
+//! Rendered request bodies: the duties of the renderer, each as a view and the resulting body.
 
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{Place, Provider, Rendered, render};
@@ -18,7 +18,7 @@ fn check(build: &Build, provider: Provider, expected: &Value) {
     assert_eq!(rendered.places.len(), expected.as_array().unwrap().len());
 }
 
-/// A turn with two calls at once, answered the other way round.
+/// A turn with two parallel calls, answered in reverse order.
 fn parallel() -> Build {
     Build::default()
         .turn()
@@ -31,7 +31,7 @@ fn parallel() -> Build {
 }
 
 #[test]
-fn anthropic_is_sent_results_in_the_order_of_their_calls_and_before_text() {
+fn anthropic_orders_results_by_call_and_before_text() {
     check(
         &parallel().ask("hurry"),
         Provider::Anthropic,
@@ -52,7 +52,7 @@ fn anthropic_is_sent_results_in_the_order_of_their_calls_and_before_text() {
 }
 
 #[test]
-fn openai_is_sent_a_message_for_each_answer_and_arguments_as_text() {
+fn openai_gets_a_message_per_response_and_text_arguments() {
     check(
         &parallel().ask("hurry"),
         Provider::Openai,
@@ -70,7 +70,7 @@ fn openai_is_sent_a_message_for_each_answer_and_arguments_as_text() {
 }
 
 #[test]
-fn openai_responses_is_sent_flat_items() {
+fn openai_responses_gets_flat_items() {
     check(
         &parallel(),
         Provider::OpenaiResponses,
@@ -86,7 +86,7 @@ fn openai_responses_is_sent_flat_items() {
 }
 
 #[test]
-fn gemini_is_sent_as_many_responses_as_calls_right_behind_them() {
+fn gemini_gets_one_response_per_call() {
     check(
         &parallel(),
         Provider::Gemini,
@@ -106,7 +106,7 @@ fn gemini_is_sent_as_many_responses_as_calls_right_behind_them() {
 }
 
 #[test]
-fn ollama_is_sent_thoughts_and_arguments_as_objects() {
+fn ollama_gets_thoughts_and_object_arguments() {
     check(
         &Build::default().turn().ask("q").think("hm").call("a", "read").answer("a", "body"),
         Provider::Ollama,
@@ -119,7 +119,7 @@ fn ollama_is_sent_thoughts_and_arguments_as_objects() {
     );
 }
 
-/// The texts of an Anthropic body, a word a block: `?user`, `=assistant`, `~thought`, `>call`, `<result`.
+/// Formats the texts of an Anthropic body, one word per block: `?user`, `=assistant`, `~thought`, `>call`, `<result`.
 fn shown(build: &Build) -> String {
     let rendered = rendered(build, Provider::Anthropic);
     let messages = rendered.body["messages"].as_array().unwrap().clone();
@@ -139,7 +139,7 @@ fn shown(build: &Build) -> String {
     words.collect::<Vec<_>>().join(" | ")
 }
 
-/// A thought that Anthropic signed.
+/// Adds a thought with Anthropic's signature.
 fn signed(build: Build, text: &str) -> Build {
     build.raw(json!({
         "type": "chat_response", "timestamp": "2026-04-02 10:00:00.0", "reasoning": text,
@@ -148,14 +148,14 @@ fn signed(build: Build, text: &str) -> Build {
 }
 
 #[test]
-fn a_summary_is_a_pair_in_its_place() {
+fn summary_renders_as_a_pair() {
     let build = Build::turns(3).raw(jp(50, 0, 1, json!({"summary": {"summary": "S"}})));
     let expected = "?[Summary of previous conversation] | =S | ?ask2 | >c2{\"of\":\"c2\"} | <c2:body2 | =say2 | ?[Continue]";
     assert_eq!(shown(&build), expected);
 }
 
 #[test]
-fn a_turn_emptied_of_its_answer_is_merged_into_the_next_ones_request() {
+fn merges_turn_without_answer_into_next_request() {
     let build = Build::default().turn().ask("q").call("a", "read").answer("a", "x").turn().ask("r").say("m");
     let omitted = build.raw(jp(50, 0, 0, json!({"tool_calls": {"policy": "omit"}})));
     assert_eq!(shown(&omitted), "?q ?r | =m | ?[Continue]");
@@ -169,13 +169,13 @@ fn a_turn_emptied_of_its_answer_is_merged_into_the_next_ones_request() {
 }
 
 #[test]
-fn a_conversation_begins_and_ends_with_the_user() {
+fn adds_user_messages_at_both_ends() {
     let build = Build::default().say("Hello.").ask("").say("Well?");
     assert_eq!(shown(&build), "?[Beginning of conversation] | =Hello. =Well? | ?[Continue]");
 }
 
 #[test]
-fn what_cannot_be_paired_is_closed() {
+fn adds_missing_responses() {
     let build = Build::default().turn().ask("q").call("a", "read").answer("z", "x").ask("r").say(" ");
     let expected = "?q | >a{\"of\":\"a\"} | <a:[This call was not answered] ?r";
     assert_eq!(shown(&build), expected);
@@ -184,14 +184,14 @@ fn what_cannot_be_paired_is_closed() {
 }
 
 #[test]
-fn an_id_that_is_used_again_becomes_another() {
+fn renames_reused_ids() {
     let call = |build: Build, text: &str| build.call("a", "read").answer("a", text);
     let build = call(call(Build::default().turn().ask("q"), "1"), "2");
     assert_eq!(shown(&build), "?q | >a{\"of\":\"a\"} | <a:1 | >a_2{\"of\":\"a\"} | <a_2:2");
 }
 
 #[test]
-fn a_thought_goes_back_signed_or_not_at_all() {
+fn sends_back_only_signed_thoughts() {
     let build = signed(Build::default().turn().ask("q").think("unsigned"), "why").say("m").turn().ask("r");
     assert_eq!(shown(&build), "?q | ~why =m | ?r");
     assert_eq!(
@@ -205,7 +205,7 @@ fn a_thought_goes_back_signed_or_not_at_all() {
 }
 
 #[test]
-fn signed_thoughts_of_older_turns_go_once_earlier_content_changed() {
+fn drops_old_signed_thoughts_after_changed_content() {
     let thinks = |build: Build, turn: usize| {
         signed(build.turn().ask(&format!("q{turn}")), &format!("t{turn}"))
             .call(&format!("c{turn}"), "read")
@@ -219,11 +219,11 @@ fn signed_thoughts_of_older_turns_go_once_earlier_content_changed() {
     let strip = json!({"tool_calls": {"policy": "strip", "request": false, "response": true}});
     let changed = build.raw(jp(50, 1, 1, strip));
     let expected = whole.replace("~t1 ", "").replace("<c1:x", "<c1:[compacted] read: success");
-    assert_eq!(shown(&changed), expected, "turn 0 came before the change, and turn 2 is open");
+    assert_eq!(shown(&changed), expected, "turn 0 precedes the change, and turn 2 is open");
 }
 
 #[test]
-fn signatures_of_other_providers_go_back_to_those_alone() {
+fn sends_signatures_only_to_their_provider() {
     let kept = |metadata: Value| {
         Build::default()
             .turn()
@@ -253,7 +253,7 @@ fn signatures_of_other_providers_go_back_to_those_alone() {
 }
 
 #[test]
-fn messages_know_where_they_come_from() {
+fn messages_have_positions_in_the_stream() {
     let build = Build::turns(2).raw(jp(50, 0, 0, json!({"summary": {"summary": "S"}})));
     let rendered = rendered(&build, Provider::Openai);
     let of = |turn, event| Place { turn: Some(turn), event };
@@ -273,7 +273,7 @@ fn messages_know_where_they_come_from() {
 }
 
 #[test]
-fn a_provider_is_known_by_its_name() {
+fn parses_provider_names() {
     for provider in Provider::ALL {
         assert_eq!(provider.to_string().parse(), Ok(provider));
     }

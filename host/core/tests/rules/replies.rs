@@ -1,4 +1,4 @@
-//! What a strategy may answer, from its whole output to what could be appended. Two turns are asked for.
+//! Replies of strategies, from the whole output to the validated compactions. Two turns are requested.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::build::Build;
 
-/// What the host makes of an output: how many compactions, or why it refuses. What is no result counts none.
+/// Returns the number of compactions, or the reason to reject the output. Other replies than results count as 0.
 fn outcome(output: &[u8]) -> Result<usize, String> {
     let answer = reply::read(output, "c1").map_err(|violation| violation.to_string())?;
     let Terminal::Result(result) = answer.terminal else { return Ok(0) };
@@ -20,7 +20,7 @@ fn outcome(output: &[u8]) -> Result<usize, String> {
     let range = TurnRange::new(0, 1).unwrap();
     let asked = Asked {
         stream: &stream,
-        pairs: &Pairs::of(&stream),
+        pairs: &Pairs::new(&stream),
         range,
         requested: range,
         produces: &[Summary, Reasoning, ToolCalls],
@@ -39,11 +39,11 @@ struct Expected {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "says what it could not see")]
-fn every_verdict_is_reached() {
+#[expect(clippy::print_stderr, reason = "prints that cases are missing")]
+fn verdicts_match_the_shared_collection() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/replies");
     let Ok(verdicts) = std::fs::read(folder.join("verdicts.json")) else {
-        eprintln!("the collection of replies is not here; only the project's own are checked");
+        eprintln!("the collection of replies is missing; only the project's own are checked");
         return;
     };
     let verdicts: BTreeMap<String, Expected> = serde_json::from_slice(&verdicts).unwrap();
@@ -82,7 +82,7 @@ fn takes(output: &str, compactions: usize) {
 }
 
 #[test]
-fn one_terminal_line_is_a_reply() {
+fn accepts_one_terminal_line() {
     takes(STRIP, 1);
     takes(&format!("{STRIP}\n"), 1);
     takes(&format!("\n \t\r\n{STRIP}\r\n\n  \n"), 1);
@@ -99,7 +99,7 @@ fn one_terminal_line_is_a_reply() {
 }
 
 #[test]
-fn logs_are_kept_in_order() {
+fn keeps_logs_in_order() {
     let output = format!("{LOG}\n{}\n{DECLINE}", LOG.replace("\"m\"", "\"n\""));
     let answer = reply::read(output.as_bytes(), "c1").unwrap();
     assert_eq!(answer.logs.iter().map(|log| log.message.as_str()).collect::<Vec<_>>(), ["m", "n"]);
@@ -112,46 +112,56 @@ fn violates(output: impl AsRef<[u8]>, expected: &str) {
 }
 
 #[test]
-fn anything_else_is_a_violation() {
-    violates("", "it ended without a result, decline, needs or error");
-    violates("\n\n", "it ended without");
-    violates(format!("{PROGRESS}\n{LOG}"), "it ended without");
-    violates(format!("{STRIP}\n{STRIP}"), "it went on after its answer: {\"type\":\"result\"");
-    violates(format!("{DECLINE}\n{LOG}"), "it went on after its answer: {\"type\":\"log\"");
-    violates(format!("{DECLINE}\nbye"), "it went on after its answer: bye");
-    violates(format!("hello\n{STRIP}"), "line 1 of its output is no message (");
-    violates(format!("{LOG}\n\n[{STRIP}]"), "line 3 of its output is no message (");
-    violates(format!("{STRIP}{STRIP}"), "line 1 of its output is no message (");
-    violates(STRIP.replace("c1", "c2"), "it answered the request `c2`, and was asked `c1`");
-    violates(LOG.replace("c1", "c2"), "it answered the request `c2`");
-    violates(STRIP.replace(r#""id":"c1","#, ""), "line 1 of its output is no message (missing field `id`");
-    violates(STRIP.replace("strip", "stirp"), "line 1 of its output is no message (");
+fn rejects_all_other_output() {
+    violates("", "its output ended without a result, decline, needs or error");
+    violates("\n\n", "its output ended without");
+    violates(format!("{PROGRESS}\n{LOG}"), "its output ended without");
+    violates(
+        format!("{STRIP}\n{STRIP}"),
+        "it sent another line after its terminal reply: {\"type\":\"result\"",
+    );
+    violates(format!("{DECLINE}\n{LOG}"), "it sent another line after its terminal reply: {\"type\":\"log\"");
+    violates(format!("{DECLINE}\nbye"), "it sent another line after its terminal reply: bye");
+    violates(format!("hello\n{STRIP}"), "line 1 of its output is not a valid message (");
+    violates(format!("{LOG}\n\n[{STRIP}]"), "line 3 of its output is not a valid message (");
+    violates(format!("{STRIP}{STRIP}"), "line 1 of its output is not a valid message (");
+    violates(STRIP.replace("c1", "c2"), "it replied to request `c2`, but the request is `c1`");
+    violates(LOG.replace("c1", "c2"), "it replied to request `c2`");
+    violates(
+        STRIP.replace(r#""id":"c1","#, ""),
+        "line 1 of its output is not a valid message (missing field `id`",
+    );
+    violates(STRIP.replace("strip", "stirp"), "line 1 of its output is not a valid message (");
     violates(
         STRIP.replace("reasoning", "raesoning"),
-        "line 1 of its output is no message (unknown field `raesoning`",
+        "line 1 of its output is not a valid message (unknown field `raesoning`",
     );
     violates(b"\xff", "its output is not UTF-8 at byte 0");
     violates(
         [STRIP.as_bytes(), b"\n\xc3"].concat(),
         &format!("its output is not UTF-8 at byte {}", STRIP.len() + 1),
     );
-    violates(format!("\u{feff}{STRIP}"), "line 1 of its output is no message (");
+    violates(format!("\u{feff}{STRIP}"), "line 1 of its output is not a valid message (");
 }
 
 #[test]
-fn what_nobody_reads_is_json_all_the_same() {
+fn unknown_members_must_be_valid_json() {
     let behind = |value: &str| format!(r#"{},"later":{value}}}"#, STRIP.strip_suffix('}').unwrap());
     let deep = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     takes(&behind(&deep(100)), 1);
     takes(&behind("1e300"), 1);
-    violates(behind(&deep(127)), "line 1 of its output is no message (values nest deeper than 127 levels)");
-    violates(behind(&deep(100_000)), "line 1 of its output is no message (values nest deeper");
-    violates(behind("1e400"), "line 1 of its output is no message (a number out of range)");
-    violates(behind(r#""\ud800""#), "line 1 of its output is no message (");
+    violates(
+        behind(&deep(127)),
+        "line 1 of its output is not a valid message (values nest deeper than 127 \
+         levels)",
+    );
+    violates(behind(&deep(100_000)), "line 1 of its output is not a valid message (values nest deeper");
+    violates(behind("1e400"), "line 1 of its output is not a valid message (a number out of range)");
+    violates(behind(r#""\ud800""#), "line 1 of its output is not a valid message (");
 }
 
 #[test]
-fn a_quote_is_200_bytes_at_most_and_whole_characters() {
+fn quotes_at_most_200_bytes_of_whole_characters() {
     let long = format!("a{}", "\u{e9}".repeat(500));
     let reply::Violation::NotAMessage { quote, .. } = reply::read(long.as_bytes(), "c1").unwrap_err() else {
         panic!("another violation");
@@ -169,32 +179,32 @@ fn needs(keys: &[&str], state_bytes: usize, rounds_before: u32, expect: Result<(
 }
 
 #[test]
-fn needs_are_held_to_their_rounds_number_keys_and_state() {
+fn limits_needs_in_rounds_number_keys_and_state() {
     needs(&["new"], 64 << 10, 7, Ok(()));
     needs(&[], 0, 0, Ok(()));
-    needs(&["new"], 0, 8, Err("it answered `needs` more than 8 times"));
-    needs(&["new", "used"], 0, 1, Err("it needs `used`, a key that it has used before"));
-    needs(&["new"], (64 << 10) + 1, 0, Err("its `state` has 65537 bytes, 65536 are allowed"));
+    needs(&["new"], 0, 8, Err("it replied `needs` more than 8 times"));
+    needs(&["new", "used"], 0, 1, Err("its `needs` reuse the key `used` of an earlier round"));
+    needs(&["new"], (64 << 10) + 1, 0, Err("its `state` has 65537 bytes; at most 65536 are allowed"));
     let keys: Vec<String> = (0..256).map(|number| number.to_string()).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    // One was answered before.
+    // One key was answered before.
     needs(&keys[1..], 0, 1, Ok(()));
-    needs(&keys, 0, 1, Err("it needs 257 things for one request, 256 are allowed"));
+    needs(&keys, 0, 1, Err("it has 257 needs for one request; at most 256 are allowed"));
 }
 
 #[test]
-fn a_reply_has_so_many_compactions_and_no_more() {
+fn limits_number_of_compactions() {
     let strip = r#"{"from_turn":0,"to_turn":1,"reasoning":"strip"}"#;
     let result = |count: usize| {
         format!(r#"{{"type":"result","id":"c1","compactions":[{}]}}"#, vec![strip; count].join(","))
     };
     assert_eq!(outcome(result(1_024).as_bytes()), Ok(1_024));
     let refused = outcome(result(1_025).as_bytes()).unwrap_err();
-    assert_eq!(refused, "a result with 1025 compactions, 1024 are allowed");
+    assert_eq!(refused, "the result has 1025 compactions; at most 1024 are allowed");
 }
 
 #[test]
-fn more_logs_and_diagnostics_than_are_kept_are_counted() {
+fn counts_logs_and_diagnostics_over_the_limit() {
     let log = r#"{"type":"log","id":"c1","level":"info","message":"l"}"#;
     let found = r#"{"severity":"info","code":"c","message":"m"}"#;
     let strip = r#"{"from_turn":0,"to_turn":1,"reasoning":"strip"}"#;
@@ -206,17 +216,17 @@ fn more_logs_and_diagnostics_than_are_kept_are_counted() {
     let answer = reply::read(output.as_bytes(), "c1").unwrap();
     assert_eq!(answer.logs.len(), 1_001);
     assert_eq!(answer.logs[1_000].message, "4000 more log lines");
-    let Terminal::Result(result) = answer.terminal else { panic!("it is a result") };
+    let Terminal::Result(result) = answer.terminal else { panic!("expected a result") };
     assert_eq!(result.diagnostics.len(), 1_001);
     assert_eq!(result.diagnostics[1_000].message, "7 more diagnostics");
 }
 
 #[test]
-fn a_long_text_is_cut() {
+fn truncates_long_texts() {
     let long = "x".repeat(5_000);
     let error = format!(r#"{{"type":"error","id":"c1","code":"{long}","message":"{long}","hint":"{long}"}}"#);
     let Terminal::Error(error) = reply::read(error.as_bytes(), "c1").unwrap().terminal else {
-        panic!("it is an error")
+        panic!("expected an error")
     };
     for text in [Some(error.code), Some(error.message), error.hint] {
         assert_eq!(text.unwrap(), format!("{} ... (904 bytes more)", &long[..4_096]));

@@ -1,4 +1,4 @@
-//! What is shown of a stream: where its tokens are, and where its overlays come from.
+//! Reports on a stream: the distribution of its tokens, and the origins of its overlays.
 
 use jp_compact_core::Survey;
 use jp_compact_core::receipts::receipts;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::build::{Build, jp, receipt};
 
 fn of(build: &Build) -> Stats {
-    stats(&Survey::of(&build.stream()))
+    stats(&Survey::new(&build.stream()))
 }
 
 #[track_caller]
@@ -19,14 +19,14 @@ fn check(build: &Build, expected: Value) {
     assert_eq!(found, expected);
 }
 
-/// Tokens and bytes, of the raw events and of the view.
+/// Tokens and bytes, each of the raw events and of the view.
 fn sizes(tokens: [u64; 2], bytes: [u64; 2]) -> Value {
     let [tokens, bytes] = [tokens, bytes].map(|[before, after]| json!({"before": before, "after": after}));
     json!({"tokens": tokens, "bytes": bytes})
 }
 
 #[test]
-fn tokens_and_bytes_are_summed_by_type_and_by_tool() {
+fn sums_tokens_and_bytes_by_type_and_tool() {
     let build =
         Build::turns(4).raw(jp(60, 0, 1, json!({"reasoning": "strip", "tool_calls": {"policy": "omit"}})));
     check(
@@ -44,7 +44,7 @@ fn tokens_and_bytes_are_summed_by_type_and_by_tool() {
 }
 
 #[test]
-fn a_summary_is_a_type_of_its_own() {
+fn counts_summaries_as_a_type() {
     let build = Build::default().turn().ask("1234").raw(jp(60, 0, 0, json!({"summary": {"summary": "12"}})));
     check(
         &build,
@@ -57,7 +57,7 @@ fn a_summary_is_a_type_of_its_own() {
 }
 
 #[test]
-fn an_answer_counts_for_the_tool_of_its_own_call() {
+fn counts_response_for_tool_of_its_call() {
     let build = Build::default()
         .turn()
         .call("a", "read")
@@ -77,7 +77,7 @@ fn an_answer_counts_for_the_tool_of_its_own_call() {
 }
 
 #[test]
-fn bytes_are_those_of_the_text_whatever_it_is_written_in() {
+fn counts_bytes_of_decoded_text() {
     check(
         &Build::default().turn().ask("äöü€"),
         json!({"all": sizes([1, 1], [9, 9]), "by_type": {"user": sizes([1, 1], [9, 9])}, "by_tool": {}}),
@@ -85,7 +85,7 @@ fn bytes_are_those_of_the_text_whatever_it_is_written_in() {
 }
 
 #[test]
-fn sums_add_up_over_transcripts() {
+fn sums_over_transcripts() {
     let one = of(&Build::turns(4).raw(jp(60, 0, 1, json!({"reasoning": "strip"}))));
     let other = of(&Build::default().turn().ask("1").call("a", "grep").answer("a", "1234"));
     let sum: Stats = [&one, &other].into_iter().sum();
@@ -95,12 +95,12 @@ fn sums_add_up_over_transcripts() {
     assert_eq!(numbers(&sum.all), added(&one.all, &other.all));
     let user = |stats: &Stats| stats.by_type["user"];
     assert_eq!(numbers(&user(&sum)), added(&user(&one), &user(&other)));
-    assert_eq!(sum.by_type["reasoning"], one.by_type["reasoning"], "what only one has stays");
+    assert_eq!(sum.by_type["reasoning"], one.by_type["reasoning"], "types of only one transcript stay");
     assert_eq!((sum.by_tool["read"], sum.by_tool["grep"]), (one.by_tool["read"], other.by_tool["grep"]));
 }
 
 #[test]
-fn a_receipt_belongs_to_the_overlay_of_its_time_and_range() {
+fn receipt_matches_overlay_by_time_and_range() {
     let stream = Build::turns(3)
         .raw(jp(60, 0, 1, json!({"reasoning": "strip"})))
         .raw(jp(61, 0, 1, json!({"reasoning": "strip"})))

@@ -1,4 +1,4 @@
-//! Requests: what a strategy is sent is what it asked for and no more, and every line fits its schema.
+//! Requests: a strategy receives only the data that it asked for, and every line conforms to its schema.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn describe(input: Input) -> Description {
     Description { input, ..Description::new("a-strategy", "1.0.0", "for a test") }
 }
 
-/// The lines of a request for turn 1, each held to its schema.
+/// Returns the lines of a request for turn 1, each validated against its schema.
 #[track_caller]
 fn ask(stream: &Stream, description: &Description) -> Vec<Value> {
     let turn_1 = TurnRange::new(1, 1).unwrap();
@@ -33,7 +33,7 @@ fn ask(stream: &Stream, description: &Description) -> Vec<Value> {
         llm: None,
         context_window: None,
     };
-    let bytes = lines(&Survey::of(stream), &ask);
+    let bytes = lines(&Survey::new(stream), &ask);
     assert!(bytes.ends_with(b"\n"));
     let lines: Vec<Value> =
         str::from_utf8(&bytes).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -48,12 +48,12 @@ fn ask(stream: &Stream, description: &Description) -> Vec<Value> {
     lines
 }
 
-fn summarised() -> Build {
+fn summarized() -> Build {
     Build::turns(3).raw(jp(60, 0, 0, json!({"summary": {"summary": "a secret"}}))).raw(receipt(60, 0, 0))
 }
 
 #[test]
-fn the_header_alone_answers_input_none() {
+fn input_none_gets_only_the_header() {
     let lines = ask(&Build::turns(3).stream(), &describe(Input::None));
     let row = json!({
         "turn": 1, "events": 6, "tokens": 6, "view_tokens": 6, "complete": true,
@@ -75,7 +75,7 @@ fn the_header_alone_answers_input_none() {
 }
 
 #[test]
-fn the_header_comes_first_and_its_first_fields_never_change() {
+fn header_comes_first_with_stable_first_fields() {
     let stream = Build::turns(3).stream();
     let turn_1 = TurnRange::new(1, 1).unwrap();
     let ask = Ask {
@@ -94,12 +94,12 @@ fn the_header_comes_first_and_its_first_fields_never_change() {
         llm: None,
         context_window: None,
     };
-    let bytes = lines(&Survey::of(&stream), &ask);
+    let bytes = lines(&Survey::new(&stream), &ask);
     assert!(bytes.starts_with(br#"{"type":"compact","id":"c1","protocol":1,"#));
 }
 
 #[test]
-fn an_outline_is_the_header_too() {
+fn input_outline_gets_only_the_header() {
     let build = Build::turns(1)
         .turn()
         .call("a", "grep")
@@ -110,7 +110,7 @@ fn an_outline_is_the_header_too() {
         .answer("lost", "y")
         .raw(json!({"timestamp": at(0), "note": 1}));
     let lines = ask(&build.stream(), &describe(Input::Outline));
-    let [header] = lines.as_slice() else { panic!("more than a header: {lines:?}") };
+    let [header] = lines.as_slice() else { panic!("expected only a header: {lines:?}") };
     assert_eq!(
         header["outline"],
         json!({
@@ -123,7 +123,7 @@ fn an_outline_is_the_header_too() {
 }
 
 #[test]
-fn an_outline_tells_what_the_view_hides_and_how_long_a_text_is() {
+fn outline_lists_hidden_events_and_sizes() {
     let strip =
         json!({"tool_calls": {"policy": "strip", "request": false, "response": true}, "reasoning": "strip"});
     let build = Build::turns(1).turn().call("a", "read").answer("a", "ä, stored in base64").call("b", "read");
@@ -136,7 +136,7 @@ fn an_outline_tells_what_the_view_hides_and_how_long_a_text_is() {
 }
 
 #[test]
-fn in_an_outline_an_answer_bears_the_tool_of_its_own_call() {
+fn outline_names_tool_of_each_response() {
     let build = Build::turns(1).turn().call("a", "read").answer("a", "").call("a", "grep").answer("a", "");
     let header = &ask(&build.stream(), &describe(Input::Outline))[0];
     assert_eq!(header["outline"]["tools"], json!(["read", "grep"]));
@@ -144,7 +144,7 @@ fn in_an_outline_an_answer_bears_the_tool_of_its_own_call() {
 }
 
 #[test]
-fn full_input_is_a_header_the_events_and_an_end() {
+fn input_full_gets_header_events_and_end() {
     let build = Build::turns(1)
         .raw(jp(60, 0, 0, json!({"reasoning": "strip"})))
         .turn()
@@ -186,7 +186,7 @@ fn full_input_is_a_header_the_events_and_an_end() {
 }
 
 #[test]
-fn an_element_that_is_no_object_is_no_event_line() {
+fn skips_elements_that_are_not_objects() {
     let build = Build::turns(2).raw(json!("text")).raw(json!(null));
     let lines = ask(&build.stream(), &describe(Input::Full));
     assert_eq!(lines[0]["events"]["count"], 6);
@@ -194,7 +194,7 @@ fn an_element_that_is_no_object_is_no_event_line() {
 }
 
 #[test]
-fn a_scope_of_the_conversation_sends_every_turn() {
+fn scope_conversation_sends_every_turn() {
     for input in [Input::None, Input::Outline, Input::Full] {
         let wide = Description { scope: Scope::Conversation, ..describe(input) };
         let (wide, narrow) =
@@ -211,16 +211,16 @@ fn a_scope_of_the_conversation_sends_every_turn() {
 }
 
 #[test]
-fn a_summarys_text_goes_to_none_but_those_who_want_it() {
+fn sends_summary_texts_only_on_request() {
     for input in [Input::None, Input::Outline, Input::Full] {
         for scope in [Scope::Range, Scope::Conversation] {
             let description = Description { scope, ..describe(input) };
-            let all = Value::from(ask(&summarised().stream(), &description)).to_string();
+            let all = Value::from(ask(&summarized().stream(), &description)).to_string();
             assert!(!all.contains("a secret") && !all.contains("previous_summaries"), "{all}");
         }
     }
     let wants = Description { wants: vec!["previous_summaries".into()], ..describe(Input::None) };
-    let header = &ask(&summarised().stream(), &wants)[0];
+    let header = &ask(&summarized().stream(), &wants)[0];
     let expected = json!([{"from_turn": 0, "to_turn": 0, "text": "a secret"}]);
     assert_eq!(header["context"]["previous_summaries"], expected);
     let none_yet = &ask(&Build::turns(2).stream(), &wants)[0];
@@ -228,7 +228,7 @@ fn a_summarys_text_goes_to_none_but_those_who_want_it() {
 }
 
 #[test]
-fn the_digest_goes_to_none_but_those_who_want_it() {
+fn sends_digest_only_on_request() {
     let digest = |wants: &[&str]| {
         let wants = wants.iter().map(|word| (*word).to_owned()).collect();
         ask(&Build::turns(2).stream(), &Description { wants, ..describe(Input::None) })[0]["conversation"]
@@ -241,9 +241,9 @@ fn the_digest_goes_to_none_but_those_who_want_it() {
 }
 
 #[test]
-fn earlier_overlays_are_ranges_and_kinds() {
+fn sends_ranges_and_kinds_of_earlier_overlays() {
     let list = json!({"policy": "selective", "calls": [{"seq": 3, "id": "c0", "response": {"replace": "a secret"}}]});
-    let build = summarised()
+    let build = summarized()
         .raw(jp(61, 1, 9, json!({"reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": false}})))
         .raw(own(62, 0, 0, json!({"tool_calls": list})))
         .raw(jp(63, 2, 2, json!({"tool_calls": {"policy": "omit"}})));
@@ -261,7 +261,7 @@ fn earlier_overlays_are_ranges_and_kinds() {
 }
 
 #[test]
-fn numbers_and_the_raw_input_skip_what_is_no_history() {
+fn numbers_and_raw_input_skip_overlays_and_config() {
     let plain = Build::turns(2).unknown();
     let (before, after) =
         (plain.stream(), plain.clone().config().raw(jp(60, 0, 0, json!({}))).raw(receipt(60, 0, 0)).stream());

@@ -1,4 +1,4 @@
-//! RFD 064's own examples and tables, each under its section's name; the hints are RFD D17's.
+//! RFD 064's own examples and tables, named after their sections. The hints are RFD D17's.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::append::entries_of;
 use crate::build::{Build, base64, jp, shown, when};
 
-/// Turns 0 to 2 of the example, and the first of the "turns 3+".
+/// Turns 0 to 2 of the example, and the first turn of its "turns 3+".
 fn example() -> Build {
     let path = |build: Build, id: &str, tool: &str| {
         let arguments = json!({"path": base64("src/main.rs")});
@@ -31,7 +31,7 @@ fn example() -> Build {
     build.turn().ask("thanks").say("Done.")
 }
 
-/// What is shown once `payload` is appended, with these hints.
+/// Formats the view after `payload` is appended with these hints.
 #[track_caller]
 fn projected(build: &Build, hints: &Value, payload: Value) -> String {
     let stream = build.stream();
@@ -39,7 +39,7 @@ fn projected(build: &Build, hints: &Value, payload: Value) -> String {
     let hints: BTreeMap<String, ToolHint> = serde_json::from_value(hints.clone()).unwrap();
     let asked = Asked {
         stream: &stream,
-        pairs: &Pairs::of(&stream),
+        pairs: &Pairs::new(&stream),
         range: whole,
         requested: whole,
         produces: &[Summary, Reasoning, ToolCalls],
@@ -55,7 +55,7 @@ fn projected(build: &Build, hints: &Value, payload: Value) -> String {
     shown(&Stream::parse(bytes.into()).unwrap())
 }
 
-/// The profile `default` over turns 0 to 2.
+/// The profile `default` for turns 0 to 2.
 fn default_profile() -> Value {
     let strip = json!({"policy": "strip", "request": true, "response": true});
     json!({"from_turn": 0, "to_turn": 2, "reasoning": "strip", "tool_calls": strip})
@@ -92,7 +92,7 @@ fn projection_example_heavy_profile() {
     assert_eq!(projected(&example(), &json!({}), heavy), expected);
 }
 
-/// Compaction A of turns 0 to 20 with a summary, and B of turns 0 to 30 that strips responses, made later.
+/// Compaction A of turns 0 to 20 with a summary, and the later B of turns 0 to 30 that strips responses.
 fn stacked() -> Build {
     let strip = json!({"tool_calls": {"policy": "strip", "request": false, "response": true}});
     let summary = json!({"summary": {"summary": "A"}});
@@ -100,7 +100,7 @@ fn stacked() -> Build {
 }
 
 #[test]
-fn stacking_semantics_turn_5_is_summarised_whatever_b_says_of_its_tool_calls() {
+fn stacking_semantics_turn_5_is_summarized_despite_b() {
     let shown = shown(&stacked().stream());
     assert!(shown.starts_with("?[Summary of previous conversation] =A | ?ask21 "), "{shown}");
     assert!(!shown.contains("c5"), "{shown}");
@@ -125,10 +125,10 @@ fn summary_overlap_resolution() {
         let range = overlap::extend(range, old.iter().copied(), Overlap::Partial);
         (range.from(), range.to())
     };
-    // They intersect, and neither contains the other: [min(X, A), max(Y, B)].
+    // The ranges intersect, and neither contains the other: [min(X, A), max(Y, B)].
     assert_eq!(extended(new(5, 12), &[(2, 8)]), (2, 12));
     assert_eq!(extended(new(2, 8), &[(5, 12)]), (2, 12));
-    // One contains the other.
+    // One range contains the other.
     assert_eq!(extended(new(2, 12), &[(5, 8)]), (2, 12));
     assert_eq!(extended(new(5, 8), &[(2, 12)]), (5, 8));
     // Repeat until no partial overlaps remain.
@@ -136,10 +136,10 @@ fn summary_overlap_resolution() {
 }
 
 #[test]
-fn raw_stream_invariant_a_summariser_is_sent_the_events_and_no_summary() {
+fn raw_stream_invariant_summarizer_gets_events_not_summaries() {
     let older = json!({"summary": {"summary": "OLDER WORDS"}});
     let stream = Build::turns(4).raw(jp(1000, 0, 2, older)).stream();
-    let survey = Survey::of(&stream);
+    let survey = Survey::new(&stream);
     let range = TurnRange::new(0, 3).unwrap();
     let description = Description { input: Input::Full, ..Description::new("s", "1", "") };
     let ask = request::Ask {
@@ -167,7 +167,7 @@ fn raw_stream_invariant_a_summariser_is_sent_the_events_and_no_summary() {
     }
 }
 
-/// Range bounds of the example, which has turns 0 to 3, of which 0 and 1 were compacted; it is an hour later.
+/// Resolves bounds in the example, which has turns 0 to 3. Turns 0 and 1 were compacted, and it is an hour later.
 #[track_caller]
 fn range(from: Option<&str>, to: Option<&str>, expected: Option<(usize, usize)>) {
     let stream = example().raw(jp(1000, 0, 1, json!({"reasoning": "strip"}))).stream();
@@ -195,7 +195,7 @@ fn range_bounds_duration_is_a_time_ago() {
 }
 
 #[test]
-fn range_bounds_last_is_the_turn_after_the_newest_compaction_or_the_start() {
+fn range_bounds_last_is_turn_after_newest_compaction() {
     range(Some("last"), None, Some((2, 3)));
     let fresh = bound::resolve(&example().stream(), Some(Bound::AfterLast), None, when(3600)).unwrap();
     assert_eq!((fresh.from(), fresh.to()), (0, 3));

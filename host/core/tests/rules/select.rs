@@ -1,4 +1,4 @@
-//! From what a user wants to the turns that are compacted, and what is said of it.
+//! The selection of turns to compact, and its notes to the user.
 
 use jp_compact_core::bound::Bound;
 use jp_compact_core::overlap::Overlap;
@@ -13,7 +13,7 @@ fn wanted(from: &str, to: &str) -> Wanted {
     Wanted { from: bound(from), to: bound(to), ..Wanted::default() }
 }
 
-/// A range and its notes, or why there is nothing.
+/// Formats a range and its notes, or the reason why there is nothing.
 fn told(selected: Result<Selected, jp_compact_core::select::Nothing>) -> String {
     match selected {
         Ok(selected) => {
@@ -27,11 +27,11 @@ fn told(selected: Result<Selected, jp_compact_core::select::Nothing>) -> String 
 #[track_caller]
 fn check(build: &Build, from: &str, to: &str, expected: &str) {
     let stream = build.stream();
-    assert_eq!(told(select(&Survey::of(&stream), wanted(from, to), when(0))), expected);
+    assert_eq!(told(select(&Survey::new(&stream), wanted(from, to), when(0))), expected);
 }
 
 #[test]
-fn the_last_three_turns_are_kept_unless_a_bound_says_otherwise() {
+fn keeps_last_three_turns_by_default() {
     check(&Build::turns(10), "", "", "turns 0-6");
     check(&Build::turns(10), "4", "", "turns 4-6");
     check(&Build::turns(10), "", "9", "turns 0-9");
@@ -41,65 +41,70 @@ fn the_last_three_turns_are_kept_unless_a_bound_says_otherwise() {
 }
 
 #[test]
-fn nothing_to_compact_says_why() {
-    check(&Build::default(), "", "", "nothing to compact: the conversation has no turn");
+fn reports_why_there_is_nothing_to_compact() {
+    check(&Build::default(), "", "", "nothing to compact: the conversation has no turns");
     check(
         &Build::turns(3),
         "",
         "",
-        "nothing to compact: the last 3 turns are kept unless a bound says otherwise, and there are 3; `--keep-last \
-         0` compacts them too",
+        "nothing to compact: the last 3 turns are kept by default, and there are only 3; use `--keep-last \
+         0` to compact them too",
     );
     check(
         &Build::turns(1),
         "",
         "",
-        "nothing to compact: the last 3 turns are kept unless a bound says otherwise, and there is 1 turn; \
-         `--keep-last 0` compacts them too",
+        "nothing to compact: the last 3 turns are kept by default, and there is only 1; use `--keep-last 0` \
+         to compact them too",
     );
-    // What the user gave would leave a turn; it is the default that leaves none.
+    // The user's bounds alone would leave a turn. The default does not.
     check(
         &Build::turns(4),
         "2",
         "",
-        "nothing to compact: the last 3 turns are kept unless a bound says otherwise, and there are 4; `--keep-last \
-         0` compacts them too",
+        "nothing to compact: the last 3 turns are kept by default, and there are only 4; use `--keep-last \
+         0` to compact them too",
     );
     check(
         &Build::turns(4),
         "3",
         "2",
-        "nothing to compact: no turn lies between the bounds, turns are numbered 0 to 3",
+        "nothing to compact: the bounds select no turns; turns are numbered 0 to 3",
     );
     check(
         &Build::turns(4),
         "9",
         "",
-        "nothing to compact: no turn lies between the bounds, turns are numbered 0 to 3",
+        "nothing to compact: the bounds select no turns; turns are numbered 0 to 3",
     );
 }
 
 #[test]
-fn an_open_turn_is_left_out_whatever_the_range_says() {
+fn skips_open_turn_in_any_range() {
     let open = Build::turns(2).turn().ask("").call("w", "t");
-    check(&open, "", "-0", "turns 0-1\nturn 2 is left out: a tool call in it waits for its answer");
+    check(&open, "", "-0", "turns 0-1\nturn 2 is skipped: one of its tool calls has no response yet");
     check(&open, "", "-1", "turns 0-1");
-    check(&open, "2", "2", "nothing to compact: turn 2 is left out: a tool call in it waits for its answer");
+    check(
+        &open,
+        "2",
+        "2",
+        "nothing to compact: turn 2 is skipped: one of its tool calls has no response yet",
+    );
     check(
         &Build::default().call("w", "t"),
         "",
         "-0",
-        "nothing to compact: turn 0 is left out: a tool call in it waits for its answer",
+        "nothing to compact: turn 0 is skipped: one of its tool calls has no response yet",
     );
-    // Without a waiting call, only a summary leaves it out.
+    // Without an unanswered call, only a summary skips the open turn.
     check(&Build::turns(2).turn().ask(""), "", "-0", "turns 0-2");
 }
 
 #[test]
-fn a_range_that_would_split_a_call_shrinks() {
+fn shrinks_range_that_would_split_a_call() {
     let build = Build::turns(2).turn().call("w", "t").turn().answer("w", "").say("");
-    check(&build, "", "2", "turns 0-1\nturns 0-2 would split a tool call, and became turns 0-1");
-    check(&build, "1", "2", "turn 1\nturns 1-2 would split a tool call, and became turn 1");
+    check(&build, "", "2", "turns 0-1\nreduced turns 0-2 to turns 0-1, to avoid splitting a tool call");
+    check(&build, "1", "2", "turn 1\nreduced turns 1-2 to turn 1, to avoid splitting a tool call");
     check(&build, "2", "2", "nothing to compact: every part of turn 2 would split a tool call");
     check(&build, "", "3", "turns 0-3");
 }
@@ -107,7 +112,7 @@ fn a_range_that_would_split_a_call_shrinks() {
 #[track_caller]
 fn check_summary(build: &Build, from: &str, to: &str, accepted: &[(usize, usize)], expected: [&str; 2]) {
     let stream = build.stream();
-    let survey = Survey::of(&stream);
+    let survey = Survey::new(&stream);
     let accepted: Vec<_> = accepted.iter().map(|(from, to)| TurnRange::new(*from, *to).unwrap()).collect();
     let selected = select(&survey, wanted(from, to), when(0)).unwrap();
     for (overlap, expected) in [Overlap::Partial, Overlap::Union].into_iter().zip(expected) {
@@ -120,10 +125,10 @@ fn summary(from: usize, to: usize) -> serde_json::Value {
 }
 
 #[test]
-fn a_summary_is_closed_over_older_ones() {
+fn extends_summary_over_older_ones() {
     let build = Build::turns(10).raw(summary(0, 4));
     check_summary(&build, "5", "6", &[], ["turns 5-6"; 2]);
-    let closed = "turns 0-6\nturns 3-6 became turns 0-6, to be closed over older summaries";
+    let closed = "turns 0-6\nextended turns 3-6 to turns 0-6, to include older summaries completely";
     check_summary(&build, "3", "6", &[], [closed; 2]);
     check_summary(
         &build,
@@ -131,31 +136,31 @@ fn a_summary_is_closed_over_older_ones() {
         "2",
         &[],
         [
-            "turns 1-2\nthe summary of turns 1-2 lies inside that of turns 0-4: the view shows the older one around \
-             it; `--overlap union` writes one summary of both",
-            "turns 0-4\nturns 1-2 became turns 0-4, to be closed over older summaries",
+            "turns 1-2\nthe summary of turns 1-2 is inside the summary of turns 0-4: the view shows the \
+             older one around it; `--overlap union` writes one summary for both",
+            "turns 0-4\nextended turns 1-2 to turns 0-4, to include older summaries completely",
         ],
     );
     check_summary(&build, "0", "4", &[], ["turns 0-4"; 2]);
 }
 
 #[test]
-fn what_was_said_of_the_turns_is_said_of_a_summary_too() {
+fn keeps_notes_of_the_selection_for_summaries() {
     let open = Build::turns(2).turn().ask("").call("w", "t");
-    let left_out = "turns 0-1\nturn 2 is left out: a tool call in it waits for its answer";
+    let left_out = "turns 0-1\nturn 2 is skipped: one of its tool calls has no response yet";
     check_summary(&open, "", "-0", &[], [left_out; 2]);
 }
 
 #[test]
-fn summaries_of_the_same_run_count() {
-    let closed = "turns 2-6\nturns 4-6 became turns 2-6, to be closed over older summaries";
+fn extends_over_summaries_of_the_same_run() {
+    let closed = "turns 2-6\nextended turns 4-6 to turns 2-6, to include older summaries completely";
     check_summary(&Build::turns(10), "4", "6", &[(2, 5)], [closed; 2]);
 }
 
 #[test]
-fn an_older_summary_that_ends_behind_the_stream_ends_with_it() {
+fn clamps_older_summary_to_end_of_stream() {
     let build = Build::turns(6).raw(summary(3, usize::MAX));
-    let closed = "turns 1-5\nturns 1-4 became turns 1-5, to be closed over older summaries";
+    let closed = "turns 1-5\nextended turns 1-4 to turns 1-5, to include older summaries completely";
     check_summary(&build, "1", "4", &[], [closed; 2]);
     check_summary(
         &build,
@@ -163,27 +168,27 @@ fn an_older_summary_that_ends_behind_the_stream_ends_with_it() {
         "4",
         &[],
         [
-            "turns 3-4\nthe summary of turns 3-4 lies inside that of turns 3-5: the view shows the older one around \
-             it; `--overlap union` writes one summary of both",
-            "turns 3-5\nturns 3-4 became turns 3-5, to be closed over older summaries",
+            "turns 3-4\nthe summary of turns 3-4 is inside the summary of turns 3-5: the view shows the \
+             older one around it; `--overlap union` writes one summary for both",
+            "turns 3-5\nextended turns 3-4 to turns 3-5, to include older summaries completely",
         ],
     );
     check_summary(&Build::turns(6).raw(summary(6, 9)), "0", "5", &[], ["turns 0-5"; 2]);
 }
 
 #[test]
-fn closure_never_enters_an_open_turn() {
+fn extension_never_includes_open_turn() {
     let build = Build::turns(4).turn().ask("unanswered").raw(summary(2, 4));
-    let closed = "turns 1-3\nturns 1-2 became turns 1-3, to be closed over older summaries";
+    let closed = "turns 1-3\nextended turns 1-2 to turns 1-3, to include older summaries completely";
     check_summary(&build, "1", "2", &[], [closed; 2]);
-    let left_out = "turn 4 is left out: it does not end in a message of the assistant";
+    let left_out = "turn 4 is skipped: it does not end with an assistant message";
     check_summary(&Build::turns(4).turn().ask(""), "1", "4", &[], [&format!("turns 1-3\n{left_out}"); 2]);
 }
 
 #[test]
-fn closure_that_would_split_a_call_leaves_nothing() {
+fn rejects_extension_that_would_split_a_call() {
     let build = Build::turns(4).turn().call("w", "t").turn().answer("w", "").say("").raw(summary(2, 4));
-    let nothing = "nothing to compact: closed over older summaries, turns 1-2 became turns 1-4, which would split a \
-                   tool call";
+    let nothing = "nothing to compact: turns 1-2, extended to turns 1-4 to include older summaries, would \
+                   split a tool call";
     check_summary(&build, "1", "2", &[], [nothing; 2]);
 }

@@ -1,8 +1,8 @@
-//! The view in the transcript's own form, and resets: what does not change is the very bytes of the source.
+//! Writes views in the transcript's own form, and resets. Unchanged elements keep their bytes.
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
-use jp_compact_core::formats::jp;
+use jp_compact_core::index;
 use jp_compact_core::projection::project;
 use jp_compact_core::source::{Reset, render, reset};
 use jp_compact_core::splice::{Piece, concat};
@@ -28,14 +28,14 @@ const THINK: &str = r#"{"type":"chat_response","timestamp":"2026-01-01 00:00:00"
 const STRIP: &str = r#"{"type":"compaction","timestamp":"2027-01-01 00:00:00","from_turn":0,"to_turn":9,"reasoning":"strip"}"#;
 
 #[test]
-fn without_overlays_it_is_the_source_whatever_it_looks_like() {
+fn without_overlays_keeps_bytes_in_any_layout() {
     for source in ["[]", " [\t]\r\n", "[]\n\n", &format!("[{ASK}]"), &format!("\n[ {ASK}\t,{THINK}\n\n] ")] {
         check(source, source);
     }
 }
 
 #[test]
-fn an_unchanged_element_is_one_slice_of_the_source_with_its_neighbours() {
+fn unchanged_neighbors_share_one_slice() {
     let build = Build::turns(40).raw(build::jp(900, 39, 39, json!({"reasoning": "strip"})));
     let (pieces, _) = rendered(&build.bytes());
     let old = |piece: &Piece| matches!(piece, Piece::Old(_));
@@ -43,7 +43,7 @@ fn an_unchanged_element_is_one_slice_of_the_source_with_its_neighbours() {
 }
 
 #[test]
-fn what_is_left_out_leaves_no_gap() {
+fn removed_elements_leave_no_gap() {
     check(&format!("[{ASK},{THINK},{STRIP}]"), &format!("[{ASK}]"));
     check(&format!("[{THINK},{ASK},{STRIP}]"), &format!("[{ASK}]"));
     check(&format!("[{STRIP},{THINK}]\n"), "[]\n");
@@ -52,7 +52,7 @@ fn what_is_left_out_leaves_no_gap() {
 }
 
 #[test]
-fn a_stripped_half_changes_one_value_and_nothing_beside_it() {
+fn stripping_changes_a_single_value() {
     let call = r#"{"id":"a","type" : "tool_call_request","timestamp":"2026-01-01 00:00:00","arguments" : {"x":"AA=="} ,"name":"t","extra":{}}"#;
     let bare = r#"{"id":"b","type":"tool_call_request","timestamp":"2026-01-01 00:00:00","name":"t"}"#;
     let answer = r#"{"is_error":true,"content":"eA==","type":"tool_call_response","timestamp":"2026-01-01 00:00:00","id":"a"}"#;
@@ -63,7 +63,7 @@ fn a_stripped_half_changes_one_value_and_nothing_beside_it() {
 }
 
 #[test]
-fn a_replacement_is_stored_as_jp_stores_text() {
+fn replacement_is_stored_in_base64() {
     let list = json!({"tool_calls": {"policy": "selective", "calls": [{"seq": 2, "id": "a", "response": {"replace": "\"\u{e9}\n"}}]}});
     let build = Build::default().turn().call("a", "t").answer("a", "x").raw(own(60, 0, 0, list));
     let view: Value = serde_json::from_str(&rendered(&build.bytes()).1).unwrap();
@@ -71,7 +71,7 @@ fn a_replacement_is_stored_as_jp_stores_text() {
 }
 
 #[test]
-fn a_summary_stands_as_a_turn_of_its_own() {
+fn summary_becomes_a_separate_turn() {
     let build =
         Build::turns(2).raw(build::jp(60, 0, 0, json!({"summary": {"summary": "S"}}))).raw(receipt(60, 0, 0));
     let view: Value = serde_json::from_str(&rendered(&build.bytes()).1).unwrap();
@@ -86,19 +86,19 @@ fn a_summary_stands_as_a_turn_of_its_own() {
 #[track_caller]
 fn resets(source: &str, which: Reset, expected: Option<(&str, usize)>) {
     let bytes = Bytes::from(source.to_owned());
-    let made = reset(&jp::index(bytes.clone()).unwrap(), which);
+    let made = reset(&index::index(bytes.clone()).unwrap(), which);
     let made = made.map(|made| (String::from_utf8(concat(&made.pieces, &bytes)).unwrap(), made.overlays));
     assert_eq!(made.as_ref().map(|(text, removed)| (text.as_str(), *removed)), expected);
 }
 
-/// An overlay or receipt over turn 0.
+/// Returns an overlay or a receipt for turn 0.
 fn mark(kind: &str, second: i64) -> String {
     let at = build::at(second);
     format!(r#"{{"type":"{kind}","timestamp":"{at}","from_turn":0,"to_turn":0}}"#)
 }
 
 #[test]
-fn a_reset_of_all_removes_overlays_and_receipts_and_nothing_else() {
+fn reset_of_all_removes_only_overlays_and_receipts() {
     let (jp, own) = (mark("compaction", 1), mark("jp_compact_overlay", 2));
     let (receipt, orphan) = (mark("jp_compact_receipt", 2), mark("jp_compact_receipt", 9));
     resets(&format!("[ {ASK},{jp} ]"), Reset::All, Some((&format!("[ {ASK} ]"), 1)));
@@ -114,7 +114,7 @@ fn a_reset_of_all_removes_overlays_and_receipts_and_nothing_else() {
 }
 
 #[test]
-fn a_reset_of_one_takes_its_receipt_along_and_no_other() {
+fn reset_of_one_removes_its_receipt_only() {
     let (one, two) = (mark("compaction", 1), mark("jp_compact_overlay", 2));
     let (of_one, of_two) = (mark("jp_compact_receipt", 1), mark("jp_compact_receipt", 2));
     let source = format!("[{ASK},{one},{of_one},{two},{of_two}]");
@@ -125,7 +125,7 @@ fn a_reset_of_one_takes_its_receipt_along_and_no_other() {
 }
 
 #[test]
-fn a_receipt_without_an_overlay_goes_with_any_reset() {
+fn reset_removes_orphaned_receipts() {
     let (one, two) = (mark("compaction", 1), mark("jp_compact_overlay", 2));
     let (of_one, of_two) = (mark("jp_compact_receipt", 1), mark("jp_compact_receipt", 2));
     let other_range = of_one.replace(r#""to_turn":0"#, r#""to_turn":1"#);
@@ -136,7 +136,7 @@ fn a_receipt_without_an_overlay_goes_with_any_reset() {
         Reset::One(1),
         Some((&format!("[{ASK},\n  {two},{of_two}]"), 1)),
     );
-    // Two overlays of one time and range have one receipt between them.
+    // Two overlays with the same time and range share a receipt.
     resets(
         &format!("[{ASK},{one},{one},{of_one}]"),
         Reset::One(1),

@@ -1,4 +1,4 @@
-//! Strategies and options as people type them.
+//! Strategies and options as the user types them.
 
 use jp_compact_core::spec::{Options, Spec, typed, whole};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn pairs(text: &str, name: &str, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_name_alone_or_with_pairs() {
+fn parses_name_with_and_without_pairs() {
     pairs("strip-tools", "strip-tools", &[]);
     pairs("s:a=1", "s", &[("a", "1")]);
     pairs("s:a=1,b=two", "s", &[("a", "1"), ("b", "two")]);
@@ -20,7 +20,7 @@ fn a_name_alone_or_with_pairs() {
 }
 
 #[test]
-fn a_value_ends_at_the_next_comma_outside_quotes_and_brackets() {
+fn splits_at_commas_outside_quotes_and_brackets() {
     pairs(r#"s:a=["x","y"],b=2"#, "s", &[("a", r#"["x","y"]"#), ("b", "2")]);
     pairs(r#"s:a={"x":1,"y":[2,3]},b=2"#, "s", &[("a", r#"{"x":1,"y":[2,3]}"#), ("b", "2")]);
     pairs(r#"s:a="x,y",b=2"#, "s", &[("a", r#""x,y""#), ("b", "2")]);
@@ -31,7 +31,7 @@ fn a_value_ends_at_the_next_comma_outside_quotes_and_brackets() {
 }
 
 #[test]
-fn all_at_once() {
+fn parses_json_objects_and_files() {
     let options = |text: &str| text.parse::<Spec>().unwrap().options;
     let Value::Object(map) = json!({"a": 1, "b": [2]}) else { unreachable!() };
     assert_eq!(options(r#"s:{"a": 1, "b": [2]}"#), Options::Whole(map));
@@ -46,14 +46,14 @@ fn refused(text: &str, expected: &str) {
 }
 
 #[test]
-fn what_is_no_strategy() {
+fn rejects_invalid_specs() {
     refused("", "expected NAME");
     refused(":a=1", "expected NAME");
     refused("s:", "expected `key=value`, not ``");
     refused("s:a", "expected `key=value`, not `a`");
     refused("s:a=1,", "expected `key=value`, not ``");
     refused("s:a=1,a=2", "option `a` is given twice");
-    refused("s:@", "`@` without a file");
+    refused("s:@", "expected a file name after `@`");
     refused(r#"s:{"a":1,"a":2}"#, "option `a` is given twice");
     refused(r#"s:{"a":1"#, "EOF");
     refused(r#"s:{"a":1} x"#, "trailing characters");
@@ -76,7 +76,7 @@ fn means(key: &str, text: &str, expected: Value) {
 }
 
 #[test]
-fn a_value_is_text_where_the_schema_wants_a_string() {
+fn keeps_text_for_string_options() {
     means("text", "5", json!("5"));
     means("text", r#""5""#, json!(r#""5""#));
     means("mode", "strip", json!("strip"));
@@ -85,7 +85,7 @@ fn a_value_is_text_where_the_schema_wants_a_string() {
 }
 
 #[test]
-fn a_value_is_json_where_the_schema_wants_something_else() {
+fn parses_json_for_other_options() {
     means("count", "5", json!(5));
     means("on", "true", json!(true));
     means("list", "[1,\"a\"]", json!([1, "a"]));
@@ -102,13 +102,13 @@ fn untyped(key: &str, text: &str, schema: Option<&Value>, expected: &str) {
 }
 
 #[test]
-fn what_no_schema_takes() {
+fn rejects_unknown_options_and_invalid_json() {
     untyped("count", "five", Some(&schema()), "option `/count`: expected JSON, not `five`: ");
     untyped(
         "cuont",
         "5",
         Some(&schema()),
-        "option `cuont` is unknown; the strategy knows `text`, `count`, `on`, ",
+        "option `cuont` is unknown; known options: `text`, `count`, `on`, ",
     );
     untyped("a", "5", None, "option `a` is unknown; the strategy has no options");
     untyped("a", "5", Some(&json!({})), "option `a` is unknown; the strategy has no options");

@@ -1,4 +1,4 @@
-//! What a model without tools is asked, and the turn that comes of it.
+//! The messages for a model without tools, and the turn that is appended afterwards.
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::build::{Build, at, jp, shown, when};
 use crate::properties::transcript;
 
-/// What a model is asked, a line a message: `?` is the user's.
+/// Checks the messages to the model, one per line. `?` marks the user's.
 #[track_caller]
 fn check(build: Build, expected: &str) {
     let stream = build.stream();
@@ -29,7 +29,7 @@ fn check(build: Build, expected: &str) {
 }
 
 #[test]
-fn calls_and_their_answers_are_told() {
+fn renders_calls_and_responses_as_text() {
     let build = Build::default().turn().ask("q").think("t").say("I look.");
     check(
         build.call("a", "read").call("b", "grep").fail("b", "none").answer("a", "body").say("done"),
@@ -39,7 +39,7 @@ fn calls_and_their_answers_are_told() {
 }
 
 #[test]
-fn what_the_user_said_last_and_says_next_is_one_message() {
+fn joins_last_and_next_user_text() {
     check(Build::default().turn().ask("q"), "?q/next");
     check(
         Build::default().turn().ask("q").call("a", "read").answer("a", "body"),
@@ -48,13 +48,13 @@ fn what_the_user_said_last_and_says_next_is_one_message() {
 }
 
 #[test]
-fn a_conversation_that_holds_nothing_yet_begins_with_the_user() {
+fn empty_conversation_begins_with_user() {
     check(Build::default(), "?next");
     check(Build::default().turn(), "?next");
 }
 
 #[test]
-fn a_call_that_nobody_answered_says_so() {
+fn renders_unanswered_calls_as_errors() {
     check(
         Build::default().turn().ask("q").call("a", "read"),
         "?q =[Call of read: {\"of\":\"a\"}] ?[Error of read: [This call was not answered]]/next",
@@ -62,13 +62,13 @@ fn a_call_that_nobody_answered_says_so() {
 }
 
 #[test]
-fn it_is_the_view_that_is_told() {
+fn renders_the_view() {
     let summary = json!({"summary": {"summary": "S"}});
     check(Build::turns(3).raw(jp(90, 0, 2, summary)), "?[Summary of previous conversation] =S ?next");
 }
 
 #[test]
-fn a_turn_is_appended_as_jp_writes_it() {
+fn appends_turn_in_jp_layout() {
     let held = Held { request: "q \"\u{e9}\n", asked: when(50), response: "a", answered: when(52) };
     for build in [Build::default(), Build::turns(1).raw(jp(90, 0, 0, json!({"reasoning": "strip"})))] {
         let stream = build.stream();
@@ -84,7 +84,7 @@ fn a_turn_is_appended_as_jp_writes_it() {
 
 proptest! {
     #[test]
-    fn roles_take_turns_and_nothing_is_blank(bytes in transcript()) {
+    fn roles_alternate_without_blank_texts(bytes in transcript()) {
         let stream = Stream::parse(bytes).unwrap();
         let asked = spoken(&stream, &project(&stream), "next");
         for (place, said) in asked.iter().enumerate() {
@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn a_turn_more_leaves_every_byte_of_history(bytes in transcript()) {
+    fn appending_a_turn_keeps_history(bytes in transcript()) {
         let stream = Stream::parse(bytes.clone()).unwrap();
         let held = Held { request: "q", asked: when(80), response: "a", answered: when(81) };
         let longer = Bytes::from(concat(&turn(&stream, &held), &bytes));

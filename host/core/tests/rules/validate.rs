@@ -1,11 +1,10 @@
-//! Every reason to refuse a proposal (PROTOCOL.md, "Replies"), by what it says.
+//! Every reason to reject a proposal (PROTOCOL.md, "Replies"), by its message.
 
 use std::collections::BTreeMap;
 
 use jp_compact_core::estimate::chars_in;
-use jp_compact_core::halves::{Half, HalfKind};
 use jp_compact_core::overlap::Overlap;
-use jp_compact_core::overlay::{StoredCall, ToolPolicy};
+use jp_compact_core::overlay::{Half, HalfKind, StoredCall, ToolPolicy};
 use jp_compact_core::validate::{Asked, Compaction, Refusal, validate};
 use jp_compact_core::{Pairs, TurnRange};
 use jp_compact_schema::ContentKind::{self, Reasoning, Summary, ToolCalls};
@@ -16,8 +15,7 @@ use crate::build::{Build, jp};
 
 const ALL: &[ContentKind] = &[Summary, Reasoning, ToolCalls];
 
-/// Eight turns, of which 1 to 6 are asked for, and 1 to 7 where a summary is made. A call leads from turn 8 to
-/// turn 9.
+/// Eight turns. Turns 1 to 6 are requested, or 1 to 7 for a summary. A call in turn 8 is answered in turn 9.
 fn build() -> Build {
     Build::turns(8).turn().call("w", "t").turn().answer("w", "").say("")
 }
@@ -56,7 +54,7 @@ impl Ask {
         let stream = self.build.stream();
         let asked = Asked {
             stream: &stream,
-            pairs: &Pairs::of(&stream),
+            pairs: &Pairs::new(&stream),
             range: range(self.range),
             requested: range(self.requested),
             produces: self.produces,
@@ -102,56 +100,63 @@ fn calls(from: usize, to: usize, calls: Value) -> Value {
 }
 
 #[test]
-fn a_result_without_a_compaction_is_refused() {
+fn rejects_result_without_compaction() {
     let refusal = Ask::default().answer(&json!([])).unwrap_err();
-    assert_eq!(refusal.to_string(), "a result without a compaction; nothing to do is a `decline`");
+    assert_eq!(
+        refusal.to_string(),
+        "the result has no compaction; reply `decline` if there is nothing to \
+         do"
+    );
 }
 
 #[test]
-fn a_range_must_lie_in_the_one_that_was_asked_for() {
+fn rejects_ranges_outside_the_request() {
     let ask = Ask::default();
     ask.takes(strip(1, 6));
     ask.takes(strip(3, 3));
     ask.takes(summary(1, 7, "S"));
-    refuses(strip(4, 2), "turn range ends at 2, before it starts at 4");
-    refuses(strip(0, 3), "a compaction of turns 0-3 leaves the range asked for, turns 1-6");
-    refuses(strip(6, 7), "a compaction of turns 6-7 leaves the range asked for, turns 1-6");
-    refuses(strip(9, 9), "a compaction of turn 9 leaves the range asked for, turns 1-6");
+    refuses(strip(4, 2), "the turn range ends at 2, before its start 4");
+    refuses(strip(0, 3), "the compaction of turns 0-3 is not within the requested range, turns 1-6");
+    refuses(strip(6, 7), "the compaction of turns 6-7 is not within the requested range, turns 1-6");
+    refuses(strip(9, 9), "the compaction of turn 9 is not within the requested range, turns 1-6");
     refuses(
         strip(1, usize::MAX),
-        &format!("a compaction of turns 1-{} leaves the range asked for, turns 1-6", usize::MAX),
+        &format!("the compaction of turns 1-{} is not within the requested range, turns 1-6", usize::MAX),
     );
-    refuses(summary(0, 7, "S"), "a compaction of turns 0-7 leaves the range asked for, turns 1-7");
+    refuses(summary(0, 7, "S"), "the compaction of turns 0-7 is not within the requested range, turns 1-7");
 }
 
 #[test]
-fn a_compaction_says_something_and_only_what_was_announced() {
-    refuses(json!({"from_turn": 1, "to_turn": 2}), "a compaction without a policy");
+fn rejects_compactions_without_policy_or_of_undeclared_kind() {
+    refuses(json!({"from_turn": 1, "to_turn": 2}), "the compaction has no policy");
     let only_reasoning = Ask { produces: &[Reasoning], ..Ask::default() };
     only_reasoning.takes(strip(1, 2));
-    only_reasoning.refuses(summary(1, 2, "S"), "`summary` is not among the kinds that the strategy produces");
+    only_reasoning.refuses(summary(1, 2, "S"), "`summary` is not in the strategy's `produces`");
     only_reasoning.refuses(
         covering(1, 2, json!({"reasoning": "strip", "tool_calls": {"policy": "omit"}})),
-        "`tool_calls` is not among the kinds that the strategy produces",
+        "`tool_calls` is not in the strategy's `produces`",
     );
     Ask { produces: &[ToolCalls], ..Ask::default() }
-        .refuses(strip(1, 2), "`reasoning` is not among the kinds that the strategy produces");
+        .refuses(strip(1, 2), "`reasoning` is not in the strategy's `produces`");
 }
 
 #[test]
-fn a_summary_is_not_blank_holds_no_nul_and_is_256_kib_at_most() {
+fn rejects_blank_nul_and_oversized_summaries() {
     for blank in ["", " ", "\n\t ", "\u{3000}\u{a0}"] {
-        refuses(summary(1, 2, blank), "a blank summary would erase its range");
+        refuses(summary(1, 2, blank), "the summary is blank, and would erase its range");
     }
-    refuses(summary(1, 2, "a\0b"), "a summary holds a NUL character");
+    refuses(summary(1, 2, "a\0b"), "the summary contains a NUL character");
     Ask::default().takes(summary(1, 2, &"x".repeat(262_144)));
-    refuses(summary(1, 2, &"x".repeat(262_145)), "a summary of 262145 bytes, 262144 are allowed");
-    refuses(summary(1, 2, &"\u{e9}".repeat(131_073)), "a summary of 262146 bytes, 262144 are allowed");
+    refuses(summary(1, 2, &"x".repeat(262_145)), "the summary has 262145 bytes; at most 262144 are allowed");
+    refuses(
+        summary(1, 2, &"\u{e9}".repeat(131_073)),
+        "the summary has 262146 bytes; at most 262144 are allowed",
+    );
 }
 
 #[test]
-fn a_models_summary_is_shorter_than_the_raw_events_that_it_stands_for() {
-    // A turn has 4 + 6 + 5 + 4 characters and those of its call's arguments, two have twice as many.
+fn rejects_model_summary_not_shorter_than_its_events() {
+    // A turn has 4 + 6 + 5 + 4 characters in addition to its call's arguments. Two turns have twice as many.
     let stream = build().stream();
     let raw = |to| chars_in(&stream, TurnRange::new(1, to).unwrap(), u64::MAX);
     let text = |chars: u64| "ä".repeat(usize::try_from(chars).unwrap());
@@ -160,19 +165,21 @@ fn a_models_summary_is_shorter_than_the_raw_events_that_it_stands_for() {
         assert!(raw >= 19 * to as u64, "{raw}");
         by_model().takes(summary(1, to, &text(raw - 1)));
         for chars in [raw, raw + 1, 10 * raw] {
-            let expected = format!("a summary of {chars} characters for events of {raw}: it must be shorter");
+            let expected = format!(
+                "the summary has {chars} characters, and must be shorter than its events, which have {raw}"
+            );
             by_model().refuses(summary(1, to, &text(chars)), &expected);
-            // Nobody paid for it.
+            // The limit does not apply if no model wrote the summary.
             Ask::default().takes(summary(1, to, &text(chars)));
         }
     }
-    // What is stripped from the view already is no reason to take a longer one, nor to refuse a shorter.
+    // Stripped events still count with their raw length.
     let stripped = build().raw(jp(90, 0, 9, json!({"reasoning": "strip", "tool_calls": {"policy": "omit"}})));
     Ask { build: stripped, ..by_model() }.takes(summary(1, 1, &text(raw(1) - 1)));
 }
 
 #[test]
-fn two_summaries_of_one_reply_do_not_overlap() {
+fn rejects_overlapping_summaries_of_one_reply() {
     let ask = Ask::default();
     let answer = |left, right| ask.answer(&json!([left, right]));
     assert_eq!(answer(summary(1, 3, "A"), summary(4, 6, "B")).unwrap().len(), 2);
@@ -188,16 +195,16 @@ fn two_summaries_of_one_reply_do_not_overlap() {
 }
 
 #[test]
-fn a_reply_is_taken_whole_or_not_at_all() {
+fn accepts_a_reply_completely_or_not_at_all() {
     let refusal = Ask::default().answer(&json!([strip(1, 2), strip(5, 4)])).unwrap_err();
     assert_eq!(refusal, Refusal::Inverted { from: 5, to: 4 });
 }
 
 #[test]
-fn a_summary_is_closed_over_older_ones() {
+fn rejects_summary_that_splits_older_ones() {
     let older =
         Ask { build: build().raw(jp(90, 3, 5, json!({"summary": {"summary": "S"}}))), ..Ask::default() };
-    let open = "range_not_closed: a summary of turns 4-6 would overlap older ones, turns 3-6 would not";
+    let open = "range_not_closed: a summary of turns 4-6 overlaps older ones; one of turns 3-6 would not";
     older.refuses(summary(4, 6, "S"), open);
     older.takes(summary(3, 6, "S"));
     older.takes(summary(4, 4, "S"));
@@ -205,14 +212,14 @@ fn a_summary_is_closed_over_older_ones() {
     let union = Ask { overlap: Overlap::Union, ..older };
     union.refuses(
         summary(4, 4, "S"),
-        "range_not_closed: a summary of turn 4 would overlap older ones, turns 3-5 would not",
+        "range_not_closed: a summary of turn 4 overlaps older ones; one of turns 3-5 would not",
     );
     let accepted = Ask { accepted: vec![TurnRange::new(3, 5).unwrap()], ..Ask::default() };
     accepted.refuses(summary(4, 6, "S"), open);
 }
 
 #[test]
-fn an_older_summary_that_ends_behind_the_stream_can_be_closed_over() {
+fn accepts_summary_over_older_one_past_end_of_stream() {
     let older = |from, to| build().raw(jp(90, from, to, json!({"summary": {"summary": "S"}})));
     let whole = Ask { build: older(3, usize::MAX), range: (1, 9), ..Ask::default() };
     whole.takes(summary(2, 9, "S"));
@@ -221,7 +228,7 @@ fn an_older_summary_that_ends_behind_the_stream_can_be_closed_over() {
 }
 
 #[test]
-fn no_call_is_split() {
+fn rejects_ranges_that_split_a_call() {
     let ask = || Ask { range: (0, 9), requested: (0, 9), ..Ask::default() };
     ask().takes(strip(8, 9));
     ask().refuses(strip(7, 8), "turns 7-8 would split a tool call between turns 8 and 9");
@@ -231,34 +238,34 @@ fn no_call_is_split() {
 }
 
 #[test]
-fn a_selective_list_names_tool_events_in_the_range_once() {
-    refuses(calls(1, 2, json!([])), "a selective policy without calls");
+fn rejects_invalid_entries_of_selective_policy() {
+    refuses(calls(1, 2, json!([])), "the selective policy lists no calls");
     for (call, wrong) in [
-        (json!([{"seq": 9, "omit": true}, {"seq": 9, "request": "strip"}]), "9 is named twice"),
+        (json!([{"seq": 9, "omit": true}, {"seq": 9, "request": "strip"}]), "9 is listed twice"),
         (json!([{"seq": 1_000_000_000, "omit": true}]), "1000000000 does not exist"),
         (json!([{"seq": u64::MAX, "omit": true}]), "18446744073709551615 does not exist"),
-        (json!([{"seq": 7, "omit": true}]), "7 is no half of a tool call"),
-        (json!([{"seq": 6, "omit": true}]), "6 is no half of a tool call"),
-        (json!([{"seq": 3, "omit": true}]), "3 lies outside the range"),
-        (json!([{"seq": 10, "request": "strip"}]), "10 is a response, and gets a policy for requests"),
-        (json!([{"seq": 9, "response": "strip"}]), "9 is a request, and gets a policy for responses"),
+        (json!([{"seq": 7, "omit": true}]), "7 is not half of a tool call"),
+        (json!([{"seq": 6, "omit": true}]), "6 is not half of a tool call"),
+        (json!([{"seq": 3, "omit": true}]), "3 is outside the range"),
+        (json!([{"seq": 10, "request": "strip"}]), "10 is a response, but has a policy for requests"),
+        (json!([{"seq": 9, "response": "strip"}]), "9 is a request, but has a policy for responses"),
         (json!([{"seq": 9, "request": "strip", "response": "strip"}]), {
-            "9 is a request, and gets a policy for responses"
+            "9 is a request, but has a policy for responses"
         }),
-        (json!([{"seq": 9, "request": "strip", "omit": true}]), "9 is omitted, and gets another policy too"),
+        (json!([{"seq": 9, "request": "strip", "omit": true}]), "9 is omitted, but has another policy too"),
         (
             json!([{"seq": 10, "response": "strip", "omit": true}]),
-            "10 is omitted, and gets another policy too",
+            "10 is omitted, but has another policy too",
         ),
-        (json!([{"seq": 9}]), "9 is named without a policy"),
-        (json!([{"seq": 9, "omit": false}]), "9 is named without a policy"),
+        (json!([{"seq": 9}]), "9 has no policy"),
+        (json!([{"seq": 9, "omit": false}]), "9 has no policy"),
     ] {
         refuses(calls(1, 2, call), &format!("event {wrong}"));
     }
 }
 
 #[test]
-fn a_stored_entry_names_the_half_of_its_call() {
+fn stored_entry_describes_its_half() {
     let listed = json!([
         {"seq": 9, "request": "strip"}, {"seq": 10, "response": {"replace": "short"}}, {"seq": 16, "omit": true},
     ]);
@@ -277,14 +284,14 @@ fn a_stored_entry_names_the_half_of_its_call() {
 }
 
 #[test]
-fn an_orphan_may_be_listed() {
+fn accepts_listed_response_without_request() {
     let build = Build::turns(1).turn().answer("lost", "").call("never", "t").say("");
     let ask = Ask { build, range: (0, 1), requested: (0, 1), ..Ask::default() };
     ask.takes(calls(0, 1, json!([{"seq": 7, "omit": true}, {"seq": 8, "request": "strip"}])));
 }
 
 #[test]
-fn a_payload_becomes_what_it_says() {
+fn payload_converts_to_compaction() {
     let payload = covering(
         2,
         4,
@@ -303,8 +310,8 @@ fn a_payload_becomes_what_it_says() {
     assert_eq!((made[1].summary(), made[1].reasoning()), (None, None));
 }
 
-/// What is stored of the hints with a `strip` of turns 0 and 1, in which `read` is called and answered, `write`
-/// called, and an answer came without a call.
+/// Checks the stored hints of a `strip` of turns 0 and 1. In these `read` is called and answered, `write` is called,
+/// and there is a response without a call.
 #[track_caller]
 fn stores(hints: Value, strip: (bool, bool), expected: Value) {
     let build = Build::default().turn().call("a", "read").answer("a", "text").turn().call("b", "write");
@@ -319,7 +326,7 @@ fn stores(hints: Value, strip: (bool, bool), expected: Value) {
 }
 
 #[test]
-fn a_hint_is_stored_with_the_strip_where_it_changes_something() {
+fn stores_hints_that_change_the_strip() {
     let keep = json!({"response": "keep"});
     stores(json!({"read": keep}), (true, true), json!({"read": keep}));
     stores(json!({"read": keep}), (true, false), json!({}));
@@ -329,13 +336,13 @@ fn a_hint_is_stored_with_the_strip_where_it_changes_something() {
         (true, true),
         json!({"read": {"request": "keep"}}),
     );
-    // The half that it is about does not occur, or the tool does not.
+    // The half does not occur, or the tool does not.
     stores(json!({"write": keep}), (true, true), json!({}));
     stores(json!({"other": keep, "unheard-of": keep}), (true, true), json!({}));
 }
 
 #[test]
-fn an_omission_knows_no_hints() {
+fn omit_stores_no_hints() {
     let hints = serde_json::from_value(json!({"t": {"request": "keep"}})).unwrap();
     let ask = Ask { range: (8, 9), requested: (8, 9), hints, ..Ask::default() };
     let made =

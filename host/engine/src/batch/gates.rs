@@ -1,4 +1,4 @@
-//! What somebody demands of a batch on the command line. A gate that is not met undoes nothing.
+//! Gates: requirements for a batch from the command line. A gate that is not met fails the run, but undoes nothing.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use jp_compact_schema::report::{BatchTotal, GateReport, MissReport, Status, Tran
 
 use crate::compact::Worked;
 
-/// A gate, by its flag.
+/// A gate, named after its flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Of all tokens at least so many percent are saved.
+    /// The batch saves at least this percentage of all tokens.
     RequireSaving,
-    /// Every view keeps the rules.
+    /// Every view is valid.
     RequireValid,
-    /// Every view has at most so many tokens.
+    /// Every view has at most this many tokens.
     RequireFit,
     /// No view has more tokens than before.
     ForbidGrowth,
-    /// At most so many transcripts fail.
+    /// At most this many transcripts fail.
     MaxFailures,
 }
 
 impl Gate {
-    /// Its name: the flag, without the dashes.
+    /// Returns the flag without its dashes.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -42,34 +42,34 @@ impl fmt::Display for Gate {
     }
 }
 
-/// All that is demanded.
+/// The gates of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Gates {
-    /// Percent of the tokens of all transcripts.
+    /// The required percentage of the tokens of all transcripts.
     pub require_saving: Option<f64>,
-    /// The providers whose rules hold, beside those that all share.
+    /// The providers whose rules apply in addition to the common rules.
     pub require_valid: Option<Vec<Provider>>,
-    /// Tokens of each view.
+    /// The maximum number of tokens of each view.
     pub require_fit: Option<u64>,
-    /// Whether no view may grow.
+    /// Whether a view must not grow.
     pub forbid_growth: bool,
-    /// How many transcripts may fail.
+    /// The maximum number of failed transcripts.
     pub max_failures: Option<u64>,
 }
 
-/// What a batch is about, where that is no transcript.
+/// The meaning of a batch without transcripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// All that was searched, and a gate over nothing is not met.
+pub enum GateScope {
+    /// Everything that was searched. Gates are not met without transcripts.
     All,
-    /// All that was searched, which may be empty.
+    /// Everything that was searched, and it may be empty.
     AllOrNothing,
-    /// One part of what was searched. Another part has a transcript, and its gates.
+    /// One part of what was searched. Another part has transcripts and evaluates the gates.
     Shard,
 }
 
 impl Gates {
-    /// Whether nothing is demanded.
+    /// Returns whether no gate is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { require_saving, require_valid, require_fit, forbid_growth, max_failures } = self;
@@ -80,12 +80,12 @@ impl Gates {
             && max_failures.is_none()
     }
 
-    /// Whose rules have to be looked at.
+    /// Returns the providers whose rules must be checked.
     pub(super) fn providers(&self) -> &[Provider] {
         self.require_valid.as_deref().unwrap_or_default()
     }
 
-    /// Those that one transcript does not meet, by what is told of it.
+    /// Returns the gates that a transcript does not meet.
     pub(super) fn missed(&self, worked: &Worked<'_>, told: &TranscriptReport) -> Vec<MissReport> {
         let mut missed = Vec::new();
         let mut miss = |gate: Gate, found: String| {
@@ -93,10 +93,10 @@ impl Gates {
         };
         let (before, after) = (worked.report.tokens_before, worked.report.tokens_after);
         if let Some(most) = self.require_fit.filter(|most| after > *most) {
-            miss(Gate::RequireFit, format!("the view has {after} tokens, and {most} are allowed"));
+            miss(Gate::RequireFit, format!("the view has {after} tokens; at most {most} are allowed"));
         }
         if self.forbid_growth && after > before {
-            miss(Gate::ForbidGrowth, format!("the view had {before} tokens, and has {after}"));
+            miss(Gate::ForbidGrowth, format!("the view grew from {before} to {after} tokens"));
         }
         if self.require_valid.is_some()
             && let [first, more @ ..] = told.lint.as_slice()
@@ -107,18 +107,18 @@ impl Gates {
         missed
     }
 
-    /// How all of them came out.
-    fn judge(&self, Tally { total, missed, faults, .. }: &Tally, scope: Scope) -> Vec<GateReport> {
+    /// Evaluates the gates for all transcripts.
+    fn judge(&self, Tally { total, missed, faults, .. }: &Tally, scope: GateScope) -> Vec<GateReport> {
         let mut all = Vec::new();
-        // A path that is not there is no transcript.
+        // A path that does not exist is not a transcript.
         let is_empty = total.transcripts == *faults;
         let nothing = match scope {
             _ if total.transcripts > total.failed => None,
-            Scope::Shard if is_empty => Some((true, "nothing in this shard")),
-            Scope::AllOrNothing if is_empty => Some((true, "no transcript")),
+            GateScope::Shard if is_empty => Some((true, "nothing in this shard")),
+            GateScope::AllOrNothing if is_empty => Some((true, "no transcript")),
             _ if is_empty => Some((false, "no transcript")),
-            // How many failed is known, and nothing else.
-            _ => Some((false, "no transcript that did not fail")),
+            // Only the number of failures is known.
+            _ => Some((false, "no successful transcript")),
         };
         let mut add = |gate: Gate, wanted: String, met: bool, found: String| {
             let nothing = nothing.filter(|_| gate != Gate::MaxFailures || is_empty);
@@ -127,12 +127,12 @@ impl Gates {
         };
         let saved = total.saved_percent;
         if let Some(least) = self.require_saving {
-            // Transcripts without a token save enough.
+            // Transcripts without any token count as saved.
             let met = saved >= least || total.size.all.tokens.before == 0;
             let tokens = total.size.all.tokens;
             let of_views = saved_percent(tokens.before, tokens.after);
             let found = if saved < least && of_views >= least {
-                format!("{saved:.1} %: the views save {of_views:.1} %, and JP does not apply every overlay")
+                format!("{saved:.1} %: the views save {of_views:.1} %, but JP does not apply every overlay")
             } else {
                 format!("{saved:.1} %")
             };
@@ -169,7 +169,7 @@ fn counted(count: u64) -> String {
     if count == 1 { "1 transcript".into() } else { format!("{count} transcripts") }
 }
 
-/// By how many transcripts gates were not met.
+/// The number of transcripts that miss each gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Missed {
     valid: u64,
@@ -178,7 +178,7 @@ struct Missed {
 }
 
 impl Missed {
-    /// One more transcript.
+    /// Adds a transcript.
     pub(super) fn add(&mut self, told: &TranscriptReport) {
         for miss in &told.gates {
             let count = match &*miss.gate {
@@ -192,19 +192,19 @@ impl Missed {
     }
 }
 
-/// What a batch has come to so far.
+/// The running totals of a batch.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// The sums.
+    /// The sums over all transcripts.
     pub total: BatchTotal,
-    /// The tokens that a model is sent: of JP's conversations by JP.
+    /// The tokens that a model receives. JP decides this for its own conversations.
     pub sent: u64,
-    /// How many of the failures are paths that could not be searched.
+    /// The number of failures that are paths which could not be searched.
     faults: u64,
     missed: Missed,
 }
 
-/// Of so many tokens, how many percent are not sent.
+/// Returns the percentage of tokens that are saved.
 #[must_use]
 pub fn saved_percent(before: u64, sent: u64) -> f64 {
     if before == 0 {
@@ -214,13 +214,13 @@ pub fn saved_percent(before: u64, sent: u64) -> f64 {
 }
 
 impl Tally {
-    /// Nothing was done yet; so many paths could not be searched.
+    /// Creates empty totals, except for the number of paths that could not be searched.
     #[must_use]
     pub fn new(faults: u64) -> Self {
         Self { faults, ..Self::default() }
     }
 
-    /// Counts one more transcript.
+    /// Adds a transcript.
     pub fn add(&mut self, told: &TranscriptReport, resumed: bool) {
         let total = &mut self.total;
         total.transcripts += 1;
@@ -233,17 +233,17 @@ impl Tally {
             Status::Skipped => &mut total.skipped,
             Status::Failed => &mut total.failed,
         } += 1;
-        super::tell::add(&mut total.size, &told.size);
+        super::entry::add(&mut total.size, &told.size);
         let of_one = told.size.all.tokens;
-        // What JP goes on sending is not saved, whatever our view shows.
+        // Tokens that JP still sends are not saved, even if the view does not contain them.
         self.sent += of_one.jp.map_or(of_one.after, |jp| jp.after);
         total.saved_percent = saved_percent(total.size.all.tokens.before, self.sent);
         self.missed.add(told);
     }
 
-    /// How the gates came out.
+    /// Evaluates the gates.
     #[must_use]
-    pub fn judge(&self, gates: &Gates, scope: Scope) -> Vec<GateReport> {
+    pub fn judge(&self, gates: &Gates, scope: GateScope) -> Vec<GateReport> {
         gates.judge(self, scope)
     }
 }

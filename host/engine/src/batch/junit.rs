@@ -1,5 +1,5 @@
-//! The report as JUnit has it, for whatever shows test results: a case for each transcript, and one for each gate that
-//! is about all of them. Control characters are no XML, and become visible.
+//! The report in JUnit format, for tools that show test results. There is a case for each transcript and for each gate
+//! about the whole batch. XML does not allow control characters, so they are replaced by visible ones.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -8,22 +8,22 @@ use jp_compact_schema::report::{BatchTotal, GateReport, Status, TranscriptReport
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
-use super::{Gate, Lines};
+use super::{Gate, ReportLines};
 
-/// What is told beside the transcripts.
+/// The parts of the report other than the transcripts.
 #[derive(Debug, Clone)]
 pub struct Suite<'a> {
-    /// The sums.
+    /// The sums over all transcripts.
     pub total: &'a BatchTotal,
-    /// The gates.
+    /// The results of the gates.
     pub gates: &'a [GateReport],
 }
 
 /// Writes the report.
 ///
 /// # Errors
-/// What the system, or `out`, reports.
-pub fn write(lines: &mut Lines, suite: &Suite<'_>, out: &mut dyn Write) -> io::Result<()> {
+/// The lines cannot be read, or `out` fails.
+pub fn write(lines: &mut ReportLines, suite: &Suite<'_>, out: &mut dyn Write) -> io::Result<()> {
     let of_all: Vec<&GateReport> = suite.gates.iter().filter(|gate| is_of_all(gate, suite.total)).collect();
     let mut failures = of_all.iter().filter(|gate| !gate.met).count();
     lines.each(|line| {
@@ -51,14 +51,15 @@ pub fn write(lines: &mut Lines, suite: &Suite<'_>, out: &mut dyn Write) -> io::R
     for gate in of_all {
         let says = format!("{}: wanted {}, found {}", gate.gate, gate.wanted, gate.found);
         let fault = (!gate.met).then_some(("failure", &*gate.gate, says));
-        one(&mut xml, ("gates", &gate.gate), 0.0, fault.into_iter().collect(), None)?;
+        write_case(&mut xml, ("gates", &gate.gate), 0.0, fault.into_iter().collect(), None)?;
     }
     xml.write_event(Event::End(BytesEnd::new("testsuite")))?;
     xml.write_event(Event::End(BytesEnd::new("testsuites")))?;
     xml.get_mut().write_all(b"\n")
 }
 
-/// Whether a gate is about the total, or about views that there are none of. The others are told of transcripts.
+/// Returns whether a gate concerns the whole batch, or views when there are none. Other gates are reported
+/// with the transcripts.
 fn is_of_all(gate: &GateReport, total: &BatchTotal) -> bool {
     total.transcripts == total.failed
         || [Gate::RequireSaving, Gate::MaxFailures].iter().any(|all| all.as_str() == gate.gate)
@@ -79,11 +80,11 @@ fn case(xml: &mut Xml<'_>, told: &TranscriptReport) -> io::Result<()> {
     faults.extend(
         told.gates.iter().map(|miss| ("failure", &*miss.gate, format!("{}: {}", miss.gate, miss.found))),
     );
-    let skipped = (told.status == Status::Skipped).then_some("it carries these overlays already");
-    one(xml, ("transcripts", &told.path), told.elapsed_ms, faults, skipped)
+    let skipped = (told.status == Status::Skipped).then_some("it already has these overlays");
+    write_case(xml, ("transcripts", &told.path), told.elapsed_ms, faults, skipped)
 }
 
-fn one(
+fn write_case(
     xml: &mut Xml<'_>,
     (class, name): (&str, &str),
     elapsed_ms: f64,
@@ -117,7 +118,7 @@ fn seconds(milliseconds: f64) -> String {
     format!("{:.3}", milliseconds / 1e3)
 }
 
-/// A text without what XML has no room for.
+/// Replaces characters that XML does not allow.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,23 +1,25 @@
-//! Many transcripts in one run: found, shared out over threads, reported as they come. Returns values, never prints,
-//! and holds no more of a transcript that is done than where its line is.
+//! Compaction of many transcripts in one run: finds them, distributes them over threads, and reports them as
+//! they finish. Never prints. Keeps only the position of the report line of a finished transcript in memory.
 
+mod context;
+mod entry;
 mod gates;
 mod junit;
-mod known;
-mod one;
 mod out;
+mod previous_report;
 mod report;
 mod run;
 mod shard;
-mod tell;
+mod transcript;
 mod walk;
 
-pub use gates::{Gate, Gates, Scope, Tally, saved_percent};
+pub use context::{BatchConfig, Describe};
+pub use entry::fault;
+pub use gates::{Gate, GateScope, Gates, Tally, saved_percent};
 pub use junit::{Suite, write as write_junit};
-pub use known::Known;
 pub use out::Out;
-pub use report::{Lines, Written};
-pub use run::{Ended, How, Told, Work, run};
+pub use previous_report::PreviousReport;
+pub use report::{ReportLines, Written};
+pub use run::{BatchEnd, BatchEvent, run};
 pub use shard::Shard;
-pub use tell::fault;
 pub use walk::{Fault, Files};

@@ -1,5 +1,5 @@
-//! The folder that views are written to: under the paths that their transcripts have, whole or not at all, and never
-//! over a file that is not known to be ours. The transcripts are only read.
+//! The folder for views. A view gets the relative path of its transcript and is written completely or not at
+//! all. A file that an earlier run did not write must never be overwritten. Transcripts are only read.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,38 +8,40 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jp_compact_core::Survey;
-use jp_compact_core::source;
+use jp_compact_core::View;
+use jp_compact_runtime::digest::of_bytes;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::private_file;
 use jp_compact_schema::report::OutReport;
+use jp_compact_transcripts as transcripts;
 
-use crate::environment::Environment;
-use crate::failure::Failure;
+use crate::compact::{Error, Opened};
+use crate::digest;
 use crate::store::{self, StoreError};
-use crate::{digest, private_file};
 
-/// Where views go.
+/// The output folder.
 #[derive(Debug, Clone)]
 pub struct Out {
     folder: PathBuf,
-    /// The folders in it that were looked through for what earlier runs have left.
+    /// Folders that were already searched for leftovers of earlier runs.
     tidied: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl Out {
-    /// Below this folder, which is made when it is needed.
+    /// Uses this folder, which is created when it is needed.
     #[must_use]
     pub fn new(folder: &Path, environment: &Environment) -> Self {
         Self { folder: environment.cwd.join(folder), tidied: Arc::default() }
     }
 
-    /// Whether the view that an earlier run wrote is there as it was.
+    /// Returns whether the view of an earlier run is unchanged.
     pub(super) fn holds(&self, below: &Path, written: &OutReport) -> bool {
         let path = self.folder.join(below);
-        store::read_own(&path).is_ok_and(|bytes| digest::of_bytes(&bytes) == written.sha256)
+        store::read_own(&path).is_ok_and(|bytes| of_bytes(&bytes) == written.sha256)
     }
 
-    /// Refuses a place where something is that no earlier run wrote, before anybody is asked anything.
-    pub(super) fn check(&self, below: &Path, before: Option<&OutReport>) -> Result<(), Failure> {
+    /// Rejects a path with a file that no earlier run wrote. Called before any model is asked.
+    pub(super) fn check(&self, below: &Path, before: Option<&OutReport>) -> Result<(), Error> {
         let path = self.folder.join(below);
         let ours = || before.is_some_and(|written| self.holds(below, written));
         if path.symlink_metadata().is_ok() && !ours() {
@@ -49,28 +51,29 @@ impl Out {
         Ok(())
     }
 
-    /// Writes the view of a survey in the transcript's own form. `like` is the transcript, whose mode it gets. It is on
-    /// disk when this returns; others are worked on meanwhile. What was written is told where somebody is going to read it.
+    /// Writes a view in the format of its transcript. The file gets the mode of the transcript, and is on disk when this returns. `announce` is called before the view gets its name, with its digest
+    /// if the report needs it.
     pub(super) async fn write(
         &self,
         below: &Path,
-        survey: &Survey<'_>,
-        like: &Path,
+        opened: &Opened,
+        view: &View,
         before: Option<&OutReport>,
         in_lines: bool,
-    ) -> Result<Option<OutReport>, Failure> {
+        announce: impl FnOnce(Option<&OutReport>) -> io::Result<()>,
+    ) -> Result<(), Error> {
         let path = self.folder.join(below);
         let failed = |source| {
-            Failure::from(StoreError::Unwritable { doing: "write the view to", path: path.clone(), source })
+            Error::from(StoreError::Unwritable { doing: "write the view to", path: path.clone(), source })
         };
-        let pieces = source::render(survey.stream, &survey.view);
-        let old = survey.stream.bytes();
+        let pieces = transcripts::render(&opened.stream, view);
+        let old = opened.stream.bytes();
         let told = in_lines.then(|| OutReport {
             path: below.to_string_lossy().into_owned(),
             sha256: digest::of_pieces(&pieces, old),
         });
         self.check(below, before)?;
-        let mode = fs::metadata(like).map_err(failed)?.mode() & 0o777;
+        let mode = fs::metadata(opened.place.path()).map_err(failed)?.mode() & 0o777;
         let bytes = pieces.iter().map(|piece| piece.bytes(old).len() as u64).sum();
         private_file::check_size(bytes).map_err(failed)?;
         let folder = path.parent().unwrap_or(&self.folder);
@@ -83,10 +86,11 @@ impl Out {
         pieces.iter().try_for_each(|piece| writer.write_all(piece.bytes(old))).map_err(failed)?;
         writer.flush().map_err(failed)?;
         drop(writer);
-        // Not this one, which is gone again when nobody waits any more.
+        // Syncs a second handle, because the file itself is removed when this future is dropped.
         let handle = file.as_file().try_clone().map_err(failed)?;
         let synced = tokio::task::spawn_blocking(move || handle.sync_all()).await;
         synced.map_err(io::Error::other).flatten().map_err(failed)?;
+        announce(told.as_ref()).map_err(failed)?;
         let placed = if before.is_some() {
             private_file::finish(file, &path, mode)
         } else {
@@ -100,6 +104,6 @@ impl Out {
         let synced = tokio::task::spawn_blocking(move || private_file::sync_folder_of(&name)).await;
         let synced = synced.map_err(io::Error::other).flatten();
         synced.map_err(|source| StoreError::NotDurable { path: path.clone(), source })?;
-        Ok(told)
+        Ok(())
     }
 }

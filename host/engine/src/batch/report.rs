@@ -1,18 +1,18 @@
-//! The lines of a report while a batch runs, and the report that is made of them at its end. Lines are written as they
-//! come, so that nothing is lost with the process; the report has them in the order of the transcripts.
+//! The report of a batch. ReportLines are written to a separate file as transcripts finish, so a crash loses
+//! nothing. The final report lists them in the order of the transcripts.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
+use jp_compact_runtime::private_file;
 use jp_compact_schema::report::{BatchTotal, GateReport, REPORT, ShardOf};
 use serde::Serialize;
 
-use crate::private_file;
-
-/// A report holds nothing of what was said in a conversation.
+/// A report contains no text of a conversation.
 const MODE: u32 = 0o644;
 
 /// The first line.
@@ -26,42 +26,49 @@ struct Head<'a> {
     shard: Option<ShardOf>,
 }
 
-/// What a report says beside its lines.
+/// The parts of the report other than the transcripts.
 #[derive(Debug, Clone)]
 pub struct Written<'a> {
-    /// The sums.
+    /// The sums over all transcripts.
     pub total: &'a BatchTotal,
-    /// The gates.
+    /// The results of the gates.
     pub gates: &'a [GateReport],
-    /// Whether every transcript is in it.
+    /// Whether the report contains every transcript.
     pub complete: bool,
 }
 
-/// The lines so far: in a file of their own, whose places are all that is kept in memory.
+/// The lines so far. They are in a separate file. Only their positions are kept in memory.
 #[derive(Debug)]
-pub struct Lines {
+pub struct ReportLines {
     file: File,
     head: Vec<u8>,
-    /// Where they lie beside the report.
+    /// The path of the file next to the report.
     part: Option<PathBuf>,
+    /// Locked during a write, so a killed run leaves at most one incomplete line, and it is the last one.
+    written: Mutex<Positions>,
+}
+
+/// The positions of lines in the file.
+#[derive(Debug)]
+struct Positions {
     /// By the number of the transcript.
     places: Vec<(usize, u64, usize)>,
     end: u64,
 }
 
-/// The file that holds the lines of a report until it is made.
+/// Returns the path of the file that holds the lines until the report is complete.
 pub(super) fn part(report: &Path) -> PathBuf {
     let mut name = OsString::from(report);
     name.push(".part");
     name.into()
 }
 
-impl Lines {
-    /// Begins a report. Its lines lie beside it, so that a run which is killed can be taken up; without a file, or
-    /// where that is none, they lie in the temporary folder, without a name.
+impl ReportLines {
+    /// Starts a report. Its lines are written to a file next to it, so that a killed run can be resumed.
+    /// Without a report file, or if it is not a regular file, they are written to an unnamed temporary file.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn begin(
         report: Option<&Path>,
         resume: bool,
@@ -75,7 +82,7 @@ impl Lines {
         let part = report.filter(is_file).map(part);
         let mut file = match &part {
             None => tempfile::tempfile_in(temp_dir)?,
-            // Nobody named it: it may be anything that lies there.
+            // The user did not name this file, so it could be anything.
             Some(part) => private_file::open_or_make(part, MODE)?,
         };
         if !resume {
@@ -87,34 +94,47 @@ impl Lines {
             file.write_all(b"\n")?;
             end = head.len() as u64 + 1;
         } else {
-            // What was torn is a line of its own.
+            // Ends an incomplete line.
             file.write_all(b"\n")?;
             end += 1;
         }
-        Ok(Self { file, head, part, places: Vec::new(), end })
+        Ok(Self { file, head, part, written: Mutex::new(Positions { places: Vec::new(), end }) })
     }
 
     /// Adds the line of a transcript.
     ///
     /// # Errors
-    /// What the system reports.
-    pub fn add(&mut self, place: usize, line: &[u8]) -> io::Result<()> {
+    /// The line cannot be written.
+    pub fn add(&self, place: usize, line: &[u8]) -> io::Result<()> {
+        self.append(Some(place), line)
+    }
+
+    /// Appends the line of a transcript whose view gets its name next. The final report does not contain this
+    /// line. A run that resumes a killed one finds it, and knows that the view is not a file of the user.
+    pub(super) fn announce(&self, line: &[u8]) -> io::Result<()> {
+        if self.part.is_some() { self.append(None, line) } else { Ok(()) }
+    }
+
+    fn append(&self, place: Option<usize>, line: &[u8]) -> io::Result<()> {
         let whole = [line, b"\n"].concat();
-        private_file::check_size(self.end + whole.len() as u64)?;
-        self.file.write_all_at(&whole, self.end)?;
-        self.places.push((place, self.end, line.len()));
-        self.end += whole.len() as u64;
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = written.end;
+        private_file::check_size(at + whole.len() as u64)?;
+        self.file.write_all_at(&whole, at)?;
+        written.places.extend(place.map(|place| (place, at, line.len())));
+        written.end += whole.len() as u64;
         Ok(())
     }
 
-    /// Calls for each line, in the order of the transcripts.
+    /// Calls `look` for each line, in the order of the transcripts.
     ///
     /// # Errors
-    /// What the system, or whoever is called, reports.
+    /// The file cannot be read, or `look` fails.
     pub fn each(&mut self, mut look: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        self.places.sort_unstable();
+        let places = &mut self.written.get_mut().unwrap_or_else(PoisonError::into_inner).places;
+        places.sort_unstable();
         let mut line = Vec::new();
-        for (_, at, bytes) in &self.places {
+        for (_, at, bytes) in places {
             line.resize(*bytes, 0);
             self.file.read_exact_at(&mut line, *at)?;
             look(&line)?;
@@ -125,7 +145,7 @@ impl Lines {
     /// Writes the report.
     ///
     /// # Errors
-    /// What the system, or `out`, reports.
+    /// The lines cannot be read, or `out` fails.
     pub fn write(&mut self, written: &Written<'_>, out: &mut dyn Write) -> io::Result<()> {
         let head = self.head.strip_suffix(b"}").unwrap_or(&self.head);
         out.write_all(head)?;
@@ -143,10 +163,10 @@ impl Lines {
         writeln!(out, ",\"complete\":{}}}", written.complete)
     }
 
-    /// Puts the report in place, whole or not at all, and drops the lines beside it.
+    /// Writes the report file completely or not at all, and removes the separate lines.
     ///
     /// # Errors
-    /// It cannot be written: then the lines stay.
+    /// The report cannot be written. The lines are kept then.
     pub fn finish(&mut self, written: &Written<'_>, report: &Path) -> io::Result<()> {
         put(report, |out| self.write(written, out))?;
         match &self.part {
@@ -155,10 +175,10 @@ impl Lines {
         }
     }
 
-    /// Puts something else that is made of the lines in place.
+    /// Writes another file that is built from the lines.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn put(
         &mut self,
         path: &Path,
@@ -168,7 +188,7 @@ impl Lines {
     }
 }
 
-/// Writes a file whole or not at all; what is no file, a device or a pipe, is written to.
+/// Writes a file completely or not at all. Writes directly to a device or a pipe.
 fn put(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         let mut out = BufWriter::new(OpenOptions::new().write(true).open(path)?);

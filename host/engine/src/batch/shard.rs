@@ -1,11 +1,11 @@
-//! One of so many parts of all transcripts. Which part a transcript is in follows from its path alone, so that
-//! machines agree which look at different times, and at other places.
+//! A shard: one of N parts of all transcripts. The part of a transcript depends only on its relative path.
+//! Machines with different roots and start times therefore agree.
 
 use std::str::FromStr;
 
 use jp_compact_schema::report::ShardOf;
 
-/// One part: `I/N`, I from 0.
+/// One part: `I/N`, with I starting at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
     // Invariant: index < of.
@@ -14,7 +14,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Whether what lies here below its root is in this part.
+    /// Returns whether a path relative to its root is in this part.
     #[must_use]
     pub fn holds(self, below: &[u8]) -> bool {
         mixed(below) % self.of == self.index
@@ -29,7 +29,7 @@ impl FromStr for Shard {
             text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
         match parts {
             Some((index, of)) if index < of => Ok(Self { index, of }),
-            Some((_, 0)) => Err("there are no parts; expected I/N such as 0/4".into()),
+            Some((_, 0)) => Err("N must be at least 1; expected I/N such as 0/4".into()),
             Some((index, of)) => Err(format!("parts are numbered from 0, and {index} is not below {of}")),
             None => Err("expected I/N such as 0/4, the first of four parts".into()),
         }
@@ -42,7 +42,7 @@ impl From<Shard> for ShardOf {
     }
 }
 
-/// FNV-1a, and what spreads it over all bits: short paths differ in the low ones alone.
+/// FNV-1a with a final mix, because hashes of short paths differ only in the low bits.
 fn mixed(bytes: &[u8]) -> u64 {
     let hash = bytes.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
@@ -69,14 +69,14 @@ mod tests {
         check("0/1", Ok((0, 1)));
         check("3/4", Ok((3, 4)));
         check("4/4", Err("4 is not below 4"));
-        check("0/0", Err("no parts"));
+        check("0/0", Err("N must be at least 1"));
         check("1", Err("expected I/N"));
         check("-1/4", Err("expected I/N"));
         check("a/b", Err("expected I/N"));
     }
 
     #[test]
-    fn each_path_is_in_one_part_and_the_parts_are_about_as_large() {
+    fn each_path_is_in_one_part_and_parts_have_similar_sizes() {
         for of in [1, 2, 3, 7] {
             let mut sizes = vec![0_usize; of];
             for number in 0..10_000 {

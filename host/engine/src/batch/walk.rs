@@ -1,5 +1,5 @@
-//! Which transcripts a batch is about: what lies below the paths that were given, in the order of their paths, each
-//! once. Folders are walked as `git` sees them; what decides that a file may be a transcript is [`named`].
+//! Finds the transcripts of a batch below the given paths, in path order, each once. Folders are searched as
+//! `git` sees them. The function [`named`] decides which files may be transcripts.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,73 +8,73 @@ use std::sync::{Mutex, PoisonError};
 
 use ignore::overrides::OverrideBuilder;
 use ignore::{DirEntry, WalkBuilder, WalkState};
+use jp_compact_runtime::environment::Environment;
 
-use jp_compact_core::formats;
+use jp_compact_transcripts as transcripts;
 
 use super::Shard;
-use crate::environment::Environment;
 use crate::store;
 
-/// What JP calls the file that holds a stream.
+/// The file name of a JP stream.
 const EVENTS: &str = "events.json";
-/// Where a workspace has its conversations.
+/// The folder of conversations in a workspace.
 const CONVERSATIONS: &str = ".jp/conversations";
 const JP: &str = ".jp";
 
-/// What was found.
+/// The transcripts that were found.
 #[derive(Debug, Default)]
 pub struct Files {
     roots: Vec<Root>,
     found: Vec<Found>,
     faults: Vec<Fault>,
-    /// What is in the other shards.
+    /// Transcripts in other shards.
     elsewhere: Vec<Found>,
-    /// Whether something in another shard cannot be looked into.
+    /// Whether another shard has a path that cannot be searched.
     faulty_elsewhere: bool,
-    /// Those whose view would go where that of another goes.
+    /// Transcripts whose view would have the same path as another view.
     clashes: Vec<(PathBuf, PathBuf)>,
 }
 
-/// What cannot be looked into.
+/// A path that cannot be searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Where.
+    /// The path.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub what: String,
 }
 
-/// A path that was given.
+/// A path from the command line.
 #[derive(Debug)]
 struct Root {
-    /// As it was typed.
+    /// The path as the user typed it.
     given: PathBuf,
     real: PathBuf,
 }
 
-/// A transcript: its root, and where it lies below it. A root that is a file has nothing below it.
+/// A transcript: its root and its relative path. The relative path is empty if the root is a file.
 #[derive(Debug)]
 struct Found {
     root: u32,
-    /// Whether its name alone does not tell.
+    /// Whether the name alone does not decide.
     perhaps: bool,
     bytes: u64,
     below: Box<Path>,
 }
 
-/// What JP keeps beside a stream.
+/// Other files of JP next to a stream.
 const BESIDE: [&str; 2] = ["base_config.json", "metadata.json"];
-/// How the transcripts of other agents end.
+/// The file extensions of other agents' transcripts.
 const ENDINGS: [&str; 3] = ["json", "jsonl", "traj"];
 
-/// Whether a path in a folder is that of a transcript, by its name.
+/// Whether a path in a folder is a transcript, judged by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
-    /// It is: whatever then only looks like one is told of.
+    /// A transcript. If its content is invalid, that is reported.
     Transcript,
-    /// It may be: that is found out when it is opened, and what is none is passed over.
+    /// Possibly a transcript. The content decides, and other files are skipped.
     Perhaps,
-    /// It is none.
+    /// Not a transcript.
     Otherwise,
 }
 
@@ -91,13 +91,13 @@ fn named(path: &Path) -> Named {
     }
 }
 
-/// What lies in hidden folders is somebody's business, and not ours, but for JP's own.
+/// Skips hidden folders, except `.jp`.
 fn is_hidden(name: &OsStr) -> bool {
     name.as_bytes().first() == Some(&b'.') && name != JP
 }
 
 impl Files {
-    /// Finds the transcripts of these paths. What lies in `out` is none: views are written there.
+    /// Finds the transcripts of these paths. Skips `out`, because views are written there.
     #[must_use]
     pub fn gather(
         paths: &[OsString],
@@ -125,14 +125,14 @@ impl Files {
         files
     }
 
-    /// Whether another shard has something to report.
+    /// Returns whether another shard has something to report.
     #[must_use]
     pub fn is_elsewhere(&self, environment: &Environment) -> bool {
         let is_one = |found: &Found| !found.perhaps || is_transcript(&environment.cwd.join(self.real(found)));
         self.faulty_elsewhere || self.elsewhere.iter().any(is_one)
     }
 
-    /// Where they are, but for those that turn out to be none.
+    /// Returns the paths, without files whose content shows that they are not transcripts.
     pub fn transcripts<'a>(&'a self, environment: &'a Environment) -> impl Iterator<Item = PathBuf> + 'a {
         (0..self.len())
             .map(|place| (place, self.path(place)))
@@ -142,57 +142,57 @@ impl Files {
             .map(|(_, path)| path)
     }
 
-    /// How many there are.
+    /// Returns the number of files.
     #[must_use]
     pub fn len(&self) -> usize {
         self.found.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether no file was found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// How large all are together.
+    /// Returns the total size in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.found.iter().map(|found| found.bytes).sum()
     }
 
-    /// How large one was when it was found.
+    /// Returns the size of a file when it was found.
     #[must_use]
     pub fn bytes_of(&self, place: usize) -> u64 {
         self.found[place].bytes
     }
 
-    /// Whether one may turn out to be no transcript, which is then nobody's failure.
+    /// Returns whether the content may show that the file is not a transcript. That is not a failure.
     #[must_use]
     pub fn is_perhaps(&self, place: usize) -> bool {
         self.found[place].perhaps
     }
 
-    /// Where one is, from the path that was given.
+    /// Returns the path, starting with the path from the command line.
     #[must_use]
     pub fn path(&self, place: usize) -> PathBuf {
         let Found { root, below, .. } = &self.found[place];
         joined(&self.roots[*root as usize].given, below)
     }
 
-    /// The paths that cannot be looked into.
+    /// Returns the paths that cannot be searched.
     #[must_use]
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// Whether another one is the file at this path, every link followed.
+    /// Returns whether another entry is the file at this path, with all links resolved.
     #[must_use]
     pub fn holds_other(&self, place: usize, real: &Path) -> bool {
         let at = self.found.binary_search_by(|found| self.real(found).as_path().cmp(real));
         at.is_ok_and(|at| at != place)
     }
 
-    /// Where one lies below the path that was given. A conversation that was itself given keeps its folder's name.
+    /// Returns the path relative to its root. For a conversation folder that was given itself, the folder name is kept.
     #[must_use]
     pub fn below(&self, place: usize) -> PathBuf {
         let Found { root, below, .. } = &self.found[place];
@@ -209,14 +209,14 @@ impl Files {
         if **below == *Path::new(EVENTS) { name(&root.real).join(below) } else { below.to_path_buf() }
     }
 
-    /// Another one whose view goes to the same place, and goes first.
+    /// Returns an earlier transcript whose view has the same path.
     #[must_use]
     pub fn clash(&self, place: usize) -> Option<&Path> {
         let clashes = |path: &PathBuf| path == &self.path(place);
         self.clashes.iter().find(|(path, _)| clashes(path)).map(|(_, other)| other.as_path())
     }
 
-    /// Two roots may have the same below them; of one, each has a place of its own.
+    /// Two roots may contain the same relative paths. Paths below one root are unique.
     fn find_clashes(&mut self) {
         if self.roots.len() < 2 {
             return;
@@ -236,7 +236,7 @@ impl Files {
         joined(&self.roots[found.root as usize].real, &found.below)
     }
 
-    /// Sorts, and drops what was found twice.
+    /// Sorts the files and removes duplicates.
     fn settle(&mut self) {
         let mut found = std::mem::take(&mut self.found);
         if self.roots.len() > 1 {
@@ -299,7 +299,7 @@ impl Files {
         self.collect(root, builder, out);
         let own = real.join(CONVERSATIONS);
         if pattern.is_none() && own.is_dir() {
-            // A workspace was given, and whoever keeps its conversations out of git means them all the same.
+            // The user named the workspace, so its conversations count even if git ignores them.
             let mut builder = WalkBuilder::new(own);
             builder.standard_filters(false);
             self.collect(root, builder, out);
@@ -313,7 +313,7 @@ impl Files {
         });
         let Root { given, real } = &self.roots[root as usize];
         let (found, faults) = (Mutex::new(&mut self.found), Mutex::new(&mut self.faults));
-        // As many threads as there are cores, in any order: nothing else is done before all are found.
+        // Uses one thread per core, in any order. Processing starts only after all files are found.
         builder.build_parallel().run(|| {
             Box::new(|entry| {
                 match entry {
@@ -338,12 +338,12 @@ impl Files {
     }
 }
 
-/// Whether a file is a transcript by what it holds.
+/// Returns whether the content of a file is a transcript.
 fn is_transcript(path: &Path) -> bool {
-    store::read_file(path).is_ok_and(|bytes| formats::detect(&bytes).is_some())
+    store::read_file(path).is_ok_and(|bytes| transcripts::detect(&bytes).is_some())
 }
 
-/// What is not sure has to be a file, at least.
+/// Other entries must be regular files.
 fn is_candidate(entry: &DirEntry) -> bool {
     match named(entry.path()) {
         Named::Transcript => true,
@@ -356,7 +356,7 @@ fn joined(root: &Path, below: &Path) -> PathBuf {
     if below.as_os_str().is_empty() { root.to_path_buf() } else { root.join(below) }
 }
 
-/// What a shard is told by: the same wherever the root lies.
+/// Returns the bytes that select the shard. They do not depend on the location of the root.
 fn key<'a>(root: &'a Root, below: &'a Path) -> &'a [u8] {
     if below.as_os_str().is_empty() {
         root.given.as_os_str().as_bytes()
@@ -365,7 +365,7 @@ fn key<'a>(root: &'a Root, below: &'a Path) -> &'a [u8] {
     }
 }
 
-/// Where a walk went wrong.
+/// Returns the path of a search error.
 fn at(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),
@@ -374,7 +374,7 @@ fn at(error: &ignore::Error) -> Option<&Path> {
     }
 }
 
-/// A path that is a pattern, for a shell that leaves those alone: the folder before it, and the rest.
+/// Splits a pattern, for shells that do not expand patterns, into the folder before it and the rest.
 fn pattern(given: &Path) -> Option<(PathBuf, &str)> {
     let text = given.to_str()?;
     let special = text.find(['*', '?', '[', '{'])?;

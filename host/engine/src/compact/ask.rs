@@ -1,4 +1,4 @@
-//! Asking the strategies of a run, one after the other, and keeping what they proposed until all have ended.
+//! Asks the strategies of a run, one after the other, and keeps their proposals until all have ended.
 
 use jp_compact_core::append::{self, Entry, Receipt};
 use jp_compact_core::overlay::Overlay;
@@ -8,41 +8,43 @@ use jp_compact_core::request::{self, Ask};
 use jp_compact_core::select::{self, Nothing, Selected};
 use jp_compact_core::validate::{self, Asked, Compaction, Refusal};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
+use jp_compact_runtime::session::{self, Body};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
-use jp_compact_schema::{ContentKind, Input, Limits, Llm, Payload};
+use jp_compact_schema::{ANSWER_REFUSED, ContentKind, Input, Limits, Llm, Payload};
 use serde_json::{Map, Value};
 
+use super::error::Error;
 use super::events::Spooling;
-use super::paid::{self, InVain};
-use super::{Outcome, Ready, Report, Run, Step, unasked};
+use super::llm_failure_cache::{self, LlmFailure};
+use super::strategy_error::StrategyError;
+use super::{Outcome, Ready, Report, Run, Step, preflight};
 use crate::consent::Allowed;
 use crate::digest;
-use crate::failure::{Failure, StrategyFailure};
-use crate::session::Body;
+use crate::llm;
 use crate::store::Place;
 
-/// What the strategies of a run have proposed so far.
+/// The proposals of a run so far.
 pub(super) struct Asking<'a> {
     pub(super) run: &'a Run,
     place: &'a Place,
     survey: &'a Survey<'a>,
     /// The turns that the user wants compacted.
     selected: &'a Result<Selected, Nothing>,
-    /// The digest of the raw input, once somebody needed it.
+    /// The digest of the raw input, computed on first use.
     input_sha256: Option<String>,
     spooled: Spooling,
     proposals: Vec<Proposed<'a>>,
-    /// What the receipts of the stream say, once somebody needed it.
+    /// The receipts in the stream, parsed on first use.
     receipts: Option<Vec<Option<Map<String, Value>>>>,
-    /// What a model answered to, by the step of the report.
-    paid_for: Vec<(usize, String)>,
-    /// What is going to be appended.
+    /// The requests that a model answered: the step of the report, and the cache key.
+    asked_keys: Vec<(usize, String)>,
+    /// The entries to append.
     pub(super) entries: Vec<Entry>,
     /// The step of the report that each entry belongs to.
     pub(super) owners: Vec<usize>,
 }
 
-/// What a strategy proposed, kept so that it can be checked again against a transcript that grew.
+/// The proposal of a strategy. It is checked again if the transcript grows.
 struct Proposed<'a> {
     ready: &'a Ready,
     selected: Selected,
@@ -65,7 +67,7 @@ impl<'a> Asking<'a> {
             spooled: Spooling::default(),
             proposals: Vec::new(),
             receipts: None,
-            paid_for: Vec::new(),
+            asked_keys: Vec::new(),
             entries: Vec::new(),
             owners: Vec::new(),
         }
@@ -77,7 +79,7 @@ impl<'a> Asking<'a> {
         ready: &'a Ready,
         allowed: Option<&Allowed>,
         report: &mut Report,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let description = &ready.described.description;
         let mut step = Step {
             strategy: description.name.clone(),
@@ -96,27 +98,27 @@ impl<'a> Asking<'a> {
                     return Ok(());
                 }
                 let exchange = self.exchange(ready, allowed, selected, report.steps.len(), &mut step);
-                exchange.await.map_err(|source| Failure::of_strategy(&description.name, source))?;
+                exchange.await.map_err(|source| Error::strategy(&description.name, source))?;
             }
         }
         report.steps.push(step);
         Ok(())
     }
 
-    /// The turns that a strategy is asked for.
+    /// Selects the turns for a strategy.
     fn select(&self, ready: &Ready) -> Result<Selected, Nothing> {
         let selected = match ready.range {
-            Some(own) => select::select(self.survey, own, self.run.now)?,
+            Some(own) => select::select(self.survey, own, self.run.io.now)?,
             None => self.selected.clone()?,
         };
         if !ready.described.description.produces.contains(&ContentKind::Summary) {
             return Ok(selected);
         }
-        let accepted = append::summarised(&self.entries);
-        select::select_for_summary(self.survey, &selected, &accepted, self.run.overlap)
+        let accepted = append::summarized(&self.entries);
+        select::select_for_summary(self.survey, &selected, &accepted, self.run.policy.overlap)
     }
 
-    /// Asks for a range, unless that is known to be in vain.
+    /// Asks for a range. Declines without a request if the result could not be used.
     async fn exchange(
         &mut self,
         ready: &'a Ready,
@@ -124,59 +126,59 @@ impl<'a> Asking<'a> {
         selected: Selected,
         owner: usize,
         step: &mut Step,
-    ) -> Result<(), StrategyFailure> {
+    ) -> Result<(), StrategyError> {
         let llm = || self.model(allowed);
         if ready.needs_model()
-            && let Some(reason) = unasked::not_worth_it(self.survey, &selected, self.run.min_saving)
+            && let Some(reason) = preflight::not_worth_it(self.survey, &selected, self.run.limits.min_saving)
         {
             step.outcome = Outcome::Declined(reason);
             return Ok(());
         }
-        if self.run.dry_run && ready.needs_model() {
+        if self.run.io.dry_run && ready.needs_model() {
             let would = would_ask(ready, &selected, llm()?);
             step.outcome = Outcome::Would(would);
             return Ok(());
         }
-        let Some(paid) = self.run.paid.as_ref().filter(|_| ready.needs_model()) else {
+        let Some(failures) = self.run.io.llm_failures.as_ref().filter(|_| ready.needs_model()) else {
             let llm = llm()?;
             return self.converse(ready, llm, selected, owner, step).await;
         };
         let llm = llm()?;
         let input = self.digest();
         let model = llm.map(|llm| &*llm.model);
-        let key = paid::key(ready, &selected, model, &input, self.run.min_saving);
-        match paid.before(&key) {
-            Some(InVain::Low(reason)) => {
+        let key = llm_failure_cache::key(ready, &selected, model, &input, self.run.limits.min_saving);
+        match failures.get(&key) {
+            Some(LlmFailure::Low(reason)) => {
                 step.outcome = Outcome::Declined(format!("no model was asked again: {reason}"));
                 return Ok(());
             }
-            Some(InVain::Refused(reason)) => return Err(StrategyFailure::RefusedBefore { reason }),
+            Some(LlmFailure::Refused(reason)) => return Err(StrategyError::RefusedBefore { reason }),
             None => {}
         }
         let done = self.converse(ready, llm, selected, owner, step).await;
         match &done {
-            Err(failure) if failure.is_refusal() => {
-                paid.keep(&key, &InVain::Refused(failure.to_string()));
+            Err(failure) if is_refusal(failure) => {
+                failures.put(&key, &LlmFailure::Refused(failure.to_string()));
             }
             Err(_) => {}
-            Ok(()) => self.paid_for.push((owner, key)),
+            Ok(()) => self.asked_keys.push((owner, key)),
         }
         done
     }
 
-    /// Keeps that what was paid for saves too little.
-    pub(super) fn keep_in_vain(&self, report: &Report) {
-        for (owner, key) in &self.paid_for {
-            if let (Some(paid), Some(Step { outcome: Outcome::Declined(reason), .. })) =
-                (&self.run.paid, report.steps.get(*owner))
+    /// Records the paid answers of this run that saved too little.
+    pub(super) fn keep_low_savings(&self, report: &Report) {
+        for (owner, key) in &self.asked_keys {
+            if let (Some(failures), Some(Step { outcome: Outcome::Declined(reason), .. })) =
+                (&self.run.io.llm_failures, report.steps.get(*owner))
             {
-                paid.keep(key, &InVain::Low(reason.clone()));
+                failures.put(key, &LlmFailure::Low(reason.clone()));
             }
         }
     }
 
-    /// Asks for a range, and once more for a wider one when the strategy chose a part of it that older
-    /// summaries do not let stand.
+    /// Asks for a range. If the strategy chose a part that cuts through older summaries, asks once more for a wider
+    /// range.
     async fn converse(
         &mut self,
         ready: &'a Ready,
@@ -184,8 +186,8 @@ impl<'a> Asking<'a> {
         mut selected: Selected,
         owner: usize,
         step: &mut Step,
-    ) -> Result<(), StrategyFailure> {
-        let id = self.run.sessions.id();
+    ) -> Result<(), StrategyError> {
+        let id = self.run.io.sessions.id();
         let answer = self.once(ready, llm, &selected, &id, false).await?;
         if let Some(closed) = self.not_closed(ready, &selected, &answer) {
             step.logs.extend(answer.logs.into_iter().map(|log| (log.level, log.message)));
@@ -203,12 +205,12 @@ impl<'a> Asking<'a> {
         selected: &Selected,
         id: &str,
         range_exact: bool,
-    ) -> Result<Answer, StrategyFailure> {
+    ) -> Result<Answer, StrategyError> {
         let (run, description) = (self.run, &ready.described.description);
         if description.wants("digest") {
             self.digest();
         }
-        let own = run.conversation_model.as_ref().filter(|_| llm.is_some());
+        let own = run.policy.conversation_model.as_ref().filter(|_| llm.is_some());
         let ask = Ask {
             id,
             description,
@@ -217,47 +219,47 @@ impl<'a> Asking<'a> {
             range: selected.range,
             requested: selected.requested,
             options: &ready.options,
-            hints: &run.hints,
-            now: run.now,
+            hints: &run.policy.hints,
+            now: run.io.now,
             range_exact,
             limits: Limits {
-                deadline_ms: u64::try_from(run.sessions.deadline(&ready.described).as_millis())
+                deadline_ms: u64::try_from(run.io.sessions.deadline(&ready.described).as_millis())
                     .unwrap_or(u64::MAX),
                 result_bytes_max: RESULT_BYTES_MAX,
             },
-            dry_run: run.dry_run,
+            dry_run: run.io.dry_run,
             llm,
-            context_window: own.and_then(|named| run.models.context_window(&named.model)),
+            context_window: own.and_then(|named| run.io.models.context_window(&named.model)),
         };
         let full = description.input == Input::Full;
         let events = if full { Some(self.spooled.events(self.survey, &ask, run)?) } else { None };
         let (body, events) = match &events {
             Some((lines, count)) => {
-                let (body, events) = Body::of(lines, *count);
+                let (body, events) = Body::from_lines(lines, *count);
                 (body, Some(events))
             }
             None => (Body::Nothing, None),
         };
         let header = request::header(self.survey, &ask, events);
-        let answer = run.sessions.ask(&ready.described, header, &body).await;
-        answer.map_err(|error| error.of_run(&ready.described.confined))
+        let answer = run.io.sessions.ask(&ready.described, header, &body).await;
+        Ok(answer.map_err(|error| error.of_run(&ready.described.confined))?)
     }
 
-    /// The model of a strategy that needs one. A replay can do without.
-    fn model<'m>(&self, allowed: Option<&'m Allowed>) -> Result<Option<&'m Llm>, StrategyFailure> {
+    /// Returns the model of a strategy that needs one. A replay needs no model.
+    fn model<'m>(&self, allowed: Option<&'m Allowed>) -> Result<Option<&'m Llm>, StrategyError> {
         match allowed.map(Allowed::model) {
-            Some(None) if !self.run.models.replays() => Err(StrategyFailure::NoModel),
+            Some(None) if !self.run.io.models.replays() => Err(StrategyError::NoModel),
             llm => Ok(llm.flatten()),
         }
     }
 
-    /// The range that would be closed, if that is all that is wrong with an answer and it can be asked for.
+    /// Returns the closed range to ask for, if an open range is the only error in the answer.
     fn not_closed(&self, ready: &Ready, selected: &Selected, answer: &Answer) -> Option<TurnRange> {
         let Terminal::Result(result) = &answer.terminal else { return None };
         if result.compactions.iter().all(|payload| payload.summary.is_none()) {
             return None;
         }
-        let accepted = append::summarised(&self.entries);
+        let accepted = append::summarized(&self.entries);
         let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
         let asked = asked(self.run, stream, pairs, ready, selected, &accepted);
         match validate::validate(&asked, result.compactions.clone()) {
@@ -266,7 +268,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Takes what a strategy answered: all of it, or nothing.
+    /// Takes the answer of a strategy completely, or not at all.
     fn take(
         &mut self,
         ready: &'a Ready,
@@ -274,44 +276,42 @@ impl<'a> Asking<'a> {
         answer: Answer,
         owner: usize,
         step: &mut Step,
-    ) -> Result<(), StrategyFailure> {
+    ) -> Result<(), StrategyError> {
         step.logs.extend(answer.logs.into_iter().map(|log| (log.level, log.message)));
         match answer.terminal {
             Terminal::Decline(decline) => step.outcome = Outcome::Declined(decline.reason),
             Terminal::Result(result) => {
                 step.diagnostics = result.diagnostics;
-                let accepted = append::summarised(&self.entries);
+                let accepted = append::summarized(&self.entries);
                 let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
                 let asked = asked(self.run, stream, pairs, ready, &selected, &accepted);
-                let valid = validate::validate(&asked, result.compactions.clone())
-                    .map_err(StrategyFailure::Refused)?;
-                let there: Option<Vec<usize>> = valid
-                    .iter()
-                    .map(|made| self.carries(ready, |overlay| overlay.says_the_same(made)))
-                    .collect();
+                let valid =
+                    validate::validate(&asked, result.compactions.clone()).map_err(StrategyError::Refused)?;
+                let there: Option<Vec<usize>> =
+                    valid.iter().map(|made| self.carries(ready, |overlay| made.equals(overlay))).collect();
                 if let Some(&[number, ..]) = there.as_deref() {
                     step.outcome = Outcome::Already(number);
                     return Ok(());
                 }
-                // A digest costs as much as all the rest, and is for what is stored.
-                let stores = !self.run.dry_run && !self.run.hands_over;
+                // A digest costs as much as all the rest. Only stored overlays need it.
+                let stores = !self.run.io.dry_run && !self.run.io.in_memory;
                 let input_sha256 = if stores { self.digest() } else { String::new() };
                 self.entries
                     .extend(valid.into_iter().map(|compaction| entry(ready, compaction, &input_sha256)));
                 self.owners.resize(self.entries.len(), owner);
                 self.proposals.push(Proposed { ready, selected, payloads: result.compactions });
             }
-            // A session hands neither on; were it to, nothing would be taken from them.
-            Terminal::Needs(_) => step.outcome = Outcome::Declined("it needs more than it was given".into()),
+            // A session does not return these two. If it did, the answer would be ignored.
+            Terminal::Needs(_) => step.outcome = Outcome::Declined("it sent an unexpected request".into()),
             Terminal::Error(error) => step.outcome = Outcome::Declined(error.message),
         }
         Ok(())
     }
 
-    /// The number of an overlay that is such, and that this very strategy made of the same raw events.
+    /// Returns the number of an overlay that meets `is_such`, and that this strategy made from the same raw events.
     fn carries(&mut self, ready: &Ready, is_such: impl Fn(&Overlay) -> bool) -> Option<usize> {
         let stream = self.survey.stream;
-        if !self.run.skips || stream.overlays().is_empty() {
+        if !self.run.policy.skip_existing || stream.overlays().is_empty() {
             return None;
         }
         let receipts = self.receipts.get_or_insert_with(|| receipts(stream));
@@ -322,7 +322,6 @@ impl<'a> Asking<'a> {
             .map(|(number, _, receipt)| (number, receipt))
             .collect();
         if such.is_empty() {
-            // Not worth a digest.
             return None;
         }
         let input = &**self.input_sha256.get_or_insert_with(|| digest::of_raw_input(stream));
@@ -335,9 +334,9 @@ impl<'a> Asking<'a> {
         self.input_sha256.get_or_insert_with(|| digest::of_raw_input(self.survey.stream)).clone()
     }
 
-    /// Whether what was proposed for the snapshot still holds for the stream that it has grown to.
+    /// Validates the proposals for the snapshot against the stream that it grew to.
     pub(super) fn recheck(&self, grown: &Stream) -> Result<(), Refusal> {
-        let pairs = Pairs::of(grown);
+        let pairs = Pairs::new(grown);
         let mut accepted: Vec<TurnRange> = Vec::new();
         for proposed in &self.proposals {
             let asked = asked(self.run, grown, &pairs, proposed.ready, &proposed.selected, &accepted);
@@ -348,7 +347,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// What a dry run reports in place of asking a strategy that would ask a model: nothing is spent by it.
+/// Describes what a strategy with a model would do. A dry run reports this instead of asking, and costs nothing.
 fn would_ask(ready: &Ready, selected: &Selected, llm: Option<&Llm>) -> String {
     let model = llm.map_or("recorded answers", |llm| &llm.model);
     let summarizes = ready.described.description.produces.contains(&ContentKind::Summary);
@@ -358,7 +357,7 @@ fn would_ask(ready: &Ready, selected: &Selected, llm: Option<&Llm>) -> String {
     format!("would {does} {turns} using {model}")
 }
 
-/// Whether a receipt is that of this strategy, the same bytes with the same options.
+/// Returns whether the receipt names this strategy, with the same executable and options.
 fn is_of(receipt: &Map<String, Value>, ready: &Ready) -> bool {
     let described = &ready.described;
     let says = |key: &str, what: &str| receipt.get(key).and_then(Value::as_str) == Some(what);
@@ -383,8 +382,8 @@ fn asked<'a>(
         requested: selected.requested,
         produces: &ready.described.description.produces,
         accepted,
-        overlap: run.overlap,
-        hints: &run.hints,
+        overlap: run.policy.overlap,
+        hints: &run.policy.hints,
         by_model: ready.needs_model(),
     }
 }
@@ -400,4 +399,17 @@ fn entry(ready: &Ready, compaction: Compaction, input_sha256: &str) -> Entry {
         tier: described.confined.tier().to_string(),
     };
     Entry { compaction, receipt }
+}
+
+/// Returns whether a model answered, and the answer was rejected.
+fn is_refusal(error: &StrategyError) -> bool {
+    match error {
+        StrategyError::Refused(_) => true,
+        StrategyError::Session(error) => match error.plain() {
+            session::Error::Model { answer, .. } => llm::is_of_model(&answer.code),
+            session::Error::Reported { error, .. } => error.code == ANSWER_REFUSED,
+            _ => false,
+        },
+        _ => false,
+    }
 }

@@ -1,48 +1,50 @@
-//! Overlays of a transcript that somebody else writes: made for the file beside it.
+//! Writes the overlays of another agent's transcript to its sidecar.
 
 use std::time::Duration;
 
+use jp_compact_core::TurnRange;
 use jp_compact_core::append::{Entry, Made};
-use jp_compact_core::sidecar::{self, Snapshot};
-use jp_compact_core::{Stream, TurnRange};
+use jp_compact_runtime::digest::of_bytes;
+use jp_compact_transcripts::Transcript;
+use jp_compact_transcripts::sidecar::{self, Snapshot};
 
 use super::anew;
 use super::ask::Asking;
+use super::error::{Error, StaleSnapshot};
 use super::lock::under_lock;
 use super::open::again;
 use crate::digest;
-use crate::failure::{Failure, Overtaken};
 use crate::store::Beside;
 
-/// The file with these overlays behind those that there are.
-pub(super) fn file(stream: &Stream, entries: &[Entry], made: &[Made]) -> Vec<u8> {
+/// Returns the sidecar with these overlays after the existing ones.
+pub(super) fn file(stream: &Transcript, entries: &[Entry], made: &[Made]) -> Vec<u8> {
     let digest = |range: TurnRange| digest::of_range(stream, range);
-    sidecar::with(stream, entries, made, &snapshot(stream), &digest)
+    sidecar::with(stream.format(), stream.sidecar(), entries, made, &snapshot(stream), &digest)
 }
 
-/// A transcript as it was read.
-pub(super) fn snapshot(stream: &Stream) -> Snapshot {
-    Snapshot { bytes: stream.bytes().len() as u64, sha256: digest::of_bytes(stream.bytes()) }
+/// Returns size and digest of the transcript as it was read.
+pub(super) fn snapshot(stream: &Transcript) -> Snapshot {
+    Snapshot { bytes: stream.bytes().len() as u64, sha256: of_bytes(stream.bytes()) }
 }
 
-/// Writes them, behind those that others may have made meanwhile.
+/// Writes the overlays after those that other processes have added since the read.
 pub(super) async fn write(
     beside: &Beside,
-    stream: &Stream,
+    stream: &Transcript,
     asking: &Asking<'_>,
     mut made: Vec<Made>,
-) -> Result<Vec<Made>, Failure> {
+) -> Result<Vec<Made>, Error> {
     let attempt = || {
         beside.replace(Duration::ZERO, |now| {
             let before = stream.sidecar().map(sidecar::Sidecar::file);
             if now.as_ref() == before {
                 return Ok(Some(file(stream, &asking.entries, &made)));
             }
-            let grown = again(stream, now).map_err(Overtaken::Unreadable)?;
+            let grown = again(stream, now).map_err(StaleSnapshot::Unreadable)?;
             made = anew(&grown, asking)?;
             Ok(Some(file(&grown, &asking.entries, &made)))
         })
     };
-    under_lock(beside.path(), asking.run.lock_wait, attempt).await?;
+    under_lock(beside.path(), asking.run.limits.lock_wait, attempt).await?;
     Ok(made)
 }

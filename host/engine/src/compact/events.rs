@@ -1,31 +1,31 @@
-//! The event lines of `input: full`. Those that went to a file are written once for each range and scope of a
-//! transcript; those in memory are let go with their request.
+//! The event lines of `input: full`. A spool file is written once for each range and scope of a transcript. Lines in
+//! memory are dropped with their request.
 
 use std::sync::Arc;
 
 use jp_compact_core::request::{self, Ask};
 use jp_compact_core::{Survey, TurnRange};
+use jp_compact_runtime::session::Lines;
+use jp_compact_runtime::session::spool::Sink;
 
 use super::Run;
-use crate::failure::StrategyFailure;
-use crate::session::Lines;
-use crate::session::spool::Sink;
+use super::strategy_error::StrategyError;
 
-/// What was spooled for one transcript.
+/// The spool files of one transcript.
 #[derive(Default)]
 pub(super) struct Spooling {
     files: Vec<(TurnRange, Arc<Lines>, u64)>,
 }
 
 impl Spooling {
-    /// The lines that this request takes, and how many they are.
+    /// Returns the lines for this request, and their number.
     pub(super) fn events(
         &mut self,
         survey: &Survey<'_>,
         ask: &Ask<'_>,
         run: &Run,
-    ) -> Result<(Arc<Lines>, u64), StrategyFailure> {
-        let spool = run.sessions.starter().spool.as_deref();
+    ) -> Result<(Arc<Lines>, u64), StrategyError> {
+        let spool = run.io.sessions.starter().spool.as_deref();
         let spool = spool.filter(|_| ask.description.has_feature("events.file"));
         let scope = request::scope(survey, ask);
         let known = self.files.iter().find(|(turns, ..)| *turns == scope).filter(|_| spool.is_some());
@@ -35,7 +35,7 @@ impl Spooling {
         let mut sink = Sink::new(spool);
         let written = request::write_events(survey, ask, &mut sink);
         let lines = written.and_then(|count| Ok((Arc::new(sink.finish()?), count)));
-        let (lines, count) = lines.map_err(StrategyFailure::Spool)?;
+        let (lines, count) = lines.map_err(StrategyError::Spool)?;
         if matches!(*lines, Lines::File(_)) {
             self.files.push((scope, Arc::clone(&lines), count));
         }

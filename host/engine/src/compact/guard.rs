@@ -1,5 +1,5 @@
-//! The guard before an append: what a proposal makes of the view breaks no rule that the view kept before
-//! (PROVIDER-RULES), and saves something. It looks through the real projection.
+//! The guard before an append: the new view must not violate a lint rule that the old view met
+//! (docs/reference/lint-rules.md), and must save enough. It checks the result of the real projection.
 
 use jp_compact_core::append::Made;
 use jp_compact_core::lint::{self, Violation};
@@ -8,43 +8,42 @@ use jp_compact_core::projection::{project_through, project_with};
 use jp_compact_core::render::{Provider, as_is};
 use jp_compact_core::{Pairs, Stream, View};
 
-/// The least that a compaction should save when nobody says otherwise, as a part of the view.
+/// The default minimum saving of a compaction, as a part of the view.
 pub const MIN_SAVING: f64 = 0.01;
 
-/// What becomes of a compaction that saves too little.
+/// The handling of a compaction that saves too little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnLowSaving {
-    /// It is appended, and that is said.
+    /// Append it, and print a warning.
     Warn,
-    /// Nothing is appended.
+    /// Append nothing.
     Decline,
 }
 
-/// The rules that a proposal would break.
+/// The lint rules that a result would violate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken(pub Vec<Violation>);
+pub struct LintFailed(pub Vec<Violation>);
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for LintFailed {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let lines: Vec<_> = self.0.iter().map(ToString::to_string).collect();
         out.write_str(&lines.join("\n"))
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for LintFailed {}
 
-/// What a proposal would make of a stream's view.
+/// The view of a stream with proposed overlays, and its violations.
 #[derive(Debug)]
 pub(super) struct Foreseen {
-    /// The view.
     pub(super) view: View,
-    /// What it breaks that was kept before.
+    /// The violations that the overlays introduce.
     pub(super) new: Vec<Violation>,
-    /// What was broken before.
+    /// The violations from before.
     pub(super) older: Vec<Violation>,
 }
 
-/// Looks at the view as it would be with the overlays that were made, and `before` them.
+/// Projects the stream with the new overlays, and compares its violations with those of the view `before`.
 pub(super) fn foresee(
     stream: &Stream,
     pairs: &Pairs,
@@ -62,7 +61,7 @@ pub(super) fn foresee(
     let before = broken(stream, pairs, stream.overlays(), before, providers);
     let (mut new, mut older) = lint::introduced(&before, after);
     if !new.is_empty() {
-        // What an older overlay hid, and a newer one shows again, is the history's own.
+        // An older overlay may have hidden a violation of the raw events, which a newer overlay shows again.
         let history = broken(stream, pairs, &[], &project_through(stream, &[]), providers);
         let (brought, shown) = lint::introduced(&history, new);
         new = brought;
@@ -71,7 +70,7 @@ pub(super) fn foresee(
     Foreseen { view, new, older }
 }
 
-/// The rules that a view breaks, and those that its rendering for these providers breaks.
+/// Returns the violations of a view and of its renderings for these providers.
 pub(super) fn broken(
     stream: &Stream,
     pairs: &Pairs,
@@ -86,7 +85,7 @@ pub(super) fn broken(
     violations
 }
 
-/// What part of the view is saved: 0 when nothing is, negative when it grew.
+/// Returns the saved part of the view: 0 without a saving, negative if the view grew.
 pub(super) fn saved(before: u64, after: u64) -> f64 {
     if before == 0 {
         return 0.0;
@@ -96,7 +95,7 @@ pub(super) fn saved(before: u64, after: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use jp_compact_core::formats::Format;
+    use jp_compact_transcripts::Format;
     use std::path::PathBuf;
 
     use super::*;
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saving_is_a_part_of_the_view() {
+    fn saving_is_a_part_of_the_view() {
         check(200, 150, 0.25);
         check(200, 200, 0.0);
         check(200, 250, -0.25);
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_saves_too_little_becomes_a_decline() {
+    fn low_saving_is_reported_as_decline() {
         let step = |outcome| Step {
             strategy: "s".into(),
             version: "1".into(),
@@ -145,8 +144,8 @@ mod tests {
             Outcome::Declined(reason) | Outcome::Would(reason) => reason.as_str(),
             Outcome::Made(_) | Outcome::Already(_) => "made",
         });
-        let low = "it would save 0.5 % of the view, and 1 % is the least";
+        let low = "it would save 0.5 % of the view; the minimum is 1 % (min_saving)";
         assert_eq!(reasons.collect::<Vec<_>>(), ["no", low]);
-        assert_eq!(report.tokens_after, 1000, "the view stays as it is");
+        assert_eq!(report.tokens_after, 1000, "the view is unchanged");
     }
 }

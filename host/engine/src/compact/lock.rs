@@ -1,30 +1,33 @@
-//! Waiting for somebody else's lock, without standing still: a thread has more transcripts than one in hand.
+//! Waits asynchronously for the lock of a transcript, because one thread works on several transcripts.
 
 use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::failure::{Failure, Overtaken};
+use super::error::{Error, StaleSnapshot};
 use crate::store::{ReplaceError, StoreError};
 
-/// How long a lock is left alone between two attempts, at first and at most.
+/// The first and the longest pause between two attempts.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
-/// Tries to write until it is done, for as long as somebody else may hold the lock. An attempt must not wait itself.
+/// Repeats `attempt` until it gets the lock, for at most `lock_wait`. An attempt must not wait itself.
 pub(super) async fn under_lock(
     path: &Path,
     lock_wait: Duration,
-    mut attempt: impl FnMut() -> Result<(), ReplaceError<Overtaken>>,
-) -> Result<(), Failure> {
+    mut attempt: impl FnMut() -> Result<(), ReplaceError<StaleSnapshot>>,
+) -> Result<(), Error> {
     let (began, mut pause) = (Instant::now(), PAUSE.0);
     loop {
         let done = attempt();
         let left = lock_wait.saturating_sub(began.elapsed());
         match done {
             Ok(()) => return Ok(()),
+            Err(ReplaceError::Build(StaleSnapshot::Unseen)) => {
+                return Err(Error::Unseen { path: path.to_owned() });
+            }
             Err(ReplaceError::Build(source)) => {
-                return Err(Failure::Overtaken { path: path.to_owned(), source });
+                return Err(Error::Stale { path: path.to_owned(), source });
             }
             Err(ReplaceError::Store(StoreError::Locked { .. })) if !left.is_zero() => {
                 sleep(pause.min(left)).await;
@@ -46,10 +49,10 @@ mod tests {
 
     use super::super::{open, replace};
     use super::*;
-    use crate::environment::Environment;
+    use jp_compact_runtime::environment::Environment;
 
-    /// Writes under a lock that somebody else holds until this thread has time for him.
-    async fn write(lock_wait: Duration, is_released: bool) -> Result<(), Failure> {
+    /// Writes while another task of this thread holds the lock.
+    async fn write(lock_wait: Duration, is_released: bool) -> Result<(), Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.json");
         fs::write(&path, "[]").unwrap();
@@ -67,16 +70,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn others_on_this_thread_go_on_while_a_lock_is_waited_for() {
+    async fn waiting_for_a_lock_lets_other_tasks_run() {
         write(Duration::from_secs(5), true).await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_lock_that_is_not_released_is_waited_for_no_longer_than_was_said() {
+    async fn waiting_for_a_lock_ends_after_lock_wait() {
         for wait in [0, 5] {
             let wait = Duration::from_millis(wait);
             let error = write(wait, false).await.unwrap_err();
-            let Failure::Store(StoreError::Locked { waited, .. }) = error else { panic!("{error}") };
+            let Error::Store(StoreError::Locked { waited, .. }) = error else { panic!("{error}") };
             assert_eq!(waited, wait);
         }
     }

@@ -1,17 +1,19 @@
-//! The pipeline: one transcript, some strategies, one write. All strategies of a run see one snapshot; their
-//! overlays are appended together once all have ended, or none is (JP-STREAM, "Ranges" and "Two copies").
+//! The pipeline: one transcript, some strategies, one write. All strategies of a run see the same snapshot. Their
+//! overlays are appended together after the last strategy, or not at all (docs/reference/store.md#ranges).
 
 mod ask;
 mod beside;
+mod error;
 mod events;
 mod guard;
+mod llm_failure_cache;
 mod lock;
 mod open;
-mod paid;
+mod preflight;
 mod prepare;
 mod report;
 mod reset;
-mod unasked;
+mod strategy_error;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,123 +22,141 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jp_compact_core::append::{self, Entry, Made, NotAppendable};
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::formats::Format;
 use jp_compact_core::lint::Violation;
 use jp_compact_core::projection::project;
 use jp_compact_core::render::Provider;
 use jp_compact_core::select::{self, Nothing, Selected, Wanted};
 use jp_compact_core::{Overlap, Pairs, Stream, Survey, View, splice};
 use jp_compact_schema::ToolHint;
+use jp_compact_transcripts::Format;
 
-pub use guard::{Broken, MIN_SAVING, OnLowSaving};
+pub use error::{Error, StaleSnapshot};
+pub use guard::{LintFailed, MIN_SAVING, OnLowSaving};
+pub use llm_failure_cache::LlmFailureCache;
 pub(crate) use open::only_jp;
 pub use open::{Opened, of_bytes, open, open_as, warnings, with_beside};
-pub use paid::Paid;
 pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
 pub use report::{Changed, Outcome, Report, SentByJp, Step};
 pub use reset::{ResetReport, reset};
+pub use strategy_error::StrategyError;
 
 use crate::config::Named;
 use crate::consent::{self, Allowed, Consent, Wants};
-use crate::failure::{Failure, Overtaken};
 use crate::llm::Models;
-use crate::session::Sessions;
 use crate::store::{self, Current, Piece, Place};
 use ask::Asking;
+use jp_compact_runtime::session::Sessions;
 use lock::under_lock;
 
-/// What a run does to every transcript.
+/// The settings of a run, the same for every transcript.
 #[derive(Debug)]
 pub struct Run {
     /// The strategies, in the order of their overlays.
     pub strategies: Vec<Ready>,
-    /// How they are asked.
-    pub sessions: Arc<Sessions>,
-    /// Which models there are.
-    pub models: Arc<Models>,
-    /// Whether a model may be asked.
-    pub consent: Consent,
-    /// The model that is configured.
-    pub model: Option<Named>,
-    /// The model that the conversation itself is held with.
-    pub conversation_model: Option<Named>,
-    /// The turns wanted, of every strategy that does not bring its own.
-    pub wanted: Wanted,
-    /// Which overlaps extend a summary.
-    pub overlap: Overlap,
-    /// How tools are to be compacted, by name: they beat what a strategy says of all tools.
-    pub hints: BTreeMap<String, ToolHint>,
-    /// How long somebody else may hold the lock of a transcript.
-    pub lock_wait: Duration,
-    /// The time of the run: it stamps overlays and resolves durations.
-    pub now: Timestamp,
-    /// Whether nothing is appended, and no model asked.
-    pub dry_run: bool,
-    /// Whether nothing is appended, for the caller wants the view alone.
-    pub hands_over: bool,
-    /// Whether a strategy is left alone whose overlay of the same events, turns and options is there already.
-    pub skips: bool,
-    /// How tokens are counted.
-    pub estimator: Estimator,
-    /// Whether a view that breaks a rule is appended to all the same.
-    pub allow_invalid: bool,
-    /// The providers whose own rules decide too.
-    pub providers: Vec<Provider>,
-    /// The least that is worth an append, as a part of the view.
-    pub min_saving: f64,
-    /// What becomes of less.
-    pub on_low_saving: OnLowSaving,
-    /// What models were paid for in vain, for a run that nobody asked for.
-    pub paid: Option<Paid>,
+    pub policy: RunPolicy,
+    pub io: RunIo,
+    pub limits: RunLimits,
 }
 
-/// What a run did to one transcript, and what it looked at.
+/// The decisions of the user and of the configuration about a run.
+#[derive(Debug)]
+pub struct RunPolicy {
+    /// Decides whether a model may be asked.
+    pub consent: Consent,
+    /// The configured model.
+    pub model: Option<Named>,
+    /// The conversation's own model.
+    pub conversation_model: Option<Named>,
+    /// The turns for strategies without a range of their own.
+    pub wanted: Wanted,
+    /// The overlaps that extend a summary.
+    pub overlap: Overlap,
+    /// How to compact each tool, by name. Takes precedence over a strategy's rule for all tools.
+    pub hints: BTreeMap<String, ToolHint>,
+    /// Skip a strategy if the transcript already has its overlay for the same events, turns and options.
+    pub skip_existing: bool,
+    /// Append even if the view violates a lint rule.
+    pub allow_invalid: bool,
+    /// The view must also be valid for these providers.
+    pub providers: Vec<Provider>,
+    pub on_low_saving: OnLowSaving,
+}
+
+/// The inputs and outputs of a run besides the transcript.
+#[derive(Debug)]
+pub struct RunIo {
+    pub sessions: Arc<Sessions>,
+    pub models: Arc<Models>,
+    /// The time of the run. It stamps overlays and resolves durations.
+    pub now: Timestamp,
+    /// Append nothing, and ask no model.
+    pub dry_run: bool,
+    /// Append nothing, because the caller only wants the view.
+    pub in_memory: bool,
+    pub estimator: Estimator,
+    /// Earlier requests without a usable answer. Only automatic runs have it.
+    pub llm_failures: Option<LlmFailureCache>,
+}
+
+/// The bounds of a run.
+#[derive(Debug)]
+pub struct RunLimits {
+    /// The maximum wait for the lock of a transcript.
+    pub lock_wait: Duration,
+    /// The minimum saving, as a part of the view.
+    pub min_saving: f64,
+}
+
+/// The result of a run on one transcript.
 #[derive(Debug)]
 pub struct Worked<'a> {
-    /// What it did.
     pub report: Report,
-    /// What is known of the transcript, with the view as the run leaves it.
+    /// The survey of the transcript, with the view after the run.
     pub survey: Survey<'a>,
-    /// Whether the transcript grew while it was worked on: what was written is not what was read and more.
+    /// The transcript grew during the run, so the written file contains more than the snapshot and the overlays.
     pub grown: bool,
     entries: Vec<Entry>,
     made: Vec<Made>,
 }
 
 impl Run {
-    /// Whether it costs a line to a worker for each strategy, and no process or model.
+    /// Returns whether workers serve every strategy and none needs a model. A request then starts no process.
     #[must_use]
     pub fn is_light(&self) -> bool {
-        let is_light = |ready: &Ready| self.sessions.has_workers(&ready.described) && !ready.needs_model();
+        let is_light = |ready: &Ready| self.io.sessions.has_workers(&ready.described) && !ready.needs_model();
         self.strategies.iter().all(is_light)
     }
 
-    /// Decides whether the strategies may ask a model. Every run begins with it; whoever prepares something for a run
-    /// may want to know before.
+    /// Decides whether the strategies may ask a model. Every run begins with this check. A caller with expensive
+    /// preparations can do it earlier.
     ///
     /// # Errors
-    /// One needs a model, and may not ask it.
-    pub fn allow(&self) -> Result<Vec<Option<Allowed>>, Failure> {
+    /// A strategy needs a model, but may not ask one.
+    pub fn allow(&self) -> Result<Vec<Option<Allowed>>, Error> {
         let allow = |ready: &Ready| {
             let wants = Wants {
                 strategy: Some((&ready.described.description.name, &ready.options)),
                 lead: &ready.lead,
-                named: [self.model.as_ref(), self.conversation_model.as_ref()],
+                named: [self.policy.model.as_ref(), self.policy.conversation_model.as_ref()],
             };
-            ready.needs_model().then(|| consent::allow(&self.models, &self.consent, &wants)).transpose()
+            ready
+                .needs_model()
+                .then(|| consent::allow(&self.io.models, &self.policy.consent, &wants))
+                .transpose()
+                .map_err(Error::from)
         };
         self.strategies.iter().map(allow).collect()
     }
 }
 
 impl Worked<'_> {
-    /// What one of JP's has become, if anything was made.
+    /// Returns the new file of a JP conversation, if the run made overlays.
     pub(crate) fn appended(&self) -> Option<Vec<Piece>> {
         let Self { survey, entries, made, .. } = self;
         (!made.is_empty()).then(|| append::append(survey.stream, entries, made))
     }
 
-    /// The rules that the view breaks, and those that a rendering of it for these providers breaks.
+    /// Returns the violations of the view and of its renderings for these providers.
     #[must_use]
     pub fn violations(&self, providers: &[Provider]) -> Vec<Violation> {
         let stream = self.survey.stream;
@@ -146,21 +166,21 @@ impl Worked<'_> {
     }
 }
 
-/// Runs the strategies on a transcript that was read, and appends what they made.
+/// Runs the strategies on a transcript, and appends their overlays.
 ///
 /// # Errors
-/// Nothing was appended, and why.
-pub async fn compact(run: &Run, opened: &Opened) -> Result<Report, Failure> {
+/// Nothing was appended.
+pub async fn compact(run: &Run, opened: &Opened) -> Result<Report, Error> {
     work(run, opened).await.map(|worked| worked.report)
 }
 
-/// The same, for whoever wants to see more than what was done.
+/// Like [`compact`], but also returns the survey and the new view.
 ///
 /// # Errors
-/// Nothing was appended, and why.
-pub async fn work<'a>(run: &Run, opened: &'a Opened) -> Result<Worked<'a>, Failure> {
-    // A dry run is refused what the run would be.
-    let appends = !run.hands_over;
+/// Nothing was appended.
+pub async fn work<'a>(run: &Run, opened: &'a Opened) -> Result<Worked<'a>, Error> {
+    // A dry run fails where the real run would fail.
+    let appends = !run.io.in_memory;
     if appends {
         match &opened.beside {
             Some(beside) => beside.check_writable()?,
@@ -168,40 +188,40 @@ pub async fn work<'a>(run: &Run, opened: &'a Opened) -> Result<Worked<'a>, Failu
         }
         append::check(&opened.stream).map_err(not_appendable(opened))?;
     }
-    let mut survey = Survey::with(&opened.stream, run.estimator);
-    let selected = select::select(&survey, run.wanted, run.now);
+    let mut survey = Survey::with(&opened.stream, run.io.estimator);
+    let selected = select::select(&survey, run.policy.wanted, run.io.now);
     let (mut report, proposed) = propose(run, opened, &survey, &selected).await?;
     let Some(Proposed { mut asking, made, view }) = proposed else {
         let would = |step: &Step| matches!(step.outcome, Outcome::Would(_));
-        if appends && run.dry_run && report.steps.iter().any(would) {
+        if appends && run.io.dry_run && report.steps.iter().any(would) {
             rehearse(run, opened, &[], &[]).await?;
         }
         return Ok(Worked { report, survey, grown: false, entries: Vec::new(), made: Vec::new() });
     };
     let (made, grown) = match appends {
-        true if run.dry_run => {
+        true if run.io.dry_run => {
             rehearse(run, opened, &asking.entries, &made).await?;
             (made, false)
         }
         true => write(opened, &asking, made).await?,
         false => (made, false),
     };
-    report.tell(&asking, made.clone());
+    report.add_overlays(&asking.owners, made.clone());
     let entries = std::mem::take(&mut asking.entries);
     drop(asking);
     survey.view = view;
     Ok(Worked { report, survey, grown, entries, made })
 }
 
-/// Runs the strategies on a transcript that lies nowhere. What was made comes back: JP's with its overlays appended, of
-/// any other the file that would lie beside it.
+/// Runs the strategies on a transcript without a file. Returns the new bytes: the conversation with its overlays for
+/// JP, the sidecar for any other format.
 ///
 /// # Errors
-/// Nothing was made, and why.
-pub async fn compact_in_memory(run: &Run, opened: &Opened) -> Result<(Report, Option<Vec<u8>>), Failure> {
+/// A strategy failed, or its result is invalid.
+pub async fn compact_in_memory(run: &Run, opened: &Opened) -> Result<(Report, Option<Vec<u8>>), Error> {
     append::check(&opened.stream).map_err(not_appendable(opened))?;
-    let survey = Survey::with(&opened.stream, run.estimator);
-    let selected = select::select(&survey, run.wanted, run.now);
+    let survey = Survey::with(&opened.stream, run.io.estimator);
+    let selected = select::select(&survey, run.policy.wanted, run.io.now);
     let (mut report, proposed) = propose(run, opened, &survey, &selected).await?;
     let bytes = proposed.map(|Proposed { asking, made, .. }| {
         let bytes = match opened.stream.format() {
@@ -210,34 +230,34 @@ pub async fn compact_in_memory(run: &Run, opened: &Opened) -> Result<(Report, Op
             }
             _ => beside::file(&opened.stream, &asking.entries, &made),
         };
-        report.tell(&asking, made);
+        report.add_overlays(&asking.owners, made);
         bytes
     });
     Ok((report, bytes))
 }
 
-fn not_appendable(opened: &Opened) -> impl Fn(NotAppendable) -> Failure {
-    |source| Failure::NotAppendable { path: opened.place.path().to_owned(), source }
+fn not_appendable(opened: &Opened) -> impl Fn(NotAppendable) -> Error {
+    |source| Error::NotAppendable { path: opened.place.path().to_owned(), source }
 }
 
 /// Overlays that may be appended.
 struct Proposed<'a> {
     asking: Asking<'a>,
     made: Vec<Made>,
-    /// What they make of the view.
+    /// The view with these overlays.
     view: View,
 }
 
-/// Asks the strategies, and checks what comes of it. Nothing where nothing is to be appended.
+/// Asks the strategies, and checks their results. Returns no overlays if there is nothing to append.
 async fn propose<'a>(
     run: &'a Run,
     opened: &'a Opened,
     survey: &'a Survey<'a>,
     selected: &'a Result<Selected, Nothing>,
-) -> Result<(Report, Option<Proposed<'a>>), Failure> {
+) -> Result<(Report, Option<Proposed<'a>>), Error> {
     let Opened { place, stream, .. } = opened;
     let allowed = run.allow()?;
-    let mut report = Report::of(opened, survey);
+    let mut report = Report::new(opened, survey);
     if let Err(nothing) = selected
         && run.strategies.iter().all(|ready| ready.range.is_none())
     {
@@ -251,27 +271,27 @@ async fn propose<'a>(
     if asking.entries.is_empty() {
         return Ok((report, None));
     }
-    let made = append::stamp(stream, &asking.entries, run.now).map_err(not_appendable(opened))?;
-    let foreseen = guard::foresee(stream, &survey.pairs, &survey.view, &made, &run.providers);
+    let made = append::stamp(stream, &asking.entries, run.io.now).map_err(not_appendable(opened))?;
+    let foreseen = guard::foresee(stream, &survey.pairs, &survey.view, &made, &run.policy.providers);
     let before = report.jp.clone();
     report.foresee(survey, &made, &foreseen.view);
-    report.low_saving = Some(report.saved()).filter(|saved| *saved < run.min_saving);
-    if report.low_saving.is_some() && run.on_low_saving == OnLowSaving::Decline {
-        report.decline(run.min_saving);
+    report.low_saving = Some(report.saved()).filter(|saved| *saved < run.limits.min_saving);
+    if report.low_saving.is_some() && run.policy.on_low_saving == OnLowSaving::Decline {
+        report.decline(run.limits.min_saving);
         report.jp = before;
-        asking.keep_in_vain(&report);
+        asking.keep_low_savings(&report);
         return Ok((report, None));
     }
     report.changed = changed(survey, &foreseen.view);
-    if !foreseen.new.is_empty() && !run.allow_invalid {
-        return Err(Failure::Broken { path: place.path().to_owned(), source: Broken(foreseen.new) });
+    if !foreseen.new.is_empty() && !run.policy.allow_invalid {
+        return Err(Error::LintFailed { path: place.path().to_owned(), source: LintFailed(foreseen.new) });
     }
     report.broken = foreseen.new;
     report.broken_before = foreseen.older;
     Ok((report, Some(Proposed { asking, made, view: foreseen.view })))
 }
 
-/// The turns of which the view changes.
+/// Returns the turns whose view changes.
 fn changed(survey: &Survey<'_>, view: &View) -> Vec<Changed> {
     let (before, after) =
         (survey.turns.iter().map(|turn| turn.view_tokens), survey.view_tokens_by_turn(view));
@@ -282,12 +302,13 @@ fn changed(survey: &Survey<'_>, view: &View) -> Vec<Changed> {
         .collect()
 }
 
-/// Appends in one write, and tells whether the transcript has grown meanwhile: then it is checked and stamped anew.
+/// Appends in one write. If the transcript grew since it was read, the overlays are checked and stamped again. Returns
+/// the overlays, and whether it grew.
 async fn write(
     opened: &Opened,
     asking: &Asking<'_>,
     mut made: Vec<Made>,
-) -> Result<(Vec<Made>, bool), Failure> {
+) -> Result<(Vec<Made>, bool), Error> {
     let mut has_grown = false;
     let Opened { place, stream, .. } = opened;
     if let Some(beside) = &opened.beside {
@@ -296,51 +317,54 @@ async fn write(
     let build = |current| match current {
         Current::Same => Ok(append::append(stream, &asking.entries, &made)),
         Current::Grown(bytes) => {
-            let grown = Stream::parse(bytes).map_err(Overtaken::Unreadable)?;
+            let grown = Stream::parse(bytes).map_err(StaleSnapshot::Unreadable)?;
             (made, has_grown) = (anew(&grown, asking)?, true);
             Ok(append::append(&grown, &asking.entries, &made))
         }
     };
-    replace(place, stream, asking.run.lock_wait, build).await?;
+    replace(place, stream, asking.run.limits.lock_wait, build).await?;
     Ok((made, has_grown))
 }
 
-/// Looks whether what was made could be written, without writing it.
-async fn rehearse(run: &Run, opened: &Opened, entries: &[Entry], made: &[Made]) -> Result<(), Failure> {
+/// Checks that the overlays could be written, without writing them.
+async fn rehearse(run: &Run, opened: &Opened, entries: &[Entry], made: &[Made]) -> Result<(), Error> {
     let Opened { place, stream, beside } = opened;
     match beside {
         Some(beside) => {
-            let bytes = beside::file(stream, entries, made);
-            let attempt = || Ok(beside.rehearse(Duration::ZERO, &bytes)?);
-            under_lock(beside.path(), run.lock_wait, attempt).await
+            let bytes = || beside::file(stream, entries, made);
+            let attempt = || Ok(beside.rehearse(Duration::ZERO, bytes)?);
+            under_lock(beside.path(), run.limits.lock_wait, attempt).await
         }
         None => {
-            let pieces = append::append(stream, entries, made);
-            let attempt = || Ok(store::rehearse(place, stream.bytes(), Duration::ZERO, &pieces)?);
-            under_lock(place.path(), run.lock_wait, attempt).await
+            let pieces = || append::append(stream, entries, made);
+            let attempt = || Ok(store::rehearse(place, stream.bytes(), Duration::ZERO, pieces)?);
+            under_lock(place.path(), run.limits.lock_wait, attempt).await
         }
     }
 }
 
-/// What was proposed, for a stream that is no longer the one that strategies have seen.
-fn anew(grown: &Stream, asking: &Asking<'_>) -> Result<Vec<Made>, Overtaken> {
-    append::check(grown).map_err(Overtaken::NotAppendable)?;
-    asking.recheck(grown).map_err(Overtaken::Refused)?;
-    let made = append::stamp(grown, &asking.entries, asking.run.now).map_err(Overtaken::NotAppendable)?;
-    let foreseen = guard::foresee(grown, &Pairs::of(grown), &project(grown), &made, &asking.run.providers);
-    if !foreseen.new.is_empty() && !asking.run.allow_invalid {
-        return Err(Overtaken::Broken(Broken(foreseen.new)));
+/// Checks and stamps the proposals again after the stream has grown.
+fn anew(grown: &Stream, asking: &Asking<'_>) -> Result<Vec<Made>, StaleSnapshot> {
+    append::check(grown).map_err(StaleSnapshot::NotAppendable)?;
+    asking.recheck(grown).map_err(StaleSnapshot::Refused)?;
+    let made =
+        append::stamp(grown, &asking.entries, asking.run.io.now).map_err(StaleSnapshot::NotAppendable)?;
+    let foreseen =
+        guard::foresee(grown, &Pairs::new(grown), &project(grown), &made, &asking.run.policy.providers);
+    if !foreseen.new.is_empty() && !asking.run.policy.allow_invalid {
+        return Err(StaleSnapshot::LintFailed(LintFailed(foreseen.new)));
     }
     Ok(made)
 }
 
-/// Replaces a transcript by what `build` makes of it. Others go on, and an interrupt is heard, while the lock is waited for.
+/// Replaces a transcript with the result of `build`. The wait for the lock is asynchronous: other transcripts
+/// continue, and an interrupt works.
 pub(crate) async fn replace(
     place: &Place,
     stream: &Stream,
     lock_wait: Duration,
-    mut build: impl FnMut(Current) -> Result<Vec<Piece>, Overtaken>,
-) -> Result<(), Failure> {
+    mut build: impl FnMut(Current) -> Result<Vec<Piece>, StaleSnapshot>,
+) -> Result<(), Error> {
     let attempt = || store::replace(place, stream.bytes(), stream.body_end(), Duration::ZERO, &mut build);
     under_lock(place.path(), lock_wait, attempt).await
 }

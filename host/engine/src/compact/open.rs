@@ -1,59 +1,58 @@
-//! Reads a transcript, whoever wrote it, and the overlays that lie beside it where it is not JP's.
+//! Reads a transcript of any format, and for formats other than JP's also its sidecar.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
 use bytes::Bytes;
-use jp_compact_core::formats::jp::{Indexer, Unreadable};
-use jp_compact_core::formats::{self, Format};
+use jp_compact_core::index::{Indexer, Unreadable};
 use jp_compact_core::receipts::receipts;
-use jp_compact_core::sidecar::{RANGE_DIGEST, Sidecar};
 use jp_compact_core::{Stream, TurnRange};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_transcripts::sidecar::{RANGE_DIGEST, Sidecar};
+use jp_compact_transcripts::{self as transcripts, Format, Transcript};
 use serde_json::Value;
 
+use super::error::Error;
 use crate::digest;
-use crate::environment::Environment;
-use crate::failure::Failure;
 use crate::store::{self, Beside, Found, Place};
 
 /// A transcript that was read.
 #[derive(Debug)]
 pub struct Opened {
-    /// Where it is.
     pub place: Place,
-    /// Where its overlays are, when it is not JP's.
+    /// The sidecar, if the format is not JP's.
     pub beside: Option<Beside>,
-    /// What it holds.
-    pub stream: Stream,
+    pub stream: Transcript,
 }
 
 /// Finds and reads a transcript.
 ///
 /// # Errors
-/// There is none, or it is no stream.
-pub fn open(transcript: &OsStr, environment: &Environment) -> Result<Opened, Failure> {
+/// The transcript does not exist, or cannot be read.
+pub fn open(transcript: &OsStr, environment: &Environment) -> Result<Opened, Error> {
     open_as(transcript, None, environment)
 }
 
-/// The same, in a format that somebody names. Otherwise an `events.json` is JP's, and anything else what it looks like.
+/// Like [`open`], in the given format. Without a format, an `events.json` is JP's, and the format of any other file is
+/// detected.
 ///
 /// # Errors
-/// As [`open`].
+/// Like [`open`].
 pub fn open_as(
     transcript: &OsStr,
     format: Option<Format>,
     environment: &Environment,
-) -> Result<Opened, Failure> {
+) -> Result<Opened, Error> {
     let place = store::locate(transcript, environment)?;
-    let unreadable = |source| Failure::Unreadable { path: place.path().to_owned(), source };
+    let unreadable = |source| Error::Unreadable { path: place.path().to_owned(), source };
     if store::is_beside(place.path()) && format.is_none() {
-        return Err(Failure::OfAnother { path: place.path().to_owned() });
+        return Err(Error::Sidecar { path: place.path().to_owned() });
     }
     if format.is_none_or(|format| format == Format::Jp) && store::is_events(&place) {
         let mut indexer = Indexer::default();
         let bytes = store::read_seen(&place, |bytes| indexer.advance(bytes))?;
-        let stream = indexer.finish(bytes).and_then(Stream::from_index).map_err(unreadable)?;
+        let stream = indexer.finish(bytes).and_then(Stream::from_index).map_err(unreadable)?.into();
         let stream = understood(stream, place.path())?;
         return Ok(Opened { place, beside: None, stream });
     }
@@ -61,21 +60,21 @@ pub fn open_as(
     if stream.format() == Format::Jp {
         return Ok(Opened { place, beside: None, stream });
     }
-    let beside = Beside::of(&place)?;
+    let beside = Beside::for_place(&place)?;
     let stream = match beside.read()? {
         Some(Found { path, bytes, .. }) => {
-            with_beside(stream, bytes).map_err(|source| Failure::Unreadable { path, source })?
+            with_beside(stream, bytes).map_err(|source| Error::Unreadable { path, source })?
         }
         None => stream,
     };
     Ok(Opened { place, beside: Some(beside), stream })
 }
 
-/// What has to be said of a transcript before anything is done with it: what was passed over, and what is not applied.
+/// Returns the warnings about a transcript: skipped parts, and overlays that are not applied.
 #[must_use]
-pub fn warnings(stream: &Stream) -> Vec<String> {
+pub fn warnings(stream: &Transcript) -> Vec<String> {
     let mut warnings = stream.warnings().to_vec();
-    warnings.extend(formats::examine(stream).ok().flatten());
+    warnings.extend(transcripts::examine(stream).ok().flatten());
     let stale = stream.overlays().iter().filter(|overlay| overlay.stale).count();
     if stale > 0 {
         let were = if stale == 1 { "overlay is" } else { "overlays are" };
@@ -86,51 +85,51 @@ pub fn warnings(stream: &Stream) -> Vec<String> {
     warnings
 }
 
-/// Refuses what is not JP's.
-pub(crate) fn only_jp(opened: &Opened, verb: &'static str) -> Result<(), Failure> {
+/// Rejects a transcript that is not JP's.
+pub(crate) fn only_jp(opened: &Opened, verb: &'static str) -> Result<(), Error> {
     match opened.stream.format() {
         Format::Jp => Ok(()),
-        format => Err(Failure::NotJp { path: opened.place.path().to_owned(), format, verb }),
+        format => Err(Error::NotJp { path: opened.place.path().to_owned(), format, verb }),
     }
 }
 
-/// Reads bytes that came from `path`, in the format that is named or the one that they look like.
+/// Reads the bytes of `path`, in the given or the detected format.
 ///
 /// # Errors
-/// They are of no known format, or not of the one that was named.
-pub fn of_bytes(bytes: Bytes, format: Option<Format>, path: &Path) -> Result<Stream, Failure> {
-    let unreadable = |source| Failure::Unreadable { path: path.to_owned(), source };
+/// The format is unknown, or the bytes do not have the given format.
+pub fn of_bytes(bytes: Bytes, format: Option<Format>, path: &Path) -> Result<Transcript, Error> {
+    let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
     let looks_like_jp = || bytes.trim_ascii_start().first().is_none_or(|first| *first == b'[');
-    let format = match format.or_else(|| formats::detect(&bytes)) {
+    let format = match format.or_else(|| transcripts::detect(&bytes)) {
         Some(format) => format,
         None => {
-            let source = formats::malformed(&bytes);
-            // JP's reader says best where an array is broken off.
+            let source = transcripts::malformed(&bytes);
+            // JP's reader reports best where an array is truncated.
             if source.is_none() || !looks_like_jp() {
-                let program = formats::program(&bytes);
-                return Err(Failure::NoFormat { path: path.to_owned(), source, program });
+                let program = transcripts::program(&bytes);
+                return Err(Error::NoFormat { path: path.to_owned(), source, program });
             }
             Format::Jp
         }
     };
-    understood(formats::read(format, bytes).map_err(unreadable)?, path)
+    understood(transcripts::read(format, bytes).map_err(unreadable)?, path)
 }
 
-/// Refuses a transcript of which too little was understood, also where its format was named: a wrong name must not
-/// lose a conversation.
-fn understood(stream: Stream, path: &Path) -> Result<Stream, Failure> {
-    match formats::examine(&stream) {
+/// Rejects a transcript if its reader understands too little. This applies to an explicit format too, because a wrong
+/// format must not lose a conversation.
+fn understood(stream: Transcript, path: &Path) -> Result<Transcript, Error> {
+    match transcripts::examine(&stream) {
         Ok(_) => Ok(stream),
-        Err(source) => Err(Failure::NotUnderstood { path: path.to_owned(), source }),
+        Err(source) => Err(Error::NotUnderstood { path: path.to_owned(), source }),
     }
 }
 
-/// A stream with the overlays that lie beside its transcript. Those that were made of other events than their range
-/// holds now have no effect: an agent has rewound its log, taken another branch, or somebody has edited it.
+/// Adds the overlays of the sidecar `file` to a stream. An overlay has no effect if the events in its range have
+/// changed: an agent has rewound its log or taken another branch, or a user has edited the file.
 ///
 /// # Errors
-/// The file is none of ours, or an overlay is malformed.
-pub fn with_beside(stream: Stream, file: Bytes) -> Result<Stream, Unreadable> {
+/// The file is not a sidecar, or an overlay is malformed.
+pub fn with_beside(stream: Transcript, file: Bytes) -> Result<Transcript, Unreadable> {
     let mut stream = stream.with_sidecar(Sidecar::read(file)?)?;
     let mut digests: HashMap<TurnRange, String> = HashMap::new();
     let mut stale = Vec::new();
@@ -149,9 +148,9 @@ pub fn with_beside(stream: Stream, file: Bytes) -> Result<Stream, Unreadable> {
     Ok(stream)
 }
 
-/// The same transcript with what lies beside it now.
-pub(super) fn again(stream: &Stream, file: Option<Bytes>) -> Result<Stream, Unreadable> {
-    let bare = formats::read(stream.format(), stream.bytes().clone())?;
+/// Returns the same transcript with its current sidecar.
+pub(super) fn again(stream: &Transcript, file: Option<Bytes>) -> Result<Transcript, Unreadable> {
+    let bare = transcripts::read(stream.format(), stream.bytes().clone())?;
     match file {
         Some(file) => with_beside(bare, file),
         None => Ok(bare),

@@ -1,93 +1,91 @@
-//! Which strategies may run, before any transcript is read: found, allowed, trusted, described, their options
-//! checked. [`allow`] is the one place that decides whether a plugin may run at all, and whether in a jail.
+//! Prepares the strategies of a run before any transcript is read: finds them, checks trust, describes them, and
+//! checks their options. [`allow`] is the only place that decides whether a plugin may run, and whether in a jail.
 
 use std::path::Path;
 
 use jp_compact_core::select;
 use jp_compact_core::spec::Spec;
+use jp_compact_runtime::describe_cache::{Descriptions, KnownDescription};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::{Abilities, Tier, lacks};
+use jp_compact_runtime::options;
+use jp_compact_runtime::registry::{Plugin, Registry};
+use jp_compact_runtime::session::{self, Confined, Described, Starter};
+use jp_compact_runtime::trust::{self, Candidate, Cleared, Grant, Said, Trust, grants};
 use serde_json::{Map, Value};
 
+use super::error::Error;
+use super::strategy_error::StrategyError;
 use crate::config::Lead;
-use crate::describe_cache::{Descriptions, Known};
-use crate::environment::Environment;
-use crate::failure::{self, Failure, StrategyFailure};
-use crate::jail::{Abilities, Tier};
-use crate::options;
-use crate::registry::{Plugin, Registry};
-use crate::session::{self, Confined, Described, Starter};
-use crate::trust::{Candidate, Cleared, Grant, Said, Trust, grants};
 
-/// What the user says about jails.
+/// The value of `--sandbox`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sandbox {
-    /// Nothing: bundled strategies run contained where there is no jail, others do not run.
+    /// No value. On a machine without a jail, bundled strategies run contained and others do not run.
     #[default]
     Unsaid,
     /// `require`: nothing runs without a jail.
     Require,
-    /// `contained`: everything may run without one.
+    /// `contained`: everything may run without a jail.
     Contained,
 }
 
-/// A strategy that may run: found, described, allowed, its options checked.
+/// A strategy that may run, with checked options.
 #[derive(Debug, Clone)]
 pub struct Ready {
     /// The plugin, how it is confined, and its description.
     pub described: Described,
-    /// Its options.
     pub options: Map<String, Value>,
-    /// The turns that it brings itself, in place of those of the run.
+    /// The strategy's own turns, in place of those of the run.
     pub range: Option<select::Wanted>,
-    /// What led to it.
+    /// The setting or argument that selected it.
     pub lead: Lead,
 }
 
 impl Ready {
-    /// Whether it needs a model.
     #[must_use]
     pub fn needs_model(&self) -> bool {
         self.described.description.needs.iter().any(|need| need == "llm")
     }
 }
 
-/// What is known of strategies before a run, and what the user said of jails.
+/// The means to prepare strategies.
 #[derive(Debug)]
 pub struct Preparation<'a> {
-    /// Which there are.
     pub registry: &'a Registry,
-    /// Which are trusted.
     pub trust: &'a Trust,
-    /// What they said of themselves.
+    /// The cached descriptions.
     pub descriptions: &'a Descriptions,
-    /// How they are started.
     pub starter: &'a Starter,
-    /// What the user says about jails.
     pub sandbox: Sandbox,
-    /// What this machine can do for a jail.
+    /// The jail features of this machine.
     pub abilities: Abilities,
 }
 
-/// Finds, describes and checks the strategies of a run, all of them for the same reason.
+/// Finds, describes and checks the strategies of a run. They share one `lead`.
 ///
 /// # Errors
-/// The first that is not found, not allowed, not valid, or whose options are wrong.
+/// A strategy is not found, not allowed or not valid, or its options are wrong. The first error is returned.
 pub async fn prepare(
     specs: &[Spec],
     lead: &Lead,
     preparation: &Preparation<'_>,
     environment: &Environment,
-) -> Result<Vec<Ready>, Failure> {
+) -> Result<Vec<Ready>, Error> {
     let mut ready = Vec::with_capacity(specs.len());
     for spec in specs {
-        let failed = |source| Failure::of_strategy(&spec.name, source);
-        let plugin = preparation.registry.find_to_run(&spec.name, preparation.trust)?;
+        let failed = |source: StrategyError| Error::strategy(&spec.name, source);
+        let plugin = preparation
+            .registry
+            .find_to_run(&spec.name, |plugin| preparation.trust.is_trusted(plugin))
+            .map_err(|source| Error::strategy(&spec.name, source))?;
         let described = preparation.describe(&plugin).await.map_err(failed)?;
         check_needs(&described).map_err(failed)?;
         let options = if described.takes_defaults && spec.options.is_empty() {
             options::defaults(&described.description)
         } else {
             options::resolve(&spec.options, &described.description, environment)
-                .map_err(|what| failed(StrategyFailure::BadOptions { what }))?
+                .map_err(|what| failed(StrategyError::BadOptions { what }))?
         };
         ready.push(Ready { described, options, range: None, lead: lead.clone() });
     }
@@ -95,24 +93,24 @@ pub async fn prepare(
 }
 
 impl Preparation<'_> {
-    /// Clears a plugin and hears what it says of itself, or said when it was the same bytes.
+    /// Clears a plugin and reads its description, from the cache if the executable is unchanged.
     ///
     /// # Errors
-    /// It is not allowed, not trusted, or not valid.
-    pub async fn describe(&self, plugin: &Plugin) -> Result<Described, StrategyFailure> {
+    /// The plugin is not allowed, not trusted, or not valid.
+    pub async fn describe(&self, plugin: &Plugin) -> Result<Described, StrategyError> {
         let mut confined = self.clear(plugin)?;
         let cleared = &confined.cleared;
         let known = match self.descriptions.get(&cleared.sha256) {
             Some(known) => known,
             None => {
                 let described = self.starter.describe(&confined).await;
-                let known = Known::of(described.map_err(|error| error.of_run(&confined))?);
+                let known = KnownDescription::new(described.map_err(|error| error.of_run(&confined))?);
                 self.descriptions.put(&cleared.sha256, &known);
                 known
             }
         };
         session::check(&known, &cleared.plugin)?;
-        let Known { description, takes_defaults } = known;
+        let KnownDescription { description, takes_defaults } = known;
         if let Some(spool) = self.starter.spool.as_deref().filter(|_| description.has_feature("events.file"))
         {
             confined = confined.with_spool(spool.folder());
@@ -120,17 +118,17 @@ impl Preparation<'_> {
         Ok(Described { confined, description, takes_defaults })
     }
 
-    /// Lets an untrusted plugin introduce itself to whoever is asked about it: by what these very bytes said
-    /// before, else in a jail with nothing but its interpreter. Where that cannot be, it stays silent.
+    /// Adds the description of an untrusted plugin to the trust prompt. It comes from the cache for the same bytes, or
+    /// from a jail with nothing but the plugin's interpreter. Without a jail, the prompt shows no description.
     ///
     /// # Errors
-    /// What it says is not of this plugin, or the host could not work with it: there is nothing to trust.
-    pub async fn introduce(&self, candidate: &mut Candidate) -> Result<(), StrategyFailure> {
+    /// The description is for another plugin, or the host cannot use it. Then there is nothing to trust.
+    pub async fn introduce(&self, candidate: &mut Candidate) -> Result<(), StrategyError> {
         let described = match self.descriptions.get(&candidate.sha256) {
             Some(known) => Ok(known),
             None if self.abilities.tier() == Tier::Contained => {
-                let lacks = failure::lacks(&self.abilities.missing());
-                candidate.said = Said::Nothing(format!("there is no jail to ask it in: {lacks}"));
+                let lacks = lacks(&self.abilities.missing());
+                candidate.said = Said::Nothing(format!("it cannot run in a jail: {lacks}"));
                 return Ok(());
             }
             None => self.ask_in_jail(candidate).await,
@@ -138,65 +136,72 @@ impl Preparation<'_> {
         match described {
             Ok(known) => {
                 session::check(&known, &candidate.plugin)?;
-                candidate.hear(known.description);
+                candidate.set_description(known.description);
             }
-            Err(error) => candidate.said = Said::Nothing(error.with_last_words()),
+            Err(error) => candidate.said = Said::Nothing(with_last_words(&error)),
         }
         Ok(())
     }
 
-    async fn ask_in_jail(&self, candidate: &Candidate) -> Result<Known, StrategyFailure> {
+    async fn ask_in_jail(&self, candidate: &Candidate) -> Result<KnownDescription, StrategyError> {
         let cleared = self.trust.clear_to_describe(candidate)?;
         let confined = Confined::jailed(cleared, self.abilities, &self.starter.runner)?;
-        let known = Known::of(self.starter.describe(&confined).await?);
+        let known = KnownDescription::new(self.starter.describe(&confined).await?);
         self.descriptions.put(&candidate.sha256, &known);
         Ok(known)
     }
 
-    /// Whether a plugin may run, as what, and how it is confined. Nothing is started by that.
+    /// Decides whether a plugin may run, with which permissions, and how it is confined. Starts no process.
     ///
     /// # Errors
-    /// It is not allowed, or not trusted.
-    pub fn clear(&self, plugin: &Plugin) -> Result<Confined, StrategyFailure> {
+    /// The plugin is not allowed, or not trusted.
+    pub fn clear(&self, plugin: &Plugin) -> Result<Confined, StrategyError> {
         let trust = self.trust.clear(plugin);
         let (cleared, tier) = allow(plugin.bundled(), self.sandbox, self.abilities, trust, &plugin.path)?;
         match tier {
-            Tier::Contained => Confined::contained(cleared, &self.starter.runner),
-            _ => Confined::jailed(cleared, self.abilities, &self.starter.runner),
+            Tier::Contained => Ok(Confined::contained(cleared, &self.starter.runner)?),
+            _ => Ok(Confined::jailed(cleared, self.abilities, &self.starter.runner)?),
         }
     }
 }
 
-/// The one place that decides whether a plugin runs, and how far it is confined: by where it comes from, what the
-/// user says of jails, what the machine can do, and whether it is trusted. There is no way down that was not
-/// typed, but for what came with the host. Where trust would not help, the jail is what the refusal is about.
+/// Decides whether a plugin runs, and how it is confined. This depends on its origin, `--sandbox`, the machine, and
+/// its trust. Only an explicit option lowers the tier, except for bundled plugins. The missing jail is reported
+/// before the missing trust, because trust alone would not help.
 ///
 /// # Errors
-/// It may not run.
+/// The plugin may not run.
 pub fn allow<T>(
     bundled: bool,
     sandbox: Sandbox,
     abilities: Abilities,
-    trust: Result<T, StrategyFailure>,
+    trust: Result<T, trust::Error>,
     path: &Path,
-) -> Result<(T, Tier), StrategyFailure> {
+) -> Result<(T, Tier), StrategyError> {
     let missing = || abilities.missing();
     let tier = match (sandbox, abilities.tier()) {
         (Sandbox::Contained, _) => Tier::Contained,
         (Sandbox::Unsaid, Tier::Contained) if bundled => Tier::Contained,
         (Sandbox::Unsaid, Tier::Contained) => {
-            return Err(StrategyFailure::NotContained { path: path.to_owned(), missing: missing() });
+            return Err(StrategyError::NotContained { path: path.to_owned(), missing: missing() });
         }
         (Sandbox::Require, Tier::Contained) => {
-            return Err(StrategyFailure::NoJail { missing: missing() });
+            return Err(session::Error::NoJail { missing: missing() }.into());
         }
         (Sandbox::Unsaid | Sandbox::Require, jailed) => jailed,
     };
-    trust.map(|cleared| (cleared, tier))
+    Ok((trust?, tier))
 }
 
-/// Whether everything that a strategy needs was granted. The bundled come with what they need.
-fn check_needs(described: &Described) -> Result<(), StrategyFailure> {
+fn with_last_words(error: &StrategyError) -> String {
+    match error {
+        StrategyError::Session(error) => error.with_last_words(),
+        other => other.to_string(),
+    }
+}
+
+/// Checks that every need of a strategy was granted. Bundled strategies need no grants.
+fn check_needs(described: &Described) -> Result<(), StrategyError> {
     let Cleared { plugin, permissions, .. } = &described.confined.cleared;
     let is_granted = |need: &str| plugin.bundled() || (need == "llm" && permissions.llm);
     let Some(need) = described.description.needs.iter().find(|need| !is_granted(need)) else { return Ok(()) };
@@ -204,7 +209,7 @@ fn check_needs(described: &Described) -> Result<(), StrategyFailure> {
         let all = grants::with(permissions.clone(), &[grant]);
         described.confined.cleared.command(&all)
     });
-    Err(StrategyFailure::NotGranted { need: need.clone(), command })
+    Err(StrategyError::NotGranted { need: need.clone(), command })
 }
 
 #[cfg(test)]
@@ -215,7 +220,7 @@ mod tests {
     const PART: Abilities = Abilities { landlock: 1, seccomp: true };
     const WHOLE: Abilities = Abilities { landlock: 6, seccomp: true };
 
-    /// What becomes of a plugin: at which tier it runs, or the first words of the refusal.
+    /// `expect` is the tier, or the beginning of the error.
     #[track_caller]
     fn check(
         bundled: bool,
@@ -224,7 +229,7 @@ mod tests {
         trusted: bool,
         expect: Result<Tier, &str>,
     ) {
-        let trust = if trusted { Ok(()) } else { Err(StrategyFailure::NoState) };
+        let trust = if trusted { Ok(()) } else { Err(trust::Error::NoState) };
         let found = allow(bundled, sandbox, abilities, trust, Path::new("/p"));
         let found = found.map(|((), tier)| tier).map_err(|error| error.to_string());
         match (&found, expect) {
@@ -233,10 +238,10 @@ mod tests {
         }
     }
 
-    const NO_TRUST: &str = "there is no folder";
+    const NO_TRUST: &str = "failed to find the state folder";
 
     #[test]
-    fn with_a_jail_everybody_is_jailed_unless_the_user_says_otherwise() {
+    fn jail_is_used_unless_user_opts_out() {
         for bundled in [true, false] {
             check(bundled, Sandbox::Unsaid, WHOLE, true, Ok(Tier::Isolated));
             check(bundled, Sandbox::Require, WHOLE, true, Ok(Tier::Isolated));
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_jail_only_the_bundled_run_unasked() {
+    fn without_jail_only_bundled_plugins_run_by_default() {
         check(true, Sandbox::Unsaid, NONE, true, Ok(Tier::Contained));
         check(false, Sandbox::Unsaid, NONE, true, Err("/p is not bundled"));
         check(false, Sandbox::Contained, NONE, true, Ok(Tier::Contained));
@@ -257,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn trust_is_needed_at_either_tier() {
+    fn trust_is_required_at_every_tier() {
         check(false, Sandbox::Unsaid, WHOLE, false, Err(NO_TRUST));
         check(false, Sandbox::Contained, WHOLE, false, Err(NO_TRUST));
         check(false, Sandbox::Contained, NONE, false, Err(NO_TRUST));
     }
 
     #[test]
-    fn where_trust_would_not_help_the_jail_is_what_is_missing() {
+    fn missing_jail_is_reported_before_missing_trust() {
         check(false, Sandbox::Unsaid, NONE, false, Err("/p is not bundled"));
     }
 }

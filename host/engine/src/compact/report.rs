@@ -1,116 +1,105 @@
-//! The report of a run: what each strategy did, and what the view and JP's own come to.
+//! The report of a run: the outcome of each strategy, and the sizes of our view and of JP's.
 
 use std::path::PathBuf;
 
 use jp_compact_core::append::Made;
-use jp_compact_core::formats::Format;
-use jp_compact_core::jp_view::{Difference, JpView, jp_view};
+use jp_compact_core::jp_view::{Difference, JpView, jp_view_with};
 use jp_compact_core::lint::Violation;
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::select::{Note, Nothing};
 use jp_compact_core::{Survey, View};
 use jp_compact_schema::{Diagnostic, Level};
+use jp_compact_transcripts::Format;
 
-use super::ask::Asking;
 use super::{Opened, guard};
 use crate::store::Beside;
 
-/// What a run did to one transcript.
+/// The result of a run on one transcript. Token counts are estimates.
 #[derive(Debug)]
 pub struct Report {
-    /// The file.
     pub path: PathBuf,
-    /// The form that it is written in.
     pub format: Format,
-    /// The file that its overlays are in: itself, or the one beside it.
+    /// The file with the overlays: the transcript or its sidecar.
     pub written_to: PathBuf,
-    /// The conversation's id, where it has one.
+    /// The conversation's id, if it has one.
     pub id: Option<String>,
-    /// Why no strategy was asked.
+    /// The reason why no strategy was asked.
     pub nothing: Option<Nothing>,
-    /// What has to be said of the ranges.
+    /// Remarks about the ranges.
     pub notes: Vec<Note>,
-    /// What each strategy did, in order.
+    /// One step per strategy, in order.
     pub steps: Vec<Step>,
-    /// Tokens of the view before, estimated.
+    /// Tokens of the view before the run.
     pub tokens_before: u64,
-    /// Tokens of the view after, estimated.
+    /// Tokens of the view after the run.
     pub tokens_after: u64,
-    /// What JP itself sends, where the conversation is JP's.
+    /// The size of JP's own view, if the conversation is JP's.
     pub jp: Option<SentByJp>,
-    /// The turns of which a model is sent something else than before, in order.
+    /// The turns whose view changes, in order.
     pub changed: Vec<Changed>,
-    /// What part of the view is saved, where that is less than it should be.
+    /// The saved part of the view, if it is below the minimum.
     pub low_saving: Option<f64>,
-    /// The rules that the view breaks now, and did not before: they were allowed.
+    /// The violations that the run introduced, if the user allowed them.
     pub broken: Vec<Violation>,
-    /// The rules that it broke before.
+    /// The violations from before.
     pub broken_before: Vec<Violation>,
 }
 
-/// What JP itself sends of one of its conversations: an overlay that only we apply changes nothing of it.
+/// The estimated tokens that JP itself sends. Overlays that only `jp-compact` applies do not change them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentByJp {
-    /// Tokens before, estimated.
     pub before: u64,
-    /// Tokens after, estimated.
     pub after: u64,
-    /// Why that is not the view, where it is not.
+    /// The reason why JP's view differs from ours.
     pub why: Option<Difference>,
 }
 
 impl SentByJp {
-    /// What JP sends of a stream with these overlays, whose view has so many tokens.
+    /// Estimates JP's view of a stream with these overlays. Our view has `view_tokens`.
     fn now(survey: &Survey<'_>, overlays: &[Overlay], view_tokens: u64) -> (u64, Option<Difference>) {
-        match jp_view(survey.stream, overlays) {
+        match jp_view_with(survey.stream, &survey.pairs, overlays) {
             Some(JpView { view, why }) => (survey.estimate.view_tokens(&view), Some(why)),
             None => (view_tokens, None),
         }
     }
 }
 
-/// What becomes of one turn.
+/// The tokens of one turn in the view, before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Changed {
-    /// Its number.
+    /// The number of the turn.
     pub turn: usize,
-    /// Tokens of the view before.
     pub before: u64,
-    /// Tokens of the view after; of a run of summarised turns, all stand at the first.
+    /// A summary counts for its first turn. Its other turns have 0.
     pub after: u64,
 }
 
-/// What one strategy did.
+/// The result of one strategy.
 #[derive(Debug)]
 pub struct Step {
-    /// Its name.
     pub strategy: String,
-    /// Its version.
     pub version: String,
-    /// What came of it.
     pub outcome: Outcome,
-    /// Log lines that it wrote, level and text.
     pub logs: Vec<(Level, String)>,
-    /// What it noticed.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What came of asking one strategy.
+/// The outcome of asking one strategy.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Overlays.
+    /// The overlays that it made.
     Made(Vec<Made>),
-    /// Nothing, and why.
+    /// The reason why it made none.
     Declined(String),
-    /// Nothing, for it would ask a model and this is a dry run: what it would do.
+    /// The request to a model that a dry run did not send.
     Would(String),
-    /// Nothing, for it is there already: the number of the overlay.
+    /// The number of the existing overlay that it would repeat.
     Already(usize),
 }
 
 impl Report {
-    /// The report of a transcript that nothing was done to yet.
-    pub(super) fn of(opened: &Opened, survey: &Survey<'_>) -> Self {
+    /// Returns the report before any strategy has run.
+    pub(super) fn new(opened: &Opened, survey: &Survey<'_>) -> Self {
         let Opened { place, beside, stream } = opened;
         let tokens = survey.estimate.view_tokens(&survey.view);
         let jp = (stream.format() == Format::Jp).then(|| {
@@ -135,16 +124,16 @@ impl Report {
         }
     }
 
-    /// What part of the view is saved: negative when it grew.
+    /// Returns the saved part of the view, negative if the view grew.
     #[must_use]
     pub fn saved(&self) -> f64 {
         guard::saved(self.tokens_before, self.tokens_after)
     }
 
-    /// Gives up what was made, for it saves too little.
+    /// Turns the overlays into declines, because they save too little.
     pub(super) fn decline(&mut self, min_saving: f64) {
         let (saved, least) = (self.saved() * 100.0, min_saving * 100.0);
-        let reason = format!("it would save {saved:.1} % of the view, and {least} % is the least");
+        let reason = format!("it would save {saved:.1} % of the view; the minimum is {least} % (min_saving)");
         for step in &mut self.steps {
             if let Outcome::Made(_) = step.outcome {
                 step.outcome = Outcome::Declined(reason.clone());
@@ -153,7 +142,7 @@ impl Report {
         self.tokens_after = self.tokens_before;
     }
 
-    /// Foresees what the view, and what JP sends, come to.
+    /// Sets the sizes of our view and of JP's with the new overlays.
     pub(super) fn foresee(&mut self, survey: &Survey<'_>, made: &[Made], view: &View) {
         self.tokens_after = survey.estimate.view_tokens(view);
         if let Some(jp) = &mut self.jp {
@@ -163,10 +152,10 @@ impl Report {
         }
     }
 
-    /// Tells of the overlays that were made, each by whom.
-    pub(super) fn tell(&mut self, asking: &Asking<'_>, made: Vec<Made>) {
+    /// Adds the overlays to the steps that made them. `owners` has the step of each entry.
+    pub(super) fn add_overlays(&mut self, owners: &[usize], made: Vec<Made>) {
         for made in made {
-            let step = &mut self.steps[asking.owners[made.entry]];
+            let step = &mut self.steps[owners[made.entry]];
             if let Outcome::Made(overlays) = &mut step.outcome {
                 overlays.push(made);
             }

@@ -1,17 +1,17 @@
-//! What no type can say of a file: a profile has no range and one form, and a workspace's file has limits
-//! (SECURITY, "Trust"). Each is an offset and what is wrong there.
+//! Checks that the types of the file cannot express: a profile has one form and no range, and a workspace
+//! file may only set some keys (docs/reference/configuration.md#layers). Each error has an offset.
 
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::origin::{Source, Wrong};
+use super::origin::{ConfigError, Source};
 
 type Entry<'a> = (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>);
 
-/// The first thing that is wrong.
-pub(super) fn check(table: &DeTable<'_>, source: &Source) -> Option<(usize, Wrong)> {
+/// Returns the first error.
+pub(super) fn check(table: &DeTable<'_>, source: &Source) -> Option<(usize, ConfigError)> {
     let limits = || matches!(source, Source::Workspace(_)).then(|| beyond_a_workspace(table)).flatten();
     let (span, what, is_the_users) = match limits() {
         Some((span, what)) => (span, what, true),
@@ -20,16 +20,16 @@ pub(super) fn check(table: &DeTable<'_>, source: &Source) -> Option<(usize, Wron
             (span, what, false)
         }
     };
-    Some((span.start, Wrong { is_the_users, ..Wrong::of(source, what) }))
+    Some((span.start, ConfigError { is_the_users, ..ConfigError::new(source, what) }))
 }
 
-/// What a repository may not say: where a key is sent, which command is run, whose environment is read.
+/// Returns a key that a workspace file must not set: the address for keys, commands, and environment variables.
 fn beyond_a_workspace(table: &DeTable<'_>) -> Option<(Range<usize>, String)> {
     let known = ["conversation", "llm"];
     if let Some((key, _)) = entries(table).find(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
         let what = format!(
-            "`{}` may not stand in a workspace's file, which says nothing of folders, permissions, trust, \
-             environment or commands",
+            "`{}` is not allowed in a workspace file; it cannot set folders, permissions, trust, environment or \
+             commands",
             key.get_ref()
         );
         return Some((key.span(), what));
@@ -37,8 +37,8 @@ fn beyond_a_workspace(table: &DeTable<'_>) -> Option<(Range<usize>, String)> {
     let llm = table_at(table, "llm")?;
     let (key, _) = entries(llm).find(|(key, _)| key.get_ref() != "model")?;
     let what = format!(
-        "`llm.{}` may not stand in a workspace's file, which may name a model and nothing else under `llm`: an \
-         address in a repository would carry your key away",
+        "`llm.{}` is not allowed in a workspace file; only `llm.model` is, because an address in a repository could \
+         steal your key",
         key.get_ref()
     );
     Some((key.span(), what))
@@ -51,8 +51,8 @@ fn wrong_profile(table: &DeTable<'_>) -> Option<(Range<usize>, String)> {
         let named = |keys: &[&str]| entries(profile).find(|(key, _)| keys.contains(&key.get_ref().as_ref()));
         if let Some((key, _)) = named(&["from", "to"]) {
             let what = format!(
-                "profile `{}` has `{}`, and a profile says no range: `--from` and `--to` do, when a compaction is \
-                 asked for; a profile may say keep_first and keep_last",
+                "profile `{}` has `{}`, but a profile cannot set a range; use `--from` and `--to`, or `keep_first` \
+                 and `keep_last` in the profile",
                 name.get_ref(),
                 key.get_ref()
             );
@@ -61,7 +61,7 @@ fn wrong_profile(table: &DeTable<'_>) -> Option<(Range<usize>, String)> {
         let ((key, _), (policy, _)) =
             (named(&["strategies"])?, named(&["reasoning", "tool_calls", "summary"])?);
         let what = format!(
-            "profile `{}` has `strategies` and `{}`: it is one or the other",
+            "profile `{}` has both `strategies` and `{}`; use only one of them",
             name.get_ref(),
             policy.get_ref()
         );

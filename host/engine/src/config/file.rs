@@ -1,5 +1,5 @@
-//! What a file may hold: RFD 064's and D17's tables, and `[llm]`. Everything may be absent, and nothing else may
-//! be there.
+//! The schema of a configuration file: the tables of RFD 064 and D17, and `[llm]`. All keys are optional, and
+//! unknown keys are rejected.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -104,10 +104,10 @@ pub(super) struct Tool {
     pub(super) compaction: Option<ToolCompaction>,
 }
 
-/// What is a word where that is enough, and a table where it is not.
+/// A value that is a word or, for more detail, a table.
 trait WordOrTable: Sized {
     type Table: DeserializeOwned;
-    /// What was expected, where it is neither.
+    /// The expectation for error messages.
     const EXPECTED: &'static str;
     fn of_word(word: &str) -> Result<Self, String>;
     fn of_table(table: Self::Table) -> Result<Self, String>;
@@ -132,7 +132,7 @@ impl<'de, T: WordOrTable> Visitor<'de> for WordOrTableVisitor<T> {
     }
 }
 
-/// `tool_calls`, of a profile.
+/// `tool_calls` of a profile.
 #[derive(Debug)]
 pub(super) struct ToolCalls(pub(super) ToolsMode);
 
@@ -164,7 +164,7 @@ impl WordOrTable for ToolCalls {
         match (table.policy, table.request, table.response) {
             (ToolCallsPolicy::Omit, None, None) => Ok(Self(ToolsMode::Omit)),
             (ToolCallsPolicy::Omit, ..) => {
-                Err("`omit` takes the whole call: no `request`, no `response`".into())
+                Err("`omit` removes the whole call and takes no `request` or `response`".into())
             }
             (ToolCallsPolicy::Strip, Some(true), Some(true)) => Ok(Self(ToolsMode::Strip)),
             (ToolCallsPolicy::Strip, Some(true), Some(false)) => Ok(Self(ToolsMode::StripRequests)),
@@ -173,7 +173,7 @@ impl WordOrTable for ToolCalls {
                 Err("`strip` with neither `request` nor `response` strips nothing".into())
             }
             (ToolCallsPolicy::Strip, ..) => {
-                Err("`strip` as a table says both: `request = true` or `false`, and `response`".into())
+                Err("`strip` as a table needs both `request` and `response` (`true` or `false`)".into())
             }
         }
     }
@@ -185,7 +185,7 @@ impl<'de> Deserialize<'de> for ToolCalls {
     }
 }
 
-/// One of `strategies`, of a profile.
+/// An entry of `strategies` of a profile.
 #[derive(Debug)]
 pub(super) struct Strategy(pub(super) Call);
 
@@ -206,7 +206,7 @@ impl WordOrTable for Strategy {
     }
 
     fn of_table(table: StrategyTable) -> Result<Self, String> {
-        // By name alone: what a path leads to is said on the command line.
+        // Only a name is allowed here. Paths can only be used on the command line.
         let name = StrategyName::parse(&table.name).map_err(|error| error.to_string())?;
         Ok(Self(Call { options: table.options, ..Call::named(name.as_str()) }))
     }
@@ -218,7 +218,7 @@ impl<'de> Deserialize<'de> for Strategy {
     }
 }
 
-/// `compaction`, of a tool.
+/// `compaction` of a tool.
 #[derive(Debug)]
 pub(super) struct ToolCompaction(pub(super) ToolHint);
 
@@ -260,7 +260,7 @@ impl<'de> Deserialize<'de> for ToolCompaction {
     }
 }
 
-/// A word that its type reads.
+/// Parses a word with the `FromStr` of its type.
 fn word<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     String::deserialize(deserializer)?.parse().map(Some).map_err(D::Error::custom)
 }
@@ -286,7 +286,7 @@ fn fraction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D
     Err(D::Error::custom(format!("expected {EXPECTED}, not {number}")))
 }
 
-/// A number, with what was expected of it in words.
+/// A number with a description of the expected values.
 struct Number {
     expected: &'static str,
 }

@@ -1,32 +1,33 @@
-//! The files of a configuration: where they are looked for, and how they are read. Nothing here knows what
-//! stands in them.
+//! Finds and reads the files of a configuration. This module must not interpret their content.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::origin::{Source, Wrong};
-use crate::environment::Environment;
-use crate::small_file::{self, CONFIGURATION};
-use crate::{store, trust};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::small_file::{self, CONFIGURATION};
+use jp_compact_runtime::trust;
 
-/// The name of a workspace's file.
+use super::origin::{ConfigError, Source};
+use crate::store;
+
+/// The name of a workspace file.
 const OF_A_WORKSPACE: &str = ".jp-compact.toml";
 const OF_THE_USER: &str = "config.toml";
 
-/// The files that there are.
+/// The files that exist.
 pub(super) struct Found {
-    /// Each with its text, in order.
+    /// Each file with its text, in order of precedence.
     pub(super) layers: Vec<(Source, String)>,
-    /// The files that were skipped.
+    /// The files that were skipped, with the reason.
     pub(super) warnings: Vec<String>,
 }
 
-/// Every file that there is: the user's, that of the folder `root`, those that were typed.
+/// Reads every file: that of the user, that of the folder `root`, and those from the command line.
 pub(super) fn layers(
     environment: &Environment,
     root: Option<&Path>,
     files: &[PathBuf],
-) -> Result<Found, Box<Wrong>> {
+) -> Result<Found, Box<ConfigError>> {
     let user = environment.config().map(|folder| Source::User(folder.join(OF_THE_USER)));
     let workspace = root.map(|root| Source::Workspace(root.join(OF_A_WORKSPACE)));
     let (mut layers, mut warnings) = (Vec::new(), Vec::new());
@@ -35,15 +36,14 @@ pub(super) fn layers(
             && let Some(owner) = trust::other_owner(path)
         {
             warnings.push(format!(
-                "{} is skipped, because uid {owner} owns it, neither root nor you: if you want it, type its name, \
-                 `--config {}`",
+                "skipped {}: it is owned by uid {owner}, neither root nor you; to use it, pass `--config {}`",
                 path.display(),
                 trust::quoted(path)
             ));
             continue;
         }
         let read = match &source {
-            // People keep their own elsewhere, and link it.
+            // Users may keep their file elsewhere and link to it.
             Source::User(path) if path.exists() => small_file::read_through_links(path, CONFIGURATION),
             Source::Workspace(path) if path.exists() => store::read_small(path, CONFIGURATION, environment),
             _ => continue,
@@ -63,12 +63,12 @@ pub(super) fn layers(
     Ok(Found { layers, warnings })
 }
 
-/// The nearest folder, from the current one upward, that is a workspace or holds a `.jp-compact.toml`.
+/// Returns the nearest folder, starting with the current one, that is a workspace or contains a `.jp-compact.toml`.
 pub(super) fn around(environment: &Environment) -> Option<PathBuf> {
     let is_root = |folder: &&Path| folder.join(".jp").is_dir() || folder.join(OF_A_WORKSPACE).exists();
     environment.cwd.ancestors().find(is_root).map(Path::to_path_buf)
 }
 
-fn unreadable(source: &Source, error: &io::Error) -> Box<Wrong> {
-    Box::new(Wrong::of(source, error.to_string()))
+fn unreadable(source: &Source, error: &io::Error) -> Box<ConfigError> {
+    Box::new(ConfigError::new(source, error.to_string()))
 }

@@ -1,62 +1,62 @@
-//! The values of a configuration that are not the user's own and that lead to a model, or say what it is asked.
-//! A function of the layers; whether a model may be asked all the same is decided in `consent`.
+//! Values of a configuration that are not the user's own and that select a model, or what it is asked. This
+//! is computed from the layers. `consent` decides whether a model may be asked.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use jp_compact_core::call::Call;
+use jp_compact_runtime::digest::of_bytes;
 use serde_json::Value;
 
 use super::Origin;
 use super::origin::Source;
-use crate::digest;
 use crate::llm::ModelName;
 
-/// A value that is not the user's own, and where it is.
+/// A value that is not the user's own, with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
-    /// What it decides.
+    /// The decision that the value makes.
     pub subject: Subject,
-    /// Where it is.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
-/// A decision that leads to a model, or that the model is asked by.
+/// A decision about a model or its prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A key chooses a profile.
+    /// A key selects a profile.
     Choice {
         /// The key, below `conversation.compaction`.
         key: &'static str,
         /// The profile.
         profile: String,
-        /// What the profile calls, where that is the user's own.
+        /// The calls of the profile, if the profile is the user's own.
         calls: Vec<Call>,
     },
-    /// `query` compacts without being asked to.
+    /// `query` compacts automatically.
     Unasked,
-    /// A profile is defined, or a part of it is changed.
+    /// A profile is defined or changed.
     Profile {
-        /// Its name.
+        /// The name of the profile.
         name: String,
-        /// What it calls.
+        /// The calls of the profile.
         calls: Vec<Call>,
     },
-    /// A model is named.
+    /// A model is selected.
     Model {
         /// The model.
         model: ModelName,
-        /// The key that names it.
+        /// The key that selects it.
         key: &'static str,
     },
 }
 
-/// The key of the model that a conversation is held with.
+/// The key of the model of a conversation.
 const OWN_MODEL: &str = "assistant.model";
 
 impl Foreign {
-    /// A value, where its source is not the user's own.
-    pub(super) fn of(origin: Option<&Origin>, subject: impl FnOnce() -> Subject) -> Option<Self> {
+    /// Returns a value if its source is not the user's own.
+    pub(super) fn from_origin(origin: Option<&Origin>, subject: impl FnOnce() -> Subject) -> Option<Self> {
         let origin = origin.filter(|origin| !origin.source.is_the_users())?;
         Some(Self { subject: subject(), origin: origin.clone() })
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Foreign {
 }
 
 impl Subject {
-    /// All of it in words: what the user is shown, and what an approval is a digest of.
+    /// Returns all parts as text. The user sees these rows, and an approval is a digest of them.
     #[must_use]
     pub fn rows(&self) -> Vec<(String, String)> {
         let row = |label: &str, value: &str| (label.to_owned(), value.to_owned());
@@ -95,10 +95,10 @@ impl Subject {
         }
     }
 
-    /// The digest of what is shown.
+    /// Returns the digest of the rows.
     #[must_use]
     pub fn sha256(&self) -> String {
-        digest::of_bytes(
+        of_bytes(
             Value::from_iter(self.rows().into_iter().map(|(label, text)| vec![label, text]))
                 .to_string()
                 .as_bytes(),
@@ -123,43 +123,44 @@ fn of_calls(calls: &[Call]) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The values that led to a strategy and are not the user's own. None of them: the user typed it, configured it, or
-/// it is built in.
+/// The values that led to a strategy and are not the user's own. Empty if the strategy was typed, configured
+/// by the user, or built in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lead(pub(super) Vec<Foreign>);
 
 impl Lead {
-    /// The user typed the strategy and its options.
+    /// Creates an empty lead for a strategy and options that the user typed.
     #[must_use]
     pub fn typed() -> Self {
         Self::default()
     }
 
-    /// The values.
+    /// Returns the values.
     #[must_use]
     pub fn foreign(&self) -> &[Foreign] {
         &self.0
     }
 }
 
-/// A model that the configuration names.
+/// A model from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// The model.
     pub model: ModelName,
-    /// Why it is not the user's own choice, if it is not.
+    /// The value that selected the model, if it is not the user's own.
     pub foreign: Option<Foreign>,
 }
 
 impl Named {
-    /// The model that a conversation is held with, as a file of JP's names it.
+    /// Returns the model of a conversation from a file of JP.
     #[must_use]
     pub fn of_conversation(model: ModelName, origin: &Origin) -> Self {
-        let foreign = Foreign::of(Some(origin), || Subject::Model { model: model.clone(), key: OWN_MODEL });
+        let foreign =
+            Foreign::from_origin(Some(origin), || Subject::Model { model: model.clone(), key: OWN_MODEL });
         Self { model, foreign }
     }
 
-    /// Whether it is the model that the conversation is held with.
+    /// Returns whether it is the model of the conversation.
     #[must_use]
     pub fn is_of_conversation(&self) -> bool {
         let subject = self.foreign.as_ref().map(|foreign| &foreign.subject);
@@ -167,26 +168,26 @@ impl Named {
     }
 }
 
-/// Whose files count for a transcript.
+/// The folder whose files apply to a transcript.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The folder whose files count.
+    /// The folder whose files apply.
     pub(super) root: Option<PathBuf>,
     /// Whether the transcript is in it.
     pub(super) contains: bool,
-    /// The transcript's own folder.
+    /// The folder of the transcript.
     pub(super) own: Option<PathBuf>,
 }
 
 impl Scope {
-    /// The folder whose files count.
+    /// Returns the folder whose files apply.
     #[must_use]
     pub fn root(&self) -> Option<&Path> {
         self.root.as_deref()
     }
 
-    /// The folder that has to be approved for a value from there to count. None: no approval is enough, because the
-    /// transcript is somewhere else.
+    /// Returns the folder that must be approved for a value from this origin. `None` if no approval is
+    /// possible, because the transcript is in another folder.
     #[must_use]
     pub fn approved_by(&self, origin: &Origin) -> Option<&Path> {
         if self.contains {
@@ -195,18 +196,19 @@ impl Scope {
         self.own.as_deref().filter(|_| self.is_of_transcript(origin))
     }
 
-    /// The folder to show to the user who approves a value from there.
+    /// Returns the folder to inspect before approving a value from this origin.
     #[must_use]
     pub fn shown_by(&self, origin: &Origin) -> Option<&Path> {
         if self.is_of_transcript(origin) { self.own.as_deref() } else { self.root.as_deref() }
     }
 
-    /// Whether a value is in the transcript, or in a file next to it.
+    /// Returns whether a value is in the transcript or in a file next to it.
     fn is_of_transcript(&self, origin: &Origin) -> bool {
         matches!(&origin.source, Source::Jp(path) if self.own.is_some() && path.parent() == self.own.as_deref())
     }
 
-    /// The same for transcripts that differ in nothing but their folder, where that folder decides nothing.
+    /// Removes the folder of the transcript if it does not affect the decision. Transcripts with equal scopes
+    /// can then be grouped.
     #[must_use]
     pub fn without_own(self) -> Self {
         Self { own: None, ..self }

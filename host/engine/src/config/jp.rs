@@ -1,5 +1,5 @@
-//! What JP's own files say that counts here: the model, and `conversation.compaction.rules`. They are JP's, so
-//! that nothing in them is an error of ours; whatever else stands there is left alone.
+//! Settings from JP's own files that apply here: the model and `conversation.compaction.rules`. The files
+//! belong to JP, so invalid content causes a warning and never an error. Other keys are ignored.
 
 mod rules;
 
@@ -8,24 +8,24 @@ use std::path::PathBuf;
 
 use jp_compact_core::Stream;
 use jp_compact_core::event::Kind;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::small_file;
+use jp_compact_runtime::trust;
 use serde_json::Value;
 
 use super::origin::{Origin, Source};
 use super::{Named, Profile};
-use crate::environment::Environment;
 use crate::llm::ModelName;
-use crate::small_file;
 use crate::store::{self, Place};
-use crate::trust;
 
-/// The keys of ours that people put there, for RFD 064 has them in JP's configuration.
+/// Keys of this program that users put into JP's configuration, because RFD 064 proposes them there.
 const OF_RFD_064: [&str; 7] =
     ["default_profile", "keep_last", "keep_first", "overlap", "min_saving", "profiles", "auto"];
 
-/// Nobody reads more, and a transcript could cause any number.
+/// A limit, because a transcript could cause any number of warnings.
 const WARNINGS_MAX: usize = 32;
 
-/// What JP's own files say.
+/// The settings from JP's files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JpOwn {
     pub(super) model: Option<(ModelName, Origin)>,
@@ -33,7 +33,7 @@ pub struct JpOwn {
     warnings: Vec<String>,
 }
 
-/// What is gathered from one file after another: JP writes of a model only what changes.
+/// The state while files are read. JP writes only the changed parts of a model.
 #[derive(Default)]
 struct Gathered {
     own: JpOwn,
@@ -43,9 +43,9 @@ struct Gathered {
 }
 
 impl JpOwn {
-    /// Reads the workspace's `.jp/config.toml`, the conversation's `base_config.json` and its config deltas. The last
-    /// model counts. Rules of `.jp/config.toml` win over those of the conversation, as they do for `jp c compact`. A
-    /// file that cannot be read counts as absent, with a warning.
+    /// Reads the workspace's `.jp/config.toml`, the conversation's `base_config.json`, and its config deltas.
+    /// The last model wins. Rules of `.jp/config.toml` override those of the conversation, as they do for `jp
+    /// c compact`. A file that cannot be read is skipped with a warning.
     #[must_use]
     pub fn read(environment: &Environment, place: Option<&Place>, stream: Option<&Stream>) -> Self {
         let mut gathered = Gathered::default();
@@ -53,7 +53,7 @@ impl JpOwn {
             let path = root.join(".jp/config.toml");
             match trust::other_owner(&path) {
                 Some(owner) => gathered.warn(format!(
-                    "{} is skipped, because uid {owner} owns it, neither root nor you",
+                    "skipped {}: it is owned by uid {owner}, neither root nor you",
                     path.display()
                 )),
                 None => gathered.file(path, environment, |text| {
@@ -61,7 +61,8 @@ impl JpOwn {
                 }),
             }
         }
-        // `jp c compact` reads rules from its files alone; the conversation's own are a snapshot of an older state.
+        // `jp c compact` reads rules only from its files. The rules in the conversation are a snapshot of an
+        // older state.
         let rules = gathered.own.rules.take();
         if let Some(folder) = place.and_then(|place| place.path().parent()) {
             gathered.file(folder.join("base_config.json"), environment, |text| {
@@ -81,39 +82,39 @@ impl JpOwn {
         gathered.own
     }
 
-    /// The conversation's model.
+    /// Returns the model of the conversation.
     #[must_use]
     pub fn model(&self) -> Option<&ModelName> {
         self.model.as_ref().map(|(model, _)| model)
     }
 
-    /// The conversation's model, and where it is named.
+    /// Returns the model of the conversation with its origin.
     #[must_use]
     pub fn named(&self) -> Option<Named> {
         self.model.as_ref().map(|(model, origin)| Named::of_conversation(model.clone(), origin))
     }
 
-    /// The rules, as a profile.
+    /// Returns the rules as a profile.
     #[must_use]
     pub fn rules(&self) -> Option<&Profile> {
         self.rules.as_ref().map(|(profile, _)| profile)
     }
 
-    /// What stands there to no effect.
+    /// Returns warnings about content without effect.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Whether the same follows from it, wherever it stands.
+    /// Returns whether both have the same effect, regardless of their origins.
     #[must_use]
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.model() == other.model() && self.rules() == other.rules() && self.warnings == other.warnings
     }
 
-    /// What one of JP's values says, for tests of what follows from it.
+    /// Builds the settings from JSON values, for tests.
     #[cfg(test)]
-    pub(super) fn of(values: &[Value]) -> Self {
+    pub(super) fn from_values(values: &[Value]) -> Self {
         let mut gathered = Gathered::default();
         for value in values {
             gathered.take(value, &Source::Jp("config.toml".into()));
@@ -136,7 +137,7 @@ impl Gathered {
         };
         match text.map_err(|error| error.to_string()).and_then(|text| parse(&text)) {
             Ok(value) => self.take(&value, &Source::Jp(path)),
-            Err(what) => self.warn(format!("{} is not read: {what}", path.display())),
+            Err(what) => self.warn(format!("failed to read {}: {what}", path.display())),
         }
     }
 
@@ -153,7 +154,7 @@ impl Gathered {
         match rules::profile(&compaction["rules"]) {
             Ok(None) => {}
             Ok(Some(profile)) => self.own.rules = Some((profile, origin)),
-            Err(what) => self.warn(format!("JP's compaction rules in {source} are not followed: {what}")),
+            Err(what) => self.warn(format!("ignored JP's compaction rules in {source}: {what}")),
         }
         for key in OF_RFD_064 {
             if compaction.get(key).is_some() {
@@ -199,7 +200,7 @@ impl Gathered {
     }
 }
 
-/// Provider and name of a model: `"provider/name"`, or a table with either or both.
+/// Returns provider and name of a model: `"provider/name"`, or a table with one or both.
 fn parts(id: &Value) -> Option<(Option<String>, Option<String>)> {
     let part = |key: &str| id[key].as_str().map(str::to_owned);
     match id {

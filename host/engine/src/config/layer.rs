@@ -1,5 +1,5 @@
-//! One layer: a text, read into values by key, each with the line it stands in. What is wrong with it is found
-//! here, where the line is known. A function of the text.
+//! Parses one layer into values by key, each with its line. Errors are detected here, because the line is
+//! known here. Pure functions.
 
 use jp_compact_schema::Hint;
 use serde::Deserialize as _;
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::checks;
 use super::file::{File, ToolCompaction};
-use super::origin::{Origin, Source, Wrong};
+use super::origin::{ConfigError, Origin, Source};
 
 /// The keys that lead to a value.
 pub(super) type Path = Vec<String>;
@@ -21,23 +21,23 @@ pub(super) struct Leaf {
     pub(super) origin: Origin,
 }
 
-/// Reads a layer.
+/// Parses a layer.
 ///
 /// # Errors
-/// What is wrong with it, and where.
-pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Leaf>, Wrong> {
+/// The first error with its position.
+pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Leaf>, ConfigError> {
     let of_toml = |error: toml::de::Error| match error.span() {
-        Some(span) => Wrong::at(source, text, span.start, error.message()),
-        None => Wrong::of(source, error.message()),
+        Some(span) => ConfigError::at(source, text, span.start, error.message()),
+        None => ConfigError::new(source, error.message()),
     };
     let table = DeTable::parse(text).map_err(of_toml)?;
     if let Some((offset, mut wrong)) = checks::check(table.get_ref(), source) {
-        wrong.at = Wrong::at(source, text, offset, "").at;
+        wrong.at = ConfigError::at(source, text, offset, "").at;
         return Err(wrong);
     }
     toml::from_str::<File>(text).map_err(of_toml)?;
     let mut leaves = Vec::new();
-    // Found once: what is found in a clone may hold tens of thousands of values.
+    // Computed once, because a file in a cloned repository may have tens of thousands of values.
     let ends: Vec<usize> = text.match_indices('\n').map(|(end, _)| end).collect();
     walk(table.get_ref(), &mut Vec::new(), &mut |path, value| {
         let line = ends.partition_point(|&end| end < value.span().start) + 1;
@@ -48,14 +48,14 @@ pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Leaf>, Wrong> {
     Ok(leaves)
 }
 
-/// The text of `--set key=value`: the value is TOML, or else a string.
+/// Parses `--set key=value`. The value is TOML, or otherwise a string.
 ///
 /// # Errors
-/// When it is no such pair.
-pub(super) fn of_pair(pair: &str) -> Result<(Source, String), Wrong> {
+/// The text has no `=`.
+pub(super) fn of_pair(pair: &str) -> Result<(Source, String), ConfigError> {
     let source = Source::Set(pair.to_owned());
     let Some((key, value)) = pair.split_once('=') else {
-        return Err(Wrong::of(
+        return Err(ConfigError::new(
             &source,
             "expected `key=value`, such as `conversation.compaction.keep_last=5`",
         ));
@@ -78,13 +78,13 @@ fn walk(table: &DeTable<'_>, path: &mut Path, leaf: &mut impl FnMut(&Path, &Span
     }
 }
 
-/// Whether a table is a value as a whole, and not merged key by key.
+/// Returns whether a table is replaced as a whole and not merged key by key.
 fn is_one_value(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     matches!(path.as_slice(), ["conversation", "compaction", "profiles", _, "tool_calls"])
 }
 
-/// The value as it is merged: a tool's hint in one word becomes its two halves.
+/// Normalizes a value for merging. The one-word hint of a tool becomes its two halves.
 fn settled(path: &Path, value: &Spanned<DeValue<'_>>, origin: &Origin) -> Vec<Leaf> {
     let whole = || ValueDeserializer::from(value.clone());
     let leaf = |path: Path, value| Leaf { path, value, origin: origin.clone() };

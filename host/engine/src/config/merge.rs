@@ -1,20 +1,20 @@
-//! The layers put together, key by key: the later wins, and every value knows where it came from.
+//! Merges the layers key by key. Later layers win, and every value keeps its origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::layer::{Leaf, Path};
 use super::origin::Origin;
 
-/// Every value, by its key.
+/// The merged values by key.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Merged {
     leaves: BTreeMap<Path, (toml::Value, Origin)>,
 }
 
 impl Merged {
-    /// Puts a layer on top.
+    /// Adds a layer that overrides the earlier ones.
     pub(super) fn put(&mut self, layer: Vec<Leaf>) {
-        // A profile that is written in one form takes nothing of the other from the layers below.
+        // A profile that a layer writes in one form inherits nothing from the other form in earlier layers.
         let written: BTreeSet<_> = layer.iter().filter_map(|leaf| form(&leaf.path)).collect();
         self.leaves
             .retain(|path, _| form(path).is_none_or(|(name, form)| !written.contains(&(name, form.other()))));
@@ -23,24 +23,24 @@ impl Merged {
         }
     }
 
-    /// Every value in the order of its keys.
+    /// Returns every value in the order of the keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, &toml::Value, &Origin)> {
         self.leaves.iter().map(|(path, (value, origin))| (path, value, origin))
     }
 
-    /// Where the value of a key came from.
+    /// Returns the origin of the value of a key.
     pub(super) fn origin(&self, path: &[&str]) -> Option<&Origin> {
         let path: Path = path.iter().map(|&key| key.to_owned()).collect();
         self.leaves.get(&path).map(|(_, origin)| origin)
     }
 
-    /// Where the values below a key came from.
+    /// Returns the origins of the values below a key.
     pub(super) fn origins_below(&self, path: &[&str]) -> impl Iterator<Item = &Origin> {
         let below = |leaf: &Path| leaf.iter().map(String::as_str).take(path.len()).eq(path.iter().copied());
         self.leaves.iter().filter(move |(leaf, _)| below(leaf)).map(|(_, (_, origin))| origin)
     }
 
-    /// All as one table.
+    /// Returns all values as one table.
     pub(super) fn table(&self) -> toml::Table {
         let mut root = toml::Table::new();
         for (path, value, _) in self.iter() {
@@ -59,7 +59,7 @@ impl Merged {
     }
 }
 
-/// The two forms of a profile: RFD 064's policies, or strategies.
+/// The two forms of a profile: the policies of RFD 064, or strategies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Policies,
@@ -75,7 +75,7 @@ impl Form {
     }
 }
 
-/// The profile that a key belongs to, and the form that it says, where it says one.
+/// Returns the profile that a key belongs to, and the form that the key implies.
 fn form(path: &Path) -> Option<(&str, Form)> {
     let [conversation, compaction, profiles, name, key, ..] = path.as_slice() else { return None };
     if [conversation, compaction, profiles] != ["conversation", "compaction", "profiles"] {

@@ -1,11 +1,12 @@
-//! The configuration: layers of TOML, put together key by key, and what they come to. Which files there are is
-//! known to `find`, what JP's own files say to `jp`; everything else is a function of texts.
+//! The configuration: layers of TOML, merged key by key. `find` knows the files, and `jp` reads JP's own
+//! files. All other modules are functions of texts.
 //!
-//! The layers, each winning over those before it: what is built in, the user's file, the workspace's
-//! `.jp-compact.toml`, `--config FILE`, `--set key=value`. A workspace's file comes with whatever was cloned, and
-//! may not say everything (SECURITY, "Trust").
+//! Each layer overrides the earlier ones: built-in defaults, the user's file, the workspace's
+//! `.jp-compact.toml`, `--config FILE`, `--set key=value`. A workspace file may come with a cloned
+//! repository, so it must not set every key (docs/reference/configuration.md#layers).
 
 mod checks;
+mod error;
 mod file;
 mod find;
 mod foreign;
@@ -19,126 +20,121 @@ mod render;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use jp_compact_core::Overlap;
 use jp_compact_core::auto::{Threshold, Trigger};
 use jp_compact_core::select::Keep;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
 use jp_compact_schema::ToolHint;
 use serde::Deserialize;
 
+pub use error::Error;
 pub use foreign::{Foreign, Lead, Named, Scope, Subject};
 pub use jp::JpOwn;
-pub use origin::{Origin, Source, Wrong};
+pub use origin::{ConfigError, Origin, Source};
 pub use planned::Planned;
 pub use profile::Profile;
 
-use crate::environment::Environment;
-use crate::failure::Failure;
 use crate::llm::{self, ModelName};
-use crate::process::PRIVATE_BYTES_MAX;
 use crate::store::{self, Place};
 use file::File;
 use merge::Merged;
 
-/// A file with every key, commented.
+/// A commented file with every key.
 pub const EXAMPLE: &str = include_str!("example.toml");
 const BUILT_IN: &str = include_str!("built_in.toml");
-/// The profile that JP's own rules make.
+/// The profile that is built from JP's own rules.
 const RULES: &str = "rules";
 
-/// What is configured.
+/// The merged configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The profile that runs when nobody names another or a strategy.
+    /// The profile that runs if no other profile or strategy is named.
     pub default_profile: String,
-    /// How many turns at the end are kept.
+    /// The number of turns to keep at the end.
     pub keep_last: usize,
-    /// How many turns at the beginning are kept.
+    /// The number of turns to keep at the start.
     pub keep_first: usize,
-    /// Which overlaps extend the range of a summary.
+    /// The overlaps that extend the range of a summary.
     pub overlap: Overlap,
-    /// What a compaction has to save, as a fraction of the view.
+    /// The minimum saving of a compaction, as a fraction of the view.
     pub min_saving: f64,
-    /// The profiles, by name.
+    /// The profiles by name.
     pub profiles: BTreeMap<String, Profile>,
-    /// The hints, by tool.
+    /// The hints by tool.
     pub hints: BTreeMap<String, ToolHint>,
-    /// When a compaction is due.
+    /// The conditions for automatic compaction.
     pub auto: Auto,
-    /// Models.
+    /// The model settings.
     pub llm: llm::Settings,
-    /// The conversation's own model, `provider/name`: what is asked where nothing nearer names one.
+    /// The model of the conversation as `provider/name`. Used if nothing more specific names a model.
     pub assistant_model: Option<ModelName>,
-    /// What somebody should know who looks at the configuration.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     scope: Scope,
     merged: Merged,
     jp: JpOwn,
 }
 
-/// When a compaction is due (D17, "Automatic Compaction").
+/// The conditions for automatic compaction (D17, "Automatic Compaction").
 #[derive(Debug, Clone, PartialEq)]
 pub struct Auto {
-    /// Whether `query` compacts unasked.
+    /// Whether `query` compacts automatically.
     pub enabled: bool,
-    /// The share of the model's window above which it is due.
+    /// The fraction of the context window above which a compaction is due.
     pub trigger_ratio: f64,
-    /// The number of tokens above which it is due, in place of the share.
+    /// The number of tokens above which a compaction is due. Overrides the fraction.
     pub token_threshold: Option<u64>,
-    /// The profile that runs.
+    /// The profile to run.
     pub profile: String,
-    /// It is not due before the conversation has more turns than this.
+    /// A compaction is due only if the conversation has more turns than this.
     pub min_turns: usize,
-    /// Profiles that run first, due or not.
+    /// Profiles that run first, even if no compaction is due.
     pub always: Vec<String>,
-    /// What a summary that failed means.
+    /// The effect of a failed summary.
     pub on_failure: OnFailure,
 }
 
-/// What a summary that failed means.
+/// The effect of a failed summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
     /// A warning.
     #[default]
     Continue,
-    /// A failure.
+    /// An error.
     Fail,
 }
 
-/// Reads the configuration for a transcript, or without one for the current folder.
+/// Loads the configuration for a transcript, or for the current folder if there is none.
 ///
 /// # Errors
-/// A file that cannot be read, or a key or value in it that is wrong.
+/// A file cannot be read, or a key or value is invalid.
 pub fn load(
     environment: &Environment,
     place: Option<&Place>,
     files: &[PathBuf],
     sets: &[String],
     jp: JpOwn,
-) -> Result<Config, Failure> {
+) -> Result<Config, Error> {
     let scope = scope(environment, place);
-    let found = find::layers(environment, scope.root(), files).map_err(Failure::Config)?;
+    let found = find::layers(environment, scope.root(), files).map_err(Error::Invalid)?;
     let mut config = Config::layered(found.layers, sets, jp)?;
     config.warnings.extend(found.warnings);
     config.scope = scope;
     Ok(config)
 }
 
-/// The folder whose configuration counts for a transcript, that of its workspace, else the nearest one; and whether
-/// the transcript is in it.
+/// Returns the folder whose configuration applies to a transcript: its workspace, or the nearest folder with
+/// a configuration. Also returns whether the transcript is in it.
 #[must_use]
 pub fn scope(environment: &Environment, place: Option<&Place>) -> Scope {
-    let (root, contains) = root(environment, place);
-    let own = place.and_then(|place| place.path().parent()).map(Path::to_path_buf);
-    let is_in = |(root, own): (&PathBuf, &PathBuf)| {
-        own.canonicalize().is_ok_and(|own| root.canonicalize().is_ok_and(|root| own.starts_with(root)))
-    };
-    let contains = contains || root.as_ref().zip(own.as_ref()).is_some_and(is_in);
-    Scope { root, contains, own }
+    Scopes::default().scope(environment, place)
 }
 
-/// The folder whose files count, and whether it is the workspace of the transcript.
+/// Returns the folder whose files apply, and whether it is the workspace of the transcript.
 fn root(environment: &Environment, place: Option<&Place>) -> (Option<PathBuf>, bool) {
     match place.and_then(|place| store::workspace_root(place, environment)) {
         Some(workspace) => (Some(workspace), true),
@@ -146,49 +142,78 @@ fn root(environment: &Environment, place: Option<&Place>) -> (Option<PathBuf>, b
     }
 }
 
-/// What is configured of models, whatever the transcript: a workspace has no say in addresses and keys.
+/// The scopes of many transcripts. The folder around the current one is searched only once.
+#[derive(Debug, Default)]
+pub struct Scopes {
+    around: OnceLock<Option<Around>>,
+}
+
+/// The nearest folder with a configuration, starting with the current one.
+#[derive(Debug)]
+struct Around {
+    folder: PathBuf,
+    /// The real path, if it can be resolved.
+    real: Option<PathBuf>,
+}
+
+impl Scopes {
+    /// Returns the scope of a transcript, as [`scope`] does.
+    #[must_use]
+    pub fn scope(&self, environment: &Environment, place: Option<&Place>) -> Scope {
+        let own = place.and_then(|place| place.path().parent()).map(Path::to_path_buf);
+        if let Some(workspace) = place.and_then(|place| store::workspace_root(place, environment)) {
+            return Scope { root: Some(workspace), contains: true, own };
+        }
+        let around = self.around.get_or_init(|| {
+            let folder = find::around(environment)?;
+            Some(Around { real: folder.canonicalize().ok(), folder })
+        });
+        let Some(Around { folder, real }) = around else { return Scope { root: None, contains: false, own } };
+        let is_in = |own: &PathBuf| own.canonicalize().ok().zip(real.as_ref());
+        let contains = own.as_ref().and_then(is_in).is_some_and(|(own, root)| own.starts_with(root));
+        Scope { root: Some(folder.clone()), contains, own }
+    }
+}
+
+/// Loads the model settings, which do not depend on the transcript. A workspace must not set addresses and keys.
 ///
 /// # Errors
-/// A file that cannot be read, or a key or value in it that is wrong.
-pub fn models(
-    environment: &Environment,
-    files: &[PathBuf],
-    sets: &[String],
-) -> Result<llm::Settings, Failure> {
+/// A file cannot be read, or a key or value is invalid.
+pub fn models(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<llm::Settings, Error> {
     Ok(of_the_user(environment, files, sets)?.llm)
 }
 
-/// How many bytes a strategy may put into its private directory: the user alone says so.
+/// Returns the size limit of a private directory. Only the user can set it.
 ///
 /// # Errors
-/// As [`models`].
+/// The same as [`models`].
 pub fn private_bytes_max(
     environment: &Environment,
     files: &[PathBuf],
     sets: &[String],
-) -> Result<u64, Failure> {
+) -> Result<u64, Error> {
     let bytes = of_the_user(environment, files, sets)?.limits.private_dir_bytes;
     Ok(bytes.map_or(PRIVATE_BYTES_MAX, |bytes| bytes as u64))
 }
 
-/// What the user's own layers say. The profiles that they name may be a workspace's, or JP's rules: nothing is said of
-/// them here.
-fn of_the_user(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<File, Failure> {
-    let mut layers = find::layers(environment, None, files).map_err(Failure::Config)?.layers;
+/// Merges only the user's own layers. Profile names are not checked, because they may refer to profiles of a
+/// workspace or to JP's rules.
+fn of_the_user(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<File, Error> {
+    let mut layers = find::layers(environment, None, files).map_err(Error::Invalid)?.layers;
     with_sets(&mut layers, sets)?;
-    let (_, file) = merge(&layers).map_err(Box::new).map_err(Failure::Config)?;
+    let (_, file) = merge(&layers).map_err(Box::new).map_err(Error::Invalid)?;
     Ok(file)
 }
 
-fn with_sets(layers: &mut Vec<(Source, String)>, sets: &[String]) -> Result<(), Failure> {
+fn with_sets(layers: &mut Vec<(Source, String)>, sets: &[String]) -> Result<(), Error> {
     for pair in sets {
-        layers.push(layer::of_pair(pair).map_err(Box::new).map_err(Failure::Config)?);
+        layers.push(layer::of_pair(pair).map_err(Box::new).map_err(Error::Invalid)?);
     }
     Ok(())
 }
 
-/// Puts layers on top of what is built in, and reads what that comes to.
-fn merge(layers: &[(Source, String)]) -> Result<(Merged, File), Wrong> {
+/// Adds layers to the built-in defaults and parses the result.
+fn merge(layers: &[(Source, String)]) -> Result<(Merged, File), ConfigError> {
     let mut merged = Merged::default();
     merged.put(layer::read(&Source::BuiltIn, BUILT_IN)?);
     for (source, text) in layers {
@@ -197,23 +222,23 @@ fn merge(layers: &[(Source, String)]) -> Result<(Merged, File), Wrong> {
     let file: File = merged
         .table()
         .try_into()
-        .map_err(|error: toml::de::Error| Wrong::of(&Source::BuiltIn, error.message()))?;
+        .map_err(|error: toml::de::Error| ConfigError::new(&Source::BuiltIn, error.message()))?;
     Ok((merged, file))
 }
 
 impl Config {
-    fn layered(mut layers: Vec<(Source, String)>, sets: &[String], jp: JpOwn) -> Result<Self, Failure> {
+    fn layered(mut layers: Vec<(Source, String)>, sets: &[String], jp: JpOwn) -> Result<Self, Error> {
         with_sets(&mut layers, sets)?;
-        Self::of(&layers, jp).map_err(Box::new).map_err(Failure::Config)
+        Self::from_layers(&layers, jp).map_err(Box::new).map_err(Error::Invalid)
     }
 
-    /// Puts layers on top of what is built in.
+    /// Merges layers with the built-in defaults.
     ///
     /// # Errors
-    /// The first key or value that is wrong.
-    pub fn of(layers: &[(Source, String)], jp: JpOwn) -> Result<Self, Wrong> {
+    /// The first invalid key or value.
+    pub fn from_layers(layers: &[(Source, String)], jp: JpOwn) -> Result<Self, ConfigError> {
         let (merged, file) = merge(layers)?;
-        let built_in = |key: &str| Wrong::of(&Source::BuiltIn, format!("`{key}` is missing"));
+        let built_in = |key: &str| ConfigError::new(&Source::BuiltIn, format!("`{key}` is missing"));
         let compaction = file.conversation.compaction;
         let mut profiles = BTreeMap::new();
         for (name, raw) in &compaction.profiles {
@@ -264,18 +289,18 @@ impl Config {
         Ok(config)
     }
 
-    /// A profile by its name.
+    /// Returns the profile with this name.
     ///
     /// # Errors
-    /// There is none of that name.
-    pub fn profile(&self, name: &str) -> Result<&Profile, Failure> {
-        self.profiles.get(name).ok_or_else(|| Failure::NoSuchProfile {
+    /// The profile does not exist.
+    pub fn profile(&self, name: &str) -> Result<&Profile, Error> {
+        self.profiles.get(name).ok_or_else(|| Error::NoSuchProfile {
             name: name.to_owned(),
             known: self.profiles.keys().cloned().collect(),
         })
     }
 
-    /// What a run keeps where nobody typed a bound.
+    /// Returns the turns to keep if the user typed no bound.
     #[must_use]
     pub fn keep(&self, profile: Option<&Profile>) -> Keep {
         Keep {
@@ -284,7 +309,7 @@ impl Config {
         }
     }
 
-    /// When a profile is due for a model whose window holds so many tokens.
+    /// Returns the condition under which a profile is due for a model with this context window.
     #[must_use]
     pub fn trigger(&self, profile: &Profile, window: Option<u64>) -> Trigger {
         let ratio = profile.trigger_ratio.unwrap_or(self.auto.trigger_ratio);
@@ -292,8 +317,8 @@ impl Config {
         Trigger { threshold, min_turns: self.auto.min_turns }
     }
 
-    /// Every profile that is named has to be there.
-    fn check_names(&self) -> Result<(), Wrong> {
+    /// Checks that every referenced profile exists.
+    fn check_names(&self) -> Result<(), ConfigError> {
         let [conversation, compaction, auto] = AUTO;
         let profile = [conversation, compaction, auto, "profile"];
         let always = [conversation, compaction, auto, "always"];
@@ -304,7 +329,7 @@ impl Config {
                 && let Some(origin) = self.merged.origin(key)
             {
                 let known: Vec<_> = self.profiles.keys().map(String::as_str).collect();
-                return Err(Wrong::with(origin, format!("{failure}; there are {}", known.join(", "))));
+                return Err(ConfigError::with(origin, format!("{failure}; there are {}", known.join(", "))));
             }
         }
         Ok(())

@@ -1,27 +1,27 @@
-//! Where a value came from, and what is wrong with one. Values only.
+//! The origin of a value, and errors with their position.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A layer of the configuration: each goes before those that stand above it here.
+/// A layer of the configuration. Later variants override earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// What is built in.
+    /// The built-in defaults.
     BuiltIn,
     /// The user's file.
     User(PathBuf),
-    /// The file of a workspace: whoever wrote it is not the user, so that it may not say everything.
+    /// The file of a workspace. The user may not have written it, so it must not set every key.
     Workspace(PathBuf),
-    /// A file of `--config`.
+    /// A file from `--config`.
     File(PathBuf),
     /// The text of a `--set`.
     Set(String),
-    /// A file of JP's own: its `config.toml`, a `base_config.json`, an `events.json`.
+    /// A file of JP: `config.toml`, `base_config.json`, or `events.json`.
     Jp(PathBuf),
 }
 
 impl Source {
-    /// Whether it is the user's own: built in, in the user's configuration, or typed.
+    /// Returns whether the layer is the user's own: built in, in the user's configuration, or typed.
     #[must_use]
     pub fn is_the_users(&self) -> bool {
         match self {
@@ -30,7 +30,7 @@ impl Source {
         }
     }
 
-    /// The file, where it is a configuration of ours and could be typed.
+    /// Returns the path if it is a configuration file of this program, which could be passed to `--config`.
     #[must_use]
     pub fn configuration(&self) -> Option<&Path> {
         match self {
@@ -52,12 +52,12 @@ impl fmt::Display for Source {
     }
 }
 
-/// Where a value stands.
+/// The position of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// In which layer.
+    /// The layer.
     pub source: Source,
-    /// In which line, counted from 1; of a file that has lines.
+    /// The line, counted from 1, if the layer is a file.
     pub line: Option<usize>,
 }
 
@@ -68,39 +68,39 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What is wrong with a configuration.
+/// An error in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
-    /// In which layer.
+pub struct ConfigError {
+    /// The layer.
     pub source: Source,
-    /// Line and column, counted from 1; of a file.
+    /// Line and column, counted from 1, if the layer is a file.
     pub at: Option<(usize, Option<usize>)>,
-    /// What was found, and what was expected.
+    /// The problem and the expectation.
     pub what: String,
-    /// Whether it is only wrong for standing in a workspace's file.
+    /// Whether the value would be valid in the user's own file.
     pub is_the_users: bool,
 }
 
-impl Wrong {
-    /// Something that is wrong with a layer as a whole.
-    pub(super) fn of(source: &Source, what: impl Into<String>) -> Self {
+impl ConfigError {
+    /// Returns an error about a whole layer.
+    pub(super) fn new(source: &Source, what: impl Into<String>) -> Self {
         Self { source: source.clone(), at: None, what: what.into(), is_the_users: false }
     }
 
-    /// Something that is wrong at an offset of a layer's text.
+    /// Returns an error at an offset in the text of a layer.
     pub(super) fn at(source: &Source, text: &str, offset: usize, what: impl Into<String>) -> Self {
         let (line, column) = line_and_column(text, offset);
         let is_file = !matches!(source, Source::Set(_));
-        Self { at: is_file.then_some((line, Some(column))), ..Self::of(source, what) }
+        Self { at: is_file.then_some((line, Some(column))), ..Self::new(source, what) }
     }
 
-    /// Something that only shows once all layers are put together.
+    /// Returns an error that is only visible after merging.
     pub(super) fn with(origin: &Origin, what: impl Into<String>) -> Self {
-        Self { at: origin.line.map(|line| (line, None)), ..Self::of(&origin.source, what) }
+        Self { at: origin.line.map(|line| (line, None)), ..Self::new(&origin.source, what) }
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.at {
             Some((line, Some(column))) => write!(f, "line {line}, column {column}: {}", self.what),
@@ -110,9 +110,9 @@ impl fmt::Display for Wrong {
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for ConfigError {}
 
-/// The line and the column, in characters, of a byte of a text; both counted from 1.
+/// Returns line and column of a byte offset, in characters, counted from 1.
 pub(super) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = &text[..text.floor_char_boundary(offset)];
     let line = before.matches('\n').count() + 1;

@@ -1,31 +1,31 @@
-//! What is to run, by the name that somebody gave it: the calls of a profile, and which values that are not the
-//! user's own led there. The command line cannot get calls of a profile without their lead.
+//! The calls to run, selected by the name of a profile, with the values that led to them and are not the
+//! user's own. Commands cannot get the calls of a profile without these values.
 
 use jp_compact_core::call::Call;
 
+use super::Error;
 use super::foreign::{Foreign, Lead, Named, Scope, Subject};
 use super::{AUTO, COMPACTION, Config, DEFAULT_PROFILE, Profile, RULES};
-use crate::failure::Failure;
 
-/// Calls, and what led to them.
+/// Calls with the values that led to them.
 #[derive(Debug, Clone)]
 pub struct Planned<'a> {
     /// The calls.
     pub calls: Vec<Call>,
-    /// The profile that they are of, if they are of one.
+    /// The profile that they belong to, if any.
     pub profile: Option<&'a Profile>,
     /// The values that led to them and are not the user's own.
     pub lead: Lead,
 }
 
 impl Planned<'_> {
-    /// Calls that the user typed.
+    /// Returns calls that the user typed.
     #[must_use]
     pub fn typed(calls: Vec<Call>) -> Self {
         Self { calls, profile: None, lead: Lead::typed() }
     }
 
-    /// The same, where this value led to it too.
+    /// Adds a value that led to the calls.
     #[must_use]
     pub fn led_by(mut self, foreign: Option<&Foreign>) -> Self {
         self.lead.0.extend(foreign.cloned());
@@ -34,11 +34,11 @@ impl Planned<'_> {
 }
 
 impl Config {
-    /// The profile of a name that the user typed.
+    /// Returns the profile that the user named.
     ///
     /// # Errors
-    /// There is none of that name.
-    pub fn named(&self, name: &str) -> Result<Planned<'_>, Failure> {
+    /// The profile does not exist.
+    pub fn named(&self, name: &str) -> Result<Planned<'_>, Error> {
         let profile = self.profile(name)?;
         Ok(Planned {
             calls: profile.calls.clone(),
@@ -47,43 +47,43 @@ impl Config {
         })
     }
 
-    /// The profile that runs where the user named none.
+    /// Returns the default profile.
     ///
     /// # Errors
-    /// There is none of that name.
-    pub fn by_default(&self) -> Result<Planned<'_>, Failure> {
+    /// The profile does not exist.
+    pub fn by_default(&self) -> Result<Planned<'_>, Error> {
         self.chosen(&DEFAULT_PROFILE, "default_profile", &self.default_profile)
     }
 
-    /// The profile that runs once a conversation is too large.
+    /// Returns the profile for automatic compaction.
     ///
     /// # Errors
-    /// There is none of that name.
-    pub fn by_auto(&self) -> Result<Planned<'_>, Failure> {
+    /// The profile does not exist.
+    pub fn by_auto(&self) -> Result<Planned<'_>, Error> {
         self.chosen(&[&AUTO[..], &["profile"]].concat(), "auto.profile", &self.auto.profile)
     }
 
-    /// The profiles that run before.
+    /// Returns the profiles that run before the automatic compaction.
     ///
     /// # Errors
-    /// There is none of a name.
-    pub fn by_always(&self) -> Result<Vec<Planned<'_>>, Failure> {
+    /// A profile does not exist.
+    pub fn by_always(&self) -> Result<Vec<Planned<'_>>, Error> {
         let key = [&AUTO[..], &["always"]].concat();
         self.auto.always.iter().map(|name| self.chosen(&key, "auto.always", name)).collect()
     }
 
-    /// The value that lets `query` compact without being asked to, where it is not the user's own.
+    /// Returns the value that enables automatic compaction, if it is not the user's own.
     #[must_use]
     pub fn unasked(&self) -> Option<Foreign> {
         let origin = self.merged.origin(&[&AUTO[..], &["enabled"]].concat());
-        Foreign::of(origin, || Subject::Unasked)
+        Foreign::from_origin(origin, || Subject::Unasked)
     }
 
-    fn chosen(&self, key: &[&str], shown: &'static str, name: &str) -> Result<Planned<'_>, Failure> {
+    fn chosen(&self, key: &[&str], shown: &'static str, name: &str) -> Result<Planned<'_>, Error> {
         let mut planned = self.named(name)?;
-        // What a profile does that is not the user's own is a value of its own.
+        // The calls of a foreign profile are a separate value.
         let calls = if planned.lead.0.is_empty() { planned.calls.clone() } else { Vec::new() };
-        planned.lead.0.extend(Foreign::of(self.merged.origin(key), || Subject::Choice {
+        planned.lead.0.extend(Foreign::from_origin(self.merged.origin(key), || Subject::Choice {
             key: shown,
             profile: name.to_owned(),
             calls,
@@ -91,38 +91,40 @@ impl Config {
         Ok(planned)
     }
 
-    /// A profile that is not all the user's own.
+    /// Returns the definition of a profile if parts of it are not the user's own.
     pub(super) fn definition(&self, profile: &Profile) -> Option<Foreign> {
         let below = [COMPACTION[0], COMPACTION[1], "profiles", &profile.name];
         let subject = || Subject::Profile { name: profile.name.clone(), calls: profile.calls.clone() };
-        let layers = self.merged.origins_below(&below).find_map(|origin| Foreign::of(Some(origin), subject));
+        let layers =
+            self.merged.origins_below(&below).find_map(|origin| Foreign::from_origin(Some(origin), subject));
         let rules = self.jp.rules.as_ref().filter(|(rules, _)| profile.name == RULES && rules == profile);
-        layers.or_else(|| Foreign::of(rules.map(|(_, origin)| origin), subject))
+        layers.or_else(|| Foreign::from_origin(rules.map(|(_, origin)| origin), subject))
     }
 
-    /// The model that is configured.
+    /// Returns the configured model.
     #[must_use]
     pub fn configured_model(&self) -> Option<Named> {
         let model = self.llm.model.clone()?;
         let origin = self.merged.origin(&["llm", "model"]);
-        let foreign = Foreign::of(origin, || Subject::Model { model: model.clone(), key: "llm.model" });
+        let foreign =
+            Foreign::from_origin(origin, || Subject::Model { model: model.clone(), key: "llm.model" });
         Some(Named { model, foreign })
     }
 
-    /// The model that the conversation is held with.
+    /// Returns the model of the conversation.
     #[must_use]
     pub fn conversation_model(&self) -> Option<Named> {
         self.jp.named()
     }
 
-    /// Whose files count.
+    /// Returns the folder whose files apply.
     #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// Every value that is not the user's own and that leads to a model, or says what it is asked; `asks` knows of a
-    /// call whether it asks one.
+    /// Returns every value that is not the user's own and that selects a model or its prompt. `asks` decides
+    /// whether a call asks a model.
     #[must_use]
     pub fn foreign(&self, asks: impl Fn(&Call) -> bool) -> Vec<Foreign> {
         let mut found: Vec<Foreign> =

@@ -1,28 +1,28 @@
-//! What a profile comes to: strategies to call, in order.
+//! A profile: an ordered list of strategies to call.
 
 use jp_compact_core::call::{self, Call};
 
 use super::file;
 use super::merge::Merged;
-use super::origin::{Source, Wrong};
+use super::origin::{ConfigError, Source};
 
-/// A profile: what is done, and how many turns it leaves alone.
+/// A profile: the calls, and the turns that it keeps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// Its name.
+    /// The name of the profile.
     pub name: String,
-    /// What it calls, in order. Never empty.
+    /// The calls in order. Never empty.
     pub calls: Vec<Call>,
-    /// How many turns at the end it keeps, in place of what is configured.
+    /// The number of turns to keep at the end. Overrides the configuration.
     pub keep_last: Option<usize>,
-    /// How many turns at the beginning it keeps, in place of what is configured.
+    /// The number of turns to keep at the start. Overrides the configuration.
     pub keep_first: Option<usize>,
-    /// Above which share of the window it is due, in place of what is configured.
+    /// The fraction of the context window above which it is due. Overrides the configuration.
     pub trigger_ratio: Option<f64>,
 }
 
-/// Makes a profile of what the layers say of it.
-pub(super) fn resolve(name: &str, raw: &file::Profile, merged: &Merged) -> Result<Profile, Wrong> {
+/// Builds a profile from the merged layers.
+pub(super) fn resolve(name: &str, raw: &file::Profile, merged: &Merged) -> Result<Profile, ConfigError> {
     let summary = raw
         .summary
         .as_ref()
@@ -37,8 +37,8 @@ pub(super) fn resolve(name: &str, raw: &file::Profile, merged: &Merged) -> Resul
         );
         let origin = merged.origins_below(&["conversation", "compaction", "profiles", name]).next();
         return Err(origin.map_or_else(
-            || Wrong::of(&Source::BuiltIn, what.clone()),
-            |origin| Wrong::with(origin, what.clone()),
+            || ConfigError::new(&Source::BuiltIn, what.clone()),
+            |origin| ConfigError::with(origin, what.clone()),
         ));
     }
     Ok(Profile {

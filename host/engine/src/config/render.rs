@@ -1,4 +1,4 @@
-//! A configuration as people and programs read it again: as TOML that says the same, or as JSON.
+//! Formats the configuration as an equivalent TOML file, or as JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -6,23 +6,23 @@ use super::layer::Path;
 use super::{Config, DEFAULT_PROFILE, Profile};
 
 impl Config {
-    /// The configuration as a file that says the same; with the origin of each value behind it, when that is
-    /// to be explained. What JP's own files say stands in comments, for it has no key of ours.
+    /// Formats the configuration as an equivalent file. With `explain`, each value is followed by its origin.
+    /// Settings from JP's files are comments, because they have no key here.
     #[must_use]
     pub fn to_toml(&self, explain: bool) -> String {
         let mut rows: Vec<(&[String], &String, String)> = Vec::new();
         for (path, value, origin) in self.merged.iter() {
             let Some((last, table)) = path.split_last() else { continue };
-            // JP's rules stand in for the built-in default. A file that named that one would choose it.
+            // JP's rules replace the built-in default. A file that names the default profile would select it instead.
             if *path == DEFAULT_PROFILE && value.as_str() != Some(&self.default_profile) {
                 continue;
             }
-            // A comment ends with its line, and what was typed may have several.
+            // A comment ends with its line, but typed text may have several lines.
             let told = origin.to_string().replace(char::is_control, " ");
             let behind = if explain { format!("  # {told}") } else { String::new() };
             rows.push((table, last, format!("{} = {value}{behind}\n", key(last))));
         }
-        // The keys of a table stand together, before those of the tables below it.
+        // The keys of a table come together, before its subtables.
         rows.sort_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
         let (mut text, mut open): (String, Option<&[String]>) = (String::new(), None);
         for (table, _, row) in rows {
@@ -39,7 +39,7 @@ impl Config {
         text.trim_end().to_owned() + "\n"
     }
 
-    /// The configuration for programs: what is set, what the profiles come to, where each value came from.
+    /// Formats the configuration for programs: values, calls of the profiles, and origins.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut origins = Map::new();
@@ -61,7 +61,7 @@ impl Config {
         })
     }
 
-    /// What counts that JP's own files say.
+    /// Returns the settings from JP's files that apply.
     fn of_jp(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some((model, origin)) = &self.jp.model {
@@ -98,12 +98,12 @@ fn dotted(path: &Path) -> String {
     path.iter().map(|name| key(name)).collect::<Vec<_>>().join(".")
 }
 
-/// A key as TOML writes it.
+/// Quotes a TOML key if necessary.
 fn key(name: &str) -> String {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if !name.is_empty() && name.bytes().all(bare) {
         return name.to_owned();
     }
-    // JSON's escapes are TOML's.
+    // JSON escapes are valid in TOML.
     Value::from(name).to_string()
 }

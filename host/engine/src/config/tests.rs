@@ -1,4 +1,4 @@
-//! Every key, every layer and every error, each as a text and what must come of it.
+//! Tests of every key, layer, and error.
 
 use jp_compact_core::Bound;
 use jp_compact_core::call::{Call, ToolsMode};
@@ -21,7 +21,7 @@ fn workspace(text: &str) -> (Source, String) {
 
 #[track_caller]
 fn config(text: &str) -> Config {
-    Config::of(&[user(text)], JpOwn::default()).unwrap()
+    Config::from_layers(&[user(text)], JpOwn::default()).unwrap()
 }
 
 #[track_caller]
@@ -30,18 +30,18 @@ fn calls(profile: &str, expected: &[Call]) {
     assert_eq!(config.profile("p").unwrap().calls, expected, "{profile}");
 }
 
-/// A wrong text: where, and what is said of it.
+/// Checks the position and message of an error.
 #[track_caller]
 fn wrong(text: &str, line: usize, column: usize, what: &str) {
-    let wrong = Config::of(&[user(text)], JpOwn::default()).unwrap_err();
+    let wrong = Config::from_layers(&[user(text)], JpOwn::default()).unwrap_err();
     assert_eq!(wrong.source, user("").0);
     assert!(wrong.what.contains(what), "{}", wrong.what);
     assert_eq!(wrong.at, Some((line, Some(column))), "{}", wrong.what);
 }
 
 #[test]
-fn without_a_file_all_is_as_the_designs_say() {
-    let config = Config::of(&[], JpOwn::default()).unwrap();
+fn defaults_match_the_design() {
+    let config = Config::from_layers(&[], JpOwn::default()).unwrap();
     assert_eq!((config.keep_last, config.keep_first), (3, 0));
     assert_eq!((config.overlap, config.min_saving), (Overlap::Partial, 0.01));
     assert_eq!(config.default_profile, "default");
@@ -67,7 +67,7 @@ fn without_a_file_all_is_as_the_designs_say() {
 }
 
 #[test]
-fn one_key_toggles_collapse_with_its_trigger_and_what_it_keeps() {
+fn one_key_enables_collapse_with_its_defaults() {
     let config = config("[conversation.compaction.auto]\nprofile = \"collapse\"");
     let collapse = config.profile(&config.auto.profile).unwrap();
     assert_eq!(collapse.calls, [Call::named("collapse")]);
@@ -76,7 +76,7 @@ fn one_key_toggles_collapse_with_its_trigger_and_what_it_keeps() {
 }
 
 #[test]
-fn every_key_of_compaction_counts() {
+fn reads_every_key_of_compaction() {
     let with = |line: &str| config(&format!("[conversation.compaction]\n{line}"));
     assert_eq!(with("default_profile = \"light\"").default_profile, "light");
     assert_eq!(with("keep_last = 7").keep_last, 7);
@@ -87,7 +87,7 @@ fn every_key_of_compaction_counts() {
 }
 
 #[test]
-fn every_key_of_auto_counts() {
+fn reads_every_key_of_auto() {
     let with = |line: &str| config(&format!("[conversation.compaction.auto]\n{line}")).auto;
     assert!(with("enabled = true").enabled);
     assert_eq!(with("trigger_ratio = 0.5").trigger_ratio, 0.5);
@@ -99,7 +99,7 @@ fn every_key_of_auto_counts() {
 }
 
 #[test]
-fn policies_of_a_profile_are_calls_of_strategies() {
+fn policies_become_strategy_calls() {
     let tools = |mode| [Call::tools(mode)];
     calls("reasoning = \"strip\"", &[Call::reasoning()]);
     calls("tool_calls = \"strip\"", &tools(ToolsMode::Strip));
@@ -118,7 +118,7 @@ fn policies_of_a_profile_are_calls_of_strategies() {
 }
 
 #[test]
-fn a_summary_has_a_model_and_instructions_and_stands_alone() {
+fn a_summary_has_model_and_instructions() {
     calls("summary.policy = \"summarize\"", &[Call::summary(None, None)]);
     calls(
         "summary = { policy = \"summarize\", model = \"p/n\", instructions = \"short\" }",
@@ -131,7 +131,7 @@ fn a_summary_has_a_model_and_instructions_and_stands_alone() {
 }
 
 #[test]
-fn strategies_are_names_or_names_with_options() {
+fn reads_strategies_with_and_without_options() {
     let mut tools = Call::named("strip-tools");
     tools.options.insert("mode".into(), "omit".into());
     tools.options.insert("deep".into(), json!({ "list": [1, 2.5, true] }));
@@ -143,7 +143,7 @@ fn strategies_are_names_or_names_with_options() {
 }
 
 #[test]
-fn a_profile_may_keep_turns_and_be_due_in_its_own_way() {
+fn a_profile_overrides_kept_turns_and_trigger() {
     let config = config(
         "[conversation.compaction.profiles.light]\nkeep_last = 5\nkeep_first = 1\ntrigger_ratio = 0.5\n",
     );
@@ -166,7 +166,7 @@ fn hint(text: &str, request: Option<Hint>, response: Option<Hint>) {
 }
 
 #[test]
-fn a_tool_s_hint_is_a_word_or_two_halves() {
+fn reads_tool_hints_as_word_or_halves() {
     let (keep, strip) = (Some(Hint::Keep), Some(Hint::Strip));
     hint("compaction = \"keep\"", keep, keep);
     hint("compaction = \"strip\"", strip, strip);
@@ -178,7 +178,7 @@ fn a_tool_s_hint_is_a_word_or_two_halves() {
 }
 
 #[test]
-fn models_are_configured_as_the_host_reads_them() {
+fn reads_model_settings() {
     let config = config(
         "[llm]\nmodel = \"local/m\"\n[llm.providers.local]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1/\"\n\
          api_key_env = \"KEY\"\napi_key_command = [\"pass\", \"show\"]\n[llm.models.\"local/m\"]\n\
@@ -187,20 +187,20 @@ fn models_are_configured_as_the_host_reads_them() {
     assert_eq!(config.llm.model, Some("local/m".parse().unwrap()));
     assert_eq!(config.llm.models["local/m"].context_window, Some(32768));
     let local = &config.llm.providers["local"];
-    assert_eq!(local.kind, Some(llm::settings::Kind::Openai));
+    assert_eq!(local.kind, Some(llm::settings::ProviderKind::Openai));
     assert_eq!(local.api_key_command.as_ref().map(Vec::len), Some(2));
 }
 
 #[test]
-fn a_profile_that_is_not_there_is_an_error_that_lists_them() {
+fn a_missing_profile_lists_the_known_ones() {
     let failure = config("").profile("nope").unwrap_err();
     assert_eq!(failure.to_string(), "there is no profile `nope`");
-    let Failure::NoSuchProfile { known, .. } = failure else { panic!("{failure}") };
+    let Error::NoSuchProfile { known, .. } = failure else { panic!("{failure}") };
     assert_eq!(known, ["auto-summarize", "collapse", "default", "heavy", "light", "micro", "offline"]);
 }
 
 #[test]
-fn a_wrong_key_is_named_with_those_that_are_right() {
+fn rejects_unknown_keys_and_lists_valid_ones() {
     wrong(
         "[conversation.compaction]\nkeep_lst = 3\n",
         2,
@@ -229,7 +229,7 @@ fn a_wrong_key_is_named_with_those_that_are_right() {
 }
 
 #[test]
-fn a_wrong_value_is_told_what_was_expected() {
+fn rejects_invalid_values_with_the_expectation() {
     let compaction =
         |line: &str, column, what| wrong(&format!("[conversation.compaction]\n{line}"), 2, column, what);
     compaction("keep_last = -1", 13, "expected a whole number, 0 or more, not -1");
@@ -254,9 +254,9 @@ fn a_wrong_value_is_told_what_was_expected() {
         14,
         "expected `strip`, `strip-requests`, `strip-responses`, `omit`, or `{ policy",
     );
-    profile("tool_calls = { policy = \"strip\" }", 14, "says both");
+    profile("tool_calls = { policy = \"strip\" }", 14, "needs both");
     profile("tool_calls = { policy = \"strip\", request = false, response = false }", 14, "strips nothing");
-    profile("tool_calls = { policy = \"omit\", request = true }", 14, "takes the whole call");
+    profile("tool_calls = { policy = \"omit\", request = true }", 14, "removes the whole call");
     profile("summary.policy = \"shorten\"", 18, "expected `summarize`");
     profile(
         "summary.model = \"haiku\"",
@@ -276,38 +276,40 @@ fn a_wrong_value_is_told_what_was_expected() {
 }
 
 #[test]
-fn what_is_no_toml_says_where() {
+fn reports_the_position_of_invalid_toml() {
     wrong("[conversation\n", 1, 14, "");
     wrong("[conversation.compaction]\nkeep_last = 1\nkeep_last = 2\n", 3, 1, "duplicate key");
 }
 
 #[test]
-fn a_profile_says_no_range() {
+fn rejects_a_range_in_a_profile() {
     for key in ["from", "to"] {
         let text = format!("[conversation.compaction.profiles.p]\nreasoning = \"strip\"\n{key} = 2\n");
-        wrong(&text, 3, 1, "a profile says no range: `--from` and `--to` do");
+        wrong(&text, 3, 1, "a profile cannot set a range; use `--from` and `--to`");
     }
 }
 
 #[test]
-fn a_profile_has_one_form_and_does_something() {
+fn rejects_mixed_and_empty_profiles() {
     let text = "[conversation.compaction.profiles.p]\nreasoning = \"strip\"\nstrategies = [\"x\"]\n";
-    wrong(text, 3, 1, "`strategies` and `reasoning`: it is one or the other");
-    let nothing =
-        Config::of(&[user("[conversation.compaction.profiles.p]\nkeep_last = 2\n")], JpOwn::default());
+    wrong(text, 3, 1, "both `strategies` and `reasoning`; use only one of them");
+    let nothing = Config::from_layers(
+        &[user("[conversation.compaction.profiles.p]\nkeep_last = 2\n")],
+        JpOwn::default(),
+    );
     let nothing = nothing.unwrap_err();
     assert!(nothing.what.contains("profile `p` does nothing"), "{nothing}");
     assert_eq!(nothing.at, Some((2, None)));
 }
 
 #[test]
-fn a_profile_that_is_named_has_to_be_there() {
+fn rejects_references_to_missing_profiles() {
     for (text, line) in [
         ("[conversation.compaction]\ndefault_profile = \"nope\"\n", 2),
         ("[conversation.compaction.auto]\n\nprofile = \"nope\"\n", 3),
         ("[conversation.compaction.auto]\nalways = [\"light\", \"nope\"]\n", 2),
     ] {
-        let wrong = Config::of(&[user(text)], JpOwn::default()).unwrap_err();
+        let wrong = Config::from_layers(&[user(text)], JpOwn::default()).unwrap_err();
         assert_eq!(
             wrong.what,
             "there is no profile `nope`; there are auto-summarize, collapse, default, heavy, light, micro, offline"
@@ -317,22 +319,22 @@ fn a_profile_that_is_named_has_to_be_there() {
 }
 
 #[test]
-fn a_model_is_a_provider_and_a_name() {
-    let wrong = Config::of(&[user("[llm]\nmodel = \"haiku\"\n")], JpOwn::default()).unwrap_err();
+fn rejects_models_without_provider() {
+    let wrong = Config::from_layers(&[user("[llm]\nmodel = \"haiku\"\n")], JpOwn::default()).unwrap_err();
     assert_eq!(
         wrong.to_string(),
         "line 2, column 9: expected a model as `provider/name`, such as `anthropic/claude-haiku-4-5`, not `haiku`"
     );
-    assert!(Config::of(&[user("[llm]\nmodel = \"a/b c\"\n")], JpOwn::default()).is_err());
+    assert!(Config::from_layers(&[user("[llm]\nmodel = \"a/b c\"\n")], JpOwn::default()).is_err());
 }
 
 #[test]
-fn the_example_is_a_configuration_and_its_hints_are_commented_out() {
+fn the_example_is_valid_and_its_hints_are_comments() {
     let config = config(EXAMPLE);
     assert!(config.hints.is_empty(), "JP does not apply overlays that are made with hints");
     assert!(EXAMPLE.contains("JP does not apply an overlay that was made with a hint"));
     let all: String = EXAMPLE.lines().map(uncommented).collect();
-    let all = Config::of(&[user(&all)], JpOwn::default()).unwrap();
+    let all = Config::from_layers(&[user(&all)], JpOwn::default()).unwrap();
     let halves = |tool: &str| (all.hints[tool].request, all.hints[tool].response);
     let (keep, strip) = (Some(Hint::Keep), Some(Hint::Strip));
     for tool in ["fs_read_file", "fs_grep_files", "cargo_check", "cargo_test", "Read", "Bash"] {
@@ -342,11 +344,11 @@ fn the_example_is_a_configuration_and_its_hints_are_commented_out() {
     assert_eq!(halves("fs_modify_file"), (strip, strip));
     assert_eq!((halves("git_commit"), halves("Edit")), ((strip, keep), (strip, keep)));
     assert_eq!(all.hints.len(), 10);
-    // What it sets is what is built in, and so says the truth of the defaults.
-    let built_in = Config::of(&[], JpOwn::default()).unwrap();
+    // The example sets the built-in values, so its comments on defaults are correct.
+    let built_in = Config::from_layers(&[], JpOwn::default()).unwrap();
     assert_eq!((&config.profiles, &config.auto), (&built_in.profiles, &built_in.auto));
-    // A workspace may copy it as it is, and what is commented out is right as well.
-    assert!(Config::of(&[workspace(EXAMPLE)], JpOwn::default()).is_ok());
+    // A workspace may copy it unchanged, and the commented lines are valid too.
+    assert!(Config::from_layers(&[workspace(EXAMPLE)], JpOwn::default()).is_ok());
     assert_eq!(all.profile("mine").unwrap().calls.len(), 2);
     assert_eq!(all.auto.token_threshold, Some(204_800));
     assert_eq!((all.llm.providers.len(), all.llm.models.len()), (2, 1));
@@ -354,7 +356,7 @@ fn the_example_is_a_configuration_and_its_hints_are_commented_out() {
     assert!(heavy.contains_key("model") && heavy.contains_key("instructions"));
 }
 
-/// A line of the example without its `#`, where a key, a table or the inside of a text stands behind it.
+/// Removes the `#` from a line of the example if a key, a table, or the inside of a text follows.
 fn uncommented(line: &str) -> String {
     let inner = line.strip_prefix("# ").unwrap_or(line);
     let is_toml = |text: &str| {

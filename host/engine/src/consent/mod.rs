@@ -1,40 +1,40 @@
-//! Whether a model may be asked. A key costs money and a request carries a conversation away, so that the provider, the
-//! model, the instructions and the profile that leads to them have to be the user's own: built in, in the user's own
-//! configuration, or typed. Everything else has to be approved once, for a folder, as it was shown.
+//! Decides whether a model may be asked. A request costs money and sends the conversation to a provider. The provider,
+//! the model, the instructions, and the profile that leads to them must therefore come from the user: built in, from
+//! the user's configuration, or typed. The user must approve anything else once per folder, exactly as it was shown.
 //!
-//! [`allow`] is the only place that decides, and an [`Allowed`] the only way to a model: no surface can leave it out.
+//! [`allow`] is the only place that decides, and an [`Allowed`] is the only way to a model. No command can skip the
+//! decision.
 
 mod record;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::trust::quoted;
 use jp_compact_schema::Llm;
 use serde_json::Value;
 
 use crate::config::{Foreign, Lead, Named, Scope, Subject};
-use crate::environment::Environment;
-use crate::failure::{Failure, StrategyFailure};
 use crate::llm::{ModelName, Models};
-use crate::trust::quoted;
 
 pub use record::{Approval, Approvals, RecordError};
 
-/// Who decides what runs.
+/// The origin of a request to compact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
-    /// The user, with a command line.
+    /// The user, on the command line.
     User,
-    /// The user, who typed that the conversation goes on: with the model that it is held with.
+    /// The user, by continuing the conversation. `query` uses the model of the conversation.
     Query,
-    /// A client of a server, whose arguments are not the user's.
+    /// A client of a server. Its arguments do not come from the user.
     Client {
         /// Whether the user started the server with `--allow-model`.
         allowed: bool,
     },
 }
 
-/// What is known of the user's consent.
+/// The data for the decision.
 #[derive(Debug, Clone)]
 pub struct Consent {
     asker: Asker,
@@ -42,70 +42,80 @@ pub struct Consent {
     approvals: Approvals,
 }
 
-/// What somebody wants a model for.
+/// A request to use a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Wants<'a> {
-    /// The strategy that wants it, if it is one, and its options.
+    /// The strategy that needs the model, with its options. `None` if it is not a strategy.
     pub strategy: Option<(&'a str, &'a serde_json::Map<String, Value>)>,
-    /// What led there.
+    /// The configuration values that led to this request.
     pub lead: &'a Lead,
-    /// The models that are named, the nearest first.
+    /// The configured models, the more specific first.
     pub named: [Option<&'a Named>; 2],
 }
 
-/// That a model may be asked, and which one. Only [`allow`] makes it.
+/// Permission to ask a model. Only [`allow`] creates it.
 #[derive(Debug, Clone)]
 pub struct Allowed(Option<Llm>);
 
 impl Allowed {
-    /// The model. None where nobody names one.
+    /// Returns the model. `None` if no model is configured.
     #[must_use]
     pub fn model(&self) -> Option<&Llm> {
         self.0.as_ref()
     }
 }
 
-/// Why a model may not be asked.
+/// A model must not be asked, or is not named.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option of a strategy is not a model name.
+    #[error("strategy `{strategy}` does not take these options: {what}")]
+    BadModel { strategy: String, what: String },
+    #[error("no model may be asked")]
+    Denied(#[source] Box<Denial>),
+}
+
+/// The reason why a model must not be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// A client of a server wants it.
+    /// The request came from a client of a server.
     Client,
-    /// Values that are not the user's own, and that are not approved.
+    /// Values that are neither the user's own nor approved.
     NotApproved {
         /// The values.
         foreign: Vec<Foreign>,
-        /// The folder to show them by.
+        /// The folder whose values the user can inspect.
         folder: PathBuf,
     },
-    /// Values that are not the user's own, for a transcript that is somewhere else.
+    /// Values of a folder that does not contain the transcript.
     Elsewhere {
         /// The values.
         foreign: Vec<Foreign>,
     },
-    /// Others could have written the approvals.
+    /// Another user could have written the approvals.
     Insecure(RecordError),
 }
 
 impl Consent {
-    /// The consent for what the configuration of these files leads to.
+    /// Creates the data for the configuration files in this scope.
     #[must_use]
     pub fn new(scope: Scope, asker: Asker, environment: &Environment) -> Self {
         Self { asker, scope, approvals: Approvals::open(environment) }
     }
 }
 
-/// Decides whether a model may be asked, and which: the strategy's option, the one that was typed, the nearest that is
-/// named.
+/// Decides whether a model may be asked, and which one. A model in the options of the strategy comes first,
+/// then the most specific configured one.
 ///
 /// # Errors
-/// It may not be asked, or an option does not name a model.
-pub fn allow(models: &Models, consent: &Consent, wants: &Wants<'_>) -> Result<Allowed, Failure> {
+/// The model must not be asked, or an option is not a model name.
+pub fn allow(models: &Models, consent: &Consent, wants: &Wants<'_>) -> Result<Allowed, Error> {
     let option = wants.strategy.and_then(|(name, options)| Some((name, options.get("model")?.as_str()?)));
-    let (model, named) = match (option, models.wish()) {
+    let (model, named) = match (option, models.requested_model()) {
         (Some((name, option)), _) => {
-            let parsed = option.parse::<ModelName>().map_err(|error| {
-                Failure::of_strategy(name, StrategyFailure::BadOptions { what: error.to_string() })
-            })?;
+            let parsed = option
+                .parse::<ModelName>()
+                .map_err(|error| Error::BadModel { strategy: name.to_owned(), what: error.to_string() })?;
             (Some(parsed), None)
         }
         (None, Some(wish)) => (Some(wish.clone()), None),
@@ -114,9 +124,9 @@ pub fn allow(models: &Models, consent: &Consent, wants: &Wants<'_>) -> Result<Al
             (named.map(|named| named.model.clone()), named)
         }
     };
-    // Recorded answers cost nothing, and are sent nowhere.
+    // Recorded answers cost nothing and send nothing.
     if !models.replays() {
-        check(consent, wants.lead, named).map_err(|denial| Failure::NotAllowed(Box::new(denial)))?;
+        check(consent, wants.lead, named).map_err(|denial| Error::Denied(Box::new(denial)))?;
     }
     Ok(Allowed(
         model.map(|model| Llm { context_window: models.context_window(&model), model: model.to_string() }),
@@ -127,7 +137,7 @@ fn check(consent: &Consent, lead: &Lead, named: Option<&Named>) -> Result<(), De
     if consent.asker == (Asker::Client { allowed: false }) {
         return Err(Denial::Client);
     }
-    // `query` is asked for by the name of the conversation, and says whom it asks.
+    // `query` shows the model that it asks, and the user named the conversation.
     let named = named.filter(|named| consent.asker != Asker::Query || !named.is_of_conversation());
     let named = named.and_then(|named| named.foreign.as_ref());
     let foreign: Vec<&Foreign> = lead.foreign().iter().chain(named).collect();
@@ -144,7 +154,7 @@ fn check(consent: &Consent, lead: &Lead, named: Option<&Named>) -> Result<(), De
             missing.push(foreign);
         }
     }
-    // What a folder shows is what its own files say. A transcript's own files are shown with the transcript.
+    // A folder shows the values of its own files. Values of the files of a transcript are shown with the transcript.
     let shown = missing.iter().filter_map(|foreign| consent.scope.shown_by(&foreign.origin));
     let Some(folder) = shown.max_by_key(|folder| folder.components().count()).map(Path::to_path_buf) else {
         return Ok(());
@@ -153,7 +163,7 @@ fn check(consent: &Consent, lead: &Lead, named: Option<&Named>) -> Result<(), De
 }
 
 impl Denial {
-    /// What to do.
+    /// Returns the next command to try.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -169,16 +179,16 @@ impl Denial {
                     }
                     _ => String::new(),
                 };
-                format!("{typed}look at what is asked, and approve it with")
+                format!("{typed}review the request and approve it with")
             }
             Self::Elsewhere { foreign } => {
                 let mut files = foreign.iter().filter_map(|foreign| foreign.origin.source.configuration());
                 match files.next() {
                     Some(file) => format!(
-                        "if the file is your own, type its name: `--config {}`; or type what you want: `--profile NAME`",
+                        "if the file is your own, pass `--config {}`; or pass `--profile NAME`",
                         quoted(file)
                     ),
-                    None => "type what you want: `--profile NAME`, `--model PROVIDER/NAME`".into(),
+                    None => "pass `--profile NAME` or `--model PROVIDER/NAME`".into(),
                 }
             }
             Self::Insecure(error) => error.hint(),
@@ -187,7 +197,7 @@ impl Denial {
 }
 
 impl Denial {
-    /// The command that shows what is asked, and approves it.
+    /// Returns the command that shows the values and approves them.
     #[must_use]
     pub fn command(&self) -> Option<String> {
         match self {
@@ -203,14 +213,14 @@ impl fmt::Display for Denial {
             Self::Client => return f.write_str("the server was not started with `--allow-model`"),
             Self::Insecure(error) => return write!(f, "{error}"),
             Self::NotApproved { foreign, .. } => {
-                (foreign, "that is not your own configuration, and not approved")
+                (foreign, "this is not your own configuration, and it is not approved")
             }
             Self::Elsewhere { foreign } => {
-                (foreign, "that is not your own configuration, and the transcript is not in its folder")
+                (foreign, "this is not your own configuration, and the transcript is not in its folder")
             }
         };
         for foreign in foreign {
-            write!(f, "{foreign}, and ")?;
+            write!(f, "{foreign}; ")?;
         }
         f.write_str(why)
     }

@@ -1,66 +1,67 @@
-//! What the user approved, in the user's state folder: one file for each folder, with the digests of what was shown.
-//! A file that cannot be read approves nothing, and neither does a folder that others could write to.
+//! The approvals of the user in the state folder. There is one file per folder, with the digests of the values that
+//! were shown. An unreadable file approves nothing. A folder that other users can write to is not used.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jp_compact_runtime::digest::of_bytes;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::trust::{self, Insecure};
+use jp_compact_runtime::{private_file, small_file};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Foreign, Subject};
-use crate::environment::Environment;
-use crate::trust::{self, Insecure};
-use crate::{digest, private_file, small_file};
 
-/// The version of a record's form.
+/// The version of the record format.
 const RECORD: u32 = 1;
-/// One folder has no more approvals.
+/// The maximum number of approvals per folder.
 const DIGESTS_MAX: usize = 512;
 
 /// The approvals of the user.
 #[derive(Debug, Clone)]
 pub struct Approvals {
-    /// None: there is no state folder.
+    /// `None` if the state folder is unknown.
     folder: Option<PathBuf>,
 }
 
-/// What was approved for one folder.
+/// The approvals of one folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// The version of this form.
+    /// The version of the record format.
     record: u32,
-    /// The folder, symbolic links resolved.
+    /// The real path of the folder.
     pub path: String,
-    /// The digests of what was shown.
+    /// The digests of the approved values.
     pub sha256: Vec<String>,
 }
 
-/// The approvals cannot be believed, read or written.
+/// The approvals cannot be trusted, read, or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordError {
-    /// There is no folder for them.
+    /// The state folder is unknown.
     NoState,
-    /// Others could have written them.
+    /// Another user could have written them.
     Insecure(Insecure),
-    /// A path that is not text cannot be written down.
+    /// The path is not valid UTF-8, so it cannot be recorded.
     NotText(PathBuf),
-    /// What the system reports.
+    /// The system reported an error.
     Io(PathBuf, String),
 }
 
 impl Approvals {
-    /// Those of the user. Nothing is read or written by that.
+    /// Opens the approvals of the user without reading or writing them.
     #[must_use]
     pub fn open(environment: &Environment) -> Self {
         Self { folder: environment.state().map(|state| state.join("approved")) }
     }
 
-    /// Whether a value was approved for a folder, just as it is now.
+    /// Returns whether a value was approved for a folder in exactly this form.
     ///
     /// # Errors
-    /// The approvals cannot be believed or read.
+    /// The approvals cannot be trusted or read.
     pub fn covers(&self, root: &Path, subject: &Subject) -> Result<bool, RecordError> {
         let Some(folder) = &self.folder else { return Ok(false) };
         check(folder)?;
@@ -70,10 +71,10 @@ impl Approvals {
         Ok(approval.is_some_and(|approval| approval.path == root && approval.sha256.contains(&sha256)))
     }
 
-    /// Approves these values for a folder, with those that were approved before.
+    /// Approves these values for a folder, in addition to earlier ones.
     ///
     /// # Errors
-    /// It cannot be written down.
+    /// The approval cannot be recorded.
     pub fn approve(&self, root: &Path, shown: &[Foreign]) -> Result<(), RecordError> {
         let folder = self.folder.as_ref().ok_or(RecordError::NoState)?;
         check(folder)?;
@@ -85,7 +86,7 @@ impl Approvals {
             sha256.retain(|known| *known != digest);
             sha256.push(digest);
         }
-        // The file stays small. The oldest are asked about again.
+        // Keeps the file small. The user is asked again about the oldest values.
         sha256.drain(..sha256.len().saturating_sub(DIGESTS_MAX));
         let written = serde_json::to_vec_pretty(&Approval { record: RECORD, path: root, sha256 })
             .map_err(io::Error::from)
@@ -93,10 +94,10 @@ impl Approvals {
         written.map_err(|error| failed(folder, &error))
     }
 
-    /// Withdraws every approval of a folder, which need not be there any more. Returns whether there was one.
+    /// Removes all approvals of a folder, which may no longer exist. Returns whether there were any.
     ///
     /// # Errors
-    /// It cannot be withdrawn.
+    /// The approvals cannot be removed.
     pub fn withdraw(&self, root: &Path) -> Result<bool, RecordError> {
         let Some(folder) = &self.folder else { return Ok(false) };
         let root = real(root).ok_or_else(|| RecordError::NotText(root.to_owned()))?;
@@ -107,10 +108,10 @@ impl Approvals {
         }
     }
 
-    /// Every folder that something is approved for.
+    /// Returns every folder with approvals.
     ///
     /// # Errors
-    /// The approvals cannot be believed or read.
+    /// The approvals cannot be trusted or read.
     pub fn all(&self) -> Result<Vec<Approval>, RecordError> {
         let Some(folder) = &self.folder else { return Ok(Vec::new()) };
         check(folder)?;
@@ -129,14 +130,14 @@ impl Approvals {
     }
 }
 
-/// The folder as it is written down: one that is gone is known by the path that it had.
+/// Returns the path for the record. A deleted folder keeps its old path.
 fn real(root: &Path) -> Option<String> {
     let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     real.to_str().map(str::to_owned)
 }
 
 fn file(folder: &Path, root: &str) -> PathBuf {
-    folder.join(format!("{}.json", digest::of_bytes(root.as_bytes())))
+    folder.join(format!("{}.json", of_bytes(root.as_bytes())))
 }
 
 fn check(folder: &Path) -> Result<(), RecordError> {
@@ -158,20 +159,22 @@ fn read(path: &Path) -> io::Result<Option<Approval>> {
         Ok(approval) if approval.record == RECORD => Ok(Some(approval)),
         Ok(_) => Ok(None),
         Err(error) => {
-            tracing::warn!(%error, path = %path.display(), "an approval cannot be read, and counts for nothing");
+            tracing::warn!(%error, path = %path.display(), "ignored an unreadable approval");
             Ok(None)
         }
     }
 }
 
 impl RecordError {
-    /// What to do.
+    /// Returns the next step for the user.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
             Self::NoState => "set HOME, or XDG_STATE_HOME to an absolute path".into(),
-            Self::Insecure(insecure) => format!("{} keeps others from changing it", insecure.remedy()),
-            Self::NotText(_) => "give the folder a name that is text".into(),
+            Self::Insecure(insecure) => {
+                format!("run {} so that other users cannot change it", insecure.remedy())
+            }
+            Self::NotText(_) => "rename the folder so that its path is valid UTF-8".into(),
             Self::Io(..) => {
                 "approvals are kept below $XDG_STATE_HOME/jp-compact, or ~/.local/state/jp-compact".into()
             }
@@ -183,10 +186,10 @@ impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoState => {
-                f.write_str("there is no folder for approvals: neither XDG_STATE_HOME nor HOME is set")
+                f.write_str("failed to find the folder for approvals: neither XDG_STATE_HOME nor HOME is set")
             }
             Self::Insecure(insecure) => write!(f, "{insecure}"),
-            Self::NotText(path) => write!(f, "the path {} is not text", path.display()),
+            Self::NotText(path) => write!(f, "the path {} is not valid UTF-8", path.display()),
             Self::Io(path, what) => write!(f, "failed to use the approvals in {}: {what}", path.display()),
         }
     }

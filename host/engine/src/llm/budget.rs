@@ -1,15 +1,15 @@
-//! The ceiling of a run: how many tokens models may read and write, and how many requests they are sent. A request
-//! reserves what it may take before it is sent, so that requests under way at the same time cannot exceed it together.
+//! The limits of a run: how many tokens models may read and write, and how many requests are sent. A request
+//! reserves its tokens before it is sent, so concurrent requests cannot exceed the limit together.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// A run may use no more than this, unless the user says otherwise.
+/// The default token limit of a run.
 pub const TOKENS_MAX: u64 = 2_000_000;
-/// A run may send no more requests than this, unless the user says otherwise.
+/// The default request limit of a run.
 pub const REQUESTS_MAX: u64 = 500;
-/// No model writes a longer answer. A request without a limit of its own reserves this much for its answer.
+/// The longest answer of any model. A request without its own limit reserves this much for the answer.
 const ANSWER_TOKENS_MAX: u64 = 128_000;
 
 /// The tokens and requests of a run.
@@ -18,7 +18,7 @@ pub(super) struct Budget {
     tokens_max: u64,
     requests_max: u64,
     used: Mutex<Used>,
-    /// A reservation ended.
+    /// Notified when a reservation ends.
     changed: Notify,
 }
 
@@ -29,12 +29,12 @@ struct Used {
     requests: u64,
 }
 
-/// The tokens that one request may use. They are free again once it is dropped.
+/// The reserved tokens of one request. They are released on drop.
 #[derive(Debug)]
 pub(super) struct Reservation<'a> {
     budget: &'a Budget,
     tokens: u64,
-    /// The longest answer to ask for. None: the provider's own limit is low enough.
+    /// The limit to send with the request. `None` if the limit of the provider is low enough.
     pub(super) max_tokens: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl Budget {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks whether requests with this many tokens fit into the rest of the budget. Nothing is reserved.
+    /// Checks whether this many requests and tokens fit into the remaining budget. Reserves nothing.
     pub(super) fn foresee(&self, requests: u64, tokens: u64) -> Result<(), String> {
         let used = self.used();
         if requests > self.requests_max.saturating_sub(used.requests) {
@@ -57,7 +57,7 @@ impl Budget {
         if tokens > left { Err(self.no_tokens(left, tokens)) } else { Ok(()) }
     }
 
-    /// Reserves the tokens of one request. Waits where only requests under way are in the way.
+    /// Reserves the tokens of one request. Waits if only concurrent requests are in the way.
     pub(super) async fn reserve(&self, input: u64, wish: Option<u64>) -> Result<Reservation<'_>, String> {
         loop {
             let changed = self.changed.notified();
@@ -81,7 +81,7 @@ impl Budget {
         }
     }
 
-    /// Counts one request that is about to be sent.
+    /// Counts one request before it is sent.
     pub(super) fn request(&self) -> Result<(), String> {
         let mut used = self.used();
         if used.requests >= self.requests_max {
@@ -91,7 +91,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts tokens that were used.
+    /// Counts used tokens.
     pub(super) fn spend(&self, tokens: u64) {
         let mut used = self.used();
         used.tokens = used.tokens.saturating_add(tokens);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn grants_what_is_left_and_no_more() {
+    async fn grants_only_the_remaining_tokens() {
         let budget = Budget::new(100, 1);
         assert_eq!(allows(&budget, 40, Some(60)).await, Ok(Some(60)));
         assert_eq!(allows(&budget, 40, None).await, Ok(Some(60)));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn limits_answers_only_where_the_rest_is_small() {
+    async fn limits_answers_only_if_little_is_left() {
         let budget = Budget::new(TOKENS_MAX, 1);
         assert_eq!(allows(&budget, 1_000, None).await, Ok(None));
         assert_eq!(allows(&budget, TOKENS_MAX - 10, None).await, Ok(Some(10)));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_under_way_are_counted_and_waited_for() {
+    async fn waits_for_concurrent_requests() {
         let budget = Budget::new(100, 1);
         let first = budget.reserve(40, Some(40)).await.unwrap();
         let second = budget.reserve(10, Some(30));

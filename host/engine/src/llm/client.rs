@@ -1,5 +1,5 @@
-//! One request to one provider, through `genai`: what comes back is a text, or a fault that says whether asking
-//! again could help. Follows no redirect, waits for nobody without end, and says nothing of a key.
+//! Sends one request to one provider with `genai`. The result is a text, or an error that states whether a
+//! retry may help. Redirects are never followed, every wait has a limit, and a key is never printed.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use genai::adapter::AdapterKind;
 use genai::chat::{ChatMessage, ChatOptions, ChatRequest, ChatResponse, StopReason};
 use genai::resolver::{AuthData, Endpoint};
 use genai::{ModelIden, ServiceTarget, webc};
+use jp_compact_runtime::environment::Variables;
 use jp_compact_schema::{Message, Role, Usage};
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
@@ -17,21 +18,20 @@ use tracing::subscriber::NoSubscriber;
 
 use super::key;
 use super::provider::Target;
-use super::settings::Kind;
-use crate::environment::Variables;
+use super::settings::ProviderKind;
 
-/// So much of what a provider says of an error is shown.
+/// The maximum length of a provider's error message.
 const SAID_CHARS_MAX: usize = 300;
 
-/// How long a provider is waited for.
+/// The time limits for a provider.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     pub(super) connect: Duration,
-    /// From the first byte sent to the last received.
+    /// From the first byte sent to the last byte received.
     pub(super) whole: Duration,
 }
 
-/// What a model is asked.
+/// The prompt for a model.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Question<'a> {
     pub(super) system: Option<&'a str>,
@@ -39,38 +39,38 @@ pub(super) struct Question<'a> {
     pub(super) max_tokens: Option<u64>,
 }
 
-/// What a model answered, whole or not.
+/// The answer of a model, complete or not.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answered {
     pub(super) text: String,
-    /// What the provider says it was.
+    /// The model name that the provider returned.
     pub(super) model: String,
     pub(super) usage: Option<Usage>,
-    pub(super) end: End,
+    pub(super) end: AnswerEnd,
 }
 
-/// How an answer ended.
+/// The way in which an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
-    /// By itself.
+pub(super) enum AnswerEnd {
+    /// The answer is complete.
     Whole,
-    /// At the limit of tokens.
+    /// The answer was cut off at the token limit.
     Cut,
-    /// The model, or who watches over it, would not.
+    /// The model or a content filter refused to answer.
     Refused(String),
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) what: String,
-    /// Whether asking again may help, and when the provider would like that.
+    /// Whether a retry may help, and the delay that the provider asked for.
     pub(super) again: Option<Option<Duration>>,
-    /// Whether the provider may have worked, and charged for it.
+    /// Whether the provider may have done work and charged for it.
     pub(super) may_have_cost: bool,
 }
 
-/// The connections to providers. Made when they are needed: most runs ask nobody.
+/// The connections to providers. Created on demand, because most runs ask no model.
 #[derive(Debug)]
 pub(super) struct Client {
     patience: Patience,
@@ -86,7 +86,7 @@ impl Client {
         Self { patience, proxy, encrypted: OnceLock::new(), plain: OnceLock::new() }
     }
 
-    /// Asks once.
+    /// Sends one request.
     pub(super) async fn ask(
         &self,
         target: &Target,
@@ -96,7 +96,7 @@ impl Client {
         let encrypted = target.address.starts_with("https:");
         let client = if encrypted { &self.encrypted } else { &self.plain };
         let client = client.get_or_init(|| self.build(encrypted)).as_ref();
-        let client = client.map_err(|what| lasting(format!("there is no client for the network: {what}")))?;
+        let client = client.map_err(|what| lasting(format!("failed to create the HTTP client: {what}")))?;
         let messages = question.messages.iter().map(|message| match message.role {
             Role::User => ChatMessage::user(&message.content),
             Role::Assistant => ChatMessage::assistant(&message.content),
@@ -111,14 +111,14 @@ impl Client {
         }
         let answer = client
             .exec_chat(service(target, key), request, Some(&options))
-            // The library traces bodies, and a provider's may quote the key.
+            // The library logs bodies, and the body of a provider may quote the key.
             .with_subscriber(NoSubscriber::new())
             .await;
         answer.map(answered).map_err(|error| fault(error, key))
     }
 
     fn build(&self, encrypted: bool) -> Result<genai::Client, String> {
-        // That somebody else was first is as well.
+        // Fails if another crate has installed it already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -128,14 +128,14 @@ impl Client {
             .no_proxy();
         if encrypted {
             if let Some((proxy, except)) = &self.proxy {
-                // The address of a proxy may hold a password, and the library's error quotes it.
+                // The proxy URL may contain a password, and the error of the library quotes it.
                 let proxy =
-                    reqwest::Proxy::https(proxy).map_err(|_| "HTTPS_PROXY is no address".to_owned())?;
+                    reqwest::Proxy::https(proxy).map_err(|_| "HTTPS_PROXY is not a valid URL".to_owned())?;
                 let except = except.as_deref().and_then(reqwest::NoProxy::from_string);
                 builder = builder.proxy(proxy.no_proxy(except));
             }
         } else {
-            // Without certificates on the machine a model on it can still be asked.
+            // Without certificates, a model on this machine can still be asked.
             let trusts_nobody = rustls::ClientConfig::builder()
                 .with_root_certificates(rustls::RootCertStore::empty())
                 .with_no_client_auth();
@@ -148,14 +148,14 @@ impl Client {
 
 fn service(target: &Target, key: Option<&SecretString>) -> ServiceTarget {
     let kind = match target.kind {
-        Kind::Anthropic => AdapterKind::Anthropic,
-        Kind::Openai => AdapterKind::OpenAI,
-        Kind::Gemini => AdapterKind::Gemini,
-        Kind::Ollama => AdapterKind::Ollama,
+        ProviderKind::Anthropic => AdapterKind::Anthropic,
+        ProviderKind::Openai => AdapterKind::OpenAI,
+        ProviderKind::Gemini => AdapterKind::Gemini,
+        ProviderKind::Ollama => AdapterKind::Ollama,
     };
     ServiceTarget {
         endpoint: Endpoint::from_owned(target.address.as_str()),
-        // Where no key is needed the header is there and empty.
+        // If no key is needed, the header is present and empty.
         auth: AuthData::Key(key.map_or_else(String::new, |key| key.expose_secret().to_owned())),
         model: ModelIden::new(kind, target.model.name()),
     }
@@ -165,23 +165,23 @@ fn answered(response: ChatResponse) -> Answered {
     let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
     let (input, output) = (count(response.usage.prompt_tokens), count(response.usage.completion_tokens));
     let usage = input.zip(output).map(|(input_tokens, output_tokens)| Usage { input_tokens, output_tokens });
-    // Nothing at all is what a provider says that does not count.
+    // Providers that do not count tokens return zero.
     let usage = usage.filter(|usage| usage.input_tokens > 0);
     let text = response.content.texts().concat();
     let end = match response.stop_reason {
-        Some(StopReason::MaxTokens(_)) => End::Cut,
+        Some(StopReason::MaxTokens(_)) => AnswerEnd::Cut,
         Some(
             StopReason::ContentFilter(reason) | StopReason::Other(reason) | StopReason::ToolCall(reason),
-        ) => End::Refused(format!("it stopped for `{reason}`")),
+        ) => AnswerEnd::Refused(format!("it stopped for `{reason}`")),
         Some(StopReason::Completed(_) | StopReason::StopSequence(_)) | None if text.trim().is_empty() => {
-            End::Refused("its answer holds no text".into())
+            AnswerEnd::Refused("its answer has no text".into())
         }
-        Some(StopReason::Completed(_) | StopReason::StopSequence(_)) | None => End::Whole,
+        Some(StopReason::Completed(_) | StopReason::StopSequence(_)) | None => AnswerEnd::Whole,
     };
     Answered { text, model: response.provider_model_iden.model_name.to_string(), usage, end }
 }
 
-/// What an error of the library means. Its own words hold requests and answers, and are not used.
+/// Converts an error of the library. Its text contains requests and answers and must not be used.
 fn fault(error: genai::Error, key: Option<&SecretString>) -> Fault {
     match error {
         genai::Error::WebModelCall { webc_error, .. } | genai::Error::WebAdapterCall { webc_error, .. } => {
@@ -192,25 +192,25 @@ fn fault(error: genai::Error, key: Option<&SecretString>) -> Fault {
                 webc::Error::Reqwest(error) => broken(&error.without_url()),
                 webc::Error::ResponseFailedNotJson { .. }
                 | webc::Error::ResponseFailedInvalidJson { .. }
-                | webc::Error::JsonValueExt(_) => charged("the provider's answer is no JSON".into()),
+                | webc::Error::JsonValueExt(_) => charged("the provider's answer is not valid JSON".into()),
             }
         }
         genai::Error::ChatResponseGeneration { .. } => {
-            charged("the provider's answer is not what it should be".into())
+            charged("the provider's answer has an unexpected form".into())
         }
-        // Everything else happens before anything is sent.
-        _ => lasting("the request cannot be put to this provider".into()),
+        // All other errors occur before anything is sent.
+        _ => lasting("failed to build the request for this provider".into()),
     }
 }
 
 fn refused(status: StatusCode, body: &str, headers: &HeaderMap, key: Option<&SecretString>) -> Fault {
     let what = format!("the provider answered with HTTP {}", status.as_u16());
     if status.is_redirection() {
-        return lasting(format!("{what}, a redirect, and none is followed"));
+        return lasting(format!("{what}; redirects are not followed"));
     }
     let said = match status {
-        // It is about the key then, and quotes it.
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Some("it does not take the key".to_owned()),
+        // The error is about the key and quotes it.
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Some("it rejected the key".to_owned()),
         _ => said(body).map(|said| key::scrubbed(&said, key)),
     };
     let what = said.map_or_else(|| what.clone(), |said| format!("{what}: {said}"));
@@ -222,7 +222,7 @@ fn refused(status: StatusCode, body: &str, headers: &HeaderMap, key: Option<&Sec
     Fault { what, again, may_have_cost: false }
 }
 
-/// The sentence in a provider's error.
+/// Returns the message in a provider's error.
 fn said(body: &str) -> Option<String> {
     let body: serde_json::Value = serde_json::from_str(body).ok()?;
     let error = body.get("error").or_else(|| body.get(0)?.get("error"))?;
@@ -236,10 +236,10 @@ fn broken(error: &reqwest::Error) -> Fault {
         return charged("the provider did not answer in time".into());
     }
     if error.is_builder() {
-        return lasting("the request cannot be put to this provider".into());
+        return lasting("failed to build the request for this provider".into());
     }
-    let what = if error.is_connect() { "the provider cannot be reached" } else { "the connection broke" };
-    // Before it was reached nothing was sent.
+    let what = if error.is_connect() { "the provider cannot be reached" } else { "the connection was lost" };
+    // Nothing was sent before the connection was established.
     Fault {
         what: format!("{what}: {}", causes(error)),
         again: Some(None),
@@ -247,7 +247,7 @@ fn broken(error: &reqwest::Error) -> Fault {
     }
 }
 
-/// The innermost cause, which is the system's.
+/// Returns the innermost cause, which is the error of the system.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

@@ -1,26 +1,27 @@
-//! Keys: found when they are needed, held in a type that shows nothing, and taken out of whatever a provider says.
+//! API keys. They are read when they are needed, stored in a type that prints nothing, and removed from
+//! messages of providers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jp_compact_runtime::environment::Variables;
+use jp_compact_runtime::process;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::Mutex;
 
 use super::provider::{KeySource, Target};
-use crate::environment::Variables;
-use crate::process;
 
-/// How long a command has to print a key: somebody may be asked for a passphrase.
+/// The time limit for a command that prints a key. It may ask the user for a passphrase.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(60);
-/// No key is longer.
+/// The maximum length of a key.
 const KEY_BYTES_MAX: usize = 16 << 10;
 
-/// The keys of a run, each looked for once.
+/// The keys of a run. Each is looked up once.
 #[derive(Debug, Default)]
 pub(super) struct Keys(Mutex<BTreeMap<String, Option<SecretString>>>);
 
 impl Keys {
-    /// The key that a model is asked with, if there is one; else what to do.
+    /// Returns the key for a model, if it has one, or an error with a remedy.
     pub(super) async fn get(
         &self,
         target: &Target,
@@ -33,13 +34,13 @@ impl Keys {
             None => {
                 let found = find(&target.key, variables)
                     .await
-                    .map_err(|what| format!("there is no key for `{provider}`: {what}"))?;
+                    .map_err(|what| format!("failed to find a key for `{provider}`: {what}"))?;
                 known.insert(provider.to_owned(), found.clone());
                 found
             }
         };
         if found.is_none() && target.key_needed {
-            return Err(format!("there is no key for `{provider}`: {}", remedy(target)));
+            return Err(format!("failed to find a key for `{provider}`: {}", remedy(target)));
         }
         Ok(found)
     }
@@ -61,14 +62,14 @@ async fn find(source: &KeySource, variables: &Variables) -> Result<Option<Secret
         KeySource::Command(command) => printed(command).await?,
     };
     let text = text.trim();
-    // What no header can hold would be quoted in an error of the client's.
+    // An invalid header value would be quoted in an error of the client.
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("what was found holds spaces or characters that no key has".into());
+        return Err("the value contains characters that a key cannot have".into());
     }
     Ok((!text.is_empty()).then(|| SecretString::from(text)))
 }
 
-/// What a command prints. Nothing of it is said, not even when it fails: it may be the key.
+/// Returns the output of a command. The output must not appear in any message, because it may be the key.
 async fn printed(command: &[String]) -> Result<String, String> {
     let [program, ..] = command else { return Err("`api_key_command` is empty".into()) };
     let ended = process::run_command(command, COMMAND_DEADLINE, KEY_BYTES_MAX).await;
@@ -76,12 +77,12 @@ async fn printed(command: &[String]) -> Result<String, String> {
     if !status.success() {
         return Err(format!("`{program}` failed: {status}"));
     }
-    String::from_utf8(stdout).map_err(|_| format!("`{program}` printed what is no text"))
+    String::from_utf8(stdout).map_err(|_| format!("`{program}` printed invalid UTF-8"))
 }
 
-/// A text of a provider's without the key, or what could be a part of it.
+/// Removes the key, and everything that could be a part of it, from a message of a provider.
 pub(super) fn scrubbed(text: &str, key: Option<&SecretString>) -> String {
-    /// Providers quote the beginning of a key that they refuse.
+    /// Providers quote the start of a key that they reject.
     const PART_CHARS: usize = 8;
     let Some(key) = key.map(SecretString::expose_secret) else { return text.to_owned() };
     let whole = text.replace(key, "[key]");
@@ -105,23 +106,23 @@ mod tests {
         match (found, expect) {
             (Ok(found), Ok(expect)) => assert_eq!(found.as_ref().map(SecretString::expose_secret), expect),
             (Err(what), Err(part)) => assert!(what.contains(part) && !what.contains("sekret"), "{what}"),
-            (found, expect) => panic!("{found:?} is not {expect:?}"),
+            (found, expect) => panic!("found {found:?}, expected {expect:?}"),
         }
     }
 
     #[test]
-    fn a_command_prints_a_key_and_no_shell_reads_it() {
+    fn reads_a_key_from_a_command_without_a_shell() {
         printed_by(&["echo", " sk-$HOME;x "], Ok(Some("sk-$HOME;x")));
         printed_by(&["true"], Ok(None));
         printed_by(&["sh", "-c", "echo sekret; echo sekret >&2; exit 3"], Err("exit status: 3"));
-        printed_by(&["echo", "sekret", "sekret"], Err("holds spaces"));
+        printed_by(&["echo", "sekret", "sekret"], Err("characters that a key cannot have"));
         printed_by(&["head", "-c", "20000", "/dev/zero"], Err("more than 16384 bytes"));
         printed_by(&["no-such-program-here"], Err("`no-such-program-here` failed"));
         printed_by(&[], Err("is empty"));
     }
 
     #[test]
-    fn a_key_shows_nothing_of_itself() {
+    fn a_key_is_never_printed() {
         let key = SecretString::from("sk-sekret-sekret");
         assert!(!format!("{key:?}").contains("sekret"));
         let keys = Keys(Mutex::new(BTreeMap::from([("p".to_owned(), Some(key))])));
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_says_is_free_of_the_key() {
+    fn removes_the_key_from_provider_messages() {
         let key = SecretString::from("sk-sekret-sekret");
         let check = |text: &str, expect| assert_eq!(scrubbed(text, Some(&key)), expect);
         check("bad key sk-sekret-sekret given", "bad key [key] given");

@@ -1,5 +1,5 @@
-//! Models, for strategies that need one: the host holds the keys and the budget, a strategy asks it. Which model
-//! is meant, where it is, what it answered; what a strategy makes of that is the strategy's business.
+//! Models for strategies. The host holds the keys and the budget, and strategies send requests to it. This module
+//! selects the model and its address and checks the answer. It must not interpret the content of an answer.
 
 mod budget;
 mod client;
@@ -26,41 +26,41 @@ pub use model::{ModelName, NoModelName};
 pub use record::RecordError;
 pub use settings::Settings;
 
-use crate::environment::{Environment, Variables};
-use crate::session::{Answering, Answers, Recorded};
 use budget::Budget;
-use client::{Answered, Client, End, Patience, Question};
+use client::{AnswerEnd, Answered, Client, Patience, Question};
+use jp_compact_runtime::environment::{Environment, Variables};
+use jp_compact_runtime::session::{Answering, Answers, Recorded};
 use key::Keys;
 use record::Recording;
 use retry::Backoff;
 
-/// How long a connection may take.
+/// The time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long an answer may take, whole: providers let none be written longer in one piece.
+/// The time limit for a complete answer. Providers require streaming for longer ones.
 const WHOLE: Duration = Duration::from_secs(600);
 const BACKOFF: Backoff =
     Backoff { retries: 3, first: Duration::from_secs(1), longest: Duration::from_secs(30) };
-/// Questions under way at once. Providers limit them too.
+/// The maximum number of concurrent requests. Providers have limits too.
 const QUESTIONS_MAX: usize = 4;
-/// The code of an answer that the budget did not allow.
+/// The error code of a request that exceeds the budget.
 pub const BUDGET_EXHAUSTED: &str = "budget_exhausted";
-/// What makes a model known, as the user's settings would say it.
+/// An example of the settings that configure a model.
 pub const EXAMPLE: &str = "[llm]\n\
     model = \"anthropic/claude-haiku-4-5\"\n\
     providers.anthropic.api_key_env = \"ANTHROPIC_API_KEY\"";
 
-/// What was wished for a run, beside the settings.
+/// Model options of the command line, in addition to the settings.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
-    /// Which model; it goes before that of the settings.
+pub struct LlmOptions {
+    /// The model. Overrides the settings.
     pub model: Option<ModelName>,
-    /// How many tokens the run may use, in place of what is configured.
+    /// The token limit of the run. Overrides the settings.
     pub budget_tokens: Option<u64>,
-    /// How many requests the run may send, in place of what is configured.
+    /// The request limit of the run. Overrides the settings.
     pub budget_requests: Option<u64>,
-    /// Where answers are written.
+    /// The file to record answers in.
     pub record: Option<PathBuf>,
-    /// Where answers are taken from, and from nowhere else.
+    /// The file to replay answers from. No model is asked then.
     pub replay: Option<PathBuf>,
 }
 
@@ -80,24 +80,28 @@ pub struct Models {
 }
 
 impl Models {
-    /// The models that there are by these settings and wishes. Nobody is asked, and no key looked for.
+    /// Creates the models for these settings and options. Sends no request and looks up no key.
     ///
     /// # Errors
-    /// A file of answers cannot be read, or not be written.
-    pub fn open(settings: Settings, wishes: &Wishes, environment: &Environment) -> Result<Self, RecordError> {
-        let recording = wishes.record.as_ref().map(|path| Recording::open(&environment.cwd.join(path)));
-        let replayed = wishes.replay.as_ref().map(|path| record::replay(&environment.cwd.join(path)));
+    /// A file of answers cannot be read or written.
+    pub fn open(
+        settings: Settings,
+        options: &LlmOptions,
+        environment: &Environment,
+    ) -> Result<Self, RecordError> {
+        let recording = options.record.as_ref().map(|path| Recording::open(&environment.cwd.join(path)));
+        let replayed = options.replay.as_ref().map(|path| record::replay(&environment.cwd.join(path)));
         let recording = recording.transpose()?;
-        let tokens = wishes.budget_tokens.or(settings.budget_tokens).unwrap_or(budget::TOKENS_MAX);
-        let requests = wishes.budget_requests.or(settings.budget_requests).unwrap_or(budget::REQUESTS_MAX);
-        // What was answered has to be recorded before it is asked again.
+        let tokens = options.budget_tokens.or(settings.budget_tokens).unwrap_or(budget::TOKENS_MAX);
+        let requests = options.budget_requests.or(settings.budget_requests).unwrap_or(budget::REQUESTS_MAX);
+        // An answer must be recorded before the same request is sent again.
         let one_by_one = recording.is_some();
         let variables = environment.variables.clone();
         Ok(Self {
             client: Client::new(Patience { connect: CONNECT, whole: WHOLE }, &variables),
             settings,
             variables,
-            wish: wishes.model.clone(),
+            wish: options.model.clone(),
             backoff: BACKOFF,
             keys: Keys::default(),
             budget: Budget::new(tokens, requests),
@@ -107,25 +111,25 @@ impl Models {
         })
     }
 
-    /// The model that was wished for.
+    /// Returns the model from the command line.
     #[must_use]
-    pub fn wish(&self) -> Option<&ModelName> {
+    pub fn requested_model(&self) -> Option<&ModelName> {
         self.wish.as_ref()
     }
 
-    /// The window of a model, where it is known.
+    /// Returns the context window of a model, if it is known.
     #[must_use]
     pub fn context_window(&self, model: &ModelName) -> Option<u64> {
-        model.context_window(&self.settings)
+        self.settings.context_window(model)
     }
 
-    /// Whether answers come from a file, and no model has to be there.
+    /// Returns whether answers come from a file, so no model is needed.
     #[must_use]
     pub fn replays(&self) -> bool {
         self.replayed.is_some()
     }
 
-    /// The variables that may hold a key, by provider, and whether they are set.
+    /// Returns the variables that may hold a key: provider, variable, and whether it is set.
     #[must_use]
     pub fn key_variables(&self) -> Vec<(String, String, bool)> {
         let all = provider::key_variables(&self.settings).into_iter();
@@ -138,9 +142,9 @@ impl Models {
 
     async fn complete(&self, request: &NeedRequest, fallback: Option<&str>) -> Answer {
         let NeedRequest::LlmComplete { model, system, messages, max_tokens } = request else {
-            return refused("need_unknown", "no model of this host counts tokens".into());
+            return refused("need_unknown", "this host has no model that counts tokens".into());
         };
-        // Never closed.
+        // The semaphore is never closed.
         let _turn = self.turns.acquire().await;
         if let Some(answer) = self.recording.as_ref().and_then(|recording| recording.known(request)) {
             return answer;
@@ -149,15 +153,15 @@ impl Models {
         let answer = match self.ask(model.as_deref(), fallback, question).await {
             Ok(completion) => match serde_json::to_value(completion) {
                 Ok(serde_json::Value::Object(fields)) => Answer::Ok(fields),
-                _ => refused("llm_unavailable", "the answer cannot be written as JSON".into()),
+                _ => refused("llm_unavailable", "failed to serialize the answer".into()),
             },
             Err(error) => Answer::Err(error),
         };
         self.record(request, answer)
     }
 
-    /// What a model itself said is recorded, also that it would not: it would be said again. That there was none
-    /// may pass.
+    /// Records answers of the model, including refusals, because the model would repeat them. A missing
+    /// answer is not recorded, because it may be temporary.
     fn record(&self, request: &NeedRequest, answer: Answer) -> Answer {
         let passes = match &answer {
             Answer::Ok(_) => false,
@@ -166,7 +170,7 @@ impl Models {
         let Some(recording) = self.recording.as_ref().filter(|_| !passes) else { return answer };
         match recording.put(request, &answer) {
             Ok(()) => answer,
-            Err(error) => refused("llm_unavailable", format!("the answer could not be recorded: {error}")),
+            Err(error) => refused("llm_unavailable", format!("failed to record the answer: {error}")),
         }
     }
 
@@ -181,16 +185,16 @@ impl Models {
         let named: Option<ModelName> = named.map(parse).transpose()?;
         let host_s_own: Option<ModelName> = host_s_own.map(parse).transpose()?;
         let model = match (named, host_s_own) {
-            // Who reads the conversation is not for a strategy to say.
+            // A strategy must not decide which provider reads the conversation.
             (Some(named), Some(own)) if named.provider() != own.provider() => {
                 return Err(unavailable(format!(
-                    "the strategy asks for `{named}`, of another provider than `{own}`; `--model {named}` allows it"
+                    "the strategy asks for `{named}` from another provider than `{own}`; `--model {named}` allows it"
                 )));
             }
             (named, own) => named.or(own).ok_or_else(|| unavailable("no model is configured".into()))?,
         };
         if question.messages.is_empty() {
-            return Err(unavailable("the request holds no message".into()));
+            return Err(unavailable("the request has no message".into()));
         }
         let target = provider::target(&model, &self.settings, &self.variables).map_err(unavailable)?;
         let input = input_tokens(question.system, question.messages);
@@ -227,7 +231,7 @@ impl Models {
     }
 }
 
-/// What a model reads, by estimate.
+/// Estimates the number of input tokens.
 fn input_tokens(system: Option<&str>, messages: &[Message]) -> u64 {
     let texts = messages.iter().map(|message| message.content.as_str());
     texts.chain(system).map(|text| Estimator::Characters.tokens(text)).sum()
@@ -237,26 +241,28 @@ fn exhausted(message: String) -> AnswerError {
     AnswerError { code: BUDGET_EXHAUSTED.into(), message }
 }
 
-/// An answer that is whole, or what became of it. `by_budget`: the limit of tokens was the budget's.
+/// Returns a complete answer, or an error for an incomplete one. `by_budget` states that the budget set the
+/// token limit.
 fn whole(model: &ModelName, answered: Answered, by_budget: bool) -> Result<Completion, AnswerError> {
     let failed = |code: &str, message: String| Err(AnswerError { code: code.into(), message });
     match answered.end {
-        End::Whole => Ok(Completion {
+        AnswerEnd::Whole => Ok(Completion {
             text: answered.text,
             model: format!("{}/{}", model.provider(), answered.model),
             usage: answered.usage,
         }),
-        End::Cut if by_budget => {
-            failed(BUDGET_EXHAUSTED, format!("{model}: the budget ended before its answer did"))
+        AnswerEnd::Cut if by_budget => failed(
+            BUDGET_EXHAUSTED,
+            format!("{model}: the budget was used up before its answer was complete"),
+        ),
+        AnswerEnd::Cut => {
+            failed("llm_truncated", format!("{model}: its answer was cut off at the token limit"))
         }
-        End::Cut => {
-            failed("llm_truncated", format!("{model}: its answer was cut off at the limit of tokens"))
-        }
-        End::Refused(why) => failed("llm_refused", format!("{model}: {why}")),
+        AnswerEnd::Refused(why) => failed("llm_refused", format!("{model}: {why}")),
     }
 }
 
-/// Whether it was the model that gave no whole answer. Everything else is for want of one.
+/// Returns whether the error came from the model itself. All other codes mean that no model answered.
 #[must_use]
 pub fn is_of_model(code: &str) -> bool {
     ["llm_refused", "llm_truncated"].contains(&code)
@@ -286,7 +292,7 @@ impl Answers for Models {
         });
         let (count, tokens) =
             of_models.fold((0, 0_u64), |(count, sum), tokens| (count + 1, sum.saturating_add(tokens)));
-        // The last answer before may have used it up; without a question it does not matter.
+        // The previous answer may have used the budget. That does not matter without further requests.
         let found = if count == 0 { Ok(()) } else { self.budget.foresee(count, tokens) };
         found.err().map(exhausted)
     }

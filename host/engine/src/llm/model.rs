@@ -1,20 +1,17 @@
-//! The name of a model. Some providers have it in the path of a request, and a transcript or a repository may supply
-//! it: a text that could be more than a name must not become one.
+//! Model names. Some providers use the name in the path of a request, and it may come from a transcript or a
+//! repository. A text that could change the address must be rejected.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::settings::Settings;
-use super::windows;
-
-/// No provider's names come near this length.
+/// Longer than the names of all providers.
 const BYTES_MAX: usize = 256;
 
-/// A model: `provider/name`. Only the first slash separates them, because a name may contain others.
+/// A model as `provider/name`. Only the first slash separates the parts, because a name may contain more.
 ///
-/// Invariant: see [`is_provider`] and [`is_name`].
+/// Invariant: see `is_provider` and `is_name`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModelName {
@@ -22,38 +19,31 @@ pub struct ModelName {
     name: String,
 }
 
-/// A text that names no model.
+/// The text is not a model name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoModelName(String);
 
 impl ModelName {
-    /// Who serves it: what stands behind `[llm.providers.`.
+    /// Returns the provider, as in `[llm.providers.NAME]`.
     #[must_use]
     pub fn provider(&self) -> &str {
         &self.provider
     }
 
-    /// What its provider calls it.
+    /// Returns the name that the provider uses.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
-
-    /// Its window in tokens: what the settings say, else what is shipped, else unknown.
-    #[must_use]
-    pub fn context_window(&self, settings: &Settings) -> Option<u64> {
-        let known = settings.models.get(&self.to_string()).and_then(|known| known.context_window);
-        known.or_else(|| windows::shipped(&self.provider, &self.name))
-    }
 }
 
-/// A word of ASCII letters, digits, `-`, `_` and `.` that begins with a letter or digit.
+/// Accepts ASCII letters, digits, `-`, `_`, and `.`. The first character must be a letter or digit.
 fn is_provider(text: &str) -> bool {
     !text.starts_with(['-', '_', '.']) && is_segment(text, b"-_.")
 }
 
-/// Segments of ASCII letters, digits and `-_.:@+`, joined by `/`. Not `..` anywhere, and nothing that an address gives
-/// a meaning (`?`, `#`, `%`, `\`, spaces, controls).
+/// Accepts segments of ASCII letters, digits, and `-_.:@+`, joined by `/`. Rejects `..` and every character
+/// with a meaning in a URL (`?`, `#`, `%`, `\`, spaces, controls).
 fn is_name(text: &str) -> bool {
     !text.contains("..") && text.split('/').all(|segment| segment != "." && is_segment(segment, b"-_.:@+"))
 }
@@ -119,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_two_parts() {
+    fn splits_provider_and_name() {
         check("anthropic/claude-haiku-4-5", Some(("anthropic", "claude-haiku-4-5")));
         check("openrouter/qwen/qwen3:8b", Some(("openrouter", "qwen/qwen3:8b")));
         check("cloudflare/@cf/meta/llama-3.1", Some(("cloudflare", "@cf/meta/llama-3.1")));
@@ -156,15 +146,5 @@ mod tests {
             check(&format!("{provider}/gpt-5"), None);
         }
         check(&format!("openai/{}", "g".repeat(BYTES_MAX)), None);
-    }
-
-    #[test]
-    fn settings_know_a_window_better_than_the_table() {
-        let model: ModelName = "anthropic/claude-haiku-4-5".parse().unwrap();
-        assert_eq!(model.context_window(&Settings::default()), Some(200_000));
-        let settings = toml::from_str("[models.\"anthropic/claude-haiku-4-5\"]\ncontext_window = 7").unwrap();
-        assert_eq!(model.context_window(&settings), Some(7));
-        let unknown: ModelName = "ollama/mine".parse().unwrap();
-        assert_eq!(unknown.context_window(&Settings::default()), None);
     }
 }

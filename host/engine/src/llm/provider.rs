@@ -1,16 +1,16 @@
-//! Where a model is asked, and where its key comes from: the settings, else the provider's own variables, else
-//! what is known of the provider. Pure, but for the variables that it is handed.
+//! Resolves the address of a model and the source of its key: from the settings, the environment variables of the
+//! provider, or the built-in defaults. Pure functions, except for reading variables.
 
+use jp_compact_runtime::environment::Variables;
 use reqwest::Url;
 
 use super::model::ModelName;
-use super::settings::{Kind, Settings};
-use crate::environment::Variables;
+use super::settings::{ProviderKind, Settings};
 
-/// What is known of a provider without any settings.
+/// The built-in defaults of a provider.
 struct Own {
     names: &'static [&'static str],
-    kind: Kind,
+    kind: ProviderKind,
     address: &'static str,
     address_variables: &'static [&'static str],
     key_variables: &'static [&'static str],
@@ -19,14 +19,14 @@ struct Own {
 const OWN: [Own; 4] = [
     Own {
         names: &["anthropic"],
-        kind: Kind::Anthropic,
+        kind: ProviderKind::Anthropic,
         address: "https://api.anthropic.com",
         address_variables: &["ANTHROPIC_BASE_URL"],
         key_variables: &["ANTHROPIC_API_KEY"],
     },
     Own {
         names: &["openai"],
-        kind: Kind::Openai,
+        kind: ProviderKind::Openai,
         address: "https://api.openai.com/v1",
         address_variables: &["OPENAI_BASE_URL"],
         key_variables: &["OPENAI_API_KEY"],
@@ -34,42 +34,42 @@ const OWN: [Own; 4] = [
     Own {
         // JP calls it google.
         names: &["gemini", "google"],
-        kind: Kind::Gemini,
+        kind: ProviderKind::Gemini,
         address: "https://generativelanguage.googleapis.com",
         address_variables: &["GOOGLE_GEMINI_BASE_URL"],
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     },
     Own {
         names: &["ollama"],
-        kind: Kind::Ollama,
+        kind: ProviderKind::Ollama,
         address: "http://127.0.0.1:11434",
         address_variables: &["OLLAMA_HOST"],
         key_variables: &[],
     },
 ];
 
-/// Where a model is asked.
+/// The address of a model and the source of its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) model: ModelName,
-    pub(super) kind: Kind,
+    pub(super) kind: ProviderKind,
     /// Ends in a slash.
     pub(super) address: String,
     pub(super) key: KeySource,
-    /// Nobody answers there without a key.
+    /// Whether the provider rejects requests without a key.
     pub(super) key_needed: bool,
 }
 
-/// Where a key comes from.
+/// The source of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeySource {
     /// The first of these variables that is set.
     Variables(Vec<String>),
-    /// What this prints.
+    /// The output of this command.
     Command(Vec<String>),
 }
 
-/// Where a model is asked, by these settings; else what is wrong with them.
+/// Resolves a model with these settings, or returns the problem.
 pub(super) fn target(
     model: &ModelName,
     settings: &Settings,
@@ -79,25 +79,27 @@ pub(super) fn target(
     let configured = settings.providers.get(provider).cloned().unwrap_or_default();
     let own = OWN.iter().find(|own| own.names.contains(&provider));
     let Some(kind) = configured.kind.or(own.map(|own| own.kind)) else {
-        let kinds = "anthropic, openai, gemini and ollama need nothing more";
+        let kinds = "anthropic, openai, gemini and ollama need no settings";
         return Err(format!(
-            "provider `{provider}` is not known: give [llm.providers.{provider}] a `kind` and a `base_url` ({kinds})"
+            "provider `{provider}` is not known; set `kind` and `base_url` in [llm.providers.{provider}] ({kinds})"
         ));
     };
-    if kind == Kind::Gemini && model.name().contains(['/', ':']) {
-        // It is a part of the request's path.
-        return Err(format!("`{model}` is not the name of a model: this provider's have no `/` and no `:`"));
+    if kind == ProviderKind::Gemini && model.name().contains(['/', ':']) {
+        // The name is part of the URL path.
+        return Err(format!(
+            "`{model}` is not a valid model name; names of this provider contain no `/` or `:`"
+        ));
     }
     let set = |names: &[&str]| names.iter().find_map(|name| variables.get(name));
     let given = configured.base_url.or_else(|| own.and_then(|own| set(own.address_variables)));
-    let key_needed = given.is_none() && kind != Kind::Ollama;
+    let key_needed = given.is_none() && kind != ProviderKind::Ollama;
     let Some(address) = given.or_else(|| own.map(|own| own.address.to_owned())) else {
         return Err(format!("provider `{provider}` needs a `base_url` in [llm.providers.{provider}]"));
     };
     let key = match (configured.api_key_env, configured.api_key_command) {
         (_, Some(command)) => KeySource::Command(command),
         (Some(variable), None) => KeySource::Variables(vec![variable]),
-        // The variables of a provider are for that provider alone, whatever else speaks its language.
+        // The variables of a provider are only for this provider, even if others use the same API.
         (None, None) => {
             let names = own.map_or(&[][..], |own| own.key_variables);
             KeySource::Variables(names.iter().map(|name| (*name).to_owned()).collect())
@@ -106,7 +108,7 @@ pub(super) fn target(
     Ok(Target { model: model.clone(), kind, address: whole(kind, &address)?, key, key_needed })
 }
 
-/// The names of variables that may hold a key, by provider: those known, and those configured.
+/// Returns the variables that may hold a key, as pairs of provider and variable: built-in and configured ones.
 pub(super) fn key_variables(settings: &Settings) -> Vec<(String, String)> {
     let own = OWN.iter().flat_map(|own| own.key_variables.iter().map(|name| (own.names[0], *name)));
     let configured = settings.providers.iter().filter_map(|(provider, configured)| {
@@ -119,27 +121,27 @@ pub(super) fn key_variables(settings: &Settings) -> Vec<(String, String)> {
     all
 }
 
-/// An address as it is written, made one that paths can be added to.
-fn whole(kind: Kind, text: &str) -> Result<String, String> {
+/// Normalizes an address so that paths can be appended.
+fn whole(kind: ProviderKind, text: &str) -> Result<String, String> {
     let text = text.trim().trim_end_matches('/');
     let with_scheme = match kind {
-        // OLLAMA_HOST is often a host alone, and what Ollama listens on.
-        Kind::Ollama if !text.contains("://") => {
+        // OLLAMA_HOST often contains only a host, and may be the address that Ollama listens on.
+        ProviderKind::Ollama if !text.contains("://") => {
             let text = text.replace("0.0.0.0", "127.0.0.1");
             let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
             format!("http://{text}{}", if has_port { "" } else { ":11434" })
         }
         _ => text.to_owned(),
     };
-    let url = Url::parse(&with_scheme).map_err(|error| format!("`{text}` is no address: {error}"))?;
+    let url = Url::parse(&with_scheme).map_err(|error| format!("`{text}` is not a valid URL: {error}"))?;
     if !["http", "https"].contains(&url.scheme()) || !url.username().is_empty() || url.password().is_some() {
-        return Err("an address begins with https:// or http://, and holds no user or password".into());
+        return Err("the URL must begin with https:// or http:// and contain no user or password".into());
     }
-    // The version of the interface is part of a provider's paths, and of some addresses.
+    // The API version is part of the paths of a provider, and of some addresses.
     let last = url.path().rsplit('/').next().unwrap_or_default();
     let version = match kind {
-        Kind::Anthropic if last != "v1" => "/v1",
-        Kind::Gemini if !last.starts_with("v1") => "/v1beta",
+        ProviderKind::Anthropic if last != "v1" => "/v1",
+        ProviderKind::Gemini if !last.starts_with("v1") => "/v1beta",
         _ => "",
     };
     Ok(format!("{with_scheme}{version}/"))
@@ -157,7 +159,7 @@ mod tests {
         )
     }
 
-    /// Where a model is asked and where its key comes from, or what is wrong.
+    /// Checks the address and the source of the key, or the error.
     #[track_caller]
     fn check(model: &str, settings: &str, set: &[(&str, &str)], expect: Result<(&str, &str), &str>) {
         let settings = toml::from_str(settings).unwrap();
@@ -172,7 +174,7 @@ mod tests {
         match (found, expect) {
             (Ok(found), Ok((address, key))) => assert_eq!(found, (address.to_owned(), key.to_owned())),
             (Err(what), Err(part)) => assert!(what.contains(part), "{what}"),
-            (found, expect) => panic!("{found:?} is not {expect:?}"),
+            (found, expect) => panic!("found {found:?}, expected {expect:?}"),
         }
     }
 
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_provider_s_own_variable_moves_it_and_settings_go_before_that() {
+    fn settings_override_variables_of_the_provider() {
         let set = [("OPENAI_BASE_URL", "http://127.0.0.1:1/v1/")];
         check("openai/g", "", &set, Ok(("http://127.0.0.1:1/v1/", "OPENAI_API_KEY")));
         let settings = "[providers.openai]\nbase_url = \"http://127.0.0.1:2/x\"";
@@ -196,21 +198,21 @@ mod tests {
         let expect = Ok(("http://h/v1/", "ANTHROPIC_API_KEY"));
         check("anthropic/c", "", &anthropic("http://h"), expect);
         check("anthropic/c", "", &anthropic("http://h/v1/"), expect);
-        check("openai/g", "", &[("OPENAI_BASE_URL", "ftp://h")], Err("begins with https://"));
-        check("openai/g", "", &[("OPENAI_BASE_URL", "https://me:secret@h")], Err("holds no user"));
-        check("openai/g", "", &[("OPENAI_BASE_URL", "here")], Err("no address"));
+        check("openai/g", "", &[("OPENAI_BASE_URL", "ftp://h")], Err("begin with https://"));
+        check("openai/g", "", &[("OPENAI_BASE_URL", "https://me:secret@h")], Err("contain no user"));
+        check("openai/g", "", &[("OPENAI_BASE_URL", "here")], Err("not a valid URL"));
     }
 
     #[test]
-    fn a_name_that_is_part_of_a_path_has_one_segment() {
+    fn rejects_gemini_names_that_change_the_path() {
         for model in ["gemini/a/b", "google/a:countTokens", "lab/a/b"] {
             let lab = "[providers.lab]\nkind = \"gemini\"\nbase_url = \"http://h\"";
-            check(model, lab, &[], Err("is not the name of a model"));
+            check(model, lab, &[], Err("is not a valid model name"));
         }
     }
 
     #[test]
-    fn ollama_s_variable_may_be_a_host_alone() {
+    fn the_ollama_variable_may_be_a_bare_host() {
         let check = |host, expect| check("ollama/q", "", &[("OLLAMA_HOST", host)], Ok((expect, "")));
         check("box", "http://box:11434/");
         check("0.0.0.0:8000", "http://127.0.0.1:8000/");
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_another_name_says_what_it_speaks_and_gets_nobody_else_s_key() {
+    fn a_custom_provider_needs_a_kind_and_gets_no_other_key() {
         let settings = "[providers.lab]\nkind = \"openai\"\nbase_url = \"https://lab/v1\"";
         let set = [("OPENAI_API_KEY", "x"), ("OPENAI_BASE_URL", "https://other/v1")];
         check("lab/m", settings, &set, Ok(("https://lab/v1/", "")));
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_comes_from_where_the_settings_say() {
+    fn settings_select_the_source_of_the_key() {
         let settings = |key| format!("[providers.openai]\n{key}");
         let of =
             |key, expect| check("openai/g", &settings(key), &[], Ok(("https://api.openai.com/v1/", expect)));
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_is_needed_where_the_user_named_the_address() {
+    fn a_custom_address_needs_no_key() {
         let needed = |model: &str, set: &[(&str, &str)]| {
             target(&model.parse().unwrap(), &Settings::default(), &variables(set)).unwrap().key_needed
         };

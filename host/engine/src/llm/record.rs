@@ -1,29 +1,29 @@
-//! Answers in a file, by the hash of their request: written while a run asks, read by one that must not.
+//! A file of model answers, keyed by the hash of the request. A run can write it, and another run can replay
+//! it without asking a model.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use jp_compact_runtime::private_file::{self, PRIVATE};
+use jp_compact_runtime::session::{Recorded, key};
+use jp_compact_runtime::small_file;
 use jp_compact_schema::{Answer, NeedRequest};
 
-use crate::private_file::{self, PRIVATE};
-use crate::session::{Recorded, key};
-use crate::small_file;
-
-/// No file of answers is larger: it is held in memory, and written anew with every answer.
+/// The size limit of a file of answers. It is held in memory and rewritten for every answer.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// A file of answers that is none, or cannot be written.
+/// A file of answers is invalid or cannot be written.
 #[derive(Debug)]
 pub struct RecordError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The cause.
     pub what: String,
 }
 
-/// A file that answers are written to. What it held stays in it.
+/// A file to which answers are added.
 #[derive(Debug)]
 pub(super) struct Recording {
     path: PathBuf,
@@ -31,7 +31,8 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Opens the file, or makes it: what could not be recorded should not be paid for.
+    /// Opens or creates the file. This happens before any request, because an answer that cannot be recorded
+    /// should not cost money.
     pub(super) fn open(path: &Path) -> Result<Self, RecordError> {
         let recorded = read(path)?.unwrap_or_default();
         let recording = Self { path: path.to_owned(), answers: Mutex::new((recorded, BTreeSet::new())) };
@@ -39,13 +40,13 @@ impl Recording {
         Ok(recording)
     }
 
-    /// What this run was answered before. A replay has one answer for a request, so a run has too.
+    /// Returns the answer from this run. A replay has one answer per request, so a run must have one too.
     pub(super) fn known(&self, request: &NeedRequest) -> Option<Answer> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.1.contains(&key(request)).then(|| answers.0.get(request).cloned()).flatten()
     }
 
-    /// Writes an answer, in place of an older run's.
+    /// Records an answer. Replaces the answer of an earlier run.
     pub(super) fn put(&self, request: &NeedRequest, answer: &Answer) -> std::io::Result<()> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.0 = std::mem::take(&mut answers.0).with(request, answer.clone());
@@ -60,18 +61,19 @@ impl Recording {
     }
 }
 
-/// The answers in a file.
+/// Reads the answers in a file.
 pub(super) fn replay(path: &Path) -> Result<Recorded, RecordError> {
     read(path)?.ok_or_else(|| RecordError { path: path.to_owned(), what: "there is no such file".into() })
 }
 
 fn read(path: &Path) -> Result<Option<Recorded>, RecordError> {
     let failed = |what: String| RecordError { path: path.to_owned(), what };
-    // It is written again, so that a pipe will not do.
+    // The file is rewritten later, so it must not be a pipe.
     let bytes = small_file::read_through_links(path, BYTES_MAX).map_err(|error| failed(error.to_string()))?;
     let Some(bytes) = bytes else { return Ok(None) };
-    let text = String::from_utf8(bytes).map_err(|_| failed("it is no text".into()))?;
-    let recorded = Recorded::parse(&text).map_err(|error| failed(format!("it holds no answers: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| failed("it is not valid UTF-8".into()))?;
+    let recorded =
+        Recorded::parse(&text).map_err(|error| failed(format!("it is not a file of answers: {error}")))?;
     Ok(Some(recorded))
 }
 
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_private_and_replayed() {
+    fn recorded_answers_are_private_and_replayed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("answers.json");
         let first = Recording::open(&path).unwrap();
@@ -117,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_holds_no_answers_is_left_alone() {
+    fn rejects_and_keeps_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.txt");
         assert!(replay(&path).unwrap_err().to_string().ends_with("there is no such file"));
         std::fs::write(&path, "dear diary").unwrap();
-        assert!(Recording::open(&path).unwrap_err().to_string().contains("it holds no answers"));
+        assert!(Recording::open(&path).unwrap_err().to_string().contains("it is not a file of answers"));
         assert!(replay(&path).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear diary");
         assert!(Recording::open(folder.path()).is_err());
@@ -133,6 +135,6 @@ mod tests {
             assert!(Recording::open(Path::new(device)).is_err());
         }
         std::fs::File::create(&path).unwrap().set_len(BYTES_MAX + 1).unwrap();
-        assert!(replay(&path).unwrap_err().to_string().contains("it holds more than"));
+        assert!(replay(&path).unwrap_err().to_string().contains("it has more than"));
     }
 }

@@ -1,21 +1,21 @@
-//! When a provider is asked again, and after how long. Pure.
+//! Decides when a request to a provider is retried. Pure functions.
 
 use std::time::Duration;
 
-/// How often and when a provider is asked again.
+/// The retry policy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Backoff {
-    /// After the first time.
+    /// The number of retries after the first attempt.
     pub(super) retries: u32,
-    /// Before the first retry; doubled before each other.
+    /// The delay before the first retry. It doubles for each further retry.
     pub(super) first: Duration,
-    /// Nobody is waited for longer, whatever a provider wishes.
+    /// The maximum delay. A provider that asks for more is not retried.
     pub(super) longest: Duration,
 }
 
 impl Backoff {
-    /// What is waited before the retry of this number, counted from 0; none when it is not made. A provider that
-    /// wants more time than there is will not answer before that either.
+    /// Returns the delay before a retry (counted from 0), or `None` if there is no retry. If the provider
+    /// asks for more than the maximum delay, a retry would fail as well.
     pub(super) fn before(&self, retry: u32, wish: Option<Duration>) -> Option<Duration> {
         if retry >= self.retries {
             return None;
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wait_is_twice_the_last_and_none_too_long() {
+    fn delays_double_up_to_the_maximum() {
         check(0, None, Some(1));
         check(1, None, Some(2));
         check(2, None, Some(4));
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_provider_s_wish_is_respected_or_not_waited_for() {
+    fn respects_or_rejects_the_delay_of_the_provider() {
         check(0, Some(0), Some(0));
         check(3, Some(5), Some(5));
         check(0, Some(6), None);

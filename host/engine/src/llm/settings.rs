@@ -1,59 +1,69 @@
-//! What is configured of models: the section `[llm]`.
+//! The section `[llm]` of the configuration.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::model::ModelName;
+use super::windows;
 
 /// The section `[llm]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The model that is asked where nothing nearer names one: `provider/name`.
+    /// The default model as `provider/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
-    /// How many tokens models may read and write in a run.
+    /// The number of tokens that models may read and write in a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u64>,
-    /// How many requests models may be sent in a run.
+    /// The number of requests in a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_requests: Option<u64>,
-    /// Addresses and keys, by the provider's name.
+    /// Addresses and keys by provider name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub providers: BTreeMap<String, Provider>,
-    /// What is known of models, by `provider/name`.
+    pub providers: BTreeMap<String, ProviderSettings>,
+    /// Properties of models by `provider/name`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub models: BTreeMap<String, Known>,
+    pub models: BTreeMap<String, ModelSettings>,
+}
+
+impl Settings {
+    /// Returns the context window of a model in tokens: from the settings, or from the built-in table.
+    #[must_use]
+    pub fn context_window(&self, model: &ModelName) -> Option<u64> {
+        let known = self.models.get(&model.to_string()).and_then(|known| known.context_window);
+        known.or_else(|| windows::shipped(model.provider(), model.name()))
+    }
 }
 
 /// A table `[llm.providers.NAME]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Provider {
-    /// Where it is, in place of its own address.
+pub struct ProviderSettings {
+    /// The address, if it is not the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The environment variable that holds the key.
+    /// The environment variable with the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
-    /// The command that prints the key, with its arguments; no shell.
+    /// The command that prints the key, with its arguments. It is not run by a shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_command: Option<Vec<String>>,
-    /// Whose interface it speaks, where its name does not say it.
+    /// The API of the provider, if the name does not imply it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
+    pub kind: Option<ProviderKind>,
 }
 
-/// Whose interface a provider speaks.
+/// The API of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Anthropic's messages.
+pub enum ProviderKind {
+    /// Anthropic Messages.
     Anthropic,
-    /// OpenAI's chat completions, and everything compatible with them.
+    /// OpenAI chat completions and compatible APIs.
     Openai,
-    /// Google's Gemini.
+    /// Google Gemini.
     Gemini,
     /// Ollama.
     Ollama,
@@ -62,8 +72,24 @@ pub enum Kind {
 /// A table `[llm.models."provider/name"]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
-    /// How many tokens the model takes.
+pub struct ModelSettings {
+    /// The context window of the model in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configured_window_precedes_shipped_one() {
+        let model: ModelName = "anthropic/claude-haiku-4-5".parse().unwrap();
+        assert_eq!(Settings::default().context_window(&model), Some(200_000));
+        let settings: Settings =
+            toml::from_str("[models.\"anthropic/claude-haiku-4-5\"]\ncontext_window = 7").unwrap();
+        assert_eq!(settings.context_window(&model), Some(7));
+        let unknown: ModelName = "ollama/mine".parse().unwrap();
+        assert_eq!(Settings::default().context_window(&unknown), None);
+    }
 }

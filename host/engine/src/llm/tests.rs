@@ -1,4 +1,4 @@
-//! Models that are asked over a real connection, of a server on loopback.
+//! Tests of models over real connections to a server on loopback.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 use super::*;
 
 const KEY: &str = "sk-sekret-0123456789";
-/// Nobody waits so long.
+/// Longer than any test runs.
 const NEVER: Duration = Duration::from_secs(3600);
 
 fn environment(server: &MockServer) -> Environment {
@@ -27,14 +27,14 @@ fn environment(server: &MockServer) -> Environment {
     Environment { variables: Variables::These(variables), ..Environment::bare("/") }
 }
 
-/// Models behind a server, asked again at once.
-fn models_with(server: &MockServer, wishes: &Wishes) -> Models {
-    let models = Models::open(Settings::default(), wishes, &environment(server)).unwrap();
+/// Models of this server, with retries without delay.
+fn models_with(server: &MockServer, options: &LlmOptions) -> Models {
+    let models = Models::open(Settings::default(), options, &environment(server)).unwrap();
     Models { backoff: Backoff { first: Duration::ZERO, longest: Duration::ZERO, ..BACKOFF }, ..models }
 }
 
 fn models(server: &MockServer) -> Models {
-    models_with(server, &Wishes::default())
+    models_with(server, &LlmOptions::default())
 }
 
 fn question(text: &str, max_tokens: Option<u64>) -> NeedRequest {
@@ -73,7 +73,7 @@ fn text(answer: &Answer) -> &str {
     fields["text"].as_str().unwrap()
 }
 
-/// An answer that is none, by its code; what it says holds no key.
+/// Checks for an error with this code. Its message must not contain the key.
 #[track_caller]
 fn fails(answer: &Answer, code: &str, part: &str) {
     let Answer::Err(error) = answer else { panic!("{answer:?}") };
@@ -81,7 +81,7 @@ fn fails(answer: &Answer, code: &str, part: &str) {
     assert!(!error.message.contains("sekret"), "{error:?}");
 }
 
-/// A provider is sent the question in its own way, and what it answers is understood.
+/// Checks that a provider receives the prompt in its own format and that its answer is parsed.
 async fn check_provider(
     model: &str,
     at: &str,
@@ -108,7 +108,7 @@ async fn check_provider(
 }
 
 #[tokio::test]
-async fn openai_is_asked_in_its_own_way() {
+async fn openai_receives_its_own_format() {
     let body = json!({
         "id": "x", "object": "chat.completion", "created": 1, "model": "gpt-test-1",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "It was this."}, "finish_reason": "stop"}],
@@ -124,7 +124,7 @@ async fn openai_is_asked_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn anthropic_is_asked_in_its_own_way() {
+async fn anthropic_receives_its_own_format() {
     let body = json!({
         "id": "x", "type": "message", "role": "assistant", "model": "claude-test-1",
         "content": [{"type": "text", "text": "It was this."}],
@@ -139,7 +139,7 @@ async fn anthropic_is_asked_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn gemini_is_asked_in_its_own_way() {
+async fn gemini_receives_its_own_format() {
     let body = json!({
         "candidates": [{"content": {"role": "model", "parts": [{"text": "It was this."}]}, "finishReason": "STOP"}],
         "usageMetadata": {"promptTokenCount": 30, "candidatesTokenCount": 5, "totalTokenCount": 35},
@@ -151,7 +151,7 @@ async fn gemini_is_asked_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn ollama_is_asked_in_its_own_way() {
+async fn ollama_receives_its_own_format() {
     let body = json!({
         "model": "qwen3:8b", "message": {"role": "assistant", "content": "It was this."}, "done": true,
         "done_reason": "stop", "prompt_eval_count": 30, "eval_count": 5,
@@ -161,7 +161,7 @@ async fn ollama_is_asked_in_its_own_way() {
     check_provider("ollama/qwen3:8b", "/api/chat", None, body, &sent).await;
 }
 
-/// How an answer of OpenAI's that ends so is taken.
+/// Checks the result of an OpenAI answer that ends in this way.
 async fn check_end(text: &str, finish: &str, code: &str) {
     let server = MockServer::start().await;
     answers(&server, openai(text, finish)).await;
@@ -170,7 +170,7 @@ async fn check_end(text: &str, finish: &str, code: &str) {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_whole_is_none() {
+async fn incomplete_answers_are_errors() {
     check_end("It was th", "length", "llm_truncated").await;
     check_end("I cannot", "content_filter", "llm_refused").await;
     check_end("half", "paused", "llm_refused").await;
@@ -178,7 +178,7 @@ async fn an_answer_that_is_not_whole_is_none() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_busy_is_asked_again() {
+async fn retries_a_busy_provider() {
     let server = MockServer::start().await;
     for (status, wish) in [(429, Some("0")), (503, None), (500, Some("nonsense"))] {
         let mut response = ResponseTemplate::new(status);
@@ -194,7 +194,7 @@ async fn a_provider_that_is_busy_is_asked_again() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_for_ever_or_waited_for_too_long() {
+async fn retries_and_waits_are_limited() {
     for (wish, times) in [(None, 4), (Some("0"), 4), (Some("3600"), 1)] {
         let server = MockServer::start().await;
         let mut response = ResponseTemplate::new(429);
@@ -209,9 +209,9 @@ async fn nobody_is_asked_for_ever_or_waited_for_too_long() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_asked_again_and_then_given_up() {
+async fn connection_refused_is_retried_then_fails() {
     let server = MockServer::start().await;
-    // A port that was somebody's a moment ago.
+    // A port that was just released.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let variables = BTreeMap::from([("OPENAI_BASE_URL".to_owned(), format!("http://{gone}/v1"))]);
     let models = Models { variables: Variables::These(variables), ..models(&server) };
@@ -220,10 +220,8 @@ async fn nobody_there_is_asked_again_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_provider_s_is_final_and_shows_no_key() {
-    for (status, part) in
-        [(401, "it does not take the key"), (400, "no model [key] known"), (404, "no model")]
-    {
+async fn provider_errors_are_final_and_hide_the_key() {
+    for (status, part) in [(401, "it rejected the key"), (400, "no model [key] known"), (404, "no model")] {
         let server = MockServer::start().await;
         let body = json!({"error": {"message": format!("no model {KEY} known"), "code": "x"}});
         answers(&server, ResponseTemplate::new(status).set_body_json(body)).await;
@@ -234,17 +232,17 @@ async fn a_refusal_of_the_provider_s_is_final_and_shows_no_key() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed() {
+async fn redirects_are_not_followed() {
     let server = MockServer::start().await;
     let elsewhere = MockServer::start().await;
     answers(&server, ResponseTemplate::new(307).insert_header("location", elsewhere.uri())).await;
     let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
-    fails(&answer, "llm_unavailable", "a redirect, and none is followed");
+    fails(&answer, "llm_unavailable", "redirects are not followed");
     assert_eq!((asked(&server).await.len(), asked(&elsewhere).await.len()), (1, 0));
 }
 
 #[tokio::test]
-async fn what_should_be_encrypted_is_never_sent_in_the_clear() {
+async fn https_is_never_downgraded() {
     let server = MockServer::start().await;
     answers(&server, openai("yes", "stop")).await;
     let address = server.uri().replace("http:", "https:");
@@ -256,7 +254,7 @@ async fn what_should_be_encrypted_is_never_sent_in_the_clear() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_silent_is_not_waited_for() {
+async fn a_silent_provider_times_out_without_retry() {
     let server = MockServer::start().await;
     answers(&server, openai("too late", "stop").set_delay(NEVER)).await;
     let variables = environment(&server).variables;
@@ -264,11 +262,11 @@ async fn a_provider_that_is_silent_is_not_waited_for() {
     let models = Models { client, ..models(&server) };
     let answer = models.answer(&question("what?", None), Some("openai/g")).await;
     fails(&answer, "llm_unavailable", "did not answer in time");
-    assert_eq!(asked(&server).await.len(), 1, "what may have cost is not paid twice");
+    assert_eq!(asked(&server).await.len(), 1, "a request that may have cost money is not repeated");
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_answer_is_none() {
+async fn invalid_answers_are_errors() {
     for response in [
         ResponseTemplate::new(200).set_body_raw("{\"choices\":", "application/json"),
         ResponseTemplate::new(200).set_body_string("<html>"),
@@ -276,12 +274,12 @@ async fn an_answer_that_is_no_answer_is_none() {
         let server = MockServer::start().await;
         answers(&server, response).await;
         let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
-        fails(&answer, "llm_unavailable", "is no JSON");
+        fails(&answer, "llm_unavailable", "is not valid JSON");
     }
 }
 
 #[tokio::test]
-async fn the_request_s_own_model_goes_first() {
+async fn the_model_of_the_request_comes_first() {
     let server = MockServer::start().await;
     answers(&server, openai("yes", "stop")).await;
     let models = models(&server);
@@ -298,7 +296,7 @@ async fn the_request_s_own_model_goes_first() {
 }
 
 #[tokio::test]
-async fn a_strategy_does_not_choose_who_reads_the_conversation() {
+async fn a_strategy_cannot_choose_another_provider() {
     let server = MockServer::start().await;
     answers(&server, openai("yes", "stop")).await;
     let NeedRequest::LlmComplete { system, messages, max_tokens, .. } = question("a", None) else {
@@ -306,17 +304,17 @@ async fn a_strategy_does_not_choose_who_reads_the_conversation() {
     };
     let named = NeedRequest::LlmComplete { model: Some("openai/g".into()), system, messages, max_tokens };
     let answer = models(&server).answer(&named, Some("ollama/q")).await;
-    fails(&answer, "llm_unavailable", "of another provider than `ollama/q`");
+    fails(&answer, "llm_unavailable", "from another provider than `ollama/q`");
     assert_eq!(asked(&server).await.len(), 0);
 }
 
 #[tokio::test]
-async fn a_budget_is_of_the_whole_run() {
+async fn the_budget_covers_the_whole_run() {
     let server = MockServer::start().await;
     answers(&server, openai("yes", "stop")).await;
-    let wishes = Wishes { budget_tokens: Some(100), ..Wishes::default() };
-    let models = models_with(&server, &wishes);
-    // The server says that each took 35.
+    let options = LlmOptions { budget_tokens: Some(100), ..LlmOptions::default() };
+    let models = models_with(&server, &options);
+    // The server reports 35 tokens per answer.
     text(&models.answer(&question("what?", Some(60)), Some("openai/g")).await);
     fails(
         &models.answer(&question("what?", Some(61)), Some("openai/g")).await,
@@ -327,56 +325,56 @@ async fn a_budget_is_of_the_whole_run() {
     let bodies: Vec<Value> =
         asked(&server).await.iter().map(|request| request.body_json().unwrap()).collect();
     assert_eq!(bodies.len(), 2);
-    // What the request does not limit, the budget does: 65 are left, and the question is about 6.
+    // The budget limits a request without its own limit: 65 are left, and the prompt needs about 6.
     assert_eq!(bodies[1]["max_tokens"], 59);
 }
 
 #[tokio::test]
-async fn a_budget_that_cuts_an_answer_off_says_so() {
+async fn reports_an_answer_that_the_budget_cut_off() {
     let server = MockServer::start().await;
     answers(&server, openai("half of", "length")).await;
-    let wishes = Wishes { budget_tokens: Some(100), ..Wishes::default() };
-    let answer = models_with(&server, &wishes).answer(&question("what?", None), Some("openai/g")).await;
-    fails(&answer, "budget_exhausted", "the budget ended before its answer did");
+    let options = LlmOptions { budget_tokens: Some(100), ..LlmOptions::default() };
+    let answer = models_with(&server, &options).answer(&question("what?", None), Some("openai/g")).await;
+    fails(&answer, "budget_exhausted", "the budget was used up before its answer was complete");
 }
 
 #[tokio::test]
-async fn what_was_recorded_is_replayed_and_nobody_asked() {
+async fn recorded_answers_are_replayed_without_requests() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("answers.json");
     let server = MockServer::start().await;
     Mock::given(any()).respond_with(openai("first", "stop")).up_to_n_times(1).mount(&server).await;
     Mock::given(any()).respond_with(openai("half", "length")).up_to_n_times(1).mount(&server).await;
     answers(&server, ResponseTemplate::new(400)).await;
-    let recording = models_with(&server, &Wishes { record: Some(file.clone()), ..Wishes::default() });
+    let recording = models_with(&server, &LlmOptions { record: Some(file.clone()), ..LlmOptions::default() });
     let asks = [question("a", None), question("a", None), question("b", None), question("c", None)];
     let mut recorded = Vec::new();
     for ask in &asks {
         recorded.push(recording.answer(ask, Some("openai/g")).await);
     }
     assert_eq!(recorded[0], recorded[1]);
-    assert_eq!(asked(&server).await.len(), 3, "the same again is not asked again");
-    let replaying = models_with(&server, &Wishes { replay: Some(file.clone()), ..Wishes::default() });
+    assert_eq!(asked(&server).await.len(), 3, "the same request is not sent again");
+    let replaying = models_with(&server, &LlmOptions { replay: Some(file.clone()), ..LlmOptions::default() });
     assert!(replaying.replays() && !recording.replays());
     for (ask, answer) in asks[..3].iter().zip(&recorded) {
         assert_eq!(replaying.answer(ask, None).await, *answer);
     }
     let missing = replaying.answer(&asks[3], Some("openai/g")).await;
-    fails(&missing, "llm_unavailable", &crate::session::key(&asks[3]));
+    fails(&missing, "llm_unavailable", &jp_compact_runtime::session::key(&asks[3]));
     assert_eq!(asked(&server).await.len(), 3);
     assert!(!std::fs::read_to_string(&file).unwrap().contains("sekret"));
 }
 
 #[tokio::test]
-async fn without_a_key_nobody_is_asked() {
+async fn sends_nothing_without_a_key() {
     let environment = Environment::bare("/");
-    let models = Models::open(Settings::default(), &Wishes::default(), &environment).unwrap();
+    let models = Models::open(Settings::default(), &LlmOptions::default(), &environment).unwrap();
     let answer = models.answer(&question("a", None), Some("anthropic/c")).await;
-    fails(&answer, "llm_unavailable", "there is no key for `anthropic`: set ANTHROPIC_API_KEY, or");
+    fails(&answer, "llm_unavailable", "failed to find a key for `anthropic`: set ANTHROPIC_API_KEY, or");
 }
 
 #[test]
-fn the_lines_that_are_shown_are_settings() {
+fn the_shown_example_is_valid() {
     let whole: BTreeMap<String, Settings> = toml::from_str(EXAMPLE).unwrap();
     let settings = &whole["llm"];
     let model = settings.model.as_ref().unwrap();

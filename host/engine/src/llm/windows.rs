@@ -1,7 +1,7 @@
-//! What is shipped of models' windows, as their providers' documentation had it in November 2026. Settings go
-//! before it, and what is not here is unknown: a window that is too large would cost an answer.
+//! The built-in table of context windows, from the documentation of the providers in November 2026. Settings
+//! override it. A missing model is unknown, because a wrong window that is too large would cost an answer.
 
-/// Provider, name, and how many tokens it takes without anything being asked for beside.
+/// Provider, model name, and context window in tokens without optional extensions.
 const WINDOWS: [(&str, &str, u64); 15] = [
     ("anthropic", "claude-haiku-4-5", 200_000),
     ("anthropic", "claude-opus-4-1", 200_000),
@@ -20,7 +20,7 @@ const WINDOWS: [(&str, &str, u64); 15] = [
     ("openai", "gpt-5.1", 400_000),
 ];
 
-/// The window of a model, also under a name that ends in the day of its release.
+/// Returns the window of a model. The name may end in a release date.
 pub(super) fn shipped(provider: &str, name: &str) -> Option<u64> {
     let provider = if provider == "google" { "gemini" } else { provider };
     let is_it = |known: &str| {
@@ -30,7 +30,7 @@ pub(super) fn shipped(provider: &str, name: &str) -> Option<u64> {
     WINDOWS.iter().find(|(of, known, _)| *of == provider && is_it(known)).map(|(_, _, tokens)| *tokens)
 }
 
-/// `-20251001` or `-2025-08-07`.
+/// Accepts `-20251001` and `-2025-08-07`.
 fn is_day(rest: &str) -> bool {
     let digits = rest.bytes().filter(u8::is_ascii_digit).count();
     rest.starts_with("-20") && digits == 8 && rest.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit())
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_that_of_the_very_model() {
+    fn finds_the_window_of_the_exact_model() {
         check("openai", "gpt-5", Some(400_000));
         check("openai", "gpt-5-2025-08-07", Some(400_000));
         check("anthropic", "claude-haiku-4-5-20251001", Some(200_000));

@@ -1,27 +1,25 @@
-//! Lines of an input, each handed on as soon as it is there. Nothing is waited for that a line does not need: whoever
-//! writes one and waits for its answer gets it.
+//! Reads the lines of an input. Each line is passed on as soon as it is complete, so a client can write one line and
+//! wait for its answer.
 
 use std::io::{self, Read};
 
 use bytes::Bytes;
 
-/// The longest line that is kept.
+/// The longest line that is read completely.
 pub const LINE_BYTES_MAX: usize = 128 << 20;
-/// What is kept of a longer one.
+/// The kept beginning of a longer line.
 const BEGINNING_BYTES: usize = 64 << 10;
-/// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// A line, without its end.
+/// A line without its line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// All of it.
     Whole(Bytes),
-    /// The beginning of one that is too long.
+    /// The beginning of a line above the limit.
     TooLong(Bytes),
 }
 
-/// Reads lines until the input ends, or nobody wants more. Blank ones are none.
+/// Reads lines until the input ends or `want` returns false. Blank lines are skipped.
 ///
 /// # Errors
 /// The input cannot be read.
@@ -49,14 +47,14 @@ fn each_of(mut input: impl Read, bytes_max: usize, mut want: impl FnMut(Line) ->
         }
         gathered.add(rest);
     }
-    // A last line without its end may be whole all the same.
+    // The last line may have no line break.
     if let Some(line) = gathered.take() {
         want(line);
     }
     Ok(())
 }
 
-/// What there is of a line.
+/// The bytes of a line so far.
 struct Gathered {
     bytes: Vec<u8>,
     is_too_long: bool,
@@ -91,7 +89,7 @@ impl Gathered {
 mod tests {
     use super::*;
 
-    /// Reads it so many bytes at a time.
+    /// Reads the input `step` bytes at a time.
     fn read(input: &[u8], step: usize) -> Vec<Line> {
         struct Steps<'a>(&'a [u8], usize);
         impl Read for Steps<'_> {
@@ -116,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_however_they_come() {
+    fn chunk_size_does_not_change_lines() {
         for step in 1..20 {
             let lines = read(b"one\n\n \t\r\n12345678\ntwo", step);
             assert_eq!(lines, [whole("one"), whole("12345678"), whole("two")], "{step}");
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_costs_itself_alone() {
+    fn too_long_line_does_not_affect_others() {
         for step in 1..20 {
             let lines = read(b"one\n123456789 and more\ntwo\n", step);
             assert!(matches!(lines.as_slice(), [_, Line::TooLong(_), _]), "{lines:?}");
@@ -134,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_wants_no_more_is_given_no_more() {
+    fn reading_stops_when_want_returns_false() {
         let mut seen = 0;
         let done = each_of(&b"1\n2\n3\n"[..], 8, |_| {
             seen += 1;

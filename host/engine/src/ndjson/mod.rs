@@ -1,67 +1,67 @@
-//! Transcripts that come as a stream of records, and go as one: each line is compacted in memory, and nothing is written
-//! anywhere. What a line becomes is a function of the line, the run and, for a `path`, of the file.
+//! Compacts a stream of records. Each line is compacted in memory and answered with one line. The answer depends only
+//! on the line, the run, and the file of a `path`. This module must never write to disk.
 
 mod lines;
 
 use std::path::Path;
 
 use bytes::Bytes;
-use jp_compact_core::formats::Format;
 use jp_compact_core::projection::project;
-use jp_compact_core::record::{self, Form, Input, Record};
-use jp_compact_core::{Stream, source, splice};
+use jp_compact_core::{Stream, splice};
+use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::record::{JpTokens, RecordDecline, RecordError, RecordReport, Saved, SentTokens};
+use jp_compact_transcripts::record::{self, Form, Input, Record};
+use jp_compact_transcripts::{self as transcripts, Format, Transcript};
 use serde_json::{Value, json};
 
+use crate::compact::Error;
 use crate::compact::{self, Opened, Outcome, Report, Run};
 use crate::config::JpOwn;
-use crate::environment::Environment;
-use crate::failure::Failure;
 use crate::store::Place;
 
 pub use lines::{LINE_BYTES_MAX, Line, each};
 
-/// What a transcript is called that has no file.
+/// The name of a transcript without a file.
 const NAME: &str = "the record's transcript";
 
-/// What is done to every record.
+/// The options for every record.
 #[derive(Debug, Clone, Copy)]
-pub struct How {
-    /// Whether the answer holds the view, and no overlays.
+pub struct RecordOptions {
+    /// Answer with the view instead of the overlays.
     pub view: bool,
-    /// Whether the models that conversations are held with have to be known.
+    /// A strategy needs a model, so the conversation's own model is looked up.
     pub by_model: bool,
 }
 
-/// Why a record has no answer but this.
+/// A record failed.
 #[derive(Debug)]
-pub enum Wrong {
-    /// It is no record.
+pub enum RecordFailure {
+    /// The record is invalid.
     Record(String),
-    /// It could not be compacted.
-    Failed(Failure),
+    /// The transcript could not be compacted.
+    Failed(Error),
 }
 
-impl From<Failure> for Wrong {
-    fn from(failure: Failure) -> Self {
+impl From<Error> for RecordFailure {
+    fn from(failure: Error) -> Self {
         Self::Failed(failure)
     }
 }
 
-/// The answer to a record: one line.
+/// Returns the line that answers a record.
 ///
 /// # Errors
-/// There is none but an error.
+/// The record is invalid, or its transcript could not be compacted. [`refusal`] makes the answer.
 pub async fn answer(
     mut run: Run,
     record: Record,
-    how: How,
+    options: RecordOptions,
     environment: &Environment,
-) -> Result<Vec<u8>, Wrong> {
+) -> Result<Vec<u8>, RecordFailure> {
     let (opened, form) = open(&record, environment)?;
-    if how.by_model && opened.stream.format() == Format::Jp {
+    if options.by_model && opened.stream.format() == Format::Jp {
         let own = JpOwn::read(environment, None, Some(&opened.stream));
-        run.conversation_model = own.named().or(run.conversation_model);
+        run.policy.conversation_model = own.named().or(run.policy.conversation_model);
     }
     let (report, made) = compact::compact_in_memory(&run, &opened).await?;
     let warnings = compact::warnings(&opened.stream);
@@ -70,24 +70,24 @@ pub async fn answer(
     line.extend_from_slice(b"{\"id\":");
     record::unbroken(&record.id, &mut line);
     line.extend_from_slice(format!(",\"ok\":true,\"format\":\"{}\"", stream.format()).as_bytes());
-    if how.view {
-        if !run.dry_run {
+    if options.view {
+        if !run.io.dry_run {
             let stream = after(stream, made, place.path())?;
-            let pieces = source::render(&stream, &project(&stream));
+            let pieces = transcripts::render(&stream, &project(&stream));
             member("view", &splice::concat(&pieces, stream.bytes()), form, &mut line, place.path())?;
         }
-    } else if !run.dry_run {
+    } else if !run.io.dry_run {
         whole(&record, &stream, made.as_deref(), form, &mut line, place.path())?;
     }
-    // Its members go behind those that are there.
-    let told = serde_json::to_vec(&told(&report, how.view, warnings)).unwrap_or_default();
+    // The members of the report follow those that are already written.
+    let told = serde_json::to_vec(&record_report(&report, options.view, warnings)).unwrap_or_default();
     line.push(b',');
     line.extend_from_slice(told.strip_prefix(b"{").unwrap_or(&told));
     line.push(b'\n');
     Ok(line)
 }
 
-/// The error that answers a record, as a line.
+/// Returns the line that answers a record with an error.
 #[must_use]
 pub fn refusal(id: &[u8], error: &RecordError) -> Vec<u8> {
     let mut line = b"{\"id\":".to_vec();
@@ -98,41 +98,41 @@ pub fn refusal(id: &[u8], error: &RecordError) -> Vec<u8> {
     line
 }
 
-/// The transcript of a record. That of a file comes with the overlays that lie beside it.
-fn open(record: &Record, environment: &Environment) -> Result<(Opened, Form), Wrong> {
+/// Opens the transcript of a record. A `path` includes the sidecar of its file.
+fn open(record: &Record, environment: &Environment) -> Result<(Opened, Form), RecordFailure> {
     match &record.input {
         Input::Path(path) => Ok((compact::open_as(path.as_ref(), record.format, environment)?, Form::Text)),
         Input::Given(raw) => {
-            let (file, form, format) = record::file(raw, record.format).map_err(Wrong::Record)?;
+            let (file, form, format) = record::file(raw, record.format).map_err(RecordFailure::Record)?;
             let stream = compact::of_bytes(file, format, Path::new(NAME))?;
             Ok((Opened { place: Place::nowhere(NAME), beside: None, stream }, form))
         }
     }
 }
 
-/// The transcript with what was made of it.
-fn after(stream: Stream, made: Option<Vec<u8>>, path: &Path) -> Result<Stream, Failure> {
+/// Returns the transcript with its new overlays.
+fn after(stream: Transcript, made: Option<Vec<u8>>, path: &Path) -> Result<Transcript, Error> {
     let Some(made) = made else { return Ok(stream) };
     match stream.format() {
-        Format::Jp => Stream::parse(made.into()),
+        Format::Jp => Stream::parse(made.into()).map(Transcript::from),
         _ => compact::with_beside(stream, made.into()),
     }
-    .map_err(|source| Failure::Unreadable { path: path.to_owned(), source })
+    .map_err(|source| Error::Unreadable { path: path.to_owned(), source })
 }
 
-/// The transcript, and where it is not JP's the overlays that would lie beside it.
+/// Writes the transcript, and for a format other than JP's also the overlays of its sidecar.
 fn whole(
     record: &Record,
-    stream: &Stream,
+    stream: &Transcript,
     made: Option<&[u8]>,
     form: Form,
     line: &mut Vec<u8>,
     path: &Path,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let is_jp = stream.format() == Format::Jp;
     match (made.filter(|_| is_jp), &record.input) {
         (Some(made), _) => member("transcript", made, form, line, path)?,
-        // What did not change goes as it came.
+        // An unchanged transcript is copied.
         (None, Input::Given(raw)) => {
             line.extend_from_slice(b",\"transcript\":");
             line.extend_from_slice(raw);
@@ -143,7 +143,7 @@ fn whole(
         let before = stream.sidecar().map(|sidecar| sidecar.file().as_ref());
         let overlays: Value = made.or(before).map_or_else(
             || json!([]),
-            // It was made here, or read here.
+            // The sidecar is valid, because it was made or read here.
             |file| {
                 serde_json::from_slice(file)
                     .map(|mut file: Value| file["overlays"].take())
@@ -155,22 +155,22 @@ fn whole(
     Ok(())
 }
 
-fn member(name: &str, file: &[u8], form: Form, line: &mut Vec<u8>, path: &Path) -> Result<(), Failure> {
+fn member(name: &str, file: &[u8], form: Form, line: &mut Vec<u8>, path: &Path) -> Result<(), Error> {
     line.extend_from_slice(format!(",\"{name}\":").as_bytes());
-    record::embed(file, form, line).map_err(|_| Failure::NoFormat {
+    record::embed(file, form, line).map_err(|_| Error::NoFormat {
         path: path.to_owned(),
         source: None,
         program: None,
     })
 }
 
-/// What is told of a run.
-fn told(report: &Report, is_view: bool, warnings: Vec<String>) -> RecordReport {
+/// Returns the report members of an answer.
+fn record_report(report: &Report, is_view: bool, warnings: Vec<String>) -> RecordReport {
     let (mut overlays, mut declines) = (0, Vec::new());
     for step in &report.steps {
         match &step.outcome {
             Outcome::Made(made) => overlays += made.len(),
-            // Only a folder's run skips what is there.
+            // Only a batch over a folder skips existing overlays.
             Outcome::Already(_) => {}
             Outcome::Declined(reason) | Outcome::Would(reason) => {
                 declines
@@ -188,7 +188,7 @@ fn told(report: &Report, is_view: bool, warnings: Vec<String>) -> RecordReport {
     RecordReport { saved: Saved { tokens, percent, overlays }, declines, warnings }
 }
 
-/// The beginning of a line that is too long, as an error's id.
+/// Finds the id in the beginning of a line that is too long.
 #[must_use]
 pub fn id_of(beginning: &[u8]) -> Bytes {
     record::find_id(beginning)

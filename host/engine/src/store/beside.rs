@@ -1,11 +1,11 @@
-//! The file of ours that lies beside a transcript which somebody else writes (TRANSCRIPTS). It is made, replaced and
-//! removed like a transcript: whole or not at all, under a lock, on disk before it is reported. The transcript itself is
-//! never opened for writing.
+//! The sidecar of a transcript that another agent writes (docs/reference/store.md#sidecar). It is created, replaced
+//! and removed like a transcript: completely or not at all, under a lock, and on disk before success is reported. The
+//! transcript itself is never opened for writing.
 //!
-//! The lock is on the transcript's folder: the one place where all who write meet, whatever their own folders are.
+//! The lock is on the transcript's folder, because all processes that write the sidecar share this folder.
 //!
-//! Version 0.1.0 gave the file another name. Where a file has the new name, it counts, and one of the old name does not;
-//! so a write that is cut short between making the one and removing the other loses nothing.
+//! Version 0.1.0 used another file name. If both files exist, the one with the new name counts. A write that is
+//! interrupted between the creation of the new file and the removal of the old one therefore loses nothing.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -17,48 +17,47 @@ use std::{
 };
 
 use bytes::Bytes;
-use jp_compact_core::sidecar::{AROUND, OLD_SUFFIX};
+use jp_compact_transcripts::sidecar::{AROUND, OLD_SUFFIX};
 
 use super::{
     Place, ReplaceError, StoreError,
     compare::Stamp,
     error::{unreadable, unwritable},
     lock,
+    open_file::Links,
     open_folder::{OpenFolder, is_absent},
     place::EVENTS,
     replace::check_size,
-    snapshot::{Links, read_open},
+    snapshot::read_open,
     temporary::{Temporary, remove_orphans},
 };
 
-/// Where the overlays of a transcript are that is not JP's.
+/// The sidecar of a transcript.
 #[derive(Debug, Clone)]
 pub struct Beside {
     place: Place,
-    /// What version 0.1.0 called it.
+    /// The path in version 0.1.0.
     old: PathBuf,
-    /// The transcript's name.
+    /// The transcript's file name.
     source: OsString,
 }
 
-/// Overlays that were read.
+/// The content of a sidecar.
 #[derive(Debug)]
 pub struct Found {
-    /// The file that they are in.
     pub path: PathBuf,
-    /// What it holds.
     pub bytes: Bytes,
     stamp: Stamp,
 }
 
 impl Beside {
-    /// Where those of this transcript are: beside the real file, whatever led to it.
+    /// Returns the sidecar of a transcript, next to the real file if the path is a link.
     ///
     /// # Errors
     ///
-    /// Fails where the transcript cannot be found.
-    pub fn of(place: &Place) -> Result<Self, StoreError> {
-        let source = if place.is_fenced() {
+    /// The transcript does not exist.
+    pub fn for_place(place: &Place) -> Result<Self, StoreError> {
+        let source = if place.has_allowed_root() {
             place.path().to_path_buf()
         } else {
             place.path().canonicalize().map_err(unreadable("find", place.path()))?
@@ -74,27 +73,26 @@ impl Beside {
         Ok(Self { place: place.beside(path), old, source: name.to_owned() })
     }
 
-    /// The file that holds them once they are written.
+    /// Returns the path that the next write uses.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.place.path()
     }
 
-    /// The same as a place of its own.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Its name, and what it was called.
+    /// Returns the new and the old file name.
     fn names(&self) -> [&OsStr; 2] {
         [self.place.name(), self.old.file_name().unwrap_or_default()]
     }
 
-    /// Reads them.
+    /// Reads the sidecar, if there is one.
     ///
     /// # Errors
     ///
-    /// Fails where there is something that is no file, or that the system does not let be read.
+    /// The path is not a regular file, or cannot be read.
     pub fn read(&self) -> Result<Option<Found>, StoreError> {
         self.read_in(&self.place.folder_to_read()?)
     }
@@ -106,17 +104,17 @@ impl Beside {
                 file => file?,
             };
             let metadata = file.metadata().map_err(unreadable("read", path))?;
-            let (path, stamp) = (path.to_path_buf(), Stamp::of(&metadata));
+            let (path, stamp) = (path.to_path_buf(), Stamp::new(&metadata));
             return Ok(Some(Found { bytes: read_open(&mut file, &path)?, path, stamp }));
         }
         Ok(None)
     }
 
-    /// Checks what can be told beforehand.
+    /// Checks in advance whether [`Beside::replace`] would reject the path.
     ///
     /// # Errors
     ///
-    /// Fails where [`Beside::replace`] would refuse.
+    /// The sidecar is a symbolic link.
     pub fn check_writable(&self) -> Result<(), StoreError> {
         match [self.path(), &self.old].into_iter().find(|path| path.is_symlink()) {
             Some(path) => Err(StoreError::Symlink { path: path.to_path_buf() }),
@@ -124,11 +122,11 @@ impl Beside {
         }
     }
 
-    /// Puts what `build` makes of what is there now in its place; where it makes nothing, nothing stays there.
+    /// Replaces the sidecar with the result of `build` on its current content. Removes it if `build` returns `None`.
     ///
     /// # Errors
     ///
-    /// On any error but [`StoreError::NotDurable`] what was there is there still.
+    /// On any error except [`StoreError::NotDurable`], the sidecar is unchanged.
     pub fn replace<E>(
         &self,
         wait: Duration,
@@ -143,20 +141,20 @@ impl Beside {
             Some(bytes) => self.put(&bytes, now.as_ref(), &lock.folder)?,
             None => self.remove(now.as_ref(), &lock.folder)?,
         }
-        // Others in this folder need not wait until it is on disk: what they make holds what is there now.
+        // Other writers in this folder need not wait for the sync, because they build on the new content.
         let folder = lock.release();
         self.sync(&folder)?;
         Ok(())
     }
 
-    /// Puts the file in place, and then removes the one of the old name, which has not counted since.
+    /// Renames the new file into place, and then removes the file with the old name, which no longer counts.
     fn put(&self, bytes: &[u8], now: Option<&Found>, folder: &Arc<OpenFolder>) -> Result<(), StoreError> {
         let path = self.path();
         check_size(path, &[bytes])?;
-        // Who may read a transcript may read what is said of it, and nobody else.
+        // The sidecar has the permissions of its transcript.
         let like = folder.file(&self.source, Links::Refuse)?.metadata().map_err(unreadable("read", path))?;
         let mut temporary = Temporary::create(folder, &like)
-            .map_err(unwritable("make a temporary file with the same owner beside", path))?;
+            .map_err(unwritable("create a temporary file with the same owner next to", path))?;
         temporary.fill(&[bytes]).map_err(unwritable("write a new version of", path))?;
         self.check_untouched(now, folder)?;
         temporary.put_at(self.place.name()).map_err(unwritable("replace", path))?;
@@ -168,7 +166,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Removes the file; that of the old name first, for it would count again if it were left alone.
+    /// Removes both files. The old name is removed first, because it would count again without the new one.
     fn remove(&self, now: Option<&Found>, folder: &OpenFolder) -> Result<(), StoreError> {
         self.check_untouched(now, folder)?;
         let Some(now) = now else { return Ok(()) };
@@ -185,14 +183,14 @@ impl Beside {
         Ok(())
     }
 
-    /// Whoever minds the lock has changed nothing since it was read; others may have.
+    /// Fails if the sidecar has changed since it was read, by a process that ignores the lock.
     fn check_untouched(&self, now: Option<&Found>, folder: &OpenFolder) -> Result<(), StoreError> {
         for (path, name) in [self.path(), &self.old].into_iter().zip(self.names()) {
             let was = now.filter(|now| now.path == path).map(|now| now.stamp);
             if folder.stamp(name)? != was {
                 return Err(StoreError::Changed { path: path.to_path_buf(), how: "was changed" });
             }
-            // What lies under the old name does not count where there is one of the new.
+            // The old name does not count if the new one exists.
             if was.is_some() {
                 break;
             }
@@ -217,13 +215,13 @@ impl Beside {
     }
 }
 
-/// Whether a file is called as JP calls a stream.
+/// Returns whether a file has the name of JP's streams.
 #[must_use]
 pub fn is_events(place: &Place) -> bool {
     place.path().file_name().is_some_and(|name| name == EVENTS)
 }
 
-/// Whether a file is called as those are, or were, that lie beside transcripts.
+/// Returns whether a file has the new or the old name of a sidecar.
 #[must_use]
 pub fn is_beside(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();

@@ -1,4 +1,4 @@
-//! Compares a file with bytes in memory, a piece at a time: a second copy of a large transcript is never made.
+//! Compares a file with bytes in memory, one piece at a time. It never makes a second copy of a large transcript.
 
 use std::{
     fs::{File, Metadata},
@@ -6,10 +6,9 @@ use std::{
     os::unix::fs::MetadataExt,
 };
 
-/// How much is read at a time.
 const STEP_BYTES: usize = 1 << 20;
 
-/// What tells one state of a file from another without reading it.
+/// Identifies a state of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     dev: u64,
@@ -20,7 +19,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Self {
+    pub(super) fn new(metadata: &Metadata) -> Self {
         Self {
             dev: metadata.dev(),
             ino: metadata.ino(),
@@ -31,7 +30,7 @@ impl Stamp {
     }
 }
 
-/// How many bytes the file and `ours` have in common from their start.
+/// Returns the length of the common prefix of the file and `ours`.
 pub(super) fn common_prefix(file: &mut File, ours: &[u8]) -> io::Result<usize> {
     file.seek(SeekFrom::Start(0))?;
     let mut step = vec![0; STEP_BYTES.min(ours.len().max(1))];
@@ -76,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_common_prefix_is_the_longest_one(
+        fn common_prefix_has_maximal_length(
             theirs in prop::collection::vec(0u8..3, 0..40),
             ours in prop::collection::vec(0u8..3, 0..40),
         ) {
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_found_behind_the_first_step() {
+    fn finds_difference_after_first_step() {
         let ours = vec![7; STEP_BYTES + 10];
         let mut theirs = ours.clone();
         theirs[STEP_BYTES + 3] = 8;

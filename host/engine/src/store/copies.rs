@@ -1,8 +1,9 @@
 //! The other copies of a conversation, which are written together with the one that JP would load. JP loads the newer
-//! copy and overwrites the other one, so a write must never make another copy the newer one (JP-STREAM, "Two copies").
+//! copy and overwrites the other one, so a write must never make another copy the newer one
+//! (docs/reference/store.md#two-copies).
 //!
-//! A copy that holds the same raw events gets the same bytes, before the loaded one gets them, and keeps its time. So
-//! JP's choice is the same at every moment, and a crash between the two leaves two valid copies.
+//! A copy with the same raw events gets the same bytes before the loaded copy does, and keeps its time. So JP's choice
+//! is the same at every moment, and a crash between the two writes leaves two valid copies.
 
 use std::{
     fs::{File, Metadata},
@@ -21,9 +22,9 @@ use super::{
     error::{unreadable, unwritable},
     open_folder::OpenFolder,
     place::written,
-    replace::check_untouched,
     snapshot::read_open,
     temporary::{Temporary, remove_orphans},
+    untouched::check_untouched,
 };
 
 /// A copy with the same raw events.
@@ -33,14 +34,14 @@ pub(super) struct EqualCopy {
     metadata: Metadata,
 }
 
-/// A copy whose new version is on disk, and has no name yet.
+/// A copy whose new version is on disk, but not yet renamed.
 pub(super) struct PreparedCopy {
     copy: EqualCopy,
     temporary: Temporary,
 }
 
-/// Compares every other copy with the bytes of the loaded one. Returns those with the same raw events; a copy that is
-/// reached through a link, or that lies outside of the place's fence, is only compared.
+/// Compares every other copy with the bytes of the loaded one. Returns those with the same raw events. A copy that is
+/// a link, or outside of the place's allowed root, is compared but not returned.
 pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy>, StoreError> {
     let mut equal = Vec::new();
     for path in place.twins() {
@@ -51,7 +52,7 @@ pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy
             other => other?,
         };
         let metadata = file.metadata().map_err(unreadable("read", path))?;
-        // Two copies that JP wrote are the same bytes, and a large one is not read into memory for that.
+        // Two copies that JP wrote have the same bytes. A large one is therefore not read into memory.
         let is_same = metadata.len() == bytes.len() as u64
             && common_prefix(&mut file, bytes).map_err(unreadable("read", path))? == bytes.len();
         let other = if is_same { Other::Equal } else { compare(bytes, &read_again(&mut file, path)?) };
@@ -85,7 +86,7 @@ impl EqualCopy {
     pub(super) fn prepare(self, pieces: &[&[u8]]) -> Result<PreparedCopy, StoreError> {
         remove_orphans(&self.folder);
         let mut temporary = Temporary::create(&self.folder, &self.metadata)
-            .map_err(unwritable("make a temporary file with the same owner beside", &self.path))?;
+            .map_err(unwritable("create a temporary file with the same owner next to", &self.path))?;
         let modified = |_: &File| self.metadata.modified().map(Some);
         temporary.fill_as_of(pieces, modified).map_err(unwritable("write a new version of", &self.path))?;
         Ok(PreparedCopy { copy: self, temporary })
@@ -93,24 +94,24 @@ impl EqualCopy {
 }
 
 impl PreparedCopy {
-    /// Replaces the copy, and waits until that is on disk.
+    /// Replaces the copy, and waits until the rename is on disk.
     pub(super) fn put(self) -> Result<(), StoreError> {
         let Self { copy, temporary } = self;
-        check_untouched(&copy.folder, &copy.path, Stamp::of(&copy.metadata))?;
+        check_untouched(&copy.folder, &copy.path, Stamp::new(&copy.metadata))?;
         let name = copy.path.file_name().unwrap_or_default();
         temporary.put_at(name).map_err(unwritable("replace", &copy.path))?;
         copy.folder.sync().map_err(unwritable("sync the folder of", &copy.path))
     }
 }
 
-/// The time of the last change that the loaded copy needs so that JP goes on loading it. `None` where the one that the clock
-/// gave it is enough: a clock can run backwards.
+/// Returns the modification time with which JP still loads this copy, because a clock can run backwards. `None` if the
+/// time from the clock is late enough.
 pub(super) fn newer_than_others(place: &Place, new: &File) -> io::Result<Option<SystemTime>> {
     let mut newest = None;
     for folder in place.twins().iter().filter_map(|twin| twin.parent()) {
         newest = newest.max(written(folder).map_err(io::Error::other)?);
     }
     let Some(newest) = newest else { return Ok(None) };
-    // A second more, for some file systems store no fractions.
+    // One second later, because some file systems store no fractions.
     Ok((newest >= new.metadata()?.modified()?).then(|| newest + Duration::from_secs(1)))
 }

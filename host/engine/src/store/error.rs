@@ -1,4 +1,4 @@
-//! What can go wrong with a transcript on disk. Each error names the file; the system's own words are its source.
+//! The errors of the store. Each names the file. The error of the operating system is its source.
 
 use std::{error::Error, ffi::OsString, fmt, io, path::PathBuf, time::Duration};
 
@@ -6,147 +6,98 @@ use std::{error::Error, ffi::OsString, fmt, io, path::PathBuf, time::Duration};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// There is nothing at that path, and it is no id.
-    NotFound {
-        /// What was asked for.
-        path: PathBuf,
-    },
+    /// The path does not exist, and is not an id.
+    NotFound { path: PathBuf },
     /// No conversation has that id in the storages of the workspace.
     UnknownId {
-        /// The id asked for.
         id: String,
-        /// The workspace's `.jp`; `None` where there is no workspace to look in.
+        /// The workspace's `.jp`, or `None` outside of a workspace.
         workspace: Option<PathBuf>,
     },
-    /// A transcript outside of the only folder that it may lie in.
+    /// A transcript is outside of the allowed folder.
     Outside {
-        /// What was asked for, as it was asked for.
+        /// The path or id as the caller gave it.
         transcript: OsString,
-        /// The folder.
         folder: PathBuf,
     },
-    /// A folder that is not a conversation's.
-    NoEvents {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// Something other than a regular file where a transcript should be.
+    /// A folder without an `events.json`.
+    NoEvents { folder: PathBuf },
+    /// The path of a transcript is not a regular file.
     NotAFile {
-        /// Where it is.
         path: PathBuf,
-        /// What it is.
+        /// The kind of file.
         found: &'static str,
     },
-    /// One id, two folders in one storage.
-    Ambiguous {
-        /// The id.
-        id: String,
-        /// One folder.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
-    /// The two copies of a conversation disagree, so that writing to one would lose the other's turns.
+    /// Two folders in one storage have the same id.
+    Ambiguous { id: String, first: PathBuf, second: PathBuf },
+    /// The two copies of a conversation disagree. Writing to one would lose the other's turns.
     Disagree {
         /// The copy that JP loads.
         path: PathBuf,
-        /// The copy that holds something else.
         twin: PathBuf,
     },
     /// A symlink, which is read but never written through.
-    Symlink {
-        /// The link.
-        path: PathBuf,
-    },
-    /// A file that is read but never written, for it is not named as JP names a stream.
-    NotEvents {
-        /// The file.
-        path: PathBuf,
-    },
-    /// There is something where a new conversation was to be made.
-    Exists {
-        /// Where it is.
-        path: PathBuf,
-    },
-    /// A new conversation was to have an id that another has.
+    Symlink { path: PathBuf },
+    /// A file that is read but never written, because it does not have JP's name for a stream.
+    NotEvents { path: PathBuf },
+    /// The path of a new conversation exists already.
+    Exists { path: PathBuf },
+    /// A new conversation has the id of another one.
     IdTaken {
-        /// The id.
         id: String,
-        /// The other's folder.
+        /// The folder of the other conversation.
         folder: PathBuf,
     },
-    /// A new conversation was to be among JP's, in a folder that is not named by an id.
-    NoId {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Somebody else holds the lock.
+    /// The name of a new folder among JP's conversations does not begin with an id.
+    NoId { path: PathBuf },
+    /// Another process holds the lock.
     Locked {
         /// The transcript.
         path: PathBuf,
-        /// The file or folder that is locked.
+        /// The locked file or folder.
         lock: PathBuf,
-        /// How long was waited.
         waited: Duration,
-        /// Who has it, where the system tells that.
+        /// The process, if the system reports it.
         holder: Option<String>,
     },
-    /// The file is no longer what was read.
+    /// The file has changed since it was read.
     Changed {
-        /// The file.
         path: PathBuf,
-        /// What became of it.
+        /// The change: "grew", "was changed".
         how: &'static str,
     },
     /// The new file would exceed the process's limit for files (`RLIMIT_FSIZE`).
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// What it would hold.
-        size_bytes: u64,
-        /// What it may hold.
-        limit_bytes: u64,
-    },
-    /// The system refused to read.
+    TooLarge { path: PathBuf, size_bytes: u64, limit_bytes: u64 },
+    /// A read failed.
     Unreadable {
-        /// What was being done.
+        /// The verb: "open", "read".
         doing: &'static str,
-        /// To which file.
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
-    /// The system refused to write. The old file stands.
+    /// A write failed. The old file is unchanged.
     Unwritable {
-        /// What was being done.
+        /// The verb: "lock", "replace".
         doing: &'static str,
-        /// To which file.
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
-    /// The new file is in place, but its folder could not be synced: a power cut may bring the old one back.
-    NotDurable {
-        /// The file.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
+    /// The new file is in place, but its folder could not be synced. A power cut may restore the old file.
+    NotDurable { path: PathBuf, source: io::Error },
 }
 
-/// What an error means to whoever ran the command.
+/// The category of a store error. It decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreErrorKind {
-    /// There is no transcript to be had.
+    /// The transcript does not exist or cannot be read.
     Unreadable,
-    /// There is one, but now is not the time to write to it.
+    /// The transcript cannot be written now, because of another writer or copy.
     Conflict,
-    /// There is one, and it cannot be written.
+    /// The transcript cannot be written.
     Unwritable,
 }
 
 impl StoreError {
-    /// What the error means.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {
         match self {
@@ -170,7 +121,7 @@ impl StoreError {
         }
     }
 
-    /// What to do about it, where there is something to do.
+    /// Returns a hint for the user, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
@@ -182,26 +133,26 @@ impl StoreError {
             }
             Self::UnknownId { .. } => "`jp conversation ls` lists the ids of this workspace",
             Self::Outside { .. } => {
-                "give a path inside that folder; the copy that JP would load has to lie inside, too"
+                "give a path inside that folder; the copy that JP would load must be inside, too"
             }
             Self::NoEvents { .. } => {
-                "a conversation's folder holds its events in events.json; `jp-compact batch DIR` searches a folder"
+                "give a conversation's folder, or search a folder with `jp-compact batch DIR`"
             }
-            Self::Ambiguous { .. } => "give the path of the folder that is meant",
+            Self::Ambiguous { .. } => "give the path of one folder",
             Self::Disagree { .. } => {
                 "compare the two with `diff`: JP loads the first, and overwrites the second when it next saves the \
                  conversation"
             }
             Self::Symlink { .. } => "give the path that it points to",
-            Self::NotEvents { .. } => "only a conversation's events.json is written to",
-            Self::Exists { .. } => "give a folder that is not there yet",
+            Self::NotEvents { .. } => "only a conversation's events.json can be written",
+            Self::Exists { .. } => "give a path that does not exist",
             Self::IdTaken { .. } | Self::NoId { .. } => {
-                "among JP's conversations give a folder named by a new id, such as 17738399469 or 17738399469-fork"
+                "give a folder whose name begins with a new id, such as 17738399469 or 17738399469-fork"
             }
             Self::Locked { .. } => {
-                "wait until that process is done, and run it again; `--lock-timeout` says how long to wait"
+                "run it again when that process is done, or wait longer with `--lock-timeout`"
             }
-            Self::Changed { .. } => "run it again on what is there now",
+            Self::Changed { .. } => "run it again",
             Self::TooLarge { .. } => "raise the limit with `ulimit -f`",
             Self::NotAFile { .. }
             | Self::Unreadable { .. }
@@ -214,21 +165,21 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFound { path } => write!(f, "there is no transcript at {}", path.display()),
+            Self::NotFound { path } => write!(f, "failed to find a transcript at {}", path.display()),
             Self::UnknownId { id, workspace: Some(workspace) } => {
-                write!(f, "no conversation {id} in {} or the user's storage", workspace.display())
+                write!(f, "failed to find conversation {id} in {} or the user's storage", workspace.display())
             }
             Self::UnknownId { id, workspace: None } => {
-                write!(f, "no workspace here to look for conversation {id} in")
+                write!(f, "failed to find conversation {id}: the current folder is not in a workspace")
             }
             Self::Outside { transcript, folder } => {
                 write!(f, "{} is not inside {}", transcript.display(), folder.display())
             }
             Self::NoEvents { folder } => {
-                write!(f, "{} is no conversation: it holds no events.json", folder.display())
+                write!(f, "{} is not a conversation: it has no events.json", folder.display())
             }
             Self::NotAFile { path, found } => {
-                write!(f, "{} is {found}, not a file that can be read", path.display())
+                write!(f, "{} is {found}, not a regular file", path.display())
             }
             Self::Ambiguous { id, first, second } => {
                 write!(f, "two folders have the id {id}: {} and {}", first.display(), second.display())
@@ -242,17 +193,17 @@ impl fmt::Display for StoreError {
                 )
             }
             Self::Symlink { path } => {
-                write!(f, "{} is a symlink, which is not written through", path.display())
+                write!(f, "{} is a symlink, which is never written", path.display())
             }
             Self::NotEvents { path } => write!(f, "{} is not named events.json", path.display()),
-            Self::Exists { path } => write!(f, "there is something at {} already", path.display()),
+            Self::Exists { path } => write!(f, "{} already exists", path.display()),
             Self::IdTaken { id, folder } => {
-                write!(f, "JP would take {} for conversation {id}", folder.display())
+                write!(f, "JP would confuse conversation {id} with {}", folder.display())
             }
             Self::NoId { path } => {
                 write!(
                     f,
-                    "JP would not find a conversation in {}: its name does not begin with an id of JP's",
+                    "JP would not find a conversation in {}: its name does not begin with a valid id",
                     path.display()
                 )
             }
@@ -267,7 +218,7 @@ impl fmt::Display for StoreError {
             Self::Changed { path, how } => write!(f, "{} {how} since it was read", path.display()),
             Self::TooLarge { path, size_bytes, limit_bytes } => write!(
                 f,
-                "{} would hold {size_bytes} bytes, and this process may write files of {limit_bytes}",
+                "{} would have {size_bytes} bytes; the limit for this process is {limit_bytes}",
                 path.display()
             ),
             Self::Unreadable { doing, path, .. } | Self::Unwritable { doing, path, .. } => {
@@ -291,7 +242,7 @@ impl Error for StoreError {
     }
 }
 
-/// Makes an [`StoreError::Unreadable`] of a system's error.
+/// Converts an I/O error into [`StoreError::Unreadable`].
 pub(super) fn unreadable(
     doing: &'static str,
     path: impl Into<PathBuf>,
@@ -300,7 +251,7 @@ pub(super) fn unreadable(
     move |source| StoreError::Unreadable { doing, path, source }
 }
 
-/// Makes an [`StoreError::Unwritable`] of a system's error.
+/// Converts an I/O error into [`StoreError::Unwritable`].
 pub(super) fn unwritable(
     doing: &'static str,
     path: impl Into<PathBuf>,

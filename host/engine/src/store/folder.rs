@@ -1,5 +1,6 @@
-//! Makes the folder of a new conversation: whole or not at all, and on disk before it is reported. Never in place of
-//! what is there, and never under an id that another conversation has: JP would take the two for copies of one.
+//! Creates the folder of a new conversation, completely or not at all, and on disk before success is reported. It
+//! never replaces an existing path. It never reuses the id of another conversation, because JP would take the two for
+//! copies of one conversation.
 
 use std::{
     fs::{self, OpenOptions},
@@ -8,30 +9,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::private_file::is_of_the_dead;
+use jp_compact_runtime::{private_file, small_file};
 use rustix::fs::{Access, access};
 
 use super::{
     Place, StoreError,
     error::{unreadable, unwritable},
     place::{BASE_CONFIG, EVENTS},
+    rename::rename,
     replace::check_size,
-    temporary::{is_of_the_dead, rename, unique},
+    temporary::unique,
     workspace::{Workspace, folder_id, is_jp_s},
 };
-use crate::environment::Environment;
-use crate::{private_file, small_file};
-use jp_compact_core::import::{Imported, metadata_of_copy};
+use jp_compact_transcripts::import::{Imported, metadata_of_copy};
 
-/// Begins the name of a folder in the making. JP looks into none that begins with a dot.
+/// The prefix of an unfinished folder. JP ignores folders that begin with a dot.
 const PREFIX: &str = ".jpc-fork-";
-/// JP's name for the title and other data of a conversation. Without it JP moves the conversation to its trash.
+/// JP's file for the title and other data of a conversation. Without it, JP moves the conversation to its trash.
 const METADATA: &str = "metadata.json";
 
-/// Where a new conversation can be made.
+/// Checks that a new conversation can be created at `dest`. Returns the absolute path.
 ///
 /// # Errors
 ///
-/// Fails where something is there, where JP would not find it, and where its id is taken.
+/// The path exists, JP would not find the conversation, or its id is taken.
 pub fn free(dest: &Path, environment: &Environment) -> Result<PathBuf, StoreError> {
     let path = environment.cwd.join(dest);
     if dest.as_os_str().is_empty() {
@@ -40,14 +43,14 @@ pub fn free(dest: &Path, environment: &Environment) -> Result<PathBuf, StoreErro
     match fs::symlink_metadata(&path) {
         Ok(_) => return Err(StoreError::Exists { path }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(unwritable("make", path)(error)),
+        Err(error) => return Err(unwritable("create", path)(error)),
     }
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(StoreError::Exists { path });
     };
     let real = parent.canonicalize().map_err(unwritable("find the folder for", &path))?.join(name);
     access(parent, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|error| unwritable("make a temporary folder for", &path)(error.into()))?;
+        .map_err(|error| unwritable("create a temporary folder for", &path)(error.into()))?;
     for folder in [&path, &real] {
         let Some(workspace) = Workspace::of_conversation(folder, environment) else { continue };
         let id = folder_id(folder).filter(|id| is_jp_s(id));
@@ -61,12 +64,12 @@ pub fn free(dest: &Path, environment: &Environment) -> Result<PathBuf, StoreErro
     Ok(path)
 }
 
-/// Makes the folder `dest` with these events, and a copy of what JP keeps beside those of `source`; among JP's
-/// conversations also with the files that JP cannot do without. What is made has the source's modes, and is ours.
+/// Creates the folder `dest` with these events, and copies of the other files in `source`. Among JP's conversations,
+/// it also gets the files that JP needs. New files have the modes of the source, and belong to the user.
 ///
 /// # Errors
 ///
-/// On any error but [`StoreError::NotDurable`] nothing is there.
+/// On any error except [`StoreError::NotDurable`], `dest` does not exist.
 pub fn create(
     dest: &Path,
     source: &Place,
@@ -79,7 +82,7 @@ pub fn create(
     remove_orphans(parent);
     let mode = |path: &Path| fs::metadata(path).map(|metadata| metadata.mode() & 0o777);
     let folder = Making::begin(parent, mode(source.folder()).map_err(unreadable("read", source.folder()))?)
-        .map_err(unwritable("make a temporary folder for", dest))?;
+        .map_err(unwritable("create a temporary folder for", dest))?;
     let own = mode(source.path()).map_err(unreadable("read", source.path()))?;
     folder.write(EVENTS, own, events).map_err(unwritable("write the events of", dest))?;
     let is_jps = Workspace::of_conversation(dest, environment).is_some();
@@ -94,30 +97,30 @@ pub fn create(
             (None, Some(missing)) if is_jps => (own, missing.clone()),
             (None, _) => continue,
         };
-        folder.write(name, own, &bytes).map_err(unwritable("copy what is beside the events to", dest))?;
+        folder.write(name, own, &bytes).map_err(unwritable("copy the other files of the source to", dest))?;
     }
     folder.put(dest)
 }
 
-/// What a copy among JP's conversations gets where the source has none.
+/// The files for a copy among JP's conversations that the source may lack.
 #[derive(Debug)]
 pub struct Missing {
-    /// `base_config.json`. `None` where the events hold it.
+    /// `base_config.json`. `None` if the events contain it.
     pub base_config: Option<Vec<u8>>,
     /// `metadata.json`.
     pub metadata: Option<Vec<u8>>,
 }
 
-/// Makes the folder `dest` of a new conversation: every file that JP wants, for its owner alone.
+/// Creates the folder `dest` of a new conversation with every file that JP needs. Only the owner can read them.
 ///
 /// # Errors
 ///
-/// On any error but [`StoreError::NotDurable`] nothing is there.
+/// On any error except [`StoreError::NotDurable`], `dest` does not exist.
 pub fn create_new(dest: &Path, new: &Imported) -> Result<(), StoreError> {
     let parent = dest.parent().ok_or_else(|| StoreError::Exists { path: dest.to_path_buf() })?;
     check_size(dest, &[&new.events])?;
     remove_orphans(parent);
-    let folder = Making::begin(parent, 0o700).map_err(unwritable("make a temporary folder for", dest))?;
+    let folder = Making::begin(parent, 0o700).map_err(unwritable("create a temporary folder for", dest))?;
     let files = [(EVENTS, &new.events), (BASE_CONFIG, &new.base_config), (METADATA, &new.metadata)];
     for (name, bytes) in files {
         folder.write(name, 0o600, bytes).map_err(unwritable("write the events of", dest))?;
@@ -125,7 +128,7 @@ pub fn create_new(dest: &Path, new: &Imported) -> Result<(), StoreError> {
     folder.put(dest)
 }
 
-/// A folder that is gone when this is dropped, unless it was put in place.
+/// An unfinished folder. Dropping it removes the folder, unless it was renamed into place.
 struct Making {
     path: PathBuf,
     placed: bool,
@@ -145,13 +148,13 @@ impl Making {
         file.sync_all()
     }
 
-    /// Gives the folder its name, and waits until that is on disk.
+    /// Renames the folder into place, and waits until the rename is on disk.
     fn put(self, dest: &Path) -> Result<(), StoreError> {
         self.put_at(dest).map_err(|error| match error.kind() {
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
                 StoreError::Exists { path: dest.to_path_buf() }
             }
-            _ => unwritable("make", dest)(error),
+            _ => unwritable("create", dest)(error),
         })?;
         let parent = dest.parent().unwrap_or(dest);
         let synced = private_file::open_folder(parent).and_then(|parent| parent.sync_all());
@@ -160,7 +163,7 @@ impl Making {
 
     fn put_at(mut self, dest: &Path) -> io::Result<()> {
         private_file::open_folder(&self.path)?.sync_all()?;
-        // An empty folder that came meanwhile is replaced: nothing is lost by that.
+        // This replaces an empty folder that was created in the meantime. Nothing is lost.
         rename(&self.path, dest)?;
         self.placed = true;
         Ok(())
@@ -172,19 +175,19 @@ impl Drop for Making {
         if !self.placed
             && let Err(error) = fs::remove_dir_all(&self.path)
         {
-            tracing::warn!(%error, path = %self.path.display(), "a temporary folder is left behind");
+            tracing::warn!(%error, path = %self.path.display(), "failed to remove a temporary folder");
         }
     }
 }
 
-/// Removes what processes that no longer live have left.
+/// Removes the unfinished folders of dead processes.
 fn remove_orphans(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_str().is_some_and(|name| is_of_the_dead(PREFIX, name))
             && let Err(error) = fs::remove_dir_all(entry.path())
         {
-            tracing::warn!(%error, path = %entry.path().display(), "failed to remove an orphan");
+            tracing::warn!(%error, path = %entry.path().display(), "failed to remove an orphaned temporary file");
         }
     }
 }

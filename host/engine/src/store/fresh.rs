@@ -1,4 +1,4 @@
-//! A new file where somebody wants one: whole or not at all, and never in place of what is there.
+//! Writes a new file completely or not at all. It never replaces an existing file.
 
 use std::{
     fs, io,
@@ -8,16 +8,16 @@ use std::{
 };
 
 use jp_compact_core::splice::Piece;
+use jp_compact_runtime::private_file;
 
 use super::{StoreError, error::unwritable};
-use crate::private_file;
 
-/// Writes a view to a file of its own, which only those can read who can read the transcript at `like`; without one
-/// only its owner.
+/// Writes a view to a new file. The file has the permissions of the transcript at `like`. Without `like`, only the
+/// owner can read it.
 ///
 /// # Errors
 ///
-/// Fails where something is there, or the system does not let it be written: then nothing new is there.
+/// The path exists already, or the file cannot be written. Then no file is created.
 pub fn write_new(path: &Path, like: Option<&Path>, pieces: &[Piece], old: &[u8]) -> Result<(), StoreError> {
     let exists = || StoreError::Exists { path: path.to_path_buf() };
     if path.symlink_metadata().is_ok() {
@@ -28,7 +28,7 @@ pub fn write_new(path: &Path, like: Option<&Path>, pieces: &[Piece], old: &[u8])
         .map_or(private_file::PRIVATE, |like| like.mode() & 0o777);
     let write = || {
         private_file::check_size(pieces.iter().map(|piece| piece.bytes(old).len() as u64).sum())?;
-        // A folder that is missing is a mistake in the path.
+        // A missing folder is a mistake in the path, so it is not created.
         fs::metadata(
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         )?;

@@ -1,67 +1,54 @@
-//! The lock on a conversation: JP's own, so that JP and the host never write at the same time. Outside a workspace
-//! it is on the folder itself, and leaves no file behind. Nothing here unlinks: JP does, and that is the race.
+//! The lock on a conversation. It is JP's own lock, so JP and the host never write at the same time. Outside of a
+//! workspace, the folder itself is locked, which leaves no lock file. This module never unlinks a lock file: JP does,
+//! and that causes the race that `fn lock` handles.
 
 use std::{
     fs::{File, TryLockError},
     hash::{DefaultHasher, Hash, Hasher},
     io,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
+use jp_compact_runtime::small_file;
 use rustix::{
     fs::{Access, AtFlags, Mode, OFlags, access, mkdirat, openat, statat},
     io::Errno,
 };
 
-use super::{Place, StoreError, error::unwritable, open_folder::OpenFolder};
-use crate::small_file;
+use super::{Place, StoreError, error::unwritable, lock_file::LockFile, open_folder::OpenFolder};
 
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// What is locked while a transcript is written.
-#[derive(Debug, Clone)]
-pub(super) enum LockFile {
-    /// A file of JP's.
-    File {
-        /// Where it is, or is made.
-        path: PathBuf,
-        /// Where JP would lock instead, if a file is there already.
-        others: Vec<PathBuf>,
-    },
-    /// The folder that the transcript is in.
-    Folder,
-}
-
-/// The threads of this process that lock a folder, one behind the other: who only tries now and then could miss each moment in
-/// which it is free. None is held up for long, for none waits while it has its turn. Folders that share a place here wait
-/// for each other, and no more comes of it; so nobody locks two.
+/// Lets the threads of this process lock a folder in turn, because a thread that only polls could miss every moment
+/// in which the folder is free. No thread waits long, because none waits during its turn. Folders with the same index
+/// wait for each other, which is harmless. A thread must never lock two folders.
 static TURNS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
-/// A lock that is held until this is dropped.
+/// A held lock. Dropping it releases the lock.
 pub(super) struct Lock {
     _files: Vec<File>,
     _turn: Option<MutexGuard<'static, ()>>,
-    /// The folder that the transcript is in, as it was opened under the lock.
+    /// The transcript's folder, opened under the lock.
     pub(super) folder: Arc<OpenFolder>,
 }
 
 impl Lock {
-    /// Gives the lock up, and keeps the folder.
+    /// Releases the lock, and keeps the folder open.
     pub(super) fn release(self) -> Arc<OpenFolder> {
         self.folder
     }
 }
 
-/// Takes the lock, trying for as long as `wait`.
+/// Takes the lock. Retries for at most `wait`.
 pub(super) fn acquire(place: &Place, wait: Duration) -> Result<Lock, StoreError> {
     take_within(place, wait, true)
 }
 
-/// Checks that the lock could be taken. Nothing is made: a lock that is not there is nobody's.
+/// Checks that the lock could be taken. Creates no file, because a missing lock file is free.
 pub(super) fn probe(place: &Place, wait: Duration) -> Result<(), StoreError> {
     drop(take_within(place, wait, false)?);
     let LockFile::File { path, .. } = place.lock() else { return Ok(()) };
@@ -73,7 +60,7 @@ pub(super) fn probe(place: &Place, wait: Duration) -> Result<(), StoreError> {
     access(above, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| unwritable("lock", path)(error.into()))
 }
 
-/// Takes the lock; where it is not to be made, only those files that are there.
+/// Takes the lock. Without `make`, locks only existing files.
 fn take_within(place: &Place, wait: Duration, make: bool) -> Result<Lock, StoreError> {
     let path = match place.lock() {
         LockFile::File { path, .. } => path,
@@ -98,12 +85,12 @@ fn take_within(place: &Place, wait: Duration, make: bool) -> Result<Lock, StoreE
     }
 }
 
-/// What came of trying once.
+/// The result of one attempt.
 enum Attempt<T> {
     Locked(T),
-    /// It lost its name before it was locked.
+    /// The file was unlinked before it was locked.
     Gone,
-    /// Another process has it: device and inode.
+    /// Another process holds the lock on this device and inode.
     Taken((u64, u64)),
 }
 
@@ -125,7 +112,7 @@ fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
             let turn = &TURNS[usize::try_from(hasher.finish() % 64).unwrap_or_default()];
             let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
             let named = || {
-                let named = place.open_folder()?.handle()?.metadata()?;
+                let named = File::from(place.open_folder_at(place.folder())?).metadata()?;
                 Ok((named.dev(), named.ino()))
             };
             if let Some(missed) = take(lock(folder.handle()?, named)?) {
@@ -150,12 +137,12 @@ fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
     Ok(Attempt::Locked(Lock { _files: files, _turn: None, folder }))
 }
 
-/// Who holds the lock on a file, where the system tells it.
+/// Returns the process that holds the lock, if the system reports it.
 fn holder((dev, ino): (u64, u64)) -> Option<String> {
     let locks = small_file::of_the_system("/proc/locks")?;
     let file = format!("{:02x}:{:02x}:{ino}", rustix::fs::major(dev), rustix::fs::minor(dev));
     let pid = locks.lines().find_map(|line| {
-        // `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; `->` marks one that waits.
+        // `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; `->` marks a waiting process.
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_held = words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&&*file);
         words.get(4).filter(|_| is_held)?.parse::<u32>().ok()
@@ -164,8 +151,8 @@ fn holder((dev, ino): (u64, u64)) -> Option<String> {
     Some(name.map_or_else(|| format!("process {pid}"), |name| format!("process {pid} ({})", name.trim_end())))
 }
 
-/// Locks a file of JP's, made where it is missing and wanted. The storage is the user's or the workspace's, and a clone
-/// brings what it likes in it: neither `locks` nor the file in it may be a link, so that nothing is made elsewhere.
+/// Locks one of JP's lock files. Creates it if it is missing and `make` is set. A cloned workspace can contain
+/// anything, so neither `locks` nor the file in it may be a link. Otherwise a file could be created elsewhere.
 fn lock_at(place: &Place, path: &Path, make: bool) -> io::Result<Attempt<File>> {
     let (folder, name) =
         (path.parent().expect("a lock is in a folder"), path.file_name().expect("a lock has a name"));
@@ -183,7 +170,7 @@ fn lock_at(place: &Place, path: &Path, make: bool) -> io::Result<Attempt<File>> 
     })
 }
 
-/// Opens the folder of locks; makes it, but not the one above, where it is missing and wanted.
+/// Opens the folder `locks`. Creates it, but not its parent, if it is missing and `make` is set.
 fn open_locks(place: &Place, path: &Path, make: bool) -> io::Result<OwnedFd> {
     let (storage, name) =
         (path.parent().expect("it is in a storage"), path.file_name().expect("it has a name"));
@@ -205,8 +192,8 @@ fn open_locks(place: &Place, path: &Path, make: bool) -> io::Result<OwnedFd> {
     }
 }
 
-/// Locks an open file, if it still has its name then: JP unlinks a lock file after it released it, and a lock on a file
-/// without a name keeps nobody out.
+/// Locks an open file, and checks that it still has its name. JP unlinks a lock file after it releases it, and a lock
+/// on an unlinked file excludes no other process.
 fn lock(file: File, named: impl FnOnce() -> io::Result<(u64, u64)>) -> io::Result<Attempt<File>> {
     let own = file.metadata().map(|own| (own.dev(), own.ino()))?;
     match file.try_lock() {
@@ -228,14 +215,14 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::private_file;
+    use jp_compact_runtime::private_file;
 
     fn nowhere() -> Place {
         Place::nowhere("nowhere")
     }
 
     #[test]
-    fn a_lock_on_a_file_that_lost_its_name_is_none() {
+    fn lock_on_unlinked_file_does_not_count() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.lock");
         let opened = || private_file::open_or_make(&path, 0o600).unwrap();
@@ -249,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_locks_is_made_but_not_the_one_above() {
+    fn creates_folder_of_locks_but_not_its_parent() {
         let folder = tempfile::tempdir().unwrap();
         let taken = lock_at(&nowhere(), &folder.path().join("locks/a.lock"), true);
         assert!(matches!(taken, Ok(Attempt::Locked(_))));
@@ -258,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_through_a_link() {
+    fn creates_no_lock_file_through_a_link() {
         let base = tempfile::tempdir().unwrap();
         let path = |name: &str| base.path().join(name);
         fs::create_dir_all(path("storage/locks")).unwrap();

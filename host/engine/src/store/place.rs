@@ -1,5 +1,5 @@
-//! Turns what a person typed into one `events.json`: a path, or an id looked up in both storages of a workspace.
-//! Of two copies it picks the one that JP would load. Nothing here reads a transcript or writes anything.
+//! Finds the `events.json` for a typed path or id. An id is looked up in both storages of the workspace. If there are
+//! two copies, the one that JP would load is chosen. This module never reads a transcript, and never writes.
 
 use std::{
     ffi::OsStr,
@@ -10,54 +10,56 @@ use std::{
     time::SystemTime,
 };
 
+use jp_compact_runtime::allowed_root::AllowedRoot;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::private_file;
+
 use super::{
-    Fence, StoreError,
+    StoreError,
     error::unreadable,
-    lock::LockFile,
+    lock_file::LockFile,
+    open_file::{Links, open},
     open_folder::OpenFolder,
-    snapshot::{Links, open},
     workspace::{Workspace, folder_id, id},
 };
-use crate::environment::Environment;
-use crate::private_file;
 
-/// JP's name for the file that holds a stream.
+/// JP's name for the file of a stream.
 pub(super) const EVENTS: &str = "events.json";
 pub(super) const BASE_CONFIG: &str = "base_config.json";
 
-/// Where a transcript is, and what has to be minded when it is written to.
+/// The path of a transcript, its lock, and the other copies.
 #[derive(Debug, Clone)]
 pub struct Place {
     path: PathBuf,
     id: Option<String>,
     lock: LockFile,
     twins: Vec<PathBuf>,
-    /// Its folder with every link followed, where that is known.
+    /// The folder without symlinks, if known.
     real: Option<PathBuf>,
-    /// The folder that nothing is opened outside of.
-    fence: Option<Fence>,
+    /// If set, transcripts are only opened inside of this folder.
+    allowed_root: Option<AllowedRoot>,
 }
 
 impl Place {
-    /// The file that holds the transcript.
+    /// Returns the path of the transcript.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The conversation's id, digits only, where its folder is named by one.
+    /// Returns the digits of the conversation's id, if the folder's name contains one.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// Other copies of the same conversation.
+    /// Returns the other copies of the same conversation.
     #[must_use]
     pub fn twins(&self) -> &[PathBuf] {
         &self.twins
     }
 
-    /// A transcript that lies nowhere, by what it is called.
+    /// Returns a place for a transcript without a file. `name` appears in messages.
     #[must_use]
     pub fn nowhere(name: &str) -> Self {
         Self {
@@ -66,24 +68,24 @@ impl Place {
             lock: LockFile::Folder,
             twins: Vec::new(),
             real: None,
-            fence: None,
+            allowed_root: None,
         }
     }
 
-    /// A file of ours beside a transcript.
+    /// Returns the place of a sidecar.
     pub(super) fn beside(&self, path: PathBuf) -> Self {
-        let fence = self.fence.clone();
-        Self { path, id: None, lock: LockFile::Folder, twins: Vec::new(), real: None, fence }
+        let allowed_root = self.allowed_root.clone();
+        Self { path, id: None, lock: LockFile::Folder, twins: Vec::new(), real: None, allowed_root }
     }
 
-    /// The same, inside a fence.
-    pub(super) fn fenced(self, fence: &Fence) -> Self {
-        Self { fence: Some(fence.clone()), ..self }
+    /// Restricts the place to an allowed root.
+    pub(super) fn allowed_in(self, root: &AllowedRoot) -> Self {
+        Self { allowed_root: Some(root.clone()), ..self }
     }
 
-    /// Whether it is inside a fence, where every link was followed before.
-    pub(super) fn is_fenced(&self) -> bool {
-        self.fence.is_some()
+    /// Returns whether the place is in an allowed root. Its path then has no symlinks.
+    pub(super) fn has_allowed_root(&self) -> bool {
+        self.allowed_root.is_some()
     }
 
     /// Its file's name.
@@ -96,47 +98,48 @@ impl Place {
         Ok(OpenFolder::new(self.open_folder_at(self.folder())?, self.folder()))
     }
 
-    /// Opens a folder that has to do with it. One that is not in the fence is the user's own, by no word of others.
+    /// Opens a folder that belongs to the transcript. A folder outside of the allowed root comes from the user, not
+    /// from a client.
     pub(super) fn open_folder_at(&self, path: &Path) -> io::Result<OwnedFd> {
-        match self.fence.as_ref().filter(|fence| fence.holds(path)) {
-            Some(fence) => fence.open_folder(path),
+        match self.allowed_root.as_ref().filter(|root| root.holds(path)) {
+            Some(root) => root.open_folder(path),
             None => private_file::open_folder(path).map(OwnedFd::from),
         }
     }
 
-    /// Its folder for who only reads.
+    /// Returns the folder for reading only.
     pub(super) fn folder_to_read(&self) -> Result<OpenFolder, StoreError> {
-        match self.fence {
+        match self.allowed_root {
             Some(_) => self.open_folder().map_err(unreadable("open the folder of", &self.path)),
             None => Ok(OpenFolder::by_path(self.folder())),
         }
     }
 
-    /// Opens it for reading.
+    /// Opens the transcript for reading.
     pub(super) fn open(&self) -> Result<File, StoreError> {
-        let links = if self.is_fenced() { Links::Refuse } else { Links::Follow };
+        let links = if self.has_allowed_root() { Links::Refuse } else { Links::Follow };
         self.folder_to_read()?.file(self.name(), links)
     }
 
-    /// Opens the folder of another copy of it.
+    /// Opens the folder of another copy.
     pub(super) fn open_folder_of(&self, twin: &Path) -> io::Result<OpenFolder> {
         let folder = twin.parent().unwrap_or(twin);
         Ok(OpenFolder::new(self.open_folder_at(folder)?, folder))
     }
 
-    /// Whether another copy may be written together with it.
+    /// Returns whether another copy may be written, too.
     pub(super) fn may_write(&self, twin: &Path) -> bool {
-        self.fence.as_ref().is_none_or(|fence| fence.holds(twin))
+        self.allowed_root.as_ref().is_none_or(|root| root.holds(twin))
     }
 
-    /// Opens another copy of it for reading.
+    /// Opens another copy for reading.
     pub(super) fn open_twin(&self, twin: &Path) -> Result<File, StoreError> {
         let (Some(folder), Some(name)) = (twin.parent(), twin.file_name()) else {
             return open(twin, Links::Follow);
         };
-        match &self.fence {
-            Some(fence) if fence.holds(folder) => {
-                let opened = fence.open_folder(folder).map_err(unreadable("open the folder of", twin))?;
+        match &self.allowed_root {
+            Some(root) if root.holds(folder) => {
+                let opened = root.open_folder(folder).map_err(unreadable("open the folder of", twin))?;
                 OpenFolder::new(opened, folder).file(name, Links::Refuse)
             }
             _ => open(twin, Links::Follow),
@@ -152,25 +155,11 @@ impl Place {
     }
 }
 
-/// Finds the transcript that `transcript` names: a conversation's folder, a file, or an id.
-///
-/// What exists as a path is a path; only then is it taken for an id.
-///
-/// # Errors
-///
-/// Fails where there is no such transcript, or more than one.
-pub fn locate(transcript: &OsStr, environment: &Environment) -> Result<Place, StoreError> {
-    match &environment.fence {
-        Some(fence) => fence.admit(transcript, environment),
-        None => find(transcript, environment),
-    }
-}
-
-/// Finds it wherever it is.
+/// Finds a transcript without an allowed root.
 pub(super) fn find(transcript: &OsStr, environment: &Environment) -> Result<Place, StoreError> {
     let path = environment.cwd.join(transcript);
     match fs::metadata(&path) {
-        // An empty argument would otherwise be the current folder, and is a mistake in a script.
+        // An empty argument is a mistake in a script. Without this line it would be the current folder.
         _ if transcript.is_empty() => Err(StoreError::NotFound { path: transcript.into() }),
         Ok(metadata) if metadata.is_dir() => of_folder(&path, environment),
         Ok(_) => of_file(path, environment),
@@ -182,13 +171,13 @@ pub(super) fn find(transcript: &OsStr, environment: &Environment) -> Result<Plac
     }
 }
 
-/// The folder of the workspace that a transcript is in, by where it stands: that which holds the `.jp`.
+/// Returns the workspace of a transcript, by its path: the folder that contains `.jp`.
 #[must_use]
 pub fn workspace_root(place: &Place, environment: &Environment) -> Option<PathBuf> {
     let folder = place.folder();
     let real = || match &place.real {
-        // Every link was followed when it was admitted.
-        _ if place.is_fenced() => None,
+        // All symlinks were resolved when the path was admitted.
+        _ if place.has_allowed_root() => None,
         Some(real) => Workspace::of_conversation(real, environment),
         None => Workspace::of_conversation(&folder.canonicalize().ok()?, environment),
     };
@@ -201,7 +190,7 @@ fn of_file(path: PathBuf, environment: &Environment) -> Result<Place, StoreError
         Some(folder) if path.file_name() == Some(OsStr::new(EVENTS)) => of_folder(folder, environment),
         _ => {
             let lock = LockFile::Folder;
-            Ok(Place { path, id: None, lock, twins: Vec::new(), real: None, fence: None })
+            Ok(Place { path, id: None, lock, twins: Vec::new(), real: None, allowed_root: None })
         }
     }
 }
@@ -210,7 +199,7 @@ fn of_folder(folder: &Path, environment: &Environment) -> Result<Place, StoreErr
     if !has_events(folder)? {
         return Err(StoreError::NoEvents { folder: folder.to_path_buf() });
     }
-    // First by the path as given, for `.jp` itself may be a link; then by the real one, for the folder may be.
+    // First the given path, because `.jp` itself may be a link. Then the real path, because the folder may be a link.
     let real = folder.canonicalize().map_err(unreadable("find", folder))?;
     for folder in [folder, &real] {
         let Some(id) = folder_id(folder) else { continue };
@@ -224,7 +213,7 @@ fn of_folder(folder: &Path, environment: &Environment) -> Result<Place, StoreErr
         lock: LockFile::Folder,
         twins: Vec::new(),
         real: Some(real),
-        fence: None,
+        allowed_root: None,
     })
 }
 
@@ -241,8 +230,8 @@ struct Copy {
     written: SystemTime,
 }
 
-/// Picks the copy that JP would load. A folder that was named by its real path stands for itself where the id
-/// alone would be ambiguous; the others are its twins.
+/// Chooses the copy that JP would load. If the id alone is ambiguous, chooses the folder that the user gave, and the
+/// others are its twins.
 fn settle(id: &str, named: Option<&Path>, workspace: &Workspace) -> Result<Place, StoreError> {
     let mut copies: Vec<Copy> = Vec::new();
     let mut empty = None;
@@ -280,16 +269,23 @@ fn settle(id: &str, named: Option<&Path>, workspace: &Workspace) -> Result<Place
     };
     let path = copies.swap_remove(chosen).folder.join(EVENTS);
     let twins = copies.into_iter().map(|copy| copy.folder.join(EVENTS)).collect();
-    Ok(Place { path, id: Some(id.to_owned()), lock: workspace.lock(id), twins, real: None, fence: None })
+    Ok(Place {
+        path,
+        id: Some(id.to_owned()),
+        lock: workspace.lock(id),
+        twins,
+        real: None,
+        allowed_root: None,
+    })
 }
 
-/// The newest copy, the first of equals: the user's storage is looked through first, and wins a tie.
+/// Returns the newest copy. The user's storage comes first and wins a tie.
 fn newest(copies: &[Copy]) -> Option<usize> {
     (0..copies.len())
         .reduce(|best, next| if copies[next].written > copies[best].written { next } else { best })
 }
 
-/// When a copy was last written, as JP tells it; `None` where there are no events.
+/// Returns the time of the last write by JP's rule, or `None` if there are no events.
 pub(super) fn written(folder: &Path) -> Result<Option<SystemTime>, StoreError> {
     if !has_events(folder)? {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! A write that is only rehearsed, for a dry run: what the write would be refused for is found without writing or making
-//! anything. What cannot be known beforehand (a full disk, a file that changes later) is left to the write.
+//! Rehearses a write for a dry run: finds the errors of the write without writing or creating anything. Some errors
+//! cannot be found in advance (a full disk, a file that changes later).
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,50 +13,64 @@ use super::{
     copies::{EqualCopy, equal_copies},
     error::unwritable,
     lock,
-    replace::{check_size, check_writable},
+    replace::{check_size, check_writable, size_limit},
 };
 
-/// Checks what [`super::replace`] would refuse: the place, the lock as it is now, the other copies, the size and the folder.
+/// Checks everything that [`super::replace`] would reject: the place, the current lock, the other copies, the size and
+/// the folder. Calls `pieces` only if the size of files is limited.
 ///
 /// # Errors
 ///
-/// As [`super::replace`] would.
-pub fn rehearse(place: &Place, snapshot: &Bytes, wait: Duration, pieces: &[Piece]) -> Result<(), StoreError> {
+/// [`super::replace`] would fail.
+pub fn rehearse(
+    place: &Place,
+    snapshot: &Bytes,
+    wait: Duration,
+    pieces: impl FnOnce() -> Vec<Piece>,
+) -> Result<(), StoreError> {
     check_writable(place)?;
     lock::probe(place, wait)?;
     let copies = equal_copies(place, snapshot)?;
-    let pieces: Vec<&[u8]> = pieces.iter().map(|piece| piece.bytes(snapshot)).collect();
-    check_size(place.path(), &pieces)?;
+    // Pieces cost more than all other checks, and only their size is needed.
+    if size_limit().is_some() {
+        let pieces = pieces();
+        let pieces: Vec<&[u8]> = pieces.iter().map(|piece| piece.bytes(snapshot)).collect();
+        check_size(place.path(), &pieces)?;
+    }
     let copies = copies.iter().map(EqualCopy::path);
     [place.path()].into_iter().chain(copies).try_for_each(check_folder_of)
 }
 
 impl Beside {
-    /// Checks what [`Beside::replace`] would refuse, if the file came to hold these bytes.
+    /// Checks everything that [`Beside::replace`] would reject for these bytes. Calls `bytes` only if the size of
+    /// files is limited.
     ///
     /// # Errors
     ///
-    /// As [`Beside::replace`] would.
-    pub fn rehearse(&self, wait: Duration, bytes: &[u8]) -> Result<(), StoreError> {
+    /// [`Beside::replace`] would fail.
+    pub fn rehearse(&self, wait: Duration, bytes: impl FnOnce() -> Vec<u8>) -> Result<(), StoreError> {
         self.check_writable()?;
         lock::probe(self.place(), wait)?;
-        check_size(self.path(), &[bytes])?;
+        if size_limit().is_some() {
+            check_size(self.path(), &[&bytes()])?;
+        }
         check_folder_of(self.path())
     }
 }
 
-/// Whether a file can be made next to another.
+/// Checks that a file can be created next to `path`.
 fn check_folder_of(path: &Path) -> Result<(), StoreError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    access(folder, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|error| unwritable("make a temporary file with the same owner beside", path)(error.into()))
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+        unwritable("create a temporary file with the same owner next to", path)(error.into())
+    })
 }
 
-/// Whether a file can be made at a path, with the folders above it that are missing.
+/// Checks that a file, and its missing parent folders, can be created.
 ///
 /// # Errors
 ///
-/// Something that is no folder is in the way, or the nearest folder cannot be written to.
+/// The nearest existing parent is not a folder, or is not writable.
 pub fn check_new(path: &Path) -> Result<(), StoreError> {
     let failed = unwritable("write the view to", path);
     let mut above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());

@@ -1,5 +1,5 @@
-//! Replaces a transcript, in the order that survived every crash point tried: lock, read again, build, write a
-//! temporary file, fsync, look at the original once more, rename, fsync the folder. Only then is it reported.
+//! Replaces a transcript. The order of the steps has survived a crash at every tested point: lock, read again, build,
+//! write a temporary file, fsync, check the original once more, rename, fsync the folder, report success.
 
 use std::{error::Error, fmt, fs, io, path::Path, time::Duration};
 
@@ -13,30 +13,30 @@ use super::{
     copies::{equal_copies, newer_than_others},
     error::{unreadable, unwritable},
     lock,
-    open_folder::OpenFolder,
+    open_file::Links,
     place::EVENTS,
-    snapshot::{Links, read_open},
+    snapshot::read_open,
     temporary::{Temporary, remove_orphans},
+    untouched::check_untouched,
 };
 
-/// How long to wait for a lock where there is no reason for another time.
+/// The default time to wait for a lock.
 pub const LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// What the file is now, under the lock.
+/// The state of the file under the lock.
 #[derive(Debug)]
 pub enum Current {
-    /// The snapshot, to the byte.
+    /// The same bytes as the snapshot.
     Same,
-    /// It begins as the snapshot does, and then holds something else: all its bytes.
+    /// All bytes of a file that begins like the snapshot, and then differs.
     Grown(Bytes),
 }
 
-/// Why a transcript was not replaced.
+/// A transcript was not replaced.
 #[derive(Debug)]
 pub enum ReplaceError<E> {
-    /// The store could not.
     Store(StoreError),
-    /// Whoever was to build the new file declined.
+    /// The callback that builds the new file failed.
     Build(E),
 }
 
@@ -64,12 +64,12 @@ impl<E: Error> Error for ReplaceError<E> {
     }
 }
 
-/// Checks what can be told beforehand, so that no strategy runs for nothing: the name, and that it is no symlink.
+/// Checks the name in advance, and that it is not a symlink. This avoids running strategies without result.
 /// [`replace`] checks it again.
 ///
 /// # Errors
 ///
-/// Fails where [`replace`] would refuse the place whatever it holds.
+/// [`replace`] would reject the place, independent of its content.
 pub fn check_writable(place: &Place) -> Result<(), StoreError> {
     let path = place.path();
     if path.is_symlink() {
@@ -81,20 +81,20 @@ pub fn check_writable(place: &Place) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Replaces the transcript at `place` with the pieces that `build` makes of what is there now.
+/// Replaces the transcript at `place` with the pieces that `build` makes from its current content.
 ///
-/// Other copies of the conversation with the same raw events get the same bytes, before it.
+/// Other copies of the conversation with the same raw events get the same bytes first.
 ///
-/// `snapshot` is what was read; its first `kept` bytes must still be there. Growth behind them is handed to
-/// `build`, anything else is a conflict. The lock is waited for as long as `wait`.
+/// The first `kept` bytes of `snapshot` must still be there. `build` gets a file that grew after them. Any other
+/// change is a conflict. The function waits for the lock for at most `wait`.
 ///
 /// # Errors
 ///
-/// On any error but [`StoreError::NotDurable`] the old file stands, and nothing is left beside it.
+/// On any error except [`StoreError::NotDurable`], the old file is unchanged, and no temporary file is left.
 ///
 /// # Panics
 ///
-/// Panics, before anything is written, where a [`Piece::Old`] lies outside the file.
+/// Panics before anything is written if a [`Piece::Old`] is outside of the file.
 pub fn replace<E>(
     place: &Place,
     snapshot: &Bytes,
@@ -121,23 +121,23 @@ pub fn replace<E>(
     check_size(path, &pieces)?;
 
     let mut temporary = Temporary::create(folder, &metadata)
-        .map_err(unwritable("make a temporary file with the same owner beside", path))?;
+        .map_err(unwritable("create a temporary file with the same owner next to", path))?;
     temporary
         .fill_as_of(&pieces, |new| newer_than_others(place, new))
         .map_err(unwritable("write a new version of", path))?;
-    // What can fail for want of space or permission has failed before the first file is replaced.
+    // Every write that needs space or permissions happens before the first file is replaced.
     let copies: Vec<_> = copies.into_iter().map(|copy| copy.prepare(&pieces)).collect::<Result<_, _>>()?;
     for copy in copies {
-        check_untouched(folder, path, Stamp::of(&metadata))?;
+        check_untouched(folder, path, Stamp::new(&metadata))?;
         copy.put()?;
     }
-    check_untouched(folder, path, Stamp::of(&metadata))?;
+    check_untouched(folder, path, Stamp::new(&metadata))?;
     temporary.put_at(place.name()).map_err(unwritable("replace", path))?;
     folder.sync().map_err(|source| StoreError::NotDurable { path: path.to_path_buf(), source })?;
     Ok(())
 }
 
-/// Reads a file that is not the snapshot any more, and lets it pass if it only grew.
+/// Reads a file that differs from the snapshot. Returns its bytes if it only grew.
 fn grown(original: &mut fs::File, path: &Path, snapshot: &Bytes, kept: usize) -> Result<Bytes, StoreError> {
     io::Seek::rewind(original).map_err(unreadable("read", path))?;
     let bytes = read_open(original, path)?;
@@ -152,10 +152,10 @@ fn grown(original: &mut fs::File, path: &Path, snapshot: &Bytes, kept: usize) ->
     }
 }
 
-/// Asks beforehand, for the signal that comes with `EFBIG` ends a process that has not said otherwise.
+/// Checks the size before the write, because the signal that comes with `EFBIG` ends the process by default.
 pub(super) fn check_size(path: &Path, pieces: &[&[u8]]) -> Result<(), StoreError> {
     let size_bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-    match getrlimit(Resource::Fsize).current {
+    match size_limit() {
         Some(limit_bytes) if size_bytes > limit_bytes => {
             Err(StoreError::TooLarge { path: path.to_path_buf(), size_bytes, limit_bytes })
         }
@@ -163,17 +163,12 @@ pub(super) fn check_size(path: &Path, pieces: &[&[u8]]) -> Result<(), StoreError
     }
 }
 
-/// Looks at the original once more: JP minds the lock, an editor does not.
-pub(super) fn check_untouched(folder: &OpenFolder, path: &Path, stamp: Stamp) -> Result<(), StoreError> {
-    let how = match folder.stamp(path.file_name().unwrap_or_default())? {
-        Some(now) if now == stamp => return Ok(()),
-        Some(_) => "was changed",
-        None => "was moved or removed",
-    };
-    Err(StoreError::Changed { path: path.to_path_buf(), how })
+/// Returns the limit of this process for the size of a file, if there is one.
+pub(super) fn size_limit() -> Option<u64> {
+    getrlimit(Resource::Fsize).current
 }
 
-/// A file that is not there any more was there when it was read: that is a conflict.
+/// Turns a missing file into a conflict, because it existed when it was read.
 fn gone(path: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {

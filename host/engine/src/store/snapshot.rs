@@ -1,51 +1,43 @@
-//! Reads a transcript once, whole, into memory that many can share. Nothing here writes.
+//! Reads a transcript completely into shared memory. This module never writes.
 
 use std::{
     fs::File,
     io::{self, Read, Seek},
-    os::{
-        fd::{AsFd, BorrowedFd},
-        unix::fs::FileTypeExt,
-    },
+    os::fd::AsFd,
     path::Path,
 };
 
 use bytes::Bytes;
 use memmap2::MmapMut;
 use rustix::buffer::spare_capacity;
-use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::io::Errno;
 
-use super::{Place, StoreError, error::unreadable};
+use super::{
+    Place, StoreError,
+    error::unreadable,
+    open_file::{Links, open},
+};
 
-/// From this size on the bytes lie in a memory map of their own, in huge pages where the system has them: with
-/// ordinary pages their faults cost as much as the copying.
+/// From this size, a file is read into an anonymous memory map with huge pages, if the system has them. With ordinary
+/// pages, the page faults cost as much as the copying.
 const MAPPED_FROM_BYTES: usize = 4 << 20;
 
-/// How much of a large file comes at a time: what a processor still has at hand when it is looked at.
+/// The size of one read of a large file. It still fits the processor's cache when the bytes are parsed.
 const SEEN_BYTES: usize = 512 << 10;
 
-/// Whether to read through a symlink.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Links {
-    Follow,
-    Refuse,
-}
-
-/// Reads what the transcript holds now.
+/// Reads a transcript.
 ///
 /// # Errors
 ///
-/// Fails where there is no regular file, where the system does not let it be read, and where it changes meanwhile.
+/// The path is not a regular file, cannot be read, or changes during the read.
 pub fn read(place: &Place) -> Result<Bytes, StoreError> {
     read_seen(place, |_| {})
 }
 
-/// As [`read`], and shows the bytes of a large file as they come: `seen` is given all so far, from the first on.
+/// Like [`read`]. While a large file is read, calls `seen` with all bytes so far.
 ///
 /// # Errors
 ///
-/// As [`read`]; what was seen is worth nothing then.
+/// Like [`read`]. The bytes that `seen` got are then invalid.
 pub fn read_seen(place: &Place, seen: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
     read_open_seen(&mut place.open()?, place.path(), seen)
 }
@@ -54,16 +46,16 @@ pub fn read_seen(place: &Place, seen: impl FnMut(&[u8])) -> Result<Bytes, StoreE
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Like [`read`].
 pub fn read_file(path: &Path) -> Result<Bytes, StoreError> {
     read_open(&mut open(path, Links::Follow)?, path)
 }
 
-/// Reads a file that was made here: a link in its place is not followed.
+/// Reads a file that `jp-compact` created. Does not follow a link.
 ///
 /// # Errors
 ///
-/// As [`read`], and where it is a link.
+/// Like [`read`], or the file is a link.
 pub(crate) fn read_own(path: &Path) -> Result<Bytes, StoreError> {
     read_open(&mut open(path, Links::Refuse)?, path)
 }
@@ -72,7 +64,7 @@ pub(crate) fn read_own(path: &Path) -> Result<Bytes, StoreError> {
 ///
 /// # Errors
 ///
-/// Fails where the system does not let it be read.
+/// Standard input cannot be read.
 pub fn read_stdin() -> Result<Bytes, StoreError> {
     let name = Path::new("standard input");
     let fd = io::stdin().as_fd().try_clone_to_owned().map_err(unreadable("read", name))?;
@@ -85,41 +77,7 @@ pub fn read_stdin() -> Result<Bytes, StoreError> {
     Ok(bytes.into())
 }
 
-/// Opens a transcript for reading. Never waits, as opening a pipe would.
-pub(super) fn open(path: &Path, links: Links) -> Result<File, StoreError> {
-    open_at(CWD, path, links, path)
-}
-
-/// As [`open`], from a folder that is open; `path` is what it is called then.
-pub(super) fn open_at(
-    folder: BorrowedFd<'_>,
-    name: &Path,
-    links: Links,
-    path: &Path,
-) -> Result<File, StoreError> {
-    let refuse = if links == Links::Refuse { OFlags::NOFOLLOW } else { OFlags::empty() };
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | refuse;
-    let file = match openat(folder, name, flags, Mode::empty()) {
-        Err(Errno::LOOP) if links == Links::Refuse => {
-            return Err(StoreError::Symlink { path: path.to_path_buf() });
-        }
-        other => File::from(other.map_err(|error| unreadable("open", path)(error.into()))?),
-    };
-    let kind = file.metadata().map_err(unreadable("open", path))?.file_type();
-    if kind.is_file() {
-        return Ok(file);
-    }
-    let found = if kind.is_dir() {
-        "a folder"
-    } else if kind.is_fifo() {
-        "a named pipe"
-    } else {
-        "a device"
-    };
-    Err(StoreError::NotAFile { path: path.to_path_buf(), found })
-}
-
-/// Reads an open regular file from where it stands to its end.
+/// Reads an open regular file from its current position to its end.
 pub(super) fn read_open(file: &mut File, path: &Path) -> Result<Bytes, StoreError> {
     read_open_seen(file, path, |_| {})
 }
@@ -142,14 +100,14 @@ fn read_open_seen(file: &mut File, path: &Path, seen: impl FnMut(&[u8])) -> Resu
         return Err(changed(path, "grew"));
     }
     let after = file.metadata().map_err(failed)?;
-    // Not the whole stamp: a file that JP replaces while it is read is a file that lost its name, no more.
+    // Not the whole stamp: if JP replaces the file during the read, the open file only loses its name.
     if (before.len(), before.modified().ok()) != (after.len(), after.modified().ok()) {
         return Err(changed(path, "was written to"));
     }
     Ok(bytes)
 }
 
-/// Also tells whether there is more than so much.
+/// Also returns whether the file has more than `size` bytes.
 fn read_small(file: &mut File, size: usize) -> io::Result<(Bytes, bool)> {
     let mut bytes = Vec::with_capacity(size + 1);
     while bytes.len() <= size

@@ -1,5 +1,5 @@
-//! JP's two storages of one workspace: `.jp`, and the user's. Knows how JP names folders and ids, and which it
-//! would look in; an id is parsed by its grammar before it comes near a path.
+//! JP's two storages of one workspace: `.jp`, and the user's storage. This module knows how JP names folders and ids,
+//! and where JP looks for them. An id must be parsed before it becomes part of a path.
 
 use std::{
     ffi::OsStr,
@@ -8,29 +8,30 @@ use std::{
     time::SystemTime,
 };
 
-use super::{StoreError, error::unreadable, fence::read_small, lock::LockFile};
-use crate::environment::Environment;
-use crate::small_file;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::small_file;
+
+use super::{StoreError, error::unreadable, lock_file::LockFile, small::read_small};
 
 const JP: &str = ".jp";
 const CONVERSATIONS: &str = "conversations";
 const ARCHIVE: &str = ".archive";
 
-/// The digits of an id, which is those alone or `jp-c` and those.
+/// Parses an id, with or without the prefix `jp-c`. Returns its digits.
 pub(super) fn id(text: &str) -> Option<&str> {
     let digits = text.strip_prefix("jp-c").unwrap_or(text);
     let well_formed = (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     well_formed.then_some(digits)
 }
 
-/// Whether JP reads these digits as an id, and writes them so. An id is a time in tenths of a second, which JP holds in
-/// nanoseconds.
+/// Returns whether JP would parse these digits as an id, and print the same digits. An id is a time in tenths of a
+/// second, which JP stores in nanoseconds.
 pub(super) fn is_jp_s(id: &str) -> bool {
     let number = id.parse::<i64>().ok().filter(|number| number.checked_mul(100_000_000).is_some());
     number.is_some_and(|number| number.to_string() == id)
 }
 
-/// The id in the name of a conversation's folder, `<id>` or `<id>-<slug>`.
+/// Returns the id in the name of a conversation's folder, `<id>` or `<id>-<slug>`.
 pub(super) fn folder_id(folder: &Path) -> Option<&str> {
     let name = folder.file_name()?.to_str()?;
     let digits = name.split_once('-').map_or(name, |(digits, _)| digits);
@@ -40,23 +41,23 @@ pub(super) fn folder_id(folder: &Path) -> Option<&str> {
 /// A workspace's storages.
 #[derive(Debug)]
 pub(super) struct Workspace {
-    /// The `.jp` folders. One, but for a user's storage that several checkouts share.
+    /// The `.jp` folders. More than one only if several checkouts share a user's storage.
     roots: Vec<PathBuf>,
-    /// The user's storage, where there is one.
+    /// The user's storage, if there is one.
     user: Option<PathBuf>,
 }
 
-/// One storage: a folder that holds `conversations/`.
+/// One storage: a folder with `conversations/`.
 pub(super) struct Storage<'a>(&'a Path);
 
 impl Workspace {
-    /// The workspace that the current folder is in.
+    /// Finds the workspace of the current folder.
     pub(super) fn around(environment: &Environment) -> Option<Self> {
         let root = environment.cwd.ancestors().map(|folder| folder.join(JP)).find(|jp| jp.is_dir())?;
         Some(Self::of_root(root, environment))
     }
 
-    /// The workspace that a conversation's folder belongs to, by where it stands.
+    /// Finds the workspace of a conversation's folder, by its path.
     pub(super) fn of_conversation(folder: &Path, environment: &Environment) -> Option<Self> {
         let parent = folder.parent()?;
         let parent = if parent.file_name() == Some(OsStr::new(ARCHIVE)) { parent.parent()? } else { parent };
@@ -74,7 +75,8 @@ impl Workspace {
         Self { roots: vec![root], user }
     }
 
-    /// The workspace of a user's storage: the current one if it is that, else all that the storage remembers.
+    /// Returns the workspace of a user's storage: the current one if its id matches, else all that the storage
+    /// records.
     fn of_user(user: PathBuf, environment: &Environment) -> Self {
         let is_ours =
             |root: &PathBuf| workspace_id(root, environment).is_some_and(|id| is_named_for(&user, &id));
@@ -93,17 +95,17 @@ impl Workspace {
         Self { roots, user: Some(user) }
     }
 
-    /// The storages, in the order in which JP prefers them where they are equally new.
+    /// Returns the storages. If two copies are equally new, JP prefers the first.
     pub(super) fn storages(&self) -> impl Iterator<Item = Storage<'_>> {
         self.user.iter().chain(&self.roots).map(|folder| Storage(folder))
     }
 
-    /// The workspace's `.jp`.
+    /// Returns the workspace's `.jp`.
     pub(super) fn root(&self) -> Option<&Path> {
         self.roots.first().map(PathBuf::as_path)
     }
 
-    /// The lock that JP takes on a conversation.
+    /// Returns the lock that JP takes on a conversation.
     pub(super) fn lock(&self, id: &str) -> LockFile {
         let mut files =
             self.storages().map(|Storage(folder)| folder.join("locks").join(format!("jp-c{id}.lock")));
@@ -115,13 +117,13 @@ impl Workspace {
 }
 
 impl Storage<'_> {
-    /// The folders of conversations that JP would confuse with a new one of this id: it takes the first folder whose
-    /// name begins with the id.
+    /// Returns the folders that JP would confuse with a new conversation of this id, because it takes the first folder
+    /// whose name begins with the id.
     pub(super) fn mistakable(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
         self.folders_where(|other| other.starts_with(id) || id.starts_with(other))
     }
 
-    /// The folders of a conversation, archived ones too, in a settled order.
+    /// Returns the folders of a conversation, including archived ones, sorted.
     pub(super) fn folders(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
         self.folders_where(|other| other == id)
     }
@@ -142,13 +144,13 @@ impl Storage<'_> {
     }
 }
 
-/// The folder that holds the user's storages of all workspaces.
+/// Returns the folder with the user's storages of all workspaces.
 fn user_shelf(environment: &Environment) -> Option<PathBuf> {
     Some(environment.jp_user_data()?.join("workspace"))
 }
 
-/// The user's storage of the workspace at `root`. Of several (JP merges them when it next starts) the one that JP
-/// merges into: named for the workspace's folder, else the one last changed.
+/// Returns the user's storage of the workspace at `root`. If there are several, JP merges them at its next start. Then
+/// this is the one that JP merges into: the one named after the workspace's folder, else the last changed one.
 fn user_storage(root: &Path, id: &str, environment: &Environment) -> Option<PathBuf> {
     let mut found = entries(&user_shelf(environment)?).ok()?;
     found.retain(|folder| is_named_for(folder, id) && folder.is_dir());
@@ -158,13 +160,13 @@ fn user_storage(root: &Path, id: &str, environment: &Environment) -> Option<Path
     found.into_iter().max_by_key(|folder| (is_own(folder), last_changed(folder), folder.clone()))
 }
 
-/// `<id>` or `<slug>-<id>`.
+/// Returns whether the folder's name is `<id>` or `<slug>-<id>`.
 fn is_named_for(folder: &Path, id: &str) -> bool {
     let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
     name.strip_suffix(id).is_some_and(|slug| slug.is_empty() || slug.ends_with('-'))
 }
 
-/// The text of `.jp/.id`: its last line that is not empty, for JP writes a warning not to edit the file above it.
+/// Reads `.jp/.id`. The id is the last line that is not empty, because JP writes a warning above it.
 fn workspace_id(root: &Path, environment: &Environment) -> Option<String> {
     let path = root.join(".id");
     let text = read_small(&path, small_file::ID, environment)
@@ -177,12 +179,13 @@ fn workspace_id(root: &Path, environment: &Environment) -> Option<String> {
     is_workspace_id(id).then(|| id.to_owned())
 }
 
-/// Whether a text is what JP calls a workspace by.
+/// Returns whether the text is a workspace id.
 fn is_workspace_id(text: &str) -> bool {
     text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }
 
-/// The `.jp` folders that a user's storage was used with: its `storage` link, or `roots/*.json` in newer ones.
+/// Returns the `.jp` folders that a user's storage was used with, from its `storage` link and, in newer versions,
+/// `roots/*.json`.
 fn remembered(user: &Path) -> Vec<PathBuf> {
     #[derive(serde::Deserialize)]
     struct Root {
@@ -200,7 +203,7 @@ fn last_changed(folder: &Path) -> Option<SystemTime> {
     files.iter().filter_map(|file| fs::metadata(file).ok()?.modified().ok()).max()
 }
 
-/// What is in a folder; nothing where there is no folder.
+/// Lists a folder. A missing folder is empty.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
@@ -221,13 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_digits_with_or_without_its_prefix() {
+    fn id_accepts_digits_with_and_without_prefix() {
         check("17738399468", Some("17738399468"));
         check("jp-c17738399468", Some("17738399468"));
     }
 
     #[test]
-    fn nothing_else_is_an_id() {
+    fn id_rejects_other_text() {
         check("", None);
         check("jp-c", None);
         check("jp-c-1", None);
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_s_id_ends_at_the_first_dash() {
+    fn folder_id_ends_at_first_dash() {
         assert_eq!(folder_id(Path::new("/c/177-a-1")), Some("177"));
         assert_eq!(folder_id(Path::new("/c/177")), Some("177"));
         assert_eq!(folder_id(Path::new("/c/177x")), None);
@@ -253,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storage_is_named_for_a_workspace_by_its_end() {
+    fn storage_name_ends_with_workspace_id() {
         assert!(is_named_for(Path::new("/u/jp-otvo8"), "otvo8"));
         assert!(is_named_for(Path::new("/u/otvo8"), "otvo8"));
         assert!(!is_named_for(Path::new("/u/xotvo8"), "otvo8"));

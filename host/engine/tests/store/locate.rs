@@ -1,4 +1,4 @@
-//! What a TRANSCRIPT argument means.
+//! Resolution of a TRANSCRIPT argument (id, folder or file) to the conversation on disk.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -7,9 +7,9 @@ use jp_compact_engine::store::{StoreError, StoreErrorKind};
 use crate::world::{ID, LONGER, STREAM, World, set_age};
 
 #[test]
-fn an_id_is_found_from_below_the_workspace() {
+fn id_is_found_from_a_subfolder_of_the_workspace() {
     let world = World::new();
-    let path = world.shared("17738399468-fix-the-build", STREAM, 0);
+    let path = world.in_workspace("17738399468-fix-the-build", STREAM, 0);
     for name in [ID, "jp-c17738399468"] {
         let place = world.locate(name).unwrap();
         assert_eq!(place.path(), path);
@@ -19,27 +19,27 @@ fn an_id_is_found_from_below_the_workspace() {
 }
 
 #[test]
-fn an_id_is_no_prefix_of_another() {
+fn id_prefix_does_not_match_a_longer_id() {
     let world = World::new();
-    world.shared("177383994680", STREAM, 0);
+    world.in_workspace("177383994680", STREAM, 0);
     assert!(matches!(world.locate(ID), Err(StoreError::UnknownId { workspace: Some(_), .. })));
 }
 
 #[test]
-fn an_archived_conversation_is_found_in_either_storage() {
+fn archived_conversation_is_found_in_either_storage() {
     let world = World::new();
-    let path = world.shared(".archive/17738399468-old", STREAM, 0);
+    let path = world.in_workspace(".archive/17738399468-old", STREAM, 0);
     assert_eq!(world.locate(ID).unwrap().path(), path);
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
-    let path = world.own(".archive/17738399468-old", STREAM, 0);
+    let path = world.in_user_storage(".archive/17738399468-old", STREAM, 0);
     assert_eq!(world.locate(ID).unwrap().path(), path);
 }
 
 #[test]
-fn the_newer_copy_is_the_one() {
+fn newer_copy_is_selected() {
     let world = World::new();
-    let shared = world.shared(ID, STREAM, 10);
-    let own = world.own("17738399468-slug", STREAM, 20);
+    let shared = world.in_workspace(ID, STREAM, 10);
+    let own = world.in_user_storage("17738399468-slug", STREAM, 20);
     let place = world.locate(ID).unwrap();
     assert_eq!((place.path(), place.twins()), (&*shared, &[own.clone()][..]));
     set_age(&own, 5);
@@ -48,18 +48,18 @@ fn the_newer_copy_is_the_one() {
 }
 
 #[test]
-fn a_tie_goes_to_the_user_s_copy() {
+fn user_copy_wins_when_ages_are_equal() {
     let world = World::new();
-    world.shared(ID, STREAM, 10);
-    let own = world.own(ID, STREAM, 10);
+    world.in_workspace(ID, STREAM, 10);
+    let own = world.in_user_storage(ID, STREAM, 10);
     assert_eq!(world.locate(ID).unwrap().path(), own);
 }
 
 #[test]
-fn the_age_of_base_config_counts() {
+fn age_includes_base_config() {
     let world = World::new();
-    let shared = world.shared(ID, STREAM, 20);
-    world.own(ID, STREAM, 10);
+    let shared = world.in_workspace(ID, STREAM, 20);
+    world.in_user_storage(ID, STREAM, 10);
     let base_config = shared.with_file_name("base_config.json");
     fs::write(&base_config, "{}").unwrap();
     set_age(&base_config, 5);
@@ -67,10 +67,10 @@ fn the_age_of_base_config_counts() {
 }
 
 #[test]
-fn a_folder_or_file_of_the_older_copy_means_the_newer_too() {
+fn path_to_the_older_copy_selects_the_newer_copy() {
     let world = World::new();
-    let shared = world.shared(ID, STREAM, 20);
-    let own = world.own(ID, LONGER, 10);
+    let shared = world.in_workspace(ID, STREAM, 20);
+    let own = world.in_user_storage(ID, LONGER, 10);
     for named in [shared.parent().unwrap(), &shared, own.parent().unwrap(), &own] {
         let place = world.locate(named).unwrap();
         assert_eq!((place.path(), place.twins()), (&*own, &[shared.clone()][..]), "{}", named.display());
@@ -78,9 +78,9 @@ fn a_folder_or_file_of_the_older_copy_means_the_newer_too() {
 }
 
 #[test]
-fn a_relative_path_is_taken_from_the_current_folder() {
+fn relative_path_resolves_from_the_current_folder() {
     let mut world = World::new();
-    let path = world.shared(ID, STREAM, 0);
+    let path = world.in_workspace(ID, STREAM, 0);
     world.environment.cwd = world.jp("conversations");
     assert_eq!(world.locate(ID).unwrap().path(), path);
     world.environment.cwd = path.parent().unwrap().to_path_buf();
@@ -90,10 +90,10 @@ fn a_relative_path_is_taken_from_the_current_folder() {
 }
 
 #[test]
-fn a_user_s_copy_finds_its_workspace_from_anywhere() {
+fn user_copy_finds_its_workspace_from_any_folder() {
     let mut world = World::new();
-    let shared = world.shared(ID, STREAM, 20);
-    let own = world.own(ID, STREAM, 10);
+    let shared = world.in_workspace(ID, STREAM, 20);
+    let own = world.in_user_storage(ID, STREAM, 10);
     world.environment.cwd = world.path("data");
     assert!(world.locate(&own).unwrap().twins().is_empty());
     symlink(world.jp(""), world.user("storage")).unwrap();
@@ -106,26 +106,26 @@ fn a_user_s_copy_finds_its_workspace_from_anywhere() {
 }
 
 #[test]
-fn a_storage_of_another_workspace_is_not_looked_in() {
+fn storage_of_another_workspace_is_ignored() {
     let world = World::new();
-    world.own(ID, STREAM, 0);
+    world.in_user_storage(ID, STREAM, 0);
     fs::write(world.jp(".id"), "other\n").unwrap();
     assert!(matches!(world.locate(ID), Err(StoreError::UnknownId { .. })));
 }
 
 #[test]
-fn of_two_storages_for_one_workspace_jp_s_choice_is_taken() {
+fn uses_jps_choice_between_two_storages_of_a_workspace() {
     let world = World::new();
     world.conversation(&world.path("data/workspace/zz-otvo8/conversations").join(ID), STREAM, 0);
-    let own = world.own(ID, STREAM, 100);
+    let own = world.in_user_storage(ID, STREAM, 100);
     assert_eq!(world.locate(ID).unwrap().path(), own);
 }
 
 #[test]
-fn two_folders_with_one_id_are_ambiguous_and_both_named() {
+fn two_folders_with_the_same_id_are_an_ambiguity_error() {
     let world = World::new();
-    world.shared(ID, STREAM, 0);
-    world.shared("17738399468-again", STREAM, 0);
+    world.in_workspace(ID, STREAM, 0);
+    world.in_workspace("17738399468-again", STREAM, 0);
     let error = world.locate(ID).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Conflict);
     let text = error.to_string();
@@ -134,36 +134,36 @@ fn two_folders_with_one_id_are_ambiguous_and_both_named() {
 }
 
 #[test]
-fn one_of_two_folders_with_one_id_can_be_named_by_its_path() {
+fn folder_path_resolves_an_ambiguous_id() {
     let world = World::new();
-    let first = world.shared(ID, STREAM, 20);
-    let second = world.shared("17738399468-again", STREAM, 10);
+    let first = world.in_workspace(ID, STREAM, 20);
+    let second = world.in_workspace("17738399468-again", STREAM, 10);
     let place = world.locate(first.parent().unwrap()).unwrap();
     assert_eq!((place.path(), place.twins()), (&*first, &[second][..]));
 }
 
 #[test]
-fn a_folder_without_events_beside_the_real_one_is_no_copy() {
+fn folder_without_events_is_not_a_twin() {
     let world = World::new();
-    let path = world.shared(ID, STREAM, 0);
+    let path = world.in_workspace(ID, STREAM, 0);
     fs::create_dir(world.user("conversations").join(ID)).unwrap();
     let place = world.locate(ID).unwrap();
     assert_eq!((place.path(), place.twins().len()), (&*path, 0));
 }
 
 #[test]
-fn a_folder_without_events_is_no_conversation() {
+fn folder_without_events_is_an_error() {
     let world = World::new();
     fs::create_dir(world.jp("conversations").join(ID)).unwrap();
     for named in [world.jp("conversations").join(ID).as_os_str(), ID.as_ref()] {
         let error = world.locate(named).unwrap_err();
         assert!(matches!(error, StoreError::NoEvents { .. }), "{error}");
-        assert!(error.to_string().contains("holds no events.json"));
+        assert!(error.to_string().contains("has no events.json"));
     }
 }
 
 #[test]
-fn what_is_neither_path_nor_id_is_not_found() {
+fn argument_that_is_neither_path_nor_id_is_not_found() {
     let world = World::new();
     for name in ["nowhere", "../17738399468", "jp-c", "x/17738399468", "", "events.json"] {
         let error = world.locate(name).unwrap_err();
@@ -174,25 +174,25 @@ fn what_is_neither_path_nor_id_is_not_found() {
 }
 
 #[test]
-fn an_id_outside_any_workspace_says_so() {
+fn id_outside_a_workspace_reports_that_there_is_no_workspace() {
     let mut world = World::new();
-    world.shared(ID, STREAM, 0);
+    world.in_workspace(ID, STREAM, 0);
     world.environment.cwd = world.path("data");
     let error = world.locate(ID).unwrap_err();
     assert!(matches!(error, StoreError::UnknownId { workspace: None, .. }), "{error}");
 }
 
 #[test]
-fn a_folder_outside_a_workspace_stands_alone() {
+fn folder_outside_a_workspace_has_no_twin() {
     let world = World::new();
     let path = world.conversation(&world.path("copy/17738399468-x"), STREAM, 0);
-    world.own(ID, LONGER, 0);
+    world.in_user_storage(ID, LONGER, 0);
     let place = world.locate(path.parent().unwrap()).unwrap();
     assert_eq!((place.path(), place.id(), place.twins().len()), (&*path, Some(ID), 0));
 }
 
 #[test]
-fn a_file_of_any_name_is_found_by_its_path() {
+fn file_path_accepts_any_file_name() {
     let world = World::new();
     let path = world.path("ws/deep/er/export.json");
     fs::write(&path, STREAM).unwrap();
@@ -201,22 +201,22 @@ fn a_file_of_any_name_is_found_by_its_path() {
 }
 
 #[test]
-fn a_link_to_a_conversation_s_folder_leads_to_it_and_its_twin() {
+fn symlink_to_a_conversation_folder_resolves_with_its_twin() {
     let world = World::new();
-    let shared = world.shared(ID, STREAM, 10);
-    let own = world.own(ID, STREAM, 20);
+    let shared = world.in_workspace(ID, STREAM, 10);
+    let own = world.in_user_storage(ID, STREAM, 20);
     symlink(shared.parent().unwrap(), world.path("link")).unwrap();
     let place = world.locate(world.path("link")).unwrap();
     assert_eq!((place.path(), place.twins()), (&*shared, &[own][..]));
 }
 
 #[test]
-fn a_workspace_whose_jp_is_a_link_has_its_user_s_storage() {
+fn symlinked_jp_folder_still_finds_the_user_storage() {
     let world = World::new();
-    let own = world.own(ID, STREAM, 20);
+    let own = world.in_user_storage(ID, STREAM, 20);
     fs::rename(world.jp(""), world.path("elsewhere")).unwrap();
     symlink(world.path("elsewhere"), world.path("ws/.jp")).unwrap();
-    let shared = world.shared(ID, STREAM, 10);
+    let shared = world.in_workspace(ID, STREAM, 10);
     for named in [shared.parent().unwrap().as_os_str(), ID.as_ref()] {
         let place = world.locate(named).unwrap();
         assert_eq!((place.path(), place.twins()), (&*shared, &[own.clone()][..]));

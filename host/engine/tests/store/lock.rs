@@ -1,4 +1,4 @@
-//! Who may write when.
+//! Locking: which lock file a write takes, and when a second writer waits or fails.
 
 use std::{
     convert::Infallible,
@@ -13,7 +13,7 @@ use jp_compact_engine::store::{Current, LOCK_WAIT, Piece, Place, ReplaceError, S
 
 use crate::world::{ID, STREAM, World, names};
 
-/// Replaces a place's bytes with the same, looking at something while the lock is held.
+/// Replaces the file with the same bytes and calls `look` while the lock is held.
 fn rewrite(place: &Place, wait: Duration, look: impl FnOnce()) -> Result<(), ReplaceError<Infallible>> {
     let snapshot = read(place).unwrap();
     replace(place, &snapshot, 0, wait, |_| {
@@ -38,7 +38,7 @@ fn check_locked(result: Result<(), ReplaceError<Infallible>>, lock: &Path) {
 }
 
 #[test]
-fn the_lock_of_the_user_s_storage_is_held_while_building_and_stays_behind() {
+fn user_storage_lock_is_held_and_its_file_remains() {
     let world = World::new();
     let lock = world.lock();
     rewrite(&world.place(), Duration::ZERO, || assert!(File::open(&lock).unwrap().try_lock().is_err()))
@@ -47,7 +47,7 @@ fn the_lock_of_the_user_s_storage_is_held_while_building_and_stays_behind() {
 }
 
 #[test]
-fn without_a_user_s_storage_the_lock_is_the_workspace_s() {
+fn workspace_lock_is_used_without_a_user_storage() {
     let world = World::new();
     fs::remove_dir_all(world.user("")).unwrap();
     let lock = world.jp(&format!("locks/jp-c{ID}.lock"));
@@ -56,7 +56,7 @@ fn without_a_user_s_storage_the_lock_is_the_workspace_s() {
 }
 
 #[test]
-fn a_held_lock_is_an_error_that_names_it() {
+fn locked_error_contains_the_lock_path() {
     let world = World::new();
     let place = world.place();
     let _held = hold(&world.lock());
@@ -65,7 +65,7 @@ fn a_held_lock_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_lock_file_in_the_workspace_counts_where_jp_would_take_it() {
+fn lock_file_in_the_workspace_is_respected() {
     let world = World::new();
     let place = world.place();
     let _held = hold(&world.jp(&format!("locks/jp-c{ID}.lock")));
@@ -73,7 +73,7 @@ fn a_lock_file_in_the_workspace_counts_where_jp_would_take_it() {
 }
 
 #[test]
-fn a_lock_is_waited_for() {
+fn waits_until_the_lock_is_released() {
     let world = World::new();
     let place = world.place();
     let held = hold(&world.lock());
@@ -89,7 +89,7 @@ fn a_lock_is_waited_for() {
 }
 
 #[test]
-fn a_lock_on_a_file_that_was_unlinked_keeps_nobody_waiting_and_lets_nobody_in() {
+fn unlinked_lock_file_neither_blocks_nor_admits_a_writer() {
     let world = World::new();
     let place = world.place();
     let released = AtomicBool::new(false);
@@ -98,7 +98,7 @@ fn a_lock_on_a_file_that_was_unlinked_keeps_nobody_waiting_and_lets_nobody_in() 
         let waiting = scope.spawn(|| {
             rewrite(&place, LOCK_WAIT, || assert!(released.load(Ordering::SeqCst), "built too early"))
         });
-        // As JP does, but that another takes a lock of the same name at once.
+        // JP unlinks the lock file in this order. Here another writer takes a lock of the same name at once.
         fs::remove_file(world.lock()).unwrap();
         let second = File::options().create(true).append(true).open(world.lock()).unwrap();
         second.lock().unwrap();
@@ -110,7 +110,7 @@ fn a_lock_on_a_file_that_was_unlinked_keeps_nobody_waiting_and_lets_nobody_in() 
 }
 
 #[test]
-fn outside_a_workspace_the_folder_is_locked_and_no_file_stays() {
+fn folder_itself_is_locked_outside_a_workspace() {
     let world = World::new();
     let path = world.conversation(&world.path("copy"), STREAM, 0);
     let folder = path.parent().unwrap();
@@ -123,7 +123,7 @@ fn outside_a_workspace_the_folder_is_locked_and_no_file_stays() {
 }
 
 #[test]
-fn no_append_is_lost_among_many() {
+fn concurrent_appends_are_all_kept() {
     let world = World::new();
     let place = world.place();
     fs::write(place.path(), b"").unwrap();

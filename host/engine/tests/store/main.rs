@@ -1,6 +1,6 @@
-//! The store on real files: what is found, read, locked and replaced, and what is refused.
+//! Tests of the store on real files: locate, read, lock and replace, with the errors of each step.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
-#![expect(clippy::disallowed_methods, reason = "tests play the editor that renames, too")]
+#![expect(clippy::disallowed_methods, reason = "tests rename files as an editor does")]
 
 mod locate;
 mod lock;

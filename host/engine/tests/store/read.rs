@@ -1,4 +1,4 @@
-//! What comes of reading.
+//! Reading of a transcript: file contents, special files, and files that change while they are read.
 
 use std::{error::Error, fs, os::unix::fs::symlink};
 
@@ -8,23 +8,23 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use crate::world::{ID, STREAM, World};
 
 #[test]
-fn the_bytes_are_the_file_s() {
+fn returns_the_bytes_of_the_file() {
     let world = World::new();
     assert_eq!(read(&world.place()).unwrap(), STREAM);
 }
 
 #[test]
-fn an_empty_file_is_read_as_nothing() {
+fn empty_file_is_read_as_empty() {
     let world = World::new();
-    world.shared(ID, b"", 0);
+    world.in_workspace(ID, b"", 0);
     assert!(read(&world.locate(ID).unwrap()).unwrap().is_empty());
 }
 
 #[test]
-fn a_large_file_is_read_to_its_last_byte() {
+fn large_file_is_read_completely() {
     let world = World::new();
     let bytes: Vec<u8> = (0..(5 << 20) + 7u32).map(|n| (n % 251) as u8).collect();
-    world.shared(ID, &bytes, 0);
+    world.in_workspace(ID, &bytes, 0);
     let place = world.locate(ID).unwrap();
     assert_eq!(read(&place).unwrap(), bytes);
     let mut seen = 0;
@@ -36,7 +36,7 @@ fn a_large_file_is_read_to_its_last_byte() {
 }
 
 #[test]
-fn a_symlink_is_read_through() {
+fn symlink_is_followed_when_reading() {
     let world = World::new();
     let path = world.place().path().to_path_buf();
     fs::rename(&path, world.path("real.json")).unwrap();
@@ -53,14 +53,14 @@ fn check_not_a_file(world: &World, found: &str) {
 }
 
 #[test]
-fn a_folder_named_events_json_is_refused() {
+fn folder_named_events_json_is_rejected() {
     let world = World::new();
     fs::create_dir_all(world.jp("conversations/17738399468/events.json")).unwrap();
     check_not_a_file(&world, "events.json is a folder");
 }
 
 #[test]
-fn a_pipe_is_refused_and_not_waited_for() {
+fn named_pipe_is_rejected_without_blocking() {
     let world = World::new();
     let folder = world.jp("conversations/17738399468");
     fs::create_dir(&folder).unwrap();
@@ -70,14 +70,14 @@ fn a_pipe_is_refused_and_not_waited_for() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_that_holds_more_than_its_size_says_is_taken_as_growing() {
-    // The files of /proc have size 0: the one way to meet a file that grows while it is read, without a race.
+fn file_larger_than_its_reported_size_is_a_growth_error() {
+    // Files of /proc report size 0. They are the only files that grow while they are read without a race.
     let error = read(&World::new().locate("/proc/self/status").unwrap()).unwrap_err();
     assert!(matches!(error, StoreError::Changed { how: "grew", .. }), "{error}");
 }
 
 #[test]
-fn a_file_that_went_away_is_named_with_its_cause() {
+fn missing_file_error_contains_the_path_and_the_cause() {
     let world = World::new();
     let place = world.place();
     fs::remove_file(place.path()).unwrap();

@@ -1,4 +1,5 @@
-//! What is written, and what is refused: after a refusal the old file stands, alone.
+//! Replacement of a file: the new bytes, the copies, and every conflict. After an error the old file is
+//! unchanged and no temporary file remains.
 
 use std::{
     cell::Cell,
@@ -22,39 +23,39 @@ const NEW: &[u8] = b"[\n  {\"a\":1},\n  {\"new\":1}\n]\n";
 /// `STREAM` up to its closing bracket.
 const KEPT: usize = 11;
 
-/// Reads, lets something happen, and replaces the file with `NEW`.
-fn append(place: &Place, meanwhile: impl FnOnce()) -> Result<(), ReplaceError<Infallible>> {
+/// Reads the file, calls `interfere`, and replaces the file with `NEW`.
+fn append(place: &Place, interfere: impl FnOnce()) -> Result<(), ReplaceError<Infallible>> {
     let snapshot = read(place).unwrap();
-    meanwhile();
+    interfere();
     replace(place, &snapshot, KEPT, Duration::ZERO, |_| {
         Ok(vec![Piece::Old(0..KEPT), Piece::New(NEW[KEPT..].to_vec())])
     })
 }
 
-fn alone(place: &Place) -> bool {
+fn has_no_leftovers(place: &Place) -> bool {
     names(place.path().parent().unwrap()) == ["events.json"]
 }
 
 #[track_caller]
-fn check_refused(place: &Place, meanwhile: impl FnOnce(), stands: &[u8], says: &str) -> StoreError {
-    let Err(ReplaceError::Store(error)) = append(place, meanwhile) else { panic!("it was written") };
-    assert!(error.to_string().contains(says), "{error}");
-    assert_eq!(fs::read(place.path()).unwrap(), stands);
-    assert!(alone(place), "{:?}", names(place.path().parent().unwrap()));
+fn check_refused(place: &Place, interfere: impl FnOnce(), unchanged: &[u8], message: &str) -> StoreError {
+    let Err(ReplaceError::Store(error)) = append(place, interfere) else { panic!("the file was written") };
+    assert!(error.to_string().contains(message), "{error}");
+    assert_eq!(fs::read(place.path()).unwrap(), unchanged);
+    assert!(has_no_leftovers(place), "{:?}", names(place.path().parent().unwrap()));
     error
 }
 
 #[test]
-fn the_new_file_is_the_pieces_and_nothing_is_left_beside_it() {
+fn file_contains_the_pieces_and_nothing_else_is_left() {
     let world = World::new();
     let place = world.place();
     append(&place, || ()).unwrap();
     assert_eq!(fs::read(place.path()).unwrap(), NEW);
-    assert!(alone(&place));
+    assert!(has_no_leftovers(&place));
 }
 
 #[test]
-fn mode_and_owner_are_kept() {
+fn mode_and_owner_are_kept_on_replace() {
     let world = World::new();
     let place = world.place();
     fs::set_permissions(place.path(), Permissions::from_mode(0o640)).unwrap();
@@ -72,13 +73,13 @@ fn mode_and_owner_are_kept() {
 }
 
 #[test]
-fn growth_is_handed_to_the_builder_whole() {
+fn builder_receives_the_whole_grown_file() {
     let world = World::new();
     let place = world.place();
     let snapshot = read(&place).unwrap();
     fs::write(place.path(), LONGER).unwrap();
     replace(&place, &snapshot, KEPT, Duration::ZERO, |current| {
-        let Current::Grown(bytes) = current else { panic!("it grew") };
+        let Current::Grown(bytes) = current else { panic!("expected growth") };
         assert_eq!(bytes, LONGER);
         Ok::<_, Infallible>(vec![Piece::Old(0..bytes.len()), Piece::New(b" ".to_vec())])
     })
@@ -87,7 +88,7 @@ fn growth_is_handed_to_the_builder_whole() {
 }
 
 #[test]
-fn another_end_of_the_same_length_is_handed_to_the_builder_too() {
+fn builder_receives_a_changed_ending_of_the_same_length() {
     let world = World::new();
     let place = world.place();
     let snapshot = read(&place).unwrap();
@@ -102,7 +103,7 @@ fn another_end_of_the_same_length_is_handed_to_the_builder_too() {
 }
 
 #[test]
-fn a_file_that_jp_replaced_by_a_longer_one_is_growth() {
+fn longer_file_renamed_into_place_counts_as_growth() {
     let world = World::new();
     let place = world.place();
     append(&place, || {
@@ -114,7 +115,7 @@ fn a_file_that_jp_replaced_by_a_longer_one_is_growth() {
 }
 
 #[test]
-fn a_change_in_what_was_read_is_a_conflict() {
+fn change_in_the_bytes_already_read_is_a_conflict() {
     let world = World::new();
     let place = world.place();
     let error = check_refused(&place, || fs::write(place.path(), OTHER).unwrap(), OTHER, "was changed since");
@@ -122,7 +123,7 @@ fn a_change_in_what_was_read_is_a_conflict() {
 }
 
 #[test]
-fn growth_behind_a_change_is_a_conflict() {
+fn growth_after_a_change_is_a_conflict() {
     let world = World::new();
     let place = world.place();
     let changed = [&OTHER[..OTHER.len() - 3], b",\n  {\"d\":4}\n]\n"].concat();
@@ -130,7 +131,7 @@ fn growth_behind_a_change_is_a_conflict() {
 }
 
 #[test]
-fn a_shorter_file_is_a_conflict() {
+fn shorter_file_is_a_conflict() {
     let world = World::new();
     let place = world.place();
     let shorter = &STREAM[..STREAM.len() - 1];
@@ -138,11 +139,11 @@ fn a_shorter_file_is_a_conflict() {
 }
 
 #[test]
-fn a_file_that_went_away_is_a_conflict() {
+fn deleted_file_is_a_conflict() {
     let world = World::new();
     let place = world.place();
     let Err(ReplaceError::Store(error)) = append(&place, || fs::remove_file(place.path()).unwrap()) else {
-        panic!("it was written")
+        panic!("the file was written")
     };
     assert_eq!(error.kind(), StoreErrorKind::Conflict);
     assert!(names(place.path().parent().unwrap()).is_empty());
@@ -159,11 +160,11 @@ fn check_change_while_building(change: impl FnOnce(&Path)) {
     });
     assert!(matches!(result, Err(ReplaceError::Store(StoreError::Changed { .. }))), "{result:?}");
     assert_eq!(fs::read(place.path()).unwrap(), OTHER);
-    assert!(alone(&place));
+    assert!(has_no_leftovers(&place));
 }
 
 #[test]
-fn a_file_replaced_while_building_is_a_conflict() {
+fn file_replaced_while_building_is_a_conflict() {
     check_change_while_building(|path| {
         let next = path.parent().unwrap().join("../next");
         fs::write(&next, OTHER).unwrap();
@@ -172,33 +173,33 @@ fn a_file_replaced_while_building_is_a_conflict() {
 }
 
 #[test]
-fn a_file_written_to_while_building_is_a_conflict() {
+fn file_written_while_building_is_a_conflict() {
     check_change_while_building(|path| fs::write(path, OTHER).unwrap());
 }
 
 #[test]
-fn a_builder_s_refusal_leaves_everything_as_it_was() {
+fn builder_error_leaves_the_file_unchanged() {
     let world = World::new();
     let place = world.place();
     let snapshot = read(&place).unwrap();
     let result = replace(&place, &snapshot, KEPT, Duration::ZERO, |_| Err("no"));
     assert!(matches!(result, Err(ReplaceError::Build("no"))));
     assert_eq!(fs::read(place.path()).unwrap(), STREAM);
-    assert!(alone(&place));
+    assert!(has_no_leftovers(&place));
 }
 
 #[test]
-fn a_twin_that_is_a_prefix_is_left_behind() {
+fn twin_that_is_a_prefix_is_not_updated() {
     let world = World::new();
-    let shared = world.shared(ID, b"[]", 20);
-    world.own(ID, STREAM, 10);
+    let shared = world.in_workspace(ID, b"[]", 20);
+    world.in_user_storage(ID, STREAM, 10);
     let place = world.locate(ID).unwrap();
     append(&place, || ()).unwrap();
     assert_eq!(fs::read(place.path()).unwrap(), NEW);
     assert_eq!(fs::read(shared).unwrap(), b"[]");
 }
 
-/// The time of a copy, as JP compares it.
+/// Returns the modification time of a copy. JP loads the copy with the later time.
 fn modified(path: &Path) -> std::time::SystemTime {
     fs::metadata(path).unwrap().modified().unwrap()
 }
@@ -206,12 +207,12 @@ fn modified(path: &Path) -> std::time::SystemTime {
 const OVERLAY: &str = r#"{"type":"compaction","timestamp":"2027-01-01 00:00:00.0","from_turn":0,"to_turn":0,"reasoning":"strip"}"#;
 
 #[test]
-fn a_twin_with_the_same_raw_events_gets_the_same_bytes_and_keeps_its_time() {
+fn twin_with_equal_raw_events_is_updated_and_keeps_its_time() {
     let overlaid = format!("[\n  {{\"a\":1}},\n  {OVERLAY}\n]\n");
     for (mine, other) in [(STREAM, STREAM), (STREAM, overlaid.as_bytes()), (overlaid.as_bytes(), STREAM)] {
         let world = World::new();
-        let shared = world.shared(ID, other, 20);
-        let own = world.own(ID, mine, 10);
+        let shared = world.in_workspace(ID, other, 20);
+        let own = world.in_user_storage(ID, mine, 10);
         fs::set_permissions(&shared, Permissions::from_mode(0o640)).unwrap();
         let before = modified(&shared);
         let place = world.locate(ID).unwrap();
@@ -224,16 +225,16 @@ fn a_twin_with_the_same_raw_events_gets_the_same_bytes_and_keeps_its_time() {
         assert_eq!(modified(&shared), before);
         assert_eq!(fs::metadata(&shared).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(names(shared.parent().unwrap()), ["events.json"]);
-        assert_eq!(world.locate(ID).unwrap().path(), place.path(), "JP loads the same copy");
+        assert_eq!(world.locate(ID).unwrap().path(), place.path(), "JP must load the same copy as before");
     }
 }
 
 #[test]
-fn the_copy_that_jp_loads_stays_the_newer_one_when_the_clock_runs_backwards() {
+fn copy_that_jp_loads_stays_newer_when_the_clock_runs_backwards() {
     let world = World::new();
-    let shared = world.shared(ID, STREAM, 10);
-    let own = world.own(ID, STREAM, 20);
-    // Both times are in the future, which is what a clock that ran ahead leaves.
+    let shared = world.in_workspace(ID, STREAM, 10);
+    let own = world.in_user_storage(ID, STREAM, 20);
+    // Both times are in the future, as after a clock that ran ahead.
     for (path, seconds) in [(&own, 9_000_000_000), (&shared, 9_000_000_001)] {
         let then = std::time::UNIX_EPOCH + Duration::from_secs(seconds);
         fs::File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
@@ -246,12 +247,12 @@ fn the_copy_that_jp_loads_stays_the_newer_one_when_the_clock_runs_backwards() {
 }
 
 #[test]
-fn a_twin_behind_a_link_is_compared_and_not_written() {
+fn symlinked_twin_is_compared_but_not_written() {
     let world = World::new();
-    let shared = world.shared(ID, STREAM, 20);
+    let shared = world.in_workspace(ID, STREAM, 20);
     fs::rename(&shared, world.path("real.json")).unwrap();
     symlink(world.path("real.json"), &shared).unwrap();
-    world.own(ID, STREAM, 10);
+    world.in_user_storage(ID, STREAM, 10);
     append(&world.locate(ID).unwrap(), || ()).unwrap();
     assert!(shared.is_symlink());
     assert_eq!(fs::read(world.path("real.json")).unwrap(), STREAM);
@@ -261,14 +262,14 @@ fn a_twin_behind_a_link_is_compared_and_not_written() {
 }
 
 #[test]
-fn a_twin_that_cannot_be_written_leaves_both_as_they_were() {
+fn unwritable_twin_leaves_both_copies_unchanged() {
     if rustix::process::geteuid().is_root() {
-        // Root may write everywhere; the test says something only to everyone else.
+        // Root may write everywhere, so this test works only for other users.
         return;
     }
     let world = World::new();
-    let shared = world.shared(ID, STREAM, 20);
-    world.own(ID, STREAM, 10);
+    let shared = world.in_workspace(ID, STREAM, 20);
+    world.in_user_storage(ID, STREAM, 10);
     fs::set_permissions(shared.parent().unwrap(), Permissions::from_mode(0o555)).unwrap();
     check_refused(&world.locate(ID).unwrap(), || (), STREAM, "events.json");
     fs::set_permissions(shared.parent().unwrap(), Permissions::from_mode(0o755)).unwrap();
@@ -276,11 +277,11 @@ fn a_twin_that_cannot_be_written_leaves_both_as_they_were() {
 }
 
 #[test]
-fn a_twin_that_says_something_else_is_a_conflict_that_names_both() {
+fn twin_with_other_events_is_a_conflict_naming_both_paths() {
     for twin in [OTHER, LONGER] {
         let world = World::new();
-        let shared = world.shared(ID, twin, 20);
-        world.own(ID, STREAM, 10);
+        let shared = world.in_workspace(ID, twin, 20);
+        world.in_user_storage(ID, STREAM, 10);
         let place = world.locate(ID).unwrap();
         let error = check_refused(&place, || (), STREAM, &shared.display().to_string());
         assert!(error.to_string().contains(&place.path().display().to_string()));
@@ -290,25 +291,25 @@ fn a_twin_that_says_something_else_is_a_conflict_that_names_both() {
 }
 
 #[test]
-fn a_twin_that_changes_after_reading_is_seen() {
+fn twin_changed_after_reading_is_a_conflict() {
     let world = World::new();
-    let shared = world.shared(ID, STREAM, 20);
-    world.own(ID, STREAM, 10);
+    let shared = world.in_workspace(ID, STREAM, 20);
+    world.in_user_storage(ID, STREAM, 10);
     let place = world.locate(ID).unwrap();
     check_refused(&place, || fs::write(&shared, LONGER).unwrap(), STREAM, "disagree");
 }
 
 #[test]
-fn a_twin_that_went_away_is_no_matter() {
+fn deleted_twin_is_ignored() {
     let world = World::new();
-    let shared = world.shared(ID, OTHER, 20);
-    world.own(ID, STREAM, 10);
+    let shared = world.in_workspace(ID, OTHER, 20);
+    world.in_user_storage(ID, STREAM, 10);
     let place = world.locate(ID).unwrap();
     append(&place, || fs::remove_file(&shared).unwrap()).unwrap();
 }
 
 #[test]
-fn a_symlink_is_not_written_through() {
+fn symlink_is_not_written_through() {
     let world = World::new();
     let place = world.place();
     fs::rename(place.path(), world.path("real.json")).unwrap();
@@ -319,7 +320,7 @@ fn a_symlink_is_not_written_through() {
 }
 
 #[test]
-fn a_file_that_becomes_a_symlink_is_not_written_through() {
+fn file_replaced_by_a_symlink_is_not_written_through() {
     let world = World::new();
     let place = world.place();
     let swap = || {
@@ -330,7 +331,7 @@ fn a_file_that_becomes_a_symlink_is_not_written_through() {
 }
 
 #[test]
-fn a_symlinked_parent_is_written_through() {
+fn symlinked_parent_folder_is_written_through() {
     let world = World::new();
     let path = world.conversation(&world.path("copy"), STREAM, 0);
     symlink(world.path("copy"), world.path("link")).unwrap();
@@ -339,7 +340,7 @@ fn a_symlinked_parent_is_written_through() {
 }
 
 #[test]
-fn a_file_of_another_name_is_not_written() {
+fn file_with_another_name_is_not_written() {
     let world = World::new();
     let path = world.path("export.json");
     fs::write(&path, STREAM).unwrap();
@@ -350,7 +351,7 @@ fn a_file_of_another_name_is_not_written() {
 }
 
 #[test]
-fn orphans_of_the_dead_are_removed_and_of_the_living_kept() {
+fn removes_temporary_files_of_dead_processes_only() {
     let world = World::new();
     let place = world.place();
     let folder = place.path().parent().unwrap();
@@ -372,9 +373,9 @@ fn orphans_of_the_dead_are_removed_and_of_the_living_kept() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_is_an_error_that_names_the_file() {
+fn unwritable_folder_error_contains_the_file_path() {
     if rustix::process::geteuid().is_root() {
-        // Root may write everywhere; the test says something only to everyone else.
+        // Root may write everywhere, so this test works only for other users.
         return;
     }
     let world = World::new();
@@ -396,7 +397,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_file_is_exactly_the_pieces(
+    fn file_equals_the_concatenated_pieces(
         (bytes, pieces) in prop::collection::vec(any::<u8>(), 0..3000)
             .prop_flat_map(|bytes| { let pieces = pieces(bytes.len()); (Just(bytes), pieces) })
     ) {

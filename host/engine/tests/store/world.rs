@@ -1,4 +1,4 @@
-//! A workspace and a user's storage in a temporary folder, laid out as JP does.
+//! Test fixture: a workspace and a user's storage in a temporary folder, laid out as JP does.
 
 use std::{
     ffi::OsStr,
@@ -7,10 +7,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use jp_compact_engine::{
-    environment::Environment,
-    store::{Place, StoreError, locate},
-};
+use jp_compact_engine::store::{Place, StoreError, locate};
+use jp_compact_runtime::environment::Environment;
 use tempfile::TempDir;
 
 pub(crate) const ID: &str = "17738399468";
@@ -24,7 +22,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// An empty workspace that has a user's storage.
+    /// Creates an empty workspace that has a user's storage.
     pub(crate) fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
@@ -50,7 +48,7 @@ impl World {
         self.path("data/workspace/ws-otvo8").join(name)
     }
 
-    /// Writes a conversation, `age` seconds old, and returns its events.json.
+    /// Writes a conversation that is `age` seconds old. Returns the path of its events.json.
     #[track_caller]
     pub(crate) fn conversation(&self, folder: &Path, events: &[u8], age: u64) -> PathBuf {
         fs::create_dir_all(folder).unwrap();
@@ -60,15 +58,15 @@ impl World {
         path
     }
 
-    /// A conversation in the workspace.
+    /// Writes a conversation into the workspace.
     #[track_caller]
-    pub(crate) fn shared(&self, name: &str, events: &[u8], age: u64) -> PathBuf {
+    pub(crate) fn in_workspace(&self, name: &str, events: &[u8], age: u64) -> PathBuf {
         self.conversation(&self.jp("conversations").join(name), events, age)
     }
 
-    /// A conversation in the user's storage.
+    /// Writes a conversation into the user's storage.
     #[track_caller]
-    pub(crate) fn own(&self, name: &str, events: &[u8], age: u64) -> PathBuf {
+    pub(crate) fn in_user_storage(&self, name: &str, events: &[u8], age: u64) -> PathBuf {
         self.conversation(&self.user("conversations").join(name), events, age)
     }
 
@@ -76,13 +74,13 @@ impl World {
         locate(transcript.as_ref(), &self.environment)
     }
 
-    /// The place of a conversation in the workspace, with no twin.
+    /// Writes a conversation without a twin into the workspace and locates it.
     pub(crate) fn place(&self) -> Place {
-        self.shared(ID, STREAM, 10);
+        self.in_workspace(ID, STREAM, 10);
         self.locate(ID).unwrap()
     }
 
-    /// Where the lock on the conversation is.
+    /// Returns the path of the conversation's lock.
     pub(crate) fn lock(&self) -> PathBuf {
         self.user(&format!("locks/jp-c{ID}.lock"))
     }
@@ -95,7 +93,7 @@ pub(crate) fn set_age(path: &Path, age: u64) {
     file.set_times(FileTimes::new().set_modified(then)).unwrap();
 }
 
-/// The names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

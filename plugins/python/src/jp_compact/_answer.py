@@ -1,4 +1,4 @@
-"""What a record comes back as. Types, and the answer that is given where the worker could give none."""
+"""The types of answers, and the answers for records that the worker could not answer."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, TypedDict
 
 
 class Failure(TypedDict):
-    """Why a record was not compacted.
+    """The reason why a record failed.
 
-    `code` is the worker's own, or one of this client's: `worker_died`, `worker_overdue`, `record_invalid`.
+    `code` is a code of jp-compact, or of this client: `worker_died`, `worker_overdue`, `record_invalid`.
     """
 
     code: str
@@ -17,7 +17,7 @@ class Failure(TypedDict):
 
 
 class JpTokens(TypedDict):
-    """How many JP itself sends a model."""
+    """The number of tokens that JP itself sends to a model."""
 
     before: int
     after: int
@@ -29,13 +29,13 @@ class _ViewTokens(TypedDict):
 
 
 class Tokens(_ViewTokens, total=False):
-    """How many the view has. `jp` is there for JP's conversations, unless the answer holds a view."""
+    """The number of tokens in the view. `jp` is present for conversations of JP, except in answers with a view."""
 
     jp: JpTokens
 
 
 class Saved(TypedDict):
-    """What compacting came to."""
+    """The savings."""
 
     tokens: Tokens
     percent: float
@@ -48,9 +48,9 @@ class _Always(TypedDict):
 
 
 class Answer(_Always, total=False):
-    """The answer to one record: `error` where it is not `ok`, else the transcript or its view, and what was saved.
+    """The answer to one record. If `ok` is true, it has the transcript or view and the savings, otherwise an `error`.
 
-    `jp-compact schema batch-answer` tells all of it.
+    `jp-compact schema batch-answer` prints the full schema.
     """
 
     format: str
@@ -64,5 +64,5 @@ class Answer(_Always, total=False):
 
 
 def failed(of: object, code: str, message: str, *, retryable: bool) -> Answer:
-    """The answer to the record with this id, which nobody else can give."""
+    """Returns a failed answer for the record with this id."""
     return {"id": of, "ok": False, "error": {"code": code, "message": message, "retryable": retryable}}

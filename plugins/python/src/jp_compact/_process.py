@@ -1,6 +1,6 @@
-"""One process, and its three pipes. It knows lines and deadlines; what a line means is not its business.
+"""A process that exchanges lines, with deadlines. This module does not interpret the lines.
 
-No thread: whoever waits for a line writes what is due and drains stderr meanwhile, so that no pipe can block another.
+It uses no threads. While it waits for a line, it also writes pending input and reads stderr, so the pipes cannot deadlock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GRACE = 5.0
 
 
 class Died(Exception):
-    """The process ended, or closed its stdout. `status` is as in `subprocess`: below 0 a signal."""
+    """The process ended or closed its stdout. As in `subprocess`, a negative `status` is a signal."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -30,14 +30,14 @@ class Died(Exception):
 
 
 class Overdue(Exception):
-    """No line came in time."""
+    """No line was received in time."""
 
 
 class Process:
-    """A process that is sent lines, and answers lines."""
+    """A process that reads and writes lines."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str] | None, cwd: str | None) -> None:
-        # A session of its own: Ctrl-C is for the caller, and one signal ends the process with all that it started.
+        # A new session: Ctrl-C reaches only the caller, and one signal kills the process and its children.
         self._child = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -48,7 +48,7 @@ class Process:
             cwd=cwd,
             start_new_session=True,
         )
-        # Also where nobody closes it: when it is forgotten, and when the interpreter ends.
+        # Also kills the process after garbage collection and at the end of the interpreter.
         self._reap = weakref.finalize(self, _reap, self._child)
         assert self._child.stdin and self._child.stdout and self._child.stderr
         self._stdin, self._stdout, self._stderr = self._child.stdin, self._child.stdout, self._child.stderr
@@ -68,14 +68,14 @@ class Process:
         return self._child.pid
 
     def send(self, line: bytes) -> None:
-        """Sends a line, as much of it as fits now; the rest goes while a line is waited for."""
+        """Sends a line. The part that does not fit into the pipe is sent by `receive`."""
         if not self._outgoing and not self._stdin.closed:
             self._selector.register(self._stdin, selectors.EVENT_WRITE)
         self._outgoing += line
         self._write()
 
     def receive(self, seconds: float) -> bytes:
-        """The next line, without its end."""
+        """Returns the next line, without its line end."""
         until = time.monotonic() + seconds
         while True:
             line = self._line()
@@ -95,12 +95,12 @@ class Process:
                     self._errors = (self._errors + self._read(self._stderr))[-_STDERR_KEPT:]
 
     def kill(self) -> None:
-        """Ends it and all that it started, and reaps it."""
+        """Kills the process and its children."""
         self._reap()
         self._close()
 
     def end(self) -> None:
-        """Lets it end by itself, for it has nothing left to do; kills it where it does not."""
+        """Closes stdin so the process can exit, and kills it after a grace period."""
         self._drop(self._stdin)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(_GRACE)
@@ -125,7 +125,7 @@ class Process:
         except BlockingIOError:
             return
         except (BrokenPipeError, ValueError):
-            # It reads no more. Whether it still answers, stdout will tell.
+            # The process has closed stdin. It may still write answers.
             self._outgoing.clear()
             self._drop(self._stdin)
             return
@@ -147,11 +147,11 @@ class Process:
             pipe.close()
 
     def _died(self) -> Died:
-        """How it ended; what is left of stderr says more than a number."""
+        """Returns the reason of the end, with the last lines of stderr."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(_GRACE)
         while not self._stderr.closed:
-            # Nobody writes to it any more, but for orphans that are killed below.
+            # Only orphaned children can still write to it. They are killed below.
             data = self._read(self._stderr)
             if not data:
                 break
@@ -165,7 +165,7 @@ class Process:
             how = f"ended with exit code {status}"
         self.kill()
         said = self._errors.decode("utf-8", "replace").strip()
-        return Died(status, f"jp-compact {how}" + (f"; its last words: {said[-500:]}" if said else ""))
+        return Died(status, f"jp-compact {how}" + (f"; stderr: {said[-500:]}" if said else ""))
 
     def _close(self) -> None:
         for pipe in (self._stdin, self._stdout, self._stderr):
@@ -174,7 +174,7 @@ class Process:
 
 
 def _reap(child: subprocess.Popen[bytes]) -> None:
-    # Until it was waited for, its number and its group are its own.
+    # Before `wait`, the process id cannot be reused.
     if child.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
@@ -182,7 +182,7 @@ def _reap(child: subprocess.Popen[bytes]) -> None:
 
 
 def _widen(pipe: IO[bytes]) -> None:
-    """Makes room for several records, so that the process works on while the caller is busy with an answer."""
+    """Enlarges a pipe for several records, so the process can work while the caller handles an answer."""
     size = getattr(fcntl, "F_SETPIPE_SZ", None)
     if size is not None:
         with contextlib.suppress(OSError):

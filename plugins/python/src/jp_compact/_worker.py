@@ -1,4 +1,4 @@
-"""The supervision: which record is in hand, which one killed the worker, and what is answered in its place."""
+"""The supervised worker: it tracks pending records, restarts the process, and finds the record that kills it."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from typing import Any, cast
 from ._answer import Answer, failed
 from ._process import Died, Overdue, Process
 
-# Exit codes that no record is to blame for: wrong options, no such strategy, one that may not run or says nonsense.
+# Exit codes that do not depend on records: wrong options, or a missing, untrusted, or invalid strategy.
 _REFUSALS = (2, 10, 11, 12, 20, 21)
 
 
 class StartError(Exception):
-    """The worker cannot be started, or refuses its options. No record would fare better."""
+    """The worker cannot be started, or rejects its options. Every record would fail."""
 
 
 class _Broken(Exception):
-    """A line that is not the answer to the record in hand."""
+    """A line that is not the answer to the pending record."""
 
 
 @dataclass
 class _Item:
-    """A record that has not been answered."""
+    """A record without an answer so far."""
 
     number: int
     id: object
     line: bytes
     refused: Answer | None = None
     sent: bool = False
-    # The worker ended with it in hand. It is sent alone now, so that if it ends again it is known why.
+    # The record was pending when the worker ended. It is sent alone now, to find out whether it is the cause.
     suspect: bool = False
 
 
 class Worker:
-    """A `jp-compact batch --ndjson` that is started again whenever it dies.
+    """A `jp-compact batch --ndjson` process that is restarted whenever it dies.
 
     `arguments` are options of `batch`, such as `"--strategy", "strip-tools"`. Every record gets one answer, in
-    order, and none raises: where the worker dies, says what is no answer, or says nothing for `deadline` seconds, those
-    in hand are sent again, one at a time. One with which it dies again is answered with `worker_died`, and one that it
-    had alone for so long with `worker_overdue`.
+    order, and a record never raises an exception. If the worker dies, writes invalid output, or writes nothing for
+    `deadline` seconds, the pending records are sent again, one at a time. If the worker dies again, the answer is
+    `worker_died`. If a single record exceeds the deadline, the answer is `worker_overdue`.
 
-    Not for several threads at once: a second call while one is going on raises `RuntimeError`. One worker each.
+    A worker is not thread-safe: a concurrent call raises `RuntimeError`. Use one worker per thread.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Worker:
         cwd: str | None = None,
     ) -> None:
         if window < 1 or deadline <= 0:
-            raise ValueError("window and deadline are above 0")
+            raise ValueError("window and deadline must be positive")
         self._command = [executable, "batch", "--ndjson", "--allow-empty", *arguments]
         self._deadline, self._window, self._env, self._cwd = deadline, window, env, cwd
         self._busy = threading.Lock()
@@ -72,22 +72,22 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """The process that is running, if one is."""
+        """The id of the running process, if any."""
         return self._process.pid if self._process else None
 
     @property
     def restarts(self) -> int:
-        """How often it had to be started again."""
+        """The number of restarts."""
         return self._starts - 1
 
     def compact(self, record: Mapping[str, object]) -> Answer:
-        """Sends one record, and waits for its answer."""
+        """Sends one record, and returns its answer."""
         return next(iter(list(self.map([record]))))
 
     def map(self, records: Iterable[Mapping[str, object]]) -> Generator[Answer, None, None]:
-        """The answers to all records, in their order. Up to `window` records are read ahead and in hand at once."""
+        """Yields the answers to all records, in order. Up to `window` records are read ahead and pending at once."""
         if not self._busy.acquire(blocking=False):
-            raise RuntimeError("this worker is busy: another thread, or a `map` that is not at its end, uses it")
+            raise RuntimeError("this worker is busy: another thread or an unfinished `map` uses it")
         waiting: deque[_Item] = deque()
         try:
             source, more = iter(records), True
@@ -103,13 +103,13 @@ class Worker:
                 waiting.popleft()
                 yield answer
         finally:
-            # Answers to these may still come, and nobody would know whose they are.
+            # Later answers to these records could not be assigned.
             if any(item.sent for item in waiting):
                 self._kill()
             self._busy.release()
 
     def close(self) -> None:
-        """Ends the worker and reaps it; kills it where it is not idle."""
+        """Ends the worker. A worker with pending records is killed."""
         self._closed = True
         if self._process is not None and self._busy.acquire(blocking=False):
             self._process.end()
@@ -126,7 +126,7 @@ class Worker:
         self.close()
 
     def _item(self, record: Mapping[str, object]) -> _Item:
-        # The worker is told a number of ours: whatever a caller's id is made of, it comes back as it was.
+        # The worker gets a number as the id, so the caller's id can be any object.
         self._number += 1
         of = record.get("id")
         wire = {"id": self._number, **{key: value for key, value in record.items() if key != "id"}}
@@ -138,7 +138,7 @@ class Worker:
         return _Item(self._number, of, line)
 
     def _answer(self, waiting: deque[_Item]) -> Answer:
-        """The answer to the first of those that wait. Suspects are always the first ones, and are sent alone."""
+        """Returns the answer to the first waiting record. Suspects are always first, and are sent alone."""
         head = waiting[0]
         while head.refused is None:
             process = self._running()
@@ -151,7 +151,7 @@ class Worker:
                 self._answered = True
                 return answer
             except Overdue as error:
-                # The worker is at several at once: only of one that it had alone is it known that it is late.
+                # The worker handles several records at once. Only a single pending record is known to be late.
                 was_alone = self._again(waiting)
                 if was_alone:
                     return failed(head.id, "worker_overdue", str(error), retryable=True)
@@ -166,7 +166,7 @@ class Worker:
         return head.refused
 
     def _again(self, waiting: Iterable[_Item]) -> bool:
-        """Ends the worker, and has what it had in hand sent again, each alone. Whether that was one record alone."""
+        """Kills the worker, and marks the pending records as suspects. Returns whether only one was pending."""
         self._kill()
         in_hand = [item for item in waiting if item.sent]
         for item in in_hand:
@@ -180,7 +180,7 @@ class Worker:
             try:
                 self._process = Process(self._command, self._env, self._cwd)
             except OSError as error:
-                raise StartError(f"cannot start {self._command[0]}: {error}") from error
+                raise StartError(f"failed to start {self._command[0]}: {error}") from error
             self._starts += 1
             self._answered = False
         return self._process
@@ -192,12 +192,12 @@ class Worker:
 
 
 def _read(line: bytes, item: _Item) -> Answer:
-    """The answer that a line is, under the id that the caller gave."""
+    """Parses an answer, and restores the caller's id."""
     try:
         answer: Any = json.loads(line)
     except ValueError:
-        raise _Broken("jp-compact answered with a line that is no JSON") from None
+        raise _Broken("jp-compact wrote a line that is not JSON") from None
     if not isinstance(answer, dict) or answer.get("id") != item.number or not isinstance(answer.get("ok"), bool):
-        raise _Broken("jp-compact answered with a line that is not the answer to this record")
+        raise _Broken("jp-compact wrote a line that is not the answer to this record")
     answer["id"] = item.id
     return cast(Answer, answer)

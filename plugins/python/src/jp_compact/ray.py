@@ -1,4 +1,4 @@
-"""An actor for `ray.data`. It imports nothing of Ray: Ray only wants a class whose instances can be called."""
+"""An actor for `ray.data`. It does not import Ray, because Ray only requires a class with callable instances."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _SENT = ("transcript", "path", "format")
 class Compactor:
     """Compacts the rows of a batch, for `Dataset.map_batches(Compactor, ...)`.
 
-    A row has the columns `transcript` (a file's text) or `path`, and `format` where it cannot be guessed. It keeps all
-    its columns, in their order; `transcript` becomes the compacted one where `ok`, and stays where not. With `view`
-    that column stays, and there is a column `view`. The others are `ok`, and `saved`, `overlays` and `error` as JSON, empty where
-    there is none: a column that is null in one block and text in the next has no type of its own.
+    A row has the column `transcript` (the text of a file) or `path`, and `format` if it cannot be detected. All columns
+    stay, in order. If `ok` is true, `transcript` is the compacted one, otherwise it is unchanged. With `view`, it is always
+    unchanged, and a column `view` has the result. The other new columns are `ok`, and `saved`, `overlays`, and `error` as
+    JSON text. They are empty instead of null, because a column must have the same type in every block.
 
-    No row raises, for an actor that dies is started again, with the same rows, for ever. So a worker that cannot be
-    started at all is the `error` of every row, `worker_not_started`: look at `ok`.
+    A row never raises an exception, because Ray would restart the actor with the same rows forever. If the worker cannot
+    start, every row has the `error` `worker_not_started`. Check `ok`.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Compactor:
         return columns
 
     def close(self) -> None:
-        """Ends the worker. Of an actor's nobody needs to ask that: it ends when its stdin does."""
+        """Ends the worker. An actor need not call this: the worker exits when its stdin closes."""
         if self._worker is not None:
             self._worker.close()
             self._worker = None
@@ -76,7 +76,7 @@ class Compactor:
 
 
 def _rows(batch: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    """The rows of a batch, of what a worker is sent. A cell without a value is no key."""
+    """Yields the records of a batch. A cell without a value becomes an absent key."""
     names = [name for name in _SENT if name in batch]
     size = len(next(iter(batch.values()))) if batch else 0
     for number in range(size):
@@ -85,13 +85,13 @@ def _rows(batch: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _value(cell: Any) -> Any:
-    """What JSON can say of a cell. What it cannot goes on as it is, and is that record's error."""
+    """Converts a cell for JSON. Other values stay unchanged, and cause an error for their record."""
     if isinstance(cell, bytes):
         try:
             return cell.decode()
         except UnicodeDecodeError:
             return cell
-    # A scalar or an array of numpy's, which is no dependency of ours.
+    # A scalar or an array of numpy, which is not a dependency.
     plain = getattr(cell, "tolist", None)
     return plain() if callable(plain) else cell
 

@@ -1,21 +1,23 @@
-//! The border around what a model is shown as data. What stands inside cannot close it: every line of it is
-//! indented, and the tag's number does not occur in it.
+//! The tags around data for a model.
+//!
+//! The data must not be able to close its tag. Therefore, all of its lines are indented, and the number in the tag does not
+//! occur in the data.
 
-/// Lines that begin without a blank are the strategy's own.
+/// The indentation of data. Lines without it come from the strategy.
 const INDENT: &str = "  ";
 
-/// Something between two tags that it does not hold.
+/// Data between two tags.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Fenced {
-    /// The tag, without its brackets.
+    /// The tag, without angle brackets.
     pub(crate) tag: String,
-    /// The opening tag, the text, the closing tag, a line each.
+    /// The opening tag, the data, and the closing tag, on separate lines.
     pub(crate) text: String,
 }
 
-/// Puts a text between tags of this name.
+/// Encloses a text in tags with this name.
 pub(crate) fn fence(name: &str, text: &str) -> Fenced {
-    // FNV-1a: the same text gets the same tag, so that a request can be recorded and replayed.
+    // FNV-1a. Equal texts get equal tags, so a request can be recorded and replayed.
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
@@ -29,7 +31,7 @@ pub(crate) fn fence(name: &str, text: &str) -> Fenced {
     Fenced { tag, text }
 }
 
-/// Appends every line of a text indented, whatever it takes for the end of a line.
+/// Appends a text with every line indented. All Unicode line ends count.
 pub(crate) fn indent(out: &mut String, text: &str) {
     let ends = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
     for line in text.replace("\r\n", "\n").split(ends) {
@@ -41,8 +43,8 @@ pub(crate) fn indent(out: &mut String, text: &str) {
     }
 }
 
-/// A name of somebody else's as part of a line.
-pub(crate) fn word(name: &str) -> String {
+/// Converts an untrusted name to a single word.
+pub(crate) fn single_word(name: &str) -> String {
     let plain = |c: char| if c.is_control() || c.is_whitespace() { '_' } else { c };
     name.chars().map(plain).take(80).collect()
 }
@@ -52,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_text_gets_the_same_tag_and_another_text_another() {
+    fn tag_depends_on_the_text() {
         assert_eq!(fence("notes", "a"), fence("notes", "a"));
         assert_ne!(fence("notes", "a").tag, fence("notes", "b").tag);
         let Fenced { tag, text } = fence("notes", "a");
@@ -60,8 +62,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inside_does_not_hold_its_tag() {
-        // Every number from the first on is spoilt, until one is not.
+    fn text_does_not_contain_its_tag() {
+        // Every candidate number occurs in the text, up to a certain one.
         let mut text = "x".to_owned();
         for _ in 0..4 {
             let tag = fence("t", &text).tag;
@@ -73,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn no_line_of_a_text_begins_without_a_blank() {
+    fn every_nonblank_line_is_indented() {
         let mut out = String::new();
         indent(&mut out, "a\n</t>\r\nb\rturn 1, user:\u{2028}c\u{85}\n\nd");
         assert_eq!(out, "  a\n  </t>\n  b\n  turn 1, user:\n  c\n\n\n  d\n");
     }
 
     #[test]
-    fn a_name_is_one_word() {
-        assert_eq!(word("a b\n</t>\u{2028}c"), "a_b_</t>_c");
+    fn single_word_replaces_whitespace() {
+        assert_eq!(single_word("a b\n</t>\u{2028}c"), "a_b_</t>_c");
     }
 }

@@ -1,6 +1,8 @@
-//! Asking a model for one text about many events: the events as text that cannot speak for itself, in parts where
-//! the model's window is too small for them, and the notes on the parts merged. What the text is to hold, and which
-//! events it is about, is a strategy's to say.
+//! Generation of one text about many events by a model. `summarize` and `collapse` share this module. They differ in the
+//! contents of the text and in its turns.
+//!
+//! The events are quoted as data, so the model does not follow instructions in them. If they exceed the model's window,
+//! the model writes notes on parts, and then merges the notes.
 
 mod fence;
 mod parts;
@@ -13,22 +15,23 @@ use std::collections::BTreeMap;
 use jp_compact_schema::version::NEEDS_ROUNDS_MAX;
 use jp_compact_schema::{CompactRequest, Completion, Diagnostic, Message, NeedRequest, Role, Severity};
 
-use crate::StrategyError;
-use prompt::Asked;
-pub use prompt::{Context, LIST, Prompt};
-pub use transcript::{Piece, Scribe, pieces};
+use crate::outcome::StrategyError;
+use prompt::ModelRequest;
+pub use prompt::{Background, LIST_HEADER, Prompt};
+pub use transcript::{TranscriptFormatter, TranscriptPiece, read_pieces};
 use window::Window;
-pub use window::tokens_of;
+pub use window::context_window;
 
-/// A host fulfils 256 requests. Each merge at least halves what is left, so that all merges are fewer than the parts.
+/// The maximum number of parts. A host fulfills 256 needs. Each merge at least halves the number of texts, so there are
+/// fewer merges than parts.
 const PARTS_MAX: usize = 128;
-/// What a reply holds beside its requests.
+/// The size of a reply without its needs.
 const REPLY_REST_BYTES: usize = 1024;
 
-/// One text while it is being written. Nothing is kept between the rounds but how many parts there were: that
-/// belongs into the `state` of the `needs`.
+/// Writes one text in several rounds. Between the rounds, only the number of parts has to be kept, in the `state` of the
+/// `needs`.
 #[derive(Debug)]
-pub struct Writing<'a> {
+pub struct TextWriter<'a> {
     request: &'a CompactRequest,
     model: Option<&'a str>,
     prompt: &'a Prompt<'a>,
@@ -36,22 +39,22 @@ pub struct Writing<'a> {
     merges_max: usize,
 }
 
-/// How far a text is.
+/// The result of one round.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// It is written; as blank as the model left it.
+pub enum TextStep {
+    /// The text is complete. It can be blank.
     Written(String),
-    /// The model has to be asked this.
+    /// The model must be asked again.
     Needs(BTreeMap<String, NeedRequest>),
 }
 
-impl<'a> Writing<'a> {
-    /// A text of at most `max_tokens`, by this model or the host's own. `rounds_after` is how many rounds of `needs`
-    /// the strategy keeps for itself.
+impl<'a> TextWriter<'a> {
+    /// Creates a writer for a text of at most `max_tokens`, by this model or the host's model. `rounds_after` is the number
+    /// of later rounds of `needs` that the strategy uses itself.
     ///
     /// # Errors
     ///
-    /// The model's window has no room for it: `window_too_small`.
+    /// The model's window is too small (code `window_too_small`).
     pub fn new(
         request: &'a CompactRequest,
         model: Option<&'a str>,
@@ -59,20 +62,23 @@ impl<'a> Writing<'a> {
         prompt: &'a Prompt<'a>,
         rounds_after: usize,
     ) -> Result<Self, StrategyError> {
-        let window = Window::of(request, model, max_tokens, prompt)?;
-        // The first round is that of the parts.
+        let window = Window::new(request, model, max_tokens, prompt)?;
+        // The first round asks for the parts.
         let merges_max = (NEEDS_ROUNDS_MAX as usize).saturating_sub(1 + rounds_after);
         Ok(Self { request, model, prompt, window, merges_max })
     }
 
-    /// The first round: every part at once, and how many they are.
+    /// Returns the needs of the first round, one for each part, and the number of parts.
     ///
     /// # Errors
     ///
-    /// More than can be asked at once, or merged later: `range_too_large`, before anything is paid for.
-    pub fn begin(&self, pieces: Vec<Piece>) -> Result<(BTreeMap<String, NeedRequest>, usize), StrategyError> {
-        // Before it is copied: a range may be larger than the memory that a strategy is given.
-        self.fits_a_reply(pieces.iter().map(Piece::bytes).sum())?;
+    /// The parts exceed the size of a reply, or are too many to merge (code `range_too_large`).
+    pub fn begin(
+        &self,
+        pieces: Vec<TranscriptPiece>,
+    ) -> Result<(BTreeMap<String, NeedRequest>, usize), StrategyError> {
+        // Checked before the text is copied, because a range can be larger than the strategy's memory limit.
+        self.fits_a_reply(pieces.iter().map(TranscriptPiece::bytes).sum())?;
         let parts = parts::cut(pieces, self.window.room);
         let count = parts.len();
         if count > PARTS_MAX {
@@ -86,23 +92,23 @@ impl<'a> Writing<'a> {
         Ok((needs, count))
     }
 
-    /// What is asked is a reply of the strategy's, and the host reads no longer one.
+    /// Checks the size against the host's limit for a reply.
     fn fits_a_reply(&self, bytes: usize) -> Result<(), StrategyError> {
         let max = self.request.limits.result_bytes_max;
         if bytes as u64 <= max {
             return Ok(());
         }
-        let message =
-            format!("the turns are {bytes} bytes to be read by a model, and {max} can be asked at once");
-        Err(StrategyError::new("range_too_large", message).with_hint("take fewer turns: `--to`, `--from`"))
+        let message = format!("the turns have {bytes} bytes for the model, at most {max} can be sent");
+        Err(StrategyError::new("range_too_large", message)
+            .with_hint("select fewer turns with `--from` and `--to`"))
     }
 
-    /// The later rounds: what the parts came to is merged until it is one text.
+    /// Continues in a later round: merges the notes until one text is left.
     ///
     /// # Errors
     ///
-    /// A part is not answered, or there are too many.
-    pub fn go_on(&self, parts: usize) -> Result<Step, StrategyError> {
+    /// An answer is missing, or there are too many parts.
+    pub fn resume(&self, parts: usize) -> Result<TextStep, StrategyError> {
         let mut level = 0;
         let Some(mut notes) = self.texts(level, parts)? else {
             return Err(StrategyError::new("request_invalid", "an answer is missing"));
@@ -117,17 +123,22 @@ impl<'a> Writing<'a> {
                 Some(merged) => notes = merged,
                 None => {
                     let asked = groups.iter().map(|group| self.prompt.merge(group));
-                    return Ok(Step::Needs(self.needs(level, asked.collect())));
+                    return Ok(TextStep::Needs(self.needs(level, asked.collect())));
                 }
             }
         }
-        Ok(Step::Written(notes.pop().unwrap_or_default()))
+        Ok(TextStep::Written(notes.pop().unwrap_or_default()))
     }
 
-    /// Asks for a written text once more: the model is shown what it was asked last, what it wrote, and what is
-    /// wrong with that.
+    /// Returns a need that asks for the text again. It contains the last prompt, the `written` text, and its problem.
     #[must_use]
-    pub fn again(&self, pieces: Vec<Piece>, parts: usize, written: &str, wrong: &str) -> NeedRequest {
+    pub fn retry(
+        &self,
+        pieces: Vec<TranscriptPiece>,
+        parts: usize,
+        written: &str,
+        wrong: &str,
+    ) -> NeedRequest {
         let asked = match parts {
             0 | 1 => {
                 let text = parts::cut(pieces, self.window.room).concat();
@@ -154,9 +165,9 @@ impl<'a> Writing<'a> {
         need
     }
 
-    /// What the user should know of how the text came about.
+    /// Returns remarks for the user about how the text was written.
     #[must_use]
-    pub fn remarks(&self, parts: usize) -> Vec<Diagnostic> {
+    pub fn diagnostics(&self, parts: usize) -> Vec<Diagnostic> {
         let remark = |code: &str, message: String| Diagnostic {
             severity: Severity::Info,
             code: code.to_owned(),
@@ -167,23 +178,23 @@ impl<'a> Writing<'a> {
         match self.window.room {
             None => vec![remark(
                 "window_unknown",
-                "how much the model reads is not known: it was sent the range in one part".to_owned(),
+                "the model's window is unknown, so the range was sent in one part".to_owned(),
             )],
             Some(_) if parts > 1 => vec![remark(
                 "in_parts",
-                format!("the range is larger than the model's window: {parts} parts were merged"),
+                format!("the range exceeds the model's window, so {parts} parts were merged"),
             )],
             Some(_) => Vec::new(),
         }
     }
 
-    fn needs(&self, level: usize, asked: Vec<Asked>) -> BTreeMap<String, NeedRequest> {
+    fn needs(&self, level: usize, asked: Vec<ModelRequest>) -> BTreeMap<String, NeedRequest> {
         let max_tokens = self.window.max_tokens(asked.len());
         let requests = asked.into_iter().enumerate();
         requests.map(|(number, asked)| (key(level, number), self.need(asked, max_tokens))).collect()
     }
 
-    fn need(&self, asked: Asked, max_tokens: u64) -> NeedRequest {
+    fn need(&self, asked: ModelRequest, max_tokens: u64) -> NeedRequest {
         NeedRequest::LlmComplete {
             model: self.model.map(str::to_owned),
             system: Some(asked.system),
@@ -192,15 +203,15 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// What the model wrote at a level. None when it was not asked yet.
+    /// Returns the texts of a level, or `None` if the model was not asked yet.
     fn texts(&self, level: usize, count: usize) -> Result<Option<Vec<String>>, StrategyError> {
         let mut texts = Vec::with_capacity(count);
         for number in 0..count {
             let Some(answer) = self.request.answers.get(&key(level, number)) else { return Ok(None) };
             let Completion { text, .. } = answer.as_type()?;
             if text.trim().is_empty() {
-                // Among other notes it would not be missed, and the view would lack a part of its history. Alone it
-                // is what the host refuses.
+                // A blank note would be lost among the others, and the summary would lack a part of the range. Returned
+                // alone, the host rejects it.
                 return Ok(Some(vec![text]));
             }
             texts.push(text.trim().to_owned());
@@ -210,12 +221,12 @@ impl<'a> Writing<'a> {
 }
 
 fn too_many(parts: usize) -> StrategyError {
-    let message = format!("{parts} parts are too many to be merged");
+    let message = format!("the range has {parts} parts, which are too many to merge");
     StrategyError::new("range_too_large", message)
-        .with_hint("take fewer turns, or a model with a larger window")
+        .with_hint("select fewer turns, or a model with a larger window")
 }
 
-/// Under which key a text is asked for: `s0`, `s1`, ... the parts, `m1.0` the first merge.
+/// Returns the key of a need: `s0`, `s1`, ... for the parts, and `m1.0` for the first merge.
 fn key(level: usize, number: usize) -> String {
     if level == 0 { format!("s{number}") } else { format!("m{level}.{number}") }
 }

@@ -1,10 +1,12 @@
-//! What fits into one request: turns stay together where they can, a turn that is too long is cut between its
-//! events, an event that is too long inside. Every text goes somewhere, and nothing twice.
+//! Division of a transcript into parts that fit the model's window.
+//!
+//! Turns stay together if possible. A longer turn is split between its events, and a longer event inside. Every text is in
+//! exactly one part.
 
-use super::transcript::Piece;
+use super::transcript::TranscriptPiece;
 
-/// The parts of a transcript, each with at most `room` tokens; one part where there is no limit.
-pub(crate) fn cut(pieces: Vec<Piece>, room: Option<u64>) -> Vec<String> {
+/// Splits a transcript into parts of at most `room` tokens. Without a limit, returns one part.
+pub(crate) fn cut(pieces: Vec<TranscriptPiece>, room: Option<u64>) -> Vec<String> {
     let room = room.unwrap_or(u64::MAX);
     let mut parts = Parts { done: Vec::new(), text: String::new(), tokens: 0, room };
     for turn in pieces.chunk_by(|left, right| left.turn == right.turn) {
@@ -39,7 +41,7 @@ impl Parts {
         self.tokens = 0;
     }
 
-    fn add(&mut self, piece: &Piece) {
+    fn add(&mut self, piece: &TranscriptPiece) {
         if !self.fits(piece.tokens) {
             self.end();
         }
@@ -54,21 +56,21 @@ impl Parts {
             let label = piece.label.trim_end().trim_end_matches(':');
             let more = if number > 0 { " (continued)" } else { "" };
             self.text = format!("{label}{more}:\n{chunk}");
-            self.tokens = tokens_of(piece, &self.text);
+            self.tokens = part_tokens(piece, &self.text);
         }
     }
 }
 
-/// The tokens of a part of a piece, in proportion.
-fn tokens_of(piece: &Piece, text: &str) -> u64 {
+/// Estimates the tokens of a part of a piece, in proportion to its characters.
+fn part_tokens(piece: &TranscriptPiece, text: &str) -> u64 {
     let whole = (piece.label.chars().count() + piece.body.chars().count()) as u64;
     (piece.tokens * text.chars().count() as u64).div_ceil(whole.max(1))
 }
 
-/// The body of a piece in chunks that fit: whole lines where there are any, and every chunk begins indented.
-fn chunks(piece: &Piece, room: u64) -> Vec<String> {
+/// Splits the body of a piece into chunks that fit, at line ends if possible. Every chunk begins indented.
+fn chunks(piece: &TranscriptPiece, room: u64) -> Vec<String> {
     let whole = (piece.label.chars().count() + piece.body.chars().count()) as u64;
-    // A label stands before each, and a line that is cut begins with a blank anew.
+    // Each chunk has a label, and the rest of a split line is indented again.
     let label = piece.label.chars().count() + " (continued)".len() + 4;
     let chars_max = usize::try_from(room.saturating_mul(whole) / piece.tokens.max(1)).unwrap_or(usize::MAX);
     let chars_max = chars_max.saturating_sub(label).max(16);
@@ -100,7 +102,8 @@ fn chunks(piece: &Piece, room: u64) -> Vec<String> {
     chunks
 }
 
-/// Neighbouring notes, as many as fit into one request, and two at least: so there are fewer after every merge.
+/// Groups adjacent notes, as many as fit into one request. A group has at least two notes, so every merge reduces their
+/// number.
 pub(crate) fn group(notes: &[String], room: Option<u64>) -> Vec<Vec<&str>> {
     let room = room.unwrap_or(u64::MAX);
     let mut groups: Vec<Vec<&str>> = Vec::new();

@@ -1,39 +1,41 @@
-//! What the model is told. The instructions stand in the system prompt alone; the transcript comes between tags
-//! that it cannot close, and is called data.
+//! The prompts for the model.
+//!
+//! All instructions are in the system prompt. The transcript is enclosed in tags that it cannot close, and is declared as
+//! data. The texts were measured; a change needs new measurements.
 
 use super::fence::{Fenced, fence, indent};
 
-/// What the model is to write.
+/// The instructions for the text.
 #[derive(Debug, Clone)]
 pub struct Prompt<'a> {
-    /// What the text is to hold: sentences, or a list that opens with [`LIST`].
+    /// The contents of the text: sentences, or a list that begins with [`LIST_HEADER`].
     pub points: &'a str,
-    /// What to pay attention to beside that.
+    /// An additional focus.
     pub focus: Option<&'a str>,
-    /// What the model is shown beside what it summarizes.
-    pub context: Vec<Context>,
+    /// Data that the model reads but does not summarize.
+    pub background: Vec<Background>,
 }
 
 /// The line above a list of points.
-pub const LIST: &str = "Write down, and leave out what does not apply:";
+pub const LIST_HEADER: &str = "Write down, and leave out what does not apply:";
 
-/// Something that is not to be summarized, but has to be known for it.
+/// Data that the model needs for the summary, but must not summarize.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Context {
-    /// The name of its tag: one word.
-    pub name: &'static str,
-    /// What it is, and what for: a sentence without its first words.
-    pub what: &'static str,
-    /// Labels, and lines that are indented.
+pub struct Background {
+    /// The name of the tag: one word.
+    pub tag: &'static str,
+    /// The meaning and the purpose of the data. It ends a sentence of the system prompt.
+    pub description: &'static str,
+    /// Labels and indented lines.
     pub text: String,
 }
 
-impl Context {
-    /// Texts of this kind, each under its label, with all their lines indented.
+impl Background {
+    /// Creates background data from texts. Each text is indented below its label.
     #[must_use]
     pub fn new<'a>(
-        name: &'static str,
-        what: &'static str,
+        tag: &'static str,
+        description: &'static str,
         texts: impl IntoIterator<Item = (String, &'a str)>,
     ) -> Self {
         let mut text = String::new();
@@ -41,20 +43,20 @@ impl Context {
             text.push_str(&format!("{label}:\n"));
             indent(&mut text, content);
         }
-        Self { name, what, text }
+        Self { tag, description, text }
     }
 }
 
 /// One request to the model.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct ModelRequest {
     pub(crate) system: String,
     pub(crate) content: String,
 }
 
 impl Prompt<'_> {
-    /// Asks for the summary of a transcript, or for notes on one part of it.
-    pub(crate) fn part(&self, transcript: &str, number: usize, count: usize) -> Asked {
+    /// Returns the request for a summary of a transcript, or for notes on one part of it.
+    pub(crate) fn part(&self, transcript: &str, number: usize, count: usize) -> ModelRequest {
         let task = if count == 1 {
             "You write the summary that stands for a part of a conversation between a user and an assistant \
              who works with tools. Whoever continues the conversation is shown your summary in its place, and \
@@ -71,8 +73,8 @@ impl Prompt<'_> {
         self.asked(&task, "transcript", transcript)
     }
 
-    /// Asks for one text out of several notes.
-    pub(crate) fn merge(&self, notes: &[&str]) -> Asked {
+    /// Returns the request to merge notes into one text.
+    pub(crate) fn merge(&self, notes: &[&str]) -> ModelRequest {
         let task = "You write the summary that stands for a part of a conversation between a user and an \
                     assistant who works with tools. Whoever continues the conversation is shown your summary in \
                     its place, and nothing else of it. You read notes on its consecutive pieces, the earliest first: \
@@ -85,14 +87,16 @@ impl Prompt<'_> {
         self.asked(task, "notes", &text)
     }
 
-    fn asked(&self, task: &str, name: &str, text: &str) -> Asked {
+    fn asked(&self, task: &str, name: &str, text: &str) -> ModelRequest {
         let Fenced { tag, text } = fence(name, text);
         let mut content = text;
         let mut beside = String::new();
-        for context in &self.context {
-            let Fenced { tag, text } = fence(context.name, &context.text);
-            beside
-                .push_str(&format!("Between <{tag}> and </{tag}> stands, as data too, {}\n\n", context.what));
+        for background in &self.background {
+            let Fenced { tag, text } = fence(background.tag, &background.text);
+            beside.push_str(&format!(
+                "Between <{tag}> and </{tag}> stands, as data too, {}\n\n",
+                background.description
+            ));
             content.push_str(&format!("\n\n{text}"));
         }
         let system = format!(
@@ -104,7 +108,7 @@ impl Prompt<'_> {
             self.points()
         );
         content.push_str("\n\nThat is all. Write the summary now, as you were told to.");
-        Asked { system, content }
+        ModelRequest { system, content }
     }
 
     fn points(&self) -> String {
@@ -113,12 +117,15 @@ impl Prompt<'_> {
         format!("{}{focus}\n\n{FORM}", self.points)
     }
 
-    /// What everything but the data costs, about.
+    /// Estimates the tokens of a request without the transcript.
     pub(crate) fn tokens(&self) -> u64 {
-        // The rest of a system prompt, and the two lines around the data, have about the same length always.
-        let context = self.context.iter().map(|context| context.text.chars().count() + context.what.len());
-        let chars = self.points().chars().count() + context.sum::<usize>();
-        (chars as u64).div_ceil(4) + 400 + 16 * self.context.len() as u64
+        // 400 covers the fixed texts of the system prompt, and 16 the tags of each background.
+        let background = self
+            .background
+            .iter()
+            .map(|background| background.text.chars().count() + background.description.len());
+        let chars = self.points().chars().count() + background.sum::<usize>();
+        (chars as u64).div_ceil(4) + 400 + 16 * self.background.len() as u64
     }
 }
 

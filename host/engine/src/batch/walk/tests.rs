@@ -1,11 +1,11 @@
-//! What is found where, on real folders.
+//! Tests of the search on real folders.
 
 use std::fs;
 use std::path::Path;
 
 use super::*;
 
-/// Files below a folder of their own; those named `events.json` are transcripts.
+/// Creates files in a temporary folder. Files named `events.json` are transcripts.
 fn world(files: &[&str]) -> (tempfile::TempDir, Environment) {
     let folder = tempfile::tempdir().unwrap();
     for file in files {
@@ -28,7 +28,7 @@ fn check(files: &[&str], paths: &[&str], expect: &[&str]) {
 }
 
 #[test]
-fn transcripts_are_found_in_the_order_of_their_paths() {
+fn finds_transcripts_in_path_order() {
     let files = ["s/b/events.json", "s/a/events.json", "s/a/b/events.json", "s/a-/events.json"];
     let sorted = ["s/a/b/events.json", "s/a/events.json", "s/a-/events.json", "s/b/events.json"];
     check(&files, &["s"], &sorted);
@@ -36,7 +36,7 @@ fn transcripts_are_found_in_the_order_of_their_paths() {
 }
 
 #[test]
-fn only_transcripts_are_found_and_each_once() {
+fn finds_only_transcripts_and_each_once() {
     let files = [
         "s/events.json",
         "s/events.json.bak",
@@ -54,7 +54,7 @@ fn only_transcripts_are_found_and_each_once() {
 }
 
 #[test]
-fn what_git_ignores_is_not_found_unless_it_was_given() {
+fn skips_git_ignored_paths_unless_given() {
     let files = ["s/a/events.json", "s/b/events.json"];
     let (folder, environment) = world(&files);
     fs::write(folder.path().join("s/.gitignore"), "b\n").unwrap();
@@ -63,7 +63,7 @@ fn what_git_ignores_is_not_found_unless_it_was_given() {
 }
 
 #[test]
-fn a_view_goes_below_the_path_that_was_given() {
+fn views_keep_the_relative_path() {
     let (_folder, environment) = world(&["s/a/events.json", "t/a/events.json", "u/events.json", "x.json"]);
     let paths: Vec<OsString> = ["s", "t", "u", "x.json"].iter().map(OsString::from).collect();
     let found = Files::gather(&paths, Some(Path::new("out")), None, &environment);
@@ -81,7 +81,7 @@ fn check_pattern(text: &str, expect: Option<(&str, &str)>) {
 }
 
 #[test]
-fn a_pattern_begins_at_the_first_part_that_is_none() {
+fn a_pattern_starts_at_its_first_wildcard() {
     check_pattern("a/b", None);
     check_pattern("a/*/c", Some(("a", "*/c")));
     check_pattern("*.json", Some((".", "*.json")));
@@ -90,7 +90,7 @@ fn a_pattern_begins_at_the_first_part_that_is_none() {
 }
 
 #[test]
-fn what_cannot_be_found_is_told_once() {
+fn a_missing_path_is_reported_once() {
     let (_folder, environment) = world(&[]);
     let gone = ["gone".into(), "gone".into(), "".into()];
     let found = Files::gather(&gone, None, None, &environment);

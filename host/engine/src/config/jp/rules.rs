@@ -1,7 +1,6 @@
-//! `conversation.compaction.rules`, JP's own: an array (or `{ value = [...] }`, as JP stores it) of tables
-//! `{ keep_first, keep_last, reasoning, tool_calls, summary }`, or of inline forms. Each is a compaction of its own
-//! with turns of its own; JP keeps the first turn and the last one where a rule does not say (JP-STREAM, "Bounds in JP's
-//! own rules").
+//! JP's own `conversation.compaction.rules`: an array (or `{ value = [...] }`, as JP stores it) of inline forms or of
+//! tables `{ keep_first, keep_last, reasoning, tool_calls, summary }`. Each rule is a separate compaction with its own
+//! turns. By default, JP keeps the first and the last turn (docs/reference/store.md#bounds-in-jps-rules).
 
 use jiff::SignedDuration;
 use jp_compact_core::call::{self, Call};
@@ -11,13 +10,13 @@ use serde_json::{Map, Value};
 
 use crate::config::{Profile, RULES};
 
-/// What JP keeps where a rule does not say.
+/// The turns that JP keeps by default.
 const KEPT: Wanted = Wanted { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), keep: Keep::DEFAULT };
 
-/// The profile that rules make, where there are any.
+/// Converts rules to a profile. Returns `None` if there are none.
 ///
 /// # Errors
-/// What is not understood.
+/// The first rule that is not supported.
 pub(super) fn profile(rules: &Value) -> Result<Option<Profile>, String> {
     let rules = match rules {
         Value::Null => return Ok(None),
@@ -74,7 +73,7 @@ enum End {
     Last,
 }
 
-/// Reads a bound as JP does. A number may be a text, as JP writes it.
+/// Parses a bound as JP does. A number may be a string, as JP writes it.
 fn end(kept: &Value, end: End) -> Result<Bound, String> {
     let text = match kept {
         Value::String(text) => text.clone(),
@@ -90,7 +89,7 @@ fn end(kept: &Value, end: End) -> Result<Bound, String> {
     }
     if let Some(turn) = text.strip_prefix('@') {
         let turn: usize = turn.parse().map_err(|_| format!("`{text}` is not a turn"))?;
-        let turn = turn.checked_sub(1).ok_or("turns are counted from 1 here: there is no turn `@0`")?;
+        let turn = turn.checked_sub(1).ok_or("turns are counted from 1 here, so turn `@0` does not exist")?;
         return Ok(Bound::Turn(turn));
     }
     if let Some(turns) = text.strip_prefix('-') {

@@ -1,10 +1,10 @@
-//! What counts of JP's own configuration, and what is only warned of.
+//! Tests of the settings and warnings from JP's own configuration.
 
 use super::*;
 
 #[track_caller]
 fn model(values: &[serde_json::Value], expected: Option<&str>) {
-    let own = JpOwn::of(values);
+    let own = JpOwn::from_values(values);
     assert_eq!(own.model().map(ToString::to_string).as_deref(), expected, "{values:?}");
 }
 
@@ -13,7 +13,7 @@ fn assistant(model: serde_json::Value) -> serde_json::Value {
 }
 
 fn rules(rules: serde_json::Value) -> JpOwn {
-    JpOwn::of(&[json!({ "conversation": { "compaction": { "rules": rules } } })])
+    JpOwn::from_values(&[json!({ "conversation": { "compaction": { "rules": rules } } })])
 }
 
 #[track_caller]
@@ -37,17 +37,17 @@ fn the_model_has_several_shapes() {
     model(&[assistant(json!(3))], None);
     model(&[json!({}), json!([]), json!(null)], None);
     model(&[assistant(json!("gemini/../../../evil"))], None);
-    let own = JpOwn::of(&[assistant(json!("gemini/../../../evil"))]);
+    let own = JpOwn::from_values(&[assistant(json!("gemini/../../../evil"))]);
     assert!(own.warnings()[0].starts_with("the model in config.toml is ignored: "), "{:?}", own.warnings());
 }
 
 #[test]
-fn the_last_model_wins_and_may_say_only_what_changed() {
+fn the_last_model_wins_and_may_be_partial() {
     let first = assistant(json!({ "id": { "provider": "a", "name": "b" } }));
     model(&[first.clone(), assistant(json!("c/d"))], Some("c/d"));
     model(&[first.clone(), assistant(json!({ "id": { "name": "d" } }))], Some("a/d"));
     model(&[first.clone(), assistant(json!({ "parameters": {} }))], Some("a/b"));
-    // An alias that nobody knows is another model, and not the one before.
+    // An unknown alias is another model, so the previous one does not apply.
     model(&[first.clone(), assistant(json!({ "id": "flash" }))], None);
     let aliases =
         json!({ "providers": { "llm": { "aliases": { "flash": { "provider": "g", "name": "f" } } } } });
@@ -55,7 +55,7 @@ fn the_last_model_wins_and_may_say_only_what_changed() {
 }
 
 #[test]
-fn rules_are_tables_with_the_turns_that_jp_keeps() {
+fn reads_rule_tables_with_the_turns_that_jp_keeps() {
     calls(json!([{ "reasoning": "strip" }]), &[Call::reasoning().over(KEPT)]);
     calls(
         json!([{ "tool_calls": "sreq", "keep_first": "2", "keep_last": 0 }]),
@@ -86,7 +86,7 @@ fn bound(first: serde_json::Value, last: serde_json::Value, from: Bound, to: Bou
 }
 
 #[test]
-fn bounds_are_read_as_jp_reads_them() {
+fn parses_bounds_like_jp() {
     let time = jiff::SignedDuration::from_secs;
     bound(json!(0), json!(0), Bound::Turn(0), Bound::FromEnd(0));
     bound(json!("7"), json!("7"), Bound::Turn(7), Bound::FromEnd(7));
@@ -101,7 +101,7 @@ fn bounds_are_read_as_jp_reads_them() {
 }
 
 #[test]
-fn rules_of_the_workspace_win_over_those_of_the_conversation() {
+fn workspace_rules_override_conversation_rules() {
     let folder = tempfile::tempdir().unwrap();
     let conversation = folder.path().join(".jp/conversations/17738399468");
     std::fs::create_dir_all(&conversation).unwrap();
@@ -127,7 +127,7 @@ fn rules_of_the_workspace_win_over_those_of_the_conversation() {
 }
 
 #[test]
-fn rules_are_inline_forms_counted_from_one() {
+fn reads_inline_rules_counted_from_one() {
     calls(
         json!(["t=sreq:5..-3", "r"]),
         &[
@@ -138,25 +138,26 @@ fn rules_are_inline_forms_counted_from_one() {
 }
 
 #[test]
-fn rules_are_the_default_only_where_no_layer_names_another() {
+fn rules_are_the_default_unless_a_layer_names_another() {
     let own = || rules(json!(["r"]));
-    let default = |layers: &[(Source, String)]| Config::of(layers, own()).unwrap().default_profile;
+    let default = |layers: &[(Source, String)]| Config::from_layers(layers, own()).unwrap().default_profile;
     assert_eq!(default(&[]), "rules");
     assert_eq!(default(&[user("conversation.compaction.keep_last = 1\n")]), "rules");
     assert_eq!(default(&[user("conversation.compaction.default_profile = \"default\"\n")]), "default");
-    let config = Config::of(&[user("conversation.compaction.profiles.rules.reasoning = \"strip\"\n")], own());
+    let config =
+        Config::from_layers(&[user("conversation.compaction.profiles.rules.reasoning = \"strip\"\n")], own());
     assert_eq!(config.unwrap().default_profile, "default");
-    assert_eq!(Config::of(&[], rules(json!([]))).unwrap().default_profile, "default");
+    assert_eq!(Config::from_layers(&[], rules(json!([]))).unwrap().default_profile, "default");
 }
 
 #[test]
-fn rules_that_are_not_understood_are_a_warning_and_no_profile() {
+fn unsupported_rules_cause_a_warning() {
     for (of, what) in [
         (json!([{ "reasoning": "keep" }]), "rule 1: `reasoning` is \"keep\""),
         (json!(["r", { "over": 5 }]), "rule 2: `over` is unknown"),
         (json!([{ "keep_last": 1 }]), "rule 1: it has no `reasoning`"),
         (json!([{ "reasoning": "strip", "keep_last": "soon" }]), "not `soon`"),
-        (json!([{ "reasoning": "strip", "keep_first": "@0" }]), "there is no turn `@0`"),
+        (json!([{ "reasoning": "strip", "keep_first": "@0" }]), "turn `@0` does not exist"),
         (json!([{ "reasoning": "strip", "keep_first": "@x" }]), "`@x` is not a turn"),
         (json!([{ "reasoning": "strip", "keep_last": "-x" }]), "`-x` is not a number of turns"),
         (json!([{ "reasoning": "strip", "keep_last": -3 }]), "not `-3`"),
@@ -171,12 +172,12 @@ fn rules_that_are_not_understood_are_a_warning_and_no_profile() {
 }
 
 #[test]
-fn keys_of_rfd_064_in_jp_s_files_have_no_effect_and_are_warned_of() {
-    let own = JpOwn::of(&[json!({ "conversation": {
+fn warns_about_keys_of_rfd_064_in_files_of_jp() {
+    let own = JpOwn::from_values(&[json!({ "conversation": {
         "compaction": { "profiles": { "default": {} }, "keep_last": 9 },
         "tools": { "t": { "compaction": { "request": "keep" } }, "u": { "source": "local" } },
     } })]);
-    let config = Config::of(&[], own).unwrap();
+    let config = Config::from_layers(&[], own).unwrap();
     assert_eq!((config.keep_last, config.hints.len()), (3, 0));
     let keys: Vec<_> = config.warnings.iter().map(|warning| warning.split('`').nth(1).unwrap()).collect();
     assert_eq!(
@@ -191,12 +192,12 @@ fn keys_of_rfd_064_in_jp_s_files_have_no_effect_and_are_warned_of() {
 }
 
 #[test]
-fn what_jp_says_is_shown_in_comments() {
-    let own = JpOwn::of(&[
+fn settings_of_jp_are_shown_as_comments() {
+    let own = JpOwn::from_values(&[
         assistant(json!("a/b")),
         json!({ "conversation": { "compaction": { "rules": ["t=o"] } } }),
     ]);
-    let shown = Config::of(&[], own).unwrap().to_toml(false);
+    let shown = Config::from_layers(&[], own).unwrap().to_toml(false);
     assert!(shown.contains("\n# the conversation's own model is a/b  (config.toml)\n"), "{shown}");
     assert!(
         shown.contains("\n# profile `rules`, the default one, is JP's own rules  (config.toml)\n"),
@@ -206,23 +207,23 @@ fn what_jp_says_is_shown_in_comments() {
 }
 
 #[test]
-fn what_is_shown_leaves_rules_the_default() {
+fn shown_configuration_keeps_rules_as_default() {
     let own = || rules(json!(["t=o"]));
-    let shown = Config::of(&[], own()).unwrap().to_toml(false);
-    let again = Config::of(&[user(&shown)], own()).unwrap();
+    let shown = Config::from_layers(&[], own()).unwrap().to_toml(false);
+    let again = Config::from_layers(&[user(&shown)], own()).unwrap();
     assert_eq!(again.default_profile, "rules", "{shown}");
     let named = [user("conversation.compaction.default_profile = \"light\"\n")];
-    let shown = Config::of(&named, own()).unwrap().to_toml(false);
-    assert_eq!(Config::of(&[user(&shown)], own()).unwrap().default_profile, "light", "{shown}");
+    let shown = Config::from_layers(&named, own()).unwrap().to_toml(false);
+    assert_eq!(Config::from_layers(&[user(&shown)], own()).unwrap().default_profile, "light", "{shown}");
 }
 
 #[test]
-fn a_transcript_causes_no_more_warnings_than_anybody_reads() {
+fn limits_the_warnings_of_a_transcript() {
     let tools = |range: std::ops::Range<usize>| {
         let tools: serde_json::Map<_, _> =
             range.map(|tool| (format!("t{tool}"), json!({ "compaction": "strip" }))).collect();
         json!({ "conversation": { "tools": tools } })
     };
-    assert_eq!(JpOwn::of(&[tools(0..3), tools(0..3)]).warnings().len(), 3);
-    assert_eq!(JpOwn::of(&[tools(0..40), tools(40..80)]).warnings().len(), 32);
+    assert_eq!(JpOwn::from_values(&[tools(0..3), tools(0..3)]).warnings().len(), 3);
+    assert_eq!(JpOwn::from_values(&[tools(0..40), tools(40..80)]).warnings().len(), 32);
 }

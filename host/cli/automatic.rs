@@ -1,0 +1,167 @@
+//! Automatic compaction of one transcript, with its report. `auto` uses it, and `query` after its turn.
+
+use std::ffi::OsStr;
+
+use jp_compact_core::auto::{Verdict, verdict};
+use jp_compact_core::estimate::Estimator;
+use jp_compact_core::{Stream, Survey};
+use jp_compact_engine::compact::{self, Outcome, Run};
+use jp_compact_engine::plan::{Applied, AutoRequest};
+use jp_compact_runtime::environment::Environment;
+use serde_json::{Value, json};
+
+use crate::error::Report;
+use crate::human::{change, counted, grouped, short, turns};
+use crate::lines::EscapedLines;
+use crate::reports::{compaction, sent_tokens};
+use crate::setup::Setup;
+use crate::tokens::about;
+
+/// Runs the profiles of `auto.always`, checks the trigger, and compacts the transcript if that is due.
+pub(crate) async fn compact_if_due(
+    request: &AutoRequest<'_>,
+    setup: &mut Setup<'_>,
+    transcript: &OsStr,
+    environment: &Environment,
+) -> Result<(Value, EscapedLines), Report> {
+    let mut opened = setup.read(transcript)?;
+    let mut config = setup.planner.config(&opened)?;
+    if request.context_window.is_some() {
+        // A typed window overrides a configured threshold.
+        config.auto.token_threshold = None;
+    }
+    let planned = match request.profile {
+        Some(name) => config.named(name)?,
+        None => config.by_auto()?,
+    };
+    let planned = planned.led_by(request.unasked.as_ref());
+    let profile = planned.profile.ok_or_else(Report::bug)?;
+    let path = short(opened.place.path(), environment);
+    let with_path = |line: &str| format!("{path}: {line}");
+    let warned = |lines: &mut EscapedLines, what: &str, failure: &Report| {
+        lines.append(&failure.text_after(&format!("warning: {path}: {what}: ")));
+    };
+    setup.planner.check_focus_of(&planned).await?;
+    let (mut lines, mut always) = (EscapedLines::new(), Vec::new());
+    for (name, planned) in config.auto.always.iter().zip(config.by_always()?) {
+        let planned = planned.led_by(request.unasked.as_ref());
+        let applied = setup.planner.apply(&config, &planned, &opened).await?;
+        let (mut report, mut warning) = (Value::Null, None);
+        match applied {
+            Applied::Nothing => {}
+            Applied::Failed(failure) => {
+                let failure = Report::from(*failure);
+                warned(&mut lines, &format!("profile `{name}` changed nothing"), &failure);
+                warning = Some(plain(&failure));
+            }
+            Applied::Done(run, done) => {
+                reduction(name, &done, &run).iter().for_each(|line| lines.line(with_path(line)));
+                report = compaction::json(&done, &run);
+                if !run.io.dry_run {
+                    opened = setup.read(transcript)?;
+                } else if done.saved() > 0.0 {
+                    lines.line(with_path(
+                        "the trigger ignores this saving, because a dry run appends nothing",
+                    ));
+                }
+            }
+        }
+        always.push(json!({ "profile": name, "report": report, "warning": warning }));
+    }
+    let estimator = request.estimator;
+    let (model, window) = setup.planner.window(request, &config);
+    let verdict = verdict(&Survey::with(&opened.stream, estimator), config.trigger(profile, window));
+    let due = matches!(verdict, Verdict::Due { .. });
+    let mut why = why(verdict, &opened.stream, estimator, model.as_deref());
+    let (mut report, mut warning) = (Value::Null, None);
+    if due {
+        match setup.planner.apply(&config, &planned, &opened).await? {
+            Applied::Nothing => {
+                why.push_str("; nothing to compact: every turn since the last compaction is kept");
+                lines.line(with_path(&why));
+            }
+            Applied::Failed(failure) => {
+                let failure = Report::from(*failure);
+                warned(&mut lines, "nothing was compacted", &failure);
+                warning = Some(plain(&failure));
+            }
+            Applied::Done(run, done) => {
+                lines.append(&compaction::text(&done, &run, environment));
+                reduction(&profile.name, &done, &run).iter().for_each(|line| lines.line(with_path(line)));
+                report = compaction::json(&done, &run);
+            }
+        }
+    } else {
+        lines.line(with_path(&why));
+    }
+    let json = json!({
+        "path": opened.place.path().to_string_lossy(),
+        "conversation_id": opened.place.id(),
+        "profile": profile.name,
+        "always": always,
+        "due": due,
+        "why": why,
+        "estimator": estimator.name(),
+        "report": report,
+        "warning": warning,
+    });
+    Ok((json, lines))
+}
+
+/// The text of a failure, for JSON.
+fn plain(failure: &Report) -> String {
+    failure.text_after("").as_str().trim_end().to_owned()
+}
+
+/// Explains why a compaction is due or not.
+fn why(verdict: Verdict, stream: &Stream, estimator: Estimator, model: Option<&str>) -> String {
+    let about = about(estimator);
+    let (view, threshold) = match verdict {
+        Verdict::Due { view, threshold } | Verdict::Small { view, threshold } => {
+            (grouped(view), grouped(threshold))
+        }
+        Verdict::Short { turns, min_turns } => {
+            let turns = counted(turns, "turn");
+            return format!(
+                "not due: the conversation has {turns}, and more than {min_turns} are required (auto.min_turns)"
+            );
+        }
+        Verdict::UnknownWindow => {
+            let (whose, why) = match model {
+                Some(model) => (format!("the context window of `{model}`"), ""),
+                None => ("the context window".to_owned(), " because no model is configured"),
+            };
+            return format!(
+                "skipped: {whose} is unknown{why}; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`"
+            );
+        }
+    };
+    let name = estimator.name();
+    let has = sent_tokens::view_has(stream);
+    if matches!(verdict, Verdict::Due { .. }) {
+        format!("due: {has} {about}{view} tokens ({name}), more than {threshold}")
+    } else {
+        format!("not due: {has} {about}{view} tokens ({name}), and {threshold} are allowed")
+    }
+}
+
+/// Describes a compaction in one line: turns, profile, reduction.
+fn reduction(profile: &str, report: &compact::Report, run: &Run) -> Option<String> {
+    let made = report.steps.iter().filter_map(|step| match &step.outcome {
+        Outcome::Made(made) => Some(made),
+        Outcome::Declined(_) | Outcome::Would(_) | Outcome::Already(_) => None,
+    });
+    let ranges = made.flatten().map(|made| (made.overlay.from_turn, made.overlay.to_turn));
+    let (from, to) = ranges.reduce(|left, right| (left.0.min(right.0), left.1.max(right.1)))?;
+    let (before, after) = (report.tokens_before, report.tokens_after);
+    let would = if run.io.dry_run { "would compact" } else { "compacted" };
+    Some(format!(
+        "auto {would} {} with profile `{profile}`: {}{} -> {} tokens ({}, {})",
+        turns(from, to),
+        about(run.io.estimator),
+        grouped(before),
+        grouped(after),
+        change(before, after),
+        run.io.estimator.name()
+    ))
+}

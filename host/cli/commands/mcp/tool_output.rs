@@ -1,0 +1,31 @@
+//! The result of a tool: the text of the command, and its `--json` document. A failure is a result, too, with the message,
+//! causes, hint and exit code.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Value, json};
+
+use crate::error::Report;
+
+/// The output of a call.
+pub(super) struct ToolOutput {
+    pub(super) text: String,
+    /// None if there is only text.
+    pub(super) json: Option<Value>,
+}
+
+/// Converts the output of a call to the result of the protocol.
+pub(super) fn result(done: Result<ToolOutput, Report>) -> CallToolResult {
+    match done {
+        Ok(ToolOutput { text, json }) => {
+            let mut call = CallToolResult::success(vec![ContentBlock::text(text)]);
+            call.structured_content = json;
+            call
+        }
+        Err(report) => {
+            let text = format!("{}\nexit code: {}\n", report.text().as_str(), report.code);
+            let mut call = CallToolResult::error(vec![ContentBlock::text(text)]);
+            call.structured_content = Some(json!({ "error": report }));
+            call
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Hints: the next step after an error. A hint names a command or an option, and never repeats the cause.
+
+use jp_compact_engine::compact::{self, StrategyError};
+use jp_compact_engine::{llm, store};
+use jp_compact_runtime::jail::Missing;
+use jp_compact_runtime::process::ProcessError;
+use jp_compact_runtime::trust::{self, Grant, grants};
+use jp_compact_runtime::{registry, session};
+use jp_compact_transcripts::Format;
+use serde::{Serialize, Serializer};
+
+use crate::lines::EscapedLines;
+
+/// The next step, as lines of the host.
+#[derive(Debug, Clone)]
+pub(crate) struct Hint(pub(super) Vec<String>);
+
+impl Hint {
+    /// A hint of one line. Newlines in it are escaped.
+    pub(super) fn line(text: impl Into<String>) -> Self {
+        Self(vec![text.into()])
+    }
+
+    /// A hint with a command on its own line.
+    pub(super) fn with_command(text: impl Into<String>, command: &str) -> Self {
+        Self(vec![text.into(), format!("  {command}")])
+    }
+
+    /// Appends the hint to a text.
+    pub(crate) fn add_to(&self, text: &mut EscapedLines) {
+        let label = std::iter::once("hint: ").chain(std::iter::repeat(""));
+        self.0.iter().zip(label).for_each(|(line, label)| text.line(format_args!("{label}{line}")));
+    }
+
+    /// A hint of several lines, without foreign text.
+    fn from_host(text: &'static str) -> Self {
+        Self(text.lines().map(str::to_owned).collect())
+    }
+}
+
+impl Serialize for Hint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.join("\n"))
+    }
+}
+
+pub(super) fn run_hint(error: &compact::Error) -> Option<Hint> {
+    use compact::Error as E;
+    let formats = || Format::ALL.map(Format::as_str).join(", ");
+    let text = match error {
+        E::Store(error) => return error.hint().map(Hint::line),
+        E::NotAllowed(denial) => {
+            let hint = denial.hint();
+            return Some(match denial.command() {
+                Some(command) => Hint::with_command(hint, &command),
+                None => Hint::line(hint),
+            });
+        }
+        E::Unreadable { source, .. } if source.is_of_overlay() => {
+            "`--reset` removes all overlays, including malformed ones; the events stay unchanged"
+        }
+        E::Unreadable { path, .. } if store::is_beside(path) => {
+            "`--reset` removes the sidecar file; the transcript stays unchanged"
+        }
+        E::Unreadable { source, .. } if source.is_of_several() => {
+            "`jp-compact batch --ndjson` reads one conversation per line, each as {\"id\": ..., \"transcript\": ...}"
+        }
+        E::Unreadable { path, .. } if path.file_name().is_none_or(|name| name != "events.json") => {
+            "if the detected format is wrong, name the right one with `--format NAME`"
+        }
+        E::NoFormat { program: Some(_), .. } => {
+            return Some(Hint::line(format!("supported formats: {}", formats())));
+        }
+        E::NotUnderstood { .. } => {
+            return Some(Hint::line(format!(
+                "if the format is wrong, name another one with `--format NAME`: {}",
+                formats()
+            )));
+        }
+        E::NoFormat { .. } => {
+            return Some(Hint::line(format!("name the format with `--format NAME`: {}", formats())));
+        }
+        E::Sidecar { .. } => "give the transcript itself; it is in the same folder",
+        E::NotJp { .. } => "`jp-compact import FILE --to DIR` converts it to a JP conversation",
+        E::Unreadable { .. } => "JP's events.json is one JSON array of events",
+        E::NotAppendable { .. } => "repair or remove that element; commands that only read still work",
+        E::Stale { .. } | E::Unseen { .. } => "run the command again",
+        E::LintFailed { .. } => "`--allow-invalid` appends the overlays nevertheless",
+        E::NoSuchOverlay { .. } => "`jp-compact show TRANSCRIPT` lists the overlays with their numbers",
+        E::Strategy { name, source } => return strategy_hint(name, source),
+        _ => return None,
+    };
+    Some(Hint::from_host(text))
+}
+
+fn strategy_hint(name: &str, error: &StrategyError) -> Option<Hint> {
+    let text = match error {
+        StrategyError::Find(error) => return find_hint(error),
+        StrategyError::Trust(error) => return trust_hint(error),
+        StrategyError::Session(error) => return session_hint(name, error),
+        StrategyError::NotGranted { command, .. } => {
+            return command.as_ref().map(|command| Hint::with_command("grant it with", command));
+        }
+        StrategyError::NoModel => {
+            let lead = "give `--model PROVIDER/NAME`, or add these lines to your configuration";
+            let example = llm::EXAMPLE.lines().map(|line| format!("  {line}"));
+            return Some(Hint(std::iter::once(lead.to_owned()).chain(example).collect()));
+        }
+        StrategyError::NotContained { missing, .. } => {
+            let way_down = "`--sandbox=contained` runs it with your own permissions; use that only for \
+                            plugins that you know";
+            return Some(Hint::line(format!("{}; {way_down}", remedies(missing))));
+        }
+        StrategyError::BadOptions { .. } => {
+            return Some(Hint::line(format!("`jp-compact strategy show {name}` shows its options")));
+        }
+        StrategyError::RefusedBefore { .. } => {
+            "nothing was appended; to ask the model again, run `jp-compact TRANSCRIPT --profile ...`"
+        }
+        StrategyError::Refused(_) => return Some(stderr_hint(name)),
+        _ => return None,
+    };
+    Some(Hint::from_host(text))
+}
+
+fn find_hint(error: &registry::Error) -> Option<Hint> {
+    use registry::Error as E;
+    let text = match error {
+        E::NotFound { .. } => {
+            "`jp-compact strategy list` lists all strategies; `--plugin-dir DIR` searches another folder"
+        }
+        E::NotExecutable { path } => {
+            return Some(Hint::line(format!("make it executable with `chmod +x {}`", path.display())));
+        }
+        E::ReservedName { .. } => "rename the plugin; plugins cannot replace bundled strategies",
+        E::Hides { trusted, .. } => {
+            return Some(Hint::line(format!(
+                "trust it, remove it, or give the path of the other one: `--strategy {}`",
+                trust::quoted(trusted)
+            )));
+        }
+        _ => return None,
+    };
+    Some(Hint::from_host(text))
+}
+
+fn trust_hint(error: &trust::Error) -> Option<Hint> {
+    use trust::Error as E;
+    let text = match error {
+        E::NotTrusted(candidate) => {
+            let text = "review the plugin, then trust it with";
+            return Some(Hint::with_command(text, &candidate.command()));
+        }
+        E::Insecure(insecure) => {
+            return Some(Hint::line(format!("{} prevents changes by other users", insecure.remedy())));
+        }
+        E::NotCovered { .. } => {
+            "write the interpreter as an absolute path, or as `/usr/bin/env NAME` without options"
+        }
+        E::NoState => "set HOME, or XDG_STATE_HOME to an absolute path",
+        E::BadManifest { .. } => "`jp-compact schema manifest` prints the schema of a manifest",
+        E::Version(mismatch) => mismatch.hint(),
+        _ => return None,
+    };
+    Some(Hint::from_host(text))
+}
+
+fn session_hint(name: &str, error: &session::Error) -> Option<Hint> {
+    use session::Error as E;
+    if let E::Lacking(known) = error {
+        return Some(lacking(&known.asked, known.tried.as_ref(), &known.command));
+    }
+    let text = match error {
+        E::Version(mismatch) => mismatch.hint(),
+        E::Model { answer, .. } if answer.code == llm::BUDGET_EXHAUSTED => {
+            "nothing was appended; raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`"
+        }
+        E::Model { .. } => "nothing was appended",
+        E::NoJail { missing } => {
+            let way_down = "`--sandbox=contained` runs strategies without a jail";
+            return Some(Hint::line(format!("{}; {way_down}", remedies(missing))));
+        }
+        E::Process(ProcessError::Deadline { .. }) => {
+            "`--deadline 5m` allows more time, except for the description, which has 2 s"
+        }
+        E::Reported { error, .. } => {
+            let hint = error.hint.as_ref();
+            return hint.map(|hint| Hint::line(format!("`{name}` suggests: {hint}")));
+        }
+        E::BadDescription { .. } => {
+            "`jp-compact schema description` prints the schema of the answer to `describe`"
+        }
+        E::Violation(_) => "nothing was appended; `jp-compact schema reply` prints the schema of a reply",
+        E::Crashed { .. } => return Some(stderr_hint(name)),
+        _ => return None,
+    };
+    Some(Hint::from_host(text))
+}
+
+fn stderr_hint(name: &str) -> Hint {
+    Hint::line(format!("nothing was appended; `jp-compact -v ...` prints the stderr of `{name}`"))
+}
+
+/// The hint to grant the permissions whose lack may have caused the failure, with the command.
+pub(crate) fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> Hint {
+    let mut why = Vec::new();
+    if !asked.is_empty() {
+        why.push(format!("it asked for {}, which was not granted;", grants::line(asked)));
+    }
+    if let Some(grant) = tried {
+        let what = match grant {
+            Grant::Subprocess => "start another process (in a script, `exec PROGRAM` avoids that)",
+            Grant::Network => "reach the network",
+            Grant::Runtime(_) => "start its interpreter",
+            _ => "read a file without permission",
+        };
+        why.push(format!("it seems to have tried to {what}, and `{grant}` was not granted;"));
+    }
+    let allow = if tried.is_some() { ", and you want to allow it" } else { "" };
+    if let Some(last) = why.last_mut() {
+        last.push_str(&format!(" if that caused the failure{allow}, grant it with"));
+    }
+    why.push(format!("  {command}"));
+    Hint(why)
+}
+
+/// The steps that make a jail available.
+fn remedies(missing: &[Missing]) -> String {
+    missing.iter().map(|missing| missing.remedy).collect::<Vec<_>>().join("; ")
+}

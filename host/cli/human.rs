@@ -1,0 +1,52 @@
+//! Numbers, ranges and paths as people read them.
+
+use std::path::Path;
+
+use jp_compact_runtime::environment::Environment;
+
+/// A path relative to the current folder, if it is below it.
+pub(crate) fn short(path: &Path, environment: &Environment) -> String {
+    path.strip_prefix(&environment.cwd).unwrap_or(path).display().to_string()
+}
+
+/// A number with separators: 1,234,567.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A change in percent: `-43 %`, `+2 %`, or `unchanged`.
+pub(crate) fn change(before: u64, after: u64) -> String {
+    if before == after || before == 0 {
+        return "unchanged".into();
+    }
+    let percent = (after as f64 / before as f64 - 1.0) * 100.0;
+    format!("{percent:+.0} %")
+}
+
+/// A number with its noun: `1 turn`, `2 turns`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// A range of turns: `turn 3`, or `turns 3-5`.
+pub(crate) fn turns(from: usize, to: usize) -> String {
+    if from == to { format!("turn {from}") } else { format!("turns {from}-{to}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_digits_by_three() {
+        assert_eq!([grouped(0), grouped(999), grouped(1_234_567)], ["0", "999", "1,234,567"]);
+    }
+}

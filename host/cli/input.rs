@@ -1,0 +1,84 @@
+//! Transcripts that commands only read, from a file or from stdin, with the warnings about them.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use jp_compact_engine::compact::{self, Opened};
+use jp_compact_engine::store;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_transcripts::{Format, Transcript};
+
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::human::short;
+use crate::output;
+
+/// A transcript that is only read.
+pub(crate) struct InputTranscript {
+    pub(crate) path: PathBuf,
+    pub(crate) id: Option<String>,
+    pub(crate) stream: Transcript,
+}
+
+/// Reads a transcript, or stdin for `-`, and detects its format.
+pub(crate) fn read(transcript: &OsStr, environment: &Environment) -> Result<InputTranscript, Report> {
+    read_as(transcript, None, environment)
+}
+
+/// Reads a transcript, or stdin for `-`, in the given format.
+pub(crate) fn read_as(
+    transcript: &OsStr,
+    format: Option<Format>,
+    environment: &Environment,
+) -> Result<InputTranscript, Report> {
+    if transcript == "-" {
+        let path = PathBuf::from("standard input");
+        let bytes = store::read_stdin()?;
+        let stream = compact::of_bytes(bytes.clone(), format, &path).map_err(|failure| {
+            let detected = compact::of_bytes(bytes, None, &path).ok().map(|stream| stream.format());
+            wrong_format(failure, format, detected)
+        })?;
+        warnings(&stream, &path, environment).iter().for_each(|warning| output::warning(warning));
+        return Ok(InputTranscript { path, id: None, stream });
+    }
+    let opened = open_as(transcript, format, environment)?;
+    let found = warnings(&opened.stream, opened.place.path(), environment);
+    found.iter().for_each(|warning| output::warning(warning));
+    let id = opened.place.id().map(str::to_owned);
+    Ok(InputTranscript { path: opened.place.path().to_owned(), id, stream: opened.stream })
+}
+
+/// Opens a transcript in the given format, or in the detected one.
+pub(crate) fn open_as(
+    transcript: &OsStr,
+    format: Option<Format>,
+    environment: &Environment,
+) -> Result<Opened, Report> {
+    compact::open_as(transcript, format, environment).map_err(|failure| {
+        let detected = || compact::open(transcript, environment).ok().map(|opened| opened.stream.format());
+        wrong_format(failure, format, format.and_then(|_| detected()))
+    })
+}
+
+/// The report of a transcript that cannot be read. If it can be read without `--format`, the hint is to do that.
+fn wrong_format(failure: compact::Error, format: Option<Format>, detected: Option<Format>) -> Report {
+    let report = Report::from(failure);
+    match detected.filter(|detected| format.is_some_and(|format| format != *detected)) {
+        Some(detected) => {
+            report.with_hint(format!("this file is in the format {detected}; leave --format out"))
+        }
+        None => report,
+    }
+}
+
+/// The warnings about a transcript, with its path.
+pub(crate) fn warnings(stream: &Transcript, path: &Path, environment: &Environment) -> Vec<String> {
+    let path = short(path, environment);
+    compact::warnings(stream).iter().map(|warning| format!("{path}: {warning}")).collect()
+}
+
+/// The error of a command that appends, for `-`.
+pub(crate) fn stdin_is_only_read() -> Report {
+    let hint = "`print -` and `show -` read stdin; to compact, give a conversation folder or a file";
+    Report::new(Exit::Usage, "cannot append to stdin (`-`)", Some(hint))
+}

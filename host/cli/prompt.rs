@@ -1,0 +1,110 @@
+//! Questions to the user at a terminal: trust in a plugin, and grants. Without a terminal, nothing is asked, and the hint of
+//! the error is the command that trusts the plugin.
+
+use std::io;
+use std::sync::Arc;
+
+use jp_compact_engine::plan::TrustPrompt;
+use jp_compact_runtime::conformance::Subject;
+use jp_compact_runtime::trust::{Candidate, Grant, Said, grants};
+
+use crate::error::Report;
+use crate::lines::EscapedLines;
+use crate::output;
+
+/// Asks whether to trust a plugin, and to grant the permissions that it requests.
+pub(crate) fn trust() -> TrustPrompt {
+    Arc::new(|candidate| {
+        output::print_lines(&described(candidate));
+        Box::pin(async {
+            Ok(is_yes(&answer("Trust this plugin and grant the permissions above? [y/N] ").await?))
+        })
+    })
+}
+
+/// Asks a question, and returns the line that the user types.
+pub(crate) async fn answer(question: &'static str) -> io::Result<String> {
+    output::question(question);
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    // An interrupt must end the wait, and a read of stdin cannot be cancelled. The thread ends with the process.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line).map(|_| line);
+        // The receiver is gone after an interrupt.
+        let _ = sender.send(read);
+    });
+    receiver.await.map_err(io::Error::other)?
+}
+
+pub(crate) fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
+}
+
+/// Asks the user to grant the missing permissions for one run. Without a terminal, it returns none.
+pub(crate) fn grants_for(subject: &Subject) -> Result<Vec<Grant>, Report> {
+    let missing = subject.missing();
+    if missing.is_empty() || !output::can_ask() {
+        return Ok(Vec::new());
+    }
+    let mut text = EscapedLines::for_consent();
+    text.line(format_args!(
+        "Strategy `{}` asks for permissions. It is not trusted and runs in a jail.",
+        subject.name
+    ));
+    missing.iter().for_each(|grant| text.line(format_args!("  asks      {grant}")));
+    output::print_lines(&text);
+    output::question("Grant these permissions for this run? [y/N] ");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(if is_yes(&line) { missing } else { Vec::new() })
+}
+
+fn described(candidate: &Candidate) -> EscapedLines {
+    let mut text = EscapedLines::for_consent();
+    let name = &candidate.plugin.name;
+    if candidate.changed {
+        text.line(format_args!("Strategy `{name}` has changed since it was trusted."));
+    } else {
+        text.line(format_args!("Strategy `{name}` is not trusted yet."));
+    }
+    facts(candidate, &mut text);
+    text
+}
+
+/// Adds the facts about a plugin: its digest, manifest, description and requested permissions.
+pub(crate) fn facts(candidate: &Candidate, text: &mut EscapedLines) {
+    let plugin = &candidate.plugin;
+    let mut row = |label: &str, value: String| text.line(format_args!("  {label:<8}  {value}"));
+    row("path", plugin.real.display().to_string());
+    row("sha256", candidate.sha256.clone());
+    if let Some(manifest) = plugin.manifest() {
+        row("manifest", format!("{} {}: {}", manifest.name, manifest.version, manifest.description));
+    }
+    match &candidate.said {
+        Said::Unasked => {}
+        Said::Nothing(why) => row("says", format!("nothing: {why}")),
+        Said::Description(said) => {
+            row("says", format!("{} {}: {}", said.name, said.version, said.description));
+            let kinds = said.produces.iter().filter_map(|kind| serde_json::to_value(kind).ok());
+            row(
+                "produces",
+                kinds.filter_map(|kind| kind.as_str().map(str::to_owned)).collect::<Vec<_>>().join(", "),
+            );
+            if !said.needs.is_empty() {
+                row("needs", said.needs.join(", "));
+            }
+        }
+    }
+    if let Some(timeout) = plugin.timeout() {
+        row("takes", format!("up to {timeout:?} for one request"));
+    }
+    for runs in candidate.runs() {
+        row("runs", format!("{}, which is trusted, too", runs.real.display()));
+    }
+    row("asks", list(&candidate.questions()));
+}
+
+/// A list of permissions.
+pub(crate) fn list(permissions: &[Grant]) -> String {
+    if permissions.is_empty() { "no permission".into() } else { grants::line(permissions) }
+}

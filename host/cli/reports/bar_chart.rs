@@ -1,0 +1,103 @@
+//! Tables of tokens with a bar in each row. The full part of a bar is in the view, the light part is not. No line must have
+//! more than 80 columns.
+
+use jp_compact_core::stats::Amount;
+
+use crate::escape;
+use crate::human::{change, grouped};
+use crate::lines::{EscapedLines, LISTED_MAX};
+
+const COLUMNS: usize = 80;
+/// The width of names. It is the same in every table, so that columns align.
+const NAME: usize = 24;
+/// The width of a number, up to 999,999,999.
+const NUMBER: usize = 11;
+/// The width of `unchanged`.
+const CHANGE: usize = 9;
+const BAR: usize = COLUMNS - NAME - 2 * (NUMBER + 1) - (CHANGE + 2) - 2;
+/// Blocks for eighths of a column.
+const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+/// Appends a table with the largest row first. Without rows, it appends nothing.
+pub(crate) fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterator<Item = (&'a str, Amount)>) {
+    let mut rows: Vec<_> = rows.map(|(name, amount)| (name_of(name), amount)).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let size = |amount: &Amount| amount.before.max(amount.after);
+    rows.sort_by_key(|(_, amount)| std::cmp::Reverse(size(amount)));
+    let largest = size(&rows[0].1);
+    text.line("");
+    text.line(format_args!("{title:<NAME$} {:>NUMBER$} {:>NUMBER$}", "raw", "view"));
+    let more = rows.len().saturating_sub(LISTED_MAX);
+    for (name, amount) in rows.into_iter().take(LISTED_MAX) {
+        text.line(
+            format!(
+                "{name:<NAME$} {:>NUMBER$} {:>NUMBER$}  {:<CHANGE$}  {}",
+                grouped(amount.before),
+                grouped(amount.after),
+                change(amount.before, amount.after),
+                drawn(amount, largest, BAR)
+            )
+            .trim_end(),
+        );
+    }
+    text.more("", more);
+}
+
+/// Escapes a name. A long name is truncated at its beginning, because paths differ at their end.
+fn name_of(name: &str) -> String {
+    let name = escape::line(name);
+    let length = name.chars().count();
+    if length <= NAME {
+        return name;
+    }
+    format!("…{}", name.chars().skip(length + 1 - NAME).collect::<String>())
+}
+
+/// A bar: full for the tokens in the view, light for the others. The amount `largest` fills `width`.
+fn drawn(Amount { before, after }: Amount, largest: u64, width: usize) -> String {
+    let eighths = |amount: u64| {
+        let exact = u128::from(amount) * width as u128 * 8 / u128::from(largest.max(1));
+        // A small amount is visible, too.
+        usize::try_from(exact).unwrap_or(0).max(usize::from(amount > 0))
+    };
+    let (shown, whole) = (eighths(after), eighths(before).div_ceil(8));
+    let mut bar = "█".repeat(shown / 8) + EIGHTHS[shown % 8];
+    bar.push_str(&"░".repeat(whole.saturating_sub(shown.div_ceil(8))));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(before: u64, after: u64, expected: &str) {
+        assert_eq!(drawn(Amount { before, after }, 100, 10), expected);
+    }
+
+    #[test]
+    fn bar_shows_sent_part_full_and_hidden_part_light() {
+        check(100, 100, "██████████");
+        check(100, 50, "█████░░░░░");
+        check(100, 0, "░░░░░░░░░░");
+        check(50, 25, "██▌░░");
+        check(0, 30, "███");
+        check(1, 1, "▏");
+        check(100, 1, "▏░░░░░░░░░");
+        check(0, 0, "");
+    }
+
+    #[test]
+    fn lines_have_at_most_80_columns() {
+        let amount = Amount { before: 123_456_789, after: 123_456_789 };
+        let long = "a/".repeat(60);
+        let mut text = EscapedLines::new();
+        let rows = [("a", amount), (long.as_str(), amount), ("b\u{1b}[2J\nc", amount)];
+        table(&mut text, "tokens by conversation", rows.into_iter());
+        let text = text.as_str();
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        assert!(text.contains("…/a/a") && text.contains("b\\u{1b}[2J\\nc"), "{text}");
+    }
+}

@@ -1,0 +1,8 @@
+//! Results of commands, as lines of JSON and as text for people. Commands and MCP tools share them.
+
+mod bar_chart;
+pub(crate) mod compaction;
+pub(crate) mod conversation;
+pub(crate) mod overlays;
+pub(crate) mod sent_tokens;
+pub(crate) mod stats;

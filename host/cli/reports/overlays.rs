@@ -1,0 +1,167 @@
+//! The overlays of a conversation, as a line of JSON and as text.
+
+use std::collections::BTreeMap;
+
+use jp_compact_core::estimate::Estimator;
+use jp_compact_core::halves::Halves;
+use jp_compact_core::jp_view::jp_numbers;
+use jp_compact_core::overlay::{Overlay, ToolPolicy};
+use jp_compact_core::projection::view_tokens_after_each;
+use jp_compact_core::receipts::receipts;
+use jp_compact_core::stats::{Sizes, stats};
+use jp_compact_core::view::timestamp_text;
+use jp_compact_core::{Stream, Survey};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_transcripts::Format;
+use serde_json::{Map, Value, json};
+
+use super::sent_tokens::SentTotals;
+use super::stats::tables;
+use crate::human::{change, counted, grouped, short, turns};
+use crate::input::InputTranscript;
+use crate::lines::{EscapedLines, LISTED_MAX};
+
+/// One overlay, and its effect on the view of the overlays before it.
+struct Row<'a> {
+    overlay: &'a Overlay,
+    receipt: Option<Map<String, Value>>,
+    before: u64,
+    after: u64,
+    remarks: Vec<String>,
+}
+
+/// The overlays of a conversation, as JSON and as text.
+pub(crate) fn report(
+    read: &InputTranscript,
+    estimator: Estimator,
+    environment: &Environment,
+) -> (Value, EscapedLines) {
+    let stream = &read.stream;
+    let survey = Survey::with(stream, estimator);
+    let (stats, sent) = (stats(&survey), SentTotals::count(&survey));
+    let halves = Halves::new(stream, &survey.pairs);
+    let sizes = view_tokens_after_each(stream, &survey.pairs, &survey.estimate);
+    let jp_numbers = match stream.format() {
+        Format::Jp => jp_numbers(stream.overlays()),
+        _ => vec![None; stream.overlays().len()],
+    };
+    let overlays = stream.overlays().iter().zip(receipts(stream)).zip(sizes.windows(2)).enumerate();
+    let rows: Vec<_> = overlays
+        .map(|(place, ((overlay, receipt), sizes))| {
+            let remarks = remarks(stream, &halves, place, jp_numbers[place]);
+            Row { overlay, receipt, before: sizes[0], after: sizes[1], remarks }
+        })
+        .collect();
+    let overlays: Vec<_> = rows
+        .iter()
+        .zip(&jp_numbers)
+        .enumerate()
+        .map(|(place, (row, of_jp))| row.json(place + 1, *of_jp))
+        .collect();
+    let json = json!({
+        "path": read.path.to_string_lossy(),
+        "format": stream.format().as_str(),
+        "conversation_id": read.id,
+        "turns": stream.turns(),
+        "events": stream.conversation_events(),
+        "bytes": stream.bytes().len(),
+        "overlays": overlays,
+        "tokens": sent.json(&stats.all, estimator),
+        "totals": { "all": tokens(&stats.all), "by_type": each(&stats.by_type), "by_tool": each(&stats.by_tool) },
+        "estimator": estimator.name(),
+    });
+    let mut text = EscapedLines::single(format_args!(
+        "{}: {}, {}, {}",
+        short(&read.path, environment),
+        counted(stream.turns(), "turn"),
+        counted(stream.conversation_events(), "event"),
+        counted(rows.len(), "overlay")
+    ));
+    sent.text(&stats, estimator).iter().for_each(|line| text.line(line));
+    // The newest overlays win, so they are shown.
+    let earlier = rows.len().saturating_sub(LISTED_MAX);
+    if earlier > 0 {
+        text.line(format_args!("  ... and {earlier} earlier overlays; `--json` lists all"));
+    }
+    for (place, row) in rows.iter().enumerate().skip(earlier) {
+        row.text(place + 1, &mut text);
+    }
+    tables(&stats, estimator, &mut text);
+    (json, text)
+}
+
+/// The tokens. The command `stats` reports the bytes, too.
+fn tokens(sizes: &Sizes) -> Value {
+    json!({ "raw": sizes.tokens.before, "view": sizes.tokens.after })
+}
+
+fn each(sizes: &BTreeMap<impl AsRef<str>, Sizes>) -> Map<String, Value> {
+    sizes.iter().map(|(name, sizes)| (name.as_ref().to_owned(), tokens(sizes))).collect()
+}
+
+/// Remarks about an overlay that its own members do not show.
+fn remarks(stream: &Stream, halves: &Halves<'_>, place: usize, jp_number: Option<usize>) -> Vec<String> {
+    let (mut remarks, overlay) = (Vec::new(), &stream.overlays()[place]);
+    if overlay.stale {
+        remarks.push("not applied, because the events in its range have changed".to_owned());
+        return remarks;
+    }
+    if !overlay.applied_by_jp && stream.is_jp() {
+        remarks.push("JP does not apply it".to_owned());
+    }
+    if let Some(number) = jp_number.filter(|number| *number != place + 1) {
+        remarks.push(format!("JP numbers it {number}: `jp conversation compact --reset={number}`"));
+    }
+    let unread = overlay.not_applied.iter().filter(|member| **member != "over");
+    remarks.extend(unread.map(|member| format!("its member `{member}` is kept, but not applied")));
+    if overlay.is_conditional() {
+        let of_jp = if overlay.applied_by_jp { "; JP ignores `over` and applies the rest" } else { "" };
+        remarks.push(format!("no effect, because its condition `over` is not implemented{of_jp}"));
+    }
+    if overlay.from_turn > overlay.to_turn || overlay.from_turn >= stream.turns() {
+        remarks.push("no effect, because its range contains no turn".to_owned());
+    }
+    if let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls {
+        remarks.extend(
+            calls.iter().filter_map(|call| halves.find(overlay, call).err().map(|lost| lost.describe(call))),
+        );
+    }
+    remarks
+}
+
+impl Row<'_> {
+    fn json(&self, number: usize, jp_number: Option<usize>) -> Value {
+        json!({
+            "number": number,
+            "jp_number": jp_number,
+            "timestamp": timestamp_text(self.overlay.stamp),
+            "from_turn": self.overlay.from_turn,
+            "to_turn": self.overlay.to_turn,
+            "kinds": self.overlay.kinds(),
+            "applied_by_jp": self.overlay.applied_by_jp,
+            "receipt": self.receipt,
+            "tokens": { "before": self.before, "after": self.after },
+            "remarks": self.remarks,
+        })
+    }
+
+    fn text(&self, number: usize, text: &mut EscapedLines) {
+        let member = |name: &str| {
+            self.receipt.as_ref().and_then(|receipt| receipt.get(name)).and_then(Value::as_str).unwrap_or("?")
+        };
+        let origin = match &self.receipt {
+            Some(_) => format!("by {} {}, {}", member("strategy"), member("version"), member("tier")),
+            None => "without a receipt".to_owned(),
+        };
+        text.line(format_args!(
+            "{number:>3}  {}: {}  {} -> {} tokens ({})  {}  {origin}",
+            turns(self.overlay.from_turn, self.overlay.to_turn),
+            self.overlay.kinds().join(", "),
+            grouped(self.before),
+            grouped(self.after),
+            change(self.before, self.after),
+            timestamp_text(self.overlay.stamp),
+        ));
+        text.list("     ", self.remarks.iter().map(|remark| format!("     note: {remark}")));
+    }
+}

@@ -1,0 +1,63 @@
+//! The tokens of conversations by type and tool, as a line of JSON and as tables.
+
+use jp_compact_core::Survey;
+use jp_compact_core::estimate::Estimator;
+use jp_compact_core::stats::{Stats, stats};
+use serde_json::{Value, json};
+
+use super::bar_chart;
+use super::sent_tokens::SentTotals;
+use crate::human::counted;
+use crate::input::InputTranscript;
+use crate::lines::EscapedLines;
+
+/// Counts the tokens of a conversation.
+pub(crate) fn sums(read: &InputTranscript, estimator: Estimator) -> (Stats, SentTotals) {
+    let survey = Survey::with(&read.stream, estimator);
+    (stats(&survey), SentTotals::count(&survey))
+}
+
+/// The counts of one conversation, as JSON.
+pub(crate) fn json(
+    read: &InputTranscript,
+    (stats, sent): &(Stats, SentTotals),
+    estimator: Estimator,
+) -> Value {
+    json!({
+        "path": read.path.to_string_lossy(),
+        "conversation_id": read.id,
+        "estimator": estimator.name(),
+        "tokens": sent.json(&stats.all, estimator),
+        "stats": stats,
+    })
+}
+
+/// The counts as text, with a title.
+pub(crate) fn text(what: &str, (stats, sent): &(Stats, SentTotals), estimator: Estimator) -> EscapedLines {
+    let count = |number, what| counted(usize::try_from(number).unwrap_or(usize::MAX), what);
+    let mut text = EscapedLines::single(format_args!(
+        "{what}: {}, {}, {}",
+        count(stats.turns, "turn"),
+        count(stats.events, "event"),
+        count(stats.overlays, "overlay"),
+    ));
+    sent.text(stats, estimator).iter().for_each(|line| text.line(line));
+    tables(stats, estimator, &mut text);
+    text
+}
+
+/// The tables by type, by tool, and in total.
+pub(crate) fn tables(stats: &Stats, estimator: Estimator, text: &mut EscapedLines) {
+    let by_type = stats.by_type.iter().map(|(name, sizes)| (*name, sizes.tokens));
+    bar_chart::table(text, "tokens by type", by_type);
+    let by_tool = stats.by_tool.iter().map(|(name, sizes)| (name.as_str(), sizes.tokens));
+    bar_chart::table(text, "tokens by tool", by_tool);
+    let all = format!("tokens, by {}", estimator.name());
+    bar_chart::table(text, "total", [(all.as_str(), stats.all.tokens)].into_iter());
+}
+
+/// The table by conversation.
+pub(crate) fn by_conversation(found: &[(String, Stats)], text: &mut EscapedLines) {
+    let rows = found.iter().map(|(path, stats)| (path.as_str(), stats.all.tokens));
+    bar_chart::table(text, "tokens by conversation", rows);
+}

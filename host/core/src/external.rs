@@ -1,0 +1,60 @@
+//! Events that a reader of another format supplies. The core knows three things about such an event: where its values
+//! can be replaced in the file, and the metadata and the signature that its provider wants back.
+//!
+//! The core must not know any format. Everything else about the file belongs to the reader.
+
+use serde_json::Value;
+
+use crate::json::Span;
+
+/// The events of a file that JP did not write.
+#[derive(Debug, Clone, Default)]
+pub struct External {
+    /// The name of the format, as in requests to strategies.
+    pub format: &'static str,
+    /// One entry per event of the file, in the order of the index.
+    pub events: Vec<ExternalEvent>,
+}
+
+/// The parts of an event that the index does not hold.
+#[derive(Debug, Clone)]
+pub struct ExternalEvent {
+    /// The values to replace when arguments are emptied or content is stripped.
+    pub edits: Box<[EditSite]>,
+    /// An object that the provider wants back with the event, with JP's member names. Empty if there is none.
+    pub metadata: Span,
+    /// A string of the file that the provider wants back with the event, and JP's member name for it.
+    pub signature: Option<Box<(&'static str, Span)>>,
+}
+
+/// A value that is replaced when arguments are emptied or content is stripped.
+#[derive(Debug, Clone, Copy)]
+pub struct EditSite {
+    /// The bytes of the value.
+    pub span: Span,
+    /// Returns the new value as JSON. For emptied arguments the text is empty.
+    pub write: fn(&str) -> String,
+}
+
+/// The most bytes of an escape (`\u0041`) for one byte of text.
+const ESCAPE_BYTES_MAX: usize = 6;
+
+impl ExternalEvent {
+    /// Returns whether the values do not grow when `text` replaces them. White space and escapes in the file do not
+    /// count.
+    pub(crate) fn takes(&self, text: &str, source: &[u8]) -> bool {
+        let new: usize = self.edits.iter().map(|edit| (edit.write)(text).len()).sum();
+        let bytes: usize = self.edits.iter().map(|edit| edit.span.len()).sum();
+        if bytes > ESCAPE_BYTES_MAX * new {
+            return true;
+        }
+        let old: usize = self.edits.iter().map(|edit| compact_len(edit.span.slice(source))).sum();
+        new <= old
+    }
+}
+
+/// Returns the length of a JSON value without white space and unneeded escapes. A part of a value counts as it is.
+fn compact_len(raw: &[u8]) -> usize {
+    let value: Option<Value> = serde_json::from_slice(raw).ok();
+    value.map_or(raw.len(), |value| value.to_string().len()).min(raw.len())
+}

@@ -1,0 +1,186 @@
+//! Processes one transcript of a batch, from its bytes to its report line.
+
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::time::Instant;
+
+use futures_util::FutureExt as _;
+use jp_compact_runtime::digest::of_bytes;
+use jp_compact_schema::report::{ErrorReport, OutReport, Status, TranscriptReport};
+use jp_compact_transcripts as transcripts;
+
+use super::context::{BatchConfig, Describe, Shared, Thread};
+use super::entry;
+use crate::compact::{self, Opened, Worked};
+use crate::digest;
+use crate::plan::BatchPlanner;
+use crate::store;
+
+/// A transcript that was processed now or in an earlier run.
+pub(super) struct Done {
+    /// Its number.
+    pub(super) place: usize,
+    /// The report entry. `None` if the file is not a transcript, or if it is a copy that is reported elsewhere.
+    pub(super) told: Option<TranscriptReport>,
+    /// Its report line.
+    pub(super) line: Vec<u8>,
+    /// Whether an earlier run processed it.
+    pub(super) resumed: bool,
+}
+
+/// Processes one transcript. Every error is reported for this transcript only.
+pub(super) async fn run_transcript(
+    planner: &BatchPlanner<'_>,
+    config: &BatchConfig<'_>,
+    describe: &Describe,
+    shared: &Shared,
+    thread: &Thread,
+    place: usize,
+) -> Done {
+    let began = Instant::now();
+    let path = config.files.path(place);
+    let mut told = entry::new(&path);
+    let mut line = Vec::new();
+    // Boxed, because the future is large and would be moved.
+    let done = Box::pin(attempt(planner, config, describe, shared, thread, (place, began), &mut told));
+    // A panic fails only this transcript.
+    let done = AssertUnwindSafe(done).catch_unwind().await;
+    let ended = match done {
+        Ok(Ok(ended)) => ended,
+        Ok(Err(error)) => fail(&mut told, error),
+        Err(_) => {
+            let message = "failed to finish a transcript: a bug in jp-compact".into();
+            fail(&mut told, ErrorReport { code: 1, message, causes: Vec::new(), hint: None })
+        }
+    };
+    match ended {
+        Ended::Nothing => Done { place, told: None, line, resumed: false },
+        Ended::Before(line, told) => Done { place, told: Some(*told), line, resumed: true },
+        Ended::Now => {
+            told.elapsed_ms = elapsed_ms(began);
+            if config.lines.is_some() {
+                line = serde_json::to_vec(&told).unwrap_or_default();
+            }
+            Done { place, told: Some(told), line, resumed: false }
+        }
+    }
+}
+
+/// The way in which processing ended.
+enum Ended {
+    /// It was processed now.
+    Now,
+    /// An earlier run processed it. Contains the raw and the parsed line.
+    Before(Vec<u8>, Box<TranscriptReport>),
+    /// The file is not a transcript, or it is a copy of another one that JP would load instead.
+    Nothing,
+}
+
+fn fail(told: &mut TranscriptReport, error: ErrorReport) -> Ended {
+    *told = TranscriptReport {
+        path: std::mem::take(&mut told.path),
+        path_base64: told.path_base64.take(),
+        conversation_id: told.conversation_id.take(),
+        status: Status::Failed,
+        error: Some(error),
+        ..TranscriptReport::default()
+    };
+    Ended::Now
+}
+
+async fn attempt(
+    planner: &BatchPlanner<'_>,
+    config: &BatchConfig<'_>,
+    describe: &Describe,
+    shared: &Shared,
+    thread: &Thread,
+    (place, began): (usize, Instant),
+    told: &mut TranscriptReport,
+) -> Result<Ended, ErrorReport> {
+    let failed = |failure: compact::Error| describe(failure.into());
+    let path = config.files.path(place);
+    let perhaps = config.format.is_none() && config.files.is_perhaps(place);
+    let opened = match compact::open_as(path.as_os_str(), config.format, config.environment) {
+        Err(_) if perhaps && is_none(&config.environment.cwd.join(&path)) => {
+            return Ok(Ended::Nothing);
+        }
+        // Every JSON array parses as a JP stream with unknown events.
+        Ok(opened) if perhaps && transcripts::detect(opened.stream.bytes()).is_none() => {
+            return Ok(Ended::Nothing);
+        }
+        opened => opened.map_err(failed)?,
+    };
+    told.conversation_id = opened.place.id().map(str::to_owned);
+    if !opened.place.twins().is_empty() && !shared.is_first(config.files, place, &opened) {
+        return Ok(Ended::Nothing);
+    }
+    let below = config.out.map(|_| config.files.below(place));
+    let before = config.previous.and_then(|known| known.out(told)).cloned();
+    if let Some(known) = config.previous {
+        let sha256 = of_bytes(opened.stream.bytes());
+        let is_there = match (config.out, &below, &before) {
+            (Some(out), Some(below), Some(before)) => out.holds(below, before),
+            (out, ..) => out.is_none(),
+        };
+        if is_there && let Some((line, told)) = known.line(told, &sha256) {
+            return Ok(Ended::Before(line, Box::new(told)));
+        }
+    }
+    if let (Some(out), Some(below)) = (config.out, &below) {
+        if let Some(other) = config.files.clash(place) {
+            let (message, hint) = (
+                format!("its view would have the same path as the view of {}", other.display()),
+                "pass a different --out for one of the two paths".to_owned(),
+            );
+            return Err(ErrorReport { code: 4, message, causes: Vec::new(), hint: Some(hint) });
+        }
+        out.check(below, before.as_ref()).map_err(failed)?;
+    }
+    let run = planner.plan(&thread.plans, &opened).await.map_err(describe)?;
+    let _turn = if run.is_light() { None } else { thread.heavy.acquire().await.ok() };
+    let worked = compact::work(&run, &opened).await.map_err(failed)?;
+    entry::fill(told, &worked, &run, config.lines.is_some());
+    told.warnings = compact::warnings(&opened.stream);
+    if config.looks {
+        told.lint = worked.violations(config.gates.providers()).iter().map(entry::lint).collect();
+    }
+    told.gates = config.gates.missed(&worked, told);
+    told.sha256 = config.lines.and_then(|_| {
+        sha256(&worked, &opened, run.io.dry_run || run.io.in_memory || opened.beside.is_some())
+    });
+    if let (Some(out), Some(below), false) = (config.out, &below, run.io.dry_run) {
+        // The line is written before the view gets its name. The next run therefore knows every view that a
+        // killed run left.
+        let announce = |written: Option<&OutReport>| {
+            let Some(lines) = config.lines else { return Ok(()) };
+            told.out = written.cloned();
+            told.elapsed_ms = elapsed_ms(began);
+            lines.announce(&serde_json::to_vec(&told)?)
+        };
+        let (view, in_lines) = (&worked.survey.view, config.lines.is_some());
+        let written = out.write(below, &opened, view, before.as_ref(), in_lines, announce);
+        written.await.map_err(failed)?;
+    }
+    Ok(Ended::Now)
+}
+
+fn elapsed_ms(began: Instant) -> f64 {
+    (began.elapsed().as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// Returns whether the content shows that the file is not a transcript.
+fn is_none(path: &Path) -> bool {
+    store::read_file(path).is_ok_and(|bytes| transcripts::detect(&bytes).is_none())
+}
+
+/// Returns the digest of the file after the run. `None` if the file grew in the meantime.
+fn sha256(worked: &Worked<'_>, opened: &Opened, stays: bool) -> Option<String> {
+    if worked.grown {
+        return None;
+    }
+    let old = opened.stream.bytes();
+    Some(match worked.appended().filter(|_| !stays) {
+        Some(pieces) => digest::of_pieces(&pieces, old),
+        None => of_bytes(old),
+    })
+}

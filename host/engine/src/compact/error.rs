@@ -1,0 +1,107 @@
+//! The errors of a run on one transcript: it cannot be read or written, a strategy fails, or a result is invalid.
+
+use std::path::{Path, PathBuf};
+
+use jp_compact_core::append::NotAppendable;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::validate::Refusal;
+use jp_compact_transcripts::{Format, NotUnderstood};
+
+use super::guard::LintFailed;
+use super::strategy_error::StrategyError;
+use crate::consent::{self, Denial};
+use crate::store::StoreError;
+
+/// A run on a transcript failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A transcript cannot be parsed.
+    #[error("failed to read {}", path.display())]
+    Unreadable { path: PathBuf, source: Unreadable },
+    /// A file has no known format.
+    #[error("{}", no_format(path, *program))]
+    NoFormat {
+        path: PathBuf,
+        /// The position of the JSON error, if the file is not JSON.
+        source: Option<Unreadable>,
+        /// An unsupported program with similar transcripts.
+        program: Option<&'static str>,
+    },
+    /// The reader of a format understands too few of the events.
+    #[error("failed to understand {}", path.display())]
+    NotUnderstood { path: PathBuf, source: NotUnderstood },
+    /// The file is the sidecar of a transcript.
+    #[error("{} is a sidecar file, not a transcript", path.display())]
+    Sidecar { path: PathBuf },
+    /// Only a conversation of JP can be forked or continued.
+    #[error("{} is a transcript of {format}; only JP's conversations can be {verb}", path.display())]
+    NotJp { path: PathBuf, format: Format, verb: &'static str },
+    /// The transcript can be read, but not appended to.
+    #[error("failed to append to {}", path.display())]
+    NotAppendable { path: PathBuf, source: NotAppendable },
+    /// The transcript grew while the strategies ran, and the result no longer fits.
+    #[error("{} grew while it was being compacted", path.display())]
+    Stale { path: PathBuf, source: StaleSnapshot },
+    /// The transcript has events that the model has not seen.
+    #[error("{} grew while a model was asked", path.display())]
+    Unseen { path: PathBuf },
+    /// The view would violate a lint rule.
+    #[error("failed to append to {}: the view would violate a lint rule", path.display())]
+    LintFailed { path: PathBuf, source: LintFailed },
+    #[error("{} has no overlay {number}; it has {overlays}", path.display())]
+    NoSuchOverlay { path: PathBuf, number: usize, overlays: usize },
+    #[error("{}", source.headline(name))]
+    Strategy {
+        /// The name as the user typed it.
+        name: String,
+        source: Box<StrategyError>,
+    },
+    #[error("not allowed to ask a model")]
+    NotAllowed(#[source] Box<Denial>),
+}
+
+fn no_format(path: &Path, program: Option<&str>) -> String {
+    let path = path.display();
+    match program {
+        None => format!("failed to detect the format of {path}"),
+        Some(program) => format!("{path} looks like a transcript of {program}, which is not supported"),
+    }
+}
+
+/// The reason why a result does not fit a transcript that grew.
+#[derive(Debug, thiserror::Error)]
+pub enum StaleSnapshot {
+    #[error(transparent)]
+    Unreadable(Unreadable),
+    #[error(transparent)]
+    NotAppendable(NotAppendable),
+    #[error(transparent)]
+    Refused(Refusal),
+    #[error(transparent)]
+    LintFailed(LintFailed),
+    /// The transcript has events that the model has not seen.
+    #[error("the transcript has new events")]
+    Unseen,
+}
+
+impl Error {
+    /// Names the strategy that failed.
+    #[must_use]
+    pub fn strategy(name: &str, source: impl Into<StrategyError>) -> Self {
+        Self::Strategy { name: name.to_owned(), source: Box::new(source.into()) }
+    }
+}
+
+impl From<consent::Error> for Error {
+    fn from(error: consent::Error) -> Self {
+        match error {
+            consent::Error::BadModel { strategy, what } => {
+                Self::strategy(&strategy, StrategyError::BadOptions { what })
+            }
+            consent::Error::Denied(denial) => Self::NotAllowed(denial),
+        }
+    }
+}

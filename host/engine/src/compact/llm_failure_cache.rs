@@ -1,0 +1,64 @@
+//! Requests to a model that gave no usable answer: a summary that was rejected, or that saved too little. Automatic
+//! compaction must not pay for the same request twice. A request that the user types is always sent.
+
+use jp_compact_runtime::digest::of_bytes;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::private_file::Cache;
+use jp_compact_runtime::small_file;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::Ready;
+use jp_compact_core::select::Selected;
+
+/// The failures of earlier requests, by the digest of the request. If one cannot be kept, the request is paid again.
+#[derive(Debug, Clone)]
+pub struct LlmFailureCache(Cache<String, LlmFailure>);
+
+/// The failure of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum LlmFailure {
+    /// The answer was rejected, with the reason.
+    Refused(String),
+    /// The answer would have saved too little, with the reason.
+    Low(String),
+}
+
+impl LlmFailureCache {
+    /// Opens the cache of the user.
+    #[must_use]
+    pub fn open(environment: &Environment) -> Self {
+        let folder = environment.cache().map(|cache| cache.join("in-vain"));
+        Self(Cache::new(folder, small_file::RECORD))
+    }
+
+    pub(super) fn get(&self, key: &String) -> Option<LlmFailure> {
+        self.0.get(key)
+    }
+
+    pub(super) fn put(&self, key: &String, failure: &LlmFailure) {
+        self.0.put(key, failure);
+    }
+}
+
+/// Returns the digest of all that the answer and its worth depend on.
+pub(super) fn key(
+    ready: &Ready,
+    selected: &Selected,
+    model: Option<&str>,
+    input_sha256: &str,
+    min_saving: f64,
+) -> String {
+    let turns = |range: jp_compact_core::TurnRange| [range.from(), range.to()];
+    let asked = json!([
+        ready.described.confined.cleared.sha256,
+        ready.options,
+        turns(selected.range),
+        turns(selected.requested),
+        model,
+        input_sha256,
+        min_saving,
+    ]);
+    of_bytes(asked.to_string().as_bytes())
+}

@@ -1,0 +1,83 @@
+//! The errors of one strategy in a run, from its name to its payload.
+
+use std::io;
+use std::path::PathBuf;
+
+use jp_compact_core::validate::Refusal;
+use jp_compact_runtime::jail::{Missing, lacks};
+use jp_compact_runtime::{registry, session, trust};
+
+/// A strategy cannot be used, or its result is rejected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StrategyError {
+    #[error(transparent)]
+    Find(#[from] registry::Error),
+    #[error(transparent)]
+    Trust(#[from] trust::Error),
+    #[error(transparent)]
+    Session(#[from] session::Error),
+    /// The plugin may only run in a jail, and this machine has none.
+    #[error("{} is not bundled, and cannot run in a jail: {}", path.display(), lacks(missing))]
+    NotContained { path: PathBuf, missing: Vec<Missing> },
+    /// The strategy needs a permission that was not granted.
+    #[error("it needs `{need}`, which was not granted")]
+    NotGranted {
+        need: String,
+        /// The command that grants it.
+        command: Option<String>,
+    },
+    #[error("{what}")]
+    BadOptions { what: String },
+    /// The events cannot be written to the file that the strategy reads.
+    #[error("failed to write the events to its spool file")]
+    Spool(#[source] io::Error),
+    #[error("its options, the command line, the settings and the conversation name no model")]
+    NoModel,
+    /// The payload violates a rule.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// The answer of a model to the same request was rejected before.
+    #[error("no model was asked, because an earlier answer to this request was rejected: {reason}")]
+    RefusedBefore { reason: String },
+}
+
+impl StrategyError {
+    /// Returns the message that names the strategy. The error itself is the cause.
+    pub(super) fn headline(&self, name: &str) -> String {
+        use session::Error as Session;
+        match self {
+            Self::Find(error) => find_headline(error, name),
+            Self::Trust(trust::Error::NotTrusted(_)) => format!("strategy `{name}` is not trusted"),
+            Self::Trust(trust::Error::Insecure(_) | trust::Error::NoState)
+            | Self::NotContained { .. }
+            | Self::NotGranted { .. } => format!("strategy `{name}` may not run"),
+            Self::Trust(trust::Error::PathNotText { .. }) => format!("failed to find a strategy at `{name}`"),
+            Self::BadOptions { .. } => format!("strategy `{name}` does not take these options"),
+            Self::Refused(_) | Self::RefusedBefore { .. } => {
+                format!("the result of strategy `{name}` was rejected")
+            }
+            Self::NoModel => format!("strategy `{name}` needs a model, and none is configured"),
+            Self::Session(error) => match error.plain() {
+                Session::PathNotText { .. } => format!("failed to find a strategy at `{name}`"),
+                Session::NoJail { .. } | Session::NotGranted { .. } => {
+                    format!("strategy `{name}` may not run")
+                }
+                Session::Reported { .. } => format!("strategy `{name}` reported an error"),
+                Session::Model { .. } => format!("strategy `{name}` got no answer from a model"),
+                _ => format!("strategy `{name}` failed"),
+            },
+            Self::Trust(_) | Self::Spool(_) => format!("strategy `{name}` failed"),
+        }
+    }
+}
+
+fn find_headline(error: &registry::Error, name: &str) -> String {
+    match error {
+        registry::Error::ReservedName { .. } | registry::Error::Hides { .. } => {
+            format!("strategy `{name}` is ambiguous")
+        }
+        registry::Error::NoPlugin { .. } => format!("failed to find a strategy at `{name}`"),
+        _ => format!("failed to find strategy `{name}`"),
+    }
+}

@@ -1,0 +1,113 @@
+//! Automatic compaction: a profile continues where the last compaction of its kind ended (RFD D17, "Automatic
+//! Compaction"). A failed summary leaves the conversation as it was, unless the configuration makes it a failure.
+
+use jp_compact_core::Bound;
+use jp_compact_core::bound;
+use jp_compact_core::estimate::Estimator;
+use jp_compact_core::select::Wanted;
+use jp_compact_schema::ContentKind;
+
+use super::{Error, Planner};
+use crate::compact::{self, OnLowSaving, Opened, Ready, Report, Run, StrategyError};
+use crate::config::{Config, Foreign, OnFailure, Planned};
+use crate::llm::ModelName;
+
+/// How a caller requests an automatic compaction.
+#[derive(Debug, Clone)]
+pub struct AutoRequest<'a> {
+    /// The profile, in place of the configured one.
+    pub profile: Option<&'a str>,
+    /// The context window in tokens, in place of the model's.
+    pub context_window: Option<u64>,
+    pub estimator: Estimator,
+    /// The configured value that started it, if neither the user nor the user's own configuration did.
+    pub unasked: Option<Foreign>,
+}
+
+/// The result of a profile.
+#[derive(Debug)]
+pub enum Applied {
+    /// Every turn since the last compaction is kept.
+    Nothing,
+    /// A summary failed. The conversation continues unchanged (J-CLI's graceful degradation).
+    Failed(Box<compact::Error>),
+    /// The strategies ran.
+    Done(Box<Run>, Box<Report>),
+}
+
+impl Planner<'_> {
+    /// Runs a profile. Each strategy begins after the last compaction of its kinds.
+    ///
+    /// # Errors
+    /// A strategy cannot be used, or failed.
+    pub async fn apply(
+        &mut self,
+        config: &Config,
+        planned: &Planned<'_>,
+        opened: &Opened,
+    ) -> Result<Applied, Error> {
+        let strategies = self.prepare_calls(planned).await?;
+        let keep = config.keep(planned.profile);
+        let kept = Wanted { from: Some(Bound::Turn(keep.first)), to: Some(Bound::FromEnd(keep.last)), keep };
+        let mut run = self.run(strategies, config, kept, OnLowSaving::Decline);
+        let (stream, now) = (&opened.stream, run.io.now);
+        run.strategies.retain_mut(|ready| {
+            // A call of JP's rules has its own turns.
+            let Wanted { from, to, .. } = ready.range.unwrap_or(kept);
+            let Some(range) = bound::resolve(stream, from, to, now) else { return false };
+            let description = &ready.described.description;
+            // A strategy that merges the earlier summaries begins where they begin.
+            let merges = description.wants("previous_summaries");
+            let last = if merges { 0 } else { stream.after_last_overlay_of(&description.produces) };
+            let from = last.max(range.from());
+            let (first, last) = (Bound::Turn(from), Bound::Turn(range.to()));
+            ready.range = Some(Wanted { from: Some(first), to: Some(last), keep });
+            from <= range.to()
+        });
+        if run.strategies.is_empty() {
+            return Ok(Applied::Nothing);
+        }
+        match compact::compact(&run, opened).await {
+            Ok(report) => Ok(Applied::Done(Box::new(run), Box::new(report))),
+            Err(failure) if is_of_summary(&failure, &run.strategies) => match config.auto.on_failure {
+                OnFailure::Fail => Err(Error::Summary(failure)),
+                OnFailure::Continue => Ok(Applied::Failed(Box::new(failure))),
+            },
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Rejects a focus that no strategy of the profile has an option for, whether the profile is due or not.
+    ///
+    /// # Errors
+    /// A strategy cannot be used, or none has the option.
+    pub async fn check_focus_of(&mut self, planned: &Planned<'_>) -> Result<(), Error> {
+        if self.options.focus.is_none() {
+            return Ok(());
+        }
+        let strategies = self.prepare_calls(planned).await?;
+        self.check_focus(&strategies)
+    }
+
+    /// Returns the model of the conversation and its context window. The typed model comes first, then the
+    /// conversation's own, then the configured one.
+    #[must_use]
+    pub fn window(&self, request: &AutoRequest<'_>, config: &Config) -> (Option<String>, Option<u64>) {
+        let models: Vec<&ModelName> = match self.models.requested_model() {
+            Some(wish) => vec![wish],
+            None => config.assistant_model.iter().chain(&config.llm.model).collect(),
+        };
+        let known = models.iter().find_map(|model| self.models.context_window(model));
+        (models.first().map(ToString::to_string), request.context_window.or(known))
+    }
+}
+
+/// Returns whether a summary failed that may succeed with another answer of the model.
+fn is_of_summary(failure: &compact::Error, strategies: &[Ready]) -> bool {
+    let compact::Error::Strategy { name, source } = failure else { return false };
+    let descriptions = strategies.iter().map(|ready| &ready.described.description);
+    !matches!(**source, StrategyError::BadOptions { .. })
+        && descriptions
+            .filter(|description| description.name == *name)
+            .any(|description| description.produces.contains(&ContentKind::Summary))
+}

@@ -1,0 +1,47 @@
+//! The errors of planning a run.
+
+use std::io;
+
+use crate::{compact, config};
+
+/// A run cannot be planned.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The strategies have no option for the focus.
+    #[error("`--focus` has no effect: {} no option `focus`", lacks(.strategies))]
+    UnusedFocus { strategies: Vec<String> },
+    /// The user typed bounds, but the inline form has its own.
+    #[error("the inline form already selects turns")]
+    TurnsTwice,
+    /// The value of `--compact` is neither a profile nor an inline form.
+    #[error("invalid value `{text}` for `--compact`")]
+    BadInline {
+        text: String,
+        /// The syntax error.
+        what: String,
+        /// The existing profiles.
+        profiles: Vec<String>,
+    },
+    /// The folder for strategies' files cannot be created.
+    #[error("failed to create a folder for temporary files")]
+    Spool(#[source] io::Error),
+    /// The answer to the trust prompt cannot be read.
+    #[error("failed to read the answer")]
+    Prompt(#[source] io::Error),
+    /// A model failed to summarize, and the configuration makes that a failure.
+    #[error(transparent)]
+    Summary(compact::Error),
+    /// A transcript or a strategy cannot be used.
+    #[error(transparent)]
+    Run(#[from] compact::Error),
+    #[error(transparent)]
+    Config(#[from] config::Error),
+}
+
+fn lacks(strategies: &[String]) -> String {
+    match strategies {
+        [one] => format!("strategy `{one}` has"),
+        all => format!("the strategies {} have", all.join(", ")),
+    }
+}

@@ -1,0 +1,457 @@
+//! The plan of a run: which strategies compact a transcript, on which turns, and with which limits. It follows from
+//! the words that the user typed and from the transcript's configuration, so that every command and every server plans
+//! in the same way. This module never reads command-line arguments and never prints; [`User`] holds the callbacks.
+
+mod auto;
+mod batch;
+mod error;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use jp_compact_core::call::Call;
+use jp_compact_core::estimate::Estimator;
+use jp_compact_core::render::Provider;
+use jp_compact_core::select::{Keep, Wanted};
+use jp_compact_core::spec::Spec;
+use jp_compact_core::{Bound, Overlap, inline};
+use jp_compact_runtime::clock::Clock;
+use jp_compact_runtime::describe_cache::Descriptions;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::Abilities;
+use jp_compact_runtime::options;
+use jp_compact_runtime::registry::Registry;
+use jp_compact_runtime::session::{Answers, Sessions, Spool, Starter, Watch};
+use jp_compact_runtime::trust::{self, Candidate, Trust};
+
+use crate::compact::{
+    self, LlmFailureCache, OnLowSaving, Opened, Preparation, Ready, Run, RunIo, RunLimits, RunPolicy,
+    Sandbox, StrategyError,
+};
+use crate::config::{self, Config, JpOwn, Planned};
+use crate::consent::{Asker, Consent};
+use crate::llm::Models;
+
+pub use auto::{Applied, AutoRequest};
+pub use batch::{BatchPlanner, ThreadPlans};
+pub use error::Error;
+
+/// Worker processes of one strategy.
+const WORKERS_MAX: usize = 4;
+
+/// The settings of a command. They hold for every transcript.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// More configuration files, on top of the user's and the workspace's.
+    pub config_files: Vec<PathBuf>,
+    /// Configured values, `key=value`, on top of every file.
+    pub config_values: Vec<String>,
+    pub sandbox: Sandbox,
+    /// The time limit of one request, in place of the manifest's.
+    pub deadline: Option<Duration>,
+    /// The value of the option `focus`, for every strategy that has one.
+    pub focus: Option<String>,
+    /// The overlaps that extend a summary, in place of the configured setting.
+    pub overlap: Option<Overlap>,
+    /// The maximum wait for the lock of a transcript.
+    pub lock_timeout: Duration,
+    /// The time of the run, in place of the system clock.
+    pub now: Option<Timestamp>,
+    /// Append nothing, and ask no model.
+    pub dry_run: bool,
+    pub estimator: Estimator,
+    /// Append even if the view violates a lint rule.
+    pub allow_invalid: bool,
+    /// The view must also be valid for these providers.
+    pub providers: Vec<Provider>,
+}
+
+/// Asks the user whether to trust a plugin.
+pub type TrustPrompt = Arc<dyn Fn(&Candidate) -> BoxFuture<'static, io::Result<bool>> + Send + Sync>;
+
+/// The user of a run: who requested it, and how it reports to and asks the user.
+#[derive(Clone)]
+pub struct User {
+    /// The origin of the request.
+    pub asker: Asker,
+    /// Follows the progress of strategies.
+    pub watch: Arc<dyn Watch>,
+    /// Shows a warning.
+    pub warn: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Asks for trust. None without a terminal.
+    pub trust: Option<TrustPrompt>,
+}
+
+impl std::fmt::Debug for User {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("User").field("asker", &self.asker).finish_non_exhaustive()
+    }
+}
+
+/// The strategies that the user named, or the profile, and the turns. All of it may be left to the configuration.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Typed<'a> {
+    /// The strategies. They exclude a profile and an inline form.
+    pub strategies: &'a [Spec],
+    /// The name of a profile.
+    pub profile: Option<&'a str>,
+    /// The value of `--compact`: empty, a profile, or JP's inline form.
+    pub inline: Option<&'a str>,
+    /// The first turn.
+    pub from: Option<Bound>,
+    /// The last turn, included.
+    pub to: Option<Bound>,
+}
+
+/// Plans the runs of a command. It prepares each list of strategies once.
+pub struct Planner<'a> {
+    options: RunOptions,
+    user: User,
+    environment: &'a Environment,
+    registry: Registry,
+    trust: Trust,
+    descriptions: Descriptions,
+    abilities: Abilities,
+    sessions: Arc<Sessions>,
+    models: Arc<Models>,
+    /// Thousands of transcripts have one configuration.
+    prepared: Vec<(Vec<Spec>, Vec<Ready>)>,
+    /// Transcripts share configuration files, and so their warnings.
+    warned: BTreeSet<String>,
+}
+
+impl<'a> Planner<'a> {
+    /// Creates a planner for the strategies of a registry. With `several` transcripts, strategies run as workers. A
+    /// single transcript needs one request per strategy, which does not pay for a worker.
+    ///
+    /// # Errors
+    /// A configuration file is invalid, or the folder for strategies' files cannot be made.
+    pub fn open(
+        options: RunOptions,
+        user: User,
+        (registry, trust): (Registry, Trust),
+        models: Arc<Models>,
+        several: bool,
+        environment: &'a Environment,
+    ) -> Result<Self, Error> {
+        let (files, values) = (&options.config_files, &options.config_values);
+        let starter = Starter {
+            runner: registry.runner().to_owned(),
+            temp_dir: environment.temp_dir.clone(),
+            private_bytes_max: config::private_bytes_max(environment, files, values)?,
+            spool: Some(Arc::new(Spool::make(&environment.temp_dir).map_err(Error::Spool)?)),
+        };
+        let launcher = Launcher {
+            starter,
+            deadline: options.deadline,
+            models: Arc::clone(&models),
+            watch: Arc::clone(&user.watch),
+        };
+        Ok(Self {
+            sessions: Arc::new(launcher.sessions(if several { workers_max() } else { 0 })),
+            descriptions: Descriptions::open(environment),
+            abilities: Abilities::here(environment),
+            prepared: Vec::new(),
+            warned: BTreeSet::new(),
+            options,
+            user,
+            environment,
+            registry,
+            trust,
+            models,
+        })
+    }
+
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
+    /// Loads the configuration for a transcript.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a key or value in it is wrong.
+    pub fn config(&self, opened: &Opened) -> Result<Config, config::Error> {
+        let Opened { place, stream, .. } = opened;
+        self.config_with(opened, JpOwn::read(self.environment, Some(place), Some(stream)))
+    }
+
+    /// Like [`Self::config`], with JP's own settings already read.
+    fn config_with(&self, opened: &Opened, jp: JpOwn) -> Result<Config, config::Error> {
+        let RunOptions { config_files, config_values, .. } = &self.options;
+        config::load(self.environment, Some(&opened.place), config_files, config_values, jp)
+    }
+
+    /// Plans the run of a transcript.
+    ///
+    /// # Errors
+    /// A strategy or profile cannot be used, or the configuration is wrong.
+    pub async fn plan(&mut self, typed: &Typed<'_>, opened: &Opened) -> Result<Run, Error> {
+        let config = self.config(opened)?;
+        let (strategies, wanted) = self.strategies(typed, &config).await?;
+        Ok(self.run(strategies, &config, wanted, OnLowSaving::Warn))
+    }
+
+    /// Plans the run of a profile or an inline form on all turns that the configuration does not keep.
+    ///
+    /// # Errors
+    /// A strategy or profile cannot be used.
+    pub async fn plan_inline(
+        &mut self,
+        inline: &str,
+        config: &Config,
+        on_low_saving: OnLowSaving,
+    ) -> Result<Run, Error> {
+        let planned = by_inline(inline, config)?;
+        let strategies = self.prepare_calls(&planned).await?;
+        let wanted = Wanted { from: None, to: None, keep: config.keep(planned.profile) };
+        Ok(self.run(strategies, config, wanted, on_low_saving))
+    }
+
+    /// Prepares the strategies that the user typed, or those of the configured profile. Returns the turns, too.
+    ///
+    /// # Errors
+    /// A strategy or profile cannot be used.
+    pub async fn strategies(
+        &mut self,
+        typed: &Typed<'_>,
+        config: &Config,
+    ) -> Result<(Vec<Ready>, Wanted), Error> {
+        let (strategies, keep) = match typed.strategies {
+            [] => {
+                self.warn(config);
+                self.by_profile(typed, config).await?
+            }
+            specs => (self.prepare_typed(specs).await?, config.keep(None)),
+        };
+        self.check_focus(&strategies)?;
+        Ok((strategies, Wanted { from: typed.from, to: typed.to, keep }))
+    }
+
+    /// Prepares strategies that the user typed.
+    ///
+    /// # Errors
+    /// A strategy cannot be used.
+    pub async fn prepare_typed(&mut self, specs: &[Spec]) -> Result<Vec<Ready>, Error> {
+        self.prepare(specs, &config::Lead::typed()).await
+    }
+
+    /// Prepares the calls of a profile or an inline form, each with its own turns.
+    ///
+    /// # Errors
+    /// A strategy cannot be used.
+    pub async fn prepare_calls(&mut self, planned: &Planned<'_>) -> Result<Vec<Ready>, Error> {
+        let specs: Vec<Spec> = planned.calls.iter().map(Call::spec).collect();
+        let mut ready = self.prepare(&specs, &planned.lead).await?;
+        for (ready, call) in ready.iter_mut().zip(&planned.calls) {
+            ready.range = call.range;
+        }
+        Ok(ready)
+    }
+
+    async fn by_profile(&mut self, typed: &Typed<'_>, config: &Config) -> Result<(Vec<Ready>, Keep), Error> {
+        let mut planned = match (typed.profile, typed.inline) {
+            (None, Some(text)) => by_inline(text, config)?,
+            (Some(name), _) => config.named(name)?,
+            (None, None) => config.by_default()?,
+        };
+        let has_bounds = typed.from.is_some() || typed.to.is_some();
+        if has_bounds && planned.profile.is_none() && planned.calls.iter().any(|call| call.range.is_some()) {
+            return Err(Error::TurnsTwice);
+        }
+        // A typed bound replaces the bound of one of JP's rules, as it replaces a configured one.
+        for range in planned.calls.iter_mut().filter_map(|call| call.range.as_mut()) {
+            (range.from, range.to) = (typed.from.or(range.from), typed.to.or(range.to));
+        }
+        Ok((self.prepare_calls(&planned).await?, config.keep(planned.profile)))
+    }
+
+    async fn prepare(&mut self, specs: &[Spec], lead: &config::Lead) -> Result<Vec<Ready>, Error> {
+        if let Some((_, ready)) = self.prepared.iter().find(|(known, _)| known == specs) {
+            let led = ready.iter().map(|ready| Ready { lead: lead.clone(), ..ready.clone() });
+            return Ok(led.collect());
+        }
+        loop {
+            let preparation = Preparation {
+                registry: &self.registry,
+                trust: &self.trust,
+                descriptions: &self.descriptions,
+                starter: self.sessions.starter(),
+                sandbox: self.options.sandbox,
+                abilities: self.abilities,
+            };
+            match compact::prepare(specs, lead, &preparation, self.environment).await {
+                Err(failure) => {
+                    let failure = match &self.user.trust {
+                        Some(_) => introduce(failure, &preparation).await,
+                        None => failure,
+                    };
+                    self.ask_for_trust(failure).await?;
+                }
+                Ok(mut ready) => {
+                    for ready in &mut ready {
+                        self.focus(ready)?;
+                    }
+                    self.prepared.push((specs.to_vec(), ready.clone()));
+                    return Ok(ready);
+                }
+            }
+        }
+    }
+
+    /// Asks the user to trust the plugin that failed for lack of trust. Returns any other failure.
+    async fn ask_for_trust(&mut self, failure: compact::Error) -> Result<(), Error> {
+        let compact::Error::Strategy { name, source } = &failure else { return Err(failure.into()) };
+        let (StrategyError::Trust(trust::Error::NotTrusted(candidate)), Some(ask)) =
+            (source.as_ref(), &self.user.trust)
+        else {
+            return Err(failure.into());
+        };
+        if !ask(candidate).await.map_err(Error::Prompt)? {
+            return Err(failure.into());
+        }
+        let granted = self.trust.grant(candidate, &candidate.questions());
+        granted.map(drop).map_err(|source| compact::Error::strategy(name, source).into())
+    }
+
+    fn focus(&self, ready: &mut Ready) -> Result<(), compact::Error> {
+        let Some(text) = &self.options.focus else { return Ok(()) };
+        let description = &ready.described.description;
+        options::focus(&mut ready.options, description, text)
+            .map_err(|what| compact::Error::strategy(&description.name, StrategyError::BadOptions { what }))
+    }
+
+    /// Rejects a focus that none of the strategies has an option for.
+    fn check_focus(&self, strategies: &[Ready]) -> Result<(), Error> {
+        let takes_focus = |ready: &Ready| ready.options.contains_key(options::FOCUS);
+        if self.options.focus.is_none() || strategies.iter().any(takes_focus) {
+            return Ok(());
+        }
+        let names = strategies.iter().map(|ready| ready.described.description.name.to_string());
+        Err(Error::UnusedFocus { strategies: names.collect() })
+    }
+
+    /// Shows the warnings of a configuration, each once.
+    fn warn(&mut self, config: &Config) {
+        for warning in &config.warnings {
+            if self.warned.insert(warning.clone()) {
+                (self.user.warn)(warning);
+            }
+        }
+    }
+
+    /// Returns the run of these strategies on one transcript.
+    #[must_use]
+    pub fn run(
+        &self,
+        strategies: Vec<Ready>,
+        config: &Config,
+        wanted: Wanted,
+        on_low_saving: OnLowSaving,
+    ) -> Run {
+        let options = &self.options;
+        // Replayed answers cost nothing.
+        let pays = on_low_saving == OnLowSaving::Decline && !self.models.replays();
+        Run {
+            strategies,
+            policy: RunPolicy {
+                consent: self.consent(config),
+                model: config.configured_model(),
+                conversation_model: config.conversation_model(),
+                wanted,
+                hints: config.hints.clone(),
+                overlap: options.overlap.unwrap_or(config.overlap),
+                skip_existing: false,
+                allow_invalid: options.allow_invalid,
+                providers: options.providers.clone(),
+                on_low_saving,
+            },
+            io: RunIo {
+                sessions: Arc::clone(&self.sessions),
+                models: Arc::clone(&self.models),
+                now: options.now.map_or(Clock::System, Clock::Fixed).now(),
+                dry_run: options.dry_run,
+                in_memory: false,
+                estimator: options.estimator,
+                llm_failures: pays.then(|| LlmFailureCache::open(self.environment)),
+            },
+            limits: RunLimits { lock_wait: options.lock_timeout, min_saving: config.min_saving },
+        }
+    }
+
+    /// Returns the consent to ask a model that a configuration needs.
+    #[must_use]
+    pub fn consent(&self, config: &Config) -> Consent {
+        Consent::new(config.scope().clone(), self.user.asker, self.environment)
+    }
+
+    /// Ends the worker processes.
+    pub async fn close(&self) {
+        self.sessions.close().await;
+    }
+
+    fn launcher(&self) -> Launcher {
+        Launcher {
+            starter: self.sessions.starter().clone(),
+            deadline: self.options.deadline,
+            models: Arc::clone(&self.models),
+            watch: Arc::clone(&self.user.watch),
+        }
+    }
+}
+
+/// Starts the processes of strategies.
+struct Launcher {
+    starter: Starter,
+    deadline: Option<Duration>,
+    models: Arc<Models>,
+    watch: Arc<dyn Watch>,
+}
+
+impl Launcher {
+    /// Returns new sessions with this number of workers for each strategy.
+    fn sessions(&self, workers: usize) -> Sessions {
+        Sessions::new(self.starter.clone(), self.deadline)
+            .with_workers(workers)
+            .answered_by(Arc::clone(&self.models) as Arc<dyn Answers>)
+            .watched_by(Arc::clone(&self.watch))
+    }
+}
+
+/// Resolves the value of `--compact`. An empty value is the default profile. The name of a profile takes precedence
+/// over an equal inline form.
+fn by_inline<'a>(text: &str, config: &'a Config) -> Result<Planned<'a>, Error> {
+    if text.is_empty() {
+        return Ok(config.by_default()?);
+    }
+    if config.profiles.contains_key(text) {
+        return Ok(config.named(text)?);
+    }
+    let calls = inline::parse(text).map_err(|what| Error::BadInline {
+        text: text.to_owned(),
+        what,
+        profiles: config.profiles.keys().cloned().collect(),
+    })?;
+    Ok(Planned::typed(calls))
+}
+
+/// Lets an untrusted plugin describe itself before the user is asked to trust it.
+async fn introduce(mut failure: compact::Error, preparation: &Preparation<'_>) -> compact::Error {
+    if let compact::Error::Strategy { name, source } = &mut failure
+        && let StrategyError::Trust(trust::Error::NotTrusted(candidate)) = source.as_mut()
+        && let Err(source) = preparation.introduce(candidate).await
+    {
+        return compact::Error::strategy(name, source);
+    }
+    failure
+}
+
+fn workers_max() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX)
+}

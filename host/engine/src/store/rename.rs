@@ -1,0 +1,14 @@
+//! The only rename of the host: a file or folder gets its final name here, and nowhere else.
+
+use std::{io, os::fd::BorrowedFd, path::Path};
+
+use rustix::fs::{CWD, renameat};
+
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    rename_at(CWD, from, to)
+}
+
+/// Renames a file or folder relative to an open folder.
+pub(super) fn rename_at(folder: BorrowedFd<'_>, from: &Path, to: &Path) -> io::Result<()> {
+    Ok(renameat(folder, from, folder, to)?)
+}

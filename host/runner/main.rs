@@ -1,0 +1,109 @@
+//! `compact-runner`: confines its own process, then executes a strategy.
+//!
+//! The host starts every strategy through it. Except for the SDK's C boundary, it has the only `unsafe` code of the
+//! project (in `exec.rs` and `library.rs`). It must never start a strategy that is only partly confined: if a step fails,
+//! the runner exits.
+//!
+//! ```text
+//! compact-runner --host-pid N --dir PATH [--cpu-seconds N] [--env NAME]... [--cgroup PATH] [JAIL] -- PROGRAM ARG...
+//! ```
+//!
+//! The order of the steps is fixed:
+//!
+//! 1. Start a new session, and request a signal at the host's death.
+//! 2. Set the limits, and join the control group if one is given.
+//! 3. Enter the private directory, close all inherited files except the three pipes, and reset the signals.
+//! 4. With a jail: drop capabilities and new privileges. If subprocesses are granted, start the process that kills the
+//!    group after the host's death (`keeper.rs`). Apply Landlock (`jail.rs`) and seccomp (`filter.rs`).
+//!    Without a jail: start the keeper, because every program may start processes.
+//! 5. Execute the program.
+//!
+//! The runner does not report its confinement. The host passes the Landlock version that it found, and the runner enforces
+//! all of that version or exits. So a strategy cannot forge a report.
+//!
+//! The runner exits with 64 after a wrong call, and with 126 and one line on stderr if it fails to start the program. All
+//! other exit codes and all signals come from the program.
+//!
+//! For a shared library, the program is the runner again: `compact-runner --dylib LIBRARY VERB`. That process is already
+//! confined. It opens the library and implements the protocol (`dylib.rs`).
+
+#[cfg(not(unix))]
+compile_error!("compact-runner requires a Unix system");
+
+mod confine;
+mod dylib;
+mod environment;
+mod exec;
+mod filter;
+mod invocation;
+mod jail;
+#[cfg(target_os = "linux")]
+mod keeper;
+mod library;
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use invocation::Invocation;
+
+/// The exit code after a wrong call: `EX_USAGE` of sysexits.h.
+const EXIT_USAGE: u8 = 64;
+/// The exit code if the program did not start. Shells use the same code.
+const EXIT_NOT_STARTED: u8 = 126;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1).peekable();
+    if words.next_if(|word| word == "--dylib").is_some() {
+        return dylib::serve(words);
+    }
+    let invocation = match Invocation::parse(words) {
+        Ok(invocation) => invocation,
+        Err(reason) => return end(EXIT_USAGE, &format!("{reason}\n{}", invocation::USAGE)),
+    };
+    let Err(reason) = start(&invocation);
+    let program = one_line(&invocation.program);
+    end(EXIT_NOT_STARTED, &format!("failed to start {program}: {reason}"))
+}
+
+/// Returns the reason of a failure. It does not return on success.
+fn start(invocation: &Invocation) -> Result<std::convert::Infallible, String> {
+    let environment = environment::of_strategy(&invocation.dir, &invocation.env)?;
+    confine(invocation)?;
+    Err(exec::replace(&invocation.program, &invocation.args, &environment, invocation.jail.is_some()))
+}
+
+/// Performs all steps before the exec.
+fn confine(invocation: &Invocation) -> Result<(), String> {
+    confine::lead_session()?;
+    confine::die_with_host(invocation.host_pid)?;
+    confine::limit(invocation.cpu_seconds)?;
+    invocation.cgroup.as_deref().map_or(Ok(()), confine::join)?;
+    confine::enter(&invocation.dir)?;
+    exec::close_inherited()?;
+    exec::reset_signals()?;
+    let Some(jail) = &invocation.jail else {
+        #[cfg(target_os = "linux")]
+        keeper::start(invocation.host_pid, false)?;
+        return Ok(());
+    };
+    confine::drop_privileges()?;
+    // Before Landlock, because a jailed process cannot signal processes outside the jail.
+    #[cfg(target_os = "linux")]
+    let keeper = if jail.subprocess { keeper::start(invocation.host_pid, true)? } else { None };
+    #[cfg(not(target_os = "linux"))]
+    let keeper = None;
+    jail::enforce(jail, &invocation.dir)?;
+    filter::install(jail, invocation.host_pid, keeper)
+}
+
+fn end(code: u8, message: &str) -> ExitCode {
+    // If stderr is closed, the message cannot be delivered.
+    let _ = writeln!(std::io::stderr(), "compact-runner: {message}");
+    ExitCode::from(code)
+}
+
+/// Replaces control characters, because the host reads the message line by line.
+fn one_line(name: &OsStr) -> String {
+    name.to_string_lossy().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

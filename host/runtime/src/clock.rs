@@ -1,0 +1,41 @@
+//! The only module that reads the system time. Other code receives a [`Clock`] or a timestamp.
+
+use jiff::Timestamp;
+
+/// The source of the current time.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Clock {
+    /// The system clock.
+    #[default]
+    System,
+    /// A fixed time: `--now`, and tests.
+    Fixed(Timestamp),
+}
+
+impl Clock {
+    /// Returns the current time.
+    #[must_use]
+    pub fn now(self) -> Timestamp {
+        match self {
+            #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+            Self::System => Timestamp::now(),
+            Self::Fixed(at) => at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixed_clock_never_changes() {
+        let at = Timestamp::from_second(1_700_000_000).unwrap();
+        assert_eq!(Clock::Fixed(at).now(), at);
+    }
+
+    #[test]
+    fn the_system_clock_is_not_set_to_the_epoch() {
+        assert!(Clock::default().now() > Timestamp::from_second(1_700_000_000).unwrap());
+    }
+}

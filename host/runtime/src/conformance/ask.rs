@@ -1,0 +1,263 @@
+//! The requests of the conformance checks. They are built from a conversation like every request, and then modified.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jp_compact_core::reply::Terminal;
+use jp_compact_core::request::{self, Ask};
+use jp_compact_core::select::{self, Wanted};
+use jp_compact_core::validate::{self, Asked, Refusal};
+use jp_compact_core::{Overlap, Stream, Survey, TurnRange};
+use jp_compact_schema::version::RESULT_BYTES_MAX;
+use jp_compact_schema::{ContentKind, Description, Limits, Payload};
+use serde_json::{Map, Value, json};
+
+use crate::session::spool::{Lines, Sink, Spool};
+
+/// A fixed time for strategies that are pure.
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+pub(super) struct Request<'a> {
+    pub(super) id: String,
+    survey: &'a Survey<'a>,
+    pub(super) description: &'a Description,
+    options: &'a Map<String, Value>,
+    deadline: Duration,
+    range: TurnRange,
+    requested: TurnRange,
+    /// Whether a summary must cover exactly `range`.
+    is_exact: bool,
+    /// The header, the events, and the end line.
+    lines: Vec<Vec<u8>>,
+    line_end: &'static str,
+    last_line_ends: bool,
+    /// Keeps the file that the header names.
+    _file: Option<Lines>,
+}
+
+impl<'a> Request<'a> {
+    /// Returns a request for these turns, or `None` if no turn is left.
+    pub(super) fn of_turns(
+        survey: &'a Survey<'a>,
+        description: &'a Description,
+        options: &'a Map<String, Value>,
+        id: &str,
+        wanted: Wanted,
+        deadline: Duration,
+    ) -> Option<Self> {
+        let mut selected = select::select(survey, wanted, NOW).ok()?;
+        if description.produces.contains(&ContentKind::Summary) {
+            selected = select::select_for_summary(survey, &selected, &[], Overlap::Partial).ok()?;
+        }
+        let request = Self {
+            id: id.into(),
+            survey,
+            description,
+            options,
+            deadline,
+            range: selected.range,
+            requested: selected.requested,
+            is_exact: false,
+            lines: Vec::new(),
+            line_end: "\n",
+            last_line_ends: true,
+            _file: None,
+        };
+        Some(request.written())
+    }
+
+    fn written(mut self) -> Self {
+        self.write();
+        self
+    }
+
+    /// Builds the lines from the other fields.
+    fn write(&mut self) {
+        let ask = Ask {
+            id: &self.id,
+            description: self.description,
+            conversation: None,
+            digest: Some("0000000000000000000000000000000000000000000000000000000000000000"),
+            range: self.range,
+            requested: self.requested,
+            range_exact: self.is_exact,
+            options: self.options,
+            hints: &BTreeMap::new(),
+            now: NOW,
+            limits: Limits {
+                deadline_ms: u64::try_from(self.deadline.as_millis()).unwrap_or(u64::MAX),
+                result_bytes_max: RESULT_BYTES_MAX,
+            },
+            dry_run: false,
+            llm: None,
+            context_window: None,
+        };
+        let bytes = request::lines(self.survey, &ask);
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec);
+        self.lines = lines.collect();
+    }
+
+    /// Returns the request with `range_exact`.
+    pub(super) fn exact(mut self) -> Self {
+        self.is_exact = true;
+        self.written()
+    }
+
+    /// Changes the request as the host does after a summary that overlaps an older one partially. Returns
+    /// false if the host asks no more.
+    pub(super) fn extend_after(&mut self, terminal: &Terminal) -> bool {
+        let Terminal::Result(result) = terminal else { return false };
+        match self.validate(result.compactions.clone()) {
+            Err(Refusal::NotClosed { closed, .. })
+                if !self.is_exact && self.survey.pairs.split_by(closed).is_none() =>
+            {
+                self.range = closed;
+                self.is_exact = true;
+                self.write();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the range of a summary that does not match the exact range.
+    pub(super) fn inexact(&self, terminal: &Terminal) -> Option<(usize, usize)> {
+        let Terminal::Result(result) = terminal else { return None };
+        let summaries = result.compactions.iter().filter(|payload| payload.summary.is_some());
+        let mut ranges = summaries.map(|payload| (payload.from_turn, payload.to_turn));
+        ranges.find(|range| self.is_exact && *range != (self.range.from(), self.range.to()))
+    }
+
+    /// Returns the bytes to send.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> =
+            self.lines.iter().flat_map(|line| line.iter().chain(self.line_end.as_bytes())).copied().collect();
+        if !self.last_line_ends {
+            bytes.truncate(bytes.trim_ascii_end().len());
+        }
+        bytes
+    }
+
+    /// Returns the request with a changed header.
+    fn with_header(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        change_line(&mut self.lines[0], change);
+        self
+    }
+
+    /// Returns the request as a dry run.
+    pub(super) fn dry(self) -> Self {
+        self.with_header(|header| header["dry_run"] = true.into())
+    }
+
+    /// Returns the request with unknown keys in every object that may have some.
+    pub(super) fn with_unknown_keys(self) -> Self {
+        let mut odd = self.with_header(|header| {
+            let later = json!({"nested": [1, null, {"type": "result"}]});
+            header["x_later"] = later.clone();
+            for place in [
+                "/conversation",
+                "/context",
+                "/context/tokens",
+                "/limits",
+                "/context/turns/0",
+                "/context/turns/0/kinds",
+            ] {
+                if let Some(Value::Object(object)) = header.pointer_mut(place) {
+                    object.insert("x_later".into(), later.clone());
+                }
+            }
+            if let Some(Value::Object(outline)) = header.get_mut("outline") {
+                let column =
+                    vec![Value::Null; outline.get("seq").and_then(Value::as_array).map_or(0, Vec::len)];
+                outline.insert("x_later".into(), column.into());
+            }
+        });
+        for line in &mut odd.lines[1..] {
+            change_line(line, |line| line["x_later"] = json!({"event": {"type": "tool_call_response"}}));
+        }
+        odd
+    }
+
+    /// Returns the request with unknown messages between its lines.
+    pub(super) fn with_unknown_messages(mut self) -> Self {
+        let message =
+            json!({"type": "x_later", "id": self.id, "event": {"type": "x"}}).to_string().into_bytes();
+        self.lines.insert(0, message.clone());
+        if self.lines.len() > 2 {
+            self.lines.insert(3, message);
+        }
+        self
+    }
+
+    /// Returns the request with blank lines and CRLF line ends.
+    pub(super) fn with_blank_lines(mut self) -> Self {
+        self.lines.insert(0, Vec::new());
+        if self.lines.len() > 2 {
+            self.lines.insert(3, b" \t".to_vec());
+        }
+        self.line_end = "\r\n";
+        self
+    }
+
+    /// Returns the request without its last newline.
+    pub(super) fn with_an_open_end(self) -> Self {
+        Self { last_line_ends: false, ..self }
+    }
+
+    /// Returns the request with an option that the description does not declare.
+    pub(super) fn with_unknown_option(self) -> Self {
+        self.with_header(|header| header["options"]["x_later"] = json!({"nested": [1, null]}))
+    }
+
+    /// Returns the request with its events in a file.
+    pub(super) fn with_file(mut self, spool: &Spool) -> io::Result<Self> {
+        let mut sink = Sink::of_a_file(spool);
+        for line in self.lines.drain(1..).filter(|line| line.starts_with(b"{\"type\":\"event\"")) {
+            sink.write_all(&line)?;
+            sink.write_all(b"\n")?;
+        }
+        let file = sink.finish()?;
+        if let Lines::File(spooled) = &file {
+            change_line(&mut self.lines[0], |header| header["events"] = json!(spooled.events()));
+        }
+        Ok(Self { _file: Some(file), ..self })
+    }
+
+    /// Returns the request for the next round of `needs`.
+    pub(super) fn answered(&mut self, answers: &Map<String, Value>, state: Option<&str>) {
+        let header =
+            self.lines.iter().position(|line| line.starts_with(b"{\"type\":\"compact\"")).unwrap_or(0);
+        change_line(&mut self.lines[header], |header| {
+            header["answers"] = Value::Object(answers.clone());
+            header["state"] = json!(state);
+        });
+    }
+
+    /// Validates proposals as the host does.
+    pub(super) fn validate(&self, payloads: Vec<Payload>) -> Result<(), Refusal> {
+        let stream: &Stream = self.survey.stream;
+        let asked = Asked {
+            stream,
+            pairs: &self.survey.pairs,
+            range: self.range,
+            requested: self.requested,
+            produces: &self.description.produces,
+            accepted: &[],
+            overlap: Overlap::Partial,
+            hints: &BTreeMap::new(),
+            // The model's answers are fixed here, regardless of the range.
+            by_model: false,
+        };
+        validate::validate(&asked, payloads).map(drop)
+    }
+}
+
+fn change_line(line: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
+    // The host has just written this line.
+    if let Ok(mut value) = serde_json::from_slice(line) {
+        change(&mut value);
+        *line = value.to_string().into_bytes();
+    }
+}

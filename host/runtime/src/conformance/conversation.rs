@@ -1,0 +1,201 @@
+//! The conversations of the conformance checks: small, with all unusual parts of real ones that authors
+//! forget. This module contains only data.
+
+use bytes::Bytes;
+use jp_compact_core::{Stream, Survey};
+use serde_json::{Value, json};
+
+pub(super) struct Streams {
+    plain: Stream,
+    talk: Stream,
+    overlaid: Stream,
+    strange: Stream,
+    long: Stream,
+    bare: Stream,
+    unknown: Stream,
+}
+
+/// The survey of each conversation.
+pub(super) struct Surveys<'a> {
+    pub(super) plain: Survey<'a>,
+    pub(super) talk: Survey<'a>,
+    pub(super) overlaid: Survey<'a>,
+    pub(super) strange: Survey<'a>,
+    pub(super) long: Survey<'a>,
+    pub(super) bare: Survey<'a>,
+    pub(super) unknown: Survey<'a>,
+}
+
+impl Streams {
+    pub(super) fn make() -> Self {
+        Self {
+            plain: plain(),
+            talk: talk(),
+            overlaid: overlaid(),
+            strange: strange(),
+            long: long(),
+            bare: bare(),
+            unknown: unknown(),
+        }
+    }
+
+    pub(super) fn surveys(&self) -> Surveys<'_> {
+        Surveys {
+            plain: Survey::new(&self.plain),
+            talk: Survey::new(&self.talk),
+            overlaid: Survey::new(&self.overlaid),
+            strange: Survey::new(&self.strange),
+            long: Survey::new(&self.long),
+            bare: Survey::new(&self.bare),
+            unknown: Survey::new(&self.unknown),
+        }
+    }
+}
+
+/// The conversations are constants, so they always parse.
+fn stream(mut events: Vec<Value>) -> Stream {
+    for (second, event) in events.iter_mut().enumerate() {
+        event["timestamp"] = json!(format!(
+            "2026-01-05 {:02}:{:02}:{:02}.0",
+            second / 3600 % 24,
+            second / 60 % 60,
+            second % 60
+        ));
+    }
+    let bytes = serde_json::to_vec(&events).expect("values have string keys");
+    Stream::parse(Bytes::from(bytes)).expect("the conversations of the checks are valid")
+}
+
+fn turn(events: &mut Vec<Value>, asks: &str, inside: &[Value]) {
+    events.push(json!({"type": "turn_start"}));
+    events.push(json!({"type": "chat_request", "content": asks}));
+    events.extend_from_slice(inside);
+    events.push(json!({"type": "chat_response", "message": "So much for that."}));
+}
+
+fn call(id: &str, tool: &str, arguments: &Value, output: &str, is_error: bool) -> [Value; 2] {
+    [
+        json!({"type": "tool_call_request", "id": id, "name": tool, "arguments": arguments}),
+        json!({"type": "tool_call_response", "id": id, "content": output, "is_error": is_error}),
+    ]
+}
+
+fn reasoning(text: &str) -> Value {
+    json!({"type": "chat_response", "reasoning": text})
+}
+
+fn events(strange: &str) -> Vec<Value> {
+    let long = format!("fn main() {{ {strange} }} ").repeat(400);
+    let path = json!({"path": "src/a.rs"});
+    let mut events = Vec::new();
+    turn(
+        &mut events,
+        "What is in a.rs?",
+        &[
+            &[reasoning("Read it first, and then say what is in it.")][..],
+            &call("c1", "fs_read_file", &path, &long, false),
+        ]
+        .concat(),
+    );
+    let test = json!({"package": "the clock"});
+    turn(
+        &mut events,
+        "Mend it.",
+        &[
+            &[reasoning("Does the test fail? Let us see what it says.")][..],
+            &call("c2", "cargo_test", &test, &format!("3 of 14 failed: {strange}"), true),
+            &call(
+                "c3",
+                "fs_modify_file",
+                &json!({"path": "src/a.rs", "patch": long}),
+                "1 line changed.",
+                false,
+            ),
+            &call("c4", "cargo_test", &test, "14 of 14 passed.", false),
+        ]
+        .concat(),
+    );
+    // Ids are reused, an answer has no call, and a call is answered one turn later.
+    let [late, answer] = call("c8", "cargo_test", &test, "14 of 14 passed, late.", false);
+    turn(
+        &mut events,
+        "And now?",
+        &[
+            &call("c1", "fs_read_file", &path, &long, false)[..],
+            &[json!({"type": "tool_call_response", "id": "c9", "content": "Nobody asked for this.", "is_error": false}), late],
+        ]
+        .concat(),
+    );
+    turn(&mut events, "Why?", &[reasoning("No call in this turn, only the end of one."), answer]);
+    // A call without an answer.
+    turn(
+        &mut events,
+        "Look for more.",
+        &[
+            json!({"type": "tool_call_request", "id": "c5", "name": "fs_grep_files", "arguments": {"pattern": "a b"}}),
+        ],
+    );
+    turn(&mut events, "Thanks.", &[]);
+    events
+}
+
+/// A conversation with calls, failures, reasoning, and the oddities of real ones.
+fn plain() -> Stream {
+    stream(events("x"))
+}
+
+/// The plain conversation with characters that some readers mistake for a newline.
+fn strange() -> Stream {
+    stream(events("\u{2028}\u{2029}\u{85}\u{b}\u{c}\r\0\"\\ü🦀"))
+}
+
+/// The plain conversation with events of a later version. Some resemble known events.
+fn unknown() -> Stream {
+    let mut events = events("x");
+    let later = [
+        json!({"type": "x_of_a_later_version", "content": "x", "is_error": true}),
+        json!({"type": "tool_call_progress", "id": "c1", "name": ["fs_read_file"], "arguments": null}),
+        json!({"type": "x_nested", "event": {"type": "tool_call_response", "content": "x"}}),
+    ];
+    let place = events.iter().position(|event| event["type"] == "tool_call_response").unwrap_or_default();
+    events.splice(place..place, later);
+    stream(events)
+}
+
+/// The plain conversation with an empty turn in the middle.
+fn bare() -> Stream {
+    let mut events = Vec::new();
+    turn(&mut events, "Hello.", &[]);
+    events.push(json!({"type": "turn_start"}));
+    turn(&mut events, "Good bye.", &[]);
+    stream(events)
+}
+
+/// A conversation without tool calls.
+fn talk() -> Stream {
+    let mut events = Vec::new();
+    for asks in ["Hello.", "How are you?", "Good bye."] {
+        turn(&mut events, asks, &[]);
+    }
+    stream(events)
+}
+
+/// The plain conversation with overlays of every kind in the middle.
+fn overlaid() -> Stream {
+    let mut events = events("x");
+    events.push(json!({"type": "compaction", "from_turn": 0, "to_turn": 1, "summary": {"summary": "They read a.rs and mended it."}}));
+    events.push(json!({"type": "compaction", "from_turn": 1, "to_turn": 2, "reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": true}}));
+    stream(events)
+}
+
+/// Many turns, and one event of 3 MiB.
+fn long() -> Stream {
+    let mut events = events("x");
+    let path = json!({"path": "src/long.rs"});
+    let output = "a line of a long file\n".repeat((3 << 20) / 22);
+    for place in 0..300 {
+        let output = if place == 7 { &*output } else { "short, as most are" };
+        turn(&mut events, "Go on.", &call("c7", "fs_read_file", &path, output, false));
+    }
+    stream(events)
+}

@@ -1,0 +1,308 @@
+//! Sends one request to one process, through all rounds of `needs`, and determines which check the reply fails.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::reply::{self, Terminal, Violation};
+use jp_compact_core::validate::Refusal;
+use jp_compact_schema::version::{NEEDS_MAX, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX, STATE_BYTES_MAX};
+use jp_compact_schema::{Description, NeedRequest, Needs, Reply};
+use serde_json::{Map, Value, json};
+
+use super::ask::Request;
+use super::subject::Subject;
+use crate::jail::Confinement;
+use crate::process::{self, Ended, GRACE, Launch, ProcessError};
+
+/// A failed check with the reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failed {
+    pub(super) id: &'static str,
+    pub(super) why: String,
+}
+
+pub(super) fn failed(id: &'static str, why: impl std::fmt::Display) -> Failed {
+    Failed { id, why: why.to_string() }
+}
+
+/// The environment in which the checks start processes.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The path of `compact-runner`.
+    pub runner: &'a Path,
+    /// The folder for private directories.
+    pub temp_dir: &'a Path,
+    /// The size limit of a private directory.
+    pub private_bytes_max: u64,
+    /// The time limit for a request.
+    pub deadline: Duration,
+    /// The confinement of the strategy.
+    pub confinement: Confinement<'a>,
+    /// The values of the granted variables.
+    pub env: &'a [(String, String)],
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn launch<'b>(&self, program: &'b Path, args: &'b [&'b str], stdin: Vec<u8>) -> Launch<'b>
+    where
+        'a: 'b,
+    {
+        Launch {
+            runner: self.runner,
+            program,
+            confinement: self.confinement,
+            args,
+            stdin: vec![Bytes::from(stdin)],
+            env: self.env,
+            temp_dir: self.temp_dir,
+            private_bytes_max: self.private_bytes_max,
+            deadline: self.deadline,
+            grace: GRACE,
+            stdout_bytes_max: usize::try_from(RESULT_BYTES_MAX).unwrap_or(usize::MAX),
+        }
+    }
+
+    pub(super) async fn start(
+        &self,
+        subject: &Subject,
+        verb: &str,
+        stdin: Vec<u8>,
+    ) -> Result<Ended, ProcessError> {
+        process::run(self.launch(&subject.program, &subject.words(verb), stdin)).await
+    }
+}
+
+/// The kind of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    /// Valid, and the model answers.
+    Plain,
+    /// Valid, but the model refuses. The strategy may give up.
+    Refused,
+    /// Invalid. The strategy must reply with an error.
+    Wrong,
+}
+
+/// The source of a line in an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    /// Stdin of the strategy.
+    Host,
+    /// Stdout of the strategy.
+    Strategy,
+    /// Stderr of the strategy.
+    Aside,
+}
+
+/// Receives an exchange while it takes place.
+pub(super) type Hear<'a> = &'a mut dyn FnMut(Speaker, &[u8]);
+
+/// Sends a request, and sends it again for each round of `needs` and for a range that must be wider. Returns
+/// the line that ended the last round.
+pub(super) async fn put(
+    place: &Place<'_>,
+    subject: &Subject,
+    request: &mut Request<'_>,
+    case: Case,
+    hear: Hear<'_>,
+) -> Result<Terminal, Failed> {
+    let mut rounds = Rounds::default();
+    loop {
+        let bytes = request.bytes();
+        hear(Speaker::Host, &bytes);
+        let ended = place.start(subject, "run", bytes).await.map_err(|error| process_failed(&error))?;
+        hear(Speaker::Strategy, &ended.stdout);
+        hear(Speaker::Aside, ended.stderr.text().as_bytes());
+        let terminal = terminal(&ended, &request.id)?;
+        if let Some(terminal) = rounds.next(request, terminal, case)? {
+            return Ok(terminal);
+        }
+    }
+}
+
+/// The needs that were requested so far in one exchange.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    answers: Map<String, Value>,
+    used: BTreeSet<String>,
+    count: u32,
+}
+
+impl Rounds {
+    /// Handles the end of one round. Returns `None` if the changed request must be sent again.
+    pub(super) fn next(
+        &mut self,
+        request: &mut Request<'_>,
+        terminal: Terminal,
+        case: Case,
+    ) -> Result<Option<Terminal>, Failed> {
+        let Terminal::Needs(needs) = terminal else {
+            if request.extend_after(&terminal) {
+                *self = Self::default();
+                return Ok(None);
+            }
+            return judge(request, terminal, case).map(Some);
+        };
+        self.count += 1;
+        if self.count > NEEDS_ROUNDS_MAX {
+            return Err(failed("N03", format!("it asked again after {NEEDS_ROUNDS_MAX} rounds")));
+        }
+        check_needs(&needs, request.description, &mut self.used)?;
+        if self.used.len() > NEEDS_MAX {
+            return Err(failed(
+                "N03",
+                format!("it made {} requests; at most {NEEDS_MAX} are allowed", self.used.len()),
+            ));
+        }
+        for (key, need) in &needs.requests {
+            self.answers.insert(key.clone(), answer(need, case));
+        }
+        request.answered(&self.answers, needs.state.as_deref());
+        Ok(None)
+    }
+}
+
+pub(super) fn process_failed(error: &ProcessError) -> Failed {
+    let id = match error {
+        ProcessError::Deadline { .. } => "R01",
+        ProcessError::OutputTooLarge { .. } => "R04",
+        ProcessError::PipesHeldOpen => "R03",
+        _ => "S01",
+    };
+    failed(id, error)
+}
+
+/// Returns the line that ends the reply, if the reply is valid and the process ended correctly.
+pub(super) fn terminal(ended: &Ended, id: &str) -> Result<Terminal, Failed> {
+    let read = reply::read(&ended.stdout, id);
+    let last_words = || match ended.stderr.last_lines(3) {
+        words if words.is_empty() => String::new(),
+        words => format!("; the last output was: {words}"),
+    };
+    match read {
+        Ok(answer) if ended.status.success() || matches!(answer.terminal, Terminal::Error(_)) => {
+            Ok(answer.terminal)
+        }
+        Ok(_) => {
+            Err(failed("R02", format!("it ended with {} after its answer{}", ended.status, last_words())))
+        }
+        Err(Violation::NoTerminal) if !ended.status.success() => {
+            Err(failed("R02", format!("it ended with {} without an answer{}", ended.status, last_words())))
+        }
+        Err(violation) => Err(violated(&violation, &ended.stdout)),
+    }
+}
+
+pub(super) fn violated(violation: &Violation, output: &[u8]) -> Failed {
+    let id = match violation {
+        Violation::NotUtf8 { .. } => "R07",
+        Violation::WrongId { .. } => "R10",
+        Violation::NoTerminal => "R05",
+        Violation::AfterTerminal { .. } => "R06",
+        Violation::NotAMessage { line, why, .. } => not_a_message(output, *line, why),
+        Violation::KeyUsedTwice { .. } => "N02",
+        Violation::TooManyRounds | Violation::TooManyNeeds { .. } => "N03",
+        Violation::StateTooLarge { .. } => "N04",
+    };
+    failed(id, violation)
+}
+
+/// Distinguishes an invalid message, an invalid compaction in a valid message, and a missing field.
+fn not_a_message(output: &[u8], line: usize, why: &str) -> &'static str {
+    let text = output.split(|byte| *byte == b'\n').nth(line - 1).unwrap_or_default();
+    let value: Option<Value> = serde_json::from_slice(text).ok();
+    match value.as_ref().and_then(|value| value.get("type")).and_then(Value::as_str) {
+        None => "R08",
+        Some("result") if why.contains("unknown field") || why.contains("unknown variant") => "P02",
+        Some(_) => "R09",
+    }
+}
+
+/// Checks whether the host would accept the reply.
+fn judge(request: &Request<'_>, terminal: Terminal, case: Case) -> Result<Terminal, Failed> {
+    match &terminal {
+        Terminal::Result(result) => {
+            request.validate(result.compactions.clone()).map_err(|refusal| refused(&refusal))?;
+            if let Some((from, to)) = request.inexact(&terminal) {
+                return Err(failed("P12", format!("its summary covers {from} to {to}")));
+            }
+        }
+        Terminal::Error(error) if case == Case::Plain => {
+            return Err(failed("R11", format!("it answered {}: {}", error.code, error.message)));
+        }
+        _ => {}
+    }
+    Ok(terminal)
+}
+
+fn refused(refusal: &Refusal) -> Failed {
+    let id = match refusal {
+        Refusal::Nothing => "P01",
+        Refusal::Inverted { .. } => "P03",
+        Refusal::OutOfRange { .. } => "P04",
+        Refusal::NoPolicy => "P05",
+        Refusal::NotProduced(_) => "P06",
+        Refusal::SplitsCall { .. } => "P07",
+        Refusal::SelectiveEmpty | Refusal::Call { .. } => "P08",
+        Refusal::SummaryBlank
+        | Refusal::SummaryNul
+        | Refusal::SummaryTooLong(_)
+        | Refusal::SummaryLarger { .. } => "P09",
+        Refusal::SummariesOverlap(..) => "P10",
+        Refusal::NotClosed { .. } => "P11",
+        Refusal::TooMany(_) => "P13",
+        _ => "P02",
+    };
+    failed(id, refusal)
+}
+
+fn check_needs(needs: &Needs, description: &Description, used: &mut BTreeSet<String>) -> Result<(), Failed> {
+    let names_llm = description.needs.iter().any(|need| need == "llm");
+    let asks_llm = needs.requests.values().any(|need| matches!(need, NeedRequest::LlmComplete { .. }));
+    if asks_llm && !names_llm {
+        return Err(failed("N01", "it asks a model, but `needs` of its description does not list `llm`"));
+    }
+    if needs.requests.is_empty() {
+        return Err(failed("N02", "its `requests` is empty"));
+    }
+    if let Some(key) = needs.requests.keys().find(|key| !used.insert((*key).clone())) {
+        return Err(failed("N02", format!("it used the key `{key}` twice")));
+    }
+    match needs.state.as_ref().map_or(0, String::len) as u64 {
+        bytes if bytes > STATE_BYTES_MAX => Err(failed("N04", format!("its state is {bytes} bytes"))),
+        _ => Ok(()),
+    }
+}
+
+fn answer(need: &NeedRequest, case: Case) -> Value {
+    match (need, case) {
+        (_, Case::Refused) => {
+            json!({"err": {"code": "llm_refused", "message": "the model of the checks refuses"}})
+        }
+        (NeedRequest::LlmComplete { .. }, _) => {
+            let text = "They read a file, fixed it, and looked for more.";
+            json!({"ok": {"text": text, "model": "kit/fixed", "usage": {"input_tokens": 9, "output_tokens": 9}}})
+        }
+        (NeedRequest::TokensCount { text, .. }, _) => json!({"ok": {"tokens": text.len().div_ceil(4)}}),
+        _ => {
+            json!({"err": {"code": "need_unknown", "message": "this host does not support this kind of request"}})
+        }
+    }
+}
+
+/// Returns a terminal line without its id, for comparing it with the reply to another request.
+pub(super) fn without_id(terminal: Terminal) -> Value {
+    let reply = match terminal {
+        Terminal::Result(result) => Reply::Result(result),
+        Terminal::Decline(decline) => Reply::Decline(decline),
+        Terminal::Needs(needs) => Reply::Needs(needs),
+        Terminal::Error(error) => Reply::Error(error),
+    };
+    let mut value = serde_json::to_value(reply).unwrap_or_default();
+    if let Value::Object(fields) = &mut value {
+        fields.shift_remove("id");
+    }
+    value
+}

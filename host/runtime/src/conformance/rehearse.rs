@@ -1,0 +1,113 @@
+//! Runs one request on a conversation of the user through all rounds, and reports the exchange and the
+//! verdict of the host. Nothing is appended, and the answers of models are fixed.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use jp_compact_core::Survey;
+use jp_compact_core::reply::Terminal;
+use jp_compact_core::select::Wanted;
+use jp_compact_core::spec::Options;
+use jp_compact_schema::{Description, Mismatch, agree};
+use serde_json::json;
+
+use super::ask::Request;
+use super::describe;
+use super::exchange::{Case, Failed, Place, Speaker, put};
+use super::subject::Subject;
+use crate::environment::Environment;
+use crate::options;
+
+/// A completed exchange.
+#[derive(Debug)]
+pub struct Rehearsal {
+    /// The description of the strategy.
+    pub description: Description,
+    /// The exchange, line by line.
+    pub said: Vec<(Speaker, String)>,
+    /// The reaction of the host to the answer.
+    pub verdict: Result<String, NotTaken>,
+}
+
+/// The reason why the host would not accept the answer.
+#[derive(Debug)]
+pub enum NotTaken {
+    /// The strategy violated the protocol.
+    Broken {
+        /// The id of the conformance check.
+        check: &'static str,
+        /// The behavior that was observed.
+        why: String,
+    },
+    /// The strategy and the host have no protocol version in common.
+    Version(Mismatch),
+    /// The strategy does not accept the options.
+    BadOptions { what: String },
+    /// No turn is left to compact.
+    Nothing,
+}
+
+impl From<Failed> for NotTaken {
+    fn from(Failed { id, why }: Failed) -> Self {
+        Self::Broken { check: id, why }
+    }
+}
+
+/// Sends a request for these turns to the strategy.
+///
+/// # Errors
+/// No request was sent: the strategy returned no valid description, does not accept the options, or no turn is left.
+pub async fn rehearse(
+    place: &Place<'_>,
+    subject: &Subject,
+    survey: &Survey<'_>,
+    wanted: Wanted,
+    options: &Options,
+    environment: &Environment,
+) -> Result<Rehearsal, NotTaken> {
+    let description = describe::once(place, subject).await?;
+    agree(&description.protocols).map_err(NotTaken::Version)?;
+    describe::statements(subject, &description).into_iter().next().map_or(Ok(()), Err)?;
+    let options =
+        options::resolve(options, &description, environment).map_err(|what| NotTaken::BadOptions { what })?;
+    let mut request = Request::of_turns(survey, &description, &options, "c1", wanted, place.deadline)
+        .ok_or(NotTaken::Nothing)?;
+    let mut said = Vec::new();
+    let mut hear = |speaker, bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        said.extend(text.split_terminator('\n').map(|line| (speaker, line.to_owned())));
+    };
+    let judged = put(place, subject, &mut request, Case::Plain, &mut hear).await;
+    let verdict = judged.map_err(NotTaken::from).map(|terminal| match terminal {
+        Terminal::Result(result) => match result.compactions.len() {
+            1 => "the host would append its compaction".to_owned(),
+            count => format!("the host would append its {count} compactions"),
+        },
+        Terminal::Decline(decline) => format!("it declines: {}", decline.reason),
+        // The loop ends only after the last round.
+        Terminal::Needs(_) => String::new(),
+        Terminal::Error(error) => error.message,
+    });
+    Ok(Rehearsal { description, said, verdict })
+}
+
+impl Rehearsal {
+    /// Writes the exchange to a new file, as one JSON object per line.
+    ///
+    /// # Errors
+    /// The file exists or cannot be written.
+    pub fn record(&self, file: &Path) -> io::Result<()> {
+        let from = |speaker: &Speaker| match speaker {
+            Speaker::Host => "host",
+            Speaker::Strategy => "strategy",
+            Speaker::Aside => "stderr",
+        };
+        let lines = self.said.iter();
+        let text: String = lines
+            .map(|(speaker, line)| json!({"from": from(speaker), "line": line}).to_string() + "\n")
+            .collect();
+        let mut new = fs::OpenOptions::new().write(true).create_new(true).open(file)?;
+        io::Write::write_all(&mut new, text.as_bytes())
+    }
+}

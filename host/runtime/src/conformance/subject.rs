@@ -1,0 +1,200 @@
+//! The plugin under test: an executable, a shared library, or a folder with a manifest. This module reads the
+//! manifest and must not execute anything.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jp_compact_schema::{Manifest, Permissions, Program, Runtime};
+
+use crate::environment::Environment;
+use crate::jail::{Abilities, Jail, is_of_system};
+use crate::session;
+use crate::small_file;
+use crate::trust::{self, Grant, grants};
+
+/// The folders for a program without a slash, as PROTOCOL.md defines them.
+const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// The program that removes variables.
+pub(super) const ENV: &str = "/usr/bin/env";
+
+/// A plugin that can be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// The name from its manifest or file. Its description must have the same name.
+    pub name: String,
+    /// The manifest of a plugin folder.
+    pub manifest: Option<Manifest>,
+    /// The program to execute.
+    pub program: PathBuf,
+    /// The arguments before the verb.
+    pub args: Vec<String>,
+    /// The file or folder of the plugin.
+    own: PathBuf,
+    /// Empty at first.
+    granted: Permissions,
+}
+
+impl Subject {
+    /// Returns the plugin at a path. `runner` loads shared libraries.
+    ///
+    /// # Errors
+    /// The reason why it is not a valid plugin.
+    pub fn at(path: &Path, runner: &Path) -> Result<Self, String> {
+        let path = path.canonicalize().map_err(|error| error.to_string())?;
+        if path.is_dir() {
+            return Self::in_folder(&path, runner);
+        }
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).ok_or("its name is not UTF-8")?;
+        let (program, args, stem) = if path.extension().is_some_and(|extension| extension == "so") {
+            let stem = stem.strip_prefix("lib").unwrap_or(stem);
+            (runner.to_owned(), library(&path)?, stem)
+        } else {
+            // Bundled strategies are tested like all others.
+            let stem = stem.strip_prefix("compact-strategy-").unwrap_or(stem);
+            (path.clone(), Vec::new(), stem)
+        };
+        Ok(Self {
+            name: stem.replace('_', "-"),
+            manifest: None,
+            program,
+            args,
+            own: path,
+            granted: Permissions::default(),
+        })
+    }
+
+    fn in_folder(folder: &Path, runner: &Path) -> Result<Self, String> {
+        let file = folder.join("plugin.toml");
+        let text = small_file::read(&file, small_file::MANIFEST)
+            .and_then(|bytes| bytes.ok_or_else(|| io::ErrorKind::NotFound.into()))
+            .and_then(small_file::text)
+            .map_err(|error| format!("plugin.toml: {error}"))?;
+        let manifest: Manifest = toml::from_str(&text)
+            .map_err(|error| format!("plugin.toml: {}", error.to_string().trim_end()))?;
+        let (program, args) = match &manifest.run.program {
+            Program::Dylib(file) => (runner.to_owned(), library(&folder.join(file))?),
+            Program::Command(words) => {
+                let (first, rest) = words.split_first().ok_or("an empty command")?;
+                // An argument that names a file of the folder becomes its path, because the process has
+                // another working folder.
+                let rest = rest.iter().map(|word| {
+                    let file = folder.join(word);
+                    let named = !word.starts_with('-') && file.is_file();
+                    if named {
+                        file.to_str().map_or_else(|| word.clone(), str::to_owned)
+                    } else {
+                        word.clone()
+                    }
+                });
+                (program(folder, first)?, rest.collect())
+            }
+        };
+        let name = manifest.name.to_string();
+        Ok(Self {
+            name,
+            manifest: Some(manifest),
+            program,
+            args,
+            own: folder.to_owned(),
+            granted: Permissions::default(),
+        })
+    }
+
+    /// Returns the arguments for a verb.
+    pub(super) fn words<'a>(&'a self, verb: &'a str) -> Vec<&'a str> {
+        self.args.iter().map(String::as_str).chain([verb]).collect()
+    }
+
+    /// Returns the plugin with these additional permissions.
+    #[must_use]
+    pub fn granted(mut self, more: &[Grant]) -> Self {
+        self.granted = grants::with(self.granted, more);
+        self
+    }
+
+    /// Returns the permissions that it asks for but does not have. An interpreter in a system folder needs no
+    /// approval, and the checks call no model.
+    #[must_use]
+    pub fn missing(&self) -> Vec<Grant> {
+        let asked = self.manifest.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
+        let is_of_system = self.interpreter().is_some_and(|path| is_of_system(&path));
+        let needs_no_question =
+            |grant: &Grant| *grant == Grant::Llm || is_of_system && matches!(grant, Grant::Runtime(_));
+        let mut missing = grants::missing(&asked, &self.granted);
+        missing.retain(|grant| !needs_no_question(grant));
+        missing
+    }
+
+    /// Returns the permissions that it lacks, and the permission that it probably tried to use, judged by its output.
+    #[must_use]
+    pub fn lacks(&self, words: &str) -> (Vec<Grant>, Option<Grant>) {
+        let runtime = self.interpreter().map_or(Runtime::None, |path| trust::runtime(&path));
+        let is_without =
+            runtime != Runtime::None && !self.may_interpret() && words.contains("failed to start");
+        let tried = if is_without {
+            Some(Grant::Runtime(runtime))
+        } else {
+            session::guess(words, &self.granted, &self.own)
+        };
+        (self.missing(), tried)
+    }
+
+    /// Returns the granted permissions and these additional ones.
+    #[must_use]
+    pub fn all_with(&self, more: &[Grant]) -> Vec<Grant> {
+        grants::grants(&grants::with(self.granted.clone(), more))
+    }
+
+    /// Returns the current values of the granted variables.
+    #[must_use]
+    pub fn env(&self) -> Vec<(String, String)> {
+        let names = self.granted.env.iter();
+        names.filter_map(|name| Some((name.clone(), Environment::granted(name)?))).collect()
+    }
+
+    /// Returns the real interpreter: the program itself if it is outside the plugin, or the interpreter of its script.
+    fn interpreter(&self) -> Option<PathBuf> {
+        if self.program.starts_with(&self.own) {
+            trust::interpreter(&self.program)
+        } else if self.args.first().is_some_and(|arg| arg == "--dylib") {
+            None
+        } else {
+            self.program.canonicalize().ok()
+        }
+    }
+
+    /// Returns whether the interpreter may run. In a system folder, it needs no approval if the plugin asks for it.
+    fn may_interpret(&self) -> bool {
+        let asks = |manifest: &Manifest| manifest.permissions.runtime != Runtime::None;
+        let is_of_system = self.interpreter().is_some_and(|path| is_of_system(&path));
+        self.granted.runtime != Runtime::None || is_of_system && self.manifest.as_ref().is_none_or(asks)
+    }
+
+    /// Returns the jail that the host would use with these grants, or `None` if this machine has none. It
+    /// also allows `env`, which the checks use.
+    #[must_use]
+    pub fn jail(&self, abilities: Abilities) -> Option<Jail> {
+        let interpreter = self.interpreter();
+        let may_run = interpreter.as_deref().filter(|_| self.may_interpret());
+        let jail = Jail::new(abilities, &self.own, &self.granted, may_run)?.with_program(Path::new(ENV));
+        let is_library = self.args.first().is_some_and(|arg| arg == "--dylib");
+        Some(if is_library { jail.with_program(&self.program) } else { jail })
+    }
+}
+
+fn program(folder: &Path, word: &str) -> Result<PathBuf, String> {
+    if word.contains('/') {
+        return Ok(folder.join(word));
+    }
+    let mut places = PATH.iter().map(|place| Path::new(place).join(word));
+    places
+        .find(|place| place.is_file())
+        .ok_or_else(|| format!("`{word}` was not found in {}", PATH.join(":")))
+}
+
+fn library(path: &Path) -> Result<Vec<String>, String> {
+    let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+    let path = path.to_str().ok_or("its path is not UTF-8")?;
+    Ok(vec!["--dylib".into(), path.to_owned()])
+}

@@ -1,0 +1,174 @@
+//! Detects which sandbox features this machine has and lacks, and the resulting tier. Detection must not
+//! start or change anything.
+
+use std::fmt;
+
+use crate::environment::Environment;
+
+/// The Landlock version that supports everything the jail uses.
+pub(super) const LANDLOCK_WHOLE: u8 = 6;
+
+/// The level of confinement. Later variants are stronger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Tier {
+    /// Deadline, limits, environment, descriptors, and process group.
+    Contained,
+    /// Files and network as well, on a kernel that does not support the whole jail. A strategy that may start
+    /// processes can signal other processes of the user.
+    PartlyIsolated,
+    /// Files and network as well.
+    Isolated,
+}
+
+impl Tier {
+    /// Returns the word for receipts and reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Contained => "contained",
+            Self::PartlyIsolated => "partly-isolated",
+            Self::Isolated => "isolated",
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The sandbox features of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// The version of the Landlock ABI. 0 means not available.
+    pub landlock: u8,
+    /// Whether system calls can be filtered.
+    pub seccomp: bool,
+}
+
+/// A feature that this machine lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// The feature, as it appears after "this machine lacks".
+    pub what: &'static str,
+    /// The way to get the feature.
+    pub remedy: &'static str,
+}
+
+impl Abilities {
+    /// Asks the kernel. Does not distinguish Landlock versions that the jail does not need.
+    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[must_use]
+    pub fn of_machine() -> Self {
+        let landlock = (1..=LANDLOCK_WHOLE).rev().find(|version| has_landlock(*version)).unwrap_or(0);
+        Self { landlock, seccomp: rustix::thread::secure_computing_mode().is_ok() }
+    }
+
+    /// This system has no jail.
+    #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    #[must_use]
+    pub fn of_machine() -> Self {
+        Self { landlock: 0, seccomp: false }
+    }
+
+    /// Returns the features of this machine without those that a test disables. Tests cannot add features.
+    #[must_use]
+    pub fn here(environment: &Environment) -> Self {
+        let Self { landlock, seccomp } = Self::of_machine();
+        let landlock = environment.landlock_max.map_or(landlock, |max| max.min(landlock));
+        Self { landlock, seccomp: seccomp && !environment.without_seccomp }
+    }
+
+    /// Returns the highest tier that this machine supports.
+    #[must_use]
+    pub fn tier(self) -> Tier {
+        match self {
+            Self { landlock: 0, .. } | Self { seccomp: false, .. } => Tier::Contained,
+            Self { landlock: LANDLOCK_WHOLE.., .. } => Tier::Isolated,
+            Self { .. } => Tier::PartlyIsolated,
+        }
+    }
+
+    /// Returns the features that are missing for the highest tier.
+    #[must_use]
+    pub fn missing(self) -> Vec<Missing> {
+        let linux = cfg!(target_os = "linux");
+        let landlock = match self.landlock {
+            _ if !linux => Some(Missing {
+                what: "a jail for this system (only Linux has one)",
+                remedy: "run jp-compact on Linux, or pass `--sandbox=contained`",
+            }),
+            0 => Some(Missing {
+                what: "Landlock",
+                remedy: "use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container \
+                         whose profile lets landlock_create_ruleset through",
+            }),
+            1..LANDLOCK_WHOLE => Some(Missing {
+                what: "a Landlock that keeps signals in the jail (version 6)",
+                remedy: "use Linux 6.12 or later, or do not grant `subprocess`",
+            }),
+            _ => None,
+        };
+        let seccomp = (linux && !self.seccomp).then_some(Missing {
+            what: "seccomp",
+            remedy: "use a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
+        });
+        landlock.into_iter().chain(seccomp).collect()
+    }
+}
+
+/// Returns whether the kernel supports everything of a Landlock version.
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn has_landlock(version: u8) -> bool {
+    use landlock::{ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, Ruleset};
+    use landlock::{RulesetAttr as _, Scope};
+
+    let abi = ABI::from(i32::from(version));
+    let files = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi));
+    let network = |ruleset: Ruleset| match abi {
+        ABI::V1 | ABI::V2 | ABI::V3 => Ok(ruleset),
+        _ => ruleset.handle_access(AccessNet::from_all(abi)),
+    };
+    let scopes = |ruleset: Ruleset| match abi {
+        ABI::V1 | ABI::V2 | ABI::V3 | ABI::V4 | ABI::V5 => Ok(ruleset),
+        _ => ruleset.scope(Scope::from_all(abi)),
+    };
+    files.and_then(network).and_then(scopes).is_ok()
+}
+
+/// Formats the missing features for an error message.
+#[must_use]
+pub fn lacks(missing: &[Missing]) -> String {
+    let what: Vec<_> = missing.iter().map(|missing| missing.what).collect();
+    format!("this machine lacks {}", what.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn reaches(landlock: u8, seccomp: bool, tier: Tier, missing: &[&str]) {
+        let abilities = Abilities { landlock, seccomp };
+        assert_eq!(abilities.tier(), tier);
+        let words: Vec<_> = abilities.missing().iter().map(|missing| missing.what).collect();
+        assert_eq!(words.len(), missing.len(), "{words:?}");
+        assert!(words.iter().zip(missing).all(|(word, start)| word.contains(start)), "{words:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn tiers_depend_on_landlock_and_seccomp() {
+        reaches(6, true, Tier::Isolated, &[]);
+        reaches(7, true, Tier::Isolated, &[]);
+        reaches(5, true, Tier::PartlyIsolated, &["version 6"]);
+        reaches(1, true, Tier::PartlyIsolated, &["version 6"]);
+        reaches(0, true, Tier::Contained, &["Landlock"]);
+        reaches(6, false, Tier::Contained, &["seccomp"]);
+        reaches(0, false, Tier::Contained, &["Landlock", "seccomp"]);
+    }
+}

@@ -1,0 +1,30 @@
+//! Waits for the exit of a child without reaping it. A zombie keeps its process id, so a signal to its group
+//! cannot reach an unrelated process. The wait function of the async runtime would reap the child.
+
+use std::io;
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Listens for SIGCHLD.
+#[derive(Debug)]
+pub(super) struct Exits(Signal);
+
+impl Exits {
+    /// Must be called before the spawn, so that an early exit is not missed.
+    pub(super) fn listen() -> io::Result<Self> {
+        signal(SignalKind::child()).map(Self)
+    }
+
+    /// Waits until this child has exited. Returns immediately if it already has.
+    pub(super) async fn wait_for(&mut self, pid: Pid) {
+        while still_running(pid) {
+            self.0.recv().await;
+        }
+    }
+}
+
+fn still_running(pid: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+}

@@ -1,0 +1,196 @@
+//! Pumps the three pipes of a process concurrently, so that none blocks another. Stdout is limited, stderr is
+//! always drained, and stdin is written without copying.
+
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::task::coop::unconstrained;
+
+use super::{Heard, Stderr};
+
+/// The capacity of a pipe.
+const READ_BYTES: usize = 64 << 10;
+/// A smaller buffer is not worth a system call.
+const READ_BYTES_MIN: usize = 4 << 10;
+const SLICES_PER_WRITE: usize = 64;
+
+/// The reason why pumping stopped early.
+#[derive(Debug)]
+pub(super) enum Fault {
+    TooLarge,
+    Io(io::Error),
+}
+
+/// The ends that the host holds.
+pub(super) struct Pipes {
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+}
+
+impl Pipes {
+    pub(super) fn new(
+        stdin: Option<std::process::ChildStdin>,
+        stdout: Option<std::process::ChildStdout>,
+        stderr: Option<std::process::ChildStderr>,
+    ) -> io::Result<Self> {
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(io::Error::other("a pipe was already taken"));
+        };
+        Ok(Self {
+            stdin: ChildStdin::from_std(stdin)?,
+            stdout: ChildStdout::from_std(stdout)?,
+            stderr: ChildStderr::from_std(stderr)?,
+        })
+    }
+
+    /// Returns the three pipes for a caller that pumps them itself.
+    pub(super) fn apart(self) -> (ChildStdin, ChildStdout, ChildStderr) {
+        (self.stdin, self.stdout, self.stderr)
+    }
+
+    /// Pumps until both outputs are closed. Input that was not read by then is dropped.
+    pub(super) async fn flow(
+        self,
+        input: Vec<Bytes>,
+        stdout: &mut Vec<u8>,
+        stdout_bytes_max: usize,
+        stderr: &mut Stderr,
+        heard: Heard<'_>,
+    ) -> Result<(), Fault> {
+        let outputs = async {
+            tokio::try_join!(
+                collect(self.stdout, stdout, stdout_bytes_max, heard.stdout),
+                drain(self.stderr, stderr, heard.stderr)
+            )
+        };
+        let feed = async {
+            feed(self.stdin, input).await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            ended = outputs => ended.map(|_| ()),
+            never = feed => never,
+        }
+    }
+}
+
+/// Writes everything and closes stdin. Errors such as EPIPE are ignored. A strategy may answer without
+/// reading all input, and a dead one is noticed by its exit.
+async fn feed(mut stdin: impl AsyncWrite + Unpin, mut input: Vec<Bytes>) {
+    let mut first = 0;
+    while first < input.len() {
+        let mut slices = [IoSlice::new(&[]); SLICES_PER_WRITE];
+        for (slice, chunk) in slices.iter_mut().zip(&input[first..]) {
+            *slice = IoSlice::new(chunk);
+        }
+        let slices_len = SLICES_PER_WRITE.min(input.len() - first);
+        let Ok(mut written) = stdin.write_vectored(&slices[..slices_len]).await else { return };
+        while first < input.len() && written >= input[first].len() {
+            // Drops chunks as soon as they are written, because they can be large.
+            written -= std::mem::take(&mut input[first]).len();
+            first += 1;
+        }
+        if written > 0 {
+            input[first] = input[first].slice(written..);
+        }
+    }
+}
+
+async fn collect(
+    mut pipe: impl AsyncRead + Unpin,
+    into: &mut Vec<u8>,
+    bytes_max: usize,
+    heard: &mut (dyn FnMut(&[u8]) + Send),
+) -> Result<(), Fault> {
+    loop {
+        if into.capacity() - into.len() < READ_BYTES_MIN {
+            into.reserve(READ_BYTES);
+        }
+        let read = pipe.read_buf(into).await.map_err(Fault::Io)?;
+        if into.len() > bytes_max {
+            return Err(Fault::TooLarge);
+        }
+        if read == 0 {
+            return Ok(());
+        }
+        heard(&into[into.len() - read..]);
+    }
+}
+
+pub(super) async fn drain(
+    mut pipe: impl AsyncRead + Unpin,
+    into: &mut Stderr,
+    heard: &mut (dyn FnMut(&[u8]) + Send),
+) -> Result<(), Fault> {
+    let mut buffer = Vec::new();
+    loop {
+        buffer.clear();
+        buffer.reserve(READ_BYTES);
+        if pipe.read_buf(&mut buffer).await.map_err(Fault::Io)? == 0 {
+            return Ok(());
+        }
+        into.push(&buffer);
+        heard(&buffer);
+    }
+}
+
+/// The pump, combined with other events. The pump may end before them.
+pub(super) struct Flow<'a, F> {
+    pipes: Pin<&'a mut F>,
+    ended: bool,
+}
+
+impl<'a, F: Future<Output = Result<(), Fault>>> Flow<'a, F> {
+    pub(super) fn new(pipes: Pin<&'a mut F>) -> Self {
+        Self { pipes, ended: false }
+    }
+
+    /// Pumps until the event happens. Fails if the pump fails.
+    pub(super) async fn until<T>(&mut self, event: impl Future<Output = T>) -> Result<T, Fault> {
+        // The async runtime gives each task a budget of steps. A flood of output uses all of it, and the
+        // event must not starve.
+        let mut event = pin!(unconstrained(event));
+        loop {
+            // Reads available bytes before checking the event. Bytes that arrived in time are then not lost
+            // to a clock that is read late.
+            tokio::select! {
+                biased;
+                ended = self.pipes.as_mut(), if !self.ended => {
+                    self.ended = true;
+                    ended?;
+                }
+                event = &mut event => return Ok(event),
+            }
+        }
+    }
+
+    /// Pumps until both outputs are closed.
+    pub(super) async fn end(&mut self) -> Result<(), Fault> {
+        if self.ended { Ok(()) } else { self.pipes.as_mut().await }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constant_output_does_not_delay_the_deadline() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let busy = async {
+                loop {
+                    tokio::task::consume_budget().await;
+                }
+            };
+            let mut busy = pin!(busy);
+            let soon =
+                tokio::time::timeout(std::time::Duration::from_millis(1), std::future::pending::<()>());
+            assert!(Flow::new(busy.as_mut()).until(soon).await.unwrap().is_err());
+        });
+    }
+}

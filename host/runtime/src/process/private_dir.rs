@@ -1,0 +1,119 @@
+//! A folder of the host in the temporary directory: the private directory of a strategy, or the folder for the events
+//! of a run. The host creates it, locks it, and removes it. The kernel releases the lock when the process ends for any
+//! reason, so the next run can find the folders of killed runs (`private_dir/leftovers.rs`).
+
+mod held;
+mod leftovers;
+mod remove;
+mod size;
+mod tree;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{CWD, FlockOperation, flock, stat};
+use rustix::io::Errno;
+
+pub(super) use held::Who;
+pub use size::{DEPTH_MAX, ENTRIES_MAX, Exceeded};
+pub(super) use watch::Watch;
+
+use tree::Id;
+
+/// The prefix of every name.
+const PREFIX: &str = "jp-compact";
+/// Another run that removes leftovers may take a new folder before it is locked.
+const ATTEMPTS_MAX: usize = 100;
+
+/// Failures to remove a folder that were not reported yet.
+static LEFT_BEHIND: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Returns one message per folder that could not be removed since the last call.
+#[must_use]
+pub fn left_behind() -> Vec<String> {
+    std::mem::take(&mut *LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A folder that only its owner can enter. Dropping it removes it with its content.
+#[derive(Debug)]
+pub(crate) struct PrivateDir {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+impl PrivateDir {
+    /// Creates `jp-compact-<pid>-<random>`. The first call in a process removes the folders of killed runs.
+    pub(crate) fn make(temp_dir: &Path) -> io::Result<Self> {
+        let temp_dir = std::path::absolute(temp_dir)?;
+        remove_leftovers_once(&temp_dir);
+        for _ in 0..ATTEMPTS_MAX {
+            // A keyed hash with a key from the system is unpredictable and needs no crate. Safety does not
+            // depend on it, because creating an existing folder is an error.
+            let random = RandomState::new().hash_one(std::process::id());
+            let path = temp_dir.join(format!("{PREFIX}-{}-{random:016x}", std::process::id()));
+            DirBuilder::new().mode(0o700).create(&path)?;
+            if let Some(folder) = hold(&path)? {
+                return Ok(Self { path, folder });
+            }
+        }
+        Err(io::Error::other("other runs removed every new folder"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Locks a new folder. Returns `None` if another run was about to remove it.
+fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let folder = match tree::open(CWD, path) {
+        Err(Errno::NOENT) => return Ok(None),
+        folder => folder?,
+    };
+    // Without locks, leftovers cannot be distinguished from folders in use. They are kept.
+    if flock(&folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Ok(None);
+    }
+    let there = stat(path).map(|stat| Id::new(&stat));
+    Ok((there == Id::at(&folder)).then_some(folder))
+}
+
+/// Runs once per folder, because a run creates many private directories.
+fn remove_leftovers_once(temp_dir: &Path) {
+    static DONE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if DONE.lock().unwrap_or_else(PoisonError::into_inner).insert(temp_dir.to_owned()) {
+        leftovers::remove(temp_dir);
+    }
+}
+
+impl Drop for PrivateDir {
+    fn drop(&mut self) {
+        // One call for the usual case of an empty folder.
+        match rustix::fs::rmdir(&self.path) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(_) => remove_or_report(CWD, &self.path, self.folder.as_fd()),
+        }
+    }
+}
+
+/// Removes the folder at a path below `parent`. `folder` is its open descriptor.
+fn remove_or_report(parent: BorrowedFd<'_>, path: &Path, folder: BorrowedFd<'_>) {
+    if let Err(error) = remove::remove(parent, path, folder) {
+        report(path, &error);
+    }
+}
+
+fn report(path: &Path, error: &io::Error) {
+    let what = format!("failed to remove the private folder {}: {error}", path.display());
+    LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+}
+
+#[cfg(test)]
+mod tests;

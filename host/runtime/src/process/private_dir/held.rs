@@ -1,0 +1,79 @@
+//! Measures removed files that a process still has open or mapped. They use disk space without being in a folder.
+
+use rustix::process::Pid;
+
+use super::PrivateDir;
+
+/// The processes to inspect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::process) enum Who {
+    /// Only the process, because it cannot start others.
+    Process,
+    /// All processes of its session.
+    Session,
+}
+
+/// Other systems do not show the open files of a process.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn bytes(_: Pid, _: Who, _: &PrivateDir) -> u64 {
+    0
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::bytes;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::os::fd::AsFd as _;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use rustix::fs::{FileType, stat};
+
+    use super::{Pid, PrivateDir, Who};
+    use crate::process::orphans;
+    use crate::process::private_dir::tree::Id;
+    use crate::small_file;
+
+    /// The assumed size of a file that is only mapped, because its real size is unknown. It is the file size
+    /// limit that the runner sets.
+    const FILE_BYTES_MAX: u64 = 64 << 20;
+
+    /// Returns the bytes of removed files that the processes hold.
+    pub(in super::super) fn bytes(strategy: Pid, who: Who, dir: &PrivateDir) -> u64 {
+        let Ok(own) = Id::at(dir.folder.as_fd()) else { return 0 };
+        let pids = match who {
+            Who::Process => vec![strategy.as_raw_pid()],
+            Who::Session => orphans::session(strategy),
+        };
+        let mut seen = BTreeSet::new();
+        let mut bytes = 0;
+        for pid in &pids {
+            for file in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+                let Ok(stat) = stat(file.path()) else { continue };
+                let is_removed = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 0;
+                if is_removed && Id::new(&stat).device == own.device && seen.insert(stat.st_ino) {
+                    bytes += u64::try_from(stat.st_blocks).unwrap_or_default() * 512;
+                }
+            }
+        }
+        // Open files are already counted. The remaining ones are only mapped.
+        for pid in &pids {
+            let maps = small_file::of_the_system_in_bytes(&format!("/proc/{pid}/maps")).unwrap_or_default();
+            for inode in maps.split(|byte| *byte == b'\n').filter_map(|line| removed_file(line, dir)) {
+                bytes += if seen.insert(inode) { FILE_BYTES_MAX } else { 0 };
+            }
+        }
+        bytes
+    }
+
+    /// Returns the inode of a removed file of the private directory from a line of `/proc/<pid>/maps`.
+    fn removed_file(line: &[u8], dir: &PrivateDir) -> Option<u64> {
+        let line = line.strip_suffix(b" (deleted)")?;
+        let place = line.iter().position(|byte| *byte == b'/')?;
+        let (fields, path) = line.split_at(place);
+        path.strip_prefix(dir.path().as_os_str().as_bytes())?.strip_prefix(b"/")?;
+        std::str::from_utf8(fields).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+    }
+}

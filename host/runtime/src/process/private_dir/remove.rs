@@ -1,0 +1,163 @@
+//! Removes a folder with its content, for any depth and any length of names. Works without recursion, with a few
+//! descriptors, and with 16 bytes of memory per level. It must never follow a link or enter another file system. If a
+//! folder of the tree is moved in the meantime, the result is an error, and no other folder is touched.
+
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Dir, statat, unlinkat};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+
+use super::tree::{self, Id};
+
+/// A limit for the running time.
+const STEPS_MAX: u64 = 1 << 28;
+/// 64 MiB of memory.
+const DEPTH_MAX: usize = 4 << 20;
+/// This many entries that cannot be removed are skipped, so that the rest is still removed.
+const STUCK_MAX: usize = 1024;
+/// A dying process may still be writing.
+const ATTEMPTS_MAX: usize = 3;
+
+/// Removes `name` in `parent`. `folder` is its open descriptor. Removes as much as possible even if some
+/// entries cannot be removed.
+pub(super) fn remove(parent: BorrowedFd<'_>, name: &Path, folder: BorrowedFd<'_>) -> io::Result<()> {
+    let mut result = Ok(());
+    for _ in 0..ATTEMPTS_MAX {
+        let emptied = Removal::new(folder).and_then(Removal::empty);
+        result = match unlinkat(parent, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            // The reason why the folder could not be emptied is more useful.
+            Err(error) => Err(emptied.err().unwrap_or_else(|| error.into())),
+        };
+    }
+    result
+}
+
+/// A walk through the tree. It descends into folders that are not empty, and returns to the parent after emptying them.
+struct Removal {
+    device: u64,
+    folder: OwnedFd,
+    /// The parents of the current folder.
+    above: Vec<Id>,
+    /// Entries that cannot be removed, and the reason for the first one.
+    stuck: BTreeSet<Id>,
+    reason: Option<Errno>,
+    steps: u64,
+}
+
+/// The result of clearing a folder.
+enum Found {
+    /// A subfolder that must be emptied first.
+    Folder(OwnedFd),
+    Nothing,
+    /// Only entries that cannot be removed are left.
+    Rest,
+}
+
+impl Removal {
+    fn new(top: BorrowedFd<'_>) -> io::Result<Self> {
+        let top = fcntl_dupfd_cloexec(top, 3)?;
+        // The strategy may have removed its own permissions.
+        let folder = tree::open_to_change(&top, c".")?;
+        let device = Id::at(&folder)?.device;
+        let (above, stuck) = (Vec::new(), BTreeSet::new());
+        Ok(Self { device, folder, above, stuck, reason: None, steps: 0 })
+    }
+
+    fn empty(mut self) -> io::Result<()> {
+        loop {
+            match self.clear()? {
+                Found::Folder(folder) => {
+                    self.above.push(Id::at(&self.folder)?);
+                    self.folder = folder;
+                    continue;
+                }
+                Found::Nothing => {}
+                Found::Rest => self.pass_over(Id::at(&self.folder)?, Errno::NOTEMPTY)?,
+            }
+            let Some(parent) = self.above.pop() else { break };
+            let up = tree::open_parent(&self.folder)?;
+            if Id::at(&up)? != parent {
+                return Err(io::Error::other("its folders were moved during the removal"));
+            }
+            self.folder = up;
+        }
+        self.reason.map_or(Ok(()), |reason| Err(reason.into()))
+    }
+
+    /// Removes entries up to the first folder that is not empty.
+    fn clear(&mut self) -> io::Result<Found> {
+        loop {
+            let (mut removed, mut rest) = (false, false);
+            let mut entries = Dir::read_from(&self.folder)?;
+            while let Some(entry) = entries.read() {
+                let entry = entry?;
+                let name = entry.file_name();
+                if name == c"." || name == c".." {
+                    continue;
+                }
+                self.steps += 1;
+                if self.steps > STEPS_MAX {
+                    return Err(io::Error::other("it has too many entries"));
+                }
+                let error = match remove_entry(&self.folder, name) {
+                    Ok(()) => {
+                        removed = true;
+                        continue;
+                    }
+                    Err(error) => error,
+                };
+                rest = true;
+                let Ok(stat) = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+                let id = Id::new(&stat);
+                if self.stuck.contains(&id) {
+                    continue;
+                }
+                match self.descend(name, error) {
+                    Ok(folder) => return Ok(Found::Folder(folder)),
+                    Err(error) => self.pass_over(id, error)?,
+                }
+            }
+            // A listing may miss entries while others are being removed.
+            if !removed {
+                return Ok(if rest { Found::Rest } else { Found::Nothing });
+            }
+        }
+    }
+
+    /// Opens a folder that is not empty. `error` is the reason why it could not be removed.
+    fn descend(&self, name: &CStr, error: Errno) -> Result<OwnedFd, Errno> {
+        if error != Errno::NOTEMPTY && error != Errno::EXIST {
+            return Err(error);
+        }
+        if self.above.len() >= DEPTH_MAX {
+            return Err(Errno::NAMETOOLONG);
+        }
+        let folder = tree::open_to_change(self.folder.as_fd(), name)?;
+        if Id::at(&folder)?.device == self.device { Ok(folder) } else { Err(Errno::XDEV) }
+    }
+
+    fn pass_over(&mut self, id: Id, reason: Errno) -> Result<(), Errno> {
+        self.stuck.insert(id);
+        let reason = *self.reason.get_or_insert(reason);
+        if self.stuck.len() < STUCK_MAX { Ok(()) } else { Err(reason) }
+    }
+}
+
+/// Removes a file, a link, or an empty folder.
+fn remove_entry(folder: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        // Systems use different errors for a folder.
+        Err(error @ (Errno::ISDIR | Errno::PERM)) => match unlinkat(folder, name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTDIR) => Err(error),
+            Err(Errno::NOENT) => Ok(()),
+            other => other,
+        },
+        Err(Errno::NOENT) => Ok(()),
+        other => other,
+    }
+}

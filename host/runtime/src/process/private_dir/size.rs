@@ -1,0 +1,75 @@
+//! Measures a private directory while a strategy works in it. Works without recursion, stops at the limits,
+//! and follows no link. Entries that disappear during the measurement are not counted.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{AtFlags, Dir, FileType, statat};
+
+use super::tree::{self, Id};
+
+/// The maximum number of files and folders in a private directory.
+pub const ENTRIES_MAX: u64 = 1 << 14;
+/// The maximum nesting of folders in a private directory.
+pub const DEPTH_MAX: usize = 64;
+
+/// The limit that a private directory exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Exceeded {
+    /// More than this many bytes on disk.
+    Bytes(u64),
+    /// More than this many files and folders.
+    Entries(u64),
+    /// Folders nested deeper than this.
+    Depth(usize),
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(max) => write!(f, "more than {max} bytes"),
+            Self::Entries(max) => write!(f, "more than {max} files and folders"),
+            Self::Depth(max) => write!(f, "folders nested more than {max} deep"),
+        }
+    }
+}
+
+/// Returns the limit that the folder exceeds. `bytes` are counted in addition to the files in the folder.
+pub(super) fn exceeded(top: BorrowedFd<'_>, mut bytes: u64, bytes_max: u64) -> Option<Exceeded> {
+    let device = Id::at(top).ok()?.device;
+    let mut entries = 0;
+    let mut open = vec![Dir::read_from(top).ok()?];
+    loop {
+        let depth = open.len();
+        let Some(folder) = open.last_mut() else { break };
+        let Some(Ok(entry)) = folder.read() else {
+            open.pop();
+            continue;
+        };
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        entries += 1;
+        if entries > ENTRIES_MAX {
+            return Some(Exceeded::Entries(ENTRIES_MAX));
+        }
+        let Ok(here) = folder.fd() else { continue };
+        let Ok(stat) = statat(here, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        bytes += u64::try_from(stat.st_blocks).unwrap_or_default() * 512;
+        if bytes > bytes_max {
+            return Some(Exceeded::Bytes(bytes_max));
+        }
+        if !FileType::from_raw_mode(stat.st_mode).is_dir() || Id::new(&stat).device != device {
+            continue;
+        }
+        if depth > DEPTH_MAX {
+            return Some(Exceeded::Depth(DEPTH_MAX));
+        }
+        if let Ok(child) = tree::open(here, name).and_then(Dir::new) {
+            open.push(child);
+        }
+    }
+    (bytes > bytes_max).then_some(Exceeded::Bytes(bytes_max))
+}

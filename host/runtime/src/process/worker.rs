@@ -1,0 +1,101 @@
+//! A long-lived process. It is spawned like every other process. The caller owns stdin and stdout. This
+//! module drains stderr and ends the process. It must not know the protocol or the deadlines of requests.
+
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::timeout;
+
+use super::child::Child;
+use super::pipes::drain;
+use super::{Exceeded, Launch, PIPES_OPEN_MAX, ProcessError, Stderr, not_started};
+
+/// Dropping it kills its process group.
+#[derive(Debug)]
+pub struct Worker {
+    child: Child,
+    pipe: Option<ChildStderr>,
+    stderr: Stderr,
+}
+
+/// The result of a worker that has ended.
+#[derive(Debug)]
+pub struct WorkerEnded {
+    /// The exit code or signal.
+    pub status: ExitStatus,
+    /// The kept part of stderr.
+    pub stderr: Stderr,
+    /// The limit that its private directory exceeded.
+    pub exceeded: Option<Exceeded>,
+}
+
+impl WorkerEnded {
+    /// Returns why the program did not start. Only meaningful if the process wrote nothing to stdout.
+    #[must_use]
+    pub fn not_started(&self, program: &Path) -> Option<String> {
+        not_started(program, self.status, &[], &self.stderr)
+    }
+}
+
+impl Worker {
+    /// Starts a worker. `stdin` and the limits of the launch are ignored, because the caller handles them.
+    ///
+    /// # Errors
+    /// The runner could not be started.
+    pub fn spawn(launch: &Launch<'_>) -> Result<(Self, ChildStdin, ChildStdout), ProcessError> {
+        let mut child = Child::spawn(launch)?;
+        let (stdin, stdout, pipe) = child.take_pipes()?.apart();
+        Ok((Self { child, pipe: Some(pipe), stderr: Stderr::default() }, stdin, stdout))
+    }
+
+    /// Drains stderr until the process has exited. Must be polled for as long as the process lives.
+    pub async fn exited(&mut self) {
+        self.exited_heard(&mut |_| {}).await;
+    }
+
+    /// Same as [`Worker::exited`], and passes stderr to a callback while it arrives.
+    pub async fn exited_heard(&mut self, heard: &mut (dyn FnMut(&[u8]) + Send)) {
+        let Self { child, pipe, stderr } = self;
+        let drained = async {
+            if let Some(open) = pipe {
+                // A read error ends the text like a closed pipe does.
+                let _ = drain(open, stderr, heard).await;
+                *pipe = None;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = child.exited() => {}
+            () = drained => {}
+        }
+    }
+
+    /// Waits for the process to exit by itself, then sends SIGTERM, then SIGKILL. The caller has closed stdin.
+    ///
+    /// # Errors
+    /// The process could not be watched.
+    pub async fn end(self, patience: Duration, grace: Duration) -> Result<WorkerEnded, ProcessError> {
+        self.end_heard(patience, grace, &mut |_| {}).await
+    }
+
+    /// Same as [`Worker::end`], and passes stderr to a callback while it arrives.
+    pub async fn end_heard(
+        mut self,
+        patience: Duration,
+        grace: Duration,
+        heard: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Result<WorkerEnded, ProcessError> {
+        if timeout(patience, self.exited_heard(heard)).await.is_err() {
+            self.child.terminate();
+            let _ = timeout(grace, self.exited_heard(heard)).await;
+        }
+        let Self { child, mut pipe, mut stderr } = self;
+        let (status, exceeded) = child.end().await.map_err(ProcessError::Io)?;
+        if let Some(pipe) = &mut pipe {
+            let _ = timeout(PIPES_OPEN_MAX, drain(pipe, &mut stderr, heard)).await;
+        }
+        Ok(WorkerEnded { status, stderr, exceeded })
+    }
+}

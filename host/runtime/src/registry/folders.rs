@@ -1,0 +1,81 @@
+//! The folders in which plugins are searched, in order: folders from the command line, then those of the
+//! host, the workspace, the user, and the machine. This module does not read them.
+
+use std::path::{Path, PathBuf};
+
+use super::plugin::Origin;
+use crate::environment::Environment;
+
+/// The folder for plugins of an administrator.
+const OF_THE_MACHINE: &str = "/usr/local/lib/jp-compact/plugins";
+/// The plugin folders of a workspace and of a user, relative to the workspace root and to the data folder.
+const OF_A_WORKSPACE: &str = ".jp/compact/plugins";
+const PLUGINS: &str = "plugins";
+
+/// Folders from the command line.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// `--trust-dir`: searched first.
+    pub trust_dirs: &'a [PathBuf],
+    /// `--plugin-dir`.
+    pub plugin_dirs: &'a [PathBuf],
+}
+
+/// A plugin folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    /// The path of the folder.
+    pub path: PathBuf,
+    /// The reason why it is searched.
+    pub origin: Origin,
+}
+
+/// Returns every folder in order. `home` is the folder of the host's executable.
+pub(super) fn list(environment: &Environment, wanted: &Wanted<'_>, home: &Path) -> Vec<Folder> {
+    let workspace = environment.cwd.ancestors().find(|folder| folder.join(".jp").is_dir());
+    let listed = |folders: &[PathBuf], origin| -> Vec<Folder> {
+        folders.iter().map(|folder| Folder { path: environment.cwd.join(folder), origin }).collect()
+    };
+    let one = |path: Option<PathBuf>, origin| path.map(|path| Folder { path, origin });
+    let mut folders = listed(wanted.trust_dirs, Origin::TrustDir);
+    folders.extend(listed(wanted.plugin_dirs, Origin::PluginDir));
+    folders.extend(listed(&environment.plugin_path, Origin::PluginPath));
+    folders.extend(one(Some(home.to_owned()), Origin::Bundled));
+    folders.extend(one(workspace.map(|root| root.join(OF_A_WORKSPACE)), Origin::Workspace));
+    folders.extend(one(environment.data().map(|data| data.join(PLUGINS)), Origin::User));
+    folders.extend(one(Some(OF_THE_MACHINE.into()), Origin::Machine));
+    folders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_folders_in_the_documented_order() {
+        let base = tempfile::tempdir().unwrap();
+        let cwd = base.path().join("work/deep");
+        std::fs::create_dir_all(&cwd).unwrap();
+        std::fs::create_dir(base.path().join("work/.jp")).unwrap();
+        let environment = Environment {
+            home: Some("/home/u".into()),
+            plugin_path: vec!["/path".into(), "relative".into()],
+            ..Environment::bare(&cwd)
+        };
+        let wanted = Wanted { trust_dirs: &["built".into()], plugin_dirs: &["/a".into(), "b".into()] };
+        let paths: Vec<_> =
+            list(&environment, &wanted, Path::new("/bin")).into_iter().map(|folder| folder.path).collect();
+        let expect = [
+            cwd.join("built"),
+            "/a".into(),
+            cwd.join("b"),
+            "/path".into(),
+            cwd.join("relative"),
+            "/bin".into(),
+            base.path().join("work/.jp/compact/plugins"),
+            "/home/u/.local/share/jp-compact/plugins".into(),
+            OF_THE_MACHINE.into(),
+        ];
+        assert_eq!(paths, expect);
+    }
+}

@@ -1,0 +1,144 @@
+//! Finds strategies. It must never execute one. Bundled strategies are in the folder of the host's executable
+//! and are never searched on PATH. The order of the other folders is defined in `folders.rs`.
+
+mod error;
+mod folders;
+mod plugin;
+
+use std::path::{Path, PathBuf};
+
+use jp_compact_schema::StrategyName;
+
+use crate::environment::Environment;
+
+pub use error::{DiscoveryError, Error};
+pub use folders::{Folder, Wanted};
+pub use plugin::{Form, MANIFEST_FILE, Origin, Plugin};
+
+/// The executable that starts all strategies.
+const RUNNER: &str = "compact-runner";
+
+/// All plugins in the order in which they were found.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    plugins: Vec<Plugin>,
+    runner: PathBuf,
+    folders: Vec<Folder>,
+    cwd: PathBuf,
+}
+
+impl Registry {
+    /// Searches all plugin folders in order.
+    ///
+    /// # Errors
+    /// A folder that the user named cannot be searched, or the runner is missing from the installation.
+    pub fn discover(environment: &Environment, wanted: &Wanted<'_>) -> Result<Self, DiscoveryError> {
+        let home = environment.exe.as_deref().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let folders = folders::list(environment, wanted, home);
+        let mut plugins = Vec::new();
+        for folder in &folders {
+            match plugin::in_folder(&folder.path, folder.origin) {
+                Ok(found) => plugins.extend(found),
+                Err(source) if folder.origin.is_named_by_hand() || folder.origin == Origin::Bundled => {
+                    return Err(DiscoveryError::PluginDir { path: folder.path.clone(), source });
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    tracing::warn!(folder = %folder.path.display(), %error, "failed to search a plugin folder");
+                }
+            }
+        }
+        let runner = home.join(RUNNER);
+        if !plugin::is_executable(&runner) {
+            return Err(DiscoveryError::NotInstalled { missing: RUNNER.into(), folder: home.to_owned() });
+        }
+        mark_shadowed(&mut plugins);
+        Ok(Self { plugins, runner, folders, cwd: environment.cwd.clone() })
+    }
+
+    /// Returns all plugins, including shadowed ones.
+    #[must_use]
+    pub fn plugins(&self) -> &[Plugin] {
+        &self.plugins
+    }
+
+    /// Returns the searched folders in order.
+    #[must_use]
+    pub fn folders(&self) -> &[Folder] {
+        &self.folders
+    }
+
+    /// Returns the path of `compact-runner`.
+    #[must_use]
+    pub fn runner(&self) -> &Path {
+        &self.runner
+    }
+
+    /// Finds a plugin by name, or by path if the argument contains a `/`.
+    ///
+    /// # Errors
+    /// It does not exist, or it has the name of a bundled strategy. Those cannot be replaced.
+    pub fn find(&self, name: &str) -> Result<Plugin, Error> {
+        let found = if name.contains('/') {
+            plugin::at(&self.cwd.join(name).components().collect::<PathBuf>(), Origin::Path)?
+        } else {
+            self.bearers(name).next().cloned().ok_or_else(|| self.not_found(name))?
+        };
+        let bundled = self.bearers(found.name.as_str()).find(|other| other.bundled());
+        let taken = bundled.filter(|bundled| !found.bundled() && !found.is_same_file(bundled));
+        match taken.map(|bundled| bundled.path.clone()) {
+            Some(bundled) => Err(Error::ReservedName { plugin: found.path, bundled }),
+            None => Ok(found),
+        }
+    }
+
+    /// Returns the plugin that runs under a name.
+    ///
+    /// # Errors
+    /// The same as [`Registry::find`], or an untrusted plugin shadows a trusted one.
+    pub fn find_to_run(&self, name: &str, is_trusted: impl Fn(&Plugin) -> bool) -> Result<Plugin, Error> {
+        let found = self.find(name)?;
+        if name.contains('/') || found.bundled() {
+            return Ok(found);
+        }
+        let mut hidden = self.bearers(name).filter(|other| other.shadowed).peekable();
+        if hidden.peek().is_none() || is_trusted(&found) {
+            return Ok(found);
+        }
+        match hidden.find(|other| is_trusted(other)) {
+            None => Ok(found),
+            Some(trusted) => Err(Error::Hides { plugin: found.path, trusted: trusted.path.clone() }),
+        }
+    }
+
+    fn bearers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Plugin> {
+        self.plugins.iter().filter(move |plugin| plugin.name.as_str() == name)
+    }
+
+    /// Returns an error that names a file that would be the strategy if it were executable.
+    fn not_found(&self, name: &str) -> Error {
+        let others = self.folders.iter().filter(|folder| folder.origin != Origin::Bundled);
+        if let Some(path) = others.into_iter().find_map(|folder| plugin::not_executable(&folder.path, name)) {
+            return Error::NotExecutable { path };
+        }
+        let mut known: Vec<_> = self.plugins.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
+        known.sort();
+        known.dedup();
+        let searched = self.folders.iter().filter(|folder| folder.path.is_dir());
+        Error::NotFound { known, folders: searched.map(|folder| folder.path.clone()).collect() }
+    }
+}
+
+/// Marks all but the first plugin of each name. A file that is found twice is listed once.
+fn mark_shadowed(plugins: &mut Vec<Plugin>) {
+    let mut seen: Vec<(StrategyName, Plugin)> = Vec::new();
+    plugins.retain_mut(|plugin| {
+        let mut same_name = seen.iter().filter(|(name, _)| *name == plugin.name).peekable();
+        plugin.shadowed = same_name.peek().is_some();
+        if same_name.any(|(_, other)| other.is_same_file(plugin)) {
+            return false;
+        }
+        seen.push((plugin.name.clone(), plugin.clone()));
+        true
+    });
+}

@@ -1,0 +1,392 @@
+//! The protocol of a worker, over any reader and writer: when a request may be sent, which request a line
+//! belongs to, and which deadline applies (PROTOCOL.md, "worker"). It must not know processes.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::bounded::Logs;
+use jp_compact_core::reply::{self, Answer, Line, Violation};
+use jp_compact_schema::version::RESULT_BYTES_MAX;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::task::coop::unconstrained;
+use tokio::time::{Instant, sleep_until};
+
+use super::error::Error;
+use super::job::{Job, Queue};
+use crate::process::ProcessError;
+
+/// The maximum number of unanswered requests for a worker with the feature `pipeline`.
+const AHEAD_REQUESTS_MAX: usize = 64;
+/// The same limit in bytes. The first limit that is reached applies.
+const AHEAD_BYTES_MAX: usize = 1 << 20;
+/// The capacity of a pipe.
+const READ_BYTES: usize = 64 << 10;
+/// Small requests are combined into writes of about this size.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// The limits of a worker.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Whether requests may be sent before the previous one was answered.
+    pub(super) pipeline: bool,
+    /// A new process takes over after this many requests.
+    pub(super) requests_max: usize,
+    /// The maximum size of one reply.
+    pub(super) reply_bytes_max: usize,
+}
+
+impl Limits {
+    /// Returns the limits of the protocol.
+    pub(super) fn new(pipeline: bool) -> Self {
+        let reply_bytes_max = usize::try_from(RESULT_BYTES_MAX).unwrap_or(usize::MAX);
+        Self { pipeline, requests_max: 1_000, reply_bytes_max }
+    }
+}
+
+/// The reason why the connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExitReason {
+    /// The process is not needed any more: the work is done, or it reached its number of requests.
+    Finished,
+    /// Its output has ended.
+    Died,
+    /// Protocol violation. The affected requests have already failed.
+    Violated,
+    /// The first unanswered request has exceeded its deadline.
+    Deadline,
+    /// It has answered a request but does not read the rest of it.
+    Stuck,
+}
+
+/// A request that was sent, or is being sent.
+struct Flight {
+    job: Job,
+    /// The number of bytes that are not written yet.
+    unwritten_bytes: usize,
+    lines: usize,
+    logs: Logs,
+}
+
+/// The connection to one process.
+///
+/// Invariant: `flights` is in the order of the expected answers. `outbox` holds the first `orphan_bytes` of
+/// an answered request, then the unwritten bytes of all flights in order.
+pub(super) struct WorkerConnection<'a> {
+    queue: &'a Queue,
+    limits: Limits,
+    /// Called for progress and logs, with the id of the request.
+    seen: &'a (dyn Fn(&str, &Line) + Send + Sync),
+    /// Requests that another process left unanswered. They are sent one at a time.
+    leftover: VecDeque<Job>,
+    retrying: bool,
+    flights: VecDeque<Flight>,
+    outbox: VecDeque<Bytes>,
+    orphan_bytes: usize,
+    /// An answer that is not delivered yet. A second terminal line from the same read would invalidate it.
+    held: Option<(Job, Answer)>,
+    /// The start and length of the current deadline.
+    since: Instant,
+    patience: Duration,
+    taken: usize,
+    input: Vec<u8>,
+    /// The number of input bytes that are known to contain no newline.
+    scanned: usize,
+    reply_bytes: usize,
+    has_spoken: bool,
+}
+
+impl<'a> WorkerConnection<'a> {
+    pub(super) fn new(
+        queue: &'a Queue,
+        limits: Limits,
+        leftover: VecDeque<Job>,
+        retrying: bool,
+        seen: &'a (dyn Fn(&str, &Line) + Send + Sync),
+    ) -> Self {
+        Self {
+            queue,
+            limits,
+            seen,
+            leftover,
+            retrying,
+            flights: VecDeque::new(),
+            outbox: VecDeque::new(),
+            orphan_bytes: 0,
+            held: None,
+            since: Instant::now(),
+            patience: Duration::MAX,
+            taken: 0,
+            input: Vec::new(),
+            scanned: 0,
+            reply_bytes: 0,
+            has_spoken: false,
+        }
+    }
+
+    /// Returns whether a request waits for its answer.
+    pub(super) fn waits(&self) -> bool {
+        !self.flights.is_empty()
+    }
+
+    /// Returns whether the process has written anything.
+    pub(super) fn has_spoken(&self) -> bool {
+        self.has_spoken
+    }
+
+    /// Returns the unanswered requests in order.
+    pub(super) fn unanswered(self) -> VecDeque<Job> {
+        let mut jobs: VecDeque<_> = self.flights.into_iter().map(|flight| flight.job).collect();
+        jobs.extend(self.leftover);
+        jobs
+    }
+
+    /// Sends requests and reads answers until the process cannot be used any longer.
+    pub(super) async fn serve(
+        &mut self,
+        stdin: impl AsyncWrite + Unpin,
+        mut stdout: impl AsyncRead + Unpin,
+    ) -> ExitReason {
+        let (queue, mut stdin, mut idle) = (self.queue, Some(stdin), None);
+        loop {
+            // Created before the queue is checked, so no notification is missed.
+            let news = queue.news();
+            if stdin.is_some() {
+                self.take_on();
+            }
+            let has_work = self.waits() || !self.outbox.is_empty();
+            if !has_work && (stdin.is_none() || self.has_done_its_share() || queue.is_over()) {
+                return ExitReason::Finished;
+            }
+            idle = if has_work { None } else { idle.or_else(|| Some(queue.idle())) };
+            self.gather();
+            let deadline = if has_work { self.since.checked_add(self.patience) } else { None };
+            let chunk = self.outbox.front().cloned();
+            self.input.reserve(READ_BYTES);
+            // Reads available output first, because it may have arrived in time.
+            tokio::select! {
+                biased;
+                read = stdout.read_buf(&mut self.input) => {
+                    let ended = !read.is_ok_and(|bytes| bytes > 0);
+                    self.has_spoken |= !self.input.is_empty();
+                    if let Some(end) = self.handle_output(ended) {
+                        return end;
+                    }
+                    if ended {
+                        return ExitReason::Died;
+                    }
+                }
+                written = write(&mut stdin, chunk.as_ref()), if chunk.is_some() => match written {
+                    Ok(bytes) if bytes > 0 => self.wrote(bytes),
+                    // Not an error: the worker may still answer requests that it has read. It cannot receive more.
+                    _ => {
+                        stdin = None;
+                        self.outbox.clear();
+                        self.orphan_bytes = 0;
+                    }
+                },
+                () = unconstrained(until(deadline)), if deadline.is_some() => {
+                    return if self.waits() { ExitReason::Deadline } else { ExitReason::Stuck };
+                }
+                () = news => {}
+            }
+            // Unread requests go to another process.
+            if stdin.is_none()
+                && self.flights.front().is_some_and(|flight| flight.unwritten_bytes > 0)
+                && self.taken > self.flights.len()
+            {
+                return ExitReason::Finished;
+            }
+        }
+    }
+
+    fn has_done_its_share(&self) -> bool {
+        self.taken >= self.limits.requests_max
+    }
+
+    /// Takes the requests that may be sent now.
+    fn take_on(&mut self) {
+        while !self.has_done_its_share() {
+            let free = self.flights.is_empty() && self.outbox.is_empty();
+            self.retrying &= !(free && self.leftover.is_empty());
+            let job = if free {
+                self.leftover.pop_front().or_else(|| self.queue.take(usize::MAX))
+            } else if self.limits.pipeline && !self.retrying && self.flights.len() < AHEAD_REQUESTS_MAX {
+                let ahead: usize = self.flights.iter().map(|flight| flight.job.bytes()).sum();
+                self.queue.take_ahead(AHEAD_BYTES_MAX.saturating_sub(ahead))
+            } else {
+                None
+            };
+            let Some(job) = job else { return };
+            if self.flights.is_empty() {
+                (self.since, self.patience) = (Instant::now(), job.deadline);
+            }
+            self.taken += 1;
+            self.outbox.extend(job.request.iter().filter(|chunk| !chunk.is_empty()).cloned());
+            let unwritten_bytes = job.bytes();
+            self.flights.push_back(Flight { job, unwritten_bytes, lines: 0, logs: Logs::default() });
+        }
+    }
+
+    /// Combines many small chunks into one write.
+    fn gather(&mut self) {
+        if self.outbox.len() < 2 || self.outbox[0].len() >= WRITE_BYTES / 2 {
+            return;
+        }
+        let mut gathered = Vec::new();
+        while let Some(chunk) =
+            self.outbox.pop_front_if(|next| gathered.is_empty() || gathered.len() + next.len() <= WRITE_BYTES)
+        {
+            gathered.extend_from_slice(&chunk);
+        }
+        self.outbox.push_front(gathered.into());
+    }
+
+    fn wrote(&mut self, bytes: usize) {
+        if let Some(chunk) = self.outbox.front_mut() {
+            let _ = chunk.split_to(bytes);
+        }
+        let _ = self.outbox.pop_front_if(|chunk| chunk.is_empty());
+        let of_orphan = bytes.min(self.orphan_bytes);
+        self.orphan_bytes -= of_orphan;
+        let mut left = bytes - of_orphan;
+        for (place, flight) in self.flights.iter_mut().enumerate() {
+            let part = left.min(flight.unwritten_bytes);
+            (left, flight.unwritten_bytes) = (left - part, flight.unwritten_bytes - part);
+            if place == 0 && part > 0 && flight.unwritten_bytes == 0 {
+                self.since = Instant::now();
+            }
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Handles every complete line. At the end of the output, also handles an incomplete last line.
+    fn handle_output(&mut self, ended: bool) -> Option<ExitReason> {
+        let mut input = std::mem::take(&mut self.input);
+        let mut start = 0;
+        while let Some(end) = memchr::memchr(b'\n', &input[self.scanned..]) {
+            let end = self.scanned + end;
+            if let Err(end) = self.line(&input[start..end]) {
+                return Some(end);
+            }
+            (start, self.scanned) = (end + 1, end + 1);
+        }
+        if ended && start < input.len() {
+            if let Err(end) = self.line(&input[start..]) {
+                return Some(end);
+            }
+            start = input.len();
+        }
+        let rest = &input[start..];
+        if self.reply_bytes + rest.len() > self.limits.reply_bytes_max {
+            self.deliver();
+            let bytes_max = self.limits.reply_bytes_max;
+            return Some(self.violated(Error::Process(ProcessError::OutputTooLarge { bytes_max })));
+        }
+        // No request is waiting for this answer.
+        if self.flights.is_empty() && !rest.trim_ascii().is_empty() {
+            return Some(self.uncalled_for(&String::from_utf8_lossy(rest)));
+        }
+        self.deliver();
+        input.drain(..start);
+        (self.scanned, self.input) = (input.len(), input);
+        None
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), ExitReason> {
+        let before = self.reply_bytes;
+        self.reply_bytes += line.len() + 1;
+        if self.reply_bytes > self.limits.reply_bytes_max {
+            self.deliver();
+            let bytes_max = self.limits.reply_bytes_max;
+            return Err(self.violated(Error::Process(ProcessError::OutputTooLarge { bytes_max })));
+        }
+        let text = match std::str::from_utf8(line) {
+            Ok(text) => text,
+            Err(error) => {
+                self.deliver();
+                let at = before + error.valid_up_to();
+                return Err(self.violated(Error::Violation(Violation::NotUtf8 { at })));
+            }
+        };
+        if reply::is_blank(text) {
+            return Ok(());
+        }
+        let Some(front) = self.flights.front_mut() else { return Err(self.uncalled_for(text)) };
+        front.lines += 1;
+        let heard = reply::line(text, front.lines, &front.job.id);
+        if let (Err(Violation::WrongId { found, .. }), Some((job, _))) = (&heard, &self.held)
+            && *found == job.id
+        {
+            return Err(self.uncalled_for(text));
+        }
+        self.deliver();
+        let Some(front) = self.flights.front_mut() else { return Ok(()) };
+        match heard {
+            Err(violation) => return Err(self.violated(Error::Violation(violation))),
+            Ok(line @ Line::Progress(_)) => (self.seen)(&front.job.id, &line),
+            Ok(Line::Log(log)) => {
+                if let Some(log) = front.logs.push(log) {
+                    (self.seen)(&front.job.id, &Line::Log(log.clone()));
+                }
+            }
+            Ok(Line::Nothing) => {}
+            Ok(Line::Terminal(terminal)) => {
+                if let Some(Flight { job, unwritten_bytes, logs, .. }) = self.flights.pop_front() {
+                    self.orphan_bytes += unwritten_bytes;
+                    (self.since, self.patience) = (Instant::now(), job.deadline);
+                    if let Some(next) = self.flights.front() {
+                        self.patience = next.job.deadline;
+                    }
+                    self.reply_bytes = 0;
+                    self.held = Some((job, Answer { terminal, logs: logs.into_lines() }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self) {
+        if let Some((job, answer)) = self.held.take() {
+            job.answer(answer);
+        }
+    }
+
+    /// Fails the request that is being answered.
+    fn violated(&mut self, failure: Error) -> ExitReason {
+        if let Some(flight) = self.flights.pop_front() {
+            flight.job.fail(failure);
+        }
+        ExitReason::Violated
+    }
+
+    /// Handles a line after the last answer. It invalidates the answer if both came in the same read.
+    /// Otherwise it is only logged.
+    fn uncalled_for(&mut self, text: &str) -> ExitReason {
+        match self.held.take() {
+            Some((job, _)) => job.fail(Error::Violation(reply::after_terminal(text))),
+            None => tracing::debug!("a worker sent unexpected output"),
+        }
+        ExitReason::Violated
+    }
+}
+
+async fn write(stdin: &mut Option<impl AsyncWrite + Unpin>, chunk: Option<&Bytes>) -> io::Result<usize> {
+    match (stdin, chunk) {
+        (Some(stdin), Some(chunk)) => stdin.write(chunk).await,
+        _ => Ok(0),
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

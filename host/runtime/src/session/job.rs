@@ -1,0 +1,144 @@
+//! The queue between callers and workers: requests that wait for a worker, and workers that wait for a request.
+
+use std::collections::VecDeque;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::reply::{Answer, Terminal};
+use tokio::sync::{Notify, futures::Notified, oneshot};
+
+use super::error::Error;
+
+pub(super) type Reply = Result<Answer, Error>;
+
+/// A request that was not answered yet.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) id: String,
+    /// The lines of the request.
+    pub(super) request: Vec<Bytes>,
+    /// The time limit for the worker.
+    pub(super) deadline: Duration,
+    /// The number of workers that died while serving this request.
+    pub(super) attempts: u32,
+    /// Receives the reply.
+    pub(super) asker: oneshot::Sender<Reply>,
+}
+
+impl Job {
+    pub(super) fn bytes(&self) -> usize {
+        self.request.iter().map(Bytes::len).sum()
+    }
+
+    /// Sends the answer. The caller may have stopped waiting.
+    pub(super) fn answer(self, answer: Answer) {
+        let reply = match answer.terminal {
+            // A worker continues after it reports an error, so it has not exited yet.
+            Terminal::Error(error) => Err(Error::Reported { error, status: ExitStatus::default() }),
+            terminal => Ok(Answer { terminal, logs: answer.logs }),
+        };
+        let _ = self.asker.send(reply);
+    }
+
+    pub(super) fn fail(self, failure: Error) {
+        let _ = self.asker.send(Err(failure));
+    }
+}
+
+/// The requests of one strategy that no worker has taken.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    jobs: Mutex<VecDeque<Job>>,
+    changed: Notify,
+    /// The number of processes without a request.
+    idle: AtomicUsize,
+    /// The number of slots without a process.
+    vacant: AtomicUsize,
+    closed: AtomicBool,
+}
+
+impl Queue {
+    fn jobs(&self) -> MutexGuard<'_, VecDeque<Job>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn push(&self, job: Job) {
+        self.jobs().push_back(job);
+        self.changed.notify_waiters();
+    }
+
+    /// Marks the queue as complete.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    /// Returns whether the queue is empty and complete.
+    pub(super) fn is_over(&self) -> bool {
+        self.closed.load(Ordering::Relaxed) && self.jobs().is_empty()
+    }
+
+    /// Resolves when the queue has changed since this call.
+    pub(super) fn news(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Returns the next request if its caller still waits and it is not larger than `bytes_max`.
+    pub(super) fn take(&self, bytes_max: usize) -> Option<Job> {
+        let mut jobs = self.jobs();
+        while jobs.pop_front_if(|job| job.asker.is_closed()).is_some() {}
+        jobs.pop_front_if(|job| job.bytes() <= bytes_max)
+    }
+
+    /// Same as [`Self::take`], used by a busy worker. Leaves requests to idle workers.
+    pub(super) fn take_ahead(&self, bytes_max: usize) -> Option<Job> {
+        let others = self.idle.load(Ordering::Relaxed) + self.vacant.load(Ordering::Relaxed);
+        if others == 0 { self.take(bytes_max) } else { None }
+    }
+
+    /// Counts an idle process for the lifetime of the guard.
+    pub(super) fn idle(&self) -> Counted<'_> {
+        Counted::new(&self.idle, &self.changed)
+    }
+
+    /// Waits for a request that no idle process can take. Returns `None` when no more requests will come.
+    pub(super) async fn take_for_vacant_slot(&self) -> Option<Job> {
+        let _vacant = Counted::new(&self.vacant, &self.changed);
+        loop {
+            let news = self.news();
+            if self.idle.load(Ordering::Relaxed) == 0
+                && let Some(job) = self.take(usize::MAX)
+            {
+                return Some(job);
+            }
+            if self.is_over() {
+                return None;
+            }
+            news.await;
+        }
+    }
+}
+
+/// Increments a count until it is dropped, and then notifies the waiters.
+#[derive(Debug)]
+pub(super) struct Counted<'a> {
+    count: &'a AtomicUsize,
+    changed: &'a Notify,
+}
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize, changed: &'a Notify) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self { count, changed }
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+}

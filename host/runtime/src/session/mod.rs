@@ -1,0 +1,239 @@
+//! Sessions: exchanges with the processes of strategies. A process serves one request, or workers serve many. Requests
+//! and answers are the same in both cases. The output of a failed process must never be used (PROTOCOL.md, "Ends").
+
+mod confined;
+mod connection;
+mod denied;
+mod describe;
+mod error;
+mod job;
+mod needs;
+mod one_shot;
+mod pool;
+pub mod spool;
+mod stderr_log;
+mod watch;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::reply::{self, Answer, Terminal};
+use jp_compact_core::request;
+use jp_compact_schema::version::COMPACT_DEADLINE_MS;
+use jp_compact_schema::{CompactRequest, Description, Events, EventsEnd, Mode};
+
+use pool::Pool;
+
+pub use confined::Confined;
+pub use denied::guess;
+pub use describe::check;
+pub use error::{Error, Lacking};
+pub use needs::{Answering, Answers, Nobody, Recorded, key};
+pub use one_shot::Starter;
+pub use spool::{Lines, Spool, Spooled};
+pub use watch::{Unwatched, Watch};
+
+/// A plugin that may run, with its description.
+#[derive(Debug, Clone)]
+pub struct Described {
+    /// The plugin and its confinement.
+    pub confined: Confined,
+    /// The description of the plugin.
+    pub description: Description,
+    /// Whether its default options are valid.
+    pub takes_defaults: bool,
+}
+
+/// The events after the header of a request.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// No lines: the header is the whole request, or it names a file.
+    Nothing,
+    /// Event lines.
+    Events {
+        /// The lines with their newlines.
+        lines: Bytes,
+        /// The number of lines.
+        count: u64,
+    },
+}
+
+/// Sends the requests of a run to strategies.
+#[derive(Debug)]
+pub struct Sessions {
+    starter: Starter,
+    /// The value of `--deadline`.
+    deadline: Option<Duration>,
+    workers_max: usize,
+    answers: Arc<dyn Answers>,
+    watch: Arc<dyn Watch>,
+    next_id: AtomicU64,
+    /// One pool per strategy and confinement. The same bytes with other permissions need another pool.
+    pools: Mutex<Vec<(Confined, Arc<Pool>)>>,
+}
+
+impl Sessions {
+    /// Starts one process per request, without a model or a watcher. The deadline applies to one round. If it
+    /// is `None`, the manifest of a strategy may set its own.
+    #[must_use]
+    pub fn new(starter: Starter, deadline: impl Into<Option<Duration>>) -> Self {
+        Self {
+            starter,
+            deadline: deadline.into(),
+            workers_max: 0,
+            answers: Arc::new(Nobody),
+            watch: Arc::new(Unwatched),
+            next_id: AtomicU64::new(1),
+            pools: Mutex::default(),
+        }
+    }
+
+    /// Serves each strategy that supports it with this many workers. 0 means one process per request.
+    #[must_use]
+    pub fn with_workers(self, workers_max: usize) -> Self {
+        Self { workers_max, ..self }
+    }
+
+    /// Sets the source of answers to `needs`.
+    #[must_use]
+    pub fn answered_by(self, answers: Arc<dyn Answers>) -> Self {
+        Self { answers, ..self }
+    }
+
+    /// Sets the receiver of progress.
+    #[must_use]
+    pub fn watched_by(self, watch: Arc<dyn Watch>) -> Self {
+        Self { watch, ..self }
+    }
+
+    /// Returns the starter of processes.
+    #[must_use]
+    pub fn starter(&self) -> &Starter {
+        &self.starter
+    }
+
+    /// Returns the time limit for one round: from the command line, or from the manifest.
+    #[must_use]
+    pub fn deadline(&self, described: &Described) -> Duration {
+        let of_manifest = || described.confined.cleared.plugin.timeout();
+        self.deadline.or_else(of_manifest).unwrap_or(Duration::from_millis(COMPACT_DEADLINE_MS))
+    }
+
+    /// Returns whether workers serve this strategy.
+    #[must_use]
+    pub fn has_workers(&self, described: &Described) -> bool {
+        self.workers(described) > 0
+    }
+
+    /// Returns the number of workers for a strategy. 0 means one process per request.
+    fn workers(&self, described: &Described) -> usize {
+        match described.confined.cleared.plugin.mode() {
+            Mode::OneShot => 0,
+            Mode::Worker => self.workers_max.max(1),
+            Mode::Auto if described.description.has_feature("worker") => self.workers_max,
+            Mode::Auto => 0,
+        }
+    }
+
+    /// Returns an id that is unique in this run.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("c{}", self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Sends a request and answers the needs of the strategy until it returns another reply. The content of
+    /// the answer is not validated.
+    ///
+    /// # Errors
+    /// The process failed, its output is not a valid reply, it reported an error, it needs something that was
+    /// not granted, or it gave up because no model answered.
+    pub async fn ask(
+        &self,
+        described: &Described,
+        mut header: CompactRequest,
+        body: &Body,
+    ) -> Result<Answer, Error> {
+        let mut logs = Vec::new();
+        let mut unanswered = None;
+        for rounds_before in 0.. {
+            let answer = self.once(described, &header, body).await;
+            self.watch.ended(&header.id);
+            let without = unanswered.take();
+            let answer = match (answer, &without) {
+                (Err(failure), Some(answer)) => return Err(failure.without_model(answer)),
+                (answer, _) => answer?,
+            };
+            logs.extend(answer.logs);
+            let needs = match (answer.terminal, without) {
+                (Terminal::Needs(needs), _) => needs,
+                // The strategy gave up because it got no answer. The missing answer is the real error.
+                (Terminal::Decline(decline), Some(answer)) => {
+                    return Err(Error::Model { answer, said: decline.reason });
+                }
+                (terminal, _) => return Ok(Answer { terminal, logs }),
+            };
+            reply::check_needs(&needs, rounds_before, &header.answers).map_err(Error::Violation)?;
+            // A need from the description was granted before anything ran. Any other need was never granted.
+            if let Some(need) = needs::not_granted(&needs, &described.description.needs) {
+                return Err(Error::NotGranted { need });
+            }
+            let foreseen = self.answers.foresee(&needs.requests);
+            for (key, request) in needs.requests {
+                let model = header.context.llm.as_ref().map(|llm| llm.model.as_str());
+                let answer = needs::answer(&request, &*self.answers, model, foreseen.as_ref()).await;
+                unanswered = unanswered.or_else(|| needs::unanswered(&request, &answer));
+                header.answers.insert(key, answer);
+            }
+            header.state = needs.state;
+        }
+        unreachable!("the rounds are counted")
+    }
+
+    async fn once(
+        &self,
+        described: &Described,
+        header: &CompactRequest,
+        body: &Body,
+    ) -> Result<Answer, Error> {
+        let mut lines = vec![Bytes::from(request::line(header))];
+        if let Body::Events { lines: events, count } = body {
+            lines.extend([events.clone(), request::line(&EventsEnd::new(&header.id, *count)).into()]);
+        }
+        let deadline = self.deadline(described);
+        match self.workers(described) {
+            0 => self.starter.compact(described, &header.id, lines, deadline, &*self.watch).await,
+            workers => self.pool(described, workers).ask(&header.id, lines, deadline).await,
+        }
+    }
+
+    fn pool(&self, described: &Described, workers: usize) -> Arc<Pool> {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, pool)) = pools.iter().find(|(confined, _)| *confined == described.confined) {
+            return Arc::clone(pool);
+        }
+        let pool = Arc::new(Pool::new(&self.starter, described, workers, &self.watch));
+        pools.push((described.confined.clone(), Arc::clone(&pool)));
+        pool
+    }
+
+    /// Ends the workers and waits for them. Workers are killed if the value is dropped without this call.
+    pub async fn close(&self) {
+        let pools = std::mem::take(&mut *self.pools.lock().unwrap_or_else(PoisonError::into_inner));
+        for (_, pool) in pools {
+            pool.close().await;
+        }
+    }
+}
+
+impl Body {
+    /// Returns the body for these event lines and their description in the header.
+    #[must_use]
+    pub fn from_lines(lines: &Lines, count: u64) -> (Self, Events) {
+        match lines {
+            Lines::Inline(lines) => (Self::Events { lines: lines.clone(), count }, Events::Inline { count }),
+            Lines::File(spooled) => (Self::Nothing, spooled.events()),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Answers the `needs` of strategies. The caller provides the answers. The core crate enforces unique keys
+//! and the number of rounds.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::pin::Pin;
+
+use jp_compact_core::estimate::Estimator;
+use jp_compact_schema::{Answer, AnswerError, NeedRequest, Needs};
+use serde_json::{Map, Value};
+
+use crate::digest;
+
+/// A future answer.
+pub type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+
+/// Answers the needs of strategies.
+pub trait Answers: Debug + Send + Sync {
+    /// Answers one request. `model` is used if the request names no model. A failure is an answer too.
+    fn answer<'a>(&'a self, request: &'a NeedRequest, model: Option<&'a str>) -> Answering<'a>;
+
+    /// Returns an error if it is already known that some of these requests cannot be answered.
+    fn foresee(&self, _requests: &BTreeMap<String, NeedRequest>) -> Option<AnswerError> {
+        None
+    }
+}
+
+/// Answers without a model.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nobody;
+
+impl Answers for Nobody {
+    fn answer<'a>(&'a self, _: &'a NeedRequest, _: Option<&'a str>) -> Answering<'a> {
+        Box::pin(async { refused("llm_unavailable", "this host has no model") })
+    }
+}
+
+/// Recorded answers by the hash of their request. Other requests are refused.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recorded(BTreeMap<String, Answer>);
+
+impl Recorded {
+    /// Parses a JSON object from hashes to answers.
+    pub fn parse(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text).map(Self)
+    }
+
+    /// Formats the answers as a JSON object.
+    #[must_use]
+    pub fn text(&self) -> String {
+        // Serialization of strings and JSON values cannot fail.
+        serde_json::to_string_pretty(&self.0).unwrap_or_default() + "\n"
+    }
+
+    /// Returns the recorded answer to a request.
+    #[must_use]
+    pub fn get(&self, request: &NeedRequest) -> Option<&Answer> {
+        self.0.get(&key(request))
+    }
+
+    /// Adds an answer.
+    #[must_use]
+    pub fn with(mut self, request: &NeedRequest, answer: Answer) -> Self {
+        self.0.insert(key(request), answer);
+        self
+    }
+}
+
+impl Answers for Recorded {
+    fn answer<'a>(&'a self, request: &'a NeedRequest, _: Option<&'a str>) -> Answering<'a> {
+        let missing = || {
+            let key = key(request);
+            refused("llm_unavailable", &format!("no answer was recorded for the request {key}"))
+        };
+        let answer = self.get(request).cloned().unwrap_or_else(missing);
+        Box::pin(async { answer })
+    }
+}
+
+/// Returns the key of a recorded answer: SHA-256 of the request as this host serializes it.
+#[must_use]
+pub fn key(request: &NeedRequest) -> String {
+    digest::of_bytes(&serde_json::to_vec(request).unwrap_or_default())
+}
+
+fn refused(code: &str, message: &str) -> Answer {
+    Answer::Err(AnswerError { code: code.to_owned(), message: message.to_owned() })
+}
+
+/// Returns the permission that a request needs, if any.
+fn grant(request: &NeedRequest) -> Option<&'static str> {
+    matches!(request, NeedRequest::LlmComplete { .. }).then_some("llm")
+}
+
+/// Returns the first permission that is needed but not granted.
+pub(super) fn not_granted(needs: &Needs, granted: &[String]) -> Option<String> {
+    let mut grants = needs.requests.values().filter_map(grant);
+    grants.find(|grant| !granted.iter().any(|other| other == grant)).map(str::to_owned)
+}
+
+/// Returns an error if the answer states that a model could not answer.
+pub(super) fn unanswered(request: &NeedRequest, answer: &Answer) -> Option<AnswerError> {
+    match answer {
+        Answer::Err(error) if grant(request) == Some("llm") => Some(error.clone()),
+        _ => None,
+    }
+}
+
+/// Answers one request. The host computes token counts itself and passes other requests to `answers`. No
+/// model is called if it is already known that not all requests of the round can be answered.
+pub(super) async fn answer(
+    request: &NeedRequest,
+    answers: &dyn Answers,
+    model: Option<&str>,
+    foreseen: Option<&AnswerError>,
+) -> Answer {
+    if let (NeedRequest::LlmComplete { .. }, Some(error)) = (request, foreseen) {
+        return Answer::Err(error.clone());
+    }
+    match request {
+        NeedRequest::TokensCount { model: None, text } => {
+            let tokens = Estimator::Characters.tokens(text);
+            Answer::Ok(Map::from_iter([("tokens".to_owned(), Value::from(tokens))]))
+        }
+        NeedRequest::LlmComplete { .. } | NeedRequest::TokensCount { .. } => {
+            answers.answer(request, model).await
+        }
+        _ => refused("need_unknown", "this host does not support this kind of request"),
+    }
+}

@@ -1,0 +1,138 @@
+//! Runs one process per request. This is the only place that builds the launch of a strategy.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::reply::{self, Answer, Line, Terminal, Violation};
+use jp_compact_schema::version::RESULT_BYTES_MAX;
+use tokio::process::{ChildStdin, ChildStdout};
+
+use super::error::Error;
+use super::stderr_log::{self, StderrLog};
+use super::watch::{Glimpse, Watch};
+use super::{Confined, Described, Spool};
+use crate::process::{self, Ended, GRACE, Heard, Launch, ProcessError, Stderr, Worker};
+
+/// Starts processes of strategies.
+#[derive(Debug, Clone)]
+pub struct Starter {
+    /// The path of `compact-runner`.
+    pub runner: PathBuf,
+    /// The folder for private directories.
+    pub temp_dir: PathBuf,
+    /// The size limit of a private directory.
+    pub private_bytes_max: u64,
+    /// The folder for large requests. It must exist before any process starts.
+    pub spool: Option<std::sync::Arc<Spool>>,
+}
+
+impl Starter {
+    fn launch<'a>(
+        &'a self,
+        confined: &'a Confined,
+        args: &'a [&'a str],
+        env: &'a [(String, String)],
+        stdin: Vec<Bytes>,
+        deadline: Duration,
+    ) -> Launch<'a> {
+        Launch {
+            runner: &self.runner,
+            program: &confined.program,
+            confinement: confined.confinement(),
+            args,
+            stdin,
+            env,
+            temp_dir: &self.temp_dir,
+            private_bytes_max: self.private_bytes_max,
+            deadline,
+            grace: GRACE,
+            stdout_bytes_max: usize::try_from(RESULT_BYTES_MAX).unwrap_or(usize::MAX),
+        }
+    }
+
+    pub(super) async fn run(
+        &self,
+        confined: &Confined,
+        verb: &str,
+        stdin: Vec<Bytes>,
+        deadline: Duration,
+        heard: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Result<Ended, Error> {
+        let (args, env) = (confined.args(verb), confined.env());
+        let launch = self.launch(confined, &args, &env, stdin, deadline);
+        let mut stderr_log = StderrLog::new(confined.cleared.plugin.name.as_str());
+        let heard = Heard { stdout: heard, stderr: &mut |bytes| stderr_log.append(bytes) };
+        let ended = process::run_heard(launch, heard).await;
+        match &ended {
+            Ok(Ended { stderr, .. }) | Err(ProcessError::Deadline { stderr, .. }) => stderr_log.end(stderr),
+            Err(_) => stderr_log.end(&Stderr::default()),
+        }
+        let ended = ended.map_err(|error| match error {
+            ProcessError::Start { program, reason } => {
+                ProcessError::Start { program: confined.known_as(program), reason }
+            }
+            other => other,
+        });
+        let ended = ended.map_err(Error::Process)?;
+        self.report(confined, verb, ended.status);
+        Ok(ended)
+    }
+
+    pub(super) fn worker(
+        &self,
+        described: &Described,
+    ) -> Result<(Worker, ChildStdin, ChildStdout), ProcessError> {
+        let confined = &described.confined;
+        let (args, env) = (confined.args("worker"), confined.env());
+        Worker::spawn(&self.launch(confined, &args, &env, Vec::new(), Duration::MAX))
+    }
+
+    /// Logs how a process ended.
+    pub(super) fn report(&self, confined: &Confined, verb: &str, status: ExitStatus) {
+        let (name, program) = (confined.cleared.plugin.name.as_str(), &confined.program);
+        tracing::debug!(strategy = name, program = %program.display(), verb, %status, "strategy ended");
+    }
+
+    /// Sends one request and reads the whole reply.
+    ///
+    /// # Errors
+    /// The process failed, or its output is not a valid reply to `id`.
+    pub(super) async fn compact(
+        &self,
+        described: &Described,
+        id: &str,
+        request: Vec<Bytes>,
+        deadline: Duration,
+        watch: &dyn Watch,
+    ) -> Result<Answer, Error> {
+        let (confined, name) = (&described.confined, &described.description.name);
+        let (mut glimpse, mut logs) = (Glimpse::default(), 0);
+        let mut heard = |output: &[u8]| {
+            glimpse.read(output, id, |line| match line {
+                Line::Progress(progress) => watch.progress(name, id, progress),
+                Line::Log(log) => {
+                    logs += 1;
+                    stderr_log::log_at_most(name, log, logs);
+                }
+                Line::Terminal(_) | Line::Nothing => {}
+            });
+        };
+        let ended = self.run(confined, "run", request, deadline, &mut heard).await?;
+        let answer = match reply::read(&ended.stdout, id) {
+            // A process that fails without a reply has crashed. The missing reply is not a protocol violation then.
+            Err(Violation::NoTerminal) if !ended.status.success() => {
+                return Err(Error::Crashed { status: ended.status, answered: false, stderr: ended.stderr });
+            }
+            other => other.map_err(Error::Violation)?,
+        };
+        match answer.terminal {
+            Terminal::Error(error) => Err(Error::Reported { error, status: ended.status }),
+            _ if !ended.status.success() => {
+                Err(Error::Crashed { status: ended.status, answered: true, stderr: ended.stderr })
+            }
+            terminal => Ok(Answer { terminal, logs: answer.logs }),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The workers of one strategy. Each slot runs one process at a time, which serves requests. A slot starts a
+//! process only when there is work for it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jp_compact_core::reply::{Line, Violation};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::connection::{ExitReason, Limits, WorkerConnection};
+use super::error::Error;
+use super::job::{Job, Queue, Reply};
+use super::stderr_log::{self, StderrLog};
+use super::{Confined, Described, Starter, Watch};
+use crate::process::{GRACE, ProcessError, Worker, WorkerEnded};
+
+/// The time that a worker gets to exit when it is not needed any more.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// The time that output may stay open after a worker has exited, and that a worker may live after its output has ended.
+const HALF_GONE_MAX: Duration = Duration::from_millis(250);
+/// A request fails after this many workers have died while serving it.
+const ATTEMPTS_MAX: u32 = 2;
+
+#[derive(Debug)]
+pub(super) struct Pool {
+    queue: Arc<Queue>,
+    slots: Mutex<JoinSet<()>>,
+    retiring: Arc<Retiring>,
+}
+
+/// Workers that are exiting, each with its remaining time. Dropping them kills them.
+#[derive(Debug, Default)]
+struct Retiring(Mutex<JoinSet<()>>);
+
+impl Retiring {
+    fn workers(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, farewell: impl Future<Output = ()> + Send + 'static) {
+        let mut workers = self.workers();
+        // Removes workers that have exited.
+        while workers.try_join_next().is_some() {}
+        workers.spawn(farewell);
+    }
+}
+
+impl Pool {
+    /// Creates the slots. Needs an async runtime, and the thread that polls it must live as long as the host.
+    pub(super) fn new(
+        starter: &Starter,
+        described: &Described,
+        seats_max: usize,
+        watch: &Arc<dyn Watch>,
+    ) -> Self {
+        let queue = Arc::new(Queue::default());
+        let (mut slots, retiring) = (JoinSet::new(), Arc::new(Retiring::default()));
+        for _ in 0..seats_max.max(1) {
+            let slot = WorkerSlot {
+                starter: starter.clone(),
+                described: described.clone(),
+                limits: Limits::new(described.description.has_feature("pipeline")),
+                queue: Arc::clone(&queue),
+                watch: Arc::clone(watch),
+                retiring: Arc::clone(&retiring),
+            };
+            slots.spawn(slot.work());
+        }
+        Self { queue, slots: Mutex::new(slots), retiring }
+    }
+
+    /// Sends a request to any free worker.
+    pub(super) async fn ask(&self, id: &str, request: Vec<Bytes>, deadline: Duration) -> Reply {
+        let (asker, answer) = oneshot::channel();
+        self.queue.push(Job { id: id.to_owned(), request, deadline, attempts: 0, asker });
+        answer.await.unwrap_or_else(|_| {
+            let gone = std::io::Error::other("the worker was stopped");
+            Err(Error::Process(ProcessError::Io(gone)))
+        })
+    }
+
+    /// Ends the workers and waits for them.
+    pub(super) async fn close(&self) {
+        self.queue.close();
+        let slots = std::mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));
+        slots.join_all().await;
+        let retiring = std::mem::take(&mut *self.retiring.workers());
+        retiring.join_all().await;
+    }
+}
+
+/// Runs one process after another.
+struct WorkerSlot {
+    starter: Starter,
+    described: Described,
+    limits: Limits,
+    queue: Arc<Queue>,
+    watch: Arc<dyn Watch>,
+    retiring: Arc<Retiring>,
+}
+
+impl WorkerSlot {
+    async fn work(self) {
+        // Requests that earlier processes left unanswered, in order.
+        let mut leftover = VecDeque::new();
+        let mut retrying = false;
+        loop {
+            if leftover.is_empty() {
+                retrying = false;
+                match self.queue.take_for_vacant_slot().await {
+                    Some(job) => leftover.push_back(job),
+                    None => return,
+                }
+            }
+            match self.starter.worker(&self.described) {
+                Ok((worker, stdin, stdout)) => {
+                    leftover = self.follow(worker, stdin, stdout, leftover, retrying).await;
+                    retrying = true;
+                }
+                Err(error) => fail_first(&mut leftover, Error::Process(error)),
+            }
+        }
+    }
+
+    /// Serves one process until it ends, and returns the requests that it left unanswered.
+    async fn follow(
+        &self,
+        mut worker: Worker,
+        stdin: ChildStdin,
+        stdout: ChildStdout,
+        leftover: VecDeque<Job>,
+        retrying: bool,
+    ) -> VecDeque<Job> {
+        let name = &self.described.description.name;
+        let seen = |id: &str, line: &Line| match line {
+            Line::Progress(progress) => self.watch.progress(name, id, progress),
+            Line::Log(log) => stderr_log::log(name, log),
+            Line::Terminal(_) | Line::Nothing => {}
+        };
+        let mut stderr_log = StderrLog::new(name);
+        let mut heard = |bytes: &[u8]| stderr_log.append(bytes);
+        let mut connection = WorkerConnection::new(&self.queue, self.limits, leftover, retrying, &seen);
+        let end = {
+            let mut serve = std::pin::pin!(connection.serve(stdin, stdout));
+            let ended = tokio::select! {
+                biased;
+                end = &mut serve => Some(end),
+                () = worker.exited_heard(&mut heard) => None,
+            };
+            match ended {
+                Some(end) => Some(end),
+                // Output from before the exit may still arrive.
+                None => timeout(HALF_GONE_MAX, serve).await.ok(),
+            }
+        };
+        let (patience, grace) = match end {
+            Some(ExitReason::Finished) => (SHUTDOWN_GRACE, GRACE),
+            Some(ExitReason::Died) => (HALF_GONE_MAX, GRACE),
+            Some(ExitReason::Deadline | ExitReason::Stuck) => (Duration::ZERO, GRACE),
+            Some(ExitReason::Violated) | None => (Duration::ZERO, Duration::ZERO),
+        };
+        let (waits, has_spoken) = (connection.waits(), connection.has_spoken());
+        let mut unanswered = connection.unanswered();
+        if matches!(end, Some(ExitReason::Finished | ExitReason::Stuck)) {
+            // The exit status of this worker does not matter, so the next one starts immediately.
+            let (starter, confined) = (self.starter.clone(), self.described.confined.clone());
+            self.retiring.add(async move {
+                drop(shut_down(&starter, &confined, worker, stderr_log, patience, grace).await);
+            });
+            return unanswered;
+        }
+        let ended =
+            shut_down(&self.starter, &self.described.confined, worker, stderr_log, patience, grace).await;
+        match (end, ended) {
+            (_, Err(error)) if waits => fail_first(&mut unanswered, Error::Process(error)),
+            (Some(ExitReason::Deadline), Ok(ended)) => {
+                let deadline = unanswered.front().map_or(Duration::ZERO, |job| job.deadline);
+                let missed = ProcessError::Deadline { deadline, stderr: ended.stderr };
+                fail_first(&mut unanswered, Error::Process(missed));
+            }
+            (Some(ExitReason::Died) | None, Ok(ended)) if waits => {
+                self.died(&mut unanswered, ended, has_spoken, end);
+            }
+            _ => {}
+        }
+        unanswered
+    }
+
+    /// Counts an attempt for the first unanswered request. The worker did not die while serving the others.
+    fn died(
+        &self,
+        unanswered: &mut VecDeque<Job>,
+        ended: WorkerEnded,
+        has_spoken: bool,
+        end: Option<ExitReason>,
+    ) {
+        if let Some(exceeded) = ended.exceeded {
+            let failure = ProcessError::PrivateDirTooLarge(exceeded);
+            return fail_first(unanswered, Error::Process(failure));
+        }
+        let confined = &self.described.confined;
+        let not_started = if has_spoken { None } else { ended.not_started(&confined.program) };
+        if let Some(reason) = not_started {
+            let program = confined.known_as(confined.program.clone());
+            let failure = ProcessError::Start { program, reason };
+            return fail_first(unanswered, Error::Process(failure));
+        }
+        let Some(first) = unanswered.front_mut() else { return };
+        first.attempts += 1;
+        if first.attempts < ATTEMPTS_MAX {
+            return;
+        }
+        let WorkerEnded { status, stderr, .. } = ended;
+        let failure = match end {
+            None => Error::Process(ProcessError::PipesHeldOpen),
+            Some(_) if status.success() => Error::Violation(Violation::NoTerminal),
+            Some(_) => Error::Crashed { status, answered: false, stderr },
+        };
+        fail_first(unanswered, failure);
+    }
+}
+
+/// Waits for a worker to exit, kills it if necessary, and logs the result.
+async fn shut_down(
+    starter: &Starter,
+    confined: &Confined,
+    worker: Worker,
+    mut stderr_log: StderrLog,
+    patience: Duration,
+    grace: Duration,
+) -> Result<WorkerEnded, ProcessError> {
+    let ended = worker.end_heard(patience, grace, &mut |bytes| stderr_log.append(bytes)).await?;
+    stderr_log.end(&ended.stderr);
+    starter.report(confined, "worker", ended.status);
+    Ok(ended)
+}
+
+fn fail_first(jobs: &mut VecDeque<Job>, failure: Error) {
+    if let Some(job) = jobs.pop_front() {
+        job.fail(failure);
+    }
+}

@@ -1,0 +1,169 @@
+//! Files for events that are too large for a pipe. Each file is private, read-only, and has a random name. The folder
+//! is created before any strategy starts, because a jail must allow it. It is removed with all files at the end.
+
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use jp_compact_schema::Events;
+use jp_compact_schema::version::EVENTS_INLINE_BYTES_MAX;
+use tempfile::{Builder, NamedTempFile};
+
+use crate::digest::Digesting;
+use crate::process::PrivateDir;
+
+/// The length of a name, which makes guessing infeasible.
+const NAME_CHARS: usize = 24;
+
+/// The folder of a run.
+#[derive(Debug)]
+pub struct Spool {
+    folder: PrivateDir,
+}
+
+impl Spool {
+    /// Creates the folder.
+    ///
+    /// # Errors
+    /// The folder cannot be created.
+    pub fn make(temp_dir: &Path) -> io::Result<Self> {
+        Ok(Self { folder: PrivateDir::make(temp_dir)? })
+    }
+
+    /// Returns the folder. A jail allows opening its files by name, but not listing it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn file(&self) -> io::Result<NamedTempFile> {
+        let read_only = Permissions::from_mode(0o400);
+        let mut builder = Builder::new();
+        builder.prefix("").rand_bytes(NAME_CHARS).permissions(read_only).tempfile_in(self.folder())
+    }
+}
+
+/// Event lines in memory, or in a file if they are too large for a pipe. Dropping the value removes the file.
+#[derive(Debug)]
+pub enum Lines {
+    /// Lines in memory.
+    Inline(Bytes),
+    /// Lines in a file.
+    File(Spooled),
+}
+
+/// Event lines in a file.
+#[derive(Debug)]
+pub struct Spooled {
+    file: NamedTempFile,
+    bytes: u64,
+    sha256: String,
+}
+
+impl Spooled {
+    /// Returns the reference to the file for the header of a request.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        let path = self.file.path().to_string_lossy().into_owned();
+        Events::File { path, bytes: self.bytes, sha256: self.sha256.clone() }
+    }
+
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.file.path().to_owned()
+    }
+}
+
+/// Collects event lines, and switches to a file when they become too large.
+pub struct Sink<'a> {
+    spool: Option<&'a Spool>,
+    inline_bytes_max: usize,
+    memory: Vec<u8>,
+    file: Option<(Digesting<BufWriter<File>>, NamedTempFile)>,
+    bytes: u64,
+}
+
+impl<'a> Sink<'a> {
+    /// Without a spool, everything stays in memory.
+    pub fn new(spool: Option<&'a Spool>) -> Self {
+        let inline_bytes_max = usize::try_from(EVENTS_INLINE_BYTES_MAX).unwrap_or(usize::MAX);
+        Self { spool, inline_bytes_max, memory: Vec::new(), file: None, bytes: 0 }
+    }
+
+    /// Always uses a file.
+    pub fn of_a_file(spool: &'a Spool) -> Self {
+        Self { inline_bytes_max: 0, ..Self::new(Some(spool)) }
+    }
+
+    /// Returns the collected lines.
+    pub fn finish(self) -> io::Result<Lines> {
+        let Some((mut out, file)) = self.file else { return Ok(Lines::Inline(self.memory.into())) };
+        out.flush()?;
+        Ok(Lines::File(Spooled { file, bytes: self.bytes, sha256: out.sha256() }))
+    }
+}
+
+impl Write for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len() as u64;
+        if let Some((out, _)) = &mut self.file {
+            out.write_all(bytes)?;
+            return Ok(bytes.len());
+        }
+        self.memory.extend_from_slice(bytes);
+        if let Some(spool) = self.spool.filter(|_| self.memory.len() > self.inline_bytes_max) {
+            let file = spool.file()?;
+            let mut out = Digesting::new(BufWriter::new(file.as_file().try_clone()?));
+            out.write_all(&std::mem::take(&mut self.memory))?;
+            self.file = Some((out, file));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn large_events_use_a_private_file_that_is_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let spool = Spool::make(base.path()).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(spool.folder()), 0o700);
+        let lines = |spool, text: &[&[u8]]| {
+            let mut sink = Sink { inline_bytes_max: 8, ..Sink::new(spool) };
+            text.iter().for_each(|text| sink.write_all(text).unwrap());
+            sink.finish().unwrap()
+        };
+        assert!(
+            matches!(lines(Some(&spool), &[b"12345678"]), Lines::Inline(memory) if memory[..] == b"12345678"[..])
+        );
+        assert!(matches!(lines(None, &[b"123456789"]), Lines::Inline(_)));
+        let Lines::File(spooled) = lines(Some(&spool), &[b"1234567", b"89", b"0"]) else { panic!("no file") };
+        let path = spooled.path();
+        assert_eq!((fs::read(&path).unwrap().as_slice(), mode(&path)), (&b"1234567890"[..], 0o400));
+        let sha256 = digest_of(b"1234567890");
+        assert_eq!(
+            spooled.events(),
+            Events::File { path: path.to_str().unwrap().to_owned(), bytes: 10, sha256 }
+        );
+        drop(spooled);
+        assert!(!path.exists());
+        let folder = spool.folder().to_owned();
+        drop(spool);
+        assert!(!folder.exists());
+    }
+
+    fn digest_of(bytes: &[u8]) -> String {
+        crate::digest::of_bytes(bytes)
+    }
+}

@@ -1,0 +1,139 @@
+//! Logs the output of strategies: their stderr, line by line as it arrives, and their `log` messages. The log is
+//! bounded. With `-v` it contains the first bytes of stderr (as many as are kept) while the process runs, and the last
+//! bytes after it has ended. The terminal writer escapes the text. The copy for an error is unchanged.
+
+use jp_compact_schema::version::LOGS_MAX;
+use jp_compact_schema::{Level, Log};
+
+use crate::process::Stderr;
+
+/// The limit of one message.
+const MESSAGE_BYTES_MAX: usize = 4 << 10;
+
+/// Logs the stderr of one process: the kept beginning live, and the kept rest at the end.
+#[derive(Debug)]
+pub(super) struct StderrLog {
+    strategy: String,
+    text: Text,
+}
+
+/// Text that has arrived but is not logged yet.
+#[derive(Debug, Default)]
+struct Text {
+    line: Vec<u8>,
+    logged_bytes: usize,
+    is_cut: bool,
+}
+
+impl StderrLog {
+    pub(super) fn new(strategy: &str) -> Self {
+        Self { strategy: strategy.to_owned(), text: Text::default() }
+    }
+
+    /// Logs more output.
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        let strategy = &*self.strategy;
+        self.text.take(bytes, |line| tracing::info!(strategy, "| {line}"));
+    }
+
+    /// Logs the rest after the process has ended.
+    pub(super) fn end(mut self, stderr: &Stderr) {
+        let strategy = &*self.strategy;
+        self.text.rest(stderr, |line| tracing::info!(strategy, "| {line}"));
+    }
+}
+
+impl Text {
+    fn take(&mut self, bytes: &[u8], mut say: impl FnMut(&str)) {
+        let live = &bytes[..bytes.len().min(Stderr::HEAD_BYTES_MAX - self.logged_bytes)];
+        self.logged_bytes += live.len();
+        for piece in live.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            if self.line.ends_with(b"\n") {
+                say(String::from_utf8_lossy(&self.line).trim_end_matches(['\n', '\r']));
+                self.line.clear();
+            }
+        }
+        if live.len() < bytes.len() && !self.is_cut {
+            self.is_cut = true;
+            say("[more output; the last part follows after the process has ended]");
+        }
+    }
+
+    fn rest(&mut self, stderr: &Stderr, say: impl FnMut(&str)) {
+        let mut rest = std::mem::take(&mut self.line);
+        if stderr.dropped_bytes() > 0 {
+            rest.extend(format!("\n[{} bytes dropped]\n", stderr.dropped_bytes()).into_bytes());
+        }
+        rest.extend_from_slice(stderr.tail());
+        String::from_utf8_lossy(&rest).lines().for_each(say);
+    }
+}
+
+/// Same as [`log`] for the line with this number. Lines after [`LOGS_MAX`] are not logged.
+pub(super) fn log_at_most(strategy: &str, line: &Log, number: usize) {
+    if number <= LOGS_MAX {
+        log(strategy, line);
+    } else if number == LOGS_MAX + 1 {
+        tracing::warn!(strategy, "more log lines follow; they are counted but not shown");
+    }
+}
+
+/// Logs a message of a strategy. Each line is a separate entry, so no line can imitate another source.
+pub(super) fn log(strategy: &str, log: &Log) {
+    let message = &log.message[..log.message.floor_char_boundary(MESSAGE_BYTES_MAX)];
+    for line in message.lines() {
+        match log.level {
+            Level::Trace => tracing::trace!(strategy, "| {line}"),
+            Level::Debug => tracing::debug!(strategy, "| {line}"),
+            Level::Info => tracing::info!(strategy, "| {line}"),
+            Level::Warn => tracing::warn!(strategy, "| {line}"),
+            Level::Error => tracing::error!(strategy, "| {line}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the live log and the final log for these pieces.
+    fn said(pieces: &[&[u8]]) -> (Vec<String>, Vec<String>) {
+        let (mut text, mut stderr) = (Text::default(), Stderr::default());
+        let (mut live, mut last) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            stderr.push(piece);
+            text.take(piece, |line| live.push(line.to_owned()));
+        }
+        text.rest(&stderr, |line| last.push(line.to_owned()));
+        (live, last)
+    }
+
+    #[track_caller]
+    fn check(pieces: &[&[u8]], live: &[&str], last: &[&str]) {
+        let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        assert_eq!(said(pieces), (owned(live), owned(last)));
+    }
+
+    #[test]
+    fn logs_whole_lines_live_and_an_open_last_line_at_the_end() {
+        check(&[b"one\ntw", b"o\r\nthr", b"ee"], &["one", "two"], &["three"]);
+        check(&[b"one\n"], &["one"], &[]);
+        check(&[], &[], &[]);
+        check(&[b"caf\xc3", b"\xa9\n\xff\n"], &["caf\u{e9}", "\u{fffd}"], &[]);
+    }
+
+    #[test]
+    fn logs_every_kept_byte_once() {
+        let lines: Vec<String> = (0..20_000).map(|number| format!("{number:07}")).collect();
+        let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        for piece_bytes in [100, 4096, 50_000, text.len()] {
+            let (live, last) = said(&text.as_bytes().chunks(piece_bytes).collect::<Vec<_>>());
+            // With eight bytes per line, 32 KiB hold 4096 lines.
+            assert_eq!(live[..4096], lines[..4096], "by {piece_bytes}");
+            assert_eq!(live[4096..], ["[more output; the last part follows after the process has ended]"]);
+            assert_eq!(last[..2], ["", "[94464 bytes dropped]"]);
+            assert_eq!(last[2..], lines[20_000 - 4096..]);
+        }
+    }
+}

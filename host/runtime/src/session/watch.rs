@@ -1,0 +1,89 @@
+//! Live progress of strategies. It is unverified and must not affect the result.
+
+use std::fmt::Debug;
+
+use jp_compact_core::reply::{self, Line};
+use jp_compact_schema::Progress;
+
+/// Longer lines are not inspected live.
+const LINE_BYTES_MAX: usize = 4 << 10;
+
+/// Receives progress. All text comes from the strategy and must be escaped.
+pub trait Watch: Debug + Send + Sync {
+    /// Called when the strategy reports progress of the request `id`.
+    fn progress(&self, strategy: &str, id: &str, progress: &Progress);
+
+    /// Called when the request `id` has ended.
+    fn ended(&self, id: &str);
+}
+
+/// Ignores progress.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn progress(&self, _: &str, _: &str, _: &Progress) {}
+    fn ended(&self, _: &str) {}
+}
+
+/// Finds progress and logs in incomplete output. Invalid lines are skipped, because the complete output is
+/// checked later.
+#[derive(Debug, Default)]
+pub(super) struct Glimpse {
+    line: Vec<u8>,
+    too_long: bool,
+}
+
+impl Glimpse {
+    pub(super) fn read(&mut self, output: &[u8], id: &str, mut seen: impl FnMut(&Line)) {
+        for piece in output.split_inclusive(|byte| *byte == b'\n') {
+            self.too_long |= self.line.len() + piece.len() > LINE_BYTES_MAX;
+            if !self.too_long {
+                self.line.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                let text = std::str::from_utf8(&self.line).unwrap_or_default();
+                if !self.too_long
+                    && let Ok(line @ (Line::Progress(_) | Line::Log(_))) = reply::line(text, 0, id)
+                {
+                    seen(&line);
+                }
+                self.line.clear();
+                self.too_long = false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(output: &[u8], expect: &[u64]) {
+        for chunk_bytes in [1, 7, output.len()] {
+            let (mut glimpse, mut seen) = (Glimpse::default(), Vec::new());
+            for chunk in output.chunks(chunk_bytes) {
+                glimpse.read(chunk, "c1", |line| match line {
+                    Line::Progress(progress) => seen.push(progress.done),
+                    Line::Log(log) => seen.push(log.message.parse().unwrap()),
+                    other => panic!("{other:?}"),
+                });
+            }
+            assert_eq!(seen, expect, "by {chunk_bytes}");
+        }
+    }
+
+    #[test]
+    fn finds_only_progress_and_logs() {
+        let progress = |done| format!(r#"{{"type":"progress","id":"c1","done":{done}}}"#);
+        check(format!("{}\n\n{}\n", progress(1), progress(2)).as_bytes(), &[1, 2]);
+        check(format!("no message\n{}\n{}", progress(1), progress(2)).as_bytes(), &[1]);
+        check(&[&b"\xff\n"[..], progress(3).as_bytes(), b"\n"].concat(), &[3]);
+        let log = r#"{"type":"log","id":"c1","level":"info","message":"7"}"#;
+        check(format!("{}\n{log}\n{}", progress(1), progress(2)).as_bytes(), &[1, 7]);
+        check(b"{\"type\":\"decline\",\"id\":\"c1\",\"reason\":\"r\"}\n", &[]);
+        check(progress(1).replace("c1", "c2").as_bytes(), &[]);
+        check(format!("{}{}\n{}\n", " ".repeat(5000), progress(1), progress(2)).as_bytes(), &[2]);
+    }
+}

@@ -1,0 +1,221 @@
+//! Reads all small files of the host: ids, configuration, manifests, records, caches. A cloned repository or
+//! another program may have put anything at such a path. A file is therefore opened without following links
+//! and without blocking. Its type and size are checked on the open descriptor, and reading stops at a limit
+//! per kind. Transcripts must not be read here, because the store has other rules.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+
+/// JP's `.id`: a line of warning and five characters.
+pub const ID: u64 = 4 << 10;
+/// A configuration file, or the options of a strategy.
+pub const CONFIGURATION: u64 = 1 << 20;
+/// A file of JP next to its conversations.
+pub const OF_JP: u64 = 4 << 20;
+/// A `plugin.toml`.
+pub const MANIFEST: u64 = 64 << 10;
+/// A cache entry or record of one plugin, digest, or answer.
+pub const RECORD: u64 = 64 << 10;
+/// A description, which is limited like a reply.
+pub const DESCRIPTION: u64 = 16 << 20;
+/// A `plugins.lock`.
+pub const LOCK: u64 = 1 << 20;
+/// A file in `/etc` or `/proc`.
+const OF_THE_SYSTEM: u64 = 16 << 20;
+
+/// Reads a file from a standard location. Returns `None` if it does not exist.
+///
+/// # Errors
+/// It is not a regular file, it is a link, or it is larger than `bytes_max`.
+pub fn read(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    if_there(open(path, OFlags::NOFOLLOW).and_then(|file| whole(file, bytes_max)))
+}
+
+/// Same as [`read`], relative to an open folder.
+pub fn read_at(
+    folder: &dyn Fn() -> io::Result<OwnedFd>,
+    path: &Path,
+    bytes_max: u64,
+) -> io::Result<Option<Vec<u8>>> {
+    let name = Path::new(path.file_name().unwrap_or_default());
+    let open = |folder| open_at(folder, name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty());
+    if_there(folder().and_then(open).and_then(|file| whole(file, bytes_max)))
+}
+
+/// Same as [`read`] for a location that belongs to the user or the machine. Links are followed there, because
+/// their owner also owns the file.
+pub fn read_through_links(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    if_there(open(path, OFlags::empty()).and_then(|file| whole(file, bytes_max)))
+}
+
+/// Reads a file in `/etc` or `/proc`, if it is valid UTF-8.
+pub fn of_the_system(path: &str) -> Option<String> {
+    String::from_utf8(of_the_system_in_bytes(path)?).ok()
+}
+
+/// Same as [`of_the_system`], for files that contain names chosen by others.
+pub fn of_the_system_in_bytes(path: &str) -> Option<Vec<u8>> {
+    read_through_links(Path::new(path), OF_THE_SYSTEM).ok()?
+}
+
+/// Reads a file that the user named. It may be a link or a pipe, and has the same limit.
+///
+/// # Errors
+/// It does not exist, it cannot be read, or it is larger than `bytes_max`.
+pub fn read_named(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    whole(File::open(path)?, bytes_max)
+}
+
+/// Reads up to `bytes_max` bytes from the start of a file.
+pub fn beginning(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    open(path, OFlags::empty())?.take(bytes_max).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// Converts bytes to text. Fails if they are not valid UTF-8.
+pub fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8"))
+}
+
+/// Opens a regular file for reading. Links are followed unless `links` forbids it.
+pub fn open(path: &Path, links: OFlags) -> io::Result<File> {
+    open_at(CWD, path, OFlags::RDONLY | links, Mode::empty())
+}
+
+/// Opens a regular file relative to an open folder. Never blocks on other file types.
+pub fn open_at(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+    let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let opened = openat(&folder, path, flags, mode).map_err(|error| {
+        let is_link = || {
+            let found = statat(&folder, path, AtFlags::SYMLINK_NOFOLLOW);
+            found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink())
+        };
+        if flags.contains(OFlags::NOFOLLOW) && is_link() { refused(LINK) } else { error.into() }
+    });
+    let file = File::from(opened?);
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    Err(refused(if kind.is_dir() {
+        "it is a folder"
+    } else if kind.is_fifo() {
+        "it is a named pipe"
+    } else {
+        "it is a device, not a file"
+    }))
+}
+
+const LINK: &str = "it is a symbolic link, and links are not followed here";
+
+fn refused(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+fn whole(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let size = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    if size <= bytes_max {
+        file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    }
+    if size.max(bytes.len() as u64) > bytes_max {
+        let what = format!("it has more than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    Ok(bytes)
+}
+
+fn if_there(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
+    match read {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::mknodat;
+
+    use super::*;
+
+    /// Creates a folder with a file of ten bytes, a link to it, a pipe, and links to nothing and to a device.
+    fn folder() -> tempfile::TempDir {
+        let base = tempfile::tempdir().unwrap();
+        let path = |name: &str| base.path().join(name);
+        fs::write(path("file"), "0123456789").unwrap();
+        fs::create_dir(path("folder")).unwrap();
+        for (link, to) in [("link", "file"), ("dangling", "nothing"), ("zero", "/dev/zero")] {
+            symlink(to, path(link)).unwrap();
+        }
+        mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        base
+    }
+
+    fn said(read: io::Result<Option<Vec<u8>>>) -> String {
+        match read {
+            Ok(None) => "nothing".into(),
+            Ok(Some(bytes)) => String::from_utf8(bytes).unwrap(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Reads a file from a standard location and from a location of the user, and checks both results.
+    #[track_caller]
+    fn check(name: &str, bytes_max: u64, found: &str, through: &str) {
+        let base = folder();
+        let path = base.path().join(name);
+        assert_eq!(said(read(&path, bytes_max)), found, "found");
+        assert_eq!(said(read_through_links(&path, bytes_max)), through, "through links");
+    }
+
+    #[test]
+    fn reads_a_regular_file_up_to_its_limit() {
+        check("file", 10, "0123456789", "0123456789");
+        let more = "it has more than 9 bytes";
+        check("file", 9, more, more);
+    }
+
+    #[test]
+    fn follows_links_only_in_locations_of_the_user() {
+        check("link", 10, LINK, "0123456789");
+        check("dangling", 10, LINK, "nothing");
+        check("zero", 10, LINK, "it is a device, not a file");
+    }
+
+    #[test]
+    fn does_not_block_on_pipes_and_folders() {
+        check("pipe", 10, "it is a named pipe", "it is a named pipe");
+        check("folder", 10, "it is a folder", "it is a folder");
+    }
+
+    #[test]
+    fn a_missing_file_is_none() {
+        check("none", 10, "nothing", "nothing");
+        check("file/none", 10, "nothing", "nothing");
+    }
+
+    #[test]
+    fn limits_named_pipes_and_devices_too() {
+        let base = folder();
+        let path = base.path().join("pipe");
+        for (bytes_max, expect) in [(10, "0123456789"), (9, "it has more than 9 bytes")] {
+            let pipe = path.clone();
+            let writer = std::thread::spawn(move || fs::write(pipe, "0123456789"));
+            assert_eq!(said(read_named(&path, bytes_max).map(Some)), expect);
+            writer.join().unwrap().unwrap();
+        }
+        assert_eq!(said(read_named(&base.path().join("link"), 10).map(Some)), "0123456789");
+        assert_eq!(said(read_named(&base.path().join("zero"), 10).map(Some)), "it has more than 10 bytes");
+    }
+}

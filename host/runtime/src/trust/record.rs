@@ -1,0 +1,96 @@
+//! Trust records in the state folder of the user, one file per trusted path. A record that cannot be read
+//! grants nothing.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jp_compact_schema::{Permissions, StrategyName};
+use serde::{Deserialize, Serialize};
+
+use crate::{digest, private_file, small_file};
+
+/// The version of the record format.
+const RECORD: u32 = 1;
+
+/// The decision of the user about one plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    record: u32,
+    /// The name of the strategy.
+    pub name: StrategyName,
+    /// The real path of the plugin.
+    pub path: String,
+    /// The digest of the trusted bytes.
+    pub sha256: String,
+    /// The granted permissions.
+    pub permissions: Permissions,
+    /// The interpreter at the time when trust was given.
+    pub interpreter: Option<PathBuf>,
+}
+
+impl Record {
+    pub(super) fn new(
+        name: StrategyName,
+        path: String,
+        sha256: String,
+        permissions: Permissions,
+        interpreter: Option<PathBuf>,
+    ) -> Self {
+        Self { record: RECORD, name, path, sha256, permissions, interpreter }
+    }
+}
+
+/// The folder of records.
+#[derive(Debug)]
+pub(super) struct Records(pub(super) PathBuf);
+
+impl Records {
+    fn file(&self, path: &str) -> PathBuf {
+        self.0.join(format!("{}.json", digest::of_bytes(path.as_bytes())))
+    }
+
+    /// Returns the record for a real path.
+    pub(super) fn get(&self, path: &Path) -> io::Result<Option<Record>> {
+        let Some(path) = path.to_str() else { return Ok(None) };
+        Ok(read(&self.file(path))?.filter(|record| record.path == path))
+    }
+
+    pub(super) fn write(&self, record: &Record) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(record)?;
+        text.push(b'\n');
+        private_file::write_durably(&self.file(&record.path), &text, private_file::PRIVATE)
+    }
+
+    pub(super) fn remove(&self, record: &Record) -> io::Result<()> {
+        fs::remove_file(self.file(&record.path))
+    }
+
+    /// Returns every record that can be read, sorted by path.
+    pub(super) fn all(&self) -> io::Result<Vec<Record>> {
+        let entries = match fs::read_dir(&self.0) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut records = Vec::new();
+        for entry in entries {
+            records.extend(read(&entry?.path())?.filter(|record| !record.path.is_empty()));
+        }
+        records.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(records)
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<Record>> {
+    let Some(bytes) = small_file::read(path, small_file::RECORD)? else { return Ok(None) };
+    match serde_json::from_slice::<Record>(&bytes) {
+        Ok(record) if record.record == RECORD => Ok(Some(record)),
+        Ok(_) => Ok(None),
+        Err(error) => {
+            tracing::warn!(%error, path = %path.display(), "ignored an unreadable trust record");
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Parses the `#!` line of a script as Linux does, and finds its interpreter. A line is rejected if it is uncertain
+//! what it starts, because that program could not be trusted. This module must never execute anything.
+
+use std::path::{Path, PathBuf};
+
+use jp_compact_schema::Runtime;
+
+use crate::jail::is_of_system;
+use crate::small_file;
+
+/// The PATH that strategies get.
+const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+/// Linux reads this many bytes of the first line.
+const LINE_BYTES_MAX: u64 = 256;
+/// Characters that `env -S` interprets.
+const SPECIAL: [char; 5] = ['"', '\'', '\\', '$', '#'];
+
+/// The program that a `#!` line starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// The interpreter as it is written, or as it was found on PATH.
+    pub(super) program: PathBuf,
+    /// The arguments before the path of the script.
+    pub(super) args: Vec<String>,
+}
+
+/// Returns the `#!` line of a file, or `None` if the file is not a script.
+///
+/// # Errors
+/// The file cannot be read, or it is uncertain what the line starts.
+pub(super) fn read(script: &Path) -> Result<Option<Line>, String> {
+    let start = small_file::beginning(script, LINE_BYTES_MAX)
+        .map_err(|error| format!("failed to read {}: {error}", script.display()))?;
+    let Some(rest) = start.strip_prefix(b"#!") else { return Ok(None) };
+    let is_whole = start.contains(&b'\n') || (start.len() as u64) < LINE_BYTES_MAX;
+    let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = std::str::from_utf8(line).ok().filter(|line| is_whole && !line.contains('\0'));
+    let line =
+        line.ok_or_else(|| format!("the `#!` line of {} is too long or not text", script.display()))?;
+    parse(line).map(Some).map_err(|what| format!("the `#!` line of {} {what}", script.display()))
+}
+
+fn parse(line: &str) -> Result<Line, &'static str> {
+    let blank = [' ', '\t'];
+    let mut words = line.split(blank).filter(|word| !word.is_empty());
+    let program = Path::new(words.next().ok_or("names no interpreter")?);
+    if !program.is_absolute() {
+        return Err("names its interpreter by a relative path");
+    }
+    let is_env = program.file_name().is_some_and(|name| name == "env")
+        && program.canonicalize().is_ok_and(|real| is_of_system(program) && is_of_system(&real));
+    if !is_env {
+        return Ok(Line { program: program.to_owned(), args: words.map(str::to_owned).collect() });
+    }
+    let mut words = words.peekable();
+    if words.next_if_eq(&"-S").is_some() && line.contains(SPECIAL) {
+        return Err("uses quotes, escapes or variables with `env -S`");
+    }
+    while let Some(word) = words.next_if(|word| word.starts_with('-') || word.contains('=')) {
+        // Options of `env` and these variables change what is started.
+        if word.starts_with('-') || word.starts_with("PATH=") || word.starts_with("LD_") {
+            return Err("passes `env` an option or a variable that changes what is started");
+        }
+    }
+    let name = words.next().ok_or("names no interpreter")?;
+    let args = words.map(str::to_owned).collect();
+    // If the program does not exist, `env` itself starts and fails.
+    Ok(Line { program: find(name).unwrap_or_else(|| program.to_owned()), args })
+}
+
+/// Returns the interpreter of a script with symbolic links resolved.
+pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
+    read(script).ok().flatten()?.program.canonicalize().ok()
+}
+
+/// Returns an absolute path unchanged. Searches the PATH of strategies for a name.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.is_absolute());
+    }
+    PATH.iter().map(|folder| Path::new(folder).join(program)).find(|path| path.exists())
+}
+
+/// Same as [`find`], with symbolic links resolved.
+pub(super) fn look_up(program: &str) -> Option<PathBuf> {
+    find(program)?.canonicalize().ok()
+}
+
+pub(super) fn runtime(interpreter: &Path) -> Runtime {
+    let name = interpreter.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+        "python" | "pypy" => Runtime::Python,
+        "node" | "nodejs" => Runtime::Node,
+        "sh" | "dash" | "bash" | "busybox" => Runtime::Sh,
+        _ => Runtime::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expect: &[&str]) {
+        let Line { program, args } = parse(line).unwrap();
+        let words: Vec<_> =
+            std::iter::once(program.to_str().unwrap()).chain(args.iter().map(|arg| &**arg)).collect();
+        assert_eq!(words, expect, "{line}");
+    }
+
+    #[track_caller]
+    fn refuses(line: &str, why: &str) {
+        assert_eq!(parse(line).unwrap_err(), why, "{line}");
+    }
+
+    #[test]
+    fn finds_the_interpreter_directly_and_through_env() {
+        check("/bin/sh", &["/bin/sh"]);
+        check(" /usr/bin/python3 -I", &["/usr/bin/python3", "-I"]);
+        check("/usr/bin/env sh", &["/usr/bin/sh"]);
+        check("/usr/bin/env -S A=1 sh -e", &["/usr/bin/sh", "-e"]);
+        check("/usr/bin/env no-such-program", &["/usr/bin/env"]);
+        check("/home/u/env sh", &["/home/u/env", "sh"]);
+        check("/bin/sh\r", &["/bin/sh\r"]);
+    }
+
+    #[test]
+    fn rejects_ambiguous_lines() {
+        refuses("", "names no interpreter");
+        refuses("/usr/bin/env", "names no interpreter");
+        refuses("./python", "names its interpreter by a relative path");
+        let decides = "passes `env` an option or a variable that changes what is started";
+        for line in ["env -S/home/u/x", "env -i sh", "env -S PATH=/home/u sh", "env LD_PRELOAD=/x sh"] {
+            refuses(&format!("/usr/bin/{line}"), decides);
+        }
+        refuses("/usr/bin/env -S \"${X}\" sh", "uses quotes, escapes or variables with `env -S`");
+    }
+
+    #[test]
+    fn detects_the_runtime_by_name() {
+        for (path, expect) in [
+            ("/usr/bin/python3.11", Runtime::Python),
+            ("/usr/bin/node", Runtime::Node),
+            ("/usr/bin/dash", Runtime::Sh),
+            ("/usr/bin/perl", Runtime::None),
+        ] {
+            assert_eq!(runtime(Path::new(path)), expect, "{path}");
+        }
+    }
+
+    #[test]
+    fn finds_the_interpreter_of_a_script() {
+        let base = tempfile::tempdir().unwrap();
+        let script = base.path().join("script");
+        std::fs::write(&script, "#!/usr/bin/env sh\n").unwrap();
+        assert_eq!(runtime(&interpreter(&script).unwrap()), Runtime::Sh);
+        std::fs::write(&script, b"\x7fELF").unwrap();
+        assert_eq!(interpreter(&script), None);
+        std::fs::write(&script, format!("#!/bin/sh {}", "x".repeat(300))).unwrap();
+        assert!(read(&script).is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! The amount of text that a reader understood. While it reads, it counts the text of the events that it found and
+//! the text of records that it does not know. Known records that the model does not receive (snapshots, progress,
+//! usage, side chains, rewound branches, system prompts) count as neither.
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Coverage {
+    /// Bytes of text in events.
+    pub(crate) understood: u64,
+    /// Bytes of text in unknown records.
+    pub(crate) lost: u64,
+    /// Unknown records that contain text.
+    pub(crate) records: u64,
+}
+
+impl Coverage {
+    pub(crate) fn lose(&mut self, raw: &[u8]) {
+        let text = text_in(raw);
+        self.lost += text;
+        self.records += u64::from(text > 0);
+    }
+
+    /// Returns the understood part in percent, or 100 without any text.
+    pub(crate) fn percent(self) -> u64 {
+        (self.understood * 100).checked_div(self.understood + self.lost).unwrap_or(100)
+    }
+}
+
+/// Returns the bytes of text in JSON, which may be cut off: strings with a space or a non-ASCII character. Keys,
+/// ids, times, and type names have neither.
+fn text_in(raw: &[u8]) -> u64 {
+    let is_text = |bytes: &[u8]| bytes.iter().any(|byte| *byte == b' ' || !byte.is_ascii());
+    let raw = raw.trim_ascii();
+    if !matches!(raw.first(), Some(b'{' | b'[' | b'"')) {
+        return if is_text(raw) { raw.len() as u64 } else { 0 };
+    }
+    let (mut at, mut text) = (0, 0);
+    while let Some(open) = memchr::memchr(b'"', &raw[at..]) {
+        let start = at + open + 1;
+        let mut end = start;
+        while let Some(stop) = memchr::memchr2(b'"', b'\\', &raw[end..]) {
+            end += stop;
+            if raw[end] == b'"' {
+                break;
+            }
+            end = raw.len().min(end + 2);
+        }
+        if end >= raw.len() || raw[end] != b'"' {
+            end = raw.len();
+        }
+        let string = &raw[start..end];
+        let is_key = raw[raw.len().min(end + 1)..].trim_ascii_start().first() == Some(&b':');
+        if !is_key && is_text(string) {
+            text += string.len() as u64;
+        }
+        at = raw.len().min(end + 1);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(raw: &str, expected: &str) {
+        assert_eq!(text_in(raw.as_bytes()), expected.len() as u64, "{raw}");
+    }
+
+    #[test]
+    fn counts_strings_with_spaces_or_non_ascii() {
+        check(r#"{"id":"a1","a key":"two words","n":1}"#, "two words");
+        check(r#"{"a":["ok","größe",{"b":"x y"}]}"#, "größex y");
+        check(r#"{"a":"he said \"no \\"}"#, r#"he said \"no \\"#);
+    }
+
+    #[test]
+    fn counts_cut_off_json_up_to_its_end() {
+        check(r#"{"a":"two words"#, "two words");
+        check(r#"{"a":"two words \"#, r"two words \");
+        check("starting up", "starting up");
+        check("\0\0", "");
+        check("{", "");
+    }
+}

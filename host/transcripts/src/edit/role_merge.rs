@@ -1,0 +1,181 @@
+//! Repairs that providers require after an edit. Reasoning that lost its output is deleted. Messages of one role
+//! that became neighbors are merged into the first of them. Blocks keep their bytes, and a message's plain text
+//! becomes a block. A source that was not edited is never changed.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::disposition::Disposition;
+use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
+use crate::source_map::{ElementRef, ListForm, SourceMap};
+use jp_compact_core::event::Kind;
+use jp_compact_core::json::Span;
+use jp_compact_core::stream::Stream;
+
+/// The bytes before and after a text that becomes a block.
+const TEXT: [&str; 2] = [r#"{"type":"text","text":"#, "}"];
+
+const WANTED: MemberFilter = |key| matches!(key, b"content" | b"parts");
+
+/// A message of the source that stays.
+struct Message {
+    element: usize,
+    role: String,
+    record: Span,
+    content: Span,
+    /// From the first to the last block.
+    blocks: Span,
+    /// Whether the content is a string, not an array.
+    is_text: bool,
+}
+
+/// Messages that are merged, and blocks of summaries that are appended to them.
+struct Group {
+    messages: Vec<Message>,
+    fresh: Vec<String>,
+}
+
+/// Removes reasoning whose whole output was removed.
+pub(super) fn leave_lone_thoughts(stream: &Stream, map: &SourceMap, dispositions: &mut [Disposition<'_>]) {
+    // Whether any output stays before the next reasoning or the next speaker. `None` without output.
+    let mut follows = None;
+    let mut following: Option<(Kind, Option<ElementRef>)> = None;
+    for ((event, place), disposition) in stream.events().iter().zip(&map.sources).zip(dispositions).rev() {
+        let stays = !matches!(disposition, Disposition::Gone | Disposition::Summarized(_));
+        match event.kind {
+            Kind::Reasoning if follows == Some(false) && stays => *disposition = Disposition::Gone,
+            Kind::Reasoning => {}
+            Kind::Message | Kind::Data | Kind::ToolRequest => {
+                let is_new = following.is_some_and(|(kind, _)| kind == Kind::Reasoning);
+                follows = Some(stays || (!is_new && follows == Some(true)));
+            }
+            // The result of a tool that the provider ran itself is in the same message.
+            Kind::ToolResponse { .. } if following.is_some_and(|(_, record)| record == place.record) => {}
+            _ => follows = None,
+        }
+        following = Some((event.kind, place.record));
+    }
+}
+
+/// Merges messages that an edit made neighbors. Blocks of `pairs` that go into a message are removed from `pairs`.
+pub(super) fn merge(
+    stream: &Stream,
+    map: &SourceMap,
+    member: &str,
+    deleted: &HashSet<ElementRef>,
+    pairs: &mut BTreeMap<ElementRef, Vec<String>>,
+    written: &mut Vec<(Span, String)>,
+) {
+    let changed: HashSet<usize> = deleted.iter().chain(pairs.keys()).map(|at| at.list).collect();
+    let of_records: HashSet<usize> =
+        map.sources.iter().filter_map(|place| place.record).map(|at| at.list).collect();
+    for list in changed.intersection(&of_records).copied() {
+        let elements = &map.lists[list].elements;
+        if map.lists[list].form != ListForm::Commas {
+            continue;
+        }
+        let mut group: Option<Group> = None;
+        for element in 0..=elements.len() {
+            let at = ElementRef { list, element };
+            if let Some(fresh) = pairs.get_mut(&at) {
+                if let Some(block) = fresh.first().and_then(|first| user_block(first, member))
+                    && let Some(open) = group.as_mut().filter(|group| group.role() == Some("user"))
+                {
+                    open.fresh.push(block);
+                    fresh.remove(0);
+                }
+                group.take().into_iter().for_each(|group| group.write(stream, written));
+            }
+            let Some(span) = elements.get(element).filter(|_| !deleted.contains(&at)) else { continue };
+            let message = message_at(stream.bytes(), *span, element, member);
+            match (&mut group, message) {
+                (Some(group), Some(message)) if group.takes(&message) => group.messages.push(message),
+                (_, message) => {
+                    let next = message.map(|message| Group { messages: vec![message], fresh: Vec::new() });
+                    let done = std::mem::replace(&mut group, next);
+                    done.into_iter().for_each(|group| group.write(stream, written));
+                }
+            }
+        }
+        group.into_iter().for_each(|group| group.write(stream, written));
+    }
+}
+
+/// Returns the blocks of a new message if its role is the user's.
+fn user_block(message: &str, member: &str) -> Option<String> {
+    let bytes = message.as_bytes();
+    let found = message_at(bytes, Span { start: 0, end: bytes.len() }, 0, member)?;
+    let blocks = message.get(found.blocks.start..found.blocks.end)?;
+    let [open, close] = if found.is_text { TEXT } else { ["", ""] };
+    (found.role == "user").then(|| format!("{open}{blocks}{close}"))
+}
+
+fn message_at(bytes: &[u8], record: Span, element: usize, member: &str) -> Option<Message> {
+    let index = JsonIndex::new(bytes, record, WANTED).ok()?;
+    let node = JsonNode::new(bytes, &index);
+    let content = node.get(member)?;
+    let is_text = content.is_string();
+    if !is_text && content.items().len() == 0 {
+        return None;
+    }
+    let (first, last) = (content.items().next(), content.items().next_back());
+    let blocks = Span {
+        start: first.map_or(content.span().start, |first| first.span().start),
+        end: last.map_or(content.span().end, |last| last.span().end),
+    };
+    let role = node.text_of("role")?.into_owned();
+    Some(Message { element, role, record: node.span(), content: content.span(), blocks, is_text })
+}
+
+impl Message {
+    fn open(&self) -> &'static str {
+        if self.is_text { TEXT[0] } else { "" }
+    }
+
+    fn close(&self) -> &'static str {
+        if self.is_text { TEXT[1] } else { "" }
+    }
+}
+
+impl Group {
+    fn role(&self) -> Option<&str> {
+        self.messages.first().map(|first| &*first.role)
+    }
+
+    /// Returns whether a message has the same role and did not already follow the last one directly.
+    fn takes(&self, message: &Message) -> bool {
+        self.messages
+            .last()
+            .is_some_and(|last| last.role == message.role && last.element + 1 < message.element)
+    }
+
+    fn write(&self, stream: &Stream, written: &mut Vec<(Span, String)>) {
+        let (Some(head), Some(last)) = (self.messages.first(), self.messages.last()) else { return };
+        if self.messages.len() == 1 && self.fresh.is_empty() {
+            return;
+        }
+        let empty = |at| Span { start: at, end: at };
+        if head.is_text {
+            written.push((empty(head.content.start), format!("[{}", head.open())));
+        }
+        for two in self.messages.windows(2) {
+            let [before, following] = two else { continue };
+            let span = Span { start: before.blocks.end, end: following.blocks.start };
+            written.push((span, format!("{}, {}", before.close(), following.open())));
+        }
+        let mut end = last.close().to_owned();
+        for block in &self.fresh {
+            end.push_str(", ");
+            end.push_str(block);
+        }
+        if last.is_text {
+            end.push(']');
+        }
+        written.push((empty(last.blocks.end), end));
+        if self.messages.len() > 1 {
+            // The other members of the first message apply to all of them.
+            let tail = Span { start: head.content.end, end: head.record.end };
+            let tail = String::from_utf8_lossy(tail.slice(stream.bytes())).into_owned();
+            written.push((Span { start: last.content.end, end: last.record.end }, tail));
+        }
+    }
+}

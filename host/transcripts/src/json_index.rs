@@ -1,0 +1,279 @@
+//! An index of the parts of a JSON value, for readers of transcripts. It is built in one pass and decodes nothing.
+//! Members that a reader's filter does not select are skipped as a whole, because most bytes of a transcript are in
+//! them.
+
+use std::borrow::Cow;
+
+use jp_compact_core::external::EditSite;
+use jp_compact_core::json::{Malformed, Scanner, Span};
+use jp_compact_core::text;
+
+/// The nodes of a value, as far as the filter selected them. The index can be reused for one value after another.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JsonIndex {
+    root: Node,
+    /// The nodes of all objects and arrays. The children of one value are neighbors, and the innermost value comes
+    /// first.
+    nodes: Vec<Node>,
+    /// The nodes of objects and arrays that have not ended yet.
+    open: Vec<Node>,
+    /// Whether a key contains escapes, which is rare.
+    has_escaped_keys: bool,
+    is_odd: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Node {
+    /// The key of an object's member.
+    key: Span,
+    span: Span,
+    inside: Inside,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Inside {
+    /// A string, a number, a literal, or a skipped value.
+    #[default]
+    Whole,
+    Object(Span),
+    Array(Span),
+}
+
+/// Selects the members that are indexed, by key. All others are skipped as a whole. The items of an array are
+/// indexed if its member is.
+pub(crate) type MemberFilter = fn(&[u8]) -> bool;
+
+impl JsonIndex {
+    /// Indexes the value at `span`. Only white space may surround it.
+    ///
+    /// # Errors
+    /// The bytes are not JSON. The error carries the offset in `bytes`.
+    pub(crate) fn new(bytes: &[u8], span: Span, wanted: MemberFilter) -> Result<Self, Malformed> {
+        let mut tree = Self::default();
+        tree.read(bytes, span, wanted)?;
+        Ok(tree)
+    }
+
+    /// Returns whether the value contains something that has to be repaired before it is decoded.
+    pub(crate) fn is_odd(&self) -> bool {
+        self.is_odd
+    }
+
+    /// Replaces the index by that of the value at `span`.
+    ///
+    /// # Errors
+    /// Like [`Self::new`].
+    pub(crate) fn read(&mut self, bytes: &[u8], span: Span, wanted: MemberFilter) -> Result<(), Malformed> {
+        self.read_to_end(Scanner::lenient(&bytes[..span.end], span.start), bytes, wanted).map(drop)
+    }
+
+    /// Replaces the index by that of the value in the line that begins at `start`. Returns the end of the line,
+    /// including its line break.
+    ///
+    /// # Errors
+    /// Like [`Self::new`]. The error of a line that is cut off may be after the end of that line.
+    pub(crate) fn read_line(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        wanted: MemberFilter,
+    ) -> Result<usize, Malformed> {
+        let end = self.read_to_end(Scanner::in_line(bytes, start), bytes, wanted)?;
+        Ok(bytes.len().min(end + 1))
+    }
+
+    fn read_to_end(
+        &mut self,
+        mut scanner: Scanner<'_>,
+        bytes: &[u8],
+        wanted: MemberFilter,
+    ) -> Result<usize, Malformed> {
+        self.nodes.clear();
+        self.open.clear();
+        self.has_escaped_keys = false;
+        self.root = self.value(&mut scanner, bytes, 0, wanted)?;
+        self.is_odd = !scanner.odd().is_empty();
+        if scanner.has_ended() {
+            return Ok(scanner.at());
+        }
+        Err(Malformed { at: scanner.at(), what: "text after the value" })
+    }
+
+    fn value(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        bytes: &[u8],
+        depth: usize,
+        wanted: MemberFilter,
+    ) -> Result<Node, Malformed> {
+        let first = scanner.peek();
+        let (start, begun) = (scanner.at(), self.open.len());
+        let inside = match first {
+            Some(b'{') => {
+                scanner.object(depth, |scanner, key| {
+                    let is_wanted = if scanner.has_escapes() {
+                        self.has_escaped_keys = true;
+                        wanted(&text::unquote_bytes(key.slice(bytes)))
+                    } else {
+                        wanted(&bytes[key.start + 1..key.end - 1])
+                    };
+                    let node = if is_wanted {
+                        self.value(scanner, bytes, depth + 1, wanted)?
+                    } else {
+                        Node { span: scanner.value(depth + 1)?, ..Node::default() }
+                    };
+                    self.open.push(Node { key, ..node });
+                    Ok(())
+                })?;
+                Inside::Object(self.close(begun))
+            }
+            Some(b'[') => {
+                scanner.array(depth, |scanner| {
+                    let node = self.value(scanner, bytes, depth + 1, wanted)?;
+                    self.open.push(node);
+                    Ok(())
+                })?;
+                Inside::Array(self.close(begun))
+            }
+            _ => {
+                scanner.value(depth)?;
+                Inside::Whole
+            }
+        };
+        Ok(Node { key: Span::default(), span: Span { start, end: scanner.at() }, inside })
+    }
+
+    /// Moves the children of an object or array to their final place. Returns the range.
+    fn close(&mut self, begun: usize) -> Span {
+        let start = self.nodes.len();
+        self.nodes.extend(self.open.drain(begun..));
+        Span { start, end: self.nodes.len() }
+    }
+}
+
+/// A node and the bytes that it refers to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JsonNode<'a> {
+    bytes: &'a [u8],
+    tree: &'a JsonIndex,
+    node: &'a Node,
+}
+
+impl<'a> JsonNode<'a> {
+    /// Returns the root of an index over these bytes.
+    pub(crate) fn new(bytes: &'a [u8], tree: &'a JsonIndex) -> Self {
+        Self { bytes, tree, node: &tree.root }
+    }
+
+    fn member_nodes(self) -> &'a [Node] {
+        if let Inside::Object(members) = self.node.inside {
+            &self.tree.nodes[members.start..members.end]
+        } else {
+            &[]
+        }
+    }
+
+    fn at(self, node: &'a Node) -> Self {
+        Self { node, ..self }
+    }
+
+    /// Returns the position of a member. If a key occurs twice, the last one counts, as in every JSON parser.
+    #[inline]
+    fn find(self, name: &str) -> Option<usize> {
+        let (members, name) = (self.member_nodes(), name.as_bytes());
+        if self.tree.has_escaped_keys {
+            return members
+                .iter()
+                .rposition(|node| *text::unquote_bytes(node.key.slice(self.bytes)) == *name);
+        }
+        // The length alone rules out most keys.
+        let is_it = |node: &Node| {
+            node.key.end - node.key.start == name.len() + 2
+                && self.bytes[node.key.start + 1..node.key.end - 1] == *name
+        };
+        members.iter().rposition(is_it)
+    }
+
+    pub(crate) fn span(self) -> Span {
+        self.node.span
+    }
+
+    pub(crate) fn raw(self) -> &'a [u8] {
+        self.node.span.slice(self.bytes)
+    }
+
+    pub(crate) fn get(self, name: &str) -> Option<Self> {
+        self.find(name).map(|place| self.at(&self.member_nodes()[place]))
+    }
+
+    pub(crate) fn string(self, name: &str) -> Option<Self> {
+        self.get(name).filter(|value| value.is_string())
+    }
+
+    /// Returns the span of a string member, or an empty span if there is none.
+    pub(crate) fn string_span(self, name: &str) -> Span {
+        self.string(name).map_or_else(Span::default, Self::span)
+    }
+
+    /// Returns the place of this value, with the function that writes its replacement.
+    pub(crate) fn edit_site(self, write: fn(&str) -> String) -> EditSite {
+        EditSite { span: self.span(), write }
+    }
+
+    pub(crate) fn text_of(self, name: &str) -> Option<Cow<'a, str>> {
+        self.string(name).map(Self::text)
+    }
+
+    pub(crate) fn is_true(self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value.raw() == b"true")
+    }
+
+    /// Returns the members of an object. Empty for any other value and for one that was skipped.
+    pub(crate) fn members(
+        self,
+    ) -> impl DoubleEndedIterator<Item = (Cow<'a, [u8]>, Self)> + ExactSizeIterator {
+        let members = self.member_nodes().iter();
+        members.map(move |node| (text::unquote_bytes(node.key.slice(self.bytes)), self.at(node)))
+    }
+
+    /// Returns the spans of an object's members, each from its key to the end of its value.
+    pub(crate) fn member_spans(self) -> Vec<Span> {
+        let from_key = |node: &Node| Span { start: node.key.start, end: node.span.end };
+        self.member_nodes().iter().map(from_key).collect()
+    }
+
+    pub(crate) fn position(self, name: &str) -> Option<usize> {
+        self.find(name)
+    }
+
+    /// Returns the items of an array. Empty for any other value and for one that was skipped.
+    pub(crate) fn items(self) -> impl ExactSizeIterator<Item = Self> + DoubleEndedIterator {
+        let items = if let Inside::Array(items) = self.node.inside {
+            &self.tree.nodes[items.start..items.end]
+        } else {
+            &[]
+        };
+        items.iter().map(move |node| self.at(node))
+    }
+
+    pub(crate) fn is_string(self) -> bool {
+        self.raw().first() == Some(&b'"')
+    }
+
+    pub(crate) fn is_object(self) -> bool {
+        self.raw().first() == Some(&b'{')
+    }
+
+    pub(crate) fn is_array(self) -> bool {
+        self.raw().first() == Some(&b'[')
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.raw() == b"null"
+    }
+
+    /// Returns the text of a string, and an empty text for any other value.
+    pub(crate) fn text(self) -> Cow<'a, str> {
+        if self.is_string() { text::unquote(self.raw()) } else { Cow::Borrowed("") }
+    }
+}

@@ -1,0 +1,39 @@
+//! Transcripts of other agents: Claude Code, Codex, OpenCode, pi, Gemini CLI, and the request bodies of providers.
+//!
+//! A reader turns a file into a [`Transcript`]: a [`Stream`](jp_compact_core::Stream) of events, and a map from
+//! each event to its bytes in the file. [`render`] writes a view back into the same bytes. Overlays of such a
+//! transcript are in a [`sidecar`].
+//!
+//! A transcript without overlays is written back byte for byte. Like the core, this crate does no input or output.
+//!
+//! The interface is not stable. The crate is published because `cargo install jp-compact` needs it.
+
+#![expect(missing_docs, reason = "the interface is not stable; a comment says what a name does not")]
+
+mod builder;
+mod coverage;
+
+mod disposition;
+mod edit;
+mod examine;
+pub mod format;
+pub mod import;
+mod json_index;
+mod lines;
+mod reader;
+mod readers;
+pub mod record;
+mod sample;
+pub mod sidecar;
+mod source_map;
+mod title;
+mod transcript;
+mod unsupported;
+
+pub use edit::render;
+pub use examine::{NotUnderstood, examine};
+pub use format::Format;
+pub use readers::{detect, is_request_body, is_surely_j_cli, read};
+pub use sample::malformed;
+pub use transcript::Transcript;
+pub use unsupported::program;

@@ -1,0 +1,56 @@
+//! The interface of a reader: detection, reading, and the records that represent a summary. A reader does no input
+//! or output. It reports spans to an [`EventBuilder`] and never changes the bytes of the source.
+
+use jiff::Timestamp;
+use jp_compact_core::index::Unreadable;
+
+use crate::builder::EventBuilder;
+use crate::json_index::JsonNode;
+use crate::sample::Sample;
+
+pub(crate) trait Reader: Sync {
+    /// Returns whether a sample looks like this format. The first match in [`Format::ALL`] wins, so a special case
+    /// of another format must precede that format.
+    fn detects(&self, sample: &Sample<'_>) -> bool;
+
+    /// Adds the events to the builder, in the order in which the model received them.
+    ///
+    /// # Errors
+    /// The bytes are not of this format. The error carries the byte offset.
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable>;
+
+    /// Returns the records that represent a summary: the user's request, then the assistant's response. The caller
+    /// adds the separators between records.
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String>;
+
+    /// Returns the member of a message that holds its blocks, if the provider requires alternating roles.
+    /// Neighboring messages of one role are then merged after an edit.
+    fn blocks(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns whether reasoning may be the only content of a message, because it is visible text in this format. In
+    /// all other formats reasoning is deleted with the output that it led to, because providers reject it alone.
+    fn says_thoughts(&self) -> bool {
+        false
+    }
+}
+
+pub(crate) struct SummaryPair<'a> {
+    /// The first record that the summary replaces, indexed as far as the reader's filter. The pair copies shared
+    /// members (session, version, model) from it.
+    pub(crate) first: JsonNode<'a>,
+    pub(crate) last: JsonNode<'a>,
+    /// Bytes of the replaced records that the pair must contain.
+    pub(crate) carried: Vec<&'a [u8]>,
+    /// The time of the first replaced event.
+    pub(crate) at: Timestamp,
+    pub(crate) request: &'a str,
+    pub(crate) response: &'a str,
+    /// Unique names of the two records, for formats whose records have names.
+    pub(crate) ids: [String; 2],
+    /// The name of the record that the first one follows, as JSON.
+    pub(crate) parent: &'a str,
+    /// The number of the first record, for formats that number their records.
+    pub(crate) number: Option<usize>,
+}

@@ -1,0 +1,277 @@
+//! The reader of Anthropic's Messages API: the body of a request, a bare list of messages, or one body per line. A
+//! record is a message. A user message may contain results and a request; the results belong to the previous turn.
+//! Tools that Anthropic runs itself (searches, code) return encrypted results that must be sent back unchanged. They
+//! are therefore part of the assistant's message, not calls whose content could be stripped. Results of MCP tools
+//! are texts.
+
+use serde_json::json;
+
+use super::claude_code::block_of;
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::reader::Reader;
+use crate::reader::SummaryPair;
+use crate::sample::{Sample, not_of};
+use crate::source_map::element_of;
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+
+pub(super) struct Anthropic;
+
+const NAME: &str = "Anthropic's messages";
+
+const WANTED: MemberFilter =
+    |key| matches!(key, b"params" | b"messages" | b"content" | b"source" | b"system");
+
+/// Members of a body that no other provider with `messages` has.
+const OWN: [&str; 5] =
+    ["anthropic_version", "anthropic_beta", "stop_sequences", "mcp_servers", "context_management"];
+
+/// Types of blocks that no other provider has.
+const BLOCKS: [&str; 9] = [
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "redacted_thinking",
+    "server_tool_use",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "container_upload",
+    "search_result",
+];
+
+impl Reader for Anthropic {
+    fn detects(&self, sample: &Sample<'_>) -> bool {
+        match sample.document {
+            Some(document) => is_body(body_of(document)),
+            None => sample.any_line(|line| {
+                let body = body_of(line);
+                body.get("messages").is_some() && is_body(body)
+            }),
+        }
+    }
+
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
+        if crate::sample::is_document(&builder.bytes()) {
+            return builder.document(WANTED, |builder, document| {
+                let body = body_of(document);
+                read_metadata(builder, body);
+                conversation(builder, body.get("messages").unwrap_or(body))
+            });
+        }
+        builder.lines(WANTED, |builder, _, line| {
+            let body = body_of(line);
+            let Some(messages) = body.get("messages") else {
+                return Err(not_of(NAME, line.span().start, "a line has no `messages`"));
+            };
+            builder.conversation(line)?;
+            read_metadata(builder, body);
+            conversation(builder, messages)
+        })
+    }
+
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
+        let message =
+            |role, text| json!({ "role": role, "content": [{ "type": "text", "text": text }] }).to_string();
+        vec![message("user", pair.request), message("assistant", pair.response)]
+    }
+
+    fn blocks(&self) -> Option<&'static str> {
+        Some("content")
+    }
+}
+
+/// Returns the body of a request, which may be in a batch.
+fn body_of(value: JsonNode<'_>) -> JsonNode<'_> {
+    value.get("params").filter(|body| body.get("messages").is_some()).unwrap_or(value)
+}
+
+/// Returns whether a body, or a bare list of messages, is Anthropic's. A conversation of texts alone is recognized
+/// by the body's members, or by an assistant that writes in blocks, which is rare elsewhere.
+fn is_body(body: JsonNode<'_>) -> bool {
+    let messages = body.get("messages").unwrap_or(body);
+    if messages.items().len() == 0 || !messages.items().all(is_message) {
+        return false;
+    }
+    let has = |is_it: fn(JsonNode<'_>) -> bool| {
+        messages
+            .items()
+            .filter_map(|message| message.get("content"))
+            .any(|content| content.items().any(is_it))
+    };
+    let writes_blocks = |message: JsonNode<'_>| {
+        message.text_of("role").is_some_and(|role| role == "assistant")
+            && message.get("content").is_some_and(|content| content.items().any(|block| block.is_object()))
+    };
+    // The model's name excludes other providers that use blocks.
+    let may_be = body.text_of("model").is_none_or(|model| model.contains("claude"));
+    // Other providers' lists begin with a system message. Anthropic's never do.
+    let first = messages.items().next().and_then(|first| first.text_of("role"));
+    let has_system = first.is_some_and(|role| role == "system");
+    has(is_own)
+        || OWN.iter().any(|name| body.get(name).is_some())
+        || body.get("system").is_some_and(|system| system.is_string() || system.is_array())
+        || body.get("thinking").is_some_and(|thinking| {
+            thinking.get("budget_tokens").is_some() || thinking.text_of("type").as_deref() == Some("adaptive")
+        })
+        || body
+            .get("tools")
+            .is_some_and(|tools| memchr::memmem::find(tools.raw(), b"\"input_schema\"").is_some())
+        || (!has_system && body.text_of("model").is_some_and(|model| model.starts_with("claude")))
+        || (!has_system && may_be && messages.items().any(writes_blocks))
+}
+
+fn is_message(message: JsonNode<'_>) -> bool {
+    // Types of parts that only other chats have.
+    let is_another = |part: JsonNode<'_>| {
+        part.text_of("type")
+            .is_some_and(|kind| matches!(&*kind, "image_url" | "input_audio" | "refusal" | "file"))
+    };
+    if message.get("content").is_some_and(|content| content.items().any(is_another)) {
+        return false;
+    }
+    let has_role =
+        message.text_of("role").is_some_and(|role| matches!(&*role, "user" | "assistant" | "system"));
+    let others =
+        ["tool_calls", "function_call", "tool_name", "parts", "thinking", "images", "reasoning_content"];
+    let is_there = |name: &&str| message.get(name).is_some_and(|value| !value.is_null());
+    // A system message may contain only the reasoning effort.
+    let has_content =
+        message.get("content").is_some() || message.text_of("role").as_deref() == Some("system");
+    has_role && has_content && !others.iter().any(is_there)
+}
+
+fn is_own(block: JsonNode<'_>) -> bool {
+    let Some(kind) = block.text_of("type") else { return false };
+    (BLOCKS.contains(&&*kind) && !block.get("thinking").is_some_and(JsonNode::is_array))
+        || kind.ends_with("_tool_result")
+        || (matches!(&*kind, "image" | "document") && block.get("source").is_some_and(JsonNode::is_object))
+}
+
+/// Reads the model and the system prompt of a body.
+fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
+    if let Some(model) = body.text_of("model") {
+        builder.model(&model);
+    }
+    if let Some(system) = body.get("system").filter(|system| !system.is_null()) {
+        let text = builder.text(system);
+        builder.system_at(text);
+    }
+}
+
+fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
+    if !messages.is_array() {
+        return Err(not_of(NAME, messages.span().start, "the messages are not an array"));
+    }
+    let list = builder.items(messages, None);
+    for (element, message) in messages.items().enumerate() {
+        let Some(role) = message.text_of("role") else {
+            return Err(not_of(NAME, message.span().start, "a message has no role"));
+        };
+        let draft = EventDraft {
+            span: message.span(),
+            record: Some(ElementRef { list, element }),
+            ..EventDraft::default()
+        };
+        match (&*role, message.get("content")) {
+            ("user", content) => user(builder, message, content, &draft),
+            ("assistant", Some(content)) => assistant(builder, message, content, draft),
+            ("system", _) => {}
+            _ => builder.unknown(message),
+        }
+    }
+    Ok(())
+}
+
+/// Adds the tool results, then the request: all other blocks as one event.
+fn user(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    content: Option<JsonNode<'_>>,
+    draft: &EventDraft,
+) {
+    let blocks = content.filter(|content| content.items().len() > 0);
+    let Some(content) = blocks else {
+        if content.is_none() {
+            builder.unknown(message);
+        }
+        let body = content.filter(|content| content.is_string()).map(JsonNode::span);
+        let body = body.unwrap_or_else(|| builder.made(""));
+        builder.turn(None);
+        builder.add(Kind::ChatRequest, EventDraft { body, ..draft.clone() });
+        return;
+    };
+    let list = (content.items().len() > 1).then(|| builder.items(content, None));
+    let mut asked: Vec<(ElementRef, EventDraft)> = Vec::new();
+    for (element, block) in content.items().enumerate() {
+        let draft = EventDraft { span: block.span(), ..draft.clone() };
+        let (kind, found) = part(builder, message, block, Kind::ChatRequest, draft);
+        let at = list.map(|list| ElementRef { list, element });
+        if kind == Kind::ChatRequest {
+            asked.push((at.unwrap_or_default(), found));
+        } else {
+            builder
+                .add(kind, EventDraft { deletion: at.map_or(Deletion::Nothing, Deletion::Element), ..found });
+        }
+    }
+    let (Some((_, first)), Some((_, last))) = (asked.first(), asked.last()) else { return };
+    let bodies: Vec<Span> = asked.iter().map(|(_, found)| found.body).collect();
+    let body = if let [one] = bodies.as_slice() { *one } else { builder.joined(&bodies) };
+    let span = Span { start: first.span.start, end: last.span.end };
+    let deletion = match list {
+        Some(_) => Deletion::Several(asked.iter().map(|(at, _)| Deletion::Element(*at)).collect()),
+        None => Deletion::Nothing,
+    };
+    builder.turn(None);
+    builder.add(Kind::ChatRequest, EventDraft { span, body, deletion, ..draft.clone() });
+}
+
+fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, content: JsonNode<'_>, draft: EventDraft) {
+    if content.items().len() == 0 {
+        let body = if content.is_string() { content.span() } else { builder.made("") };
+        builder.add(Kind::Message, EventDraft { body, ..draft });
+        return;
+    }
+    let list = (content.items().len() > 1).then(|| builder.items(content, None));
+    for (element, block) in content.items().enumerate() {
+        let deletion = element_of(list, element);
+        let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
+        let (kind, found) = part(builder, message, block, Kind::Message, draft);
+        builder.add(kind, found);
+    }
+}
+
+/// Returns the event of a block. An unknown block is part of its side's message.
+fn part(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    block: JsonNode<'_>,
+    said: Kind,
+    draft: EventDraft,
+) -> (Kind, EventDraft) {
+    if let Some(found) = block_of(builder, message, block, said, draft.clone()) {
+        return found;
+    }
+    let kind = block.text_of("type").unwrap_or_default();
+    let raw = |name: &str| block.get(name).map(|value| String::from_utf8_lossy(value.raw()).into_owned());
+    match &*kind {
+        "server_tool_use" => {
+            let name = block.text_of("name").unwrap_or_default();
+            let body = builder.made(&format!("[{name} {}]", raw("input").unwrap_or_default()));
+            (said, EventDraft { body, ..draft })
+        }
+        "search_result" | "compaction" if block.get("content").is_some_and(|text| !text.is_null()) => {
+            let body = block.get("content").map_or_else(Span::default, |content| builder.text(content));
+            (said, EventDraft { body, ..draft })
+        }
+        _ => {
+            let results = block.get("content").into_iter().flat_map(JsonNode::items);
+            let titles = results.filter_map(|result| result.text_of("title"));
+            let lines: Vec<_> = std::iter::once(format!("[{kind}]").into()).chain(titles).collect();
+            let body = builder.made(&lines.join("\n"));
+            (said, EventDraft { body, ..draft })
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! The reader of Claude Code's sessions: JSONL, one content block per line, linked to a tree by `uuid` and
+//! `parentUuid`. The model received the path from the root to the last line. Side chains, rewound lines, and the
+//! program's own records are kept in the file and are not events. A deleted line must not break the tree.
+
+mod attachment;
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value, json};
+
+use super::values;
+use crate::builder::{EventBuilder, EventDraft, time_of};
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::lines::estimated_records;
+use crate::reader::Reader;
+use crate::reader::SummaryPair;
+use crate::sample::{Sample, not_of};
+use crate::source_map::element_of;
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::external::EditSite;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+use jp_compact_core::text;
+
+pub(super) struct ClaudeCode;
+
+/// Members of a line that a summary's pair copies from its neighbors.
+const SHARED: [&str; 8] =
+    ["isSidechain", "agentId", "userType", "cwd", "sessionId", "version", "gitBranch", "slug"];
+
+const WANTED: MemberFilter = |key| {
+    matches!(
+        key,
+        b"message"
+            | b"content"
+            | b"attachment"
+            | b"file"
+            | b"files"
+            | b"skills"
+            | b"memories"
+            | b"diagnostics"
+            | b"compactMetadata"
+            | b"preservedSegment"
+            | b"preservedMessages"
+            | b"uuids"
+    )
+};
+
+/// A line of a session that the model may have received. All spans are JSON strings of the source; the parent may be
+/// `null`.
+struct Line {
+    uuid: Span,
+    parent: Span,
+    /// Whether the parent is the previous line, as it nearly always is.
+    follows_last: bool,
+    /// The id of the API message. Lines of one message belong together.
+    message: Span,
+    answers: bool,
+    is_side: bool,
+    /// The range of its events.
+    events: std::ops::Range<usize>,
+}
+
+impl Reader for ClaudeCode {
+    fn detects(&self, sample: &Sample<'_>) -> bool {
+        sample.any_line(|line| {
+            let of_session = line.get("parentUuid").is_some() && line.string("uuid").is_some();
+            let is_line = of_session && line.string("type").is_some() && line.get("sessionId").is_some();
+            // Titles of earlier sessions come first, and there may be many.
+            let is_title =
+                || line.text_of("type").as_deref() == Some("summary") && line.string("leafUuid").is_some();
+            is_line || is_title()
+        })
+    }
+
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
+        let bytes = builder.bytes();
+        let mut lines: Vec<Line> = Vec::with_capacity(estimated_records(&bytes));
+        builder.lines(WANTED, |builder, at, node| {
+            if !node.is_object() {
+                return Err(not_of("Claude Code", node.span().start, "a line is not an object"));
+            }
+            let Some(uuid) = node.string("uuid") else {
+                link_mentions(builder, at, node);
+                if !is_known(node) {
+                    builder.unknown(node);
+                }
+                return Ok(());
+            };
+            let parent = node.get("parentUuid").map_or_else(Span::default, JsonNode::span);
+            let last = lines.last().map(|line| line.uuid);
+            let follows_last =
+                !parent.is_empty() && last.is_some_and(|last| last.slice(&bytes) == parent.slice(&bytes));
+            builder.link(at, uuid.span(), parent);
+            let message = node.get("message");
+            let model = message.and_then(|message| message.text_of("model"));
+            if let Some(model) = model.filter(|model| !model.starts_with('<')) {
+                builder.model(&model);
+            }
+            let before = builder.len();
+            let answers = content(builder, node, at);
+            if builder.len() == before {
+                link_mentions(builder, at, node);
+                if !is_known(node) && !has_empty_content(message) {
+                    builder.unknown(node);
+                }
+            }
+            lines.push(Line {
+                uuid: uuid.span(),
+                parent,
+                follows_last,
+                message: message
+                    .and_then(|message| message.string("id"))
+                    .map_or_else(Span::default, JsonNode::span),
+                answers,
+                is_side: node.is_true("isSidechain"),
+                events: before..builder.len(),
+            });
+            Ok(())
+        })?;
+        // The session of a subagent is a file of its own in which every line is a side chain.
+        if lines.iter().all(|line| line.is_side || line.events.is_empty()) {
+            lines.iter_mut().for_each(|line| line.is_side = false);
+        }
+        let (on_path, broken) = path(&builder.bytes(), &lines);
+        if let Some(broken) = broken {
+            let lost = lines[..broken].iter().zip(&on_path);
+            let lost = lost.filter(|(line, on_path)| !**on_path && !line.is_side && !line.events.is_empty());
+            let (mut text, mut records) = (0, 0);
+            for (line, _) in lost {
+                (text, records) = (text + builder.text_of(line.events.clone()), records + 1);
+            }
+            if records > 0 {
+                builder.unreachable_after_all(text, records);
+            }
+        }
+        let mut stays = vec![true; builder.len()];
+        for (line, _) in lines.iter().zip(on_path).filter(|(_, on_path)| !on_path) {
+            stays[line.events.clone()].fill(false);
+        }
+        builder.keep(|event| stays[event]);
+        Ok(())
+    }
+
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
+        let [first, second] = &pair.ids;
+        let line = |parent: Value, kind: &str, message: Value, uuid: &str| {
+            let mut line = Map::new();
+            line.insert("parentUuid".into(), parent);
+            line.insert("isSidechain".into(), false.into());
+            for name in SHARED {
+                if let Some(value) =
+                    pair.first.get(name).and_then(|value| serde_json::from_slice(value.raw()).ok())
+                {
+                    line.insert(name.into(), value);
+                }
+            }
+            line.insert("type".into(), kind.into());
+            line.insert("message".into(), message);
+            line.insert("uuid".into(), uuid.into());
+            line.insert("timestamp".into(), pair.at.to_string().into());
+            Value::Object(line).to_string()
+        };
+        let parent = serde_json::from_str(pair.parent).unwrap_or_default();
+        let answer = json!({
+            "id": format!("msg_{}", second.replace('-', "")),
+            "type": "message",
+            "role": "assistant",
+            "model": "<synthetic>",
+            "content": [{ "type": "text", "text": pair.response }],
+            "stop_reason": "end_turn",
+            "stop_sequence": null,
+            "usage": { "input_tokens": 0, "output_tokens": 0 },
+        });
+        vec![
+            line(parent, "user", json!({ "role": "user", "content": pair.request }), first),
+            line(first.as_str().into(), "assistant", answer, second),
+        ]
+    }
+}
+
+/// Known types of records that need not contain a message.
+const KNOWN: [&str; 26] = [
+    "agent-color",
+    "agent-name",
+    "agent-setting",
+    "ai-title",
+    "attachment",
+    "attribution-snapshot",
+    "content-replacement",
+    "custom-title",
+    "file-history-delta",
+    "file-history-snapshot",
+    "last-prompt",
+    "marble-origami-commit",
+    "marble-origami-snapshot",
+    "mode",
+    "permission-mode",
+    "pr-link",
+    "progress",
+    "queue-operation",
+    "relocated",
+    "speculation-accept",
+    "started",
+    "summary",
+    "system",
+    "tag",
+    "task-summary",
+    "worktree-state",
+];
+
+fn is_known(line: JsonNode<'_>) -> bool {
+    line.text_of("type").is_some_and(|kind| KNOWN.contains(&&*kind))
+}
+
+/// Returns whether a message has an empty content.
+fn has_empty_content(message: Option<JsonNode<'_>>) -> bool {
+    let content = message.and_then(|message| message.get("content"));
+    content.is_some_and(|content| content.raw().len() <= 2 || content.is_null())
+}
+
+/// Links a line without events to the lines that it names, in addition to its parent.
+fn link_mentions(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) {
+    let compacted = node.get("compactMetadata");
+    let [segment, messages] = ["preservedSegment", "preservedMessages"]
+        .map(|kept| compacted.and_then(|compacted| compacted.get(kept)));
+    let of = |names: &[&str], node: Option<JsonNode<'_>>| {
+        let found = names.iter().filter_map(|name| node?.string(name));
+        found.map(JsonNode::span).collect::<Vec<_>>()
+    };
+    let all = messages.and_then(|messages| messages.get("uuids")).into_iter().flat_map(JsonNode::items);
+    let all = all.filter(|uuid| uuid.is_string()).map(JsonNode::span);
+    let others = [
+        of(&["leafUuid", "logicalParentUuid"], Some(node)),
+        of(&["headUuid", "anchorUuid", "tailUuid"], segment),
+        of(&["anchorUuid"], messages),
+    ];
+    others.into_iter().flatten().chain(all).for_each(|uuid| builder.link(at, Span::default(), uuid));
+}
+
+/// Adds the events of a line. Returns whether they answer calls.
+fn content(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) -> bool {
+    if node.text_of("type").as_deref() == Some("attachment") {
+        let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
+        if let Some((kind, draft)) = attachment::event(builder, node, draft) {
+            builder.add(kind, draft);
+        }
+        return false;
+    }
+    let (Some(kind), Some(message)) = (node.text_of("type"), node.get("message")) else { return false };
+    let is_user = match &*kind {
+        "user" => true,
+        "assistant" => false,
+        _ => return false,
+    };
+    let Some(content) = message.get("content") else { return false };
+    let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
+    let asks = is_user && !node.is_true("isMeta");
+    let said = if is_user { Kind::ChatRequest } else { Kind::Message };
+    if content.is_string() {
+        let span = content.span();
+        if asks {
+            builder.turn(draft.time);
+        }
+        builder.add(said, EventDraft { span, body: span, ..draft });
+        return false;
+    }
+    let several = content.items().len() > 1;
+    let list = several.then(|| builder.items(content, None));
+    let mut found: Vec<(Kind, EventDraft)> = Vec::with_capacity(content.items().len());
+    for (element, block) in content.items().enumerate() {
+        let deletion = element_of(list, element);
+        let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
+        let Some((kind, next)) = block_of(builder, node, block, said, draft) else {
+            builder.unknown(block);
+            continue;
+        };
+        // An image and the text next to it are one request.
+        match found.last_mut() {
+            Some((Kind::ChatRequest, last)) if kind == Kind::ChatRequest => {
+                last.body = builder.joined(&[last.body, next.body]);
+                last.span.end = block.span().end;
+                last.deletion = Deletion::Several(vec![std::mem::take(&mut last.deletion), next.deletion]);
+            }
+            _ => found.push((kind, next)),
+        }
+    }
+    let answers = found.iter().any(|(kind, _)| matches!(kind, Kind::ToolResponse { .. }));
+    if asks && !answers && !found.is_empty() {
+        builder.turn(draft.time);
+    }
+    found.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
+    answers
+}
+
+/// Returns the event of a block, or `None` for an unknown block.
+pub(super) fn block_of(
+    builder: &mut EventBuilder,
+    node: JsonNode<'_>,
+    block: JsonNode<'_>,
+    said: Kind,
+    draft: EventDraft,
+) -> Option<(Kind, EventDraft)> {
+    Some(match &*block.text_of("type")? {
+        "text" => (said, EventDraft { body: block.string("text")?.span(), ..draft }),
+        "image" | "document" => (said, EventDraft { body: builder.made("[image]"), ..draft }),
+        "thinking" => {
+            let signed = block.string("signature").map(|it| ("anthropic_thinking_signature", it.span()));
+            (Kind::Reasoning, EventDraft { body: block.string("thinking")?.span(), signed, ..draft })
+        }
+        "redacted_thinking" => {
+            let signed = Some(("anthropic_redacted_thinking", block.string("data")?.span()));
+            (Kind::Reasoning, EventDraft { body: builder.made(""), signed, ..draft })
+        }
+        "tool_use" | "mcp_tool_use" => {
+            let input = block.get("input").map(JsonNode::span);
+            let draft = EventDraft {
+                id: block.string_span("id"),
+                name: builder.tool_name(block, "name"),
+                body: input.unwrap_or_default(),
+                edits: input.map(|span| EditSite { span, write: values::object }).into_iter().collect(),
+                ..draft
+            };
+            (Kind::ToolRequest, draft)
+        }
+        "tool_result" | "mcp_tool_result" => {
+            let (edit, body) = match block.get("content") {
+                Some(content) => (content.edit_site(values::text), builder.text(content)),
+                None => {
+                    let end = block.span().end - 1;
+                    (
+                        EditSite { span: Span { start: end, end }, write: values::content_member },
+                        builder.made(""),
+                    )
+                }
+            };
+            // A copy for Claude Code's own display.
+            let twin = node.get("toolUseResult").map(|twin| twin.edit_site(values::text));
+            let edits = twin.map_or_else(|| vec![edit], |twin| vec![edit, twin]);
+            let is_error = block.is_true("is_error");
+            (
+                Kind::ToolResponse { is_error },
+                EventDraft { id: block.string("tool_use_id")?.span(), body, edits, ..draft },
+            )
+        }
+        _ => return None,
+    })
+}
+
+/// Returns which lines are on the path from the last one to the root, and the line whose parent is missing. Parallel
+/// calls fork the path. Their results and the other lines of their message belong to it too, except for lines that
+/// were written twice.
+fn path(bytes: &[u8], lines: &[Line]) -> (Vec<bool>, Option<usize>) {
+    let by_uuid: OnceCell<HashMap<Cow<'_, [u8]>, usize>> = OnceCell::new();
+    let name = |span: Span| text::canonical(span.slice(bytes));
+    let in_order = || lines.iter().enumerate().map(|(place, line)| (name(line.uuid), place));
+    let parent = |place: usize| {
+        if lines[place].follows_last {
+            return place.checked_sub(1);
+        }
+        let parent = Some(lines[place].parent.slice(bytes)).filter(|parent| parent != b"null")?;
+        by_uuid.get_or_init(|| in_order().collect()).get(&text::canonical(parent)).copied()
+    };
+    let mut on_path = vec![false; lines.len()];
+    let (mut next, mut broken) = (leaf(bytes, lines), None);
+    while let Some(place) = next.filter(|place| !on_path[*place]) {
+        on_path[place] = true;
+        next = parent(place);
+        let is_named = lines[place].parent.slice(bytes).first() == Some(&b'"');
+        broken = Some(place).filter(|_| next.is_none() && is_named);
+    }
+    if lines.iter().zip(&on_path).any(|(line, on_path)| !on_path && !line.is_side) {
+        let of_path = || lines.iter().zip(&on_path).filter(|(_, on_path)| **on_path);
+        let messages: HashSet<&[u8]> = of_path().map(|(line, _)| line.message.slice(bytes)).collect();
+        // Many lines may have no message id or an empty one.
+        let is_sent = |line: &Line| {
+            let message = line.message.slice(bytes);
+            message.len() > 2 && messages.contains(message)
+        };
+        let mut sent: HashSet<Cow<'_, [u8]>> = of_path().map(|(line, _)| name(line.uuid)).collect();
+        for (place, line) in lines.iter().enumerate().rev() {
+            let answers = || line.answers && parent(place).is_some_and(|parent| is_sent(&lines[parent]));
+            if !on_path[place] && !line.is_side && (is_sent(line) || answers()) {
+                on_path[place] = sent.insert(name(line.uuid));
+            }
+        }
+    }
+    for (on_path, line) in on_path.iter_mut().zip(lines) {
+        *on_path &= !line.is_side;
+    }
+    (on_path, broken)
+}
+
+/// Returns the last line with an event that no other line with an event follows.
+fn leaf(bytes: &[u8], lines: &[Line]) -> Option<usize> {
+    let has_events = |line: &&Line| !line.is_side && !line.events.is_empty();
+    let last = lines.iter().rposition(|line| has_events(&line));
+    let Some(last) = last else { return lines.iter().rposition(|line| !line.is_side) };
+    let uuid = lines[last].uuid.slice(bytes);
+    if lines.iter().filter(has_events).all(|line| line.parent.slice(bytes) != uuid) {
+        return Some(last);
+    }
+    // The lines are not in the order of their links.
+    let followed: HashSet<&[u8]> =
+        lines.iter().filter(has_events).map(|line| line.parent.slice(bytes)).collect();
+    let is_leaf = |line: &Line| has_events(&line) && !followed.contains(line.uuid.slice(bytes));
+    Some(lines.iter().rposition(is_leaf).unwrap_or(last))
+}

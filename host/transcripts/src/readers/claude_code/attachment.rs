@@ -1,0 +1,66 @@
+//! Attachments to a request: files named with `@`, files that a compaction attached again, and notes of hooks. The
+//! model receives them with the user's message, so they are events, and a summary covers them.
+
+use serde_json::json;
+
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::JsonNode;
+use jp_compact_core::event::Kind;
+use jp_compact_core::json::Span;
+
+/// Attachments that are only displayed or hold the program's state.
+const SHOWN: [&str; 4] = ["hook_success", "hook_cancelled", "prompt_snapshot", "file_snapshot"];
+/// Members that contain text, or objects with text.
+const TEXTS: [&str; 9] =
+    ["content", "file", "text", "snippet", "prompt", "skills", "memories", "diagnostics", "files"];
+/// Members that name the attached file.
+const NAMES: [&str; 5] = ["displayPath", "filename", "filePath", "path", "hookName"];
+const DEPTH_MAX: usize = 6;
+
+/// Returns the event of an attachment if it contains text or an image.
+pub(super) fn event(
+    builder: &mut EventBuilder,
+    line: JsonNode<'_>,
+    draft: EventDraft,
+) -> Option<(Kind, EventDraft)> {
+    let attachment = line.get("attachment")?;
+    let kind = attachment.text_of("type")?;
+    if SHOWN.contains(&&*kind) {
+        return None;
+    }
+    let mut texts = Vec::new();
+    collect(builder, attachment, DEPTH_MAX, &mut texts);
+    let body = match texts.as_slice() {
+        [] => return None,
+        [one] => *one,
+        several => builder.joined(several),
+    };
+    let name = NAMES.iter().find_map(|name| attachment.text_of(name));
+    let metadata = json!({ "attachment": name.as_deref().unwrap_or(&kind) });
+    let metadata = builder.made_raw(&metadata.to_string());
+    Some((Kind::ChatRequest, EventDraft { span: attachment.span(), body, metadata, ..draft }))
+}
+
+/// Collects the texts inside a value, in order.
+fn collect(builder: &mut EventBuilder, value: JsonNode<'_>, depth: usize, texts: &mut Vec<Span>) {
+    if depth == 0 {
+        return;
+    }
+    if value.text_of("type").as_deref() == Some("image") {
+        texts.push(builder.made("[image]"));
+        return;
+    }
+    for name in TEXTS {
+        let Some(held) = value.get(name) else { continue };
+        if held.is_string() && held.raw().len() > 2 {
+            texts.push(held.span());
+        }
+        collect(builder, held, depth - 1, texts);
+    }
+    for item in value.items() {
+        if item.is_string() && item.raw().len() > 2 {
+            texts.push(item.span());
+        }
+        collect(builder, item, depth - 1, texts);
+    }
+}

@@ -1,0 +1,458 @@
+//! The reader of Codex's rollouts: JSONL, one record per line. The model received the `response_item` records. Most
+//! of them are repeated by `event_msg` records for display, which are deleted with their item. A `compacted` record
+//! restarts the conversation. Records before it or rolled back stay in the file, but the model no longer receives
+//! them.
+
+mod author;
+mod pair;
+mod twins;
+
+use std::borrow::Cow;
+
+use self::author::is_by_user;
+use self::twins::{Key, Twin, Voice};
+use super::values;
+use crate::builder::{EventBuilder, EventDraft, time_of};
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::reader::Reader;
+use crate::reader::SummaryPair;
+use crate::sample::{Sample, not_of};
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+
+pub(super) struct Codex;
+
+const WANTED: MemberFilter = |key| {
+    matches!(
+        key,
+        b"payload"
+            | b"content"
+            | b"summary"
+            | b"output"
+            | b"action"
+            | b"item"
+            | b"result"
+            | b"invocation"
+            | b"replacement_history"
+            | b"base_instructions"
+            | b"internal_chat_message_metadata_passthrough"
+            | b"content_item_kinds"
+            | b"session"
+            | b"items"
+    )
+};
+
+/// The types by which a rollout is detected.
+const RECORDS: [&str; 5] = ["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
+
+/// Record types that the model does not receive.
+const IGNORED_RECORDS: [&str; 6] = [
+    "event_msg",
+    "inter_agent_communication",
+    "inter_agent_communication_metadata",
+    "session_state",
+    "token_usage_record",
+    "world_state",
+];
+
+/// Item types without an event: the provider's own calls, discovered tools, and compactions.
+const IGNORED_ITEMS: [&str; 9] = [
+    "compaction",
+    "compaction_summary",
+    "compaction_trigger",
+    "context_compaction",
+    "ghost_snapshot",
+    "image_generation_call",
+    "tool_search_call",
+    "tool_search_output",
+    "web_search_call",
+];
+
+struct Found {
+    kind: Kind,
+    draft: EventDraft,
+    /// Whether the event begins a turn.
+    opens: bool,
+    turn: usize,
+    line: usize,
+    /// The keys that a twin matches.
+    keys: Vec<Key>,
+}
+
+/// The state of a rollout during reading.
+#[derive(Default)]
+struct Rollout {
+    found: Vec<Found>,
+    twins: Vec<Twin>,
+    /// Whether any record was found.
+    has_record: bool,
+    /// The id of the current task.
+    task: Option<String>,
+    /// Whether the log marks the beginning of tasks. Older logs do not.
+    has_task_marks: bool,
+    /// Whether a turn has begun that has no event yet.
+    begun: bool,
+    /// Whether the user has spoken in the current task.
+    asked: bool,
+    turn: usize,
+    /// The length of found text that the model does not receive any more.
+    passed_over: u64,
+    /// Whether the history of a compaction is being read. It is one turn, even if the user spoke several times.
+    in_history: bool,
+}
+
+impl Reader for Codex {
+    fn detects(&self, sample: &Sample<'_>) -> bool {
+        sample.any_line(|line| {
+            let kind = line.text_of("type");
+            let is_record = line.get("payload").is_some_and(JsonNode::is_object)
+                && kind.as_deref().is_some_and(|kind| RECORDS.contains(&kind));
+            is_record || is_old_head(line)
+        }) || sample.document.is_some_and(|document| items_of(document).is_some())
+    }
+
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
+        let mut rollout = Rollout::default();
+        if crate::sample::is_document(&builder.bytes()) {
+            builder.document(WANTED, |builder, document| {
+                rollout.document(builder, document);
+                Ok(())
+            })?;
+        }
+        if !rollout.has_record {
+            builder.lines(WANTED, |builder, at, node| {
+                if !node.is_object() {
+                    return Err(not_of("Codex", node.span().start, "a line is not an object"));
+                }
+                rollout.line(builder, at, node);
+                Ok(())
+            })?;
+        }
+        if !rollout.has_record {
+            return Err(not_of("Codex", 0, "none of the lines is a record of a rollout"));
+        }
+        let Rollout { mut found, twins, passed_over, .. } = rollout;
+        builder.passed_over(passed_over);
+        twins::tie(&mut found, twins);
+        for Found { kind, draft, opens, .. } in found {
+            if opens {
+                builder.turn(draft.time);
+            }
+            builder.add(kind, draft);
+        }
+        Ok(())
+    }
+
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
+        pair::records(pair)
+    }
+}
+
+/// Returns whether a line occurs only in the first rollouts: a head without a type, or a state mark. Bare items
+/// follow.
+fn is_old_head(line: JsonNode<'_>) -> bool {
+    let is_head = line.string("id").is_some() && line.string("timestamp").is_some();
+    let has = |name: &str| line.get(name).is_some();
+    line.text_of("record_type").as_deref() == Some("state")
+        || (!has("type") && is_head && (has("instructions") || has("git")))
+}
+
+/// Returns the items of a rollout that is one document, the form before JSONL.
+fn items_of(document: JsonNode<'_>) -> Option<JsonNode<'_>> {
+    let has_session = document.get("session").is_some_and(JsonNode::is_object);
+    document.get("items").filter(|items| has_session && items.is_array())
+}
+
+fn number(raw: &[u8]) -> Option<usize> {
+    std::str::from_utf8(raw).ok()?.parse().ok()
+}
+
+impl Rollout {
+    fn document(&mut self, builder: &mut EventBuilder, document: JsonNode<'_>) {
+        let Some(items) = items_of(document) else { return };
+        self.has_record = true;
+        let session = document.get("session");
+        if let Some(instructions) = session.and_then(|session| session.string("instructions")) {
+            builder.system_at(instructions.span());
+        }
+        let time = session.and_then(|session| time_of(session, "timestamp"));
+        let list = builder.items(items, None);
+        for (element, item) in items.items().enumerate() {
+            let record = Some(ElementRef { list, element });
+            self.item(builder, item, EventDraft { time, record, ..EventDraft::default() });
+        }
+    }
+
+    fn line(&mut self, builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) {
+        let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
+        let kind = node.text_of("type");
+        let Some(payload) = node.get("payload").filter(|payload| payload.is_object()) else {
+            self.has_record |= is_old_head(node);
+            match self.has_record {
+                true if is_old_head(node) => {}
+                true => self.item(builder, node, draft),
+                false => builder.unknown(node),
+            }
+            return;
+        };
+        let kind = kind.as_deref().unwrap_or_default();
+        self.has_record |= RECORDS.contains(&kind);
+        match kind {
+            "response_item" => self.item(builder, payload, draft),
+            "event_msg" => self.event(at, payload),
+            "session_meta" => {
+                let instructions =
+                    payload.get("base_instructions").and_then(|instructions| instructions.string("text"));
+                if let Some(instructions) = instructions.or(payload.string("instructions")) {
+                    builder.system_at(instructions.span());
+                }
+            }
+            "turn_context" => {
+                if let Some(model) = payload.text_of("model") {
+                    builder.model(&model);
+                }
+                if let Some(id) = payload.text_of("turn_id") {
+                    self.begin(Some(id));
+                }
+            }
+            "compacted" => self.compacted(builder, at, payload, draft),
+            kind if IGNORED_RECORDS.contains(&kind) => {}
+            _ => builder.unknown(node),
+        }
+    }
+
+    /// Drops the found events from an index on.
+    fn forget(&mut self, from: usize) {
+        let text = self.found.drain(from..).map(|found| found.draft.body.len() as u64);
+        self.passed_over += text.sum::<u64>();
+    }
+
+    /// Begins a task, unless the id is that of the current task. The context repeats it after a compaction.
+    fn begin(&mut self, id: Option<Cow<'_, str>>) {
+        self.has_task_marks = true;
+        if id.is_none() || id.as_deref() != self.task.as_deref() {
+            self.task = id.map(Cow::into_owned);
+            self.begun = true;
+            self.asked = false;
+        }
+    }
+
+    fn add(&mut self, kind: Kind, draft: EventDraft, is_by_user: bool, keys: Vec<Key>) {
+        let is_by_user = is_by_user && !self.in_history;
+        let opens = self.begun || (is_by_user && (!self.has_task_marks || !self.asked));
+        self.asked |= is_by_user;
+        self.begun = false;
+        self.turn += usize::from(opens);
+        let line = draft.record.map_or(0, |record| record.element);
+        self.found.push(Found { kind, draft, opens, turn: self.turn, line, keys });
+    }
+
+    /// Reads Codex's own compaction. The record is pinned, because without it Codex would send the replaced records
+    /// again. Its content is the first turn.
+    fn compacted(
+        &mut self,
+        builder: &mut EventBuilder,
+        at: ElementRef,
+        payload: JsonNode<'_>,
+        draft: EventDraft,
+    ) {
+        self.forget(0);
+        self.twins.clear();
+        self.begun = true;
+        builder.pin(at);
+        let message = payload.string("message").filter(|message| message.raw().len() > 2);
+        let emptied = message.map(|message| Deletion::Value(message.span(), "\"\""));
+        if let Some(history) = payload.get("replacement_history").filter(|history| history.is_array()) {
+            let list = builder.items(history, None);
+            self.in_history = true;
+            for (element, item) in history.items().enumerate() {
+                let deletion = Deletion::Element(ElementRef { list, element });
+                self.item(builder, item, EventDraft { deletion, ..draft.clone() });
+            }
+            self.in_history = false;
+            // The record also contains the summary as `message`.
+            if let (Some(last), Some(emptied)) = (self.found.last_mut(), emptied) {
+                last.draft.also.push(emptied);
+            }
+        } else if let (Some(message), Some(deletion)) = (message, emptied) {
+            let span = message.span();
+            self.add(
+                Kind::ChatRequest,
+                EventDraft { span, body: span, deletion, ..draft },
+                false,
+                Vec::new(),
+            );
+        }
+    }
+
+    /// Drops the newest turns.
+    fn roll_back(&mut self, turns: usize) {
+        let starts = self.found.iter().enumerate().filter(|(_, found)| found.opens);
+        let starts: Vec<usize> = starts.map(|(place, _)| place).collect();
+        let first = starts.get(starts.len().saturating_sub(turns)).copied();
+        if let Some(first) = first.filter(|_| turns > 0) {
+            let line = self.found[first].line;
+            self.forget(first);
+            self.twins.retain(|twin| twin.line < line);
+        }
+    }
+
+    fn event(&mut self, at: ElementRef, payload: JsonNode<'_>) {
+        let Some(kind) = payload.text_of("type") else { return };
+        match &*kind {
+            "task_started" | "turn_started" => self.begin(payload.text_of("turn_id")),
+            "thread_rolled_back" => {
+                let turns = payload.get("num_turns").and_then(|turns| number(turns.raw()));
+                self.roll_back(turns.unwrap_or_default());
+            }
+            kind => self.twins.extend(Twin::new(kind, payload, at, self.turn)),
+        }
+    }
+
+    /// Adds the event of an item.
+    fn item(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+        let Some(kind) = item.text_of("type") else { return builder.unknown(item) };
+        let span = |name: &str| item.string(name).map_or_else(Span::default, JsonNode::span);
+        let draft = EventDraft { span: item.span(), ..draft };
+        match &*kind {
+            "message" => self.message(builder, item, draft),
+            "agent_message" => {
+                if let Some(content) = item.get("content") {
+                    let body = builder.text(content);
+                    self.add(Kind::ChatRequest, EventDraft { body, ..draft }, false, Vec::new());
+                }
+            }
+            "reasoning" => self.reasoning(builder, item, draft),
+            "function_call" => {
+                self.call(builder, item, "call_id", "arguments", values::object_in_string, draft);
+            }
+            "custom_tool_call" => self.call(builder, item, "call_id", "input", values::text, draft),
+            "local_shell_call" => {
+                let id = if item.string("call_id").is_some() { "call_id" } else { "id" };
+                let draft = EventDraft { name: builder.made("local_shell"), ..draft };
+                self.call(builder, item, id, "action", twins::no_action, draft);
+            }
+            "function_call_output" | "custom_tool_call_output" => {
+                let draft = EventDraft { id: span("call_id"), ..draft };
+                self.output(builder, item, draft);
+            }
+            // The provider's own calls have no result, and are deleted with their turn. `tool_search_call` and its
+            // output have no event either, because later calls need the tools that were found.
+            "web_search_call" | "image_generation_call" if !self.in_history => {
+                self.twins.extend(draft.record.map(|at| Twin::of_turn(at, self.turn)));
+            }
+            kind if IGNORED_ITEMS.contains(&kind) => {}
+            _ => builder.unknown(item),
+        }
+    }
+
+    fn message(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+        let Some(content) = item.get("content") else { return builder.unknown(item) };
+        let texts: Vec<Cow<'_, str>> = if content.is_string() {
+            vec![content.text()]
+        } else {
+            content.items().filter_map(|block| block.text_of("text")).collect()
+        };
+        let voice = match item.text_of("role").as_deref() {
+            Some("user") => Voice::User,
+            Some("assistant") => Voice::Agent,
+            Some("developer" | "system") => return builder.system(&texts.join("\n")),
+            _ => return builder.unknown(item),
+        };
+        let mut keys: Vec<Key> = texts.iter().map(|text| Key::text(voice, text)).collect();
+        keys.push(Key::text(voice, &texts.concat()));
+        keys.extend(item.text_of("id").map(|id| Key::Item(id.into_owned())));
+        let media = |end: &str| {
+            let is_it = |block: &JsonNode<'_>| block.text_of("type").is_some_and(|kind| kind.ends_with(end));
+            content.items().filter(is_it).count()
+        };
+        let (images, recordings) = (media("image"), media("audio"));
+        if images + recordings == 0 && texts.iter().all(|text| text.is_empty()) {
+            return;
+        }
+        let body = builder.text(content);
+        if voice == Voice::Agent {
+            self.add(Kind::Message, EventDraft { body, ..draft }, false, keys);
+            return;
+        }
+        let Some(is_by_user) = is_by_user(item, &texts) else { return builder.system(&texts.join("\n")) };
+        let mut parts = if texts.is_empty() && images == 0 { vec![] } else { vec![body] };
+        parts.extend((0..recordings).map(|_| builder.made("[audio]")));
+        let body = if let [body] = parts[..] { body } else { builder.joined(&parts) };
+        self.add(Kind::ChatRequest, EventDraft { body, ..draft }, is_by_user, keys);
+    }
+
+    fn reasoning(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+        let blocks = ["summary", "content"].map(|name| item.get(name).filter(|list| list.items().len() > 0));
+        let texts = blocks.iter().flatten().flat_map(|list| list.items());
+        let mut keys: Vec<Key> = texts
+            .filter_map(|block| block.text_of("text"))
+            .map(|text| Key::text(Voice::Thought, &text))
+            .collect();
+        keys.extend(item.text_of("id").map(|id| Key::Item(id.into_owned())));
+        let body = match blocks.into_iter().flatten().next() {
+            Some(texts) => builder.text(texts),
+            None => builder.made(""),
+        };
+        let kept = [("openai_item_id", "id"), ("openai_encrypted_content", "encrypted_content")];
+        let kept = kept.into_iter().filter_map(|(ours, theirs)| {
+            let value = String::from_utf8_lossy(item.string(theirs)?.raw());
+            Some(format!("\"{ours}\":{value}"))
+        });
+        let kept: Vec<String> = kept.collect();
+        let metadata = match kept.as_slice() {
+            [] => Span::default(),
+            kept => builder.made_raw(&format!("{{{}}}", kept.join(","))),
+        };
+        self.add(Kind::Reasoning, EventDraft { body, metadata, ..draft }, false, keys);
+    }
+
+    fn call(
+        &mut self,
+        builder: &mut EventBuilder,
+        item: JsonNode<'_>,
+        id: &str,
+        body: &str,
+        write: fn(&str) -> String,
+        draft: EventDraft,
+    ) {
+        let keys = item.text_of(id).map(|id| Key::Call(id.into_owned()));
+        let name = match item.string("name") {
+            _ if !draft.name.is_empty() => draft.name,
+            Some(name) => name.span(),
+            None => builder.made("unknown"),
+        };
+        let said = item.get(body);
+        let body = match said {
+            // Arguments that were emptied before: a shell command that runs nothing.
+            Some(action) if action.raw() == twins::no_action("").as_bytes() => Span::default(),
+            said => said.map_or_else(Span::default, JsonNode::span),
+        };
+        let edits = said.map(|said| said.edit_site(write)).into_iter().collect();
+        let id = item.string(id).map_or_else(Span::default, JsonNode::span);
+        self.add(
+            Kind::ToolRequest,
+            EventDraft { id, name, body, edits, ..draft },
+            false,
+            keys.into_iter().collect(),
+        );
+    }
+
+    fn output(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+        let keys = item.text_of("call_id").map(|id| Key::Answer(id.into_owned()));
+        let output = item.get("output");
+        // Older versions wrapped the content in an object.
+        let said = output.map(|output| output.get("content").unwrap_or(output));
+        let is_error =
+            output.is_some_and(|output| output.get("success").is_some_and(|it| it.raw() == b"false"));
+        let body = match said {
+            Some(said) => builder.text(said),
+            None => builder.made(""),
+        };
+        let edits = said.map(|said| said.edit_site(values::text)).into_iter().collect();
+        let kind = Kind::ToolResponse { is_error };
+        self.add(kind, EventDraft { body, edits, ..draft }, false, keys.into_iter().collect());
+    }
+}

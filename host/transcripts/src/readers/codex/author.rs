@@ -1,0 +1,39 @@
+//! The author of a message with the role `user`: the user, or Codex on behalf of the user.
+
+use std::borrow::Cow;
+
+use crate::json_index::JsonNode;
+
+/// The beginnings of texts that Codex injects for the whole session.
+const CONTEXT: [&str; 4] =
+    ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<INSTRUCTIONS>"];
+/// The beginnings of texts that Codex injects for a turn.
+const INJECTED: [&str; 6] = [
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<skill>",
+    "<subagent_notification>",
+    "<hook_prompt",
+    "<user_action>",
+];
+
+/// Returns whether the user wrote the item, as opposed to Codex. Returns `None` for context of the whole session.
+pub(super) fn is_by_user(item: JsonNode<'_>, texts: &[Cow<'_, str>]) -> Option<bool> {
+    let passed = item.get("internal_chat_message_metadata_passthrough");
+    let kinds = passed.and_then(|passed| passed.get("content_item_kinds"));
+    let kinds: Vec<_> = kinds.into_iter().flat_map(JsonNode::items).map(JsonNode::text).collect();
+    let all = |prefixes: &[&str]| {
+        let begins = |text: &str| prefixes.iter().any(|prefix| text.trim_start().starts_with(prefix));
+        !texts.is_empty() && texts.iter().all(|text| begins(text))
+    };
+    if kinds.iter().any(|kind| kind.starts_with("user.")) {
+        return Some(true);
+    }
+    let is_context =
+        |kind: &Cow<'_, str>| kind.starts_with("environments.") || kind.starts_with("agents_md.");
+    if (!kinds.is_empty() && kinds.iter().all(is_context)) || all(&CONTEXT) {
+        return None;
+    }
+    let is_injected = kinds.iter().any(|kind| kind != "unknown");
+    Some(!is_injected && !all(&INJECTED))
+}

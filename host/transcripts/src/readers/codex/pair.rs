@@ -1,0 +1,40 @@
+//! The two records that represent a summary.
+
+use serde_json::{Map, Value, json};
+
+use super::number;
+use crate::reader::SummaryPair;
+
+pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
+    let payload = pair.first.get("payload");
+    let item = payload.unwrap_or(pair.first);
+    let passed = item.get("internal_chat_message_metadata_passthrough");
+    let turn = passed.and_then(|passed| passed.text_of("turn_id"));
+    // Ordinals must rise. The user's message is followed by its twin, which is deleted too, so the next number is
+    // free.
+    let ordinal = pair.first.get("ordinal").and_then(|ordinal| number(ordinal.raw()));
+    let record = |role: &str, kind: &str, text: &str, half: usize| {
+        let mut message = Map::new();
+        message.insert("type".into(), "message".into());
+        if item.string("id").is_some() {
+            message.insert("id".into(), format!("msg_{}", pair.ids[half]).into());
+        }
+        message.insert("role".into(), role.into());
+        message.insert("content".into(), json!([{ "type": kind, "text": text }]));
+        if let Some(turn) = &turn {
+            message.insert("internal_chat_message_metadata_passthrough".into(), json!({ "turn_id": turn }));
+        }
+        if payload.is_none() {
+            return Value::Object(message).to_string();
+        }
+        let mut line = Map::new();
+        line.insert("timestamp".into(), pair.at.to_string().into());
+        if let Some(ordinal) = ordinal {
+            line.insert("ordinal".into(), ordinal.saturating_add(half).into());
+        }
+        line.insert("type".into(), "response_item".into());
+        line.insert("payload".into(), message.into());
+        Value::Object(line).to_string()
+    };
+    vec![record("user", "input_text", pair.request, 0), record("assistant", "output_text", pair.response, 1)]
+}

@@ -1,0 +1,412 @@
+//! The reader of Google's contents: the body of a request, a bare list of contents, a checkpoint of `/chat`, or
+//! JSONL with one conversation per line. A record is a content. Calls and results often have no ids, and are then
+//! matched by name, in order. The signature of reasoning is on the part that follows it, and must be deleted with
+//! the reasoning.
+
+use serde_json::json;
+
+use super::values;
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::reader::Reader;
+use crate::reader::SummaryPair;
+use crate::sample::{Sample, not_of};
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::external::EditSite;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+
+pub(super) struct Gemini;
+
+pub(super) const WANTED: MemberFilter = |key| {
+    matches!(
+        key,
+        b"request"
+            | b"contents"
+            | b"systemInstruction"
+            | b"system_instruction"
+            | b"history"
+            | b"parts"
+            | b"functionCall"
+            | b"function_call"
+            | b"functionResponse"
+            | b"function_response"
+            | b"response"
+            | b"executableCode"
+            | b"executable_code"
+            | b"codeExecutionResult"
+            | b"code_execution_result"
+    )
+};
+
+impl Reader for Gemini {
+    fn detects(&self, sample: &Sample<'_>) -> bool {
+        // A model content without an answer has only a role.
+        let is_content = |content: &JsonNode<'_>| {
+            let (role, parts) = (content.string("role"), content.get("parts"));
+            parts.map_or(role.is_some(), |parts| parts.is_array() || parts.is_null())
+                && parts.into_iter().flat_map(JsonNode::items).all(|part| part.get("type").is_none())
+        };
+        let are_contents = |contents: &[JsonNode<'_>]| {
+            contents.iter().any(|content| content.get("parts").is_some()) && contents.iter().all(is_content)
+        };
+        let have_roles = |contents: &[JsonNode<'_>]| {
+            contents.iter().any(|content| content.string("role").is_some()) && are_contents(contents)
+        };
+        let in_line = |line: JsonNode<'_>| {
+            conversation(line).is_some_and(|contents| are_contents(&contents.items().collect::<Vec<_>>()))
+        };
+        // A request without history needs no role.
+        have_roles(&sample.objects("contents"))
+            || have_roles(&sample.objects("history"))
+            || sample.any_line(in_line)
+            || sample.document.is_some_and(in_line)
+    }
+
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
+        if crate::sample::is_document(&builder.bytes()) {
+            return builder.document(WANTED, |builder, document| {
+                read_metadata(builder, document);
+                contents(builder, conversation(document).unwrap_or(document))
+            });
+        }
+        builder.lines(WANTED, |builder, _, line| match conversation(line) {
+            Some(list) => {
+                builder.conversation(line)?;
+                contents(builder, list)
+            }
+            None => Err(not_of("Google's contents", line.span().start, "a line has no `contents`")),
+        })
+    }
+
+    fn blocks(&self) -> Option<&'static str> {
+        Some("parts")
+    }
+
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
+        let content = |role, text| json!({ "role": role, "parts": [{ "text": text }] }).to_string();
+        vec![content("user", pair.request), content("model", pair.response)]
+    }
+}
+
+/// Reads the model and the system prompt of a body.
+fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
+    if let Some(model) = body.text_of("model") {
+        builder.model(&model);
+    }
+    let system = member(body, "systemInstruction", "system_instruction");
+    let parts = system.and_then(|system| system.get("parts"));
+    for text in parts.into_iter().flat_map(JsonNode::items).filter_map(|part| part.text_of("text")) {
+        builder.system(&text);
+    }
+}
+
+/// Returns the contents of a body, of a request in a batch, or of a checkpoint.
+fn conversation(value: JsonNode<'_>) -> Option<JsonNode<'_>> {
+    let request = value.get("request").and_then(|request| request.get("contents"));
+    value.get("contents").or(value.get("history")).or(request)
+}
+
+fn contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Unreadable> {
+    if !contents.is_array() {
+        return Err(not_of("Google's contents", contents.span().start, "the contents are not an array"));
+    }
+    let list = builder.items(contents, None);
+    let mut calls = Calls::default();
+    for (element, content) in contents.items().enumerate() {
+        if !content.is_object() {
+            return Err(not_of("Google's contents", content.span().start, "a content is not an object"));
+        }
+        let Some(all) = content.get("parts").filter(|parts| parts.is_array()) else {
+            builder.unknown(content);
+            continue;
+        };
+        let draft = EventDraft { record: Some(ElementRef { list, element }), ..EventDraft::default() };
+        let all = parts(builder, all);
+        let found = if content.text_of("role").as_deref() == Some("model") {
+            let mut said = of_model(builder, &all, &draft, &mut calls);
+            // An empty content is an event too, so that it is deleted with its turn.
+            if said.is_empty() {
+                let body = builder.made("");
+                said.push((Kind::Message, EventDraft { span: content.span(), body, ..draft }));
+            }
+            said
+        } else {
+            let said = of_user(builder, &all, &draft, &mut calls);
+            if !said.iter().any(|(kind, _)| kind.is_tool()) && !said.is_empty() {
+                calls.forget();
+                builder.turn(None);
+            }
+            said
+        };
+        found.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
+    }
+    Ok(())
+}
+
+/// Returns a member under the name of the API or of the Python SDK.
+pub(super) fn member<'a>(part: JsonNode<'a>, name: &str, other: &str) -> Option<JsonNode<'a>> {
+    part.get(name).or_else(|| part.get(other)).filter(|value| !value.is_null())
+}
+
+pub(super) fn call(part: JsonNode<'_>) -> Option<JsonNode<'_>> {
+    member(part, "functionCall", "function_call")
+}
+
+pub(super) fn response(part: JsonNode<'_>) -> Option<JsonNode<'_>> {
+    member(part, "functionResponse", "function_response")
+}
+
+/// Returns whether a part is reasoning.
+pub(super) fn is_thought(part: JsonNode<'_>) -> bool {
+    part.is_true("thought") && call(part).is_none()
+}
+
+/// Returns the parts with their deletions. The value is an array of parts, or a single part or text.
+pub(super) fn parts<'a>(builder: &mut EventBuilder, parts: JsonNode<'a>) -> Vec<(JsonNode<'a>, Deletion)> {
+    if !parts.is_array() {
+        return vec![(parts, Deletion::Value(parts.span(), "\"\""))];
+    }
+    let list = builder.items(parts, None);
+    let part = |(element, part)| (part, Deletion::Element(ElementRef { list, element }));
+    parts.items().enumerate().map(part).collect()
+}
+
+/// Calls without a result.
+#[derive(Default)]
+pub(super) struct Calls {
+    open: Vec<Call>,
+    /// Whether a result followed the last call.
+    answered: bool,
+}
+
+pub(super) struct Call {
+    /// The id, invented if the source has none.
+    pub(super) id: Span,
+    /// The id in the source.
+    own: Option<String>,
+    name: String,
+    /// Copies of its result in other places.
+    pub(super) twins: Vec<EditSite>,
+}
+
+impl Calls {
+    /// Adds a call. Returns its id.
+    pub(super) fn open(
+        &mut self,
+        builder: &mut EventBuilder,
+        call: JsonNode<'_>,
+        twins: Vec<EditSite>,
+    ) -> Span {
+        if std::mem::take(&mut self.answered) {
+            self.forget();
+        }
+        let own = call.string("id").filter(|id| id.raw().len() > 2);
+        let id = own.map_or_else(|| builder.next_id(), JsonNode::span);
+        let name = call.text_of("name").unwrap_or_default().into_owned();
+        self.open.push(Call { id, own: own.map(|id| id.text().into_owned()), name, twins });
+        id
+    }
+
+    /// Removes and returns the call of a response: by id, otherwise the first call with its name unless both have
+    /// ids.
+    pub(super) fn answer(&mut self, response: JsonNode<'_>) -> Option<Call> {
+        let id = response.text_of("id").filter(|id| !id.is_empty());
+        let name = response.text_of("name").unwrap_or_default();
+        let by_id =
+            id.as_deref().and_then(|id| self.open.iter().position(|call| call.own.as_deref() == Some(id)));
+        let by_name = || {
+            let may_be = |call: &Call| call.name == name && (id.is_none() || call.own.is_none());
+            self.open.iter().position(may_be)
+        };
+        let place = by_id.or_else(by_name)?;
+        self.answered = true;
+        Some(self.open.remove(place))
+    }
+
+    /// Returns the id of an open call.
+    pub(super) fn waiting(&self, id: &str) -> Option<Span> {
+        let is_it = |call: &&Call| call.own.as_deref() == Some(id);
+        self.open.iter().find(is_it).map(|call| call.id)
+    }
+
+    /// Adds copies of the result of an open call.
+    pub(super) fn add_twins(&mut self, id: &str, twins: Vec<EditSite>) {
+        if let Some(call) = self.open.iter_mut().find(|call| call.own.as_deref() == Some(id)) {
+            call.twins.extend(twins);
+        }
+    }
+
+    /// Drops calls without ids, because only their order distinguishes them from later ones.
+    pub(super) fn forget(&mut self) {
+        self.open.retain(|call| call.own.is_some());
+    }
+}
+
+/// Returns the events of a model content. The span of an event is only its text or arguments, because a resumed chat
+/// may store the rest in another form.
+pub(super) fn of_model(
+    builder: &mut EventBuilder,
+    parts: &[(JsonNode<'_>, Deletion)],
+    draft: &EventDraft,
+    calls: &mut Calls,
+) -> Vec<(Kind, EventDraft)> {
+    let mut found: Vec<(Kind, EventDraft)> = Vec::new();
+    let mut thought: Option<usize> = None;
+    for (part, deletion) in parts {
+        let draft = EventDraft { span: part.span(), deletion: deletion.clone(), ..draft.clone() };
+        let signature = ["thoughtSignature", "thought_signature"]
+            .into_iter()
+            .find_map(|name| Some((part.string(name)?, part.position(name)?)));
+        if let Some((_, element)) = signature
+            && let Some((_, thought)) = thought.and_then(|thought| found.get_mut(thought))
+            && !is_thought(*part)
+        {
+            thought.also.push(Deletion::Element(ElementRef { list: builder.members(*part), element }));
+        }
+        let metadata = signature.map_or_else(Span::default, |(signature, _)| {
+            let signature = String::from_utf8_lossy(signature.raw());
+            builder.made_raw(&format!("{{\"google_thought_signature\":{signature}}}"))
+        });
+        let draft = EventDraft { metadata, ..draft };
+        let Some((kind, draft)) = of_part(builder, *part, draft, calls) else { continue };
+        if kind == Kind::Reasoning {
+            thought = Some(found.len());
+        }
+        found.push((kind, draft));
+    }
+    found
+}
+
+fn of_part(
+    builder: &mut EventBuilder,
+    part: JsonNode<'_>,
+    draft: EventDraft,
+    calls: &mut Calls,
+) -> Option<(Kind, EventDraft)> {
+    if let Some(call) = call(part) {
+        let args = call.get("args").filter(|args| !args.is_null());
+        let draft = EventDraft {
+            span: args.map_or(draft.span, JsonNode::span),
+            id: calls.open(builder, call, Vec::new()),
+            name: builder.tool_name(call, "name"),
+            body: args.map_or_else(Span::default, JsonNode::span),
+            edits: args.map(|args| args.edit_site(values::object)).into_iter().collect(),
+            ..draft
+        };
+        return Some((Kind::ToolRequest, draft));
+    }
+    let kind = if is_thought(part) { Kind::Reasoning } else { Kind::Message };
+    let span = part.string("text").map_or(draft.span, JsonNode::span);
+    let body = match words(builder, part) {
+        Some(body) => body,
+        // Reasoning may be an image.
+        None if kind == Kind::Reasoning => builder.made(""),
+        None => return None,
+    };
+    Some((kind, EventDraft { span, body, ..draft }))
+}
+
+/// Returns the text of a part that is not a call or a response: its text, executed code, the output of the code, or
+/// a placeholder for media.
+fn words(builder: &mut EventBuilder, part: JsonNode<'_>) -> Option<Span> {
+    let text = if part.is_string() { Some(part) } else { part.string("text") };
+    let code = member(part, "executableCode", "executable_code").and_then(|code| code.string("code"));
+    let output = member(part, "codeExecutionResult", "code_execution_result");
+    let said = text.or(code).or(output.and_then(|output| output.string("output")));
+    if let Some(said) = said {
+        return Some(said.span()).filter(|_| said.raw().len() > 2);
+    }
+    let data = member(part, "inlineData", "inline_data").or_else(|| member(part, "fileData", "file_data"));
+    if data.is_some() {
+        return Some(builder.made("[image]"));
+    }
+    // The results of Google's own tools, and unknown kinds of parts.
+    let is_metadata =
+        |key: &[u8]| matches!(key, b"text" | b"thought" | b"thoughtSignature" | b"thought_signature");
+    let (key, _) = part.members().find(|(key, value)| !is_metadata(key) && value.is_object())?;
+    Some(builder.made(&format!("[{}]", String::from_utf8_lossy(&key))))
+}
+
+/// Returns the events of a user content: tool results, and one request with all other parts.
+pub(super) fn of_user(
+    builder: &mut EventBuilder,
+    parts: &[(JsonNode<'_>, Deletion)],
+    draft: &EventDraft,
+    calls: &mut Calls,
+) -> Vec<(Kind, EventDraft)> {
+    let mut found = Vec::new();
+    let mut request: Option<(Span, Vec<Span>)> = None;
+    for (part, deletion) in parts {
+        if let Some(response) = response(*part) {
+            let call = calls.answer(response);
+            let own = response.string_span("id");
+            let (id, twins) = call.map_or((own, Vec::new()), |call| (call.id, call.twins));
+            let (kind, mut answer) = answered(builder, response);
+            answer.edits.extend(twins);
+            found.push((
+                kind,
+                EventDraft {
+                    span: answer.span,
+                    id,
+                    deletion: deletion.clone(),
+                    body: answer.body,
+                    edits: answer.edits,
+                    ..draft.clone()
+                },
+            ));
+        } else if let Some(words) = words(builder, *part) {
+            let (span, all) = request.get_or_insert_with(|| (part.span(), Vec::new()));
+            span.end = part.span().end;
+            all.push(words);
+        }
+    }
+    if let Some((span, all)) = request {
+        let body = if let [one] = all.as_slice() { *one } else { builder.joined(&all) };
+        found.push((Kind::ChatRequest, EventDraft { span, body, ..draft.clone() }));
+    }
+    found
+}
+
+/// Returns the event of a tool result, with its edits. Google's responses are objects; by convention a member
+/// `error` marks a failed tool.
+pub(super) fn answered(builder: &mut EventBuilder, response: JsonNode<'_>) -> (Kind, EventDraft) {
+    let value = response.get("response");
+    let is_error = value.is_some_and(|value| value.get("error").is_some() && value.get("output").is_none());
+    let mut draft = EventDraft { span: value.unwrap_or(response).span(), ..EventDraft::default() };
+    draft.body = match value {
+        Some(value) => {
+            draft.edits.push(EditSite { span: value.span(), write: if is_error { error } else { output } });
+            let mut members = value.members();
+            match (members.next(), members.next()) {
+                (Some((_, only)), None) if only.is_string() => only.span(),
+                _ if value.is_string() => value.span(),
+                _ => builder.made(&String::from_utf8_lossy(value.raw())),
+            }
+        }
+        None => {
+            draft.edits.extend(response.member_spans().last().map(|last| {
+                let write = |text: &str| format!(", \"response\": {}", output(text));
+                EditSite { span: Span { start: last.end, end: last.end }, write }
+            }));
+            builder.made("")
+        }
+    };
+    // Parts for display.
+    let shown = response.get("parts").filter(|parts| parts.items().len() > 0);
+    draft.edits.extend(shown.map(|parts| EditSite { span: parts.span(), write: empty_array }));
+    (Kind::ToolResponse { is_error }, draft)
+}
+
+pub(super) fn output(text: &str) -> String {
+    json!({ "output": text }).to_string()
+}
+
+pub(super) fn error(text: &str) -> String {
+    json!({ "error": text }).to_string()
+}
+
+fn empty_array(_: &str) -> String {
+    "[]".into()
+}

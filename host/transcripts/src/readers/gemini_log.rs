@@ -1,0 +1,108 @@
+//! The replay of a Gemini CLI log. A message replaces an earlier one with the same id, `$set` replaces all messages,
+//! `$rewindTo` drops the messages from one on, and a repeated head is ignored.
+
+use std::collections::HashMap;
+
+use crate::builder::EventBuilder;
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::sample::not_of;
+use crate::source_map::{ElementRef, ListForm};
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+
+pub(super) const WANTED: MemberFilter = |key| matches!(key, b"$set" | b"messages");
+
+/// The state of the replay.
+#[derive(Default)]
+pub(super) struct Log {
+    pub(super) messages: Vec<Logged>,
+    /// The index of each message, by id.
+    sources: HashMap<String, usize>,
+}
+
+/// A message. It has the place of its first record and the content of its last one.
+pub(super) struct Logged {
+    pub(super) first: ElementRef,
+    /// Later records of the same message.
+    pub(super) others: Vec<ElementRef>,
+    pub(super) span: Span,
+}
+
+impl Log {
+    pub(super) fn document(
+        &mut self,
+        builder: &mut EventBuilder,
+        document: JsonNode<'_>,
+    ) -> Result<(), Unreadable> {
+        match document.get("messages") {
+            Some(messages) if messages.is_array() => self.all(builder, messages),
+            _ if !document.is_object() => {
+                return Err(not_of("Gemini CLI", document.span().start, "the document is not an object"));
+            }
+            // A log with only one line.
+            _ => {
+                let list = builder.list(ListForm::Lines, vec![document.span()], None);
+                self.line(builder, ElementRef { list, element: 0 }, document)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn line<'a>(
+        &mut self,
+        builder: &mut EventBuilder,
+        at: ElementRef,
+        line: JsonNode<'a>,
+    ) -> Result<(), Unreadable> {
+        if !line.is_object() {
+            return Err(not_of("Gemini CLI", line.span().start, "a line is not an object"));
+        }
+        let all = |value: JsonNode<'a>| value.get("messages").filter(|all| all.is_array());
+        if let Some(to) = line.text_of("$rewindTo") {
+            // A rewind to an unknown message drops all of them.
+            let left = self.sources.get(&*to).copied().unwrap_or_default();
+            self.messages.truncate(left);
+            self.sources.retain(|_, place| *place < left);
+        } else if let Some(id) = line.text_of("id") {
+            self.put(&id, at, line.span());
+        } else if let Some(set) = line.get("$set") {
+            if let Some(messages) = all(set) {
+                *self = Self::default();
+                self.all(builder, messages);
+            }
+        } else if let Some(messages) = all(line) {
+            self.all(builder, messages);
+        } else if line.string("type").is_some() {
+            self.put("", at, line.span());
+        } else if line.string("sessionId").is_none() {
+            builder.unknown(line);
+        }
+        Ok(())
+    }
+
+    fn all(&mut self, builder: &mut EventBuilder, messages: JsonNode<'_>) {
+        let list = builder.items(messages, None);
+        for (element, message) in messages.items().enumerate().filter(|(_, message)| message.is_object()) {
+            self.put(
+                &message.text_of("id").unwrap_or_default(),
+                ElementRef { list, element },
+                message.span(),
+            );
+        }
+    }
+
+    fn put(&mut self, id: &str, at: ElementRef, span: Span) {
+        match self.sources.get(id).and_then(|place| self.messages.get_mut(*place)) {
+            Some(message) => {
+                message.others.push(at);
+                message.span = span;
+            }
+            None => {
+                if !id.is_empty() {
+                    self.sources.insert(id.to_owned(), self.messages.len());
+                }
+                self.messages.push(Logged { first: at, others: Vec::new(), span });
+            }
+        }
+    }
+}

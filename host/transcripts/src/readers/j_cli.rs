@@ -1,0 +1,184 @@
+//! The reader of J-CLI's transcripts: JSONL, one message per line. Lines of a session have a type (`msg`, `clear`,
+//! `restore`); lines that J-CLI keeps when it compacts are bare messages. Messages before the last `clear` or
+//! `restore` stay in the file, but the model no longer receives them. Calls are flat, with arguments as JSON in a
+//! string. J-CLI's own summary is a normal user message that begins with `[Conversation compressed. Transcript:`.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::values;
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::reader::Reader;
+use crate::reader::SummaryPair;
+use crate::sample::{Sample, not_of};
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+
+pub(super) struct JCli;
+
+const NAME: &str = "J-CLI";
+
+const WANTED: MemberFilter = |key| matches!(key, b"messages" | b"content" | b"tool_calls" | b"function");
+
+/// An event, or `None` at the beginning of a turn.
+type Found = (Option<Kind>, EventDraft);
+
+impl Reader for JCli {
+    fn detects(&self, sample: &Sample<'_>) -> bool {
+        let is_ours = |line: &JsonNode<'_>| match line.text_of("type").as_deref() {
+            Some("msg") => is_message(*line),
+            Some("restore") => line.get("messages").is_some_and(|all| all.items().all(is_message)),
+            Some(_) => false,
+            None => is_message(*line) && line.get("messages").is_none(),
+        };
+        let has_type = |line: &JsonNode<'_>| line.string("type").is_some();
+        sample.lines.iter().any(is_ours) && sample.lines.iter().all(|line| is_ours(line) || has_type(line))
+    }
+
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
+        let mut found: Vec<Found> = Vec::new();
+        builder.lines(WANTED, |builder, at, line| {
+            match line.text_of("type").as_deref() {
+                Some("clear") => found.clear(),
+                Some("restore") => {
+                    found.clear();
+                    let Some(messages) = line.get("messages").filter(|messages| messages.is_array()) else {
+                        return Err(not_of(NAME, line.span().start, "a `restore` has no messages"));
+                    };
+                    let list = builder.items(messages, None);
+                    for (element, one) in messages.items().enumerate() {
+                        message(builder, one, ElementRef { list, element }, &mut found)?;
+                    }
+                }
+                Some("msg") | None => message(builder, line, at, &mut found)?,
+                Some(_) => builder.unknown(line),
+            }
+            Ok(())
+        })?;
+        for (kind, draft) in found {
+            match kind {
+                Some(kind) => builder.add(kind, draft),
+                None => builder.turn(draft.time),
+            }
+        }
+        Ok(())
+    }
+
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
+        let message = |role: &str, content: &str| {
+            let mut message = Map::new();
+            if pair.first.string("type").is_some() {
+                message.insert("type".into(), "msg".into());
+            }
+            message.insert("role".into(), role.into());
+            message.insert("content".into(), content.into());
+            // Zero represents an unknown time.
+            if pair.first.get("timestamp_ms").is_some() && pair.at != Timestamp::UNIX_EPOCH {
+                message.insert("timestamp_ms".into(), pair.at.as_millisecond().into());
+            }
+            Value::Object(message).to_string()
+        };
+        vec![message("user", pair.request), message("assistant", pair.response)]
+    }
+}
+
+/// Returns whether lines have a type, or calls that only J-CLI writes (flat, with arguments in a string). Other
+/// lines could be `OpenAI`'s messages.
+pub(super) fn is_sure(sample: &Sample<'_>) -> bool {
+    let is_flat = |call: JsonNode<'_>| call.get("function").is_none() && call.string("arguments").is_some();
+    sample.any_line(|line| match line.text_of("type").as_deref() {
+        Some("msg") => is_message(line),
+        Some("restore") => line.get("messages").is_some(),
+        Some(_) => false,
+        None => is_message(line) && line.get("tool_calls").is_some_and(|calls| calls.items().any(is_flat)),
+    })
+}
+
+fn is_message(message: JsonNode<'_>) -> bool {
+    let role = message.text_of("role");
+    let is_text = message.get("content").is_none_or(|content| content.is_string() || content.is_null());
+    is_text && role.is_some_and(|role| matches!(&*role, "user" | "assistant" | "tool" | "system"))
+}
+
+fn message(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    at: ElementRef,
+    found: &mut Vec<Found>,
+) -> Result<(), Unreadable> {
+    let Some(role) = message.text_of("role") else {
+        return Err(not_of(NAME, message.span().start, "a message has no role"));
+    };
+    let time = message.get("timestamp_ms").and_then(|time| {
+        let text = std::str::from_utf8(time.raw()).ok()?;
+        Timestamp::from_millisecond(text.parse().ok()?).ok()
+    });
+    let draft = EventDraft { span: message.span(), record: Some(at), time, ..EventDraft::default() };
+    let content = message.get("content").filter(|content| content.is_string() || content.is_array());
+    if message.get("content").is_none() && message.get("tool_calls").is_none() && role != "system" {
+        builder.unknown(message);
+    }
+    let body = |builder: &mut EventBuilder| match content {
+        Some(content) => builder.text(content),
+        None => builder.made(""),
+    };
+    match &*role {
+        "user" => {
+            found.push((None, draft.clone()));
+            found.push((Some(Kind::ChatRequest), EventDraft { body: body(builder), ..draft }));
+        }
+        "assistant" => assistant(builder, message, &draft, found),
+        "tool" => {
+            let id = message.string_span("tool_call_id");
+            let edits = message.get("content").map(|content| content.edit_site(values::text));
+            let edits = edits.into_iter().collect();
+            let kind = Kind::ToolResponse { is_error: false };
+            found.push((Some(kind), EventDraft { id, body: body(builder), edits, ..draft }));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft, found: &mut Vec<Found>) {
+    let members = builder.members(message);
+    let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
+    let said = |name: &str| message.get(name).filter(|text| text.raw().len() > 2 && !text.is_null());
+    let calls = message.get("tool_calls").filter(|calls| calls.items().len() > 0);
+    let before = found.len();
+    if let Some(thought) = said("reasoning_content").filter(|thought| thought.is_string()) {
+        let (span, deletion) = (thought.span(), Deletion::Element(member("reasoning_content")));
+        found.push((Some(Kind::Reasoning), EventDraft { span, body: span, deletion, ..draft.clone() }));
+    }
+    if let Some(content) = said("content") {
+        let (span, body) = (content.span(), builder.text(content));
+        let deletion = Deletion::Value(span, "\"\"");
+        found.push((Some(Kind::Message), EventDraft { span, body, deletion, ..draft.clone() }));
+    }
+    if let Some(calls) = calls {
+        let list = builder.items(calls, Some(member("tool_calls")));
+        for (element, call) in calls.items().enumerate() {
+            let function = call.get("function").unwrap_or(call);
+            let arguments = function.get("arguments");
+            let edits = arguments.map(|it| it.edit_site(values::object_in_string));
+            let name = builder.tool_name(function, "name");
+            let draft = EventDraft {
+                span: call.span(),
+                id: call.string_span("id"),
+                name,
+                body: arguments.map_or_else(Span::default, JsonNode::span),
+                deletion: Deletion::Element(ElementRef { list, element }),
+                edits: edits.into_iter().collect(),
+                ..draft.clone()
+            };
+            found.push((Some(Kind::ToolRequest), draft));
+        }
+    }
+    if found.len() == before {
+        let body = builder.made("");
+        found.push((Some(Kind::Message), EventDraft { body, ..draft.clone() }));
+    }
+}

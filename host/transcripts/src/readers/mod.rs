@@ -1,0 +1,93 @@
+//! The readers, one file per format, and the functions that choose one.
+
+mod anthropic;
+mod atif;
+mod claude_code;
+mod codex;
+mod gemini;
+mod gemini_cli;
+mod gemini_log;
+mod j_cli;
+mod ollama;
+mod openai_chat;
+mod openai_responses;
+mod opencode;
+mod openhands;
+mod pi;
+mod pi_path;
+mod swe_agent;
+mod values;
+
+use bytes::Bytes;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::render::Provider;
+use jp_compact_core::stream::Stream;
+
+use crate::builder::EventBuilder;
+use crate::format::Format;
+use crate::reader::Reader;
+use crate::sample;
+use crate::transcript::Transcript;
+use crate::unsupported;
+
+/// Returns the reader of a format. JP's own files have none: the core reads them.
+pub(crate) fn reader(format: Format) -> Option<&'static dyn Reader> {
+    Some(match format {
+        Format::Jp => return None,
+        Format::ClaudeCode => &claude_code::ClaudeCode,
+        Format::OpenaiChat => &openai_chat::OpenaiChat,
+        Format::Codex => &codex::Codex,
+        Format::Opencode => &opencode::Opencode,
+        Format::Pi => &pi::Pi,
+        Format::GeminiCli => &gemini_cli::GeminiCli,
+        Format::OpenaiResponses => &openai_responses::OpenaiResponses,
+        Format::Anthropic => &anthropic::Anthropic,
+        Format::Gemini => &gemini::Gemini,
+        Format::Ollama => &ollama::Ollama,
+        Format::JCli => &j_cli::JCli,
+        Format::Atif => &atif::Atif,
+        Format::SweAgent => &swe_agent::SweAgent,
+        Format::OpenHands => &openhands::OpenHands,
+    })
+}
+
+/// Detects the format of a transcript. Returns `None` for a program that is not supported, even if it resembles one.
+#[must_use]
+pub fn detect(bytes: &[u8]) -> Option<Format> {
+    let found = sample::with_samples(bytes, |sample| {
+        if unsupported::program_of(sample).is_some() {
+            return Some(None);
+        }
+        let is_it = |format: &Format| match reader(*format) {
+            Some(reader) => reader.detects(sample),
+            None => sample::is_jp(sample),
+        };
+        Format::ALL.into_iter().find(is_it).map(Some)
+    });
+    found.flatten()
+}
+
+/// Returns whether lines are certainly J-CLI's, also as the items of an array. Bare messages could be `OpenAI`'s.
+#[must_use]
+pub fn is_surely_j_cli(lines: &[u8]) -> bool {
+    sample::with_samples(lines, |sample| j_cli::is_sure(sample).then_some(())).is_some()
+}
+
+/// Returns whether a transcript is a complete request body for a provider: an object with a model and tools, and not
+/// a list of messages, a response, a checkpoint, or a line of a batch.
+#[must_use]
+pub fn is_request_body(transcript: &Transcript, provider: Provider) -> bool {
+    transcript.format().provider() == Some(provider)
+        && sample::is_document_with(transcript.bytes(), provider.conversation())
+}
+
+/// Reads a transcript of a known format.
+///
+/// # Errors
+/// The bytes are not of that format. The error carries the byte offset.
+pub fn read(format: Format, bytes: Bytes) -> Result<Transcript, Unreadable> {
+    let Some(reader) = reader(format) else { return Stream::parse(bytes).map(Transcript::from) };
+    let mut builder = EventBuilder::new(bytes, format);
+    reader.read(&mut builder)?;
+    builder.finish()
+}

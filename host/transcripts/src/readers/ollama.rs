@@ -1,0 +1,182 @@
+//! The reader of Ollama's chat: a body, or a bare list of messages. A record is a message. Arguments are objects,
+//! and content is always a string. Ids are rare: a result belongs to the first open call, or to the first one of the
+//! tool that it names. System messages are kept and are not events.
+
+use serde_json::json;
+
+use super::values;
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::reader::Reader;
+use crate::reader::SummaryPair;
+use crate::sample::{Sample, not_of};
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::external::EditSite;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+
+pub(super) struct Ollama;
+
+const NAME: &str = "Ollama's chat";
+
+const WANTED: MemberFilter = |key| matches!(key, b"messages" | b"tool_calls" | b"function");
+
+/// Members of a body that no other chat has.
+const OWN: [&str; 3] = ["options", "keep_alive", "think"];
+
+impl Reader for Ollama {
+    fn detects(&self, sample: &Sample<'_>) -> bool {
+        let messages = sample.objects("messages");
+        let Some(document) = sample.document else { return false };
+        let calls = || messages.iter().filter_map(|it| it.get("tool_calls")).flat_map(JsonNode::items);
+        let arguments = || calls().filter_map(|call| call.get("function")?.get("arguments"));
+        let is_own = |it: &JsonNode<'_>| {
+            let names =
+                it.text_of("role").is_some_and(|role| role == "tool") && it.string("tool_name").is_some();
+            names || it.string("thinking").is_some() || it.get("images").is_some_and(JsonNode::is_array)
+        };
+        // `llama3.2:3b`: a model with a tag and without a path.
+        let has_tag = |model: &str| model.contains(':') && !model.contains('/') && !model.starts_with("ft:");
+        !messages.is_empty()
+            && messages.iter().all(is_message)
+            && (arguments().all(JsonNode::is_object) || messages.iter().any(is_own))
+            && (arguments().next().is_some()
+                || messages.iter().any(is_own)
+                || OWN.iter().any(|name| document.get(name).is_some_and(|value| !value.is_null()))
+                || document.text_of("model").is_some_and(|model| has_tag(&model)))
+    }
+
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
+        builder.document(WANTED, |builder, document| {
+            let messages = document.get("messages").unwrap_or(document);
+            if !messages.is_array() {
+                return Err(not_of(NAME, messages.span().start, "the messages are not an array"));
+            }
+            if let Some(model) = document.text_of("model") {
+                builder.model(&model);
+            }
+            let list = builder.items(messages, None);
+            let mut waiting = Vec::new();
+            for (element, message) in messages.items().enumerate() {
+                let Some(role) = message.text_of("role") else {
+                    return Err(not_of(NAME, message.span().start, "a message has no role"));
+                };
+                let record = Some(ElementRef { list, element });
+                let draft = EventDraft { span: message.span(), record, ..EventDraft::default() };
+                if ["content", "images", "tool_calls"].iter().all(|name| message.get(name).is_none()) {
+                    builder.unknown(message);
+                }
+                match &*role {
+                    "user" => user(builder, message, draft),
+                    "assistant" => waiting = assistant(builder, message, &draft),
+                    "tool" => answer(builder, message, &mut waiting, draft),
+                    "system" => {
+                        if let Some(text) = message.text_of("content") {
+                            builder.system(&text);
+                        }
+                    }
+                    _ => builder.unknown(message),
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
+        let message = |role, content| json!({ "role": role, "content": content }).to_string();
+        vec![message("user", pair.request), message("assistant", pair.response)]
+    }
+}
+
+fn is_message(message: &JsonNode<'_>) -> bool {
+    let role = message.text_of("role");
+    let is_text = message.get("content").is_none_or(|content| content.is_string() || content.is_null());
+    is_text && role.is_some_and(|role| matches!(&*role, "system" | "user" | "assistant" | "tool"))
+}
+
+/// A call without a result.
+struct Call {
+    id: Span,
+    /// The id in the source, if it has one.
+    known: Option<String>,
+    name: String,
+}
+
+fn user(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) {
+    let has_images = message.get("images").is_some_and(|images| images.raw().len() > 2);
+    let body = match message.string("content") {
+        Some(content) if content.raw().len() > 2 || !has_images => content.span(),
+        _ if has_images => builder.made("[image]"),
+        _ => builder.made(""),
+    };
+    builder.turn(None);
+    builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
+}
+
+fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) -> Vec<Call> {
+    let members = builder.members(message);
+    let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
+    let said = |name: &str| message.string(name).filter(|text| text.raw().len() > 2);
+    let calls = message.get("tool_calls").filter(|calls| calls.items().len() > 0);
+    if let Some(thought) = said("thinking") {
+        let (span, deletion) = (thought.span(), Deletion::Element(member("thinking")));
+        builder.add(Kind::Reasoning, EventDraft { span, body: span, deletion, ..draft.clone() });
+    }
+    match said("content") {
+        Some(content) => {
+            let (span, deletion) = (content.span(), Deletion::Value(content.span(), "\"\""));
+            builder.add(Kind::Message, EventDraft { span, body: span, deletion, ..draft.clone() });
+        }
+        None if calls.is_none() && said("thinking").is_none() => {
+            let body = builder.made("");
+            builder.add(Kind::Message, EventDraft { body, ..draft.clone() });
+        }
+        None => {}
+    }
+    let Some(calls) = calls else { return Vec::new() };
+    let list = builder.items(calls, Some(member("tool_calls")));
+    let mut waiting = Vec::new();
+    for (element, call) in calls.items().enumerate() {
+        let Some(function) = call.get("function") else { continue };
+        let known = call.string("id").or(function.string("id"));
+        let id = known.map(JsonNode::span).unwrap_or_else(|| builder.next_id());
+        let name = builder.tool_name(function, "name");
+        let arguments = function.get("arguments");
+        let edits = arguments.map(|arguments| EditSite {
+            span: arguments.span(),
+            write: if arguments.is_string() { values::object_in_string } else { values::object },
+        });
+        let known = known.map(|id| id.text().into_owned());
+        waiting.push(Call { id, known, name: function.text_of("name").unwrap_or_default().into_owned() });
+        let draft = EventDraft {
+            span: call.span(),
+            id,
+            name,
+            body: arguments.map_or_else(Span::default, JsonNode::span),
+            deletion: Deletion::Element(ElementRef { list, element }),
+            edits: edits.into_iter().collect(),
+            ..draft.clone()
+        };
+        builder.add(Kind::ToolRequest, draft);
+    }
+    waiting
+}
+
+fn answer(builder: &mut EventBuilder, message: JsonNode<'_>, waiting: &mut Vec<Call>, draft: EventDraft) {
+    let own = message.string("tool_call_id");
+    let id = own.map(JsonNode::text);
+    let name = message.text_of("tool_name").or(message.text_of("name"));
+    let of_id = || waiting.iter().position(|call| id.is_some() && call.known.as_deref() == id.as_deref());
+    let of_name = || waiting.iter().position(|call| name.as_ref().is_none_or(|name| *name == call.name));
+    let call = of_id().or_else(|| of_name().filter(|_| id.is_none())).map(|place| waiting.remove(place).id);
+    let id = own.map(JsonNode::span).or(call).unwrap_or_default();
+    let content = message.get("content");
+    let body = match content {
+        Some(content) if content.is_string() => content.span(),
+        _ => builder.made(""),
+    };
+    let edits = content.map(|content| content.edit_site(values::text));
+    let kind = Kind::ToolResponse { is_error: false };
+    builder.add(kind, EventDraft { id, body, edits: edits.into_iter().collect(), ..draft });
+}

@@ -1,0 +1,374 @@
+//! The reader of `OpenAI`'s Responses API: a flat list of items in the `input` of a request, in the `output` of a
+//! response, or alone. A record is an item. Reasoning must stay with the item after it. Tools that `OpenAI` ran
+//! itself (searches, code, images) are part of the assistant's message. Compactions are opaque and stay, as do
+//! unknown items.
+
+use serde_json::{Map, Value, json};
+
+use super::values;
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::reader::Reader;
+use crate::reader::SummaryPair;
+use crate::sample::{Sample, not_of};
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+
+pub(super) struct OpenaiResponses;
+
+const NAME: &str = "OpenAI's responses";
+
+const WANTED: MemberFilter = |key| {
+    matches!(
+        key,
+        b"body"
+            | b"input"
+            | b"output"
+            | b"content"
+            | b"summary"
+            | b"action"
+            | b"command"
+            | b"commands"
+            | b"outcome"
+            | b"error"
+    )
+};
+
+/// Types of parts that no other chat has.
+const PARTS: [&str; 4] = ["input_text", "input_image", "input_file", "output_text"];
+
+/// Types of items that no other format has.
+const ITEMS: [&str; 20] = [
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "reasoning",
+    "local_shell_call",
+    "local_shell_call_output",
+    "shell_call",
+    "shell_call_output",
+    "mcp_call",
+    "mcp_list_tools",
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "computer_call",
+    "computer_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "item_reference",
+];
+
+impl Reader for OpenaiResponses {
+    fn detects(&self, sample: &Sample<'_>) -> bool {
+        let is_item = |item: JsonNode<'_>| {
+            item.is_object() && ["type", "role", "id"].iter().any(|name| item.string(name).is_some())
+        };
+        let is_it = |document: JsonNode<'_>| {
+            let document = body_of(document);
+            if document.string("input").is_some() {
+                return document.string("model").is_some();
+            }
+            let Some(items) = items(document).filter(|items| items.items().len() > 0) else { return false };
+            items.items().all(is_item) && (document.is_object() || items.items().any(is_own))
+        };
+        match sample.document {
+            Some(document) => is_it(document),
+            None => sample.any_line(|line| line.is_object() && is_it(line)),
+        }
+    }
+
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
+        if crate::sample::is_document(&builder.bytes()) {
+            return builder.document(WANTED, conversation);
+        }
+        builder.lines(WANTED, |builder, _, line| {
+            builder.conversation(line)?;
+            conversation(builder, line)
+        })
+    }
+
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
+        let message = |role, text| json!({ "type": "message", "role": role, "content": text }).to_string();
+        vec![message("user", pair.request), message("assistant", pair.response)]
+    }
+}
+
+/// Returns the body of a request, which may be in a batch.
+fn body_of(value: JsonNode<'_>) -> JsonNode<'_> {
+    value.get("body").filter(|body| body.get("input").is_some()).unwrap_or(value)
+}
+
+/// Returns whether only this format has such an item, by its type or by the types of its parts.
+fn is_own(item: JsonNode<'_>) -> bool {
+    let is_kind = item
+        .text_of("type")
+        .is_some_and(|kind| ITEMS.contains(&&*kind) || (kind == "message" && item.string("role").is_some()));
+    let is_part = |part: JsonNode<'_>| part.text_of("type").is_some_and(|kind| PARTS.contains(&&*kind));
+    is_kind || item.get("content").is_some_and(|content| content.items().any(is_part))
+}
+
+fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
+    let document = body_of(document);
+    if let Some(model) = document.text_of("model") {
+        builder.model(&model);
+    }
+    if let Some(instructions) = document.text_of("instructions") {
+        builder.system(&instructions);
+    }
+    // The whole input may be a string. It is not a record, so it is never deleted.
+    if let Some(asked) = document.string("input") {
+        builder.turn(None);
+        builder.add(
+            Kind::ChatRequest,
+            EventDraft { span: asked.span(), body: asked.span(), ..EventDraft::default() },
+        );
+        return Ok(());
+    }
+    let items =
+        items(document).ok_or_else(|| not_of(NAME, document.span().start, "it has no list of items"))?;
+    let list = builder.items(items, None);
+    for (element, item) in items.items().enumerate() {
+        if !item.is_object() {
+            return Err(not_of(NAME, item.span().start, "an item is not an object"));
+        }
+        let draft = EventDraft {
+            span: item.span(),
+            record: Some(ElementRef { list, element }),
+            ..EventDraft::default()
+        };
+        if kind(item) == "reasoning" {
+            let also = output_ids(builder, items.items().skip(element + 1));
+            reasoning(builder, item, EventDraft { also, ..draft });
+        } else {
+            add(builder, item, draft);
+        }
+    }
+    Ok(())
+}
+
+/// Returns deletions of the ids of the items after a reasoning item. The API refuses an item with an id without its
+/// reasoning, and accepts it without an id.
+fn output_ids<'a>(
+    builder: &mut EventBuilder,
+    following: impl Iterator<Item = JsonNode<'a>>,
+) -> Vec<Deletion> {
+    let is_users = |item: &JsonNode<'_>| {
+        kind(*item) == "message" && item.text_of("role").is_none_or(|role| role != "assistant")
+    };
+    let output = following.take_while(|item| {
+        !is_users(item) && kind(*item) != "reasoning" && !kind(*item).ends_with("_output")
+    });
+    let place = |item: JsonNode<'_>| {
+        let element = item.position("id").filter(|_| item.string("id").is_some())?;
+        Some(Deletion::Element(ElementRef { list: builder.members(item), element }))
+    };
+    // Other items refer to these by id, and they do not belong to the reasoning.
+    let is_named = |item: &JsonNode<'_>| {
+        let kind = kind(*item);
+        !kind.starts_with("mcp_approval_")
+            && !kind.contains("compaction")
+            && !matches!(&*kind, "item_reference" | "mcp_list_tools")
+    };
+    output.filter(is_named).filter_map(place).collect()
+}
+
+/// Returns the items of a body, of a response, or of a bare list.
+fn items(document: JsonNode<'_>) -> Option<JsonNode<'_>> {
+    let list = if document.is_array() {
+        Some(document)
+    } else {
+        document.get("input").or_else(|| {
+            document.get("output").filter(|_| document.text_of("object").is_some_and(|it| it == "response"))
+        })
+    };
+    list.filter(|list| list.is_array())
+}
+
+/// Adds a call. `write` returns the value of its emptied arguments.
+fn call(
+    builder: &mut EventBuilder,
+    item: JsonNode<'_>,
+    arguments: &str,
+    write: fn(&str) -> String,
+    draft: EventDraft,
+) {
+    let value = item.get(arguments);
+    let name = item.string("name").map(JsonNode::span);
+    let draft = EventDraft {
+        id: item.string("call_id").or(item.string("id")).map_or(draft.id, JsonNode::span),
+        name: name.unwrap_or_else(|| builder.made(kind(item).trim_end_matches("_call"))),
+        body: if draft.body.is_empty() {
+            value.map_or_else(Span::default, JsonNode::span)
+        } else {
+            draft.body
+        },
+        edits: value.map(|value| value.edit_site(write)).into_iter().collect(),
+        ..draft
+    };
+    builder.add(Kind::ToolRequest, draft);
+}
+
+fn add(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+    let kind = kind(item);
+    match &*kind {
+        "message" => message(builder, item, draft),
+        "function_call" => call(builder, item, "arguments", values::object_in_string, draft),
+        "custom_tool_call" => call(builder, item, "input", values::text, draft),
+        "mcp_call" => {
+            let id = item.string("id").map(JsonNode::span).unwrap_or_else(|| builder.next_id());
+            let draft = EventDraft { id, ..draft };
+            call(builder, item, "arguments", values::object_in_string, draft.clone());
+            mcp_result(builder, item, draft);
+        }
+        "local_shell_call" | "shell_call" => {
+            let command =
+                item.get("action").and_then(|action| action.get("command").or(action.get("commands")));
+            let is_emptied = command.is_some_and(|command| command.items().len() == 0);
+            let body = if is_emptied { builder.made_raw("{}") } else { Span::default() };
+            let write = if kind == "shell_call" { values::no_commands } else { values::no_command };
+            call(builder, item, "action", write, EventDraft { body, ..draft });
+        }
+        "shell_call_output" => shell_result(builder, item, draft),
+        "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
+            let id = item.string("call_id").or(item.string("id")).map_or_else(Span::default, JsonNode::span);
+            result(builder, item.get("output"), false, EventDraft { id, ..draft });
+        }
+        // Lists of tools and references have no text.
+        "mcp_list_tools" | "item_reference" => {}
+        _ if kind.starts_with("compaction") || kind.ends_with("compaction") => {}
+        _ if kind.ends_with("_call")
+            || kind.ends_with("_output")
+            || kind.starts_with("mcp_approval_")
+            || kind == "program" =>
+        {
+            let body = hosted(builder, item, &kind);
+            builder.add(Kind::Message, EventDraft { body, ..draft });
+        }
+        _ => builder.unknown(item),
+    }
+}
+
+/// Returns the type of an item. A message may omit it.
+fn kind(item: JsonNode<'_>) -> std::borrow::Cow<'_, str> {
+    item.text_of("type").unwrap_or(if item.string("role").is_some() { "message".into() } else { "".into() })
+}
+
+fn message(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+    let said = match item.text_of("role").as_deref() {
+        Some("user") => Kind::ChatRequest,
+        Some("assistant") => Kind::Message,
+        _ => {
+            if let Some(content) = item.get("content") {
+                let text = builder.text(content);
+                builder.system_at(text);
+            }
+            return;
+        }
+    };
+    let content = item.get("content").filter(|content| !content.is_null());
+    let has_text = |content: &JsonNode<'_>| {
+        content.is_string() || content.items().any(|part| part.string("text").is_some())
+    };
+    let body = match (content, content.and_then(|content| content.items().next())) {
+        (Some(content), _) if has_text(&content) => builder.text(content),
+        (_, Some(part)) if part.string("refusal").is_some() => part.string_span("refusal"),
+        (_, Some(part)) => {
+            let kind = part.text_of("type").unwrap_or_default();
+            builder.made(&format!("[{}]", kind.trim_start_matches("input_")))
+        }
+        (None, None) => {
+            builder.unknown(item);
+            builder.made("")
+        }
+        _ => builder.made(""),
+    };
+    if said == Kind::ChatRequest {
+        builder.turn(None);
+    }
+    builder.add(said, EventDraft { body, ..draft });
+}
+
+/// Adds reasoning: its summary, otherwise its content, and the encrypted form.
+fn reasoning(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+    let texts = |name: &str| item.get(name).filter(|texts| texts.items().len() > 0);
+    let body = match texts("summary").or(texts("content")) {
+        Some(texts) => builder.text(texts),
+        None => builder.made(""),
+    };
+    let mut metadata = Map::new();
+    for (name, ours) in [("id", "openai_item_id"), ("encrypted_content", "openai_encrypted_content")] {
+        if let Some(text) = item.text_of(name) {
+            metadata.insert(ours.into(), text.into());
+        }
+    }
+    let has_any = !metadata.is_empty();
+    let metadata =
+        if has_any { builder.made_raw(&Value::Object(metadata).to_string()) } else { Span::default() };
+    builder.add(Kind::Reasoning, EventDraft { body, metadata, ..draft });
+}
+
+fn result(builder: &mut EventBuilder, output: Option<JsonNode<'_>>, is_error: bool, draft: EventDraft) {
+    let body = match output {
+        Some(output) if output.is_string() || output.is_array() => builder.text(output),
+        Some(output) if !output.is_null() => builder.made(&String::from_utf8_lossy(output.raw())),
+        _ => builder.made(""),
+    };
+    let edits = output.map(|output| output.edit_site(values::text)).into_iter().collect();
+    builder.add(Kind::ToolResponse { is_error }, EventDraft { body, edits, ..draft });
+}
+
+/// Adds the output of shell commands, joined. One failed command makes it an error.
+fn shell_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+    let id = item.string_span("call_id");
+    let draft = EventDraft { id, ..draft };
+    let Some(output) = item.get("output").filter(|output| output.is_array()) else {
+        return result(builder, item.get("output"), false, draft);
+    };
+    let printed = output.items().flat_map(|one| [one.text_of("stdout"), one.text_of("stderr")]);
+    let printed: Vec<_> = printed.flatten().filter(|text| !text.is_empty()).collect();
+    let is_error = output
+        .items()
+        .filter_map(|one| one.get("outcome"))
+        .any(|outcome| outcome.get("exit_code").is_none_or(|code| code.raw() != b"0"));
+    let body = builder.made(&printed.join("\n"));
+    let write = if is_error { values::failed_shell } else { values::shell };
+    let edits = vec![output.edit_site(write)];
+    builder.add(Kind::ToolResponse { is_error }, EventDraft { body, edits, ..draft });
+}
+
+/// Adds the result of an MCP call, which is part of the call's item.
+fn mcp_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+    let id = draft.id;
+    let said = |name: &str| item.get(name).filter(|value| !value.is_null());
+    let (output, is_error) = match (said("output"), said("error")) {
+        (None, Some(error)) if error.is_object() => {
+            let text = error.get("message").or(error.get("content"));
+            let body = match text.filter(|text| text.is_string() || text.is_array()) {
+                Some(text) => builder.text(text),
+                None => builder.made(&String::from_utf8_lossy(error.raw())),
+            };
+            let edits = vec![error.edit_site(values::failed_mcp)];
+            return builder
+                .add(Kind::ToolResponse { is_error: true }, EventDraft { id, body, edits, ..draft });
+        }
+        // The form before errors had a type.
+        (None, Some(error)) => (error, true),
+        (Some(output), _) => (output, false),
+        (None, None) => return,
+    };
+    result(builder, Some(output), is_error, EventDraft { id, ..draft });
+}
+
+/// Returns a line that describes a call that `OpenAI` ran itself.
+fn hosted(builder: &mut EventBuilder, item: JsonNode<'_>, kind: &str) -> Span {
+    let given = ["action", "queries", "code", "operation", "name"].map(|name| item.get(name));
+    let given =
+        given.into_iter().flatten().next().map(|value| String::from_utf8_lossy(value.raw()).into_owned());
+    let text = format!("{kind} {}", given.unwrap_or_default());
+    builder.made(&format!("[{}]", text.trim_end()))
+}

@@ -1,0 +1,429 @@
+//! The reader of `OpenCode`'s exports: one document with a session, its messages, and their parts. A record is a
+//! message. A call and its result are one part, and each assistant message names its request. Messages before
+//! `OpenCode`'s own compaction, reverted ones, and failed ones stay in the file, but the model no longer receives
+//! them.
+
+mod pair;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+
+use super::values;
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::reader::Reader;
+use crate::reader::SummaryPair;
+use crate::sample::{Sample, not_of};
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::external::EditSite;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+
+pub(super) struct Opencode;
+
+const WANTED: MemberFilter = |key| {
+    matches!(
+        key,
+        b"info" | b"messages" | b"parts" | b"state" | b"time" | b"metadata" | b"error" | b"revert" | b"model"
+    ) || PROVIDERS.iter().any(|provider| provider.as_bytes() == key)
+};
+
+/// The members of `metadata` that hold data for a provider.
+const PROVIDERS: [&str; 8] =
+    ["anthropic", "openai", "google", "vertex", "google-vertex", "azure", "bedrock", "openrouter"];
+/// The data that providers need back: `OpenCode`'s name and JP's name.
+const KEPT: [(&str, &str); 5] = [
+    ("signature", "anthropic_thinking_signature"),
+    ("redactedData", "anthropic_redacted_thinking"),
+    ("itemId", "openai_item_id"),
+    ("reasoningEncryptedContent", "openai_encrypted_content"),
+    ("thoughtSignature", "google_thought_signature"),
+];
+
+/// The texts that `OpenCode` sends: after a compaction, for a tool that the user ran, and for a cleared result.
+const COMPACTED: &str = "What did we do so far?";
+const RUN_BY_USER: &str = "The following tool was executed by the user";
+const CLEARED: &str = "[Old tool result content cleared]";
+
+const PARTS: [&str; 12] = [
+    "agent",
+    "compaction",
+    "file",
+    "patch",
+    "reasoning",
+    "retry",
+    "snapshot",
+    "step-finish",
+    "step-start",
+    "subtask",
+    "text",
+    "tool",
+];
+
+/// A message that the model may have received.
+struct Message<'a> {
+    at: ElementRef,
+    info: JsonNode<'a>,
+    parts: JsonNode<'a>,
+    /// The number of parts that were not reverted.
+    counted: usize,
+}
+
+impl Message<'_> {
+    fn id(&self) -> Cow<'_, str> {
+        self.info.text_of("id").unwrap_or_default()
+    }
+
+    fn is_user(&self) -> bool {
+        self.info.text_of("role").as_deref() == Some("user")
+    }
+
+    fn compaction(&self) -> Option<JsonNode<'_>> {
+        self.parts.items().find(|part| part.text_of("type").as_deref() == Some("compaction"))
+    }
+
+    /// Returns whether the message failed and is therefore not sent. A message that the user stopped is sent as far
+    /// as it got.
+    fn has_failed(&self) -> bool {
+        let Some(error) = self.info.get("error").filter(|error| error.is_object()) else { return false };
+        let has_output = |part: JsonNode<'_>| {
+            !matches!(part.text_of("type").as_deref(), Some("step-start" | "reasoning") | None)
+        };
+        let was_stopped = error.text_of("name").as_deref() == Some("MessageAbortedError");
+        !was_stopped || !self.parts.items().any(has_output)
+    }
+}
+
+impl Reader for Opencode {
+    fn detects(&self, sample: &Sample<'_>) -> bool {
+        let messages = sample.objects("messages");
+        let has_info = sample.document.is_some_and(|document| {
+            document.get("info").is_some_and(JsonNode::is_object)
+                && document.get("messages").is_some_and(JsonNode::is_array)
+        });
+        let is_message = |message: &JsonNode<'_>| {
+            message.get("info").is_some_and(|info| info.string("role").is_some())
+                && message.get("parts").is_some_and(JsonNode::is_array)
+        };
+        if messages.is_empty() { has_info } else { messages.iter().any(is_message) }
+    }
+
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
+        builder.document(WANTED, |builder, document| {
+            let messages = document.get("messages").unwrap_or(document);
+            if !messages.is_array() {
+                let at = messages.span().start;
+                return Err(not_of("OpenCode", at, "it has no `messages` array"));
+            }
+            let all = all(builder, messages)?;
+            for message in &all {
+                let of_user = message.info.get("model").and_then(|model| model.text_of("modelID"));
+                if let Some(model) = message.info.text_of("modelID").or(of_user) {
+                    builder.model(&model);
+                }
+            }
+            let sent = sent(builder, document.get("info"), all);
+            for (user, answers) in turns(&sent) {
+                turn(builder, user, &answers);
+            }
+            Ok(())
+        })
+    }
+
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
+        pair::records(pair)
+    }
+}
+
+fn all<'a>(builder: &mut EventBuilder, messages: JsonNode<'a>) -> Result<Vec<Message<'a>>, Unreadable> {
+    let list = builder.items(messages, None);
+    let mut all = Vec::new();
+    for (element, message) in messages.items().enumerate() {
+        let (info, parts) = (message.get("info"), message.get("parts"));
+        match (info.filter(|info| info.is_object()), parts.filter(|parts| parts.is_array())) {
+            (Some(info), Some(parts)) => {
+                let counted = parts.items().len();
+                all.push(Message { at: ElementRef { list, element }, info, parts, counted });
+            }
+            _ => {
+                builder.unknown(message);
+                builder.warn(format!("message {element} has no `info` or no `parts` and was skipped"));
+            }
+        }
+    }
+    match messages.items().next() {
+        Some(first) if all.is_empty() => {
+            Err(not_of("OpenCode", first.span().start, "a message has no `info` or `parts`"))
+        }
+        _ => Ok(all),
+    }
+}
+
+/// Returns the messages that are sent: from the last compaction on, with the tail that it kept, up to the reverted
+/// part.
+fn sent<'a>(
+    builder: &mut EventBuilder,
+    session: Option<JsonNode<'_>>,
+    mut messages: Vec<Message<'a>>,
+) -> Vec<Message<'a>> {
+    let revert = session.and_then(|session| session.get("revert"));
+    if let Some(id) = revert.and_then(|revert| revert.text_of("messageID"))
+        && let Some(first) = messages.iter().position(|message| message.id() == id)
+    {
+        let part = revert.and_then(|revert| revert.text_of("partID"));
+        let counted = part.and_then(|id| {
+            messages[first].parts.items().position(|part| part.text_of("id").as_ref() == Some(&id))
+        });
+        messages[first].counted = counted.unwrap_or_default();
+        // Without this message OpenCode would send the reverted messages again.
+        if !messages[first].is_user() {
+            builder.pin(messages[first].at);
+        }
+        messages.truncate(first + usize::from(counted.is_some()));
+    }
+    let summary = |message: &Message<'_>| {
+        let is_whole = message.info.is_true("summary") && message.info.string("finish").is_some();
+        let parent = message.info.text_of("parentID").map(Cow::into_owned);
+        parent.filter(|_| is_whole && message.info.get("error").is_none())
+    };
+    let compacted: HashSet<String> = messages.iter().filter_map(summary).collect();
+    let is_compaction = |message: &Message<'_>| {
+        message.is_user() && message.compaction().is_some() && compacted.contains(&*message.id())
+    };
+    if let Some(boundary) = messages.iter().rposition(is_compaction) {
+        let part = messages[boundary].compaction();
+        // Without this part OpenCode would send the compacted messages again.
+        part.iter().for_each(|part| builder.carry(messages[boundary].at, part.span()));
+        let tail = part.and_then(|part| part.text_of("tail_start_id"));
+        let tail = tail.and_then(|id| messages[..boundary].iter().position(|message| message.id() == id));
+        messages.drain(..tail.unwrap_or(boundary));
+    }
+    messages
+}
+
+/// Groups messages by request. The first group has no request.
+fn turns<'m, 'a>(messages: &'m [Message<'a>]) -> Vec<(Option<&'m Message<'a>>, Vec<&'m Message<'a>>)> {
+    let mut turns: Vec<(Option<&Message<'_>>, Vec<&Message<'_>>)> = vec![(None, Vec::new())];
+    let mut by_user: HashMap<Cow<'_, str>, usize> = HashMap::new();
+    for message in messages {
+        if message.is_user() {
+            by_user.insert(message.id(), turns.len());
+            turns.push((Some(message), Vec::new()));
+            continue;
+        }
+        let user = message.info.text_of("parentID").and_then(|parent| by_user.get(&parent).copied());
+        let turn = user.unwrap_or(turns.len() - 1);
+        turns[turn].1.push(message);
+    }
+    turns
+}
+
+fn turn(builder: &mut EventBuilder, user: Option<&Message<'_>>, answers: &[&Message<'_>]) {
+    let mut request = user.and_then(|user| request(builder, user));
+    let mut found = Vec::new();
+    for message in answers {
+        let before = found.len();
+        if !message.has_failed() {
+            answer(builder, message, &mut found);
+        }
+        // A message that is not sent is deleted with its request.
+        let is_whole = message.counted == message.parts.items().len();
+        if found.len() == before
+            && is_whole
+            && let Some(request) = &mut request
+        {
+            request.also.push(Deletion::Element(message.at));
+        }
+    }
+    if let Some(request) = request {
+        builder.turn(request.time);
+        builder.add(Kind::ChatRequest, request);
+    }
+    for (kind, draft) in found {
+        builder.add(kind, draft);
+    }
+}
+
+/// Returns the user's request, if it has content.
+fn request(builder: &mut EventBuilder, message: &Message<'_>) -> Option<EventDraft> {
+    let mut texts: Vec<Span> = Vec::new();
+    for part in message.parts.items().take(message.counted) {
+        let is =
+            |name: &str, values: &[&str]| part.text_of(name).is_some_and(|value| values.contains(&&*value));
+        match part.text_of("type").as_deref() {
+            Some("text") if !part.is_true("ignored") => texts.extend(part.string("text").map(JsonNode::span)),
+            // OpenCode adds the content of these files as text.
+            Some("file") if !is("mime", &["text/plain", "application/x-directory"]) => {
+                let is_image = part.text_of("mime").is_some_and(|mime| mime.starts_with("image/"));
+                texts.push(builder.made(if is_image { "[image]" } else { "[file]" }));
+            }
+            Some("subtask") => texts.push(builder.made(RUN_BY_USER)),
+            kind => {
+                if !kind.is_some_and(|kind| PARTS.contains(&kind)) {
+                    builder.unknown(part);
+                }
+            }
+        }
+    }
+    if texts.is_empty() && message.compaction().is_some() && message.counted > 0 {
+        texts.push(builder.made(COMPACTED));
+    }
+    let body = match texts[..] {
+        [] => return None,
+        [text] => text,
+        _ => builder.joined(&texts),
+    };
+    let (start, end) = (message.info.span().start, message.parts.span().end);
+    let span = Span { start: start.min(message.parts.span().start), end: end.max(message.info.span().end) };
+    Some(EventDraft {
+        span,
+        body,
+        time: created(message.info),
+        record: Some(message.at),
+        ..EventDraft::default()
+    })
+}
+
+/// Adds the events of an assistant message. The results of one step follow all of its calls.
+fn answer(builder: &mut EventBuilder, message: &Message<'_>, found: &mut Vec<(Kind, EventDraft)>) {
+    let list = builder.items(message.parts, None);
+    let mut results = Vec::new();
+    for (element, part) in message.parts.items().enumerate().take(message.counted) {
+        let draft = EventDraft {
+            span: part.span(),
+            time: moment(part, "start").or_else(|| created(message.info)),
+            record: Some(message.at),
+            deletion: Deletion::Element(ElementRef { list, element }),
+            metadata: kept(builder, part),
+            ..EventDraft::default()
+        };
+        let text = part.string("text");
+        match (part.text_of("type").as_deref(), text) {
+            (Some("step-start"), _) => found.append(&mut results),
+            (Some("text"), Some(text)) if text.raw().len() > 2 => {
+                found.push((Kind::Message, EventDraft { body: text.span(), ..draft }));
+            }
+            (Some("reasoning"), Some(text)) => {
+                found.push((Kind::Reasoning, EventDraft { body: text.span(), ..draft }));
+            }
+            (Some("tool"), _) => tool(builder, part, draft, found, &mut results),
+            (kind, _) => {
+                if !kind.is_some_and(|kind| PARTS.contains(&kind)) {
+                    builder.unknown(part);
+                }
+            }
+        }
+    }
+    found.append(&mut results);
+}
+
+fn tool(
+    builder: &mut EventBuilder,
+    part: JsonNode<'_>,
+    draft: EventDraft,
+    found: &mut Vec<(Kind, EventDraft)>,
+    results: &mut Vec<(Kind, EventDraft)>,
+) {
+    let Some(state) = part.get("state") else { return };
+    let id = part.string("callID").map(JsonNode::span).unwrap_or_else(|| builder.next_id());
+    let name = builder.tool_name(part, "tool");
+    let input = state.get("input");
+    let mut edits: Vec<EditSite> = input.map(|input| input.edit_site(values::object)).into_iter().collect();
+    // Copies of the command for display.
+    let twins = ["title", "raw"].into_iter().filter_map(|name| state.string(name));
+    edits.extend(twins.map(|twin| EditSite { span: twin.span(), write: empty_string }));
+    let call = EventDraft {
+        id,
+        name,
+        body: input.map_or_else(Span::default, JsonNode::span),
+        time: moment(state, "start").or(draft.time),
+        edits,
+        ..draft.clone()
+    };
+    found.push((Kind::ToolRequest, call));
+    let is_error = match state.text_of("status").as_deref() {
+        Some("completed") => false,
+        Some("error") => true,
+        // The call is still running or was abandoned.
+        _ => return,
+    };
+    let metadata = state.get("metadata");
+    let stopped = metadata.filter(|metadata| is_error && metadata.is_true("interrupted"));
+    let said = match stopped.and_then(|metadata| metadata.string("output")) {
+        Some(output) => Some(output),
+        None => state.get(if is_error { "error" } else { "output" }),
+    };
+    let mut edits: Vec<EditSite> = said.map(|said| said.edit_site(values::text)).into_iter().collect();
+    edits.extend(twins_of_result(metadata).filter(|edit| Some(edit.span) != said.map(JsonNode::span)));
+    edits.extend(
+        state
+            .get("attachments")
+            .filter(|files| files.is_array())
+            .map(|files| EditSite { span: files.span(), write: no_items }),
+    );
+    let cleared = state.get("time").and_then(|time| time.get("compacted"));
+    let cleared = cleared.filter(|time| !is_error && !matches!(time.raw(), b"0" | b"null"));
+    // While this time is set, OpenCode sends the cleared text instead.
+    edits.extend(cleared.map(|time| EditSite { span: time.span(), write: |_| "0".into() }));
+    let body = match said {
+        _ if cleared.is_some() => builder.made(CLEARED),
+        Some(said) if said.is_string() => said.span(),
+        Some(said) if !said.is_null() => builder.made(&String::from_utf8_lossy(said.raw())),
+        _ => builder.made(""),
+    };
+    let time = moment(state, "end").or(draft.time);
+    let result = EventDraft { id, body, time, edits, metadata: Span::default(), ..draft };
+    results.push((Kind::ToolResponse { is_error }, result));
+}
+
+/// Returns the edits for copies of a result that are kept for display. Links to other sessions stay.
+fn twins_of_result(metadata: Option<JsonNode<'_>>) -> impl Iterator<Item = EditSite> {
+    let members = metadata.into_iter().flat_map(JsonNode::members);
+    members.filter_map(|(name, value)| {
+        let write: fn(&str) -> String = match value.raw() {
+            _ if matches!(&*name, b"sessionId" | b"sessionID" | b"parentSessionId" | b"model") => {
+                return None;
+            }
+            [b'"', _, .., b'"'] => empty_string,
+            [b'[', _, .., b']'] => no_items,
+            [b'{', _, .., b'}'] => values::object,
+            _ => return None,
+        };
+        Some(value.edit_site(write))
+    })
+}
+
+fn empty_string(_: &str) -> String {
+    "\"\"".into()
+}
+
+fn no_items(_: &str) -> String {
+    "[]".into()
+}
+
+/// Returns the data that the provider needs back with a part.
+fn kept(builder: &mut EventBuilder, part: JsonNode<'_>) -> Span {
+    let Some(metadata) = part.get("metadata") else { return Span::default() };
+    let providers = PROVIDERS.iter().filter_map(|provider| metadata.get(provider));
+    let members = providers.flat_map(|kept| {
+        KEPT.iter().filter_map(move |(theirs, ours)| {
+            let value = kept.string(theirs)?;
+            Some(format!("\"{ours}\":{}", String::from_utf8_lossy(value.raw())))
+        })
+    });
+    let members: Vec<String> = members.collect();
+    if members.is_empty() { Span::default() } else { builder.made_raw(&format!("{{{}}}", members.join(","))) }
+}
+
+fn created(info: JsonNode<'_>) -> Option<Timestamp> {
+    moment(info, "created")
+}
+
+/// Parses a time in milliseconds.
+fn moment(of: JsonNode<'_>, name: &str) -> Option<Timestamp> {
+    let raw = of.get("time")?.get(name)?.raw();
+    Timestamp::from_millisecond(std::str::from_utf8(raw).ok()?.parse().ok()?).ok()
+}

@@ -1,0 +1,76 @@
+//! The two messages that represent a summary. The first keeps the name of the message that it replaces, because
+//! other messages refer to it and `OpenCode` sorts messages by name. A carried compaction part remains a compaction.
+
+use serde_json::{Map, Value, json};
+
+use crate::json_index::JsonNode;
+use crate::reader::SummaryPair;
+
+pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
+    let (first, last) = (pair.first.get("info"), pair.last.get("info"));
+    // A member that is missing in one message is copied from the other.
+    let copied = |name: &str| {
+        let value = [last, first].into_iter().flatten().find_map(|info| info.get(name));
+        value.and_then(json_of)
+    };
+    let id = first.and_then(|info| info.text_of("id"));
+    let id = id.map_or_else(|| format!("msg_{}", pair.ids[0].replace('-', "")), Into::into);
+    let answer = format!("{id}1");
+    let session = copied("sessionID").unwrap_or_default();
+    let created = first.and_then(|info| info.get("time")?.get("created")).and_then(json_of);
+    let created = created.unwrap_or_else(|| pair.at.as_millisecond().into());
+
+    let text = |half: usize, message: &str, text: &str| {
+        let id = format!("prt_{}", pair.ids[half].replace('-', ""));
+        json!({ "id": id, "sessionID": session, "messageID": message, "type": "text", "text": text })
+    };
+    let mut said = vec![text(0, &id, pair.request)];
+    let carried = pair.carried.iter().filter_map(|part| serde_json::from_slice(part).ok());
+    said.extend(carried.map(|mut part: Map<String, Value>| {
+        part.insert("messageID".into(), id.as_str().into());
+        Value::Object(part)
+    }));
+    let compacts = said.len() > 1;
+
+    let of_model = |name: &str| {
+        copied(name).or_else(|| first?.get("model")?.get(name).and_then(json_of)).unwrap_or_default()
+    };
+    let (provider, model) = (of_model("providerID"), of_model("modelID"));
+    let agent = copied("agent").or_else(|| copied("mode")).unwrap_or_else(|| "build".into());
+    let user = json!({
+        "id": id,
+        "sessionID": session,
+        "role": "user",
+        "time": { "created": created },
+        "agent": agent,
+        "model": { "providerID": provider, "modelID": model },
+    });
+    let mut assistant = Map::new();
+    let mut set = |name: &str, value: Value| assistant.insert(name.into(), value);
+    set("id", answer.as_str().into());
+    set("sessionID", session.clone());
+    set("role", "assistant".into());
+    set("parentID", id.as_str().into());
+    set("time", json!({ "created": created, "completed": created }));
+    set("modelID", model);
+    set("providerID", provider);
+    set("mode", copied("mode").unwrap_or_else(|| agent.clone()));
+    set("agent", agent);
+    set("path", copied("path").unwrap_or_else(|| json!({ "cwd": "/", "root": "/" })));
+    set("cost", 0.into());
+    let tokens = json!({ "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } });
+    set("tokens", tokens);
+    set("finish", "stop".into());
+    if compacts {
+        set("summary", true.into());
+    }
+    let answered = [text(1, &answer, pair.response)];
+    vec![
+        json!({ "info": user, "parts": said }).to_string(),
+        json!({ "info": assistant, "parts": answered }).to_string(),
+    ]
+}
+
+fn json_of(value: JsonNode<'_>) -> Option<Value> {
+    serde_json::from_slice(value.raw()).ok()
+}

@@ -1,0 +1,340 @@
+//! The reader of `OpenHands`' events, of both generations: a list, JSONL, or an evaluation result with a `history`.
+//! A record is an event. Events that a condenser forgot are read like all others. The condenser's record stays and
+//! loses the ids of events that are deleted.
+
+mod legacy;
+mod sdk;
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::reader::Reader;
+use crate::reader::SummaryPair;
+use crate::sample::{Sample, not_of};
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::external::EditSite;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+use jp_compact_core::time;
+
+pub(super) struct OpenHands;
+
+const WANTED: MemberFilter = |key| {
+    matches!(
+        key,
+        b"history"
+            | b"items"
+            | b"args"
+            | b"extras"
+            | b"forgotten_event_ids"
+            | b"tool_call_metadata"
+            | b"model_response"
+            | b"choices"
+            | b"message"
+            | b"tool_calls"
+            | b"function"
+            | b"thought"
+            | b"llm_message"
+            | b"content"
+            | b"extended_content"
+            | b"tool_call"
+            | b"observation"
+            | b"thinking_blocks"
+            | b"responses_reasoning_item"
+            | b"summary"
+            | b"system_prompt"
+            | b"dynamic_context"
+    )
+};
+
+/// Members of a document that contain events.
+const LISTS: [&str; 2] = ["history", "items"];
+
+struct Record {
+    at: ElementRef,
+    /// As JSON: legacy events have numbers, events of the SDK have names.
+    id: String,
+    parent: Option<String>,
+    /// The id of the event that it answers.
+    cause: Option<String>,
+    opens: bool,
+    found: Vec<Found>,
+    /// The ids that a condenser forgot, and the places of these ids.
+    forgets: Vec<(String, ElementRef)>,
+    /// Copies of other events' content in this record, by the name of the content.
+    twins: Vec<(String, EditSite)>,
+}
+
+struct Found {
+    kind: Kind,
+    draft: EventDraft,
+    /// The names under which other records contain copies of this event.
+    twins: Vec<String>,
+}
+
+impl Record {
+    fn new(at: ElementRef, event: JsonNode<'_>) -> Self {
+        let raw = |name: &str| event.get(name).filter(|value| !value.is_null()).map(as_json);
+        Self {
+            at,
+            id: raw("id").unwrap_or_default(),
+            parent: event.string("parent_id").map(as_json),
+            cause: raw("cause"),
+            opens: false,
+            found: Vec::new(),
+            forgets: Vec::new(),
+            twins: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, kind: Kind, draft: EventDraft) {
+        self.found.push(Found { kind, draft, twins: Vec::new() });
+    }
+
+    fn forgotten(&mut self, builder: &mut EventBuilder, ids: JsonNode<'_>) {
+        let list = builder.items(ids, None);
+        let named = ids.items().enumerate().map(|(element, id)| (as_json(id), ElementRef { list, element }));
+        self.forgets.extend(named);
+    }
+}
+
+impl Reader for OpenHands {
+    fn detects(&self, sample: &Sample<'_>) -> bool {
+        let of_list = |list: JsonNode<'_>| {
+            list.items().any(|item| is_event(item) || (item.is_array() && item.items().any(is_event)))
+        };
+        let holds = |document: JsonNode<'_>| {
+            of_list(document) || LISTS.iter().any(|name| document.get(name).is_some_and(of_list))
+        };
+        sample.document.is_some_and(holds) || sample.any_line(|line| is_event(line) || holds(line))
+    }
+
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
+        let mut records = Vec::new();
+        if crate::sample::is_document(&builder.bytes()) {
+            let mut is_alone = false;
+            builder.document(WANTED, |builder, document| {
+                is_alone = is_event(document);
+                if is_alone { Ok(()) } else { conversation(builder, document) }
+            })?;
+            if !is_alone {
+                return Ok(());
+            }
+        }
+        builder.lines(WANTED, |builder, at, line| {
+            if !line.is_object() {
+                return Err(not_of("OpenHands", line.span().start, "a line is not an object"));
+            }
+            if LISTS.iter().any(|name| line.get(name).is_some_and(JsonNode::is_array)) {
+                builder.conversation(line)?;
+                return conversation(builder, line);
+            }
+            records.push(record(builder, at, line));
+            Ok(())
+        })?;
+        add_events(builder, records);
+        Ok(())
+    }
+
+    fn says_thoughts(&self) -> bool {
+        true
+    }
+
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
+        let first = pair.first.items().next().unwrap_or(pair.first);
+        let written = first.text_of("timestamp");
+        let has_zone = written.is_some_and(|time| time.parse::<Timestamp>().is_ok());
+        let at = pair.at.to_string();
+        let at = if has_zone { at.as_str() } else { at.trim_end_matches('Z') };
+        if first.get("kind").is_some() {
+            return sdk::pair(pair, first, at);
+        }
+        let both = legacy::pair(pair, first, at);
+        // The oldest form stores an action and its observation as one array.
+        if pair.first.is_array() {
+            vec![Value::Array(both).to_string()]
+        } else {
+            both.iter().map(Value::to_string).collect()
+        }
+    }
+}
+
+fn is_event(node: JsonNode<'_>) -> bool {
+    let of_sdk = || node.text_of("kind").is_some_and(|kind| sdk::is_kind(&kind));
+    let is_action = || node.string("action").is_some() && node.get("args").is_some_and(JsonNode::is_object);
+    let is_observation = || node.string("observation").is_some() && node.get("content").is_some();
+    node.is_object()
+        && node.get("role").is_none()
+        && ((of_sdk() && node.get("id").is_some()) || is_action() || is_observation())
+}
+
+/// Reads a list of events, or a document with one.
+fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
+    let list = LISTS.iter().find_map(|name| document.get(name)).unwrap_or(document);
+    if !list.is_array() {
+        return Err(not_of("OpenHands", document.span().start, "it has no list of events"));
+    }
+    let number = builder.items(list, None);
+    let mut records = Vec::new();
+    for (element, item) in list.items().enumerate() {
+        let at = ElementRef { list: number, element };
+        if item.is_object() {
+            records.push(record(builder, at, item));
+        } else if item.is_array() {
+            let inner = builder.items(item, Some(at));
+            for (element, item) in item.items().enumerate() {
+                let mut record = record(builder, at, item);
+                for found in &mut record.found {
+                    if matches!(found.kind, Kind::ToolResponse { .. }) {
+                        found.draft.deletion = Deletion::Element(ElementRef { list: inner, element });
+                    }
+                }
+                records.push(record);
+            }
+        } else {
+            return Err(not_of("OpenHands", item.span().start, "an event is not an object"));
+        }
+    }
+    add_events(builder, records);
+    Ok(())
+}
+
+fn record(builder: &mut EventBuilder, at: ElementRef, event: JsonNode<'_>) -> Record {
+    let mut record = Record::new(at, event);
+    let draft =
+        EventDraft { span: event.span(), time: moment(event), record: Some(at), ..EventDraft::default() };
+    if event.string("kind").is_some() {
+        if let (Some(id), Some(parent)) = (event.get("id"), event.string("parent_id")) {
+            builder.link(at, id.span(), parent.span());
+        }
+        sdk::read(builder, event, &draft, &mut record);
+    } else {
+        legacy::read(builder, event, &draft, &mut record);
+    }
+    record
+}
+
+/// Adds the events that were found, and assigns each result to its call.
+fn add_events(builder: &mut EventBuilder, records: Vec<Record>) {
+    let mut all: HashMap<String, Vec<EditSite>> = HashMap::new();
+    for (name, edit) in records.iter().flat_map(|record| &record.twins) {
+        all.entry(name.clone()).or_default().push(*edit);
+    }
+    let by_id: HashMap<String, ElementRef> =
+        records.iter().map(|record| (record.id.clone(), record.at)).collect();
+    let (on_path, broken) = path(&records);
+    let is_on_path = |at: &ElementRef| on_path.as_ref().is_none_or(|path| path.contains(at));
+    let (mut lost, mut lost_records) = (0, 0);
+    for (place, record) in records.iter().enumerate().filter(|(_, record)| !is_on_path(&record.at)) {
+        let text: u64 = record.found.iter().map(|found| found.draft.body.len() as u64).sum();
+        match broken {
+            Some(broken) if place < broken && text > 0 => {
+                (lost, lost_records) = (lost + text, lost_records + 1);
+            }
+            _ => builder.passed_over(text),
+        }
+    }
+    if lost_records > 0 {
+        builder.unreachable(lost, lost_records);
+    }
+    let mut waiting: Vec<(String, Span)> = Vec::new();
+    for Record { at, id, cause, opens, found, forgets, .. } in records {
+        for (forgotten, element) in forgets {
+            if let Some(record) = by_id.get(&forgotten) {
+                builder.mention(*record, element);
+            }
+        }
+        if !is_on_path(&at) {
+            continue;
+        }
+        if opens {
+            builder.turn(found.first().and_then(|found| found.draft.time));
+        }
+        for Found { kind, mut draft, twins } in found {
+            let edits = twins.iter().filter_map(|name| all.get(name)).flatten();
+            match kind {
+                Kind::ToolRequest => {
+                    draft.edits.extend(edits);
+                    if draft.id.is_empty() {
+                        draft.id = builder.next_id();
+                    }
+                    waiting.push((id.clone(), draft.id));
+                }
+                Kind::Reasoning => {
+                    let values = edits.map(|edit| Deletion::Value(edit.span, "null"));
+                    draft.deletion =
+                        Deletion::Several(std::iter::once(draft.deletion).chain(values).collect());
+                }
+                Kind::ToolResponse { .. } if draft.id.is_empty() => {
+                    let place = match &cause {
+                        Some(cause) => waiting.iter().position(|(id, _)| id == cause),
+                        None => waiting.len().checked_sub(1),
+                    };
+                    let Some(place) = place else {
+                        // The result belongs to an event that is not a call, and is deleted with it.
+                        let record = cause.as_ref().and_then(|cause| by_id.get(cause));
+                        if let Some(record) = record.filter(|record| **record != at) {
+                            builder.mention(*record, at);
+                        }
+                        continue;
+                    };
+                    draft.id = waiting.remove(place).1;
+                }
+                _ => {}
+            }
+            builder.add(kind, draft);
+        }
+    }
+}
+
+/// Returns the events on the path from the last one to the root, and the index of one whose parent is missing. An
+/// event without a parent follows the one before it. Returns no path if no event has a parent.
+fn path(records: &[Record]) -> (Option<HashSet<ElementRef>>, Option<usize>) {
+    if records.iter().all(|record| record.parent.is_none()) {
+        return (None, None);
+    }
+    let by_id: HashMap<&str, usize> =
+        records.iter().enumerate().map(|(place, record)| (&*record.id, place)).collect();
+    let mut on_path = HashSet::new();
+    let (mut next, mut broken) = (records.len().checked_sub(1), None);
+    while let Some((place, record)) = next.and_then(|place| Some((place, records.get(place)?))) {
+        if !on_path.insert(record.at) {
+            break;
+        }
+        next = match &record.parent {
+            Some(parent) => by_id.get(&**parent).copied(),
+            None => place.checked_sub(1),
+        };
+        broken = Some(place).filter(|_| next.is_none() && record.parent.is_some());
+    }
+    (Some(on_path), broken)
+}
+
+fn as_json(node: JsonNode<'_>) -> String {
+    String::from_utf8_lossy(node.raw()).into_owned()
+}
+
+/// Returns the time of an event. A time without a zone is UTC.
+fn moment(event: JsonNode<'_>) -> Option<Timestamp> {
+    let text = event.text_of("timestamp")?;
+    time::parse(&text).or_else(|| time::parse(&format!("{text}Z")))
+}
+
+fn empty(_: &str) -> String {
+    "\"\"".into()
+}
+
+/// Returns edits that empty long texts of a result that are not sent: copies, or the data that it was made from.
+fn long_texts<'a>(object: JsonNode<'a>, except: &'a [&str]) -> impl Iterator<Item = EditSite> + 'a {
+    let is_long = |value: JsonNode<'_>| value.is_string() && value.raw().len() > 64;
+    let members =
+        object.members().filter(|(key, _)| !except.iter().any(|except| except.as_bytes() == key.as_ref()));
+    members
+        .filter(move |(_, value)| is_long(*value))
+        .map(|(_, value)| EditSite { span: value.span(), write: empty })
+}

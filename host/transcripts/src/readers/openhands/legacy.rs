@@ -1,0 +1,296 @@
+//! Numbered events: an action with its `args`, or an observation with its `extras` and its cause. Both may contain a
+//! copy of the whole model response, which an edit must change too.
+
+use serde_json::{Map, Value, json};
+
+use super::{Record, as_json, empty, long_texts};
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::JsonNode;
+use crate::reader::SummaryPair;
+use crate::readers::values;
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::external::EditSite;
+use jp_compact_core::json::Span;
+
+/// Actions that are not calls.
+const NO_CALLS: [&str; 14] = [
+    "message",
+    "system",
+    "finish",
+    "reject",
+    "null",
+    "recall",
+    "start",
+    "pause",
+    "resume",
+    "stop",
+    "change_agent_state",
+    "condensation",
+    "condensation_request",
+    "loop_recovery",
+];
+
+/// Observations that are not results.
+const NO_ANSWERS: [&str; 4] = ["null", "agent_state_changed", "recall", "condense"];
+
+/// Arguments that the program adds, or whose values are limited to a few words.
+const SETTINGS: [&str; 14] = [
+    "thought",
+    "reasoning_content",
+    "name",
+    "impl_source",
+    "confirmation_state",
+    "is_confirmed",
+    "security_risk",
+    "hidden",
+    "blocking",
+    "is_input",
+    "is_static",
+    "keep_prompt",
+    "image_urls",
+    "wait_for_response",
+];
+
+/// Members of an observation that repeat arguments of its call.
+const COMMANDS: [&str; 2] = ["command", "code"];
+
+pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+    if let Some(response) =
+        event.get("tool_call_metadata").and_then(|metadata| metadata.get("model_response"))
+    {
+        if let Some(model) = response.text_of("model") {
+            builder.model(&model);
+        }
+        model_response(response, record);
+    }
+    if let Some(action) = event.text_of("action") {
+        let Some(args) = event.get("args") else { return };
+        let of_user = event.text_of("source").as_deref() == Some("user");
+        match &*action {
+            "message" => message(builder, args, of_user, draft, record),
+            "finish" | "reject" => final_message(args, draft, record),
+            "system" => {
+                if let Some(content) = args.text_of("content") {
+                    builder.system(&content);
+                }
+            }
+            "condensation" => {
+                if let Some(ids) = args.get("forgotten_event_ids") {
+                    record.forgotten(builder, ids);
+                }
+            }
+            action if of_user || NO_CALLS.contains(&action) => {}
+            action => {
+                thought(event, args, draft, record);
+                // A `think` action without a call is the rest of a call that was deleted.
+                if action != "think" || event.get("tool_call_metadata").is_some() {
+                    call(builder, event, args, draft, record);
+                }
+            }
+        }
+    } else if let Some(observation) = event.text_of("observation")
+        && !NO_ANSWERS.contains(&&*observation)
+    {
+        result(builder, event, &observation, draft, record);
+    } else if event.get("observation").is_none() {
+        builder.unknown(event);
+    }
+}
+
+pub(super) fn pair(pair: &SummaryPair<'_>, first: JsonNode<'_>, at: &str) -> Vec<Value> {
+    let event = |source: &str, content: &str| {
+        let mut event = Map::new();
+        event.insert("timestamp".into(), at.into());
+        event.insert("source".into(), source.into());
+        event.insert("message".into(), content.into());
+        event.insert("action".into(), "message".into());
+        let args = json!({ "content": content, "image_urls": null, "wait_for_response": false });
+        event.insert("args".into(), args);
+        event
+    };
+    let mut request = event("user", pair.request);
+    if let Some(id) = first.get("id").and_then(|id| serde_json::from_slice(id.raw()).ok()) {
+        request.shift_insert(0, "id".into(), id);
+    }
+    vec![request.into(), event("agent", pair.response).into()]
+}
+
+fn message(
+    builder: &mut EventBuilder,
+    args: JsonNode<'_>,
+    of_user: bool,
+    draft: &EventDraft,
+    record: &mut Record,
+) {
+    let Some(content) = args.string("content") else { return };
+    let has_images = || args.get("image_urls").is_some_and(|images| images.raw().len() > 4);
+    let body =
+        if content.raw().len() > 2 || !has_images() { content.span() } else { builder.made("[image]") };
+    let kind = if of_user { Kind::ChatRequest } else { Kind::Message };
+    record.opens = of_user;
+    if of_user || content.raw().len() > 2 {
+        record.add(kind, EventDraft { body, ..draft.clone() });
+    }
+}
+
+/// Adds the agent's last message. It has no result.
+fn final_message(args: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+    let holds = |name| args.string(name).filter(|text| text.raw().len() > 2);
+    let (thought, text) = (holds("thought"), holds("final_thought"));
+    if let (Some(thought), Some(_)) = (thought, text) {
+        reasoning(thought, draft, record);
+    }
+    if let Some(text) = text.or(thought) {
+        record.add(
+            Kind::Message,
+            EventDraft { body: text.span(), deletion: Deletion::Value(text.span(), "\"\""), ..draft.clone() },
+        );
+    }
+}
+
+fn thought(event: JsonNode<'_>, args: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+    for name in ["reasoning_content", "thought"] {
+        let value = args.get(name).map(|value| value.string("text").unwrap_or(value));
+        if let Some(value) = value.filter(|value| value.is_string() && value.raw().len() > 2) {
+            reasoning(value, draft, record);
+            let response =
+                event.get("tool_call_metadata").and_then(|metadata| metadata.get("model_response"));
+            let id = response.and_then(|response| response.get("id"));
+            if let Some(found) = record.found.last_mut() {
+                found.twins.extend(id.map(|id| format!("said {}", as_json(id))));
+            }
+        }
+    }
+}
+
+fn reasoning(text: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+    let span = text.span();
+    record.add(
+        Kind::Reasoning,
+        EventDraft { body: span, deletion: Deletion::Value(span, "\"\""), ..draft.clone() },
+    );
+}
+
+fn call(
+    builder: &mut EventBuilder,
+    event: JsonNode<'_>,
+    args: JsonNode<'_>,
+    draft: &EventDraft,
+    record: &mut Record,
+) {
+    let metadata = event.get("tool_call_metadata");
+    let of_metadata = |name: &str| metadata.and_then(|metadata| metadata.string(name));
+    let id = of_metadata("tool_call_id");
+    let name = of_metadata("function_name").or(args.string("name")).or(event.string("action"));
+    let name = name.map_or_else(|| builder.made("unknown"), JsonNode::span);
+    let body = builder.made_raw(&arguments(args));
+    let emptied = |value: JsonNode<'_>| match value.raw().first() {
+        Some(b'"') => Some(EditSite { span: value.span(), write: empty }),
+        Some(b'[') => Some(EditSite { span: value.span(), write: |_| "[]".into() }),
+        Some(b'{') => Some(value.edit_site(values::object)),
+        _ => None,
+    };
+    let mut edits: Vec<EditSite> = own(args).filter_map(|(_, value)| emptied(value)).collect();
+    let said = event.string("message");
+    edits.extend(said.map(|said| EditSite { span: said.span(), write: empty }));
+    // Without its call the action becomes a thought.
+    let mut deletions = vec![];
+    deletions.extend(event.string("action").map(|action| Deletion::Value(action.span(), "\"think\"")));
+    deletions.extend(said.map(|said| Deletion::Value(said.span(), "\"\"")));
+    let members = builder.members(args);
+    let kept = |key: &[u8]| matches!(key, b"thought" | b"reasoning_content");
+    let gone = args.members().enumerate().filter(|(_, (key, _))| !kept(key));
+    deletions.extend(gone.map(|(element, _)| Deletion::Element(ElementRef { list: members, element })));
+    let members = builder.members(event);
+    deletions.extend(
+        event
+            .position("tool_call_metadata")
+            .map(|element| Deletion::Element(ElementRef { list: members, element })),
+    );
+    let id_span = id.map_or_else(Span::default, JsonNode::span);
+    let draft = EventDraft {
+        id: id_span,
+        name,
+        body,
+        edits,
+        deletion: Deletion::Several(deletions),
+        ..draft.clone()
+    };
+    record.add(Kind::ToolRequest, draft);
+    if let Some(found) = record.found.last_mut() {
+        found.twins.extend(id.map(|id| format!("call {}", as_json(id))));
+        found.twins.push(format!("action {}", record.id));
+    }
+}
+
+/// Returns the arguments that the model gave.
+fn own(args: JsonNode<'_>) -> impl Iterator<Item = (String, JsonNode<'_>)> {
+    let members = args.members().map(|(key, value)| (String::from_utf8_lossy(&key).into_owned(), value));
+    members.filter(|(key, _)| !SETTINGS.contains(&&**key))
+}
+
+/// Returns the arguments as JSON. If only numbers and flags remain, the arguments were emptied.
+fn arguments(args: JsonNode<'_>) -> String {
+    let holds = |value: JsonNode<'_>| {
+        let inside = value.raw().iter().filter(|byte| !byte.is_ascii_whitespace());
+        matches!(value.raw().first(), Some(b'"' | b'[' | b'{')) && inside.count() > 2
+    };
+    if !own(args).any(|(_, value)| holds(value)) {
+        return "{}".into();
+    }
+    let is_set =
+        |value: JsonNode<'_>| holds(value) || !matches!(value.raw().first(), Some(b'"' | b'[' | b'{' | b'n'));
+    let members = own(args).filter(|(_, value)| is_set(*value));
+    let members: Vec<String> =
+        members.map(|(key, value)| format!("{}:{}", Value::from(key), as_json(value))).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+fn result(
+    builder: &mut EventBuilder,
+    event: JsonNode<'_>,
+    observation: &str,
+    draft: &EventDraft,
+    record: &mut Record,
+) {
+    let Some(content) = event.get("content") else { return };
+    let body = if content.is_null() { builder.made("") } else { builder.text(content) };
+    let mut edits = vec![content.edit_site(values::text)];
+    edits.extend(event.string("message").map(|said| EditSite { span: said.span(), write: empty }));
+    if let Some(extras) = event.get("extras") {
+        edits.extend(long_texts(extras, &COMMANDS));
+        if let Some(cause) = &record.cause {
+            let name = format!("action {cause}");
+            let commands = COMMANDS.iter().filter_map(|name| extras.string(name));
+            let commands = commands.map(|command| EditSite { span: command.span(), write: empty });
+            record.twins.extend(commands.map(|edit| (name.clone(), edit)));
+        }
+        for name in ["dom_object", "axtree_object", "extra_element_properties"] {
+            let tree = extras.get(name).filter(|tree| tree.is_object());
+            edits.extend(tree.map(|tree| tree.edit_site(values::object)));
+        }
+    }
+    let failed = event.get("success").is_some_and(|success| success.raw() == b"false");
+    let is_error = failed || matches!(observation, "error" | "user_rejected");
+    record.add(Kind::ToolResponse { is_error }, EventDraft { body, edits, ..draft.clone() });
+}
+
+/// Adds the copies in a model response. Every event of one response contains it.
+fn model_response(response: JsonNode<'_>, record: &mut Record) {
+    for choice in response.get("choices").into_iter().flat_map(JsonNode::items) {
+        let Some(message) = choice.get("message") else { continue };
+        for name in ["content", "reasoning_content"] {
+            if let (Some(id), Some(text)) = (response.get("id"), message.string(name)) {
+                record.twins.push((format!("said {}", as_json(id)), text.edit_site(values::null)));
+            }
+        }
+        for call in message.get("tool_calls").into_iter().flat_map(JsonNode::items) {
+            let arguments = call.get("function").and_then(|function| function.string("arguments"));
+            if let (Some(id), Some(arguments)) = (call.get("id"), arguments) {
+                let edit = arguments.edit_site(values::object_in_string);
+                record.twins.push((format!("call {}", as_json(id)), edit));
+            }
+        }
+    }
+}

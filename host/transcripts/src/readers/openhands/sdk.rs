@@ -1,0 +1,265 @@
+//! Events with a `kind`: the messages and calls that the model received or wrote, one call per event.
+
+use serde_json::{Map, Value, json};
+
+use super::{Record, long_texts};
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::JsonNode;
+use crate::reader::SummaryPair;
+use crate::readers::values;
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::external::EditSite;
+use jp_compact_core::json::Span;
+
+/// Members with reasoning, in the order in which events contain them.
+const THOUGHTS: [&str; 3] = ["reasoning_content", "thinking_blocks", "responses_reasoning_item"];
+
+/// Members of an action that a message does not have.
+const OF_ACTIONS: [&str; 6] =
+    ["action", "tool_name", "tool_call_id", "tool_call", "security_risk", "summary"];
+
+/// Events that the model does not receive.
+const IGNORED: [&str; 13] = [
+    "CondensationRequest",
+    "CondensationRequestEvent",
+    "CondensationSummaryEvent",
+    "ConversationErrorEvent",
+    "ConversationStateUpdateEvent",
+    "HookExecutionEvent",
+    "InterruptEvent",
+    "LLMCompletionLogEvent",
+    "PauseEvent",
+    "ServerErrorEvent",
+    "StreamingDeltaEvent",
+    "TaskTrackerEvent",
+    "TokenEvent",
+];
+
+pub(super) fn is_kind(kind: &str) -> bool {
+    let has_end = kind.ends_with("Event") && kind.len() > "Event".len();
+    has_end || matches!(kind, "UserRejectObservation" | "Condensation" | "CondensationRequest")
+}
+
+pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+    match event.text_of("kind").as_deref() {
+        Some("MessageEvent") => message(builder, event, draft, record),
+        Some("ActionEvent") => action(builder, event, draft, record),
+        Some("ObservationEvent") => observation(builder, event, draft, record),
+        Some("AgentErrorEvent") => refusal(event, "error", draft, record),
+        Some("UserRejectObservation") => refusal(event, "rejection_reason", draft, record),
+        Some("SystemPromptEvent") => {
+            let parts = ["system_prompt", "dynamic_context"].into_iter().filter_map(|name| event.get(name));
+            parts.filter_map(|part| part.text_of("text")).for_each(|text| builder.system(&text));
+        }
+        Some("Condensation") => {
+            if let Some(ids) = event.get("forgotten_event_ids") {
+                record.forgotten(builder, ids);
+            }
+        }
+        kind => {
+            if !kind.is_some_and(|kind| IGNORED.contains(&kind)) {
+                builder.unknown(event);
+            }
+        }
+    }
+}
+
+pub(super) fn pair(pair: &SummaryPair<'_>, first: JsonNode<'_>, at: &str) -> Vec<String> {
+    let [request, response] = &pair.ids;
+    let event = |id: &str, parent: Value, source: &str, role: &str, text: &str| {
+        let mut event = Map::new();
+        event.insert("id".into(), id.into());
+        event.insert("timestamp".into(), at.into());
+        event.insert("source".into(), source.into());
+        if first.get("parent_id").is_some() {
+            event.insert("parent_id".into(), parent);
+        }
+        let content = json!([{ "cache_prompt": false, "type": "text", "text": text }]);
+        event.insert("llm_message".into(), json!({ "role": role, "content": content }));
+        event.insert("kind".into(), "MessageEvent".into());
+        Value::Object(event).to_string()
+    };
+    let parent = serde_json::from_str(pair.parent).unwrap_or_default();
+    vec![
+        event(request, parent, "user", "user", pair.request),
+        event(response, request.as_str().into(), "agent", "assistant", pair.response),
+    ]
+}
+
+fn message(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+    let Some(message) = event.get("llm_message") else { return };
+    let blocks: Vec<JsonNode<'_>> = [message.get("content"), event.get("extended_content")]
+        .into_iter()
+        .flatten()
+        .flat_map(|list| if list.is_string() { vec![list] } else { list.items().collect() })
+        .collect();
+    let texts: Vec<Span> = blocks
+        .iter()
+        .filter_map(|block| if block.is_string() { Some(*block) } else { block.string("text") })
+        .map(JsonNode::span)
+        .collect();
+    let body = match texts.as_slice() {
+        [one] => *one,
+        [] if !blocks.is_empty() => builder.made("[image]"),
+        several => builder.joined(several),
+    };
+    match message.text_of("role").as_deref() {
+        Some("user") => {
+            record.opens = event.text_of("source").as_deref() == Some("user");
+            record.add(Kind::ChatRequest, EventDraft { body, ..draft.clone() });
+        }
+        Some("assistant") => {
+            thoughts(builder, event, message, draft, record);
+            if !texts.is_empty() {
+                record.add(Kind::Message, EventDraft { body, ..draft.clone() });
+            }
+        }
+        _ => {}
+    }
+}
+
+fn action(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+    thoughts(builder, event, event, draft, record);
+    if let Some(said) = event.get("thought").filter(|said| said.items().len() > 0) {
+        let body = builder.text(said);
+        record.add(Kind::Message, EventDraft { body, ..draft.clone() });
+    }
+    let call = event.get("tool_call");
+    let of_call = |name: &str| call.and_then(|call| call.string(name));
+    let id = of_call("id").or(event.string("tool_call_id")).map_or_else(Span::default, JsonNode::span);
+    let name = of_call("name").or(event.string("tool_name"));
+    let name = name.map_or_else(|| builder.made("unknown"), JsonNode::span);
+    let arguments = of_call("arguments");
+    let body = arguments.map_or_else(|| builder.made_raw("{}"), JsonNode::span);
+    let mut edits: Vec<EditSite> = Vec::new();
+    edits.extend(arguments.map(|value| value.edit_site(values::object_in_string)));
+    // The parsed arguments, and the argument in which the model describes the call.
+    let twins = ["action", "summary"].into_iter().filter_map(|name| event.get(name));
+    edits.extend(twins.map(|twin| twin.edit_site(values::null)));
+    let deletion = as_message(builder, event);
+    record.add(Kind::ToolRequest, EventDraft { id, name, body, edits, deletion, ..draft.clone() });
+}
+
+/// Returns a deletion that turns an action into a message: it loses its call and keeps its text.
+fn as_message(builder: &mut EventBuilder, event: JsonNode<'_>) -> Deletion {
+    let list = builder.members(event);
+    let spans = event.member_spans();
+    let mut deletions: Vec<Deletion> = OF_ACTIONS
+        .iter()
+        .filter_map(|name| event.position(name))
+        .map(|element| Deletion::Element(ElementRef { list, element }))
+        .collect();
+    deletions.extend(event.string("kind").map(|kind| Deletion::Value(kind.span(), "\"MessageEvent\"")));
+    let (Some(place), Some(said)) = (event.position("thought"), event.get("thought")) else {
+        return Deletion::Several(deletions);
+    };
+    // Reasoning that directly follows the text goes into the message too.
+    let mut end = said.span().end;
+    for (next, span) in spans.iter().enumerate().skip(place + 1) {
+        if !THOUGHTS.iter().any(|name| event.position(name) == Some(next)) {
+            break;
+        }
+        end = span.end;
+    }
+    if let Some(span) = spans.get(place) {
+        let key = Span { start: span.start, end: said.span().start };
+        deletions.push(Deletion::Value(key, "\"llm_message\":{\"role\":\"assistant\",\"content\":"));
+        deletions.push(Deletion::Value(Span { start: end, end }, "}"));
+    }
+    Deletion::Several(deletions)
+}
+
+/// Adds reasoning: blocks, an item, or a text. An event may contain it in two of these forms.
+fn thoughts(
+    builder: &mut EventBuilder,
+    event: JsonNode<'_>,
+    holder: JsonNode<'_>,
+    draft: &EventDraft,
+    record: &mut Record,
+) {
+    let get = |name: &str| {
+        holder.get(name).or(event.get(name)).filter(|value| value.raw().len() > 2 && !value.is_null())
+    };
+    let mut found: Vec<(Span, Span)> = Vec::new();
+    for block in get("thinking_blocks").into_iter().flat_map(JsonNode::items) {
+        if let Some(thought) = block.string("thinking") {
+            let signature = block.string("signature");
+            found.push((thought.span(), metadata(builder, &[("anthropic_thinking_signature", signature)])));
+        } else if let Some(data) = block.string("data") {
+            let metadata = metadata(builder, &[("anthropic_redacted_thinking", Some(data))]);
+            found.push((builder.made(""), metadata));
+        }
+    }
+    if found.is_empty()
+        && let Some(item) = get("responses_reasoning_item")
+    {
+        let lists = ["summary", "content"].into_iter().filter_map(|name| item.get(name));
+        let texts: Vec<Span> = lists.flat_map(JsonNode::items).map(JsonNode::span).collect();
+        let encrypted = item.string("encrypted_content");
+        let kept = [("openai_item_id", item.string("id")), ("openai_encrypted_content", encrypted)];
+        let metadata = metadata(builder, &kept);
+        if !texts.is_empty() || encrypted.is_some() {
+            found.push((builder.joined(&texts), metadata));
+        }
+    }
+    if found.is_empty()
+        && let Some(text) = get("reasoning_content").filter(|text| text.is_string())
+    {
+        found.push((text.span(), Span::default()));
+    }
+    // All forms are deleted with the first event, because no strategy deletes only one of them.
+    let mut deletions = Vec::new();
+    for name in THOUGHTS {
+        let empty = if name == "thinking_blocks" { "[]" } else { "null" };
+        deletions.extend(get(name).map(|value| Deletion::Value(value.span(), empty)));
+    }
+    for (body, metadata) in found {
+        let deletion = Deletion::Several(std::mem::take(&mut deletions));
+        record.add(Kind::Reasoning, EventDraft { body, metadata, deletion, ..draft.clone() });
+    }
+}
+
+fn metadata(builder: &mut EventBuilder, kept: &[(&str, Option<JsonNode<'_>>)]) -> Span {
+    let member = |(name, value): &(&str, Option<JsonNode<'_>>)| {
+        value.map(|value| format!("\"{name}\":{}", super::as_json(value)))
+    };
+    let members: Vec<String> = kept.iter().filter_map(member).collect();
+    if members.is_empty() { Span::default() } else { builder.made_raw(&format!("{{{}}}", members.join(","))) }
+}
+
+fn observation(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+    let (Some(id), Some(observation)) = (event.string("tool_call_id"), event.get("observation")) else {
+        return;
+    };
+    let content = observation.get("content").or(observation.string("output"));
+    let body = match content {
+        Some(content) => builder.text(content),
+        None => builder.made(""),
+    };
+    let mut edits: Vec<EditSite> = Vec::new();
+    match (content, observation.member_spans().last()) {
+        (Some(content), _) => {
+            let write = if content.is_string() { values::text } else { values::blocks };
+            edits.push(content.edit_site(write));
+        }
+        (None, Some(last)) => {
+            let write = |text: &str| format!(", \"content\": {}", values::blocks(text));
+            edits.push(EditSite { span: Span { start: last.end, end: last.end }, write });
+        }
+        (None, None) => {}
+    }
+    let own = if observation.get("content").is_some() { "content" } else { "output" };
+    edits.extend(long_texts(observation, &[own, "kind"]));
+    let is_error = observation.is_true("is_error") || observation.string("error").is_some();
+    let draft = EventDraft { id: id.span(), body, edits, ..draft.clone() };
+    record.add(Kind::ToolResponse { is_error }, draft);
+}
+
+/// Adds the result of a call that was not made, because the program or the user rejected it.
+fn refusal(event: JsonNode<'_>, member: &str, draft: &EventDraft, record: &mut Record) {
+    let (Some(id), Some(why)) = (event.string("tool_call_id"), event.string(member)) else { return };
+    let edits = vec![why.edit_site(values::text)];
+    let draft = EventDraft { id: id.span(), body: why.span(), edits, ..draft.clone() };
+    record.add(Kind::ToolResponse { is_error: true }, draft);
+}

@@ -1,0 +1,400 @@
+//! The reader of pi's sessions: JSONL, a tree by `id` and `parentId`. A record is an entry. The model received the
+//! path from the root to the last entry. The first version has no ids, and its path is the whole file. Other
+//! branches, and entries before the ones that pi's own compaction kept, stay in the file and are not events.
+
+use serde_json::{Value, json};
+
+use super::pi_path::{Entry, FirstKept, Names, first_kept, path, tie};
+use super::values;
+use crate::builder::{EventBuilder, EventDraft, time_of};
+use crate::json_index::{JsonNode, MemberFilter};
+use crate::reader::Reader;
+use crate::reader::SummaryPair;
+use crate::sample::{Sample, not_of};
+use crate::source_map::element_of;
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::event::Kind;
+use jp_compact_core::external::EditSite;
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::json::Span;
+
+pub(super) struct Pi;
+
+const WANTED: MemberFilter = |key| matches!(key, b"message" | b"content");
+
+const ROLES: [&str; 4] = ["user", "assistant", "toolResult", "bashExecution"];
+
+/// pi's own tools. The details of their results repeat the result. Details of other tools may be state that an
+/// extension reads, and must stay.
+const TOOLS: [&str; 7] = ["bash", "read", "edit", "write", "grep", "find", "ls"];
+
+impl Reader for Pi {
+    fn detects(&self, sample: &Sample<'_>) -> bool {
+        sample.any_line(|line| match line.text_of("type").as_deref() {
+            Some("session") => {
+                line.string("id").is_some() && line.string("timestamp").is_some() && line.get("cwd").is_some()
+            }
+            Some("message") => {
+                let role = line.get("message").and_then(|message| message.text_of("role"));
+                line.string("timestamp").is_some() && role.is_some_and(|role| ROLES.contains(&&*role))
+            }
+            _ => false,
+        })
+    }
+
+    fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut is_tree = false;
+        builder.lines(WANTED, |builder, at, node| {
+            if !node.is_object() {
+                return Err(not_of("pi", node.span().start, "a line is not an object"));
+            }
+            is_tree |= node.get("parentId").is_some();
+            entries.push(entry(builder, at, node));
+            Ok(())
+        })?;
+        let (path, broken) = if is_tree { path(&entries) } else { ((0..entries.len()).collect(), None) };
+        let compacted = path.iter().rposition(|entry| matches!(entries[*entry].names, Names::Kept { .. }));
+        let from = compacted.map_or(0, |compacted| first_kept(&entries, &path, compacted));
+        tie(builder, &entries, &path, compacted, from);
+        left_out(builder, &entries, &path, from, broken);
+        let mut summary = compacted.and_then(|compacted| match &entries[path[compacted]].names {
+            Names::Kept { summary, .. } if !summary.body.is_empty() => Some(summary.clone()),
+            _ => None,
+        });
+        for place in path.into_iter().skip(from) {
+            let Entry { found, opens, .. } = &mut entries[place];
+            let (found, opens) = (std::mem::take(found), *opens);
+            let Some(time) = found.first().map(|(_, draft)| draft.time) else { continue };
+            // The entries that pi summarized and those that it kept are one turn, so one summary of ours replaces
+            // both.
+            if let Some(summary) = summary.take() {
+                builder.turn(summary.time);
+                builder.add(Kind::ChatRequest, *summary);
+            } else if opens {
+                builder.turn(time);
+            }
+            for (kind, draft) in found {
+                builder.add(kind, draft);
+            }
+        }
+        Ok(())
+    }
+
+    fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
+        let is_tree = pair.first.get("parentId").is_some();
+        let [first, second] = &pair.ids;
+        let milliseconds = pair.at.as_millisecond();
+        let line = |id: &str, parent: Value, message: Value| {
+            let at = format!("{:.3}", pair.at);
+            let line = if is_tree {
+                json!({ "type": "message", "id": id, "parentId": parent, "timestamp": at, "message": message })
+            } else {
+                json!({ "type": "message", "timestamp": at, "message": message })
+            };
+            line.to_string()
+        };
+        let content = |text| json!([{ "type": "text", "text": text }]);
+        let cost = json!({ "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0 });
+        let usage = json!({
+            "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0, "cost": cost,
+        });
+        let request = json!({ "role": "user", "content": content(pair.request), "timestamp": milliseconds });
+        let response = json!({
+            "role": "assistant",
+            "content": content(pair.response),
+            "api": "<synthetic>",
+            "provider": "<synthetic>",
+            "model": "<synthetic>",
+            "usage": usage,
+            "stopReason": "stop",
+            "timestamp": milliseconds,
+        });
+        let parent = serde_json::from_str(pair.parent).unwrap_or_default();
+        vec![line(first, parent, request), line(second, first.as_str().into(), response)]
+    }
+}
+
+/// Counts entries that are not sent (other branches, compacted ones) and entries that cannot be reached.
+fn left_out(
+    builder: &mut EventBuilder,
+    entries: &[Entry],
+    path: &[usize],
+    from: usize,
+    broken: Option<usize>,
+) {
+    let mut stays = vec![false; entries.len()];
+    path.iter().for_each(|place| stays[*place] = true);
+    let text = |entry: &Entry| entry.found.iter().map(|(_, draft)| draft.body.len() as u64).sum::<u64>();
+    let (mut lost, mut records) = (0, 0);
+    for (place, entry) in entries.iter().enumerate().filter(|(place, _)| !stays[*place]) {
+        match text(entry) {
+            0 => {}
+            text if broken.is_some_and(|broken| place < broken) => {
+                (lost, records) = (lost + text, records + 1);
+            }
+            text => builder.passed_over(text),
+        }
+    }
+    path[..from].iter().for_each(|place| builder.passed_over(text(&entries[*place])));
+    if records > 0 {
+        builder.unreachable(lost, records);
+    }
+}
+
+/// Entry types that the model does not receive.
+const IGNORED: [&str; 4] = ["custom", "label", "session_info", "thinking_level_change"];
+
+fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entry {
+    let mut entry = Entry {
+        at,
+        id: node.text_of("id").map(Into::into),
+        parent: node.text_of("parentId").map(Into::into),
+        found: Vec::new(),
+        opens: false,
+        names: Names::Nothing,
+    };
+    if let (Some(id), Some(parent)) = (node.string("id"), node.get("parentId")) {
+        builder.link(at, id.span(), parent.span());
+    }
+    let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
+    match node.text_of("type").as_deref() {
+        Some("session") => entry.id = None,
+        Some("message") => {
+            if let Some(message) = node.get("message") {
+                entry.found = message_of(builder, message, draft);
+                entry.opens = message.text_of("role").as_deref() == Some("user");
+            }
+        }
+        Some("model_change") => {
+            if let Some(model) = node.text_of("modelId") {
+                builder.model(&model);
+            }
+        }
+        Some("custom_message") => entry.found.extend(request(builder, node, draft)),
+        Some("branch_summary") => {
+            if let Some(from) = node.string("fromId") {
+                builder.link(at, Span::default(), from.span());
+            }
+            if let Some(body) = summary(builder, node, "Another branch, which was left") {
+                entry.found.push((Kind::ChatRequest, EventDraft { span: node.span(), body, ..draft }));
+            }
+        }
+        Some("compaction") => {
+            let body = summary(builder, node, "The conversation before this").unwrap_or_default();
+            let span = node.string_span("summary");
+            let id = node.string("firstKeptEntryId").map(|id| FirstKept::Id(id.span(), id.text().into()));
+            let number = node.get("firstKeptEntryIndex");
+            let number = number.and_then(|number| std::str::from_utf8(number.raw()).ok()?.parse().ok());
+            let first = id.or(number.map(FirstKept::Number)).unwrap_or(FirstKept::Nothing);
+            // The entry stays even if its text is deleted. Without it pi would send the summarized entries again.
+            let summary = Box::new(EventDraft {
+                span,
+                body,
+                deletion: Deletion::Value(span, "\"\""),
+                record: None,
+                ..draft
+            });
+            entry.names = Names::Kept { summary, first };
+        }
+        kind => {
+            if !kind.is_some_and(|kind| IGNORED.contains(&kind)) {
+                builder.unknown(node);
+            }
+            // A label, or another mark of a later version.
+            if let Some(target) = node.string("targetId") {
+                entry.names = Names::Marked { span: target.span(), id: target.text().into() };
+            }
+        }
+    }
+    entry
+}
+
+/// Returns the text that pi sends in place of summarized entries.
+fn summary(builder: &mut EventBuilder, node: JsonNode<'_>, what: &str) -> Option<Span> {
+    let text = node.text_of("summary").filter(|text| !text.is_empty())?;
+    Some(builder.made(&format!("{what} is summarized:\n\n<summary>\n{text}\n</summary>")))
+}
+
+fn message_of(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    draft: EventDraft,
+) -> Vec<(Kind, EventDraft)> {
+    match message.text_of("role").as_deref() {
+        // The last two have the same form: a message of an extension to the model.
+        Some("user" | "custom" | "hookMessage") => request(builder, message, draft).into_iter().collect(),
+        Some("assistant") => {
+            if let Some(model) = message.text_of("model").filter(|model| !model.starts_with('<')) {
+                builder.model(&model);
+            }
+            said(builder, message, &draft)
+        }
+        Some("toolResult") => vec![result(builder, message, draft)],
+        Some("bashExecution") if !message.is_true("excludeFromContext") => {
+            let text = |name| message.text_of(name).unwrap_or_default();
+            let text = format!("Ran `{}`:\n{}", text("command"), text("output"));
+            let body = builder.made(&text);
+            vec![(Kind::ChatRequest, EventDraft { span: message.span(), body, ..draft })]
+        }
+        Some("bashExecution" | "branchSummary" | "compactionSummary") => Vec::new(),
+        _ => {
+            builder.unknown(message);
+            Vec::new()
+        }
+    }
+}
+
+/// Returns the event of a message of the user's side: a text, or blocks of text and images.
+fn request(builder: &mut EventBuilder, node: JsonNode<'_>, draft: EventDraft) -> Option<(Kind, EventDraft)> {
+    let content = node.get("content")?;
+    let body = if content.is_string() {
+        content.span()
+    } else {
+        let blocks: Vec<Span> = content
+            .items()
+            .filter_map(|block| match block.text_of("type").as_deref() {
+                Some("image") => Some(builder.made("[image]")),
+                _ => {
+                    let text = block.string("text").map(JsonNode::span);
+                    if text.is_none() {
+                        builder.unknown(block);
+                    }
+                    text
+                }
+            })
+            .collect();
+        if blocks.is_empty() {
+            return None;
+        }
+        builder.joined(&blocks)
+    };
+    Some((Kind::ChatRequest, EventDraft { span: content.span(), body, ..draft }))
+}
+
+/// Returns the events of the assistant: text, reasoning, and calls.
+fn said(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) -> Vec<(Kind, EventDraft)> {
+    let Some(content) = message.get("content") else { return Vec::new() };
+    if content.is_string() {
+        let draft = EventDraft { span: content.span(), body: content.span(), ..draft.clone() };
+        return vec![(Kind::Message, draft)];
+    }
+    let api = message.text_of("api").unwrap_or_default();
+    let several = content.items().len() > 1;
+    let list = several.then(|| builder.items(content, None));
+    let mut found: Vec<(Kind, EventDraft)> = Vec::new();
+    let mut thought = None;
+    for (element, block) in content.items().enumerate() {
+        let deletion = element_of(list, element);
+        let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
+        let Some((kind, draft)) = block_of(builder, block, &api, draft) else {
+            builder.unknown(block);
+            continue;
+        };
+        if kind == Kind::Reasoning {
+            thought = Some(found.len());
+        } else if let Some((name, _)) = signature(block, &api)
+            && let Some((_, thought)) = thought.and_then(|thought| found.get_mut(thought))
+            && let Some(element) = block.position(name)
+        {
+            // Google's signature is on the part that follows the reasoning.
+            thought.also.push(Deletion::Element(ElementRef { list: builder.members(block), element }));
+        }
+        found.push((kind, draft));
+    }
+    found
+}
+
+/// Returns the event of a block, or `None` if the block is empty or unknown.
+fn block_of(
+    builder: &mut EventBuilder,
+    block: JsonNode<'_>,
+    api: &str,
+    draft: EventDraft,
+) -> Option<(Kind, EventDraft)> {
+    let has_text = |text: &JsonNode<'_>| text.raw().len() > 2;
+    let metadata = metadata(builder, block, api);
+    let draft = EventDraft { metadata, ..draft };
+    Some(match &*block.text_of("type")? {
+        "text" => {
+            (Kind::Message, EventDraft { body: block.string("text").filter(has_text)?.span(), ..draft })
+        }
+        "thinking" => {
+            let thinking = block.string("thinking")?;
+            if !has_text(&thinking) && block.string("thinkingSignature").is_none() {
+                return None;
+            }
+            (Kind::Reasoning, EventDraft { body: thinking.span(), ..draft })
+        }
+        "toolCall" => {
+            let arguments = block.get("arguments");
+            let mut edits: Vec<EditSite> =
+                arguments.map(|value| value.edit_site(values::object)).into_iter().collect();
+            // The rest of a stream that was interrupted.
+            edits.extend(block.get("partialJson").map(|value| value.edit_site(values::text)));
+            let draft = EventDraft {
+                id: block.string_span("id"),
+                name: builder.tool_name(block, "name"),
+                body: arguments.map_or_else(Span::default, JsonNode::span),
+                edits,
+                ..draft
+            };
+            (Kind::ToolRequest, draft)
+        }
+        _ => return None,
+    })
+}
+
+/// Returns the signature of a block and its member.
+fn signature<'a>(block: JsonNode<'a>, api: &str) -> Option<(&'static str, JsonNode<'a>)> {
+    let name = match &*block.text_of("type")? {
+        "thinking" => "thinkingSignature",
+        "text" if api.starts_with("google") => "textSignature",
+        "toolCall" if api.starts_with("google") => "thoughtSignature",
+        _ => return None,
+    };
+    Some((name, block.string(name)?))
+}
+
+/// Returns the data that the provider needs back with a block. The form of the signature depends on the API.
+fn metadata(builder: &mut EventBuilder, block: JsonNode<'_>, api: &str) -> Span {
+    let Some((_, signature)) = signature(block, api) else { return Span::default() };
+    let text = signature.text();
+    let kept = if api.starts_with("google") {
+        json!({ "google_thought_signature": text })
+    } else if api.starts_with("anthropic") || api.starts_with("bedrock") {
+        let is_redacted = block.is_true("redacted");
+        let name = if is_redacted { "anthropic_redacted_thinking" } else { "anthropic_thinking_signature" };
+        json!({ name: text })
+    } else if api.contains("responses") {
+        // The whole item, as JSON in a string.
+        let item: Value = serde_json::from_str(&text).unwrap_or_default();
+        match (item["id"].as_str(), item["encrypted_content"].as_str()) {
+            (Some(id), Some(encrypted)) => {
+                json!({ "openai_item_id": id, "openai_encrypted_content": encrypted })
+            }
+            _ => return Span::default(),
+        }
+    } else {
+        return Span::default();
+    };
+    builder.made_raw(&kept.to_string())
+}
+
+fn result(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) -> (Kind, EventDraft) {
+    let mut edits = Vec::new();
+    let body = match message.get("content") {
+        Some(content) => {
+            let write = if content.is_string() { values::text } else { values::blocks };
+            edits.push(content.edit_site(write));
+            builder.text(content)
+        }
+        None => builder.made(""),
+    };
+    let is_own = message.text_of("toolName").is_some_and(|name| TOOLS.contains(&&*name));
+    let details = message.get("details").filter(|details| is_own && details.is_object());
+    edits.extend(details.map(|details| details.edit_site(values::object)));
+    let id = message.string_span("toolCallId");
+    let kind = Kind::ToolResponse { is_error: message.is_true("isError") };
+    (kind, EventDraft { span: message.span(), id, body, edits, ..draft })
+}

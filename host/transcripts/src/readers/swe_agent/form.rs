@@ -1,0 +1,240 @@
+//! One of the copies of an assistant message: the message itself, a step of the trajectory, the message in a later
+//! request, or the model's response. Reasoning and command are parts of one text, and are cut out of it.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+use crate::builder::{EventBuilder, EventDraft};
+use crate::json_index::JsonNode;
+use crate::readers::values;
+use crate::source_map::{Deletion, ElementRef};
+use jp_compact_core::external::EditSite;
+use jp_compact_core::json::Span;
+use jp_compact_core::text;
+
+/// The beginning of a fenced command. It is used if no other member contains the command.
+const FENCES: [&[u8]; 2] = [b"```mswea_bash_command\\n", b"```bash\\n"];
+
+/// Parts of a text that only mark the command.
+const MARKUP: [&str; 5] = ["<command>", "</command>", "mswea_bash_command", "bash", "`"];
+
+#[derive(Default)]
+pub(super) struct Form {
+    /// The reasoning within the text.
+    thought: Option<Span>,
+    /// The command within the text, and the range to delete with it.
+    action: Option<(Span, Span)>,
+    /// Members that repeat the reasoning, and their empty values.
+    thoughts: Vec<(Span, &'static str)>,
+    /// The member that repeats the command, and its empty value.
+    again: Option<(Span, &'static str)>,
+    /// The list of calls, if this is not the message itself.
+    calls: Option<Span>,
+    /// All copies of the arguments of each call.
+    arguments: Vec<Vec<EditSite>>,
+    /// The text without reasoning and command.
+    pub(super) rest: String,
+    /// The command, if it is not a tool call.
+    pub(super) command: Option<String>,
+    /// Whether the command is known only by its fence.
+    pub(super) is_fenced: bool,
+}
+
+impl Form {
+    /// Returns the message's own form, followed by all copies.
+    pub(super) fn all(
+        message: JsonNode<'_>,
+        step: Option<JsonNode<'_>>,
+        sent: Vec<(ElementRef, JsonNode<'_>)>,
+        is_answered: bool,
+    ) -> Vec<Self> {
+        let response = message.get("extra").and_then(|extra| extra.get("response"));
+        let choices =
+            response.and_then(|response| response.get("choices")).into_iter().flat_map(JsonNode::items);
+        let given =
+            choices.filter_map(|choice| choice.get("message")).map(|message| (message, "content", "null"));
+        let step = step.map(|step| (step, "response", "\"\""));
+        let sent = sent.into_iter().map(|(_, message)| (message, "content", "null"));
+        let others = step.into_iter().chain(sent).chain(given);
+        let mut all = vec![Self::new(message, "content", "null", is_answered)];
+        all.extend(others.map(|(holder, text, empty)| {
+            let mut form = Self::new(holder, text, empty, is_answered);
+            let calls = holder.get("tool_calls").filter(|calls| calls.items().len() > 0);
+            form.calls = calls.map(JsonNode::span);
+            form
+        }));
+        all
+    }
+
+    fn new(holder: JsonNode<'_>, text: &str, empty: &'static str, is_answered: bool) -> Self {
+        let mut form = Self::default();
+        let content = holder.get(text);
+        let said = content.and_then(|content| match content.items().len() {
+            0 => Some(content).filter(|content| content.is_string()),
+            1 => content.items().next().and_then(|block| block.string("text")),
+            _ => None,
+        });
+        let calls: Vec<JsonNode<'_>> =
+            holder.get("tool_calls").into_iter().flat_map(JsonNode::items).collect();
+        let (thought, action) = (holder.string("thought"), holder.string("action"));
+        form.thoughts.extend(thought.map(|thought| (thought.span(), "\"\"")));
+        for (name, empty) in
+            [("reasoning_content", "null"), ("thinking_blocks", "[]"), ("provider_specific_fields", "null")]
+        {
+            let value = holder.get(name).filter(|value| !value.is_null());
+            form.thoughts.extend(value.map(|value| (value.span(), empty)));
+        }
+        form.again = action.map(|action| (action.span(), empty));
+        if let Some(said) = said {
+            form.thought = thought.and_then(|thought| part(said, thought, said.span().start + 1));
+            let from = form.thought.map_or(said.span().start + 1, |thought| thought.end);
+            if calls.is_empty() && is_answered {
+                form.find_command(said, action, from);
+            }
+            form.rest = rest(said, [form.thought, form.action.map(|(_, whole)| whole)]);
+        } else {
+            form.rest = texts(content);
+        }
+        if calls.is_empty() && is_answered && !form.is_fenced {
+            form.command = action.map(|action| action.text().into_owned());
+        }
+        let extra = holder.get("extra").and_then(|extra| extra.get("actions"));
+        let extra: Vec<JsonNode<'_>> = extra.into_iter().flat_map(JsonNode::items).collect();
+        form.arguments = (0..calls.len().max(extra.len()))
+            .map(|place| {
+                let function = calls.get(place).and_then(|call| call.get("function"));
+                let arguments = function.and_then(|function| function.get("arguments"));
+                let command = extra.get(place).and_then(|action| action.string("command"));
+                let arguments = arguments.map(|value| value.edit_site(values::object_in_string));
+                let command = command.map(|value| value.edit_site(values::text));
+                arguments.into_iter().chain(command).collect()
+            })
+            .collect();
+        form
+    }
+
+    fn find_command(&mut self, said: JsonNode<'_>, action: Option<JsonNode<'_>>, from: usize) {
+        let Some(action) = action else {
+            let Some((inside, whole)) = fenced(said) else { return };
+            self.is_fenced = true;
+            self.command = Some(unquoted(inside, said).into_owned());
+            self.action = Some((inside, whole));
+            return;
+        };
+        // An empty command has no place, but its markup does.
+        let found = part(said, action, from);
+        let at = found.unwrap_or(Span { start: from, end: from });
+        let end = said.span().end - 1;
+        let outside = rest(said, [Some(Span { start: said.span().start + 1, end: from }), found]);
+        let is_markup = MARKUP.iter().fold(outside, |text, mark| text.replace(mark, "")).trim().is_empty();
+        if is_markup {
+            self.action = Some((at, Span { start: from, end }));
+        } else {
+            self.action = found.map(|found| (found, found));
+        }
+    }
+
+    pub(super) fn without_thoughts(&self) -> Vec<Deletion> {
+        let values = self.thoughts.iter().map(|(span, empty)| Deletion::Value(*span, empty));
+        values.chain(self.thought.map(|span| Deletion::Value(span, ""))).collect()
+    }
+
+    pub(super) fn without_call(&self) -> Vec<Deletion> {
+        let again = self.again.map(|(span, empty)| Deletion::Value(span, empty));
+        let calls = self.calls.map(|span| Deletion::Value(span, "null"));
+        again
+            .into_iter()
+            .chain(calls)
+            .chain(self.action.map(|(_, whole)| Deletion::Value(whole, "")))
+            .collect()
+    }
+
+    pub(super) fn without_arguments(&self, place: usize) -> Vec<EditSite> {
+        let inside = self.action.map(|(inside, _)| EditSite { span: inside, write: |_| String::new() });
+        let again = self.again.map(|(span, _)| EditSite { span, write: values::text });
+        let texts = inside.into_iter().chain(again).filter(|_| place == 0);
+        texts.chain(self.arguments.get(place).into_iter().flatten().copied()).collect()
+    }
+}
+
+/// Returns the reasoning of a message: members for reasoning, otherwise the text before its command.
+pub(super) fn thoughts(builder: &mut EventBuilder, message: JsonNode<'_>, form: &Form) -> Vec<EventDraft> {
+    let mut found = Vec::new();
+    for block in message.get("thinking_blocks").into_iter().flat_map(JsonNode::items) {
+        let (body, name, kept) = match (block.string("thinking"), block.string("data")) {
+            (Some(thought), _) => (thought.span(), "anthropic_thinking_signature", block.string("signature")),
+            (None, Some(data)) => (builder.made(""), "anthropic_redacted_thinking", Some(data)),
+            (None, None) => continue,
+        };
+        let metadata = kept.map_or_else(Span::default, |kept| {
+            builder.made_raw(&format!("{{\"{name}\":{}}}", String::from_utf8_lossy(kept.raw())))
+        });
+        found.push(EventDraft { body, metadata, ..EventDraft::default() });
+    }
+    let holds = |name: &str| message.string(name).filter(|text| !text.text().trim().is_empty());
+    if found.is_empty()
+        && let Some(text) = holds("reasoning_content")
+    {
+        found.push(EventDraft { body: text.span(), ..EventDraft::default() });
+    }
+    if let Some(thought) = holds("thought")
+        && (form.thought.is_some() || form.rest.trim().is_empty())
+    {
+        found.push(EventDraft { body: thought.span(), ..EventDraft::default() });
+    }
+    found
+}
+
+/// Returns the span of a text in another one, from an offset on. The bytes match, because one program wrote both.
+fn part(said: JsonNode<'_>, text: JsonNode<'_>, from: usize) -> Option<Span> {
+    let inner = text.raw().get(1..text.raw().len().checked_sub(1)?)?;
+    let start = from.checked_sub(said.span().start)?;
+    let space = said.raw().get(start..said.raw().len().checked_sub(1)?)?;
+    if inner.is_empty() {
+        return None;
+    }
+    let is_apart = |at: usize| {
+        let before = space.get(..at).unwrap_or_default();
+        before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
+    };
+    let at = memmem::find_iter(space, inner).find(|at| is_apart(*at))?;
+    Some(Span { start: from + at, end: from + at + inner.len() })
+}
+
+/// Returns a fenced command: the span of the command, and that of the whole fence.
+fn fenced(said: JsonNode<'_>) -> Option<(Span, Span)> {
+    let (raw, start) = (said.raw(), said.span().start);
+    let (open, fence) = FENCES.iter().find_map(|fence| Some((memmem::find(raw, fence)?, *fence)))?;
+    let inside = open + fence.len();
+    // In an empty fence, the line break before its end is the one after its beginning.
+    let close = memmem::find(raw.get(inside - 2..)?, b"\\n```")? + inside - 2;
+    let end = start + close + b"\\n```".len();
+    let inside = Span { start: start + inside, end: (start + close).max(start + inside) };
+    Some((inside, Span { start: start + open, end }))
+}
+
+/// Returns a text without two of its parts, which are in order.
+fn rest(said: JsonNode<'_>, parts: [Option<Span>; 2]) -> String {
+    let (mut at, end) = (said.span().start + 1, said.span().end - 1);
+    let mut text = String::new();
+    for part in parts.into_iter().flatten() {
+        text.push_str(&unquoted(Span { start: at, end: part.start }, said));
+        at = part.end;
+    }
+    text.push_str(&unquoted(Span { start: at, end }, said));
+    text
+}
+
+fn unquoted<'a>(span: Span, said: JsonNode<'a>) -> Cow<'a, str> {
+    let start = said.span().start;
+    let inner = said.raw().get(span.start - start..span.end - start).unwrap_or_default();
+    let quoted = [b"\"", inner, b"\""].concat();
+    Cow::Owned(text::unquote(&quoted).into_owned())
+}
+
+fn texts(content: Option<JsonNode<'_>>) -> String {
+    let blocks = content.into_iter().flat_map(JsonNode::items);
+    let texts: Vec<Cow<'_, str>> = blocks.filter_map(|block| block.text_of("text")).collect();
+    texts.join("\n")
+}

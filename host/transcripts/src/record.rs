@@ -1,0 +1,209 @@
+//! Records of a stream of transcripts: one line of JSON in, one line of JSON out. Ids and inline JSON transcripts
+//! are returned as the bytes that they were. They are never serialized again.
+
+use bytes::Bytes;
+use jp_compact_schema::record::BatchRecord;
+use serde_json::value::RawValue;
+
+use jp_compact_core::json::Scanner;
+use jp_compact_core::text;
+
+use crate::format::Format;
+use crate::readers;
+
+/// The number of items of a list by which its format is detected.
+const RECORDS_LOOKED_AT: usize = 40;
+
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// The id as JSON, `null` if there is none.
+    pub id: Bytes,
+    pub input: Input,
+    /// The format, if the record names one.
+    pub format: Option<Format>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// Inline JSON: an array, an object, or a string.
+    Given(Bytes),
+    Path(String),
+}
+
+/// A line that is not a valid record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRecord {
+    /// The id as JSON, `null` if none can be found.
+    pub id: Bytes,
+    pub what: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// One JSON value that is the file.
+    Value,
+    /// An array of the file's lines.
+    Lines,
+    /// A string with the file's text.
+    Text,
+}
+
+/// Parses a line. Unknown members are ignored, because they belong to another program.
+///
+/// # Errors
+/// The line is not a valid record. The error carries the id if it can be found.
+pub fn read(line: &Bytes) -> Result<Record, BadRecord> {
+    let text = std::str::from_utf8(line).map_err(|error| {
+        let what = format!("the line is not UTF-8: byte {}", error.valid_up_to());
+        let lossy = String::from_utf8_lossy(line);
+        let id =
+            wire(&lossy).ok().and_then(|wire| wire.id.map(|id| Bytes::copy_from_slice(id.get().as_bytes())));
+        BadRecord { id: id.unwrap_or_else(|| find_id(lossy.as_bytes())), what }
+    })?;
+    let wire = wire(text).map_err(|what| BadRecord { id: find_id(line), what })?;
+    let of_line = |raw: &RawValue| line.slice_ref(raw.get().as_bytes());
+    let id = wire.id.map_or_else(null, of_line);
+    let bad = |what: String| BadRecord { id: id.clone(), what };
+    let string = |raw: &RawValue, member: &str| {
+        serde_json::from_str::<String>(raw.get()).map_err(|_| bad(format!("`{member}` is not a string")))
+    };
+    let format = match wire.format {
+        Some(format) => {
+            let named = string(format, "format")?;
+            Some(named.parse().map_err(|what| bad(format!("`format`: {what}")))?)
+        }
+        None => None,
+    };
+    let input = match (wire.transcript, wire.path) {
+        (Some(raw), None) if matches!(raw.get().as_bytes().first(), Some(b'[' | b'{' | b'"')) => {
+            Input::Given(of_line(raw))
+        }
+        (Some(_), None) => {
+            return Err(bad("`transcript` is not an array, an object, or a string".into()));
+        }
+        (None, Some(path)) => Input::Path(string(path, "path")?),
+        (Some(_), Some(_)) => return Err(bad("the record has both `transcript` and `path`".into())),
+        (None, None) => return Err(bad("the record has neither `transcript` nor `path`".into())),
+    };
+    Ok(Record { id, input, format })
+}
+
+fn wire(text: &str) -> Result<BatchRecord<'_>, String> {
+    if !text.trim_start().starts_with('{') {
+        return Err("the line is not a JSON object".into());
+    }
+    serde_json::from_str(text).map_err(|error| format!("the line is not a valid record: {error}"))
+}
+
+fn null() -> Bytes {
+    Bytes::from_static(b"null")
+}
+
+/// Returns the id of a record that may be cut off or malformed, `null` without a complete id.
+#[must_use]
+pub fn find_id(line: &[u8]) -> Bytes {
+    let mut id = None;
+    // The parser of the whole line reports the error.
+    let _ = Scanner::at_byte(line, 0).object(0, |scanner, key| {
+        let value = scanner.value(1)?;
+        // A number at the end of the bytes may be incomplete.
+        if id.is_none() && text::unquote(key.slice(line)) == "id" && scanner.peek().is_some() {
+            id = Some(Bytes::copy_from_slice(value.slice(line)));
+        }
+        Ok(())
+    });
+    id.unwrap_or_else(null)
+}
+
+/// Returns the file, the form, and the format (if known) of an inline transcript.
+///
+/// # Errors
+/// The string or array cannot be decoded.
+pub fn file(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, Form, Option<Format>), String> {
+    match raw.first() {
+        Some(b'"') => {
+            let text: String = serde_json::from_slice(raw)
+                .map_err(|error| format!("`transcript` is not a valid string: {error}"))?;
+            Ok((text.into(), Form::Text, format))
+        }
+        Some(b'[') => array(raw, format),
+        _ => Ok((raw.clone(), Form::Value, format)),
+    }
+}
+
+/// Decides whether an array is a file or the lines of one.
+fn array(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, Form, Option<Format>), String> {
+    let items: Vec<&RawValue> =
+        serde_json::from_slice(raw).map_err(|error| format!("`transcript` is not a valid array: {error}"))?;
+    let value = |format| Ok((raw.clone(), Form::Value, format));
+    let as_lines = |format| Ok((joined(&items), Form::Lines, format));
+    let sample = joined(&items[..items.len().min(RECORDS_LOOKED_AT)]);
+    // A line that is a whole JP transcript is not a line of one.
+    let of_lines = readers::detect(&sample).filter(|format| *format != Format::Jp);
+    // Lines of these formats identify themselves. As an array they resemble other formats, because they have a type
+    // and a time, or a role.
+    let is_of_lines = |format| match format {
+        Format::ClaudeCode | Format::Codex | Format::Pi | Format::GeminiCli => true,
+        Format::JCli => readers::is_surely_j_cli(&sample),
+        _ => false,
+    };
+    if let Some(format) = format {
+        let is_named = of_lines == Some(format);
+        return match readers::detect(raw) {
+            found if is_named && (is_of_lines(format) || found != Some(format)) => as_lines(Some(format)),
+            _ => value(Some(format)),
+        };
+    }
+    if of_lines.is_some_and(is_of_lines) {
+        return as_lines(of_lines);
+    }
+    match (readers::detect(raw), of_lines) {
+        (None, Some(_)) => as_lines(of_lines),
+        (found, _) => value(found),
+    }
+}
+
+fn joined(items: &[&RawValue]) -> Bytes {
+    let mut lines = Vec::with_capacity(items.iter().map(|item| item.get().len() + 1).sum());
+    for item in items {
+        lines.extend_from_slice(item.get().as_bytes());
+        lines.push(b'\n');
+    }
+    lines.into()
+}
+
+/// Appends a file as JSON of the given form, on one line. If the file was on one line, only new values can differ in
+/// layout.
+///
+/// # Errors
+/// The file is not UTF-8.
+pub fn embed(file: &[u8], form: Form, out: &mut Vec<u8>) -> Result<(), std::str::Utf8Error> {
+    match form {
+        Form::Value => unbroken(file, out),
+        Form::Text => {
+            let text = std::str::from_utf8(file)?;
+            serde_json::to_writer(out, text).expect("a string always serializes into memory");
+        }
+        Form::Lines => {
+            out.push(b'[');
+            let lines = file.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+            for (place, line) in lines.enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(line);
+            }
+            out.push(b']');
+        }
+    }
+    Ok(())
+}
+
+/// Appends JSON without its line breaks and indentation. Strings are not affected, because they contain no raw
+/// breaks.
+pub fn unbroken(json: &[u8], out: &mut Vec<u8>) {
+    for (place, line) in json.split(|byte| *byte == b'\n').enumerate() {
+        let line = if place == 0 { line } else { line.trim_ascii_start() };
+        out.extend_from_slice(line);
+    }
+}

@@ -1,0 +1,127 @@
+//! The map from events to the bytes of their source: where each event is, which records it is linked to, and how it
+//! is deleted. Readers fill it through the builder.
+
+use std::collections::HashSet;
+
+use jp_compact_core::json::Span;
+
+use crate::coverage::Coverage;
+use crate::format::Format;
+
+/// An element of a list of the source, by the number of the list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ElementRef {
+    pub(crate) list: usize,
+    pub(crate) element: usize,
+}
+
+/// Neighboring elements that can be deleted one by one.
+#[derive(Debug, Clone)]
+pub(crate) struct List {
+    pub(crate) form: ListForm,
+    /// The spans of the elements. A line includes its line break.
+    pub(crate) elements: Vec<Span>,
+    /// The element that is deleted too when this list becomes empty.
+    pub(crate) holder: Option<ElementRef>,
+}
+
+/// The separator of a list's elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListForm {
+    /// None: each element is a line with its line break.
+    Lines,
+    /// Commas: the items of an array, or the members of an object.
+    Commas,
+}
+
+/// The edit that deletes an event from a record that stays.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Deletion {
+    /// No edit: the event is the whole record, or is deleted with another event.
+    #[default]
+    Nothing,
+    Element(ElementRef),
+    Value(Span, &'static str),
+    /// Applies all of these, because the event is in several places.
+    Several(Vec<Self>),
+}
+
+/// The place of an event in its source, in addition to the values in the index.
+#[derive(Debug, Clone)]
+pub(crate) struct EventSource {
+    /// The record, which is deleted when none of its events is left. `None` for an event outside of all records.
+    pub(crate) record: Option<ElementRef>,
+    pub(crate) deletion: Deletion,
+    /// Deletions of copies of the event in other records. They are applied even if the event's own record stays.
+    pub(crate) also: Box<[Deletion]>,
+}
+
+/// Returns the deletion of one element of a list, or of nothing if its container is not a list of several.
+pub(crate) fn element_of(list: Option<usize>, element: usize) -> Deletion {
+    list.map_or(Deletion::Nothing, |list| Deletion::Element(ElementRef { list, element }))
+}
+
+/// The name of a record and of the record that it follows, as JSON values. An empty name marks a mere mention of
+/// another record. An empty parent marks a record that follows none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Link {
+    pub(crate) record: ElementRef,
+    pub(crate) id: Span,
+    pub(crate) parent: Span,
+    /// The index of the followed link, if that is the previous link with a name, as it nearly always is.
+    pub(crate) follows: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct First {
+    /// The span of the name, a JSON value.
+    pub(crate) span: Span,
+    /// The records. Each has a link.
+    pub(crate) records: Vec<ElementRef>,
+}
+
+/// The relation of a stream to its source file, for all formats but JP's.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceMap {
+    pub(crate) format: Format,
+    /// One for each element of the index that is an event.
+    pub(crate) sources: Vec<EventSource>,
+    pub(crate) lists: Vec<List>,
+    pub(crate) links: Vec<Link>,
+    /// Pairs of a record and an element that is deleted with it.
+    pub(crate) mentions: Vec<(ElementRef, ElementRef)>,
+    /// The numbers of records, for formats that number them. Later records are renumbered.
+    pub(crate) numbers: Vec<(ElementRef, Span)>,
+    /// Records that stay even if all their events are deleted. A summary of those events is inserted after the
+    /// record.
+    pub(crate) pinned: HashSet<ElementRef>,
+    /// Bytes of a record that must be in the pair that replaces it.
+    pub(crate) carried: Vec<(ElementRef, Span)>,
+    pub(crate) firsts: Vec<First>,
+    pub(crate) coverage: Coverage,
+    pub(crate) warnings: Vec<String>,
+    /// The system prompt, if the transcript contains one.
+    pub(crate) system: Option<String>,
+    /// The model, by its provider's name for it.
+    pub(crate) model: Option<String>,
+}
+
+impl SourceMap {
+    pub(super) fn new(format: Format) -> Self {
+        Self {
+            format,
+            sources: Vec::new(),
+            lists: Vec::new(),
+            links: Vec::new(),
+            mentions: Vec::new(),
+            numbers: Vec::new(),
+            pinned: HashSet::new(),
+            carried: Vec::new(),
+            firsts: Vec::new(),
+            coverage: Coverage::default(),
+            warnings: Vec::new(),
+            system: None,
+            model: None,
+        }
+    }
+}

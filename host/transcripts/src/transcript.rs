@@ -1,0 +1,83 @@
+//! A transcript: its events, and its relation to the file that it was read from.
+
+use std::ops::Deref;
+
+use jp_compact_core::index::Unreadable;
+use jp_compact_core::stream::Stream;
+
+use crate::format::Format;
+use crate::sidecar::Sidecar;
+use crate::source_map::SourceMap;
+
+/// A stream of events that was read from a file of any format.
+#[derive(Debug, Clone)]
+pub struct Transcript {
+    stream: Stream,
+    /// `None` for JP's own files.
+    source: Option<Box<SourceMap>>,
+    sidecar: Option<Sidecar>,
+}
+
+impl From<Stream> for Transcript {
+    fn from(stream: Stream) -> Self {
+        Self { stream, source: None, sidecar: None }
+    }
+}
+
+impl Deref for Transcript {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+impl Transcript {
+    pub(crate) fn new(stream: Stream, source: SourceMap) -> Self {
+        Self { stream, source: Some(Box::new(source)), sidecar: None }
+    }
+
+    #[must_use]
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.source().map_or(Format::Jp, |source| source.format)
+    }
+
+    /// Returns the map from events to the file, or `None` for JP's own files.
+    pub(crate) fn source(&self) -> Option<&SourceMap> {
+        self.source.as_deref()
+    }
+
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        self.source().map_or(&[], |source| &source.warnings)
+    }
+
+    /// Adds the overlays of a sidecar. A JP transcript holds its overlays itself and ignores a
+    /// sidecar.
+    ///
+    /// # Errors
+    /// An overlay is malformed.
+    pub fn with_sidecar(mut self, sidecar: Sidecar) -> Result<Self, Unreadable> {
+        if self.source.is_some() {
+            self.stream = self.stream.with_overlays(sidecar.index())?;
+            self.sidecar = Some(sidecar);
+        }
+        Ok(self)
+    }
+
+    #[must_use]
+    pub fn sidecar(&self) -> Option<&Sidecar> {
+        self.sidecar.as_ref()
+    }
+
+    /// Marks an overlay as stale: the events that it was made from have changed. `place` is its index in
+    /// [`Stream::overlays`].
+    pub fn mark_stale(&mut self, place: usize) {
+        self.stream.mark_stale(place);
+    }
+}

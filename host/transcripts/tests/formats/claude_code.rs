@@ -1,0 +1,188 @@
+//! Claude Code's sessions: paths, side chains, and links after an edit.
+
+use jp_compact_transcripts::Format;
+use jp_compact_transcripts::Transcript;
+
+use crate::check::{check, read};
+use crate::event_text;
+use crate::samples::Sample;
+
+fn line(uuid: &str, parent: Option<&str>, more: &str) -> String {
+    let parent = parent.map_or("null".into(), |parent| format!("\"{parent}\""));
+    format!(
+        r#"{{"parentUuid":{parent},"sessionId":"s","version":"2.1.0",{more},"uuid":"{uuid}","timestamp":"2026-03-01T09:00:00.120Z"}}"#
+    )
+}
+
+fn user(uuid: &str, parent: Option<&str>, text: &str) -> String {
+    line(uuid, parent, &format!(r#""type":"user","message":{{"role":"user","content":"{text}"}}"#))
+}
+
+fn block(uuid: &str, parent: &str, block: &str) -> String {
+    let message = format!(r#"{{"id":"msg_{uuid}","role":"assistant","content":[{block}]}}"#);
+    line(uuid, Some(parent), &format!(r#""type":"assistant","message":{message}"#))
+}
+
+fn says(uuid: &str, parent: &str, text: &str) -> String {
+    block(uuid, parent, &format!(r#"{{"type":"text","text":"{text}"}}"#))
+}
+
+fn thinks(uuid: &str, parent: &str) -> String {
+    block(uuid, parent, r#"{"type":"thinking","thinking":"Let me see.","signature":"c2ln"}"#)
+}
+
+fn calls(uuid: &str, parent: &str, id: &str) -> String {
+    block(uuid, parent, &format!(r#"{{"type":"tool_use","id":"{id}","name":"Read","input":{{"path":"x"}}}}"#))
+}
+
+fn answers(uuid: &str, parent: &str, id: &str) -> String {
+    let block = format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"text of {id}"}}"#);
+    line(uuid, Some(parent), &format!(r#""type":"user","message":{{"role":"user","content":[{block}]}}"#))
+}
+
+#[track_caller]
+fn holds(lines: &[String], expected: &str) -> Transcript {
+    let bytes = format!("{}\n", lines.join("\n")).into_bytes();
+    let stream = read(Format::ClaudeCode, "lines", &bytes);
+    assert_eq!(event_text::events(&stream), expected);
+    check(Format::ClaudeCode, &Sample { name: "lines".into(), bytes });
+    stream
+}
+
+#[test]
+fn subagent_session_in_its_own_file_is_a_conversation() {
+    let own = [
+        user("a1", None, "Look it up"),
+        thinks("a2", "a1"),
+        calls("a3", "a2", "t1"),
+        answers("a4", "a3", "t1"),
+        says("a5", "a4", "Done."),
+        user("a6", Some("a5"), "Once more"),
+        says("a7", "a6", "Done again."),
+    ];
+    let own = own.map(|line| line.replacen('{', r#"{"isSidechain":true,"agentId":"c3","#, 1));
+    let stream = holds(
+        &own,
+        "0 asks Look it up\n0 thinks Let me see.\n0 calls Read {\"path\":\"x\"}\n0 answers text of t1\n0 says Done.\n\
+         1 asks Once more\n1 says Done again.",
+    );
+    // A summary of its first turn is part of it too.
+    let fresh = event_text::summarized(&stream, 0, 0);
+    assert_eq!(fresh.lines().count(), 4);
+    assert!(
+        fresh.lines().all(|line| line.contains(r#""isSidechain":true"#) && line.contains("c3")),
+        "{fresh}"
+    );
+}
+
+#[test]
+fn side_chain_is_not_part_of_a_session() {
+    let side = user("s1", None, "Look it up").replacen('{', r#"{"isSidechain":true,"#, 1);
+    holds(&[user("a1", None, "Hello"), says("a2", "a1", "Hi."), side], "0 asks Hello\n0 says Hi.");
+}
+
+#[test]
+fn duplicate_lines_are_one_event() {
+    let once = [
+        user("a1", None, "Hello"),
+        thinks("a2", "a1"),
+        calls("a3", "a2", "t1"),
+        answers("a4", "a3", "t1"),
+        says("a5", "a4", "Hi."),
+    ];
+    let twice =
+        [&once[..], &once[..], &[user("a6", Some("a5"), "And now?"), says("a7", "a6", "Bye.")]].concat();
+    holds(
+        &twice,
+        "0 asks Hello\n0 thinks Let me see.\n0 calls Read {\"path\":\"x\"}\n0 answers text of t1\n0 says Hi.\n\
+         1 asks And now?\n1 says Bye.",
+    );
+}
+
+#[test]
+fn names_are_compared_without_their_escapes() {
+    let lines = [
+        user("a1", None, "Hello"),
+        thinks("ä2", r"\u00611"),
+        user("b1", Some("a1"), "rewound"),
+        says("a3", r"\u00e42", "Hi."),
+    ];
+    let stream = holds(&lines, "0 asks Hello\n0 thinks Let me see.\n0 says Hi.");
+    assert!(
+        event_text::without_reasoning(&stream)
+            .contains(r#"{"parentUuid":"\u00611","sessionId":"s","version":"2.1.0","type":"assistant""#)
+    );
+}
+
+#[test]
+fn trailing_lines_without_events_do_not_change_the_path() {
+    let attachment = line("c1", Some("a1"), r#""type":"attachment","attachment":{"type":"hook_success"}"#);
+    let lines = [
+        user("a1", None, "Hello"),
+        says("a2", "a1", "Hi."),
+        user("a3", Some("a2"), "And now?"),
+        says("a4", "a3", "Bye."),
+        attachment,
+    ];
+    holds(&lines, "0 asks Hello\n0 says Hi.\n1 asks And now?\n1 says Bye.");
+}
+
+#[test]
+fn links_to_deleted_reasoning_lead_to_the_line_before_it() {
+    let boundary = line(
+        "a4",
+        None,
+        r#""type":"system","subtype":"compact_boundary","logicalParentUuid":"a3","compactMetadata":{"trigger":"auto","preservedSegment":{"headUuid":"a3","anchorUuid":"a5","tailUuid":"a3"},"preservedMessages":{"anchorUuid":"a5","uuids":["a3"]}}"#,
+    );
+    let lines = [
+        r#"{"type":"summary","summary":"Greetings","leafUuid":"a3"}"#.to_owned(),
+        user("a1", None, "Hello"),
+        says("a2", "a1", "Hi."),
+        thinks("a3", "a2"),
+        boundary,
+        r#"{"type":"last-prompt","lastPrompt":"Hello","leafUuid":"a3","sessionId":"s"}"#.to_owned(),
+        says("a6", "a3", "Well."),
+    ];
+    let stream = holds(&lines, "0 asks Hello\n0 says Hi.\n0 thinks Let me see.\n0 says Well.");
+    let without = event_text::without_reasoning(&stream);
+    assert!(!without.contains("\"a3\""), "{without}");
+    assert_eq!(without.matches("\"leafUuid\":\"a2\"").count(), 2);
+    assert!(without.contains(r#""logicalParentUuid":"a2","compactMetadata":{"trigger":"auto","preservedSegment":{"headUuid":"a2","anchorUuid":"a5","tailUuid":"a2"},"preservedMessages":{"anchorUuid":"a5","uuids":["a2"]}"#));
+    // After a summary of everything, they name its last record.
+    let summarized = event_text::summarized(&stream, 0, 0);
+    let last: serde_json::Value = serde_json::from_str(summarized.lines().last().unwrap()).unwrap();
+    let named = summarized.matches(&format!("\"leafUuid\":{}", last["uuid"])).count();
+    assert_eq!(named, 2, "{summarized}");
+}
+
+#[test]
+fn line_may_lack_a_parent() {
+    let first = thinks("a1", "x").replacen(r#""parentUuid":"x","#, "", 1);
+    let lines = [first, says("a2", "a1", "Hi."), user("a3", Some("a2"), "Hello"), says("a4", "a3", "Bye.")];
+    let stream = holds(&lines, "0 thinks Let me see.\n0 says Hi.\n1 asks Hello\n1 says Bye.");
+    assert!(event_text::without_reasoning(&stream).starts_with(r#"{"parentUuid":null,"sessionId""#));
+}
+
+#[test]
+fn mcp_calls_are_read_and_input_may_be_missing() {
+    let lines = [
+        user("a1", None, "Hello"),
+        block(
+            "a2",
+            "a1",
+            r#"{"type":"mcp_tool_use","id":"m1","name":"echo","server_name":"s","input":{"a":1}}"#,
+        ),
+        block(
+            "a3",
+            "a2",
+            r#"{"type":"mcp_tool_result","tool_use_id":"m1","is_error":false,"content":[{"type":"text","text":"1"}]}"#,
+        ),
+        block("a4", "a3", r#"{"type":"tool_use","id":"t1","name":"now"}"#),
+        answers("a5", "a4", "t1"),
+        says("a6", "a5", "So."),
+    ];
+    holds(
+        &lines,
+        "0 asks Hello\n0 calls echo {\"a\":1}\n0 answers 1\n0 calls now {}\n0 answers text of t1\n0 says So.",
+    );
+}

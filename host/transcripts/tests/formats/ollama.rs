@@ -1,0 +1,49 @@
+//! Ollama's chat: calls without ids, and content as a string.
+
+use jp_compact_transcripts::Format::Ollama;
+
+use crate::event_kinds::Change::{Omit, Strip, StripReasoning, Summarize};
+use crate::event_kinds::{after, ids, kinds};
+
+const BODY: &str = include_str!("samples/ollama.json");
+
+#[test]
+fn result_is_matched_to_a_call_by_order_and_name() {
+    assert_eq!(
+        kinds(Ollama, BODY),
+        [
+            "request thought call call call result result result thought message",
+            "request message",
+            "request message call call result",
+            "request message",
+        ]
+    );
+    let omitted = after(Ollama, BODY, &[Omit]);
+    assert!(!omitted.contains("tool_calls") && !omitted.contains(r#""role": "tool""#), "{omitted}");
+    // A call without a result is deleted too.
+    assert!(omitted.contains(r#"{"role": "assistant", "content": "I open them."},"#), "{omitted}");
+    let ids = ids(Ollama, BODY);
+    let [one, two, known, of_known, of_one, of_two, open, left, of_open] = ids.as_slice() else {
+        panic!("{ids:?}")
+    };
+    assert_eq!([known, one, two, open], [of_known, of_one, of_two, of_open]);
+    assert!(one != two && open != left, "{ids:?}");
+}
+
+#[test]
+fn arguments_stay_objects_and_content_stays_a_string() {
+    let stripped = after(Ollama, BODY, &[Strip, StripReasoning]);
+    for stays in [
+        r#"{"role": "assistant", "content": "", "tool_calls": ["#,
+        r#"{"function": {"index": 1, "name": "listen", "arguments": {}}},"#,
+        r#"{"role": "tool", "tool_name": "listen", "content": "[compacted] listen: success"},"#,
+        r#"{"role": "assistant", "content": "As you say.", "a_new_member": [1]}"#,
+    ] {
+        assert!(stripped.contains(stays), "{stays}\n{stripped}");
+    }
+    assert!(!stripped.contains("thinking"), "{stripped}");
+    let summarized = after(Ollama, BODY, &[Summarize(2, 2)]);
+    let pair = "    {\"role\":\"user\",\"content\":\"[Summary of previous conversation]\"},\n    \
+                {\"role\":\"assistant\",\"content\":\"In short.\"},\n    {\"role\": \"user\", \"content\": \"Only the first!\"},";
+    assert!(summarized.contains(pair), "{summarized}");
+}

@@ -1,0 +1,143 @@
+//! Sessions of Claude Code for benchmarks, of any size and in the shape of real ones: one content block per
+//! line, and each tool result twice. Peer scripts strip the same parts.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::generate::random_text::{Random, code, prose, signature};
+use crate::measure::{Usage, alternate, command, run, run_into};
+use crate::table::Table;
+use crate::{JP_COMPACT, PEERS};
+
+/// Adds rows for stripping a session of `bytes` bytes with jp-compact, with `cp`, and with the peer scripts.
+pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, bytes: usize) -> io::Result<()> {
+    let session = folder.join("session.jsonl");
+    write(&session, bytes)?;
+    run(command(JP_COMPACT, folder)
+        .args(["-q", "--keep-last", "0", "--strategy", "strip-tools"])
+        .arg(&session))?;
+    run(command(JP_COMPACT, folder)
+        .args(["-q", "--keep-last", "0", "--strategy", "strip-reasoning"])
+        .arg(&session))?;
+    let out = folder.join("out");
+    let once = |used: io::Result<Usage>| used.and_then(|used| fs::remove_file(&out).map(|()| used));
+    let ours = || {
+        let mut command = command(JP_COMPACT, folder);
+        command.arg("print").arg(&session).args(["--compacted", "--as", "source"]);
+        once(run_into(&mut command, &out))
+    };
+    let (mut first, mut cp) = (ours, || once(run(command("cp", folder).arg(&session).arg(&out))));
+    let [used, copied] = alternate(runs, [&mut first, &mut cp])?;
+    table.times("Claude Code session, stripped: CPU / cp", used.cpu, copied.cpu, Some(4.0));
+    let size = fs::metadata(&session)?.len();
+    table.peak("Claude Code session, stripped: peak / file", used.peak_bytes, size, 1.5);
+    let peers: [(&str, [&str; 3], [&str; 2]); 2] = [
+        ("python3, orjson", ["python3", "-c", "import orjson"], ["python3", "strip_claude.py"]),
+        ("node", ["node", "-e", "0"], ["node", "strip_claude.js"]),
+    ];
+    for (name, probe, program) in peers {
+        let what = format!("Claude Code session, stripped: CPU / {name}");
+        if run(command(probe[0], folder).args(&probe[1..]).stderr(Stdio::null())).is_err() {
+            table.absent(&what);
+            continue;
+        }
+        let mut second = ours;
+        let mut peer = || {
+            let mut command = command(program[0], folder);
+            once(run_into(command.current_dir(PEERS).arg(program[1]).arg(&session), &out))
+        };
+        let [used, peer] = alternate(runs.min(3), [&mut second, &mut peer])?;
+        table.times(&what, used.cpu, peer.cpu, None);
+    }
+    Ok(())
+}
+
+/// Writes a session of about `bytes` bytes.
+fn write(path: &Path, bytes: usize) -> io::Result<()> {
+    let mut session = Session {
+        random: Random::new(crate::SEED),
+        out: BufWriter::with_capacity(1 << 20, File::create(path)?),
+        written: 0,
+        lines: 0,
+        parent: Value::Null,
+    };
+    while session.written < bytes {
+        session.turn()?;
+    }
+    session.out.flush()
+}
+
+struct Session<W> {
+    random: Random,
+    out: W,
+    written: usize,
+    lines: usize,
+    parent: Value,
+}
+
+impl<W: Write> Session<W> {
+    fn turn(&mut self) -> io::Result<()> {
+        let asked = prose(&mut self.random, 300, 100);
+        self.line("user", json!({ "role": "user", "content": asked }), None)?;
+        for _ in 0..12 {
+            let thought = prose(&mut self.random, 500, 200);
+            let signature = signature(&mut self.random, 400);
+            self.assistant(json!({ "type": "thinking", "thinking": thought, "signature": signature }))?;
+            let id = format!("toolu_{:020}", self.lines);
+            let path = format!("/home/ada/garden/{}.rs", self.lines);
+            let input = json!({ "file_path": path, "new_string": code(&mut self.random, 300) });
+            self.assistant(json!({ "type": "tool_use", "id": id, "name": "Edit", "input": input }))?;
+            let output = code(&mut self.random, 1500);
+            let failed = self.random.percent(5);
+            let mut block = json!({ "tool_use_id": id, "type": "tool_result", "content": output });
+            if failed {
+                block["is_error"] = true.into();
+            }
+            let twin = json!({ "filePath": path, "originalFile": output, "structuredPatch": [] });
+            self.line("user", json!({ "role": "user", "content": [block] }), Some(twin))?;
+        }
+        let answer = prose(&mut self.random, 400, 100);
+        self.assistant(json!({ "type": "text", "text": answer }))
+    }
+
+    fn assistant(&mut self, block: Value) -> io::Result<()> {
+        let message = json!({
+            "id": format!("msg_{:020}", self.lines),
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [block],
+            "stop_reason": null,
+            "usage": { "input_tokens": 12, "cache_read_input_tokens": 20_000, "output_tokens": 34 },
+        });
+        self.line("assistant", message, None)
+    }
+
+    fn line(&mut self, kind: &str, message: Value, twin: Option<Value>) -> io::Result<()> {
+        self.lines += 1;
+        let uuid = format!("00000000-0000-4000-8000-{:012}", self.lines);
+        let mut line = json!({
+            "parentUuid": self.parent,
+            "isSidechain": false,
+            "userType": "external",
+            "cwd": "/home/ada/garden",
+            "sessionId": "0a1b2c3d-1111-4222-8333-444455556666",
+            "version": "2.1.0",
+            "type": kind,
+            "message": message,
+            "uuid": uuid,
+            "timestamp": format!("2026-03-01T{:02}:{:02}:{:02}.120Z", self.lines / 3600 % 24, self.lines / 60 % 60, self.lines % 60),
+        });
+        if let Some(twin) = twin {
+            line["toolUseResult"] = twin;
+        }
+        self.parent = uuid.into();
+        let text = format!("{line}\n");
+        self.written += text.len();
+        self.out.write_all(text.as_bytes())
+    }
+}

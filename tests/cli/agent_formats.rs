@@ -1,0 +1,593 @@
+//! Transcripts of other agents. Their overlays are in a sidecar file, and the transcript itself is never written to.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{CommandOutput, Conversation, STRIP, Transcript, World};
+
+/// The sidecar of the transcript, and its name in version 0.1.0.
+const SIDECAR: &str = ".s.jsonl.jp-compact";
+const OLD_SIDECAR: &str = "s.jsonl.jp-compact.json";
+
+/// Reads a sample of a format.
+fn sample(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/transcripts/tests/formats/samples");
+    fs::read(folder.join(name)).unwrap()
+}
+
+fn session() -> (World, Transcript) {
+    let world = World::new();
+    let path = world.file("s.jsonl", &sample("claude-code.jsonl"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    (world, Transcript::at(path))
+}
+
+fn strip(world: &World) {
+    world.run(&["s.jsonl", "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
+}
+
+fn read_sidecar(world: &World) -> Value {
+    serde_json::from_slice(&fs::read(world.path(SIDECAR)).unwrap()).unwrap()
+}
+
+fn shown(world: &World) -> Value {
+    world.run(&["show", "s.jsonl", "--json"]).exits(0).line()
+}
+
+#[test]
+fn writes_overlays_to_sidecar_and_leaves_transcript_untouched() {
+    let (world, transcript) = session();
+    let written = fs::metadata(&transcript.path).unwrap().modified().unwrap();
+    let ran =
+        world.run(&["s.jsonl", "--strategy", "strip-tools", "--keep-last", "1", "--json"]).exits(0).line();
+    assert_eq!(ran["format"], "claude-code");
+    assert!(ran["written_to"].as_str().unwrap().ends_with(SIDECAR), "{ran}");
+    assert_eq!(transcript.now(), transcript.before());
+    assert_eq!(
+        fs::metadata(&transcript.path).unwrap().modified().unwrap(),
+        written,
+        "the transcript was written to"
+    );
+    assert_eq!(fs::metadata(world.path(SIDECAR)).unwrap().permissions().mode() & 0o777, 0o640);
+    let sidecar = read_sidecar(&world);
+    assert_eq!(sidecar["format"], "claude-code");
+    assert_eq!(sidecar["source"]["bytes"], transcript.before().len());
+    assert_eq!(sidecar["overlays"][0]["type"], "compaction");
+    assert_eq!(sidecar["overlays"][1]["strategy"], "strip-tools");
+    assert_eq!(sidecar["overlays"][1]["range_xxh3"].as_str().unwrap().len(), 32);
+}
+
+#[test]
+fn second_run_appends_to_sidecar() {
+    let (world, _) = session();
+    strip(&world);
+    let first = fs::read(world.path(SIDECAR)).unwrap();
+    world
+        .run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"])
+        .exits(0)
+        .says("  2  strip-reasoning");
+    let second = fs::read(world.path(SIDECAR)).unwrap();
+    let kept = first.strip_suffix(b"\n]\n}\n").unwrap();
+    assert!(second.starts_with(kept), "the bytes of the first overlay must be kept");
+    let ran = shown(&world);
+    assert_eq!(ran["overlays"].as_array().unwrap().len(), 2);
+    assert_eq!(ran["format"], "claude-code");
+    assert!(ran["totals"]["all"]["view"].as_u64() < ran["totals"]["all"]["raw"].as_u64());
+}
+
+#[test]
+fn reset_of_last_overlay_removes_sidecar() {
+    let (world, transcript) = session();
+    strip(&world);
+    world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
+    world.run(&["s.jsonl", "--reset=3"]).exits(2).says("has no overlay 3; it has 2");
+    world.run(&["s.jsonl", "--reset=1", "--dry-run"]).exits(0).says("1 overlay would be removed");
+    world.run(&["s.jsonl", "--reset=1"]).exits(0).says("1 overlay removed");
+    assert_eq!(read_sidecar(&world)["overlays"][0]["reasoning"], "strip");
+    world.run(&["s.jsonl", "--reset"]).exits(0).says("1 overlay removed");
+    transcript.assert_untouched();
+    world.run(&["s.jsonl", "--reset"]).exits(0).says("no overlay to remove");
+}
+
+#[test]
+fn overlays_apply_after_transcript_grows() {
+    let (world, _) = session();
+    strip(&world);
+    let before = shown(&world);
+    let line = String::from_utf8(sample("claude-code.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(line.lines().last().unwrap()).unwrap();
+    let mut next = last.clone();
+    next["parentUuid"] = last["uuid"].clone();
+    next["uuid"] = json!("00000000-0000-4000-8000-999999999999");
+    world.file("s.jsonl", format!("{line}{next}\n").as_bytes());
+    let ran = world.run(&["show", "s.jsonl", "--json"]).exits(0);
+    assert_eq!(ran.stderr, "");
+    assert_eq!(ran.line()["overlays"][0]["remarks"], before["overlays"][0]["remarks"]);
+    assert!(ran.line()["totals"]["all"]["view"].as_u64() < ran.line()["totals"]["all"]["raw"].as_u64());
+}
+
+#[test]
+fn reports_unapplied_overlay_of_edited_events() {
+    let (world, transcript) = session();
+    strip(&world);
+    let edited =
+        String::from_utf8(transcript.before().to_vec()).unwrap().replace("ls: no such file", "ls: nothing");
+    world.file("s.jsonl", edited.as_bytes());
+    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
+    assert_eq!(ran.text(), edited);
+    assert_eq!(
+        ran.stderr,
+        "warning: s.jsonl: 1 overlay is not applied: the events in the range have changed since; `jp-compact show` \
+         lists them\n"
+    );
+    let row = &shown(&world)["overlays"][0];
+    assert_eq!(row["remarks"], json!(["not applied, because the events in its range have changed"]));
+    assert_eq!(row["tokens"]["before"], row["tokens"]["after"]);
+    // The overlay is kept. It applies again when the original events are back.
+    world.file("s.jsonl", transcript.before());
+    assert_ne!(
+        shown(&world)["overlays"][0]["tokens"]["before"],
+        shown(&world)["overlays"][0]["tokens"]["after"]
+    );
+}
+
+#[test]
+fn skips_overlay_of_rewound_turns() {
+    let (world, transcript) = session();
+    strip(&world);
+    let lines: Vec<&[u8]> = transcript.before().split_inclusive(|byte| *byte == b'\n').take(11).collect();
+    world.file("s.jsonl", &lines.concat());
+    world.run(&["show", "s.jsonl"]).exits(0).says("1 overlay is not applied");
+    // `--quiet` suppresses the warning.
+    assert_eq!(world.run(&["show", "s.jsonl", "--quiet"]).exits(0).stderr, "");
+    // A new overlay gets the next number.
+    let ran =
+        world.run(&["s.jsonl", "--strategy", "strip-tools", "--keep-last", "0", "--json"]).exits(0).line();
+    assert_eq!(ran["overlays"][0]["number"], 2);
+}
+
+#[test]
+fn prints_view_in_source_format() {
+    let (world, transcript) = session();
+    strip(&world);
+    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source", "-o", "small.jsonl"]).exits(0);
+    assert_eq!((ran.text(), ran.stderr.as_str()), ("", ""));
+    let small = fs::read_to_string(world.path("small.jsonl")).unwrap();
+    assert_eq!(fs::metadata(world.path("small.jsonl")).unwrap().permissions().mode() & 0o777, 0o640);
+    let before = String::from_utf8(transcript.before().to_vec()).unwrap();
+    assert_eq!(small.lines().count(), before.lines().count());
+    let changed: Vec<_> = small.lines().zip(before.lines()).filter(|(new, old)| new != old).collect();
+    assert!(!changed.is_empty());
+    for (new, old) in changed {
+        assert!(old.contains("tool_use") || old.contains("tool_result"), "{old}");
+        assert!(new.contains("\"input\":{}") || new.contains("[compacted] "), "{new}");
+    }
+    // The output is a valid transcript.
+    world.run(&["lint", "small.jsonl", "--provider", "all"]).exits(0);
+    world
+        .run(&["print", "s.jsonl", "--compacted", "--as", "source", "-o", "small.jsonl"])
+        .exits(4)
+        .says("/here/small.jsonl already exists");
+    assert_eq!(fs::read_to_string(world.path("small.jsonl")).unwrap(), small);
+    world
+        .run(&["print", "s.jsonl", "--as", "source", "-o", "no/such.jsonl"])
+        .exits(4)
+        .says("failed to write");
+    assert!(!world.path("no").exists());
+}
+
+#[test]
+fn reset_removes_unreadable_sidecar() {
+    let (world, transcript) = session();
+    strip(&world);
+    let whole = fs::read(world.path(SIDECAR)).unwrap();
+    let newer = String::from_utf8(whole.clone())
+        .unwrap()
+        .replace("\"jp_compact_sidecar\": 1", "\"jp_compact_sidecar\": 2");
+    for bad in [&whole[..whole.len() / 2], b"", b"[]", b"{}", newer.as_bytes()] {
+        world.file(SIDECAR, bad);
+        let ran = world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4);
+        let ran = ran
+            .says("failed to read /here/.s.jsonl.jp-compact")
+            .says("hint: `--reset` removes the sidecar file");
+        assert_eq!(fs::read(world.path(SIDECAR)).unwrap(), bad, "{}", ran.stderr);
+    }
+    world.run(&["s.jsonl", "--reset"]).exits(0);
+    transcript.assert_untouched();
+}
+
+#[test]
+fn rejects_symlinked_sidecar() {
+    let (world, _) = session();
+    let elsewhere = world.file("elsewhere", b"mine");
+    std::os::unix::fs::symlink(&elsewhere, world.path(SIDECAR)).unwrap();
+    world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4).says("is a symlink");
+    assert_eq!(fs::read(&elsewhere).unwrap(), b"mine");
+}
+
+#[test]
+fn symlink_and_target_share_one_sidecar() {
+    let (world, _) = session();
+    std::os::unix::fs::symlink(world.path("s.jsonl"), world.path("link.jsonl")).unwrap();
+    world.run(&["link.jsonl", "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
+    assert!(!world.path(".link.jsonl.jp-compact").exists());
+    assert_eq!(shown(&world)["overlays"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn locks_folder_of_symlink_target_and_reports_lock_holder() {
+    let (world, transcript) = session();
+    std::os::unix::fs::symlink(world.path("s.jsonl"), world.home("link.jsonl")).unwrap();
+    let held = fs::File::open(transcript.folder()).unwrap();
+    held.lock().unwrap();
+    let arguments =
+        ["../home/link.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1", "--lock-timeout", "10ms"];
+    let holder = format!("is locked by process {} (", std::process::id());
+    world.run(&arguments).exits(5).says(&holder).says("no lock on /here in 0.01 s").says("--lock-timeout");
+    transcript.assert_untouched();
+    drop(held);
+    world.run(&arguments).exits(0);
+    assert!(!world.home(".local/state/jp-compact/locks").exists());
+}
+
+/// Each writer has its own state folder. All of them read the transcript before the first one writes.
+#[test]
+fn concurrent_writers_with_own_state_folders_lose_nothing() {
+    const WRITERS: usize = 16;
+    let (world, transcript) = session();
+    let pipe = |name: &str| {
+        let path = world.path(name);
+        assert!(Command::new("/bin/mkfifo").arg(&path).status().unwrap().success());
+        fs::File::options().read(true).write(true).open(path).unwrap()
+    };
+    let (mut here, mut gate) = (pipe("here"), pipe("gate"));
+    let (at, go) = (world.path("here"), world.path("gate"));
+    world.plugin("meets", &format!("echo >> {}\nread line < {}\n{STRIP}", at.display(), go.display()));
+    let arguments = "s.jsonl --strategy meets --trust-dir plugins --sandbox=contained --keep-last 0";
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let mut command = world.command(&arguments.split(' ').collect::<Vec<_>>());
+            world.spawn(command.env("XDG_STATE_HOME", world.path(&format!("state{writer}"))))
+        })
+        .collect();
+    here.read_exact(&mut [0; WRITERS]).unwrap();
+    gate.write_all(&[b'\n'; WRITERS]).unwrap();
+    let ran: Vec<CommandOutput> = writers
+        .into_iter()
+        .map(|writer| CommandOutput::new(&world, writer.wait_with_output().unwrap()))
+        .collect();
+    let outputs =
+        ran.iter().map(|ran| format!("{:?} {}", ran.code, ran.stderr)).collect::<Vec<_>>().join("\n");
+    let done = ran.iter().filter(|ran| ran.code == Some(0)).count();
+    assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(done), "{outputs}");
+    // A writer may time out on the lock. It then fails with exit code 5.
+    assert!(done > 0 && ran.iter().all(|ran| matches!(ran.code, Some(0 | 5))), "{outputs}");
+    assert_eq!(transcript.now(), transcript.before());
+}
+
+/// Returns the names of the sidecar files.
+fn sidecars(world: &World) -> Vec<String> {
+    let entries = fs::read_dir(world.path(".")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|name| name.contains("jp")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn reads_old_sidecar_name_and_renames_on_write() {
+    let (world, transcript) = session();
+    strip(&world);
+    fs::rename(world.path(SIDECAR), world.path(OLD_SIDECAR)).unwrap();
+    assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(1));
+    assert_eq!(sidecars(&world), [OLD_SIDECAR], "a reading command must not write");
+    world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0).says("  2  strip");
+    assert_eq!(sidecars(&world), [SIDECAR]);
+    assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(2));
+
+    fs::rename(world.path(SIDECAR), world.path(OLD_SIDECAR)).unwrap();
+    world.run(&["s.jsonl", "--reset=1"]).exits(0);
+    assert_eq!(sidecars(&world), [SIDECAR]);
+    fs::rename(world.path(SIDECAR), world.path(OLD_SIDECAR)).unwrap();
+    world.run(&["s.jsonl", "--reset"]).exits(0).says("1 overlay removed");
+    transcript.assert_untouched();
+}
+
+#[test]
+fn new_sidecar_name_takes_precedence() {
+    let (world, transcript) = session();
+    strip(&world);
+    let one_overlay = fs::read(world.path(SIDECAR)).unwrap();
+    world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
+    for old in [&one_overlay[..], b"no overlays"] {
+        world.file(OLD_SIDECAR, old);
+        assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(2));
+    }
+    world.run(&["s.jsonl", "--reset"]).exits(0).says("2 overlays removed");
+    transcript.assert_untouched();
+}
+
+#[test]
+fn reports_unreadable_sidecar_by_its_old_name() {
+    let (world, _) = session();
+    world.file(OLD_SIDECAR, b"[]");
+    world.run(&["show", "s.jsonl"]).exits(4).says("failed to read /here/s.jsonl.jp-compact.json");
+    std::fs::remove_file(world.path(OLD_SIDECAR)).unwrap();
+    let elsewhere = world.file("elsewhere", b"mine");
+    std::os::unix::fs::symlink(&elsewhere, world.path(OLD_SIDECAR)).unwrap();
+    world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4).says("is a symlink");
+    assert_eq!(fs::read(&elsewhere).unwrap(), b"mine");
+}
+
+#[test]
+fn rejects_sidecar_as_transcript() {
+    let (world, _) = session();
+    strip(&world);
+    fs::copy(world.path(SIDECAR), world.path(OLD_SIDECAR)).unwrap();
+    for name in [SIDECAR, OLD_SIDECAR] {
+        world
+            .run(&["print", name])
+            .exits(4)
+            .says("is a sidecar file, not a transcript")
+            .says("hint: give the transcript itself");
+        world.run(&["batch", name, "--dry-run"]).exits(19);
+    }
+}
+
+#[test]
+fn unknown_format_error_lists_known_formats() {
+    let world = World::new();
+    let cut_off = "Caused by:\n  byte 19: the input ends in the middle of a value";
+    for (name, bytes, place) in [
+        ("a.json", &b"{\"a\": 1}"[..], ""),
+        (
+            "a.jsonl",
+            b"{\"a\": 1}\n{\"a\"",
+            "Caused by:\n  byte 13: line 2: the input ends in the middle of a value",
+        ),
+        ("b.bin", b"\x7fELF\x02\x01", "Caused by:\n  byte 0: not a JSON value"),
+        ("c.txt", b"hello", "Caused by:\n  byte 0: not a JSON value"),
+        ("d.jsonl", b"{\"type\":\"summary\", ", cut_off),
+    ] {
+        world.file(name, bytes);
+        let ran =
+            world.run(&["show", name]).exits(4).says(&format!("failed to detect the format of /here/{name}"));
+        let ran = ran.says("claude-code").says("--format NAME").says(place);
+        assert_eq!(ran.stderr.contains("Caused by"), !place.is_empty(), "{}", ran.stderr);
+    }
+    world.file("empty", b"");
+    world.run(&["show", "empty"]).exits(4).says("failed to read /here/empty");
+}
+
+#[test]
+fn reports_position_when_truncated_before_detection() {
+    let world = World::new();
+    for (name, bytes, says) in [
+        ("a.json", &b"{\"messages\": [{\"role\": \"user\", "[..], "byte 31: "),
+        ("b.jsonl", b"{\"a\": 1}\n{\"a\": \n{\"a\": 1}\n", "byte 16: line 2: "),
+        ("c.json", b"\xef\xbb\xbf{\"a\": nul}", "byte 12: "),
+    ] {
+        world.file(name, bytes);
+        world
+            .run(&["show", name])
+            .exits(4)
+            .says(&format!("failed to detect the format of /here/{name}"))
+            .says(says);
+    }
+}
+
+#[test]
+fn format_option_overrides_detection_but_is_validated() {
+    let (world, transcript) = session();
+    world.run(&["show", "s.jsonl", "--format", "claude-code"]).exits(0);
+    let ran = world.run(&["show", "s.jsonl", "--format", "openai-chat"]).exits(4);
+    ran.says("failed to read /here/s.jsonl").says("byte 0: line 1: not a transcript of OpenAI's chat");
+    world.run(&["show", "s.jsonl", "--format", "cobol"]).exits(2).says("claude-code");
+    // The file name `events.json` takes precedence over the content.
+    world.file("odd/events.json", transcript.before());
+    world.run(&["show", "odd"]).exits(4);
+    world.run(&["show", "odd", "--format", "claude-code"]).exits(0);
+}
+
+#[test]
+fn warns_about_incomplete_last_line() {
+    let (world, transcript) = session();
+    let torn = &transcript.before()[..transcript.before().len() - 20];
+    world.file("s.jsonl", torn);
+    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
+    assert_eq!(ran.stdout, torn);
+    assert!(
+        ran.stderr.contains("is cut off and was skipped: the program may still be writing it"),
+        "{}",
+        ran.stderr
+    );
+    strip(&world);
+    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
+    assert!(ran.stdout.len() < torn.len() && ran.stdout.ends_with(&torn[torn.len() - 100..]));
+}
+
+#[test]
+fn reads_any_format_from_stdin() {
+    let world = World::new();
+    let bytes = sample("openai-chat.json");
+    let ran = world.pipe(&["print", "-", "--as", "source"], &bytes).exits(0);
+    assert_eq!(ran.stdout, bytes);
+    assert_eq!(world.pipe(&["show", "-", "--json"], &bytes).exits(0).line()["format"], "openai-chat");
+}
+
+#[test]
+fn strategy_receives_format_and_normalized_events() {
+    let (world, _) = session();
+    let keep = "cat > seen; echo '{\"type\":\"decline\",\"id\":\"1\",\"reason\":\"seen\"}'";
+    let keep = keep.replace("seen;", &format!("{};", world.path("seen").display()));
+    let described = crate::support::plugin_script("look", &json!({ "input": "full" }), &keep);
+    world.script("plugins/look", &described);
+    world.run(&[
+        "s.jsonl",
+        "--strategy",
+        "look",
+        "--trust-dir",
+        "plugins",
+        "--sandbox=contained",
+        "--keep-last",
+        "0",
+    ]);
+    let seen = fs::read_to_string(world.path("seen")).unwrap();
+    let mut lines = seen.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert_eq!(lines.next().unwrap()["conversation"]["format"], "claude-code");
+    let events: Vec<Value> =
+        lines.filter(|line| line["type"] == "event").map(|mut line| line["event"].take()).collect();
+    let call = events.iter().find(|event| event["type"] == "tool_call_request").unwrap();
+    assert_eq!(call["arguments"], json!({ "file_path": "/home/ada/garden/tap.log" }));
+    let answer = events.iter().find(|event| event["is_error"] == true).unwrap();
+    assert_eq!(answer["content"], "ls: no such file");
+}
+
+#[test]
+fn fork_rejects_other_formats() {
+    let (world, transcript) = session();
+    let ran = world.run(&["fork", "s.jsonl", "copy"]).exits(4);
+    ran.says("only JP's conversations can be forked").says("jp-compact import FILE --to DIR");
+    transcript.assert_untouched();
+}
+
+#[test]
+fn import_creates_jp_conversation_with_overlays() {
+    let (world, _) = session();
+    // JP also strips short results. Make them all long, so that both views are equal.
+    let mut text = String::from_utf8(sample("claude-code.jsonl")).unwrap();
+    let long = "This text is removed when the call is stripped";
+    for short in [r"1\tdrip\n2\tdrip ö", "ls: no such file", "12 mm", ""] {
+        for before in [r#""content":"#, r#""text":"#] {
+            text = text.replace(&format!(r#"{before}"{short}""#), &format!(r#"{before}"{long}""#));
+        }
+    }
+    let transcript = Transcript::at(world.file("s.jsonl", text.as_bytes()));
+    strip(&world);
+    let ran = world.run(&["import", "s.jsonl", "--to", "imported", "--json"]).exits(0).line();
+    assert_eq!(ran["overlays"], 1);
+    let imported = Transcript::at(world.path("imported/events.json"));
+    let elements: Vec<Value> = serde_json::from_slice(imported.before()).unwrap();
+    assert!(elements.iter().all(|element| element["timestamp"].is_string() && element["type"].is_string()));
+    let view = |transcript: &str| {
+        let events = world.run(&["print", transcript, "--compacted", "--json"]).exits(0);
+        serde_json::from_slice::<Value>(&events.stdout).unwrap()
+    };
+    assert_eq!(view("imported"), view("s.jsonl"));
+    let base: Value =
+        serde_json::from_slice(&fs::read(world.path("imported/base_config.json")).unwrap()).unwrap();
+    assert_eq!(
+        base["assistant"]["model"]["id"],
+        json!({ "provider": "anthropic", "name": "claude-sonnet-4-5" })
+    );
+    world.run(&["imported", "--strategy", "strip-reasoning", "--keep-last", "0"]).exits(0);
+    assert_eq!(imported.overlays().len(), 1);
+    world.run(&["import", "s.jsonl", "--to", "imported"]).exits(4).says("already exists");
+    world
+        .run(&["import", "imported/events.json", "--to", "other"])
+        .exits(2)
+        .says("is already a JP conversation");
+    assert_eq!(transcript.now(), transcript.before());
+}
+
+#[test]
+fn print_preserves_request_body_of_same_provider() {
+    let world = World::new();
+    let bytes = sample("openai-chat.json");
+    world.file("body.json", &bytes);
+    assert_eq!(world.run(&["print", "body.json", "--as", "openai"]).exits(0).stdout, bytes);
+    world.run(&["body.json", "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
+    let source = world.run(&["print", "body.json", "--compacted", "--as", "source"]).exits(0).stdout;
+    let own = world.run(&["print", "body.json", "--compacted", "--as", "openai"]).exits(0).stdout;
+    assert!(own == source && own != bytes);
+    let body: Value = serde_json::from_slice(&own).unwrap();
+    assert_eq!(body["model"], "gpt-5");
+    // A body for another provider is rendered. A list of messages without a body is rendered too.
+    let other = world.run(&["print", "body.json", "--compacted", "--as", "anthropic"]).exits(0).stdout;
+    assert!(serde_json::from_slice::<Value>(&other).unwrap()["model"].is_null());
+    let list = sample("openai-chat.json");
+    let list = serde_json::from_slice::<Value>(&list).unwrap()["messages"].to_string();
+    world.file("list.json", list.as_bytes());
+    let body = world.run(&["print", "list.json", "--as", "openai"]).exits(0).stdout;
+    assert!(serde_json::from_slice::<Value>(&body).unwrap()["messages"].is_array());
+}
+
+#[test]
+fn unsupported_format_error_names_the_program() {
+    let world = World::new();
+    for (name, program) in [
+        ("qwen-code.jsonl", "Qwen Code"),
+        ("cursor.jsonl", "Cursor"),
+        ("factory-droid.jsonl", "Factory Droid"),
+        ("vercel-ai-sdk.json", "the Vercel AI SDK"),
+        ("vercel-ai-sdk-chat.json", "the Vercel AI SDK"),
+        ("opentelemetry-genai.json", "OpenTelemetry GenAI"),
+        ("langchain.json", "LangChain"),
+        ("sharegpt.json", "ShareGPT"),
+        ("sharegpt.jsonl", "ShareGPT"),
+        ("cline-ui.json", "Cline"),
+    ] {
+        world.file(name, &sample(&format!("../unsupported/{name}")));
+        for command in [&["show", name][..], &["stats", name], &[name, "--strategy", "strip-tools"]] {
+            world.run(command).exits(4).says(&format!("looks like a transcript of {program}"));
+        }
+        // The same content in a file named `events.json` is rejected as well.
+        world.file("jp/events.json", &sample(&format!("../unsupported/{name}")));
+        world.run(&["show", "jp/events.json"]).exits(4);
+    }
+    world.file("numbers.json", b"[1,2,3]");
+    world.run(&["show", "numbers.json"]).exits(4).says("failed to detect the format of");
+    world.file("jp/events.json", b"[1,2,3]");
+    world.run(&["show", "jp/events.json"]).exits(4).says("found no messages in the transcript");
+}
+
+#[test]
+fn wrong_format_option_suggests_detected_program() {
+    let world = World::new();
+    world.file("s.jsonl", &sample("../unsupported/cursor.jsonl"));
+    let ran = world.run(&["show", "s.jsonl", "--format", "j-cli"]).exits(4);
+    ran.says("the reader of `j-cli` understands only ").says("it looks like a transcript of Cursor");
+}
+
+#[test]
+fn one_conversation_per_line_suggests_batch_ndjson() {
+    let world = World::new();
+    world.file("rows.jsonl", &sample("../several/openai-chat-tuning.jsonl"));
+    let ran = world.run(&["show", "rows.jsonl"]).exits(4);
+    ran.says("line 2: a second conversation begins")
+        .says("`jp-compact batch --ndjson` reads one conversation per line");
+}
+
+#[test]
+fn keeps_malformed_line_and_warns() {
+    let world = World::new();
+    let text = String::from_utf8(sample("claude-code.jsonl")).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.insert(5, "{\"type\":\"user\",\"uuid");
+    let torn = lines.join("\n") + "\n";
+    world.file("s.jsonl", torn.as_bytes());
+    let ran = world.run(&["print", "s.jsonl", "--as", "source"]).exits(0);
+    assert_eq!(ran.text(), torn);
+    ran.says("line 6 is not JSON").says("was skipped");
+    strip(&world);
+    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
+    assert!(ran.text().lines().any(|line| line == lines[5]), "{}", ran.text());
+}
+
+/// `--format` with a wrong name on a file that would be read without it: the hint must not send the user elsewhere.
+#[test]
+fn wrong_format_hint_names_detected_format() {
+    let world = World::new();
+    world.conversation("conversation", &Conversation::new().whole_turn());
+    let hint = "hint: this file is in the format jp; leave --format out";
+    for transcript in ["conversation", "conversation/events.json"] {
+        let ran = world.run(&["print", transcript, "--format", "codex"]).exits(4).says(hint);
+        assert!(!ran.stderr.contains("a transcript is JP's events.json"), "{}", ran.stderr);
+    }
+    world.run(&["conversation", "--format", "codex"]).exits(4).says(hint);
+}

@@ -1,0 +1,171 @@
+//! Commands and options that print information: `strategy`, `schema`, `completions`, `--help` and `--version`.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{DECLINE, World, plugin_script};
+
+#[test]
+fn strategy_list_prints_bundled_strategies() {
+    let world = World::new();
+    let ran = world.run(&["strategy", "list"]).exits(0);
+    assert_eq!(ran.stderr, "");
+    insta::assert_snapshot!(world.normalize(ran.text()), @r"
+    collapse         bundled      trusted    not described yet  ([bin]/compact-strategy-collapse)
+    digest           bundled      trusted    not described yet  ([bin]/compact-strategy-digest)
+    micro            bundled      trusted    not described yet  ([bin]/compact-strategy-micro)
+    strip-reasoning  bundled      trusted    not described yet  ([bin]/compact-strategy-strip-reasoning)
+    strip-tools      bundled      trusted    not described yet  ([bin]/compact-strategy-strip-tools)
+    summarize        bundled      trusted    not described yet  ([bin]/compact-strategy-summarize)
+    ");
+    let line = world.run(&["strategy", "list", "--json"]).exits(0).line();
+    let names: Vec<_> =
+        line["strategies"].as_array().unwrap().iter().map(|strategy| &strategy["name"]).collect();
+    assert_eq!(names, ["collapse", "digest", "micro", "strip-reasoning", "strip-tools", "summarize"]);
+}
+
+#[test]
+fn strategy_show_prints_description() {
+    let world = World::new();
+    let ran = world.run(&["strategy", "show", "strip-tools"]).exits(0);
+    let text: String =
+        ran.text().lines().filter(|line| !line.contains("sha256")).map(|line| format!("{line}\n")).collect();
+    insta::assert_snapshot!(world.normalize(&text), @r#"
+    strip-tools [version]: Strip or omit tool calls
+      executable   [bin]/compact-strategy-strip-tools (bundled)
+      produces     tool_calls
+      input        none
+      scope        range
+      determinism  pure
+      features     worker, pipeline
+      option       mode=strip|strip-requests|strip-responses|omit [default: strip]  parts to remove: arguments and output, one of them, or the whole call
+    "#);
+    let line = world.run(&["strategy", "show", "strip-tools", "--json"]).exits(0).line();
+    assert_eq!(line["description"]["produces"], json!(["tool_calls"]));
+    assert_eq!(line["executable_sha256"].as_str().map(str::len), Some(64));
+}
+
+#[test]
+fn strategy_list_executes_nothing() {
+    let world = World::new();
+    let started = world.path("started");
+    world.script("plugins/mine", &format!("#!/bin/sh\n: > {}\n", started.display()));
+    world.file("plugins/README.md", b"not a strategy\n");
+    world.script("plugins/Not_A_Name", "#!/bin/sh\n");
+    let ran = world.run(&["strategy", "list", "--trust-dir", "plugins"]).exits(0);
+    assert_eq!(ran.text().lines().count(), 7, "{}", ran.text());
+    assert!(!started.exists());
+}
+
+#[test]
+fn strategy_show_runs_trusted_plugin() {
+    let world = World::new();
+    let sneaky = json!({"description": "a \u{1b}[31mred\nlie"});
+    world.script("plugins/mine", &plugin_script("mine", &sneaky, DECLINE));
+    let arguments = ["strategy", "show", "mine", "--trust-dir", "plugins", "--sandbox=contained"];
+    let ran = world.run(&arguments).exits(0);
+    assert!(ran.text().starts_with("mine 1.0.0: a \\u{1b}[31mred"), "{}", ran.text());
+}
+
+#[test]
+fn schemas_match_committed_files() {
+    let world = World::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/v1");
+    let names = world.run(&["schema"]).exits(0);
+    assert_eq!(names.text().lines().count(), fs::read_dir(&folder).unwrap().count());
+    for name in names.text().lines() {
+        let printed = world.run(&["schema", name]).exits(0).stdout;
+        assert!(printed == fs::read(folder.join(format!("{name}.schema.json"))).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn unknown_schema_error_lists_known_schemas() {
+    let world = World::new();
+    let ran = world.run(&["schema", "results"]).exits(2).says("unknown schema `results`");
+    for name in world.run(&["schema"]).text().lines() {
+        assert!(ran.stderr.contains(name), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn examples_in_help_work() {
+    let world = World::new();
+    for command in ["fork", "print", "query", "show", "strategy", "schema", "completions"] {
+        let help = world.run(&[command, "--help"]).exits(0);
+        let (_, examples) = help
+            .text()
+            .split_once("Example")
+            .unwrap_or_else(|| panic!("the help of `{command}` has no example"));
+        for line in examples.lines().filter(|line| line.trim_start().starts_with("jp-compact ")) {
+            let words: Vec<_> =
+                line.split_whitespace().skip(1).take_while(|word| !["|", ">", "<"].contains(word)).collect();
+            let ran = world.run(&words);
+            assert!(matches!(ran.code, Some(0 | 4)), "{line}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn help_lists_every_exit_code() {
+    let world = World::new();
+    let help = world.run(&["--help"]).exits(0);
+    let (_, codes) = help.text().split_once("Exit codes:\n").unwrap();
+    let codes: Vec<i32> =
+        codes.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 130]);
+    let short = world.run(&["-h"]).exits(0);
+    assert!(!short.text().contains("Exit codes"));
+    assert!(short.text().lines().all(|line| line.len() <= 100));
+}
+
+#[test]
+fn version_matches_package() {
+    let world = World::new();
+    for flag in ["--version", "-V"] {
+        let ran = world.run(&[flag]).exits(0);
+        assert_eq!(ran.text(), format!("jp-compact {}\n", env!("CARGO_PKG_VERSION")));
+    }
+}
+
+#[test]
+fn prints_completions_for_every_shell() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = world.run(&["completions", shell]).exits(0);
+        assert!(ran.text().contains("jp-compact") && ran.text().contains("keep-last"), "{shell}");
+    }
+    world.run(&["completions", "cmd"]).exits(2);
+    world.run(&["completions"]).exits(2);
+}
+
+#[test]
+fn usage_errors_go_to_stderr() {
+    let world = World::new();
+    for arguments in [
+        &["--nonsense"][..],
+        &["print"],
+        &["show"],
+        &["print", "a", "b"],
+        &["print", "a", "--as", "yaml"],
+        &["print", "a", "--as", "text", "--json"],
+        &["strategy", "shout"],
+        &["strategy"],
+        &["a", "-q", "-v"],
+        &["--json", "print", "a"],
+    ] {
+        let ran = world.run(arguments).exits(2);
+        assert_eq!(ran.text(), "", "{arguments:?}");
+        assert!(!ran.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn json_prints_one_line() {
+    let world = World::new();
+    for arguments in [&["strategy", "list", "--json"][..], &["strategy", "show", "strip-tools", "--json"]] {
+        assert!(matches!(world.run(arguments).exits(0).line(), Value::Object(_)));
+    }
+}

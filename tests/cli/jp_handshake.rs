@@ -1,0 +1,96 @@
+//! The handshake with JP. JP starts every `jp-*` executable on PATH without arguments, writes one line, and waits for
+//! the answer.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::{CommandOutput, World};
+
+const DESCRIBE: &str = "{\"type\":\"describe\"}\n";
+
+#[test]
+fn answers_describe() {
+    let world = World::new();
+    for line in [DESCRIBE, DESCRIBE.trim_end()] {
+        let ran = world.pipe(&[], line.as_bytes()).exits(0);
+        assert_eq!(ran.stderr, "");
+        let description = "Compact conversations with language models without destroying anything";
+        let version = env!("CARGO_PKG_VERSION");
+        let expect =
+            json!({"type": "describe", "name": "compact", "version": version, "description": description});
+        assert_eq!(ran.line(), expect);
+    }
+}
+
+#[test]
+fn answers_init_with_ready_and_exit() {
+    let world = World::new();
+    let init = json!({"type": "init", "version": 1, "workspace": {"root": "/", "storage": "/.jp", "id": "otvo8"},
+                      "config": {}, "args": ["x"], "log_level": 0});
+    let ran = world.pipe(&[], format!("{init}\n").as_bytes()).exits(0);
+    assert_eq!(
+        ran.lines(),
+        [json!({"type": "ready"}), json!({"type": "exit", "code": 2, "reason": "run jp-compact itself"})]
+    );
+}
+
+#[test]
+fn answers_before_stdin_is_closed() {
+    use std::io::Write as _;
+    let world = World::new();
+    let mut child = world.spawn(world.command::<&str>(&[]).stdin(Stdio::piped()));
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(DESCRIBE.as_bytes()).unwrap();
+    let ran = CommandOutput::new(&world, child.wait_with_output().unwrap());
+    assert_eq!(ran.exits(0).line()["name"], "compact");
+    drop(stdin);
+}
+
+#[test]
+fn times_out_on_silent_pipe() {
+    let world = World::new();
+    let started = Instant::now();
+    let mut child = world.spawn(world.command::<&str>(&[]).stdin(Stdio::piped()));
+    let stdin = child.stdin.take().unwrap();
+    let ran = CommandOutput::new(&world, child.wait_with_output().unwrap());
+    drop(stdin);
+    assert_usage_error(ran);
+    assert!(started.elapsed() < Duration::from_secs(30), "the timeout is half a second");
+}
+
+#[test]
+fn times_out_on_incomplete_line() {
+    use std::io::Write as _;
+    let world = World::new();
+    let mut child = world.spawn(world.command::<&str>(&[]).stdin(Stdio::piped()));
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"{\"type\":\"desc").unwrap();
+    let ran = CommandOutput::new(&world, child.wait_with_output().unwrap());
+    drop(stdin);
+    assert_usage_error(ran);
+}
+
+#[test]
+fn empty_stdin_is_a_usage_error() {
+    let world = World::new();
+    assert_usage_error(world.run::<&str>(&[]));
+    assert_usage_error(world.pipe(&[], b""));
+}
+
+#[test]
+fn unknown_line_is_a_usage_error() {
+    let world = World::new();
+    for line in ["\n", "hello\n", "[]\n", "{}\n", "{\"type\":\"later\"}\n", "\u{fffd}\n"] {
+        assert_usage_error(world.pipe(&[], line.as_bytes()));
+    }
+    assert_usage_error(world.pipe(&[], b"\xff\xfe\n"));
+    assert_usage_error(world.pipe(&[], b"[\"describe\"]"));
+}
+
+#[track_caller]
+fn assert_usage_error(ran: CommandOutput) {
+    let ran = ran.exits(2).says("no TRANSCRIPT was given");
+    assert_eq!(ran.text(), "");
+}

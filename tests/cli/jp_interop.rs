@@ -1,0 +1,274 @@
+//! Conversations that JP also writes: the files that JP requires, the two copies of a conversation, and the race
+//! between JP's load and its save.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{Conversation, Transcript, World, append_event};
+
+const ID: &str = "17738399468";
+
+/// Checks a folder against the rules of JP's validation and loader.
+#[track_caller]
+pub(crate) fn assert_jp_loads(folder: &Path) {
+    let read = |name: &str| serde_json::from_slice::<Value>(&fs::read(folder.join(name)).unwrap()).unwrap();
+    let digits = folder.file_name().unwrap().to_str().unwrap().split('-').next().unwrap();
+    let id: i64 = digits.parse().unwrap();
+    assert!(id.checked_mul(100_000_000).is_some(), "{id} in nanoseconds overflows");
+    let metadata = read("metadata.json");
+    assert!(has_jp_time_format(&metadata["last_activated_at"]), "{metadata}");
+    assert!(metadata["title"].is_string() || metadata.get("title").is_none(), "{metadata}");
+    let events = read("events.json");
+    for event in events.as_array().unwrap() {
+        assert!(event["type"].is_string() && event["timestamp"].is_string(), "{event}");
+    }
+    let base = match folder.join("base_config.json").exists() {
+        true => read("base_config.json"),
+        false => {
+            assert_eq!(events[0]["type"], "config_delta");
+            events[0]["delta"].clone()
+        }
+    };
+    // JP's configuration has no default for these.
+    for required in [
+        "/assistant/model/id/provider",
+        "/assistant/model/id/name",
+        "/conversation/title/generate/auto",
+        "/conversation/tools/*/run",
+    ] {
+        assert!(base.pointer(required).is_some(), "no {required} in {base}");
+    }
+}
+
+/// Returns whether a time has JP's form, such as `2026-03-18 11:58:01.2358`.
+fn has_jp_time_format(time: &Value) -> bool {
+    let shape: String =
+        time.as_str().unwrap_or_default().chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect();
+    shape.trim_end_matches('9') == "9999-99-99 99:99:99."
+}
+
+fn sample(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("host/transcripts/tests/formats/samples").join(name))
+        .unwrap()
+}
+
+fn metadata(folder: &Path) -> Value {
+    serde_json::from_slice(&fs::read(folder.join("metadata.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn imported_conversation_meets_jp_requirements() {
+    let world = World::new();
+    world.file(".jp/.id", b"otvo8\n");
+    fs::create_dir_all(world.path(".jp/conversations")).unwrap();
+    let mut session = sample("claude-code.jsonl");
+    session.extend_from_slice(
+        b"{\"type\":\"custom-title\",\"customTitle\":\"Water\\n the garden\",\"sessionId\":\"s\"}\n",
+    );
+    world.file("s.jsonl", &session);
+    world.file("chat.json", &sample("openai-chat.json"));
+    for (source, to, title) in [
+        ("s.jsonl", "17738399471-imported", json!("Water the garden")),
+        ("chat.json", "17738399472", Value::Null),
+    ] {
+        let to = format!(".jp/conversations/{to}");
+        world.run(&["import", source, "--to", &to]).exits(0);
+        let folder = world.path(&to);
+        assert_jp_loads(&folder);
+        assert_eq!(names(&folder), ["base_config.json", "events.json", "metadata.json"]);
+        let metadata = metadata(&folder);
+        assert_eq!(metadata["title"], title);
+        let events: Vec<Value> =
+            serde_json::from_slice(&fs::read(folder.join("events.json")).unwrap()).unwrap();
+        assert_eq!(metadata["last_activated_at"], events.last().unwrap()["timestamp"]);
+    }
+}
+
+#[test]
+fn sample_meets_jp_requirements() {
+    let world = World::new();
+    let folder = world.path("17738399468-sample");
+    fs::create_dir_all(&folder).unwrap();
+    for file in ["events.json", "base_config.json", "metadata.json"] {
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample").join(file), folder.join(file))
+            .unwrap();
+    }
+    assert_jp_loads(&folder);
+}
+
+#[test]
+fn fork_meets_jp_requirements_and_does_not_expire() {
+    let world = World::new();
+    world.file(".jp/.id", b"otvo8\n");
+    fs::create_dir_all(world.path(".jp/conversations")).unwrap();
+    world.file("bare/events.json", &Conversation::with_turns(3).bytes());
+    let dest = ".jp/conversations/17738399470-fork";
+    world.run(&["fork", "bare", dest]).exits(0);
+    assert_jp_loads(&world.path(dest));
+
+    let source_metadata = json!({
+        "title": "t", "last_activated_at": "2026-03-18 11:58:01.0", "pinned_at": "2026-03-18 11:58:01.0",
+        "expires_at": "2026-03-19 11:58:01.0", "archived_at": "2026-03-18 11:58:01.0", "labels": {"a": ""},
+    });
+    world.file("bare/metadata.json", source_metadata.to_string().as_bytes());
+    world.file("bare/base_config.json", b"{\"mine\":1}");
+    let dest = ".jp/conversations/17738399471";
+    world.run(&["fork", "bare", dest, "--last", "1"]).exits(0);
+    let copied = metadata(&world.path(dest));
+    let kept = json!({
+        "title": "t", "last_activated_at": "2026-03-18 11:58:01.0", "pinned_at": "2026-03-18 11:58:01.0",
+        "labels": {"a": ""},
+    });
+    assert_eq!(copied, kept);
+    assert_eq!(fs::read(world.path(dest).join("base_config.json")).unwrap(), b"{\"mine\":1}");
+}
+
+#[test]
+fn rejects_ids_that_jp_cannot_read_or_distinguish() {
+    let world = World::new();
+    world.file(".jp/.id", b"otvo8\n");
+    world.conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(3));
+    let fork = |dest: &str| world.run(&["fork", ID, &format!(".jp/conversations/{dest}")]).exits(4);
+    for id in ["99999999999", "017738399469", "92233720368547758070"] {
+        fork(id).says("does not begin with a valid id");
+    }
+    // JP uses the first folder whose name begins with the id.
+    fork("1773839946").says("JP would confuse conversation 1773839946 with ");
+    world.conversation(".jp/conversations/1-old", &Conversation::with_turns(3));
+    fork("17738399469").says("JP would confuse conversation 17738399469 with ");
+}
+
+/// Writes a conversation to both storages, like JP.
+fn two_copies(world: &World) -> (Transcript, Transcript) {
+    world.file(".jp/.id", b"otvo8\n");
+    let conversation = Conversation::with_turns(5);
+    let shared = world.conversation(&format!(".jp/conversations/{ID}-a-slug"), &conversation);
+    let own = world.home(&format!(".local/share/jp/workspace/work-otvo8/conversations/{ID}-a-slug"));
+    let own = world.conversation(own.to_str().unwrap(), &conversation);
+    (shared, own)
+}
+
+#[test]
+fn two_copies_stay_equal_through_appends_and_resets() {
+    let world = World::new();
+    let (shared, own) = two_copies(&world);
+    let path = || world.run(&["show", ID, "--json"]).exits(0).line()["path"].clone();
+    let loaded = path();
+    for round in 0..3 {
+        world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
+        world.run(&[ID, "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
+        assert_eq!(own.overlays().len(), 2, "round {round}");
+        assert_eq!(shared.now(), own.now());
+        assert_eq!(path(), loaded, "JP must load the same copy");
+        world.run(&[ID, "--reset=1"]).exits(0);
+        assert_eq!(shared.now(), own.now());
+        world.run(&[ID, "--reset"]).exits(0);
+        assert_eq!((shared.now(), own.now()), (shared.before().to_vec(), own.before().to_vec()));
+    }
+}
+
+#[test]
+fn overlays_in_only_one_copy_are_not_a_conflict() {
+    // Version 0.1.0 wrote overlays only to the copy that JP loads.
+    for newer_has_them in [true, false] {
+        let world = World::new();
+        let (shared, own) = two_copies(&world);
+        world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
+        let without = if newer_has_them { &shared } else { &own };
+        fs::write(&without.path, without.before()).unwrap();
+        let (old, new) = if newer_has_them { (shared, own) } else { (own, shared) };
+        let hour = std::time::Duration::from_secs(3_600);
+        let long_ago = std::time::SystemTime::now() - hour;
+        for transcript in
+            [&old.path, &old.folder().join("base_config.json"), &new.folder().join("base_config.json")]
+        {
+            File::options().append(true).open(transcript).unwrap().set_modified(long_ago).unwrap();
+        }
+        let line = world.run(&[ID, "--strategy", "strip-reasoning", "--json"]).exits(0).line();
+        assert_eq!(line["path"], new.path.to_str().unwrap());
+        assert_eq!(new.overlays().len(), if newer_has_them { 2 } else { 1 } + usize::from(!newer_has_them));
+        assert_eq!(old.now(), new.now());
+    }
+}
+
+#[test]
+fn reset_removes_receipts_left_by_jp() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    world.run(&["conversation", "--strategy", "strip-tools"]).exits(0);
+    // `jp c compact --reset` removes compactions, and keeps elements of unknown types.
+    let mut elements: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
+    elements.retain(|element| element["type"] != "compaction");
+    fs::write(&transcript.path, format!("{:#}\n", Value::from(elements))).unwrap();
+    let ran = world.run(&["conversation", "--reset"]).exits(0);
+    ran.says("no overlay to remove");
+    let left: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
+    assert!(left.iter().all(|element| element["type"] != "jp_compact_receipt"));
+}
+
+#[test]
+fn compaction_members_follow_jp_order() {
+    let world = World::new();
+    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    world.run(&["conversation", "--strategy", "strip-tools"]).exits(0);
+    let text = String::from_utf8(transcript.now()).unwrap();
+    let compaction = &text[text.find("    \"type\": \"compaction\"").unwrap()..];
+    let keys: Vec<&str> =
+        compaction.lines().take(5).map(|line| line.trim().split('"').nth(1).unwrap()).collect();
+    assert_eq!(keys, ["type", "timestamp", "from_turn", "to_turn", "tool_calls"]);
+}
+
+fn compactions(transcript: &Transcript) -> usize {
+    let elements: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
+    elements.iter().filter(|element| element["type"] == "compaction").count()
+}
+
+/// Imitates a save by JP: under its lock, it writes the loaded events and one more turn.
+fn jp_save(world: &World, transcript: &Transcript, loaded: &[u8]) {
+    fs::create_dir_all(world.path(".jp/locks")).unwrap();
+    let path = world.path(&format!(".jp/locks/jp-c{ID}.lock"));
+    let lock = File::options().create(true).truncate(false).write(true).open(&path).unwrap();
+    lock.lock().unwrap();
+    let turn = json!({"timestamp": "2026-06-01 00:00:00.0", "type": "chat_request", "content": "JP's turn"});
+    fs::write(&transcript.path, append_event(loaded, &turn)).unwrap();
+    drop(lock);
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn jp_save_of_older_state_loses_overlay_but_no_event() {
+    let world = World::new();
+    world.file(".jp/.id", b"otvo8\n");
+    let transcript = world.conversation(&format!(".jp/conversations/{ID}"), &Conversation::with_turns(5));
+    // JP loads the file before it takes its lock, and does not read it again.
+    let loaded = transcript.now();
+    world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
+    jp_save(&world, &transcript, &loaded);
+    assert_eq!(compactions(&transcript), 0, "expected the overlay to be lost");
+    let text = String::from_utf8(transcript.now()).unwrap();
+    assert!(text.contains("JP's turn"), "an event was lost");
+    // The next run appends the overlay again.
+    world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
+    assert_eq!(compactions(&transcript), 1);
+}
+
+#[test]
+fn keeps_turn_that_jp_saved_before_append() {
+    let world = World::new();
+    world.file(".jp/.id", b"otvo8\n");
+    let transcript = world.conversation(&format!(".jp/conversations/{ID}"), &Conversation::with_turns(5));
+    jp_save(&world, &transcript, &transcript.now());
+    world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
+    assert_eq!(compactions(&transcript), 1);
+    assert!(String::from_utf8(transcript.now()).unwrap().contains("JP's turn"));
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,210 @@
+//! Requests to a model: when they are sent and when they are avoided, and the effect of a failed summary.
+
+use serde_json::json;
+use wiremock::ResponseTemplate;
+
+use crate::support::{CommandOutput, Conversation, Model, Transcript, World};
+
+/// A conversation and a model.
+struct Scene {
+    world: World,
+    transcript: Transcript,
+    model: Model,
+}
+
+impl Scene {
+    fn new(model: Model) -> Self {
+        Self::with_conversation(model, &Conversation::with_turns(10))
+    }
+
+    fn with_conversation(model: Model, conversation: &Conversation) -> Self {
+        let world = World::new();
+        let transcript = world.conversation("conversation", conversation);
+        Self { world, transcript, model }
+    }
+
+    #[track_caller]
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
+        let mut command = self.world.command(&[arguments, &["--model", "openai/g"]].concat());
+        self.world.finish(self.model.configure(&mut command))
+    }
+
+    /// Runs `auto` with the profile `heavy`, so that it is always due.
+    #[track_caller]
+    fn auto(&self, more: &[&str]) -> CommandOutput {
+        let due = "--set=conversation.compaction.auto.token_threshold=1";
+        self.run(&[&["auto", "conversation", "--profile=heavy", due], more].concat())
+    }
+
+    /// Summarizes these turns with the profile `heavy`.
+    #[track_caller]
+    fn summarize(&self, from: &str, to: &str, more: &[&str]) -> CommandOutput {
+        self.run(&[&["conversation", "--profile=heavy", "--from", from, "--to", to], more].concat())
+    }
+
+    /// Asserts the number of requests to the model so far.
+    #[track_caller]
+    fn assert_requests(&self, times: usize) {
+        assert_eq!(self.model.requests().len(), times);
+    }
+}
+
+#[test]
+fn repeated_runs_send_one_request() {
+    let scene = Scene::new(Model::with_answer("They read files."));
+    scene.auto(&[]).exits(0);
+    scene.assert_requests(1);
+    let after_first_run = scene.transcript.now();
+    assert_eq!(scene.transcript.overlays().len(), 1);
+    for least in ["0", "0.01", "0", "0.01", "0", "0.01", "0", "0.01", "0"] {
+        scene.auto(&[&format!("--set=conversation.compaction.min_saving={least}")]).exits(0);
+    }
+    assert!(scene.transcript.now() == after_first_run);
+    scene.assert_requests(1);
+}
+
+#[test]
+fn failed_summary_leaves_conversation_untouched() {
+    let scene = Scene::new(Model::with_response(ResponseTemplate::new(401)));
+    let ran = scene.auto(&[]).exits(0);
+    insta::assert_snapshot!(ran.stderr, @r"
+    warning: conversation/events.json: nothing was compacted: strategy `summarize` got no answer from a model
+
+    Caused by:
+      openai/g: the provider answered with HTTP 401: it rejected the key (llm_unavailable)
+
+    hint: nothing was appended
+    ");
+    let line = scene.auto(&["--json"]).exits(0).line();
+    assert!(line["warning"].as_str().unwrap().starts_with("strategy `summarize` got no answer from a model"));
+    assert_eq!((&line["due"], &line["report"]), (&json!(true), &json!(null)));
+    scene.transcript.assert_untouched();
+}
+
+#[test]
+fn on_failure_fail_turns_warning_into_error() {
+    let fail = "--set=conversation.compaction.auto.on_failure=fail";
+    for response in [ResponseTemplate::new(401), Model::completion("half of", "length")] {
+        let scene = Scene::new(Model::with_response(response));
+        scene.auto(&[fail]).exits(18);
+        let line = scene.auto(&[fail, "--json"]).exits(18).line();
+        assert_eq!(line["error"]["code"], 18);
+        scene.transcript.assert_untouched();
+    }
+}
+
+#[test]
+fn failing_always_profile_is_a_warning() {
+    let scene = Scene::new(Model::with_response(ResponseTemplate::new(401)));
+    let always = "--set=conversation.compaction.auto.always=[\"heavy\"]";
+    let ran = scene.auto(&[always]);
+    ran.exits(0)
+        .says("warning: conversation/events.json: profile `heavy` changed nothing: strategy `summarize`");
+    scene.transcript.assert_untouched();
+}
+
+#[test]
+fn auto_dry_run_sends_no_request() {
+    let scene = Scene::new(Model::with_answer("They read files."));
+    scene.auto(&["--dry-run"]).exits(0).says("would summarize turns 0-6 using openai/g");
+    scene.assert_requests(0);
+    scene.transcript.assert_untouched();
+}
+
+#[test]
+fn sends_no_request_when_saving_is_too_small() {
+    let scene = Scene::new(Model::with_answer("They read files."));
+    let ran = scene.summarize("0", "1", &["--set=conversation.compaction.min_saving=0.3"]).exits(0);
+    insta::assert_snapshot!(ran.stderr, @r"
+    conversation/events.json: nothing to append
+      -  summarize [version]  declined: no model was asked: a summary of turns 0-1 could save at most 70 of the view's 347 tokens; the minimum is 30 % (min_saving)
+      JP sends a model about 347 tokens, was 347 (unchanged, chars/4)
+    ");
+    scene.assert_requests(0);
+    scene.transcript.assert_untouched();
+    scene.summarize("0", "1", &["--set=conversation.compaction.min_saving=0.1"]).exits(0);
+    scene.assert_requests(1);
+}
+
+#[test]
+fn sends_new_request_only_for_newer_turns() {
+    let scene = Scene::new(Model::with_answer("They read files."));
+    scene.summarize("0", "4", &[]).exits(0);
+    scene.assert_requests(1);
+    let ran = scene.summarize("0", "4", &[]).exits(0);
+    insta::assert_snapshot!(ran.stderr, @r"
+    conversation/events.json: nothing to append
+      -  summarize [version]  declined: turns 0-4 are summarized already: overlay 1 is a summary of turns 0-4; remove it with `--reset=1`
+      JP sends a model about 186 tokens, was 186 (unchanged, chars/4)
+    ");
+    scene.summarize("2", "4", &[]).exits(0).says("summarized already");
+    scene.summarize("4", "4", &[]).exits(0).says("turn 4 is summarized already");
+    scene.assert_requests(1);
+    assert_eq!(scene.transcript.overlays().len(), 1);
+    scene.summarize("0", "6", &[]).exits(0);
+    scene.assert_requests(2);
+    assert_eq!(scene.transcript.overlays().len(), 2);
+}
+
+#[test]
+fn warns_about_summary_inside_older_summary() {
+    let scene = Scene::new(Model::with_answer("They read files."));
+    scene.summarize("0", "6", &[]).exits(0);
+    let ran = scene.summarize("2", "4", &[]).exits(0);
+    insta::assert_snapshot!(ran.stderr, @r"
+    conversation/events.json: 1 overlay appended
+      2  summarize [version]  turns 2-4: summary
+         summarize [version]: info: the model's window is unknown, so the range was sent in one part
+      note: the summary of turns 2-4 is inside the summary of turns 0-6: the view shows the older one around it; `--overlap union` writes one summary for both
+      note: the view did not shrink; `--reset=N` removes overlay N
+      JP sends a model about 141 tokens, was 117 (+21 %, chars/4)
+    ");
+    scene.assert_requests(2);
+    assert_eq!(scene.transcript.overlays()[1]["to_turn"], 4);
+    scene.summarize("2", "4", &[]).exits(0).says("turns 2-4 are summarized already: overlay 2 is");
+    scene.assert_requests(2);
+}
+
+#[test]
+fn overlap_union_extends_to_older_summary() {
+    let scene = Scene::new(Model::with_answer("They read files."));
+    scene.summarize("0", "6", &[]).exits(0);
+    scene.summarize("2", "4", &["--overlap=union"]).exits(0);
+    scene.assert_requests(2);
+    let overlay = &scene.transcript.overlays()[1];
+    assert_eq!((&overlay["from_turn"], &overlay["to_turn"]), (&json!(0), &json!(6)));
+}
+
+#[test]
+fn auto_does_not_repeat_rejected_request() {
+    let scene = Scene::new(Model::with_answer(&"word ".repeat(4_000)));
+    scene.auto(&[]).exits(0).says("characters, and must be shorter than its events");
+    scene.assert_requests(1);
+    let again = scene.auto(&[]).exits(0);
+    again
+        .says("no model was asked, because an earlier answer to this request was rejected: the summary has ");
+    scene.auto(&["--set=conversation.compaction.auto.on_failure=fail"]).exits(18);
+    scene.assert_requests(1);
+    scene.transcript.assert_untouched();
+    scene.run(&["conversation", "--profile=heavy"]).exits(17);
+    scene.assert_requests(2);
+    // A different range is a new request.
+    scene.auto(&["--set=conversation.compaction.keep_last=1"]).exits(0);
+    scene.assert_requests(3);
+}
+
+#[test]
+fn auto_does_not_repeat_request_with_small_saving() {
+    let scene =
+        Scene::with_conversation(Model::with_answer(&"word ".repeat(30)), &Conversation::with_turns(10));
+    let least = "--set=conversation.compaction.min_saving=0.85";
+    let keep = "--set=conversation.compaction.keep_last=1";
+    scene.auto(&[least, keep]).exits(0).says("it would save ");
+    scene.assert_requests(1);
+    scene.auto(&[least, keep]).exits(0).says("no model was asked again: it would save ");
+    scene.assert_requests(1);
+    scene.transcript.assert_untouched();
+    scene.auto(&["--set=conversation.compaction.min_saving=0.01", keep]).exits(0);
+    scene.assert_requests(2);
+    assert_eq!(scene.transcript.overlays().len(), 1);
+}

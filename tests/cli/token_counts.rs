@@ -1,0 +1,203 @@
+//! Token counts in reports. JP applies only its own kinds of compactions. Every report therefore has two counts: the
+//! tokens that JP sends, and the tokens of jp-compact's own view.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Agent, CommandOutput, Conversation, World};
+
+/// Returns three turns, each with a long result of `Read`.
+fn conversation() -> Conversation {
+    let read =
+        |this: Conversation| this.turn("Read it.").call("Read", json!({"path": "a.rs"}), &"x".repeat(4000));
+    (0..3).fold(Conversation::new(), |this, _| read(this).message("It is read."))
+}
+
+fn world() -> World {
+    let world = World::new();
+    world.conversation("project/talk", &conversation());
+    world
+}
+
+const MICRO: [&str; 4] = ["--strategy", "micro:keep_recent=0", "--keep-last", "0"];
+/// The tokens of the history, which JP sends in full.
+const ALL_TOKENS: u64 = 3020;
+
+fn micro(world: &World, more: &[&str]) -> CommandOutput {
+    world.run(&[&["project/talk"], &MICRO[..], more].concat()).exits(0)
+}
+
+/// Asserts that JP sends the whole history and that the view is small.
+#[track_caller]
+fn assert_jp_unchanged(tokens: &Value) {
+    assert_eq!(tokens["jp"], json!({"before": ALL_TOKENS, "after": ALL_TOKENS}), "{tokens}");
+    let after = tokens["after"].as_u64().unwrap();
+    assert!(tokens["before"] == ALL_TOKENS && after < ALL_TOKENS / 10, "{tokens}");
+}
+
+/// Asserts that the line on JP precedes the line on our view, and that the latter names the overlay.
+#[track_caller]
+fn assert_jp_first(text: &str, jp: &str, overlay: &str) {
+    let (before, after) = text.split_once(jp).unwrap_or_else(|| panic!("`{jp}` is not in:\n{text}"));
+    assert!(!before.contains("jp-compact's own view"), "{text}");
+    let ours =
+        after.lines().find(|line| line.contains("jp-compact's own view")).unwrap_or_else(|| panic!("{text}"));
+    assert!(ours.contains(overlay), "{text}");
+}
+
+#[test]
+fn reports_that_jp_sends_unchanged_tokens() {
+    let world = world();
+    let dry = micro(&world, &["--dry-run"]).stderr;
+    let unchanged = "JP would send a model about 3,020 tokens, was 3,020 (unchanged, chars/4)\n";
+    assert_jp_first(&dry, unchanged, "JP does not apply overlay 1");
+    assert_jp_unchanged(&micro(&world, &["--dry-run", "--json"]).line()["tokens"]);
+    let done = micro(&world, &["--json"]).line();
+    assert_jp_unchanged(&done["tokens"]);
+    assert_eq!(done["overlays"][0]["applied_by_jp"], false);
+}
+
+#[test]
+fn counts_overlays_that_jp_applies() {
+    let world = world();
+    micro(&world, &[]);
+    let line =
+        world.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0", "--json"]).exits(0).line();
+    let jp_tokens = &line["tokens"]["jp"];
+    assert_eq!(jp_tokens["before"], ALL_TOKENS);
+    assert!(jp_tokens["after"].as_u64().unwrap() < ALL_TOKENS / 10, "{line}");
+    let alone = World::new();
+    alone.conversation("project/talk", &conversation());
+    let ran = alone.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
+    assert!(
+        ran.stderr.contains("  JP sends a model about ") && !ran.stderr.contains("own view"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn show_and_stats_report_jp_first() {
+    let world = world();
+    micro(&world, &[]);
+    let jp = "JP sends a model about 3,020 of 3,020 tokens\n";
+    for command in ["show", "stats"] {
+        let ran = world.run(&[command, "project/talk"]).exits(0);
+        assert_jp_first(ran.text(), jp, "JP does not apply overlay 1");
+        assert_jp_unchanged(&world.run(&[command, "project/talk", "--json"]).exits(0).line()["tokens"]);
+    }
+    world.conversation("project/other", &Conversation::with_turns(1));
+    let total = world.run(&["stats", "project", "--json"]).exits(0).lines().pop().unwrap();
+    assert_eq!(total["tokens"]["jp"], json!({"before": ALL_TOKENS + 35, "after": ALL_TOKENS + 35}));
+    let ran = world.run(&["stats", "project"]).exits(0);
+    assert_jp_first(
+        ran.text(),
+        "JP sends a model about 3,055 of 3,055 tokens\n",
+        "JP does not apply every overlay",
+    );
+}
+
+#[test]
+fn mcp_reports_tokens_sent_by_jp() {
+    let world = world();
+    let micro = json!({"transcript": "talk", "profile": "micro"});
+    let set = "conversation.compaction.profiles.micro.strategies=[{name=\"micro\",options={keep_recent=0}}]";
+    let mut agent = Agent::connect(&world, &["--set", set]);
+    let compacted = agent.call("compact", micro);
+    assert_jp_unchanged(&compacted.0["structuredContent"]["tokens"]);
+    assert_jp_first(compacted.text(), "JP sends a model about 3,020 tokens", "JP does not apply overlay 1");
+    for tool in ["show", "stats"] {
+        assert_jp_unchanged(
+            &agent.call(tool, json!({"transcript": "talk"})).0["structuredContent"]["tokens"],
+        );
+    }
+    agent.close().exits(0);
+}
+
+#[test]
+fn batch_gate_uses_tokens_sent_by_jp() {
+    let world = world();
+    let words = [&["batch", "project", "--json"], &MICRO[..]].concat();
+    let batch = |more: &[&str], code: i32| world.run(&[&words[..], more].concat()).exits(code);
+    let ran = batch(&["-n"], 0);
+    assert!(ran.stderr.contains("; JP sends a model 3,020 of 3,020 tokens"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("jp-compact's own views have"), "{}", ran.stderr);
+    let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_jp_unchanged(&report["transcripts"][0]["tokens"]);
+    assert_jp_unchanged(&report["total"]["tokens"]);
+    assert_eq!(report["total"]["saved_percent"], 0.0);
+    batch(&["-n", "--require-saving", "30"], 3).says("found 0.0 %: the views save 9");
+    // The written view is what a model receives, so the report has no separate count for JP.
+    let ran = batch(&["--out", "views", "--require-saving", "30"], 0);
+    let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(report["total"]["tokens"].get("jp"), None);
+}
+
+#[test]
+fn ndjson_reports_tokens_sent_by_jp() {
+    let world = world();
+    let events: Value = serde_json::from_slice(&conversation().bytes()).unwrap();
+    let record = format!("{}\n", json!({"id": 1, "transcript": events}));
+    let words = [&["batch", "--ndjson"], &MICRO[..]].concat();
+    assert_jp_unchanged(&world.pipe(&words, record.as_bytes()).exits(0).line()["saved"]["tokens"]);
+    let view = world.pipe(&[&words[..], &["--view"]].concat(), record.as_bytes()).exits(0).line();
+    assert_eq!(view["saved"]["tokens"].get("jp"), None, "a returned view must have no count for JP");
+}
+
+#[test]
+fn other_formats_report_no_sender() {
+    let world = World::new();
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/host/transcripts/tests/formats/samples");
+    fs::copy(format!("{samples}/claude-code.jsonl"), world.path("session.jsonl")).unwrap();
+    let words = ["session.jsonl", "-s", "strip-tools", "--keep-last", "0"];
+    let ran = world.run(&[&words[..], &["-n"]].concat()).exits(0);
+    assert!(ran.stderr.contains("the view that `print --compacted` prints has about "), "{}", ran.stderr);
+    assert_eq!(world.run(&[&words[..], &["--json"]].concat()).exits(0).line()["tokens"]["jp"], Value::Null);
+    for command in ["show", "stats"] {
+        let ran = world.run(&[command, "session.jsonl"]).exits(0);
+        assert!(ran.text().contains("the view that `print --compacted` prints has about "), "{}", ran.text());
+    }
+}
+
+#[test]
+fn show_prints_number_of_overlay_in_jp() {
+    let world = world();
+    micro(&world, &[]);
+    world.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
+    let ran = world.run(&["show", "project/talk"]).exits(0);
+    assert!(
+        ran.text().contains("note: JP numbers it 1: `jp conversation compact --reset=1`"),
+        "{}",
+        ran.text()
+    );
+    let overlays = world.run(&["show", "project/talk", "--json"]).exits(0).line()["overlays"].clone();
+    let numbers = |name: &str| {
+        overlays.as_array().unwrap().iter().map(|overlay| overlay[name].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (numbers("number"), numbers("jp_number")),
+        (vec![json!(1), json!(2)], vec![json!(null), json!(1)])
+    );
+}
+
+#[test]
+fn show_reports_that_over_is_not_implemented() {
+    let world = World::new();
+    let policy = json!({"policy": "omit", "over": 100});
+    let over = conversation().compaction(json!({"from_turn": 0, "to_turn": 2, "tool_calls": policy}));
+    let transcript = world.conversation("talk", &over);
+    let ran = world.run(&["show", "talk"]).exits(0);
+    let note =
+        "no effect, because its condition `over` is not implemented; JP ignores `over` and applies the rest";
+    assert!(ran.text().contains(note), "{}", ran.text());
+    assert_jp_first(
+        ran.text(),
+        "JP sends a model about 14 of 3,020 tokens",
+        "JP applies overlay 1 without `over`",
+    );
+    assert!(ran.text().contains("3,020 -> 3,020 tokens (unchanged)"), "{}", ran.text());
+    let printed = world.run(&["print", "talk", "--compacted"]).exits(0);
+    assert!(printed.text().contains("xxxx"), "{}", printed.text());
+    transcript.assert_untouched();
+}

@@ -1,0 +1,426 @@
+//! Conformance checks: every bundled strategy and every example passes, and each broken strategy fails
+//! exactly the check of its rule.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and starts strategies"
+)]
+
+#[path = "examples/world.rs"]
+#[expect(dead_code, reason = "other tests run the examples")]
+mod world;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use assert_cmd::cargo::cargo_bin;
+use jp_compact_runtime::conformance::{self, CHECKS, Level, Outcome, Place, Subject, Verdict};
+use jp_compact_runtime::jail::{Abilities, Confinement};
+use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
+use tokio::sync::Semaphore;
+
+/// The number of plugins that are checked at once. The checks have short deadlines, which a crowd would miss.
+static SLOTS: Semaphore = Semaphore::const_new(3);
+
+/// Runs the checks of a plugin in the jail.
+fn test(path: &Path, deadline: Duration) -> Vec<Outcome> {
+    test_confined(path, deadline, true)
+}
+
+fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<Outcome> {
+    let runner = cargo_bin("compact-runner");
+    let base = tempfile::tempdir().unwrap();
+    let subject = Subject::at(path, &runner).unwrap();
+    let jail = subject.jail(Abilities::of_machine()).unwrap();
+    let confinement = if is_jailed { Confinement::Isolated(&jail) } else { Confinement::Contained };
+    let place = Place {
+        runner: &runner,
+        temp_dir: base.path(),
+        private_bytes_max: PRIVATE_BYTES_MAX,
+        deadline,
+        confinement,
+        env: &[],
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let _slot = SLOTS.acquire().await.unwrap();
+        conformance::test(&place, &subject, &serde_json::Map::new(), Level::Full).await
+    })
+}
+
+#[track_caller]
+fn check_passes(path: &Path) {
+    let outcomes = test(path, Duration::from_secs(60));
+    let failed: Vec<_> = outcomes
+        .iter()
+        .filter_map(|outcome| match &outcome.verdict {
+            Verdict::Failed { why } => Some(format!("{}: {why}", outcome.check.id)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failed, Vec::<String>::new(), "{}", path.display());
+    // A check may only be skipped because the strategy lacks a feature, not because a request failed.
+    let passed = outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Passed).count();
+    assert!(passed >= 40, "{passed} checks of {}", path.display());
+}
+
+#[test]
+fn bundled_strategies_pass() {
+    for name in ["collapse", "digest", "micro", "strip-reasoning", "strip-tools", "summarize"] {
+        check_passes(&cargo_bin(format!("compact-strategy-{name}")));
+    }
+}
+
+#[test]
+fn every_example_passes() {
+    for name in world::EXAMPLES {
+        if let Some(installed) = world::Installed::new(name) {
+            check_passes(installed.folder());
+        }
+    }
+}
+
+/// Installs a strategy that violates exactly the rule of this check.
+fn install_broken(base: &Path, id: &str) -> PathBuf {
+    let text = include_str!("examples/broken.py").replace("@MODE@", id);
+    let path = base.join("broken");
+    world::install(&path, &text);
+    path
+}
+
+/// Returns the failed checks, unless exactly the check with this id fails.
+fn unexpected_result(id: &str) -> Option<String> {
+    let deadline = Duration::from_secs(if id == "R01" { 2 } else { 30 });
+    let base = tempfile::tempdir().unwrap();
+    // A strategy cannot leave a process in the jail, because it cannot start one there.
+    let outcomes = test_confined(&install_broken(base.path(), id), deadline, id != "R03");
+    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
+    let failed: Vec<_> = failed.map(|outcome| (outcome.check.id, &outcome.verdict)).collect();
+    (failed.len() != 1 || failed[0].0 != id).then(|| format!("{id}: {failed:?}"))
+}
+
+/// Checks with tests of their own.
+const TESTED_SEPARATELY: [&str; 3] = ["S01", "D07", "D10"];
+
+#[track_caller]
+fn check_only_failure(outcomes: &[Outcome], id: &str, part: &str) {
+    let failed = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
+        Verdict::Failed { why } => Some((outcome.check.id, why.as_str())),
+        _ => None,
+    });
+    let failed: Vec<_> = failed.collect();
+    assert!(failed.len() == 1 && failed[0].0 == id && failed[0].1.contains(part), "{failed:?}");
+}
+
+#[test]
+fn unstartable_strategy_fails_the_first_check() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("no-shebang");
+    world::install(&path, "echo hello\n");
+    check_only_failure(&test(&path, Duration::from_secs(30)), "S01", "not a script with a `#!` line");
+    let path = base.path().join("of-another-machine");
+    world::install(&path, "\u{7f}ELF\u{2}\u{1}\u{1} and so on\n");
+    check_only_failure(&test(&path, Duration::from_secs(30)), "S01", "");
+    let path = base.path().join("without-its-interpreter");
+    world::install(&path, "#!/no/such/interpreter\n");
+    check_only_failure(&test(&path, Duration::from_secs(30)), "S01", "");
+    let path = base.path().join("not-executable");
+    std::fs::write(&path, "#!/bin/sh\n").unwrap();
+    check_only_failure(&test(&path, Duration::from_secs(30)), "S01", "");
+}
+
+#[test]
+fn manifest_that_differs_from_the_description_fails() {
+    if let Some(installed) = world::Installed::new("keep-errors") {
+        let manifest = installed.folder().join("plugin.toml");
+        let text = std::fs::read_to_string(&manifest).unwrap().replace("\"0.1.0\"", "\"0.2.0\"");
+        std::fs::write(manifest, text).unwrap();
+        check_only_failure(&test(installed.folder(), Duration::from_secs(60)), "D07", "0.2.0");
+    }
+}
+
+#[test]
+fn need_without_a_permission_in_the_manifest_fails() {
+    if !world::has("python3") {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    install_broken(base.path(), "D10");
+    let manifest = "manifest = 1\nname = \"broken\"\nversion = \"1.0.0\"\ndescription = \"Break one rule\"\n\
+                    protocols = [1]\n[run]\ncommand = [\"./broken\"]\n[permissions]\nruntime = \"python\"\n";
+    let path = base.path().join("plugin.toml");
+    std::fs::write(&path, manifest).unwrap();
+    check_only_failure(&test(base.path(), Duration::from_secs(60)), "D10", "`llm`");
+    std::fs::write(&path, manifest.to_owned() + "llm = true\n").unwrap();
+    check_passes(base.path());
+}
+
+/// Modes of the hostile strategy with the check that each one fails, or `None` if the mode is harmless.
+const HOSTILE: [(&str, Option<&str>); 33] = [
+    ("hangs", Some("R01")),
+    ("ignores SIGTERM", Some("R01")),
+    ("takes all memory", Some("R02")),
+    ("kills itself", Some("R02")),
+    ("fails after its answer", Some("R02")),
+    ("leaves a process", Some("R03")),
+    ("floods stdout", Some("R04")),
+    ("writes a summary of 10 MB", Some("R04")),
+    ("writes nothing", Some("R05")),
+    ("answers twice", Some("R06")),
+    ("writes Latin-1", Some("R07")),
+    ("writes half a message", Some("R08")),
+    ("writes a word first", Some("R08")),
+    ("writes a BOM", Some("R08")),
+    ("writes NULs", Some("R08")),
+    ("nests deep", Some("R08")),
+    ("writes huge numbers", Some("R09")),
+    ("writes a key twice", Some("R09")),
+    ("answers with another id", Some("R10")),
+    ("stamps itself", Some("P02")),
+    ("inverts its range", Some("P03")),
+    ("leaves its range", Some("P04")),
+    ("goes beyond its kinds", Some("P06")),
+    ("writes an empty summary", Some("P09")),
+    ("writes a large summary", Some("P09")),
+    ("writes a summary", None),
+    ("nests deep in an ignored member", Some("R08")),
+    ("logs first", None),
+    ("writes no last newline", None),
+    ("drips", None),
+    ("closes stdin", None),
+    ("writes much to stderr", None),
+    ("is sound", None),
+];
+
+/// Returns the failed checks, unless exactly the expected check fails.
+fn unexpected_hostile_result((mode, expected): &(&str, Option<&str>)) -> Option<String> {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("answers");
+    world::install(&path, &include_str!("hostile/answers.py").replace("@MODE@", mode));
+    let deadline = Duration::from_secs(if *expected == Some("R01") { 2 } else { 60 });
+    // Starting a process is denied in the jail.
+    let outcomes = test_confined(&path, deadline, *mode != "leaves a process");
+    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
+    let failed: Vec<_> = failed.map(|outcome| (outcome.check.id, &outcome.verdict)).collect();
+    let ids: Vec<_> = failed.iter().map(|(id, _)| *id).collect();
+    (ids != expected.iter().copied().collect::<Vec<_>>()).then(|| format!("{mode}: {failed:?}"))
+}
+
+/// Runs the cases in parallel, because they mostly wait for interpreters.
+#[track_caller]
+fn check_all<T: Sync>(cases: &[T], wrong: fn(&T) -> Option<String>) {
+    let found: Vec<_> = std::thread::scope(|scope| {
+        let chunks = cases.chunks(cases.len().div_ceil(4));
+        let threads: Vec<_> = chunks
+            .map(|cases| scope.spawn(move || cases.iter().filter_map(wrong).collect::<Vec<_>>()))
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn each_hostile_mode_fails_its_check() {
+    if world::has("python3") {
+        check_all(&HOSTILE, unexpected_hostile_result);
+    }
+}
+
+#[test]
+fn program_that_is_not_a_strategy_fails_the_first_checks() {
+    let outcomes = test(Path::new("/bin/true"), Duration::from_secs(30));
+    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
+    assert_eq!(failed.map(|outcome| outcome.check.id).collect::<Vec<_>>(), ["S02", "S03", "S04", "D02"]);
+}
+
+/// A temporary home with a sample conversation, in which the command runs.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::create_dir(base.path().join("sample")).unwrap();
+        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json");
+        std::fs::copy(sample, base.path().join("sample/events.json")).unwrap();
+        Self(base)
+    }
+
+    /// Runs the command and checks that the sample is unchanged. Returns exit code, stdout and stderr.
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let sample = || std::fs::read(self.0.path().join("sample/events.json")).unwrap();
+        let before = sample();
+        let mut command = assert_cmd::Command::new(cargo_bin("jp-compact"));
+        command.env_clear().env("HOME", self.0.path()).current_dir(self.0.path()).args(arguments);
+        let output = command.output().unwrap();
+        assert!(before == sample());
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+}
+
+/// Returns the number of checks in a report, and how many of them belong to the level `full`.
+fn count_checks(report: &str) -> (usize, usize) {
+    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    (checks.len(), checks.iter().filter(|check| check["level"] == "full").count())
+}
+
+#[test]
+fn report_lists_passed_and_failed_checks() {
+    let home = Home::new();
+    let strategy = cargo_bin("compact-strategy-strip-tools");
+    let strategy = strategy.to_str().unwrap();
+    let (code, core, _) = home.run(&["strategy", "test", strategy, "--level", "core", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&core).unwrap();
+    assert_eq!(
+        (code, report["passed"].as_bool(), report["checks"][0]["id"].as_str()),
+        (0, Some(true), Some("S01"))
+    );
+    let core_of = |level| CHECKS.iter().filter(|check| check.level == level).count();
+    assert_eq!(count_checks(&core), (core_of(Level::Core), 0));
+    let (_, full, _) = home.run(&["strategy", "test", strategy, "--level", "full", "--json"]);
+    assert_eq!(count_checks(&full), (CHECKS.len(), core_of(Level::Full)));
+    let (_, default, _) = home.run(&["strategy", "test", strategy, "--json"]);
+    assert_eq!(default, full);
+    let (code, text, _) = home.run(&["strategy", "test", "/bin/true", "--only", "d02"]);
+    assert_eq!(code, 15);
+    assert!(text.starts_with("D02  FAILED ") && text.ends_with("0 passed, 1 failed, 0 skipped\n"), "{text}");
+    assert_eq!(home.run(&["strategy", "test", "nowhere"]).0, 10);
+    assert_eq!(home.run(&["strategy", "test", "/bin/true", "--only", "X99"]).0, 2);
+}
+
+#[test]
+fn exchange_is_printed_with_all_rounds() {
+    if !world::has("python3") {
+        return;
+    }
+    let home = Home::new();
+    install_broken(home.0.path(), "summary");
+    let args = ["strategy", "run", "./broken", "sample", "--keep-last", "1"];
+    let (code, shown, stderr) = home.run(&[&args[..], &["--record", "exchange.jsonl"]].concat());
+    assert_eq!((code, stderr.trim_end()), (0, "the host would append its compaction"), "{shown}");
+    let kinds = |line: &str, from: &str| {
+        let message: serde_json::Value = serde_json::from_str(line).unwrap();
+        format!("{from}{}", message["type"].as_str().unwrap())
+    };
+    let expected = [">compact", "<needs", ">compact", "<result"];
+    let headers = |kinds: Vec<String>| -> Vec<String> {
+        kinds.into_iter().filter(|kind| !kind.starts_with(">event")).collect()
+    };
+    let printed = shown.lines().filter(|line| !line.contains("bytes)"));
+    assert_eq!(headers(printed.map(|line| kinds(&line[2..], &line[..1])).collect()), expected);
+    let record = std::fs::read_to_string(home.0.path().join("exchange.jsonl")).unwrap();
+    let recorded = record.lines().map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let from = if line["from"] == "host" { ">" } else { "<" };
+        kinds(line["line"].as_str().unwrap(), from)
+    });
+    assert_eq!(headers(recorded.collect()), expected);
+    assert_eq!(
+        home.run(&[&args[..], &["--record", "exchange.jsonl"]].concat()).0,
+        2,
+        "an existing record must not be overwritten"
+    );
+}
+
+#[test]
+fn exchange_has_the_exit_code_of_a_run() {
+    if !world::has("python3") {
+        return;
+    }
+    let ends = [
+        ("none", 0),
+        ("D02", 12),
+        ("D03", 12),
+        ("D04", 21),
+        ("R01", 14),
+        ("R02", 13),
+        ("R06", 15),
+        ("R11", 16),
+        ("P04", 17),
+        ("N03", 15),
+        ("P11", 0),
+    ];
+    for (mode, expected) in ends {
+        let home = Home::new();
+        install_broken(home.0.path(), mode);
+        let (code, _, stderr) =
+            home.run(&["strategy", "run", "./broken", "sample", "--keep-last", "1", "--deadline", "2s"]);
+        assert_eq!(code, expected, "{mode}: {stderr}");
+    }
+    let home = Home::new();
+    install_broken(home.0.path(), "none");
+    assert_eq!(home.run(&["strategy", "run", "./broken", "sample", "--options", r#"{"m":1}"#]).0, 2);
+    let (code, _, stderr) = home.run(&["strategy", "run", "./broken", "sample", "--keep-last", "99"]);
+    assert_eq!((code, stderr.trim_end()), (0, "no turn to compact"));
+}
+
+#[test]
+fn test_command_accepts_required_options() {
+    if !world::has("python3") {
+        return;
+    }
+    let home = Home::new();
+    install_broken(home.0.path(), "required");
+    let args = ["strategy", "test", "./broken", "--level", "core"];
+    let (code, report, _) = home.run(&args);
+    assert_eq!(code, 15);
+    assert!(report.contains("D06  FAILED") && report.contains("`--options`"), "{report}");
+    let (code, report, _) = home.run(&[&args[..], &["--options", r#"{"m":1}"#]].concat());
+    assert_eq!(code, 0, "{report}");
+}
+
+#[test]
+fn each_broken_strategy_fails_its_check() {
+    if !world::has("python3") {
+        return;
+    }
+    let ids = CHECKS.iter().map(|check| check.id).filter(|id| !TESTED_SEPARATELY.contains(id));
+    check_all(&ids.collect::<Vec<_>>(), |id| unexpected_result(id));
+}
+
+#[test]
+fn conformant_modes_of_the_broken_strategy_pass() {
+    if !world::has("python3") {
+        return;
+    }
+    for mode in ["none", "summary", "own-range"] {
+        let base = tempfile::tempdir().unwrap();
+        check_passes(&install_broken(base.path(), mode));
+    }
+}
+
+/// Creates a strategy from the template, builds it as instructed, and runs the checks.
+#[track_caller]
+fn check_template(language: &str, needs: &[&str]) {
+    if !needs.iter().all(|program| world::has(program)) {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let mut new = assert_cmd::Command::new(cargo_bin("jp-compact"));
+    new.env_clear().env("HOME", base.path()).current_dir(base.path());
+    let assert = new.args(["strategy", "new", "my-own", "--lang", language]).assert().success();
+    let stderr = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    if let Some(line) = stderr.lines().find_map(|line| line.trim().strip_prefix('(')) {
+        let mut shell = std::process::Command::new("sh");
+        // The only dependency of the template is already in the local registry.
+        shell.env("CARGO_NET_OFFLINE", "true").env_remove("RUSTFLAGS");
+        let line = line.trim_end_matches(')');
+        assert!(shell.arg("-ec").arg(line).current_dir(base.path()).status().unwrap().success(), "{line}");
+    }
+    assert!(stderr.contains("  jp-compact --strategy ./my-own CONVERSATION\n"), "{stderr}");
+    check_passes(&base.path().join("my-own"));
+    // Only the sources are trusted, not a build folder of the compiler.
+    assert!(!base.path().join("my-own/target").exists());
+    new.assert().code(2);
+}
+
+#[test]
+fn new_strategy_passes_without_changes() {
+    check_template("python", &["python3"]);
+    check_template("sh", &["sh", "jq"]);
+    check_template("node", &["node"]);
+    check_template("c", &["cc"]);
+    check_template("rust", &[]);
+}

@@ -1,0 +1,17 @@
+//! Search for the running processes of a test, so that a test can prove that none remains.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Returns the `/proc` status of each process that was started for a test whose current folder is `here`.
+/// Such a process has the parent folder in its environment or on its command line. Both are empty for a zombie.
+pub(crate) fn running_below(here: &Path) -> Vec<String> {
+    let folder = here.parent().unwrap().to_str().unwrap().as_bytes();
+    let names = |file: PathBuf| {
+        fs::read(file).is_ok_and(|bytes| bytes.windows(folder.len()).any(|window| window == folder))
+    };
+    let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    all.filter(|process| names(process.join("environ")) || names(process.join("cmdline")))
+        .map(|process| fs::read_to_string(process.join("stat")).unwrap_or_default())
+        .collect()
+}

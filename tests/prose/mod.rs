@@ -1,0 +1,200 @@
+//! The reader of prose: comments and string literals of Rust sources, and paragraphs of Markdown, as words.
+//!
+//! It has its own lexer, because `syn` drops ordinary comments and knows no line numbers. Text in backticks, in
+//! double quotes, in code blocks and in Markdown quotes is code or is cited, and is never searched.
+
+/// A passage of continuous text: a paragraph of a comment or of Markdown, or a string literal.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    pub(crate) kind: Kind,
+    pub(crate) words: Vec<Word>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Comment,
+    Literal,
+    Markdown,
+}
+
+/// A word in lower case, or a punctuation mark.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    pub(crate) line: usize,
+    /// Whether the word is the first of a sentence, with a capital.
+    pub(crate) opens: bool,
+}
+
+/// The replacement for text that is not searched.
+const OPAQUE: &str = "`";
+/// A shorter literal is a name or a fragment, and not a message.
+const SHORTEST_LITERAL: usize = 4;
+
+/// Reads the comments and literals of a Rust source.
+pub(crate) fn rust(text: &str) -> Vec<Passage> {
+    let mut passages = Vec::new();
+    let mut comment: Vec<(usize, &str)> = Vec::new();
+    let mut rest = text;
+    let (mut line, mut last) = (1, 0);
+    while let Some(first) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("//") {
+            let body = after.split('\n').next().unwrap_or_default();
+            rest = &after[body.len()..];
+            if line > last + 1 {
+                passages.extend(paragraphs(Kind::Comment, &std::mem::take(&mut comment)));
+            }
+            comment.push((line, body.trim_start_matches(['/', '!'])));
+            last = line;
+            continue;
+        }
+        let (length, literal) = token(rest);
+        if let Some(literal) = literal {
+            passages.extend(paragraphs(Kind::Comment, &std::mem::take(&mut comment)));
+            passages.extend(message(literal, line));
+        } else if !first.is_whitespace() {
+            passages.extend(paragraphs(Kind::Comment, &std::mem::take(&mut comment)));
+        }
+        line += rest[..length].matches('\n').count();
+        rest = &rest[length..];
+    }
+    passages.extend(paragraphs(Kind::Comment, &comment));
+    passages
+}
+
+/// Reads the paragraphs of a Markdown document.
+pub(crate) fn markdown(text: &str) -> Vec<Passage> {
+    let lines: Vec<(usize, &str)> = text.lines().enumerate().map(|(at, line)| (at + 1, line)).collect();
+    paragraphs(Kind::Markdown, &lines)
+}
+
+/// Returns the length of the first token, and the contents if it is a string literal.
+fn token(text: &str) -> (usize, Option<&str>) {
+    let word = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(text.len());
+    let (prefix, rest) = text.split_at(word);
+    let hashes = rest.len() - rest.trim_start_matches('#').len();
+    if prefix.ends_with('r') && prefix.len() <= 2 && rest[hashes..].starts_with('"') {
+        let end = format!("\"{}", "#".repeat(hashes));
+        let body = &rest[hashes + 1..];
+        let body = &body[..body.find(&end).unwrap_or(body.len())];
+        return (word + hashes + 1 + body.len() + end.len(), Some(body));
+    }
+    if prefix.len() <= 1 && rest.starts_with('"') {
+        let body = &rest[1..];
+        let body = &body[..end_of_literal(body, '"')];
+        return (word + body.len() + 2, Some(body));
+    }
+    if word > 0 {
+        return (word, None);
+    }
+    // A character literal can be a quote. A lifetime has no second quote.
+    if let Some(body) = text.strip_prefix('\'') {
+        let mut letters = body.chars();
+        let first = letters.next().unwrap_or_default();
+        if first == '\\' || letters.next() == Some('\'') {
+            return (end_of_literal(body, '\'') + 2, None);
+        }
+    }
+    (text.chars().next().map_or(1, char::len_utf8), None)
+}
+
+fn end_of_literal(body: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, letter) in body.char_indices() {
+        if letter == quote && !escaped {
+            return at;
+        }
+        escaped = letter == '\\' && !escaped;
+    }
+    body.len()
+}
+
+/// Returns the passages of a literal, unless it is data: JSON, a script, markup or a few words.
+fn message(literal: &str, line: usize) -> Vec<Passage> {
+    let data = ["{\"", "[", "#!", "<", "//"].iter().any(|start| literal.trim_start().starts_with(start));
+    if data || literal.contains("\":") || literal.contains("\\\":") {
+        return Vec::new();
+    }
+    let text = literal.replace("\\n", "\n\n").replace("\\\"", "\"");
+    // An escaped line break is not a line of the source. A literal has either kind.
+    let step = usize::from(literal.contains('\n'));
+    let lines = text.split('\n').enumerate();
+    let lines: Vec<(usize, &str)> =
+        lines.map(|(at, part)| (line + at * step, part.trim_end_matches('\\'))).collect();
+    let mut passages = paragraphs(Kind::Literal, &lines);
+    passages.retain(|passage| passage.words.iter().filter(|word| word.is_word()).count() >= SHORTEST_LITERAL);
+    passages
+}
+
+/// Splits lines at blank lines, list items, table cells and headings. Code blocks and quotes are left out.
+fn paragraphs(kind: Kind, lines: &[(usize, &str)]) -> Vec<Passage> {
+    let mut passages = Vec::new();
+    let mut paragraph: Vec<(usize, &str)> = Vec::new();
+    let mut fenced = false;
+    for (number, line) in lines {
+        let line = line.trim();
+        let fence = line.starts_with("```");
+        fenced ^= fence;
+        let cited = fence || fenced || line.starts_with('>');
+        let item = ["- ", "* ", "| ", "#"].iter().any(|mark| line.starts_with(mark));
+        if cited || item || line.is_empty() {
+            passages.extend(passage(kind, &std::mem::take(&mut paragraph)));
+        }
+        if line.starts_with("| ") {
+            passages.extend(line.split(" | ").filter_map(|cell| passage(kind, &[(*number, cell)])));
+        } else if !cited {
+            paragraph.push((*number, line));
+        }
+    }
+    passages.extend(passage(kind, &paragraph));
+    passages
+}
+
+fn passage(kind: Kind, lines: &[(usize, &str)]) -> Option<Passage> {
+    let mut words: Vec<Word> = Vec::new();
+    let mut cited: Option<(char, usize)> = None;
+    let mut opens = true;
+    for (line, text) in lines {
+        let mut rest = *text;
+        while let Some(first) = rest.chars().next() {
+            let length = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let length = length.unwrap_or(rest.len()).max(first.len_utf8());
+            let (word, after) = rest.split_at(length);
+            rest = after;
+            if first == '`' || first == '"' {
+                match cited {
+                    // Everything since the opening mark is one opaque word.
+                    Some((mark, start)) if mark == first => {
+                        words.truncate(start);
+                        words.push(Word { text: OPAQUE.to_owned(), line: *line, opens: false });
+                        cited = None;
+                    }
+                    Some(_) => {}
+                    None => cited = Some((first, words.len())),
+                }
+                opens = false;
+            } else if first.is_alphanumeric() || first == '_' {
+                // The ending of a genitive or a contraction is not a word.
+                if let Some(ending) = rest.strip_prefix('\'') {
+                    rest = ending.trim_start_matches(char::is_alphabetic);
+                }
+                words.push(Word {
+                    text: word.to_lowercase(),
+                    line: *line,
+                    opens: opens && first.is_uppercase(),
+                });
+                opens = false;
+            } else if ",.;:?!()".contains(first) {
+                words.push(Word { text: word.to_owned(), line: *line, opens: false });
+                opens = ".:;?!".contains(first);
+            }
+        }
+    }
+    (!words.is_empty()).then_some(Passage { kind, words })
+}
+
+impl Word {
+    pub(crate) fn is_word(&self) -> bool {
+        self.text.starts_with(char::is_alphabetic)
+    }
+}
