@@ -6,17 +6,18 @@
 #![expect(clippy::disallowed_methods, reason = "tests start processes")]
 
 mod copies;
+mod crash_walk;
 mod crashes;
 mod forks;
 mod strace;
 mod world;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fs;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use crash_walk::crash_walk;
 use serde_json::{Value, json};
 use strace::{Call, Strace, TracedRun, skip};
 use world::{APPEND, BUNDLED, ORPHAN, PLUGINS, RESET, World, host, turns};
@@ -195,7 +196,7 @@ fn tally(calls: &[Call]) -> HashMap<&str, usize> {
     tally
 }
 
-/// Kills a run at its calls: at some calls before the lock, and at every call from there to the exit.
+/// Kills a run at some calls before the lock, and at every call that names a file from there to the exit.
 fn crash_at_every_call(world: &World, args: &[&str]) {
     let Some(strace) = Strace::find(host()) else { return };
     let after = world.after(args);
@@ -210,39 +211,18 @@ fn crash_at_every_call(world: &World, args: &[&str]) {
         world.restore();
     }
 
-    // A call is identified by its name and ordinal. The number of calls before the lock varies with the speed
-    // of the strategy. Therefore each run shows where it died, and calls that were not hit are tried again.
-    let steps: Vec<&str> = recorded.calls[lock..].iter().map(|call| &*call.name).collect();
-    let mut missing: BTreeSet<usize> = (0..steps.len()).collect();
-    let mut before_lock: HashMap<String, usize> = HashMap::new();
-    let learn = |before: &mut HashMap<String, usize>, calls: &[Call]| {
-        *before = tally(calls).into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-    };
-    learn(&mut before_lock, &recorded.calls[..lock]);
     let (mut orphaned, mut old, mut new) = (0, 0, 0);
-    let mut tries = 0;
-    while let Some(&step) = missing.first() {
-        tries += 1;
-        assert!(tries <= 6 * steps.len(), "never died at {:?}", missing.iter().map(|at| steps[*at]));
-        let name = steps[step];
-        let inside = steps[..=step].iter().filter(|other| **other == name).count();
-        let ordinal = before_lock.get(name).copied().unwrap_or_default() + inside;
-        let ran = kill(world, &strace, args, name, ordinal);
-        // A run that dies at step 0 dies at the lock itself.
-        let start = ran.calls.iter().position(locks);
-        if let Some(start) = start {
-            learn(&mut before_lock, &ran.calls[..start]);
-            let died: Vec<&str> = ran.calls[start..].iter().map(|call| &*call.name).collect();
-            if ran.status.signal() == Some(9) && steps.starts_with(&died) && missing.remove(&(died.len() - 1))
-            {
-                orphaned += world.orphans();
-                let count = if world.bytes() == after { &mut new } else { &mut old };
-                *count += 1;
-            }
-        }
-        check_survived(world, &ran, args, &after);
+    let run = |options: &[String]| {
         world.restore();
-    }
+        world.trace(&strace, options, args)
+    };
+    crash_walk(locks, run, |ran, is_new_step| {
+        if is_new_step {
+            orphaned += world.orphans();
+            *(if world.bytes() == after { &mut new } else { &mut old }) += 1;
+        }
+        check_survived(world, ran, args, &after);
+    });
     assert!(orphaned >= 3 && old >= 10 && new >= 5, "{orphaned} orphans, {old} old, {new} new");
 }
 

@@ -1,15 +1,14 @@
 //! Writes to two copies of a conversation: the copy that JP does not load is written first. A crash between
 //! the writes leaves two valid copies, and JP loads the same copy at every moment.
 
-use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use crate::strace::{Call, Strace};
+use crate::crash_walk::crash_walk;
+use crate::locks;
+use crate::strace::Strace;
 use crate::world::{APPEND, ORPHAN, RESET, World, host, turns};
-use crate::{locks, tally};
 
 /// A conversation whose workspace copy is newer than the user's copy (`other`).
 struct Copies {
@@ -49,7 +48,7 @@ impl Copies {
     }
 }
 
-/// Kills a run before each system call from the lock to the end.
+/// Kills a run at each call that names a file, from the lock to the end.
 fn crash_at_every_call(mut copies: Copies, args: &[&str]) {
     let Some(strace) = Strace::find(host()) else { return };
     (copies.world.before, _) = copies.bytes();
@@ -59,34 +58,13 @@ fn crash_at_every_call(mut copies: Copies, args: &[&str]) {
     assert!(after == same && after != copies.world.before);
     assert!(copies.workspace_copy_is_loaded());
     copies.restore();
-    let whole = copies.world.trace(&strace, &[], args);
-    let first = whole.find(0, "lock", locks);
-    let steps: Vec<&str> = whole.calls[first..].iter().map(|call| &*call.name).collect();
-    // The number of calls before the lock depends on the strategy's timing. Each run shows where it was killed.
-    let owned = |calls: &[Call]| -> HashMap<String, usize> {
-        tally(calls).into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
-    };
-    let mut earlier = owned(&whole.calls[..first]);
-    let mut missing: BTreeSet<usize> = (0..steps.len()).collect();
-    let (mut neither, mut one, mut both, mut tries) = (0, 0, 0, 0);
-    while let Some(&step) = missing.first() {
-        tries += 1;
-        assert!(tries <= 6 * steps.len(), "never died at {:?}", missing.iter().map(|at| steps[*at]));
+    let (mut neither, mut one, mut both) = (0, 0, 0);
+    let run = |options: &[String]| {
         copies.restore();
-        let name = steps[step];
-        let inside = steps[..=step].iter().filter(|other| **other == name).count();
-        let ordinal = earlier.get(name).copied().unwrap_or_default() + inside;
-        let options = ["-e".into(), format!("inject={name}:signal=SIGKILL:when={ordinal}")];
-        let ran = copies.world.trace(&strace, &options, args);
+        copies.world.trace(&strace, options, args)
+    };
+    crash_walk(locks, run, |ran, is_new_step| {
         let died_at = ran.text(ran.calls.len().saturating_sub(3));
-        let mut is_new_step = false;
-        if let Some(start) = ran.calls.iter().position(locks) {
-            earlier = owned(&ran.calls[..start]);
-            let died: Vec<&str> = ran.calls[start..].iter().map(|call| &*call.name).collect();
-            is_new_step = ran.status.signal() == Some(9)
-                && steps.starts_with(&died)
-                && missing.remove(&(died.len() - 1));
-        }
         let (loaded, other) = copies.bytes();
         let count = match (loaded == after, other == after) {
             (false, false) => &mut neither,
@@ -110,7 +88,7 @@ fn crash_at_every_call(mut copies: Copies, args: &[&str]) {
             let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
             assert!(names.into_iter().all(|name| !name.to_str().unwrap().starts_with(ORPHAN)));
         }
-    }
+    });
     assert!(neither > 5 && one >= 2 && both >= 2, "{neither} neither, {one} one, {both} both");
 }
 

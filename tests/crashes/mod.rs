@@ -8,9 +8,10 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::crash_walk::crash_walk;
+use crate::locks;
 use crate::strace::{Call, Strace, TracedRun};
 use crate::world::{NOW, PLUGINS, World, host};
-use crate::{locks, tally};
 
 /// A transcript of another agent, its sidecar, and the sidecar's name in version 0.1.0.
 const SESSION: &str = "place/s.jsonl";
@@ -120,8 +121,8 @@ impl Scenario {
         found == *after
     }
 
-    /// Kills a run at each system call from the first change to the exit. Returns the numbers of crashes that
-    /// left the old and the new state.
+    /// Kills a run at each call that names a file, from the first change to the exit. Returns the numbers of
+    /// crashes that left the old and the new state.
     #[track_caller]
     fn crash_at_every_call(
         &self,
@@ -131,60 +132,21 @@ impl Scenario {
         let before = self.contents();
         let after = self.run();
         assert_ne!(before, after);
-        self.restore(&before);
-        // Runs differ in their calls because threads and strategies vary in speed. Therefore try several
-        // recorded runs.
-        (0..5).find_map(|_| self.crash_along(&strace, &before, &after, is_between)).or_else(|| {
-            panic!("no two runs made the same calls: {:?}", self.args);
-        })
-    }
-
-    /// Does the same for the calls of one recorded run. Returns `None` if other runs make different calls.
-    #[track_caller]
-    fn crash_along(
-        &self,
-        strace: &Strace,
-        before: &FolderContents,
-        after: &FolderContents,
-        is_between: &dyn Fn(&FolderContents, &FolderContents, &FolderContents) -> bool,
-    ) -> Option<(usize, usize)> {
-        let whole = self.trace(strace, &[]);
-        assert!(whole.status.success(), "{}", whole.stderr);
-        self.restore(before);
-        let start = whole.find(0, "call that changes something", |call| self.is_first_change(call));
-        let steps: Vec<&str> = whole.calls[start..].iter().map(|call| &*call.name).collect();
-        let owned = |calls: &[Call]| -> HashMap<String, usize> {
-            tally(calls).into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+        let run = |options: &[String]| {
+            self.restore(&before);
+            self.trace(&strace, options)
         };
-        let mut earlier = owned(&whole.calls[..start]);
-        let mut missing: BTreeSet<usize> = (0..steps.len()).collect();
-        let (mut misses, mut old, mut new) = (0, 0, 0);
-        while let Some(&step) = missing.first() {
-            if misses > 12 {
-                return None;
-            }
-            let name = steps[step];
-            let inside = steps[..=step].iter().filter(|other| **other == name).count();
-            let ordinal = earlier.get(name).copied().unwrap_or_default() + inside;
-            let ran =
-                self.trace(strace, &["-e".into(), format!("inject={name}:signal=SIGKILL:when={ordinal}")]);
-            misses += 1;
-            let mut is_new_place = false;
-            // The number of earlier calls with the same name varies with the strategy. Each run shows where
-            // it died.
-            if let Some(start) = ran.calls.iter().position(|call| self.is_first_change(call)) {
-                earlier = owned(&ran.calls[..start]);
-                let died: Vec<&str> = ran.calls[start..].iter().map(|call| &*call.name).collect();
-                is_new_place = ran.status.signal() == Some(9)
-                    && steps.starts_with(&died)
-                    && missing.remove(&(died.len() - 1));
-            }
-            let is_new = self.check(&ran, before, after, &|found| is_between(found, before, after));
-            if is_new_place {
-                misses = 0;
-                *(if is_new { &mut new } else { &mut old }) += 1;
-            }
-        }
+        let (mut old, mut new) = (0, 0);
+        crash_walk(
+            |call| self.is_first_change(call),
+            run,
+            |ran, is_new_step| {
+                let is_new = self.check(ran, &before, &after, &|found| is_between(found, &before, &after));
+                if is_new_step {
+                    *(if is_new { &mut new } else { &mut old }) += 1;
+                }
+            },
+        );
         Some((old, new))
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::strace::{Strace, TracedRun};
+use crate::crash_walk::crash_walk;
+use crate::strace::{Call, Strace, TracedRun};
 use crate::world::{World, host};
 
 const ORPHAN: &str = ".jpc-fork-";
@@ -68,17 +69,16 @@ fn fork_is_on_disk_before_it_is_reported() {
 fn crash_at_any_call_of_a_fork_leaves_all_or_nothing() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = world();
-    let recorded = fork(&world, &strace, &[]);
+    assert!(fork(&world, &strace, &[]).status.success());
     let expected = files(&world);
     assert_eq!(expected.as_ref().map(BTreeMap::len), Some(3));
-    let first = recorded.find(0, "creation of a folder", |call| call.name.starts_with("mkdir"));
     let (mut none, mut all) = (0, 0);
-    for at in first..recorded.calls.len() {
+    let run = |options: &[String]| {
         let _ = fs::remove_dir_all(world.root.join("copy"));
-        let name = &recorded.calls[at].name;
-        let ordinal = recorded.calls[..=at].iter().filter(|call| call.name == *name).count();
-        let ran =
-            fork(&world, &strace, &["-e".into(), format!("inject={name}:signal=SIGKILL:when={ordinal}")]);
+        fork(&world, &strace, options)
+    };
+    let creates_a_folder = |call: &Call| call.name.starts_with("mkdir");
+    crash_walk(creates_a_folder, run, |ran, _is_new_step| {
         match files(&world) {
             None => {
                 none += 1;
@@ -94,6 +94,6 @@ fn crash_at_any_call_of_a_fork_leaves_all_or_nothing() {
         assert!(files(&world) == expected);
         assert_eq!(orphans(&world), 0, "the next run must remove leftovers");
         assert_eq!(world.bytes(), world.before);
-    }
+    });
     assert!(none > 5 && all > 1, "died {none} times before the rename, {all} times after it");
 }

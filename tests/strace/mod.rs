@@ -43,6 +43,12 @@ impl Call {
         paths
     }
 
+    /// Returns whether the call names a file or folder, by its path or by a descriptor.
+    pub(crate) fn names_a_file(&self) -> bool {
+        let descriptors = self.args.iter().chain([&self.result]).filter_map(|word| path_of_descriptor(word));
+        descriptors.chain(self.paths().iter().map(PathBuf::as_path)).any(Path::is_absolute)
+    }
+
     /// Returns whether an argument contains this flag.
     pub(crate) fn has_flag(&self, flag: &str) -> bool {
         self.args.iter().any(|arg| arg.split('|').any(|word| word == flag))
