@@ -47,9 +47,9 @@ fn lines(records: &[Value]) -> Vec<u8> {
 /// Sends records and returns the run. Validates each record and answer against the published schemas.
 #[track_caller]
 fn ask(world: &World, arguments: &[&str], input: &[u8]) -> CommandOutput {
-    let ran = world.pipe(arguments, input);
+    let output = world.pipe(arguments, input);
     let asked = input.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    for (record, answer) in asked.zip(ran.text().lines()) {
+    for (record, answer) in asked.zip(output.text().lines()) {
         let is_record = match parse_answer(answer) {
             BatchAnswer::Good(_) => true,
             BatchAnswer::Bad(bad) => !matches!(bad.error.code, Code::BadRecord | Code::RecordTooLarge),
@@ -59,7 +59,7 @@ fn ask(world: &World, arguments: &[&str], input: &[u8]) -> CommandOutput {
             assert_eq!(RECORD.validate(&record).map_err(|error| error.to_string()), Ok(()), "{record}");
         }
     }
-    ran
+    output
 }
 
 static RECORD: LazyLock<Validator> = LazyLock::new(|| schema_validator("batch-record"));

@@ -363,9 +363,9 @@ fn configuration_lists_every_key_with_its_default() {
                 // A profile that only keeps turns is an error, so the example is added to a built-in profile.
                 let key = key.replace(".profiles.x.", ".profiles.light.");
                 let set = format!("{key}={}", example.trim_matches('`'));
-                let ran = jp_compact(home.path(), &["config", "--set", &set]);
-                if !ran.status.success() {
-                    wrong.push(format!("{set}: {}", String::from_utf8_lossy(&ran.stderr)));
+                let output = jp_compact(home.path(), &["config", "--set", &set]);
+                if !output.status.success() {
+                    wrong.push(format!("{set}: {}", String::from_utf8_lossy(&output.stderr)));
                 }
             }
         }

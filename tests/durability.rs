@@ -32,61 +32,61 @@ fn locks(call: &Call) -> bool {
 }
 
 /// Returns the index of the call that took the lock.
-fn locked(ran: &TracedRun) -> Option<usize> {
-    ran.calls.iter().position(|call| locks(call) && call.returned() == Some(0))
+fn locked(traced: &TracedRun) -> Option<usize> {
+    traced.calls.iter().position(|call| locks(call) && call.returned() == Some(0))
 }
 
 /// Checks the order of an undisturbed write. `lock` is the locked path, and `report` is the stream of the
 /// report.
 #[track_caller]
-fn check_order(world: &World, ran: &TracedRun, lock: &Path, report: &str) {
-    assert!(ran.status.success(), "{}", ran.stderr);
+fn check_order(world: &World, traced: &TracedRun, lock: &Path, report: &str) {
+    assert!(traced.status.success(), "{}", traced.stderr);
     let (events, report) = (world.events(), world.root.join(report));
 
-    let locked = ran.find(0, "lock", locks);
-    assert_eq!(ran.calls[locked].file(0), Some(lock));
-    assert!(ran.calls[locked].has_flag("LOCK_EX") && ran.calls[locked].returned() == Some(0));
-    let descriptor = &ran.calls[locked].args[0];
+    let locked = traced.find(0, "lock", locks);
+    assert_eq!(traced.calls[locked].file(0), Some(lock));
+    assert!(traced.calls[locked].has_flag("LOCK_EX") && traced.calls[locked].returned() == Some(0));
+    let descriptor = &traced.calls[locked].args[0];
 
-    let created = ran.find(locked, "exclusive create", |call| call.has_flag("O_EXCL"));
-    let temporary = ran.calls[created].opened().unwrap();
+    let created = traced.find(locked, "exclusive create", |call| call.has_flag("O_EXCL"));
+    let temporary = traced.calls[created].opened().unwrap();
     assert_eq!(temporary.parent(), Some(&*world.folder));
     let name = temporary.file_name().unwrap().to_str().unwrap();
     let (pid, random) = name.strip_prefix(ORPHAN).unwrap().split_once('-').unwrap();
-    assert_eq!(pid.parse(), Ok(ran.calls[0].pid), "{name}");
+    assert_eq!(pid.parse(), Ok(traced.calls[0].pid), "{name}");
     assert!(random.len() >= 8 && random.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
 
-    let synced = ran.find(created, "fsync of the temporary file", |call| {
+    let synced = traced.find(created, "fsync of the temporary file", |call| {
         call.name == "fsync" && call.file(0) == Some(temporary)
     });
-    let written: usize = ran.calls[created..synced]
+    let written: usize = traced.calls[created..synced]
         .iter()
         .filter(|call| call.writes() && call.file(0) == Some(temporary))
         .map(|call| call.returned().unwrap())
         .sum();
     assert_eq!(written, world.bytes().len());
 
-    let renamed = ran.find(synced, "rename", |call| call.name.starts_with("rename"));
-    assert_eq!(ran.calls[renamed].paths(), [temporary, &*events]);
-    let folder_synced = ran.find(renamed, "fsync of the folder", |call| call.name == "fsync");
-    assert_eq!(ran.calls[folder_synced].file(0), Some(&*world.folder));
+    let renamed = traced.find(synced, "rename", |call| call.name.starts_with("rename"));
+    assert_eq!(traced.calls[renamed].paths(), [temporary, &*events]);
+    let folder_synced = traced.find(renamed, "fsync of the folder", |call| call.name == "fsync");
+    assert_eq!(traced.calls[folder_synced].file(0), Some(&*world.folder));
 
-    ran.find(folder_synced, "release of the lock", |call| {
+    traced.find(folder_synced, "release of the lock", |call| {
         call.name == "close" && call.args[0] == *descriptor
     });
     let is_report = |call: &Call| call.writes() && call.file(0) == Some(&*report);
-    let reported = ran.find(0, "report", is_report);
-    assert!(reported > folder_synced, "reported before the sync:\n{}", ran.text(locked));
+    let reported = traced.find(0, "report", is_report);
+    assert!(reported > folder_synced, "reported before the sync:\n{}", traced.text(locked));
 
     // Nothing else happens: each step occurs once, no other file of the folder is opened for writing, no file
     // is removed, and no process is started under the lock.
-    assert_eq!(ran.count(|call| call.name == "fsync"), 2);
-    assert_eq!(ran.count(|call| call.name.starts_with("rename")), 1);
-    assert_eq!(ran.count(|call| call.writes() && call.file(0) == Some(temporary)), {
-        let written = &ran.calls[created..synced];
+    assert_eq!(traced.count(|call| call.name == "fsync"), 2);
+    assert_eq!(traced.count(|call| call.name.starts_with("rename")), 1);
+    assert_eq!(traced.count(|call| call.writes() && call.file(0) == Some(temporary)), {
+        let written = &traced.calls[created..synced];
         written.iter().filter(|call| call.writes()).count()
     });
-    for call in &ran.calls {
+    for call in &traced.calls {
         let writable = call.has_flag("O_WRONLY") || call.has_flag("O_RDWR");
         let here = call.opened().is_some_and(|path| path.parent() == Some(&*world.folder));
         assert!(!(writable && here) || call.opened() == Some(temporary), "{call:?}");
@@ -94,7 +94,7 @@ fn check_order(world: &World, ran: &TracedRun, lock: &Path, report: &str) {
         assert!(!gone || call.paths().iter().all(|path| path.parent() != Some(&*world.folder)), "{call:?}");
     }
     let started = |call: &&Call| ["clone", "clone3", "fork", "vfork"].contains(&&*call.name);
-    assert_eq!(ran.calls[locked..].iter().find(started), None, "a process was started under the lock");
+    assert_eq!(traced.calls[locked..].iter().find(started), None, "a process was started under the lock");
 }
 
 fn follow() -> Vec<String> {
@@ -105,36 +105,38 @@ fn follow() -> Vec<String> {
 fn append_is_on_disk_before_it_is_reported() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
-    let ran = world.trace(&strace, &follow(), &BUNDLED);
-    assert!(ran.stderr.contains("2 overlays appended"), "{}", ran.stderr);
-    check_order(&world, &ran, &world.folder, "stderr");
+    let traced = world.trace(&strace, &follow(), &BUNDLED);
+    assert!(traced.stderr.contains("2 overlays appended"), "{}", traced.stderr);
+    check_order(&world, &traced, &world.folder, "stderr");
 }
 
 #[test]
 fn append_is_on_disk_before_it_is_reported_as_json() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
-    let ran = world.trace(&strace, &follow(), &[&APPEND[..], &["--json"]].concat());
-    let line: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let traced = world.trace(&strace, &follow(), &[&APPEND[..], &["--json"]].concat());
+    let line: Value = serde_json::from_str(&traced.stdout).unwrap();
     assert_eq!(line["overlays"].as_array().unwrap().len(), 1);
-    check_order(&world, &ran, &world.folder, "stdout");
+    check_order(&world, &traced, &world.folder, "stdout");
 }
 
 #[test]
 fn write_in_a_workspace_takes_jps_lock() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::at("ws/.jp/conversations/17738399468-review", &turns(5, 200));
-    let ran = world.trace(&strace, &follow(), &APPEND);
-    check_order(&world, &ran, &world.root.join("ws/.jp/locks/jp-c17738399468.lock"), "stderr");
+    let traced = world.trace(&strace, &follow(), &APPEND);
+    check_order(&world, &traced, &world.root.join("ws/.jp/locks/jp-c17738399468.lock"), "stderr");
 }
 
 #[test]
 fn large_conversation_is_written_in_the_same_order() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::at("conversation", &turns(5, 600_000));
-    let ran = world.trace(&strace, &follow(), &APPEND);
-    check_order(&world, &ran, &world.folder, "stderr");
-    assert!(ran.count(|call| call.writes() && call.file(0).is_some_and(|path| world.is_temporary(path))) > 1);
+    let traced = world.trace(&strace, &follow(), &APPEND);
+    check_order(&world, &traced, &world.folder, "stderr");
+    assert!(
+        traced.count(|call| call.writes() && call.file(0).is_some_and(|path| world.is_temporary(path))) > 1
+    );
 }
 
 #[test]
@@ -142,9 +144,9 @@ fn reset_is_on_disk_before_it_is_reported() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
     world.succeeds(&APPEND);
-    let ran = world.trace(&strace, &follow(), &RESET);
-    assert!(ran.stderr.contains("1 overlay removed"), "{}", ran.stderr);
-    check_order(&world, &ran, &world.folder, "stderr");
+    let traced = world.trace(&strace, &follow(), &RESET);
+    assert!(traced.stderr.contains("1 overlay removed"), "{}", traced.stderr);
+    check_order(&world, &traced, &world.folder, "stderr");
     assert_eq!(world.bytes(), world.before);
 }
 
@@ -152,10 +154,10 @@ fn reset_is_on_disk_before_it_is_reported() {
 fn dry_run_creates_and_writes_no_file() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
-    let ran = world.trace(&strace, &follow(), &[&APPEND[..], &["--dry-run"]].concat());
-    assert!(ran.status.success(), "{}", ran.stderr);
-    assert_eq!(ran.count(|call| call.name == "fsync" || call.name.starts_with("rename")), 0);
-    assert_eq!(ran.count(|call| call.has_flag("O_EXCL")), 0);
+    let traced = world.trace(&strace, &follow(), &[&APPEND[..], &["--dry-run"]].concat());
+    assert!(traced.status.success(), "{}", traced.stderr);
+    assert_eq!(traced.count(|call| call.name == "fsync" || call.name.starts_with("rename")), 0);
+    assert_eq!(traced.count(|call| call.has_flag("O_EXCL")), 0);
     assert_eq!(world.bytes(), world.before);
 }
 
@@ -166,9 +168,9 @@ fn kill(world: &World, strace: &Strace, args: &[&str], name: &str, ordinal: usiz
 
 /// Checks the state after a crash: the old or the new file exists, and the next run succeeds and cleans up.
 #[track_caller]
-fn check_survived(world: &World, ran: &TracedRun, args: &[&str], after: &[u8]) {
+fn check_survived(world: &World, traced: &TracedRun, args: &[&str], after: &[u8]) {
     let found = world.bytes();
-    let died_at = || ran.text(ran.calls.len().saturating_sub(3));
+    let died_at = || traced.text(traced.calls.len().saturating_sub(3));
     assert!(
         found == world.before || found == after,
         "the file is neither the old nor the new one, killed at\n{}",
@@ -206,8 +208,8 @@ fn crash_at_every_call(world: &World, args: &[&str]) {
     for at in (1..lock).step_by(lock / 12) {
         let name = &recorded.calls[at].name;
         let ordinal = tally(&recorded.calls[..=at])[&**name];
-        let ran = kill(world, &strace, args, name, ordinal);
-        check_survived(world, &ran, args, &after);
+        let traced = kill(world, &strace, args, name, ordinal);
+        check_survived(world, &traced, args, &after);
         world.restore();
     }
 
@@ -216,12 +218,12 @@ fn crash_at_every_call(world: &World, args: &[&str]) {
         world.restore();
         world.trace(&strace, options, args)
     };
-    crash_walk(locks, run, |ran, is_new_step| {
+    crash_walk(locks, run, |traced, is_new_step| {
         if is_new_step {
             orphaned += world.orphans();
             *(if world.bytes() == after { &mut new } else { &mut old }) += 1;
         }
-        check_survived(world, ran, args, &after);
+        check_survived(world, traced, args, &after);
     });
     assert!(orphaned >= 3 && old >= 10 && new >= 5, "{orphaned} orphans, {old} old, {new} new");
 }
@@ -265,10 +267,10 @@ fn run_with_fault(world: &World, strace: &Strace, args: &[&str], fault: &Fault) 
         let name = &seen.calls[at].name;
         let ordinal = tally(&seen.calls[..=at])[&**name];
         let inject = format!("inject={name}:error={}:when={ordinal}", fault.error);
-        let ran = world.trace(strace, &["-e".into(), inject], args);
-        let injected = ran.calls.iter().find(|call| call.is_injected());
+        let traced = world.trace(strace, &["-e".into(), inject], args);
+        let injected = traced.calls.iter().find(|call| call.is_injected());
         if injected.is_some_and(|call| (fault.is)(world, call)) {
-            return ran;
+            return traced;
         }
         world.restore();
         seen = world.trace(strace, &[], args);
@@ -278,27 +280,27 @@ fn run_with_fault(world: &World, strace: &Strace, args: &[&str], fault: &Fault) 
 
 /// Checks an error before the rename: it is printed once with the file's name, and the old file is unchanged.
 #[track_caller]
-fn check_error(world: &World, ran: &TracedRun, doing: &str, cause: &str) {
+fn check_error(world: &World, traced: &TracedRun, doing: &str, cause: &str) {
     let path = world.events();
     let expect = format!("error: failed to {doing} {}\n\nCaused by:\n  {cause} (os error", path.display());
-    assert!(ran.stderr.starts_with(&expect), "expected {expect}\ngot {}", ran.stderr);
-    assert_eq!(ran.stderr.matches("error:").count(), 1, "{}", ran.stderr);
-    assert_eq!(ran.stdout, "");
-    assert_eq!(ran.status.code(), Some(4));
+    assert!(traced.stderr.starts_with(&expect), "expected {expect}\ngot {}", traced.stderr);
+    assert_eq!(traced.stderr.matches("error:").count(), 1, "{}", traced.stderr);
+    assert_eq!(traced.stdout, "");
+    assert_eq!(traced.status.code(), Some(4));
     assert_eq!(world.bytes(), world.before);
     assert_eq!(world.names(), ["events.json"]);
-    assert_eq!(ran.count(|call| call.name.starts_with("rename") && call.returned() == Some(0)), 0);
+    assert_eq!(traced.count(|call| call.name.starts_with("rename") && call.returned() == Some(0)), 0);
 }
 
 fn check_fault(doing: &str, cause: &str, fault: &Fault) {
     let Some(strace) = Strace::find(host()) else { return };
     let mut world = World::new();
-    let ran = run_with_fault(&world, &strace, &APPEND, fault);
-    check_error(&world, &ran, doing, cause);
+    let traced = run_with_fault(&world, &strace, &APPEND, fault);
+    check_error(&world, &traced, doing, cause);
     world.succeeds(&APPEND);
     world.before = world.bytes();
-    let ran = run_with_fault(&world, &strace, &RESET, fault);
-    check_error(&world, &ran, doing, cause);
+    let traced = run_with_fault(&world, &strace, &RESET, fault);
+    check_error(&world, &traced, doing, cause);
 }
 
 fn is_fsync_of_the_file(world: &World, call: &Call) -> bool {
@@ -322,8 +324,8 @@ fn failed_fsync_is_an_error_and_is_not_retried() {
     let Some(strace) = Strace::find(host()) else { return };
     let fault = Fault { is: is_fsync_of_the_file, error: "EIO" };
     let world = World::new();
-    let ran = run_with_fault(&world, &strace, &APPEND, &fault);
-    assert_eq!(ran.count(|call| call.name == "fsync"), 1, "{}", ran.text(locked(&ran).unwrap()));
+    let traced = run_with_fault(&world, &strace, &APPEND, &fault);
+    assert_eq!(traced.count(|call| call.name == "fsync"), 1, "{}", traced.text(locked(&traced).unwrap()));
     check_fault("write a new version of", "Input/output error", &fault);
 }
 
@@ -358,13 +360,13 @@ fn failure_of_a_later_write_is_an_error() {
     // A reset writes only this file, so the ordinals of its writes are the same in every run.
     for ordinal in 1.. {
         let inject = format!("inject=write:error=ENOSPC:when={ordinal}");
-        let ran = world.trace(&strace, &["-e".into(), inject], &RESET);
-        let Some(failed) = ran.calls.iter().find(|call| call.is_injected()) else { break };
+        let traced = world.trace(&strace, &["-e".into(), inject], &RESET);
+        let Some(failed) = traced.calls.iter().find(|call| call.is_injected()) else { break };
         if !is_write_to_the_file(&world, failed) {
-            assert!(ordinal > 2, "several writes were expected:\n{}", ran.text(0));
+            assert!(ordinal > 2, "several writes were expected:\n{}", traced.text(0));
             return;
         }
-        check_error(&world, &ran, "write a new version of", "No space left on device");
+        check_error(&world, &traced, "write a new version of", "No space left on device");
     }
     panic!("the report was not written");
 }
@@ -374,8 +376,9 @@ fn interrupted_write_is_continued() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
     let after = world.after(&APPEND);
-    let ran = run_with_fault(&world, &strace, &APPEND, &Fault { is: is_write_to_the_file, error: "EINTR" });
-    assert!(ran.status.success(), "{}", ran.stderr);
+    let traced =
+        run_with_fault(&world, &strace, &APPEND, &Fault { is: is_write_to_the_file, error: "EINTR" });
+    assert!(traced.status.success(), "{}", traced.stderr);
     assert_eq!(world.bytes(), after);
 }
 
@@ -386,15 +389,19 @@ fn failed_fsync_of_the_folder_is_an_error() {
     let mut world = World::new();
     for args in [&APPEND[..], &RESET[..]] {
         let after = world.after(args);
-        let ran = run_with_fault(&world, &strace, args, &fault);
+        let traced = run_with_fault(&world, &strace, args, &fault);
         let expect = format!(
             "error: {} is in place, but failed to sync its folder\n\nCaused by:\n  Input/output error",
             world.events().display()
         );
-        assert!(ran.stderr.starts_with(&expect), "{}", ran.stderr);
-        assert!(!ran.stderr.contains("appended") && !ran.stderr.contains("removed"), "{}", ran.stderr);
-        assert_eq!(ran.status.code(), Some(4));
-        assert_eq!(ran.count(|call| call.name == "fsync"), 2);
+        assert!(traced.stderr.starts_with(&expect), "{}", traced.stderr);
+        assert!(
+            !traced.stderr.contains("appended") && !traced.stderr.contains("removed"),
+            "{}",
+            traced.stderr
+        );
+        assert_eq!(traced.status.code(), Some(4));
+        assert_eq!(traced.count(|call| call.name == "fsync"), 2);
         assert_eq!((world.bytes(), world.names()), (after.clone(), vec!["events.json".to_owned()]));
         world.before = after;
     }
@@ -405,8 +412,8 @@ fn failure_is_reported_in_json() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = World::new();
     let args = [&APPEND[..], &["--json"]].concat();
-    let ran = run_with_fault(&world, &strace, &args, &Fault { is: is_fsync_of_the_folder, error: "EIO" });
-    let line: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let traced = run_with_fault(&world, &strace, &args, &Fault { is: is_fsync_of_the_folder, error: "EIO" });
+    let line: Value = serde_json::from_str(&traced.stdout).unwrap();
     assert_eq!((&line["error"]["code"], &line["overlays"]), (&json!(4), &Value::Null));
 }
 
@@ -417,8 +424,8 @@ fn leftover_temporary_file_is_removed_by_the_next_run() {
     let options =
         ["rename", "unlink"].map(|call| format!("inject=?{call},?{call}at,?{call}at2:error=EACCES"));
     let options: Vec<_> = options.into_iter().flat_map(|inject| ["-e".into(), inject]).collect();
-    let ran = world.trace(&strace, &options, &APPEND);
-    assert_eq!(ran.status.code(), Some(4), "{}", ran.stderr);
+    let traced = world.trace(&strace, &options, &APPEND);
+    assert_eq!(traced.status.code(), Some(4), "{}", traced.stderr);
     assert_eq!((world.bytes(), world.orphans()), (world.before.clone(), 1));
     world.succeeds(&APPEND);
     assert_eq!(world.names(), ["events.json"]);

@@ -37,9 +37,9 @@ fn ensure(condition: bool, message: impl Fn() -> String) -> Verdict {
 }
 
 /// Checks the conditions that hold after every run.
-fn check_end(world: &World, ran: &Ran, row: &Row, plain: Duration) -> Verdict {
+fn check_end(world: &World, output: &Ran, row: &Row, plain: Duration) -> Verdict {
     let bound = Duration::from_secs(row.deadline) + AFTER_DEADLINE + plain * SLACK;
-    ensure(ran.wall <= bound, || format!("it took {:?}, more than {bound:?}", ran.wall))?;
+    ensure(output.wall <= bound, || format!("it took {:?}, more than {bound:?}", output.wall))?;
     // A killed process may need a moment to disappear.
     let started = Instant::now();
     while !world.processes().is_empty() && started.elapsed() < Duration::from_secs(10) {
@@ -48,44 +48,44 @@ fn check_end(world: &World, ran: &Ran, row: &Row, plain: Duration) -> Verdict {
     ensure(world.processes().is_empty(), || format!("left: {:?}", world.processes()))?;
     ensure(world.left_in_temp() == 0, || "a private directory is left".into())?;
     let is_harmless = |c: char| !c.is_control() || c == '\n' || c == '\t';
-    ensure(ran.stderr.chars().all(is_harmless), || format!("not escaped: {:?}", ran.stderr))
+    ensure(output.stderr.chars().all(is_harmless), || format!("not escaped: {:?}", output.stderr))
 }
 
 /// Runs a row with one process per request.
 fn run_process(row: &Row, tier: Tier, plain: Duration) -> Verdict {
     let Some(end) = row.end(tier) else { return Ok(()) };
     let world = World::new(1);
-    let ran = world.run(row.mode, tier, Duration::from_secs(row.deadline), &[]);
+    let output = world.run(row.mode, tier, Duration::from_secs(row.deadline), &[]);
     let (code, message, errors) = match end {
         End::Success => (0, "1 overlay appended", 0),
         End::Failure(code, message) => (code, message, 1),
     };
-    ensure(ran.code == Some(code) && ran.stderr.contains(message), || {
-        format!("{:?}: {}", ran.code, ran.stderr)
+    ensure(output.code == Some(code) && output.stderr.contains(message), || {
+        format!("{:?}: {}", output.code, output.stderr)
     })?;
-    let found = ran.stderr.lines().filter(|line| line.starts_with("error: ")).count();
-    ensure(found == errors, || format!("{found} messages: {}", ran.stderr))?;
+    let found = output.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    ensure(found == errors, || format!("{found} messages: {}", output.stderr))?;
     let (appended, unchanged) = (world.appended(), world.unchanged());
     ensure((appended, unchanged) == (1 - errors, errors), || {
         format!("{appended} appended, {unchanged} not")
     })?;
-    check_end(&world, &ran, row, plain)
+    check_end(&world, &output, row, plain)
 }
 
 /// Runs a row with workers for two conversations.
 fn run_worker(row: &Row, tier: Tier, plain: Duration) -> Verdict {
     let Some(end) = row.worker(tier) else { return Ok(()) };
     let world = World::new(2);
-    let ran = world.run(row.mode, tier, Duration::from_secs(row.deadline), &["--json"]);
-    let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let output = world.run(row.mode, tier, Duration::from_secs(row.deadline), &["--json"]);
+    let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (appended, unchanged) = (world.appended(), world.unchanged());
     match end {
         End::Success => {
-            ensure(ran.code == Some(0), || format!("{:?}: {}", ran.code, ran.stderr))?;
+            ensure(output.code == Some(0), || format!("{:?}: {}", output.code, output.stderr))?;
             ensure((appended, unchanged) == (2, 0), || format!("{appended} appended, {unchanged} not"))?;
         }
         End::Failure(code, message) => {
-            ensure(ran.code == Some(19), || format!("{:?}: {}", ran.code, ran.stderr))?;
+            ensure(output.code == Some(19), || format!("{:?}: {}", output.code, output.stderr))?;
             let is_expected = |line: &Value| {
                 line["error"]["code"] == code && line["error"]["causes"].to_string().contains(message)
             };
@@ -95,7 +95,7 @@ fn run_worker(row: &Row, tier: Tier, plain: Duration) -> Verdict {
             ensure((appended, unchanged) == (0, 2), || format!("{appended} appended, {unchanged} not"))?;
         }
     }
-    check_end(&world, &ran, row, plain)
+    check_end(&world, &output, row, plain)
 }
 
 /// Runs every row at every tier and collects all errors.
@@ -150,15 +150,19 @@ fn private_directory_limit_counts_files_that_were_removed() {
     ] {
         for tier in tiers {
             let world = World::new(1);
-            let ran = world.run(mode, tier, Duration::from_secs(30), &["--set", &limit("4_000_000")]);
+            let output = world.run(mode, tier, Duration::from_secs(30), &["--set", &limit("4_000_000")]);
             let message = "it put more than 4000000 bytes into its private directory";
-            assert!(ran.code == Some(15) && ran.stderr.contains(message), "{mode} {tier:?}: {}", ran.stderr);
+            assert!(
+                output.code == Some(15) && output.stderr.contains(message),
+                "{mode} {tier:?}: {}",
+                output.stderr
+            );
             assert_eq!((world.unchanged(), world.left_in_temp()), (1, 0), "{mode} {tier:?}");
         }
     }
     let world = World::new(1);
-    let ran = world.run("fills-its-folder-and-answers", jailed, Duration::from_secs(30), &[]);
-    assert_eq!((ran.code, world.appended()), (Some(0), 1), "{}", ran.stderr);
+    let output = world.run("fills-its-folder-and-answers", jailed, Duration::from_secs(30), &[]);
+    assert_eq!((output.code, world.appended()), (Some(0), 1), "{}", output.stderr);
 }
 
 #[test]
@@ -169,15 +173,15 @@ fn strategy_that_changes_its_file_runs_as_it_was_started() {
     let world = World::new(1);
     let own = world.install();
     let before = fs::read(&own).unwrap();
-    let ran = world.run_own("changes-its-file", Tier::Jailed);
-    assert_eq!((ran.code, world.appended()), (Some(0), 1), "{}", ran.stderr);
+    let output = world.run_own("changes-its-file", Tier::Jailed);
+    assert_eq!((output.code, world.appended()), (Some(0), 1), "{}", output.stderr);
     assert_eq!(fs::read(&own).unwrap(), before, "the strategy wrote outside of its jail");
 
     let world = World::new(1);
     let own = world.install();
     for run in 1..=2 {
-        let ran = world.run_own("changes-its-file", Tier::Contained);
-        assert_eq!(ran.code, Some(0), "{run}: {}", ran.stderr);
+        let output = world.run_own("changes-its-file", Tier::Contained);
+        assert_eq!(output.code, Some(0), "{run}: {}", output.stderr);
         assert_eq!(fs::read(&own).unwrap(), b"#!/bin/false\n");
         // The strategy has also changed the host's copy. The host detects that.
         world.install();

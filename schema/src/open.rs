@@ -13,7 +13,7 @@ pub(crate) fn by_kind(schema: &mut Schema) {
     open(schema, "kind");
 }
 
-/// Changes the branch `unknown` so that it accepts every tag of no other branch.
+/// Changes the branch `unknown` to accept each tag that no other branch has.
 fn open(schema: &mut Schema, tag: &str) {
     let Some(branches) = schema.get_mut("oneOf").and_then(Value::as_array_mut) else { return };
     let pointer = format!("/properties/{tag}/const");

@@ -1,11 +1,11 @@
 //! The strategy `collapse`, as in the pull request to OpenCode: a summary replaces the oldest part of the view and includes
 //! the earlier summaries.
 //!
-//! It chooses its turns itself: whole turns from the oldest on, with at most `extract_ratio` of the view's tokens in range,
-//! and never the last turn. The model reads all raw events of these turns again, even if an earlier summary replaces them.
-//! The newest events are a reference. The earlier summaries are added to the events, and must never replace them. If the
-//! cut is inside an older summary, no model is asked, because nothing would be saved. So repeated runs merge summaries and
-//! then end.
+//! It selects whole turns, from the oldest on, with at most `extract_ratio` of the view's tokens in range, and never the
+//! last turn. The model reads all raw events of these turns, even if an earlier summary replaces them in the view. The
+//! prompt also includes the earlier summaries, and the newest events as a reference. An earlier summary must never replace
+//! raw events. If the selected turns end inside an older summary, no model is asked, because nothing would be saved. So
+//! repeated runs merge summaries and then stop.
 
 mod cut;
 mod verbatim;

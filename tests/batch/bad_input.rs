@@ -85,11 +85,11 @@ fn each_bad_file_is_reported_and_the_others_are_compacted() {
         set.world.command(&args)
     });
     let before = set.files("set");
-    let ran = set.world.finish(&mut command).exits(19);
+    let output = set.world.finish(&mut command).exits(19);
     assert_eq!(set.files("set"), before, "a file was left in the folder");
     let report = set.report("r.json");
     let (good, bad) = (set.transcripts.len() as u64, expected.len() as u64);
-    assert_eq!((report.total.compacted, report.total.failed), (good, bad), "{}", ran.stderr);
+    assert_eq!((report.total.compacted, report.total.failed), (good, bad), "{}", output.stderr);
     let failed: Vec<_> = report.transcripts.iter().filter(|entry| entry.error.is_some()).collect();
     assert_eq!(
         failed.iter().map(|entry| name(entry)).collect::<Vec<_>>(),
@@ -100,10 +100,10 @@ fn each_bad_file_is_reported_and_the_others_are_compacted() {
         let text = format!("{} {:?}", error.message, error.causes);
         assert!(text.contains(expected[name(entry)]), "{}: {text}", entry.path);
         assert_eq!(error.code, 4);
-        let lines: Vec<_> = ran.stderr.lines().filter(|line| line.contains(&entry.path)).collect();
+        let lines: Vec<_> = output.stderr.lines().filter(|line| line.contains(&entry.path)).collect();
         assert_eq!(lines.len(), 1, "{lines:?}");
     }
-    assert_eq!(ran.stderr.lines().count() as u64, bad + 1);
+    assert_eq!(output.stderr.lines().count() as u64, bad + 1);
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
     let junit = fs::read_to_string(set.path("j.xml")).unwrap();
     assert_eq!(junit.matches("<error ").count() as u64, bad);

@@ -19,7 +19,7 @@ type Expected = Option<(u64, &'static str)>;
 /// The path and the error of each transcript, as a command reports them.
 type Errors = Vec<(String, Value)>;
 
-const FOREIGN: &str =
+const SESSION_SAMPLE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/host/transcripts/tests/formats/samples/claude-code.jsonl");
 const ID: &str = ".jp/conversations/17738399468-talk";
 
@@ -33,31 +33,31 @@ fn add_conversation(world: &World, name: &str) {
 
 fn add_session(world: &World) {
     fs::create_dir(world.path("set/x")).unwrap();
-    fs::copy(FOREIGN, world.path("set/x/session.jsonl")).unwrap();
+    fs::copy(SESSION_SAMPLE, world.path("set/x/session.jsonl")).unwrap();
 }
 
 /// Every problem with its expected error.
 const PROBLEMS: &[(&str, Problem, Expected)] = &[
     ("nothing", |_| None, None),
     ("broken", |world| discard(world.raw("set/x", b"[{")), Some((4, "failed to read"))),
-    ("timeless", timeless, Some((4, "failed to append"))),
+    ("timeless", without_timestamp, Some((4, "failed to append"))),
     ("symlink", link_to_events, Some((4, "is a symlink"))),
     ("read-only file", read_only_file, None),
     ("read-only folder", read_only_folder, Some((4, "failed to create a temporary file"))),
     ("unreadable file", unreadable_file, Some((4, "failed to"))),
     ("locked", locked, Some((5, "is locked by"))),
     ("locked by JP", locked_by_jp, Some((5, "is locked by"))),
-    ("lock folder is a symlink", linked_locks, Some((4, "failed to lock"))),
-    ("lock folder cannot be created", no_place_for_locks, Some((4, "failed to lock"))),
+    ("lock folder is a symlink", symlinked_lock_folder, Some((4, "failed to lock"))),
+    ("lock folder cannot be created", unwritable_lock_folder, Some((4, "failed to lock"))),
     ("copies that disagree", two_copies, Some((5, "two copies of the conversation disagree"))),
-    ("named twice", named_twice, None),
-    ("another agent's session", foreign, None),
+    ("named twice", two_paths_to_one_folder, None),
+    ("another agent's session", agent_session, None),
     (
         "read-only folder of another agent's session",
-        foreign_read_only,
+        agent_session_in_read_only_folder,
         Some((4, "failed to create a temporary file")),
     ),
-    ("sidecar is a symlink", foreign_linked, Some((4, "symlink"))),
+    ("sidecar is a symlink", symlinked_sidecar, Some((4, "symlink"))),
 ];
 
 fn set_mode(path: impl AsRef<Path>, bits: u32) -> Option<File> {
@@ -74,7 +74,7 @@ fn discard<T>(_: T) -> Option<File> {
     None
 }
 
-fn timeless(world: &World) -> Option<File> {
+fn without_timestamp(world: &World) -> Option<File> {
     discard(world.conversation("set/x", &Conversation::bulky(5).element(json!({"type": "note"}))))
 }
 
@@ -115,13 +115,13 @@ fn hold_lock(path: &Path) -> Option<File> {
     Some(file)
 }
 
-fn linked_locks(world: &World) -> Option<File> {
+fn symlinked_lock_folder(world: &World) -> Option<File> {
     add_conversation(world, &format!("set/{ID}"));
     fs::create_dir(world.path("elsewhere")).unwrap();
     add_link("../../elsewhere", world.path("set/.jp/locks"))
 }
 
-fn no_place_for_locks(world: &World) -> Option<File> {
+fn unwritable_lock_folder(world: &World) -> Option<File> {
     add_conversation(world, &format!("set/{ID}"));
     set_mode(world.path("set/.jp"), 0o555)
 }
@@ -135,41 +135,41 @@ fn two_copies(world: &World) -> Option<File> {
     None
 }
 
-fn named_twice(world: &World) -> Option<File> {
+fn two_paths_to_one_folder(world: &World) -> Option<File> {
     add_conversation(world, "set/x");
     add_link("x", world.path("set/y"))
 }
 
-fn foreign(world: &World) -> Option<File> {
+fn agent_session(world: &World) -> Option<File> {
     add_session(world);
     None
 }
 
-fn foreign_read_only(world: &World) -> Option<File> {
+fn agent_session_in_read_only_folder(world: &World) -> Option<File> {
     add_session(world);
     set_mode(world.path("set/x"), 0o555)
 }
 
-fn foreign_linked(world: &World) -> Option<File> {
+fn symlinked_sidecar(world: &World) -> Option<File> {
     add_session(world);
     world.file("elsewhere.json", b"{}");
     add_link("../../elsewhere.json", world.path("set/x/.session.jsonl.jp-compact"))
 }
 
-/// Creates a world with this problem. The returned file holds a lock.
+/// Creates two good conversations and this problem. The returned file, if any, holds a lock.
 fn world(problem: Problem) -> (World, Option<File>) {
     let world = World::new();
     add_conversation(&world, "set/a");
     add_conversation(&world, "set/b");
-    let held = problem(&world);
-    (world, held)
+    let lock = problem(&world);
+    (world, lock)
 }
 
 /// Runs without root's privileges, because root ignores permissions. Returns `None` where that is not
 /// possible.
 fn run(world: &World, args: &[&str]) -> Option<CommandOutput> {
-    let ran = world.finish(&mut unprivileged(args, world)?);
-    Some(ran)
+    let output = world.finish(&mut unprivileged(args, world)?);
+    Some(output)
 }
 
 /// Returns the contents of every file below the current folder and the home by path. An unreadable file
@@ -197,21 +197,22 @@ fn walk(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
 const STRIP: [&str; 6] = ["-s", "strip-tools", "--keep-last", "1", "--lock-timeout", "0s"];
 
 /// Returns the path of each transcript in a batch report, with the code, message and causes of its error.
-fn batch_errors(ran: &CommandOutput, world: &World) -> Errors {
-    let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
-    let error = |entry: &Value| (entry["path"].as_str().unwrap().to_owned(), plain(&entry["error"], world));
+fn batch_errors(output: &CommandOutput, world: &World) -> Errors {
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let error =
+        |entry: &Value| (entry["path"].as_str().unwrap().to_owned(), normalized(&entry["error"], world));
     report["transcripts"].as_array().unwrap().iter().map(error).collect()
 }
 
-/// Returns the same for a command with single transcripts as arguments.
-fn single_errors(ran: &CommandOutput, world: &World) -> Errors {
+/// Like `batch_errors`, for the output of a command with transcripts as arguments.
+fn single_errors(output: &CommandOutput, world: &World) -> Errors {
     let error =
-        |line: &Value| (world.normalize(line["path"].as_str().unwrap()), plain(&line["error"], world));
-    ran.lines().iter().map(error).collect()
+        |line: &Value| (world.normalize(line["path"].as_str().unwrap()), normalized(&line["error"], world));
+    output.lines().iter().map(error).collect()
 }
 
 /// Removes the parts that differ between runs: the temporary folder, and the process that holds a lock.
-fn plain(error: &Value, world: &World) -> Value {
+fn normalized(error: &Value, world: &World) -> Value {
     serde_json::from_str(&world.normalize(&error.to_string())).unwrap()
 }
 
@@ -223,20 +224,20 @@ fn check(
     args: &[&str],
     errors: fn(&CommandOutput, &World) -> Errors,
 ) {
-    let [dry, real] = [&["-n"][..], &[]].map(|more| {
-        let (world, held) = world(problem);
+    let [dry, real] = [&["-n"][..], &[]].map(|extra| {
+        let (world, lock) = world(problem);
         let before = files(&world);
-        let ran = run(&world, &[args, &STRIP, &["--json"], more].concat());
-        drop(held);
+        let output = run(&world, &[args, &STRIP, &["--json"], extra].concat());
+        drop(lock);
         // The temporary folder cannot be removed while one of its folders is read-only.
         for folder in ["set/x", "set/.jp"].map(|folder| world.path(folder)) {
             if folder.is_dir() {
                 chmod(folder, 0o755);
             }
         }
-        let ran = ran?;
-        assert!(more.is_empty() || files(&world) == before, "{name}: a dry run wrote something");
-        Some((ran.code, errors(&ran, &world), ran.stderr))
+        let output = output?;
+        assert!(extra.is_empty() || files(&world) == before, "{name}: a dry run wrote something");
+        Some((output.code, errors(&output, &world), output.stderr))
     });
     // Root may do everything, so the problem cannot be set up.
     let (Some(dry), Some(real)) = (dry, real) else { return };
@@ -262,13 +263,13 @@ fn batch_dry_run_reports_the_errors_of_the_real_run() {
 #[test]
 fn single_transcript_dry_run_reports_the_errors_of_the_real_run() {
     for (name, problem, expect) in PROBLEMS {
-        let (probe, _held) = world(*problem);
+        let (setup, _held) = world(*problem);
         let names = ["set/x", &format!("set/{ID}"), "set/x/session.jsonl"];
         let third = names.into_iter().rfind(|name| {
-            let path = probe.path(name);
+            let path = setup.path(name);
             path.is_file() || path.join("events.json").symlink_metadata().is_ok()
         });
-        restore_modes(&probe);
+        restore_modes(&setup);
         let third = third.map(str::to_owned);
         let args: Vec<&str> = ["set/a"].into_iter().chain(third.as_deref()).chain(["set/b"]).collect();
         check(name, *problem, *expect, &args, single_errors);
@@ -309,13 +310,13 @@ fn dry_run_with_out_folder_reports_the_errors_of_the_real_run() {
         set_mode(world.path("views"), 0o555)
     };
     let (world, _) = self::world(read_only);
-    for more in [&["-n"][..], &[]] {
-        let Some(ran) =
-            run(&world, &[&["batch", "set", "--out", "views", "--json"][..], &STRIP, more].concat())
+    for extra in [&["-n"][..], &[]] {
+        let Some(output) =
+            run(&world, &[&["batch", "set", "--out", "views", "--json"][..], &STRIP, extra].concat())
         else {
             break;
         };
-        let errors = batch_errors(&ran.exits(19), &world);
+        let errors = batch_errors(&output.exits(19), &world);
         assert!(errors.iter().all(|(_, error)| error["code"] == 4), "{errors:?}");
     }
     chmod(world.path("views"), 0o755);
@@ -341,17 +342,17 @@ fn reset_dry_run_reports_the_errors_of_the_real_run() {
         ),
     ];
     for (number, (problem, code)) in problems.into_iter().enumerate() {
-        for more in [&["--dry-run"][..], &[]] {
+        for extra in [&["--dry-run"][..], &[]] {
             let world = World::new();
             add_compacted(&world);
-            let held = problem(&world);
+            let lock = problem(&world);
             let before = files(&world);
-            let ran = run(&world, &[&["talk", "--reset", "--lock-timeout", "0s"], more].concat());
-            drop(held);
+            let output = run(&world, &[&["talk", "--reset", "--lock-timeout", "0s"], extra].concat());
+            drop(lock);
             chmod(world.path("talk"), 0o755);
-            let Some(ran) = ran else { return };
-            assert_eq!(ran.code, Some(code), "{number} {more:?}: {}", ran.stderr);
-            assert!(more.is_empty() || files(&world) == before);
+            let Some(output) = output else { return };
+            assert_eq!(output.code, Some(code), "{number} {extra:?}: {}", output.stderr);
+            assert!(extra.is_empty() || files(&world) == before);
         }
     }
 }

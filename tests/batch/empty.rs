@@ -28,8 +28,8 @@ fn world_without_transcripts() -> World {
 #[track_caller]
 fn check(world: &World, more: &[&str], code: i32, message: &str, gates: &[(bool, &str)]) -> BatchReport {
     let args = [&["batch", "set", "-n", "-s", "strip-tools", "--json"], more].concat();
-    let ran = world.run(&args).exits(code).says(message);
-    let report = read(&ran.stdout);
+    let output = world.run(&args).exits(code).says(message);
+    let report = read(&output.stdout);
     let found: Vec<_> = report.gates.iter().map(|gate| (gate.met, &*gate.found)).collect();
     assert_eq!(found, gates, "{more:?}");
     report
@@ -63,8 +63,8 @@ fn missing_paths_alone_are_not_found() {
 fn gates_fail_for_a_missing_path() {
     let world = World::new();
     for gate in GATES {
-        let ran = world.run(&[&["batch", "gone", "-n", "-s", "strip-tools"], gate].concat()).exits(3);
-        ran.says("failed: gone: ").says("found no transcript");
+        let output = world.run(&[&["batch", "gone", "-n", "-s", "strip-tools"], gate].concat()).exits(3);
+        output.says("failed: gone: ").says("found no transcript");
     }
 }
 
@@ -89,8 +89,8 @@ fn allow_empty_accepts_an_empty_batch() {
 fn empty_shard_passes_when_another_shard_has_transcripts() {
     let set = Set::new(1);
     let empty = ["0/2", "1/2"].into_iter().find(|shard| {
-        let ran = set.batch(&["-n", "--json", "--shard", shard]).exits(0);
-        read(&ran.stdout).transcripts.is_empty()
+        let output = set.batch(&["-n", "--json", "--shard", shard]).exits(0);
+        read(&output.stdout).transcripts.is_empty()
     });
     let empty = empty.unwrap();
     for gate in GATES {

@@ -16,9 +16,9 @@ const DECLINE: &str =
     r#"sed -n 's/^{"type":"compact","id":"\([^"]*\)".*/{"type":"decline","id":"\1","reason":"no"}/p'"#;
 
 /// Options that run the strategies in `plugins/` without restrictions.
-const FREE: [&str; 3] = ["--trust-dir", "plugins", "--sandbox=contained"];
+const TRUSTED_UNCONFINED: [&str; 3] = ["--trust-dir", "plugins", "--sandbox=contained"];
 
-/// Returns the folder, the exit code and the whole error of each failed transcript.
+/// Returns the folder, the exit code, and the error of each failed transcript.
 fn failed(entries: &[TranscriptReport]) -> Vec<(&str, u8, String)> {
     let error =
         |entry: &TranscriptReport| entry.error.clone().map(|error| (error.code, format!("{error:?}")));
@@ -31,18 +31,18 @@ fn faulty_strategy_fails_only_the_transcripts_it_breaks_on() {
     for (folder, turns) in [("crash", 9), ("hang", 10), ("nonsense", 11), ("flood", 12)] {
         set.world.conversation(&format!("set/{folder}"), &Conversation::bulky(turns));
     }
-    let never = set.path("never");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &never, 0o600.into()).unwrap();
+    let pipe = set.path("never");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
     // The number of turns selects the fault.
     let run = format!(
         "line=$(cat)\ncase \"$line\" in\n*'\"turns\":9,'*) kill -9 $$ ;;\n*'\"turns\":10,'*) exec cat '{}' ;;\n\
          *'\"turns\":11,'*) echo what; exit 0 ;;\n*'\"turns\":12,'*) exec yes ;;\nesac\necho \"$line\" | {DECLINE}",
-        never.display()
+        pipe.display()
     );
     set.world.plugin("fragile", &run);
-    let more = [&["-s", "fragile", "--deadline=2s", "--report", "r.json"], &FREE[..]].concat();
-    let ran = set.batch(&more).exits(19).says("failed: set/crash/events.json: strategy `fragile` failed");
-    assert_eq!(ran.stderr.lines().count(), 5, "{}", ran.stderr);
+    let args = [&["-s", "fragile", "--deadline=2s", "--report", "r.json"], &TRUSTED_UNCONFINED[..]].concat();
+    let output = set.batch(&args).exits(19).says("failed: set/crash/events.json: strategy `fragile` failed");
+    assert_eq!(output.stderr.lines().count(), 5, "{}", output.stderr);
     let report = set.report("r.json");
     let failed = failed(&report.transcripts);
     let codes: Vec<_> = failed.iter().map(|(name, code, _)| (*name, *code)).collect();
@@ -56,17 +56,17 @@ fn faulty_strategy_fails_only_the_transcripts_it_breaks_on() {
 
 #[test]
 fn vanished_file_is_reported_and_the_others_are_compacted() {
-    // More transcripts than the batch works on at once. The last one is not open yet when the file is
-    // removed.
+    // A batch does not open 60 transcripts at once. The strategy removes the first file, which is open,
+    // and the last one, which is not.
     let set = Set::new(60);
     let run = format!(
         "if mkdir '{0}.begun' 2>/dev/null; then rm '{0}/a0/events.json' '{0}/a9/events.json'; fi\n{DECLINE}",
         set.path("set").display()
     );
     set.world.plugin("removes", &run);
-    let more = [&["-s", "removes", "-j", "1", "--report", "r.json"], &FREE[..]].concat();
-    let ran = set.batch(&more).exits(19);
-    assert_eq!(ran.stderr.lines().count(), 3, "{}", ran.stderr);
+    let args = [&["-s", "removes", "-j", "1", "--report", "r.json"], &TRUSTED_UNCONFINED[..]].concat();
+    let output = set.batch(&args).exits(19);
+    assert_eq!(output.stderr.lines().count(), 3, "{}", output.stderr);
     let report = set.report("r.json");
     let failed = failed(&report.transcripts);
     let [(a0, 5, in_progress), (a9, 4, before)] = failed.as_slice() else { panic!("{failed:?}") };
@@ -88,9 +88,9 @@ fn skipped_parts_of_a_transcript_are_reported_as_warnings() {
     assert_eq!(world.run(&args).exits(0).says(torn).stderr.lines().count(), 2);
     let text = String::from_utf8(session).unwrap();
     fs::write(rewound, text.replacen("\"content\":\"", "\"content\":\"Please: ", 1)).unwrap();
-    let ran =
+    let output =
         world.run(&args).exits(0).says(torn).says("warning: set/rewound.jsonl: 1 overlay is not applied");
-    assert_eq!(ran.stderr.lines().count(), 3, "{}", ran.stderr);
+    assert_eq!(output.stderr.lines().count(), 3, "{}", output.stderr);
     let report = crate::set::read(&fs::read(world.path("r.json")).unwrap());
     let warnings: Vec<_> = report.transcripts.iter().map(|entry| entry.warnings.len()).collect();
     assert_eq!(warnings, [1, 1]);
@@ -124,8 +124,8 @@ fn full_disk_leaves_every_transcript_unchanged() {
     fs::create_dir(set.path("template")).unwrap();
     fs::rename(set.path("set"), set.path("template/set")).unwrap();
     let args = ["batch", "disk/set", "-s", "strip-tools", "--report", "r.json"];
-    let Some(ran) = run_on_full_disk(&set, &args) else { return };
-    assert_eq!(ran.exits(19).stderr.matches("No space left on device").count(), 3);
+    let Some(output) = run_on_full_disk(&set, &args) else { return };
+    assert_eq!(output.exits(19).stderr.matches("No space left on device").count(), 3);
     assert_eq!(set.report("r.json").total.failed, 3);
     assert_eq!(set.files("after/set"), set.files("template/set"));
     for transcript in &set.transcripts {
@@ -139,8 +139,8 @@ fn full_disk_leaves_every_transcript_unchanged() {
 fn full_disk_leaves_no_partial_view() {
     let set = Set::new(3);
     let args = Set::arguments(&["--out", "disk/views", "--report", "r.json"]);
-    let Some(ran) = run_on_full_disk(&set, &args) else { return };
-    assert_eq!(ran.exits(19).stderr.matches("No space left on device").count(), 3);
+    let Some(output) = run_on_full_disk(&set, &args) else { return };
+    assert_eq!(output.exits(19).stderr.matches("No space left on device").count(), 3);
     let statuses = set.report("r.json").transcripts.into_iter().map(|entry| entry.status);
     assert!(statuses.into_iter().all(|status| status == Status::Failed));
     assert_eq!(set.files("after"), Vec::<String>::new());
@@ -151,8 +151,8 @@ fn full_disk_leaves_no_partial_view() {
 fn full_disk_leaves_no_partial_report_and_the_next_run_resumes() {
     let set = Set::new(3);
     for flag in ["--report", "--junit"] {
-        let Some(ran) = run_on_full_disk(&set, &Set::arguments(&[flag, "disk/r"])) else { return };
-        ran.exits(4).says("disk/r").says("No space left on device");
+        let Some(output) = run_on_full_disk(&set, &Set::arguments(&[flag, "disk/r"])) else { return };
+        output.exits(4).says("disk/r").says("No space left on device");
         assert!(!set.path("after/r").exists());
         set.batch(&["--report", "after/r", "--resume"]).exits(0);
         assert_eq!(set.report("after/r").transcripts.len(), 3);
@@ -165,8 +165,8 @@ fn full_disk_leaves_no_partial_report_and_the_next_run_resumes() {
 fn report_that_does_not_fit_on_the_disk_is_an_error() {
     let set = Set::new(2);
     for flag in ["--report", "--junit"] {
-        let ran = set.batch(&[flag, "/dev/full"]).exits(4);
-        ran.says("/dev/full").says("No space left on device");
+        let output = set.batch(&[flag, "/dev/full"]).exits(4);
+        output.says("/dev/full").says("No space left on device");
     }
     set.batch(&["--report", "gone/r.json"]).exits(4).says("gone/r.json");
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));

@@ -15,8 +15,8 @@ use crate::support::{Conversation, Transcript, World, append_event};
 #[test]
 fn compacts_and_reports_every_conversation_in_order() {
     let set = Set::new(12);
-    let ran = set.batch(&["--report", "r.json", "--jobs", "3"]).exits(0);
-    assert_eq!(ran.text(), "");
+    let output = set.batch(&["--report", "r.json", "--jobs", "3"]).exits(0);
+    assert_eq!(output.text(), "");
     let report = set.report("r.json");
     let names: Vec<_> = report.transcripts.iter().map(name).collect();
     assert_eq!(names, ["a0", "a1", "a10", "a11", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"]);
@@ -36,7 +36,11 @@ fn compacts_and_reports_every_conversation_in_order() {
     let overlay = &report.transcripts[0].overlays[0];
     assert_eq!((&*overlay.strategy, &*overlay.version), ("strip-tools", env!("CARGO_PKG_VERSION")));
     assert_eq!((overlay.from_turn, overlay.to_turn, overlay.executable_sha256.len()), (0, 1, 64));
-    assert!(ran.stderr.starts_with("12 transcripts: 12 compacted; JP sends a model "), "{}", ran.stderr);
+    assert!(
+        output.stderr.starts_with("12 transcripts: 12 compacted; JP sends a model "),
+        "{}",
+        output.stderr
+    );
     assert_eq!(set.files("").iter().filter(|name| name.contains(".part")).count(), 0);
 }
 
@@ -74,8 +78,8 @@ fn repeated_run_skips_compacted_and_redoes_grown_transcripts() {
         [event, ask, say].iter().fold(set.transcripts[1].now(), |bytes, event| append_event(&bytes, event));
     fs::write(&set.transcripts[1].path, &more).unwrap();
 
-    let ran = set.batch(&["--report", "r.json"]).exits(0).says("1 compacted, 2 skipped");
-    assert_eq!(ran.text(), "");
+    let output = set.batch(&["--report", "r.json"]).exits(0).says("1 compacted, 2 skipped");
+    assert_eq!(output.text(), "");
     let report = set.report("r.json");
     assert_eq!(statuses(&report), [("a0", Skipped), ("a1", Compacted), ("a2", Skipped)]);
     assert!(report.transcripts[0].declines[0].reason.contains("overlay 1"));
@@ -139,8 +143,8 @@ fn conversations_in_a_gitignored_jp_folder_are_found() {
         world.conversation(&format!("ws/.jp/conversations/1773839946{number}-c"), &Conversation::bulky(6));
     }
     let args = ["batch", "ws", "--strategy", "strip-tools", "--json"];
-    let ran = world.run(&args).exits(0);
-    let report = read(&ran.stdout);
+    let output = world.run(&args).exits(0);
+    let report = read(&output.stdout);
     let ids: Vec<_> =
         report.transcripts.iter().map(|entry| entry.conversation_id.as_deref().unwrap()).collect();
     assert_eq!(ids, ["17738399460", "17738399461", "17738399462"]);
@@ -150,8 +154,8 @@ fn conversations_in_a_gitignored_jp_folder_are_found() {
 fn glob_pattern_is_expanded() {
     let set = Set::new(3);
     let found = |pattern: &str| {
-        let ran = set.world.run(&["batch", pattern, "-n", "--strategy", "strip-tools", "--json"]).exits(0);
-        read(&ran.stdout).transcripts.iter().map(|entry| name(entry).to_owned()).collect::<Vec<_>>()
+        let output = set.world.run(&["batch", pattern, "-n", "--strategy", "strip-tools", "--json"]).exits(0);
+        read(&output.stdout).transcripts.iter().map(|entry| name(entry).to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(found("set/a[01]"), ["a0", "a1"]);
     assert_eq!(found("set/*/events.json"), ["a0", "a1", "a2"]);
@@ -162,8 +166,8 @@ fn glob_pattern_is_expanded() {
 fn missing_folder_is_one_failure() {
     let world = World::new();
     fs::create_dir(world.path("set")).unwrap();
-    let ran = world.run(&["batch", "set", "gone", "--strategy", "strip-tools", "--json"]).exits(4);
-    let report = read(&ran.says("failed: gone: ").stdout);
+    let output = world.run(&["batch", "set", "gone", "--strategy", "strip-tools", "--json"]).exits(4);
+    let report = read(&output.says("failed: gone: ").stdout);
     assert_eq!((report.total.transcripts, report.total.failed), (1, 1));
 }
 
@@ -173,8 +177,8 @@ fn shards_partition_the_transcripts() {
     let mut found = BTreeSet::new();
     let mut count = 0;
     for part in ["0/3", "1/3", "2/3"] {
-        let ran = set.batch(&["-n", "--json", "--shard", part]).exits(0);
-        let report = read(&ran.stdout);
+        let output = set.batch(&["-n", "--json", "--shard", part]).exits(0);
+        let report = read(&output.stdout);
         assert_eq!(report.shard.unwrap().of, 3);
         count += report.transcripts.len();
         found.extend(report.transcripts.iter().map(|entry| entry.path.clone()));
@@ -207,9 +211,9 @@ fn arbitrary_file_names_are_handled() {
         "--out",
         "views",
     ];
-    let ran = world.run(&args).exits(19);
-    assert!(!ran.stderr.contains(['\x07', '\x1b']), "{}", ran.stderr);
-    assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
+    let output = world.run(&args).exits(19);
+    assert!(!output.stderr.contains(['\x07', '\x1b']), "{}", output.stderr);
+    assert_eq!(output.stderr.lines().count(), 2, "{}", output.stderr);
     let report = read(&fs::read(world.path("r.json")).unwrap());
     assert_eq!((report.total.compacted, report.total.failed), (3, 1));
     let odd = report.transcripts.iter().find(|entry| entry.path.contains("utf-8")).unwrap();
@@ -232,8 +236,8 @@ fn each_transcript_uses_the_profile_of_its_workspace() {
         let config = format!("[conversation.compaction]\nkeep_last = {keep}\n");
         world.file(&format!("set/{workspace}/.jp-compact.toml"), config.as_bytes());
     }
-    let ran = world.run(&["batch", "set", "--json"]).exits(0);
-    let report = read(&ran.stdout);
+    let output = world.run(&["batch", "set", "--json"]).exits(0);
+    let report = read(&output.stdout);
     let statuses: Vec<_> = report.transcripts.iter().map(|entry| entry.status).collect();
     assert_eq!(statuses, [Compacted, Unchanged]);
     assert!(report.transcripts[1].notes[0].contains('9'), "{:?}", report.transcripts[1].notes);
@@ -254,7 +258,7 @@ fn transcripts_of_other_agents_are_detected_by_content() {
     set.batch(&["--keep-last", "1"]).exits(0).says("2 skipped");
     set.batch(&["--keep-last", "1", "--out", "views"]).exits(0);
     let view = fs::read(set.path("views/project/session.jsonl")).unwrap();
-    let ran =
+    let output =
         set.world.run(&["print", "set/project/session.jsonl", "--compacted", "--as", "source"]).exits(0);
-    assert!(ran.stdout == view);
+    assert!(output.stdout == view);
 }

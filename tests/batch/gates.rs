@@ -8,14 +8,14 @@ use crate::support::{Conversation, Transcript};
 /// Runs with one gate and checks the exit code, whether the gate is met, and the reported finding.
 #[track_caller]
 fn check(set: &Set, flags: &[&str], code: i32, found: &str) {
-    let ran = set.batch(&[flags, &["--json", "-n"]].concat()).exits(code);
-    let gates = read(&ran.stdout).gates;
+    let output = set.batch(&[flags, &["--json", "-n"]].concat()).exits(code);
+    let gates = read(&output.stdout).gates;
     assert_eq!(gates.len(), 1, "{gates:?}");
     let gate = &gates[0];
     assert_eq!((gate.met, &*gate.found), (code != 3, found));
     assert_eq!(format!("--{}", gate.gate), flags[0]);
     let line = format!("gate {} not met: wanted {}, found {found}\n", gate.gate, gate.wanted);
-    assert_eq!(ran.stderr.ends_with(&line), code == 3, "{}", ran.stderr);
+    assert_eq!(output.stderr.ends_with(&line), code == 3, "{}", output.stderr);
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn forbid_growth_fails_for_a_longer_view() {
     check(&set, &["--forbid-growth"], 0, "not met by 0 transcripts");
     set.world.script("plugins/long", &long_summary_strategy());
     let args = ["batch", "set", "--strategy", "long", "--trust-dir", "plugins", "--sandbox=contained"];
-    let ran = set.world.run(&[&args[..], &["--forbid-growth", "--now", NOW]].concat()).exits(3);
-    let ran = ran.says("gate forbid-growth: set/a0/events.json: the view grew from ");
-    ran.says("gate forbid-growth not met: wanted no growth, found not met by 1 transcript");
+    let output = set.world.run(&[&args[..], &["--forbid-growth", "--now", NOW]].concat()).exits(3);
+    let output = output.says("gate forbid-growth: set/a0/events.json: the view grew from ");
+    output.says("gate forbid-growth not met: wanted no growth, found not met by 1 transcript");
     assert_eq!(Transcript::at(set.path("set/a0/events.json")).now().len() / 10_000, 7);
 }
 

@@ -37,9 +37,9 @@ fn run_interrupted(set: &Set, then: impl FnOnce(Pid)) -> CommandOutput {
     );
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     then(Pid::from_child(&child));
-    let ran = CommandOutput::new(&set.world, child.wait_with_output().unwrap());
+    let output = CommandOutput::new(&set.world, child.wait_with_output().unwrap());
     assert_eq!(processes::running_below(&set.path("")), Vec::<String>::new());
-    ran
+    output
 }
 
 #[test]
@@ -47,12 +47,12 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
     // More transcripts than the batch works on at once.
     let set = Set::new(60);
     let go = set.path("go");
-    let ran = run_interrupted(&set, |_| fs::write(&go, "go\n").unwrap()).exits(130);
-    let ran =
-        ran.says("interrupted: finishing the transcripts in progress").says("same command with --resume");
+    let output = run_interrupted(&set, |_| fs::write(&go, "go\n").unwrap()).exits(130);
+    let output =
+        output.says("interrupted: finishing the transcripts in progress").says("same command with --resume");
     let report = set.report("r.json");
     let done = report.transcripts.len();
-    assert!(!report.complete && (1..60).contains(&done), "{done}\n{}", ran.stderr);
+    assert!(!report.complete && (1..60).contains(&done), "{done}\n{}", output.stderr);
     assert_eq!(
         set.transcripts.iter().filter(|transcript| transcript.now() != transcript.before()).count(),
         done
@@ -69,7 +69,7 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
 #[test]
 fn second_interrupt_stops_at_once() {
     let set = Set::new(3);
-    let ran = run_interrupted(&set, |pid| {
+    let output = run_interrupted(&set, |pid| {
         // The system may merge two early signals into one. Therefore send until the batch has handled the
         // second one.
         let part = set.path("r.json.part");
@@ -78,7 +78,7 @@ fn second_interrupt_stops_at_once() {
             std::thread::yield_now();
         }
     });
-    ran.exits(130).says("interrupted");
+    output.exits(130).says("interrupted");
     let report = set.report("r.json");
     assert!(!report.complete && report.transcripts.len() < 3);
     let untouched = set.transcripts.iter().filter(|transcript| transcript.now() == transcript.before());

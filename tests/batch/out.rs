@@ -25,8 +25,8 @@ fn out_writes_views_and_leaves_transcripts_unchanged() {
     set.batch(&[]).exits(0);
     for (number, view) in views.iter().enumerate() {
         let folder = format!("set/a{number}");
-        let ran = set.world.run(&["print", &folder, "--compacted", "--as", "source"]).exits(0);
-        assert!(ran.stdout == *view, "{folder}");
+        let output = set.world.run(&["print", &folder, "--compacted", "--as", "source"]).exits(0);
+        assert!(output.stdout == *view, "{folder}");
     }
 }
 
@@ -59,11 +59,11 @@ fn two_views_with_the_same_path_are_one_failure() {
     world.conversation("one/c", &Conversation::bulky(6));
     world.conversation("two/c", &Conversation::bulky(7));
     let args = ["batch", "one", "two", "--strategy", "strip-tools", "--out", "views", "--json"];
-    let ran = world.run(&args).exits(19);
-    let ran = ran.says(
+    let output = world.run(&args).exits(19);
+    let output = output.says(
         "failed: two/c/events.json: its view would have the same path as the view of one/c/events.json",
     );
-    assert_eq!(read(&ran.stdout).total.compacted, 1);
+    assert_eq!(read(&output.stdout).total.compacted, 1);
     // A conversation given as an argument keeps the name of its folder.
     world.conversation("d", &Conversation::bulky(6));
     let args = ["batch", "one/c", "d/events.json", "--strategy", "strip-tools", "--out", "more"];
@@ -79,9 +79,9 @@ fn view_that_exceeds_the_file_size_limit_leaves_no_file() {
     let bin = assert_cmd::cargo::cargo_bin("jp-compact");
     // Limit the size of files to a few blocks.
     shell.args(["-c", &format!("ulimit -f 4; exec {} {args}", bin.display())]);
-    let ran = set.world.finish(set.world.isolate(&mut shell)).exits(19);
-    let ran = ran.says("failed: set/a0/events.json: failed to write the view to");
-    assert_eq!(ran.stderr.lines().count(), 3, "{}", ran.stderr);
+    let output = set.world.finish(set.world.isolate(&mut shell)).exits(19);
+    let output = output.says("failed: set/a0/events.json: failed to write the view to");
+    assert_eq!(output.stderr.lines().count(), 3, "{}", output.stderr);
     assert_eq!(set.files("views"), Vec::<String>::new());
     set.assert_untouched();
 }

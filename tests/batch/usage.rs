@@ -7,10 +7,10 @@ use crate::support::{Conversation, World};
 
 #[track_caller]
 fn check(set: &Set, args: &[&str], code: i32, message: &str) {
-    let ran = set.world.run(&[&["batch"], args].concat()).exits(code).says(message);
-    assert_eq!(ran.stderr.matches("error: ").count(), 1, "{args:?}: {}", ran.stderr);
-    assert!(!ran.stderr.contains("failed: "), "{}", ran.stderr);
-    assert_eq!(ran.text(), "");
+    let output = set.world.run(&[&["batch"], args].concat()).exits(code).says(message);
+    assert_eq!(output.stderr.matches("error: ").count(), 1, "{args:?}: {}", output.stderr);
+    assert!(!output.stderr.contains("failed: "), "{}", output.stderr);
+    assert_eq!(output.text(), "");
     set.assert_untouched();
 }
 
@@ -52,8 +52,8 @@ fn profile_missing_everywhere_is_one_error() {
         transcripts.push(world.conversation(&folder, &Conversation::bulky(6)));
     }
     let args = ["batch", "set", "--profile", "mine"];
-    let ran = world.run(&args).exits(2).says("error: there is no profile `mine`");
-    assert!(!ran.stderr.contains("failed: "), "{}", ran.stderr);
+    let output = world.run(&args).exits(2).says("error: there is no profile `mine`");
+    assert!(!output.stderr.contains("failed: "), "{}", output.stderr);
     // If one workspace has the profile, the error is reported for each transcript of the others.
     let config = "[conversation.compaction.profiles.mine]\ntool_calls = \"strip\"\n";
     fs::write(world.path("set/two/.jp-compact.toml"), config).unwrap();

@@ -60,7 +60,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Non-ASCII words as in real texts: typographic marks, box drawing, other scripts.
-const BEYOND_ASCII: &[&str] = &["—", "“quoted”", "’s", "…", "→", "│", "✓", "café", "日本語", "🦀"];
+const NON_ASCII: &[&str] = &["—", "“quoted”", "’s", "…", "→", "│", "✓", "café", "日本語", "🦀"];
 
 const NAMES: &[&str] = &[
     "config",
@@ -105,10 +105,10 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// Returns a size between `least` and `least << octaves`. Each octave is equally likely, so most texts
+    /// Returns a size between `min` and `least << octaves`. Each octave is equally likely, so most texts
     /// are small and a few are large.
-    pub(crate) fn size(&mut self, least: usize, octaves: usize) -> usize {
-        let octave = least << self.below(octaves);
+    pub(crate) fn size(&mut self, min: usize, octaves: usize) -> usize {
+        let octave = min << self.below(octaves);
         octave + self.below(octave)
     }
 
@@ -149,7 +149,7 @@ pub(crate) fn prose(random: &mut Random, bytes: usize, non_ascii: usize) -> Stri
     let mut text = String::with_capacity(bytes + 64);
     while text.len() < bytes {
         text.push_str(match random.below(1000) {
-            mark if mark < non_ascii => random.pick(BEYOND_ASCII),
+            mark if mark < non_ascii => random.pick(NON_ASCII),
             mark if mark > 950 => random.pick(&[".\n\n", ".\n- ", ":\n\n## ", ".\n\n1. ", ",\n"]),
             mark if mark > 930 => random.pick(&["\"as is\"", "`events.json`", "**never**", "(`a\\b`)"]),
             _ => random.pick(WORDS),
@@ -180,7 +180,7 @@ pub(crate) fn code(random: &mut Random, bytes: usize) -> String {
             4 => writeln!(
                 text,
                 "    tracing::debug!({one}, \"failed to read the {other} {}\");",
-                random.pick(BEYOND_ASCII)
+                random.pick(NON_ASCII)
             ),
             5 => writeln!(text, "use jp_{one}::{other}::{{self, {}}};", random.below(1000)),
             6 => writeln!(text, "}}"),

@@ -43,10 +43,10 @@ fn shown(world: &World) -> Value {
 fn writes_overlays_to_sidecar_and_leaves_transcript_untouched() {
     let (world, transcript) = session();
     let written = fs::metadata(&transcript.path).unwrap().modified().unwrap();
-    let ran =
+    let output =
         world.run(&["s.jsonl", "--strategy", "strip-tools", "--keep-last", "1", "--json"]).exits(0).line();
-    assert_eq!(ran["format"], "claude-code");
-    assert!(ran["written_to"].as_str().unwrap().ends_with(SIDECAR), "{ran}");
+    assert_eq!(output["format"], "claude-code");
+    assert!(output["written_to"].as_str().unwrap().ends_with(SIDECAR), "{output}");
     assert_eq!(transcript.now(), transcript.before());
     assert_eq!(
         fs::metadata(&transcript.path).unwrap().modified().unwrap(),
@@ -74,10 +74,10 @@ fn second_run_appends_to_sidecar() {
     let second = fs::read(world.path(SIDECAR)).unwrap();
     let kept = first.strip_suffix(b"\n]\n}\n").unwrap();
     assert!(second.starts_with(kept), "the bytes of the first overlay must be kept");
-    let ran = shown(&world);
-    assert_eq!(ran["overlays"].as_array().unwrap().len(), 2);
-    assert_eq!(ran["format"], "claude-code");
-    assert!(ran["totals"]["all"]["view"].as_u64() < ran["totals"]["all"]["raw"].as_u64());
+    let output = shown(&world);
+    assert_eq!(output["overlays"].as_array().unwrap().len(), 2);
+    assert_eq!(output["format"], "claude-code");
+    assert!(output["totals"]["all"]["view"].as_u64() < output["totals"]["all"]["raw"].as_u64());
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn overlays_apply_after_transcript_grows() {
     next["parentUuid"] = last["uuid"].clone();
     next["uuid"] = json!("00000000-0000-4000-8000-999999999999");
     world.file("s.jsonl", format!("{line}{next}\n").as_bytes());
-    let ran = world.run(&["show", "s.jsonl", "--json"]).exits(0);
-    assert_eq!(ran.stderr, "");
-    assert_eq!(ran.line()["overlays"][0]["remarks"], before["overlays"][0]["remarks"]);
-    assert!(ran.line()["totals"]["all"]["view"].as_u64() < ran.line()["totals"]["all"]["raw"].as_u64());
+    let output = world.run(&["show", "s.jsonl", "--json"]).exits(0);
+    assert_eq!(output.stderr, "");
+    assert_eq!(output.line()["overlays"][0]["remarks"], before["overlays"][0]["remarks"]);
+    assert!(output.line()["totals"]["all"]["view"].as_u64() < output.line()["totals"]["all"]["raw"].as_u64());
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn reports_unapplied_overlay_of_edited_events() {
     let edited =
         String::from_utf8(transcript.before().to_vec()).unwrap().replace("ls: no such file", "ls: nothing");
     world.file("s.jsonl", edited.as_bytes());
-    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
-    assert_eq!(ran.text(), edited);
+    let output = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
+    assert_eq!(output.text(), edited);
     assert_eq!(
-        ran.stderr,
+        output.stderr,
         "warning: s.jsonl: 1 overlay is not applied: the events in the range have changed since; `jp-compact show` \
          lists them\n"
     );
@@ -146,17 +146,18 @@ fn skips_overlay_of_rewound_turns() {
     // `--quiet` suppresses the warning.
     assert_eq!(world.run(&["show", "s.jsonl", "--quiet"]).exits(0).stderr, "");
     // A new overlay gets the next number.
-    let ran =
+    let output =
         world.run(&["s.jsonl", "--strategy", "strip-tools", "--keep-last", "0", "--json"]).exits(0).line();
-    assert_eq!(ran["overlays"][0]["number"], 2);
+    assert_eq!(output["overlays"][0]["number"], 2);
 }
 
 #[test]
 fn prints_view_in_source_format() {
     let (world, transcript) = session();
     strip(&world);
-    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source", "-o", "small.jsonl"]).exits(0);
-    assert_eq!((ran.text(), ran.stderr.as_str()), ("", ""));
+    let output =
+        world.run(&["print", "s.jsonl", "--compacted", "--as", "source", "-o", "small.jsonl"]).exits(0);
+    assert_eq!((output.text(), output.stderr.as_str()), ("", ""));
     let small = fs::read_to_string(world.path("small.jsonl")).unwrap();
     assert_eq!(fs::metadata(world.path("small.jsonl")).unwrap().permissions().mode() & 0o777, 0o640);
     let before = String::from_utf8(transcript.before().to_vec()).unwrap();
@@ -191,11 +192,11 @@ fn reset_removes_unreadable_sidecar() {
         .replace("\"jp_compact_sidecar\": 1", "\"jp_compact_sidecar\": 2");
     for bad in [&whole[..whole.len() / 2], b"", b"[]", b"{}", newer.as_bytes()] {
         world.file(SIDECAR, bad);
-        let ran = world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4);
-        let ran = ran
+        let output = world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4);
+        let output = output
             .says("failed to read /here/.s.jsonl.jp-compact")
             .says("hint: `--reset` removes the sidecar file");
-        assert_eq!(fs::read(world.path(SIDECAR)).unwrap(), bad, "{}", ran.stderr);
+        assert_eq!(fs::read(world.path(SIDECAR)).unwrap(), bad, "{}", output.stderr);
     }
     world.run(&["s.jsonl", "--reset"]).exits(0);
     transcript.assert_untouched();
@@ -257,16 +258,19 @@ fn concurrent_writers_with_own_state_folders_lose_nothing() {
         .collect();
     here.read_exact(&mut [0; WRITERS]).unwrap();
     gate.write_all(&[b'\n'; WRITERS]).unwrap();
-    let ran: Vec<CommandOutput> = writers
+    let output: Vec<CommandOutput> = writers
         .into_iter()
         .map(|writer| CommandOutput::new(&world, writer.wait_with_output().unwrap()))
         .collect();
-    let outputs =
-        ran.iter().map(|ran| format!("{:?} {}", ran.code, ran.stderr)).collect::<Vec<_>>().join("\n");
-    let done = ran.iter().filter(|ran| ran.code == Some(0)).count();
+    let outputs = output
+        .iter()
+        .map(|output| format!("{:?} {}", output.code, output.stderr))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let done = output.iter().filter(|output| output.code == Some(0)).count();
     assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(done), "{outputs}");
     // A writer may time out on the lock. It then fails with exit code 5.
-    assert!(done > 0 && ran.iter().all(|ran| matches!(ran.code, Some(0 | 5))), "{outputs}");
+    assert!(done > 0 && output.iter().all(|output| matches!(output.code, Some(0 | 5))), "{outputs}");
     assert_eq!(transcript.now(), transcript.before());
 }
 
@@ -355,10 +359,10 @@ fn unknown_format_error_lists_known_formats() {
         ("d.jsonl", b"{\"type\":\"summary\", ", cut_off),
     ] {
         world.file(name, bytes);
-        let ran =
+        let output =
             world.run(&["show", name]).exits(4).says(&format!("failed to detect the format of /here/{name}"));
-        let ran = ran.says("claude-code").says("--format NAME").says(place);
-        assert_eq!(ran.stderr.contains("Caused by"), !place.is_empty(), "{}", ran.stderr);
+        let output = output.says("claude-code").says("--format NAME").says(place);
+        assert_eq!(output.stderr.contains("Caused by"), !place.is_empty(), "{}", output.stderr);
     }
     world.file("empty", b"");
     world.run(&["show", "empty"]).exits(4).says("failed to read /here/empty");
@@ -385,8 +389,8 @@ fn reports_position_when_truncated_before_detection() {
 fn format_option_overrides_detection_but_is_validated() {
     let (world, transcript) = session();
     world.run(&["show", "s.jsonl", "--format", "claude-code"]).exits(0);
-    let ran = world.run(&["show", "s.jsonl", "--format", "openai-chat"]).exits(4);
-    ran.says("failed to read /here/s.jsonl").says("byte 0: line 1: not a transcript of OpenAI's chat");
+    let output = world.run(&["show", "s.jsonl", "--format", "openai-chat"]).exits(4);
+    output.says("failed to read /here/s.jsonl").says("byte 0: line 1: not a transcript of OpenAI's chat");
     world.run(&["show", "s.jsonl", "--format", "cobol"]).exits(2).says("claude-code");
     // The file name `events.json` takes precedence over the content.
     world.file("odd/events.json", transcript.before());
@@ -399,24 +403,24 @@ fn warns_about_incomplete_last_line() {
     let (world, transcript) = session();
     let torn = &transcript.before()[..transcript.before().len() - 20];
     world.file("s.jsonl", torn);
-    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
-    assert_eq!(ran.stdout, torn);
+    let output = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
+    assert_eq!(output.stdout, torn);
     assert!(
-        ran.stderr.contains("is cut off and was skipped: the program may still be writing it"),
+        output.stderr.contains("is cut off and was skipped: the program may still be writing it"),
         "{}",
-        ran.stderr
+        output.stderr
     );
     strip(&world);
-    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
-    assert!(ran.stdout.len() < torn.len() && ran.stdout.ends_with(&torn[torn.len() - 100..]));
+    let output = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
+    assert!(output.stdout.len() < torn.len() && output.stdout.ends_with(&torn[torn.len() - 100..]));
 }
 
 #[test]
 fn reads_any_format_from_stdin() {
     let world = World::new();
     let bytes = sample("openai-chat.json");
-    let ran = world.pipe(&["print", "-", "--as", "source"], &bytes).exits(0);
-    assert_eq!(ran.stdout, bytes);
+    let output = world.pipe(&["print", "-", "--as", "source"], &bytes).exits(0);
+    assert_eq!(output.stdout, bytes);
     assert_eq!(world.pipe(&["show", "-", "--json"], &bytes).exits(0).line()["format"], "openai-chat");
 }
 
@@ -451,8 +455,8 @@ fn strategy_receives_format_and_normalized_events() {
 #[test]
 fn fork_rejects_other_formats() {
     let (world, transcript) = session();
-    let ran = world.run(&["fork", "s.jsonl", "copy"]).exits(4);
-    ran.says("only JP's conversations can be forked").says("jp-compact import FILE --to DIR");
+    let output = world.run(&["fork", "s.jsonl", "copy"]).exits(4);
+    output.says("only JP's conversations can be forked").says("jp-compact import FILE --to DIR");
     transcript.assert_untouched();
 }
 
@@ -469,8 +473,8 @@ fn import_creates_jp_conversation_with_overlays() {
     }
     let transcript = Transcript::at(world.file("s.jsonl", text.as_bytes()));
     strip(&world);
-    let ran = world.run(&["import", "s.jsonl", "--to", "imported", "--json"]).exits(0).line();
-    assert_eq!(ran["overlays"], 1);
+    let output = world.run(&["import", "s.jsonl", "--to", "imported", "--json"]).exits(0).line();
+    assert_eq!(output["overlays"], 1);
     let imported = Transcript::at(world.path("imported/events.json"));
     let elements: Vec<Value> = serde_json::from_slice(imported.before()).unwrap();
     assert!(elements.iter().all(|element| element["timestamp"].is_string() && element["type"].is_string()));
@@ -550,16 +554,17 @@ fn unsupported_format_error_names_the_program() {
 fn wrong_format_option_suggests_detected_program() {
     let world = World::new();
     world.file("s.jsonl", &sample("../unsupported/cursor.jsonl"));
-    let ran = world.run(&["show", "s.jsonl", "--format", "j-cli"]).exits(4);
-    ran.says("the reader of `j-cli` understands only ").says("it looks like a transcript of Cursor");
+    let output = world.run(&["show", "s.jsonl", "--format", "j-cli"]).exits(4);
+    output.says("the reader of `j-cli` understands only ").says("it looks like a transcript of Cursor");
 }
 
 #[test]
 fn one_conversation_per_line_suggests_batch_ndjson() {
     let world = World::new();
     world.file("rows.jsonl", &sample("../several/openai-chat-tuning.jsonl"));
-    let ran = world.run(&["show", "rows.jsonl"]).exits(4);
-    ran.says("line 2: a second conversation begins")
+    let output = world.run(&["show", "rows.jsonl"]).exits(4);
+    output
+        .says("line 2: a second conversation begins")
         .says("`jp-compact batch --ndjson` reads one conversation per line");
 }
 
@@ -571,12 +576,12 @@ fn keeps_malformed_line_and_warns() {
     lines.insert(5, "{\"type\":\"user\",\"uuid");
     let torn = lines.join("\n") + "\n";
     world.file("s.jsonl", torn.as_bytes());
-    let ran = world.run(&["print", "s.jsonl", "--as", "source"]).exits(0);
-    assert_eq!(ran.text(), torn);
-    ran.says("line 6 is not JSON").says("was skipped");
+    let output = world.run(&["print", "s.jsonl", "--as", "source"]).exits(0);
+    assert_eq!(output.text(), torn);
+    output.says("line 6 is not JSON").says("was skipped");
     strip(&world);
-    let ran = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
-    assert!(ran.text().lines().any(|line| line == lines[5]), "{}", ran.text());
+    let output = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
+    assert!(output.text().lines().any(|line| line == lines[5]), "{}", output.text());
 }
 
 /// `--format` with a wrong name on a file that would be read without it: the hint must not send the user elsewhere.
@@ -586,8 +591,8 @@ fn wrong_format_hint_names_detected_format() {
     world.conversation("conversation", &Conversation::new().whole_turn());
     let hint = "hint: this file is in the format jp; leave --format out";
     for transcript in ["conversation", "conversation/events.json"] {
-        let ran = world.run(&["print", transcript, "--format", "codex"]).exits(4).says(hint);
-        assert!(!ran.stderr.contains("a transcript is JP's events.json"), "{}", ran.stderr);
+        let output = world.run(&["print", transcript, "--format", "codex"]).exits(4).says(hint);
+        assert!(!output.stderr.contains("a transcript is JP's events.json"), "{}", output.stderr);
     }
     world.run(&["conversation", "--format", "codex"]).exits(4).says(hint);
 }

@@ -31,8 +31,8 @@ fn auto(world: &World, more: &[&str]) -> CommandOutput {
 /// Returns the reason that a dry run reports for the decision.
 #[track_caller]
 fn reason(world: &World, more: &[&str]) -> String {
-    let ran = auto(world, &[&["--dry-run", "--json"], more].concat()).exits(0);
-    ran.line()["why"].as_str().unwrap().to_owned()
+    let output = auto(world, &[&["--dry-run", "--json"], more].concat()).exits(0);
+    output.line()["why"].as_str().unwrap().to_owned()
 }
 
 #[track_caller]
@@ -67,11 +67,11 @@ fn ranges(overlays: &[Value]) -> Vec<(u64, u64)> {
 #[test]
 fn compacts_above_share_of_context_window() {
     let (world, transcript) = scene(&Conversation::with_turns(8));
-    let ran = auto(&world, &["--context-window", "1000"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @"conversation/events.json: not due: JP sends a model about 278 tokens (chars/4), and 750 are allowed");
+    let output = auto(&world, &["--context-window", "1000"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @"conversation/events.json: not due: JP sends a model about 278 tokens (chars/4), and 750 are allowed");
     transcript.assert_untouched();
-    let ran = auto(&world, &["--context-window", "100"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = auto(&world, &["--context-window", "100"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-4: reasoning
       2  strip-tools [version]  turns 0-4: tool_calls
@@ -79,8 +79,8 @@ fn compacts_above_share_of_context_window() {
     conversation/events.json: auto compacted turns 0-4 with profile `default`: about 278 -> 199 tokens (-28 %, chars/4)
     ");
     assert_eq!(ranges(&transcript.overlays()), [(0, 4), (0, 4)]);
-    let ran = auto(&world, &["--context-window", "100"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @"conversation/events.json: due: JP sends a model about 199 tokens (chars/4), more than 75; nothing to compact: every turn since the last compaction is kept");
+    let output = auto(&world, &["--context-window", "100"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @"conversation/events.json: due: JP sends a model about 199 tokens (chars/4), more than 75; nothing to compact: every turn since the last compaction is kept");
 }
 
 #[test]
@@ -145,10 +145,10 @@ fn context_window_comes_from_most_specific_model() {
 #[test]
 fn unknown_context_window_is_reported_and_skips() {
     let (world, transcript) = scene(&Conversation::with_turns(8));
-    let ran = auto(&world, &[]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @"conversation/events.json: skipped: the context window is unknown because no model is configured; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`");
-    let ran = auto(&world, &["--model", "openai/unknown"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @"conversation/events.json: skipped: the context window of `openai/unknown` is unknown; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`");
+    let output = auto(&world, &[]).exits(0);
+    insta::assert_snapshot!(output.stderr, @"conversation/events.json: skipped: the context window is unknown because no model is configured; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`");
+    let output = auto(&world, &["--model", "openai/unknown"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @"conversation/events.json: skipped: the context window of `openai/unknown` is unknown; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`");
     assert_eq!(auto(&world, &["--json"]).exits(0).line()["due"], false);
     transcript.assert_untouched();
     auto(&world, &[&always_due()]).exits(0);
@@ -241,8 +241,8 @@ fn always_profiles_run_before_trigger_is_evaluated() {
     let threshold = set(&format!("token_threshold={}", view - 1));
     let always = set("always=[\"light\"]");
     assert!(is_due(&world, &[&threshold]));
-    let ran = auto(&world, &[&threshold, &always]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = auto(&world, &[&threshold, &always]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: auto compacted turns 0-6 with profile `light`: about 5,535 -> 4,800 tokens (-13 %, chars/4)
     conversation/events.json: not due: JP sends a model about 4,800 tokens (chars/4), and 5,534 are allowed
     ");
@@ -257,8 +257,8 @@ fn always_profiles_run_before_trigger_is_evaluated() {
 #[test]
 fn dry_run_reports_that_always_profiles_are_not_counted() {
     let (world, transcript) = scene(&long_turns(10));
-    let ran = auto(&world, &["--dry-run", "--context-window=100000", &set("always=[\"light\"]")]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = auto(&world, &["--dry-run", "--context-window=100000", &set("always=[\"light\"]")]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: auto would compact turns 0-6 with profile `light`: about 5,535 -> 4,800 tokens (-13 %, chars/4)
     conversation/events.json: the trigger ignores this saving, because a dry run appends nothing
     conversation/events.json: not due: JP sends a model about 5,535 tokens (chars/4), and 75,000 are allowed
@@ -279,8 +279,8 @@ fn small_saving_is_declined_by_auto_and_warned_by_compact() {
 #[test]
 fn dry_run_previews_compaction() {
     let (world, transcript) = scene(&Conversation::with_turns(8));
-    let ran = auto(&world, &[&always_due(), "--dry-run", "--profile=light"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = auto(&world, &[&always_due(), "--dry-run", "--profile=light"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 1 overlay would be appended
       1  strip-reasoning [version]  turns 0-4: reasoning
       turn 0: 35 -> 23 tokens
@@ -316,8 +316,8 @@ fn evaluates_each_transcript_separately() {
     let large = world.conversation("large", &long_turns(10));
     world.raw("bad", b"{}");
     let threshold = set("token_threshold=2000");
-    let ran = world.run(&["auto", "conversation", "bad", "large", &threshold, "--json"]).exits(19);
-    let lines = ran.lines();
+    let output = world.run(&["auto", "conversation", "bad", "large", &threshold, "--json"]).exits(19);
+    let lines = output.lines();
     assert_eq!((&lines[0]["due"], &lines[2]["due"]), (&json!(false), &json!(true)));
     assert_eq!(lines[1]["error"]["code"], 4);
     small.assert_untouched();
@@ -348,8 +348,12 @@ fn tokens_exact_counts_with_tokenizer() {
     assert_ne!(view_tokens(&world, &[]), exact);
     let at = |tokens: u64| is_due(&world, &["--tokens=exact", &set(&format!("token_threshold={tokens}"))]);
     assert_eq!((at(exact), at(exact - 1)), (false, true));
-    let ran = auto(&world, &["--tokens=exact", "--context-window=100000"]).exits(0);
-    assert!(ran.stderr.contains("tokens (o200k)") && !ran.stderr.contains("about"), "{}", ran.stderr);
+    let output = auto(&world, &["--tokens=exact", "--context-window=100000"]).exits(0);
+    assert!(
+        output.stderr.contains("tokens (o200k)") && !output.stderr.contains("about"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]

@@ -23,11 +23,11 @@ fn check_rejected(bytes: &[u8], says: &str) {
         &["print", "conversation", "--as", "source"],
         &["show", "conversation", "--json"],
     ] {
-        let ran = world.run(arguments).exits(4).says("failed to read ");
-        assert!(ran.stderr.contains("conversation/events.json\n\nCaused by:\n  "), "{}", ran.stderr);
-        assert!(ran.stderr.contains(says), "`{says}` is not in:\n{}", ran.stderr);
-        assert_eq!(ran.stderr.matches("error: ").count(), 1, "{}", ran.stderr);
-        assert_eq!(ran.text(), "", "{arguments:?}");
+        let output = world.run(arguments).exits(4).says("failed to read ");
+        assert!(output.stderr.contains("conversation/events.json\n\nCaused by:\n  "), "{}", output.stderr);
+        assert!(output.stderr.contains(says), "`{says}` is not in:\n{}", output.stderr);
+        assert_eq!(output.stderr.matches("error: ").count(), 1, "{}", output.stderr);
+        assert_eq!(output.text(), "", "{arguments:?}");
     }
     transcript.assert_untouched();
 }
@@ -171,14 +171,14 @@ fn reports_missing_permissions() {
     };
     forbid(&transcript.path, 0o000);
     for arguments in [&["conversation"][..], &["print", "conversation"]] {
-        let ran = world.run(arguments).exits(4).says("/here/conversation/events.json");
-        assert!(ran.stderr.contains("Permission denied"), "{}", ran.stderr);
+        let output = world.run(arguments).exits(4).says("/here/conversation/events.json");
+        assert!(output.stderr.contains("Permission denied"), "{}", output.stderr);
     }
     forbid(&transcript.path, 0o644);
     forbid(transcript.folder(), 0o555);
     world.run(&["print", "conversation"]).exits(0);
-    let ran = world.run(&["conversation"]).exits(4).says("/here/conversation/events.json");
-    assert!(ran.stderr.contains("Permission denied"), "{}", ran.stderr);
+    let output = world.run(&["conversation"]).exits(4).says("/here/conversation/events.json");
+    assert!(output.stderr.contains("Permission denied"), "{}", output.stderr);
     transcript.assert_untouched();
     forbid(transcript.folder(), 0o755);
 }

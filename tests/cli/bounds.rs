@@ -36,8 +36,8 @@ fn check_rejected(flags: &str, says: &str) {
     let world = World::new();
     let transcript = world.conversation("conversation", &hourly_turns());
     let arguments: Vec<_> = ["conversation"].into_iter().chain(flags.split_whitespace()).collect();
-    let ran = world.run(&arguments).exits(2).says(says);
-    assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+    let output = world.run(&arguments).exits(2).says(says);
+    assert!(output.stderr.starts_with("error: "), "{}", output.stderr);
     transcript.assert_untouched();
 }
 
@@ -153,9 +153,9 @@ fn explains_default_when_all_turns_are_kept() {
     for turns in 1..=3 {
         let world = World::new();
         let transcript = world.conversation("conversation", &Conversation::with_turns(turns));
-        let ran = world.run(&["conversation"]).exits(0).says("the last 3 turns are kept");
-        assert!(ran.stderr.contains("`--keep-last 0`"), "{}", ran.stderr);
-        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        let output = world.run(&["conversation"]).exits(0).says("the last 3 turns are kept");
+        assert!(output.stderr.contains("`--keep-last 0`"), "{}", output.stderr);
+        assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
         transcript.assert_untouched();
         let line = world.run(&["conversation", "--json"]).exits(0).line();
         assert!(line["nothing"].as_str().unwrap().contains("`--keep-last 0`"), "{line}");

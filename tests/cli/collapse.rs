@@ -26,13 +26,13 @@ fn run_with_answers(world: &World, arguments: &[&str], texts: &[&str]) -> Comman
     let (mut answers, mut texts) = (serde_json::Map::new(), texts.iter());
     loop {
         world.file("answers.json", Value::Object(answers.clone()).to_string().as_bytes());
-        let ran = world.run(&[arguments, &["--llm-replay", "answers.json"]].concat());
-        let output = format!("{}{}", ran.text(), ran.stderr);
-        let Some((_, rest)) = output.split_once("no answer was recorded for the request ") else {
-            assert_eq!(texts.len(), 0, "{} texts were not used:\n{output}", texts.len());
-            return ran;
+        let output = world.run(&[arguments, &["--llm-replay", "answers.json"]].concat());
+        let printed = format!("{}{}", output.text(), output.stderr);
+        let Some((_, rest)) = printed.split_once("no answer was recorded for the request ") else {
+            assert_eq!(texts.len(), 0, "{} texts were not used:\n{printed}", texts.len());
+            return output;
         };
-        let text = texts.next().unwrap_or_else(|| panic!("the run needs another answer:\n{output}"));
+        let text = texts.next().unwrap_or_else(|| panic!("the run needs another answer:\n{printed}"));
         answers.insert(rest[..64].to_owned(), json!({"ok": {"text": text, "model": "p/m"}}));
     }
 }
@@ -44,8 +44,8 @@ const AUTO: [&str; 7] =
 
 /// Returns the turn, the type and the text of each event of the view.
 fn view(world: &World) -> Vec<(u64, String, String)> {
-    let ran = world.run(&["print", "conversation", "--compacted", "--json"]).exits(0);
-    let view: Vec<Value> = serde_json::from_str(ran.text()).unwrap();
+    let output = world.run(&["print", "conversation", "--compacted", "--json"]).exits(0);
+    let view: Vec<Value> = serde_json::from_str(output.text()).unwrap();
     let text = |event: &Value| {
         ["content", "message"]
             .iter()
@@ -304,9 +304,9 @@ fn fork_of_kept_turns_reports_dropped_summary() {
     let world = World::new();
     world.conversation("source", &long_conversation(10));
     run_with_answers(&world, &["source", "--profile", "collapse"], &["They made steps."]).exits(0);
-    let ran = world.run(&["fork", "source", "conversation", "--last", "5"]).exits(0);
-    let ran = ran.says("dropped the summary of turns 0-5 (overlay 1)");
-    assert!(ran.text().is_empty());
+    let output = world.run(&["fork", "source", "conversation", "--last", "5"]).exits(0);
+    let output = output.says("dropped the summary of turns 0-5 (overlay 1)");
+    assert!(output.text().is_empty());
     let view = view(&world);
     assert!(view[0].2.starts_with("Request 5:") && view.iter().all(|(.., text)| text != "They made steps."));
 }

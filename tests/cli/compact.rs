@@ -12,9 +12,9 @@ const NOW: [&str; 2] = ["--now", "2026-11-21T07:40:00Z"];
 fn default_strips_reasoning_and_tools_but_keeps_three_turns() {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(5));
-    let ran = world.run(&["conversation", "--now", "2026-11-21T07:40:00Z"]).exits(0);
-    assert_eq!(ran.text(), "", "stdout is reserved for data");
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&["conversation", "--now", "2026-11-21T07:40:00Z"]).exits(0);
+    assert_eq!(output.text(), "", "stdout is reserved for data");
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       2  strip-tools [version]  turns 0-1: tool_calls
@@ -80,8 +80,8 @@ fn declining_strategy_does_not_stop_others() {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     world.plugin("declines", DECLINE);
-    let ran = world.run_plugin("declines", &["--strategy", "strip-tools"]).exits(0);
-    assert!(ran.stderr.contains("declines 1.0.0  declined: not today"), "{}", ran.stderr);
+    let output = world.run_plugin("declines", &["--strategy", "strip-tools"]).exits(0);
+    assert!(output.stderr.contains("declines 1.0.0  declined: not today"), "{}", output.stderr);
     assert_eq!(transcript.overlays().len(), 1);
 }
 
@@ -110,8 +110,8 @@ fn second_run_has_nothing_to_do() {
 fn dry_run_changes_no_bytes_or_times() {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(5));
-    let ran = world.run(&["conversation", "--dry-run"]).exits(0);
-    assert!(ran.stderr.contains("2 overlays would be appended"), "{}", ran.stderr);
+    let output = world.run(&["conversation", "--dry-run"]).exits(0);
+    assert!(output.stderr.contains("2 overlays would be appended"), "{}", output.stderr);
     transcript.assert_untouched();
     let line = world.run(&["conversation", "-n", "--json"]).exits(0).line();
     assert_eq!((&line["dry_run"], line["overlays"].as_array().unwrap().len()), (&json!(true), 2));
@@ -139,9 +139,9 @@ fn json_reports_overlays_and_declines() {
     world.plugin("declines", DECLINE.replace("c1", "c2").as_str());
     let strategies = ["--strategy", "strip-tools", "--strategy", "declines"];
     let plugins = ["--trust-dir", "plugins", "--sandbox=contained", "--json"];
-    let ran = world.run(&[&["17738399468"], &strategies[..], &plugins].concat()).exits(0);
-    assert_eq!(ran.stderr, "", "with --json, stderr must be empty");
-    let line = ran.line();
+    let output = world.run(&[&["17738399468"], &strategies[..], &plugins].concat()).exits(0);
+    assert_eq!(output.stderr, "", "with --json, stderr must be empty");
+    let line = output.line();
     assert_eq!(line["path"], transcript.path.to_str().unwrap());
     assert_eq!(line["conversation_id"], "17738399468");
     assert_eq!(
@@ -166,8 +166,8 @@ fn json_reports_overlays_and_declines() {
 fn quiet_prints_only_errors() {
     let world = World::new();
     world.conversation("conversation", &Conversation::with_turns(5));
-    let ran = world.run(&["conversation", "-q"]).exits(0);
-    assert_eq!((ran.text(), ran.stderr.as_str()), ("", ""));
+    let output = world.run(&["conversation", "-q"]).exits(0);
+    assert_eq!((output.text(), output.stderr.as_str()), ("", ""));
     let line = world.run(&["conversation", "-q", "--json"]).exits(0).line();
     assert_eq!(line["declines"].as_array().unwrap().len(), 2);
     assert!(world.run(&["./nowhere", "-q"]).exits(4).stderr.starts_with("error: "));
@@ -269,13 +269,13 @@ fn partial_failure_processes_all_transcripts() {
         world.conversation("three", &Conversation::with_turns(5)),
     ];
     let bad = world.raw("two", b"{}");
-    let ran = world.run(&["one", "two", "three", "--json"]).exits(19);
-    let lines = ran.lines();
+    let output = world.run(&["one", "two", "three", "--json"]).exits(19);
+    let lines = output.lines();
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[1]["error"]["code"], 4);
     assert_eq!(lines[1]["path"], "two");
-    assert!(ran.stderr.contains("/here/two/events.json"), "{}", ran.stderr);
-    assert!(ran.stderr.ends_with("1 of 3 transcripts failed\n"), "{}", ran.stderr);
+    assert!(output.stderr.contains("/here/two/events.json"), "{}", output.stderr);
+    assert!(output.stderr.ends_with("1 of 3 transcripts failed\n"), "{}", output.stderr);
     good.iter().for_each(|transcript| assert_eq!(transcript.overlays().len(), 2));
     bad.assert_untouched();
 }
@@ -330,8 +330,8 @@ echo
 echo '{"type":"a-later-message","id":"c1"}'
 echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool_calls":{"policy":"omit"}}],"diagnostics":[{"severity":"warning","code":"orphan","message":"a lone half","turn":1}]}'"#;
     world.plugin("chatty", run);
-    let ran = world.run_plugin("chatty", &["--dry-run"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run_plugin("chatty", &["--dry-run"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 1 overlay would be appended
       1  chatty 1.0.0  turn 0: tool_calls
          chatty 1.0.0: warn: odd \u{1b}[31mcall

@@ -79,11 +79,11 @@ fn reads_only_model_and_rules_from_jp_files() {
     assert_eq!(jp_config["default_profile"], "default");
     let base = json!({ "conversation": { "compaction": { "rules": ["t=o:2.."], "keep_last": 9 } } });
     world.file(&format!("{TRANSCRIPT}/base_config.json"), base.to_string().as_bytes());
-    let ran = world.run(&["config", "--json", TRANSCRIPT]).exits(0);
-    assert_eq!(ran.line()["default_profile"], "rules");
-    assert_eq!(ran.line().pointer(KEEP_LAST), Some(&json!(3)));
-    assert_eq!(ran.line()["profiles"]["rules"]["calls"][0]["options"]["mode"], "omit");
-    ran.says("warning: `conversation.compaction.keep_last` stands in /here/space/.jp/conversations");
+    let output = world.run(&["config", "--json", TRANSCRIPT]).exits(0);
+    assert_eq!(output.line()["default_profile"], "rules");
+    assert_eq!(output.line().pointer(KEEP_LAST), Some(&json!(3)));
+    assert_eq!(output.line()["profiles"]["rules"]["calls"][0]["options"]["mode"], "omit");
+    output.says("warning: `conversation.compaction.keep_last` stands in /here/space/.jp/conversations");
     world.file("space/.jp/config.toml", b"[assistant\n");
     world.run(&["config", TRANSCRIPT]).exits(0).says("/.jp/config.toml: ");
 }
@@ -92,8 +92,8 @@ fn reads_only_model_and_rules_from_jp_files() {
 fn explain_prints_toml_with_origins() {
     let world = World::new();
     world.file(".jp-compact.toml", b"[conversation.tools.t]\ncompaction = \"strip-responses\"\n");
-    let ran = world.run(&["config", "--explain"]).exits(0);
-    assert_snapshot!(world.normalize(ran.text()), @r#"
+    let output = world.run(&["config", "--explain"]).exits(0);
+    assert_snapshot!(world.normalize(output.text()), @r#"
     [conversation.compaction]
     default_profile = "default"  # built in
     keep_first = 0  # built in
@@ -167,8 +167,8 @@ fn every_layer_accepts_printed_example() {
 fn reports_position_of_unknown_key() {
     let world = World::new();
     world.file(".jp-compact.toml", b"[conversation.compaction.auto]\nenabld = true\n");
-    let ran = world.run(&["config"]).exits(2);
-    assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&["config"]).exits(2);
+    assert_snapshot!(output.stderr, @r"
     error: failed to read the configuration /here/.jp-compact.toml
 
     Caused by:
@@ -183,8 +183,8 @@ fn rejects_provider_settings_in_workspace_file() {
     let world = World::new();
     let text = b"[llm.providers.openai]\nbase_url = \"https://evil.example/v1\"\n";
     world.file(".jp-compact.toml", text);
-    let ran = world.run(&["config"]).exits(2);
-    assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&["config"]).exits(2);
+    assert_snapshot!(output.stderr, @r"
     error: failed to read the configuration /here/.jp-compact.toml
 
     Caused by:
@@ -217,7 +217,8 @@ fn rejects_unreadable_files() {
 fn rejects_invalid_set_option() {
     let world = World::new();
     world.run(&["config", "--set", "keep"]).exits(2).says("expected `key=value`");
-    let ran = world.run(&["config", "--set", "conversation.compaction.default_profile=x"]).exits(2);
-    ran.says("configuration --set conversation.compaction.default_profile=x")
+    let output = world.run(&["config", "--set", "conversation.compaction.default_profile=x"]).exits(2);
+    output
+        .says("configuration --set conversation.compaction.default_profile=x")
         .says("there are auto-summarize, collapse, default, heavy");
 }

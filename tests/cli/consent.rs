@@ -107,8 +107,8 @@ fn check(run: impl Fn(&Scene) -> (i32, String)) {
 #[track_caller]
 fn check_command(arguments: &[&str]) {
     check(|scene| {
-        let ran = scene.run(arguments);
-        (ran.code.unwrap(), ran.stderr)
+        let output = scene.run(arguments);
+        (output.code.unwrap(), output.stderr)
     });
 }
 
@@ -215,12 +215,12 @@ fn ndjson_ignores_model_choice_of_current_folder() {
         if approved {
             scene.trust(".");
         }
-        let ran = ask(&[]).exits(11).says("`--config /here/.jp-compact.toml`");
-        assert_eq!(ran.text(), "", "no record may be read");
+        let output = ask(&[]).exits(11).says("`--config /here/.jp-compact.toml`");
+        assert_eq!(output.text(), "", "no record may be read");
     }
     scene.assert_requests(0);
-    let ran = ask(&["--config", ".jp-compact.toml"]).exits(0);
-    assert_eq!(ran.line()["ok"], true, "{}", ran.text());
+    let output = ask(&["--config", ".jp-compact.toml"]).exits(0);
+    assert_eq!(output.line()["ok"], true, "{}", output.text());
     scene.assert_requests(1);
 }
 
@@ -236,8 +236,8 @@ fn dry_run_requires_same_approval() {
 #[test]
 fn approval_can_be_shown_listed_and_revoked() {
     let scene = Scene::with_config(TEAM);
-    let ran = scene.run(&["config", "trust", "project"]).exits(11);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = scene.run(&["config", "trust", "project"]).exits(11);
+    insta::assert_snapshot!(output.stderr, @r"
     For conversations in /here/project:
       /here/project/.jp-compact.toml:9 defines or changes profile `team`
         profile       team

@@ -19,16 +19,16 @@ fn assert_sends_request(scene: &Scene, arguments: &[&str]) {
 /// Checks that a command is rejected without a request, and names `config trust` for this folder. After the approval it
 /// sends a request.
 #[track_caller]
-fn needs_approval(scene: &Scene, arguments: &[&str], folder: &str) -> CommandOutput {
+fn assert_needs_approval(scene: &Scene, arguments: &[&str], folder: &str) -> CommandOutput {
     let before = scene.model.requests().len();
-    let ran = scene.run(arguments).exits(11).says(&format!(" jp-compact config trust /here/{folder}\n"));
+    let output = scene.run(arguments).exits(11).says(&format!(" jp-compact config trust /here/{folder}\n"));
     assert_eq!(scene.model.requests().len(), before);
     scene.trust(folder);
     assert_sends_request(scene, arguments);
-    ran
+    output
 }
 
-fn rules(instructions: &str) -> Value {
+fn rules_with_summary(instructions: &str) -> Value {
     let model = json!({"id": {"provider": "openai", "name": "theirs"}});
     let summary = json!({"summary": {"model": model, "instructions": instructions}, "keep_first": 0});
     json!({"conversation": {"compaction": {"rules": [summary]}}})
@@ -65,7 +65,7 @@ fn workspace_profile_without_model_needs_no_approval() {
 #[test]
 fn workspace_choice_of_built_in_profile_needs_approval() {
     let scene = Scene::with_config("conversation.compaction.default_profile = \"heavy\"\n");
-    needs_approval(&scene, &[TALK, "--model=openai/mine"], "project").says("chooses profile `heavy`");
+    assert_needs_approval(&scene, &[TALK, "--model=openai/mine"], "project").says("chooses profile `heavy`");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn workspace_change_to_profile_needs_approval() {
     let scene =
         Scene::with_config("conversation.compaction.profiles.heavy.summary.instructions = \"Mine.\"\n");
     let heavy = [TALK, "--profile=heavy", "--model=openai/mine"];
-    needs_approval(&scene, &heavy, "project").says("defines or changes profile `heavy`");
+    assert_needs_approval(&scene, &heavy, "project").says("defines or changes profile `heavy`");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn workspace_strategy_options_need_approval() {
     };
     let scene = Scene::with_config(&file("keys"));
     let run = [TALK, "--set=llm.model=openai/mine"];
-    needs_approval(&scene, &run, "project");
+    assert_needs_approval(&scene, &run, "project");
     scene.run(&[TALK, "--reset"]).exits(0);
     scene.world.file("project/.jp-compact.toml", file("all keys").as_bytes());
     scene.run(&run).exits(11);
@@ -96,7 +96,8 @@ fn workspace_strategy_options_need_approval() {
 #[test]
 fn workspace_model_needs_approval() {
     let scene = Scene::with_config("llm.model = \"openai/theirs\"\n");
-    needs_approval(&scene, &[TALK, "--profile=heavy"], "project").says("names the model `openai/theirs`");
+    assert_needs_approval(&scene, &[TALK, "--profile=heavy"], "project")
+        .says("names the model `openai/theirs`");
     assert_eq!(scene.model.requests()[0]["model"], "theirs");
     scene.run(&[TALK, "--reset"]).exits(0);
     scene.world.file("project/.jp-compact.toml", b"llm.model = \"openai/dearer\"\n");
@@ -110,24 +111,24 @@ fn jp_rules_need_approval() {
     let file = "[[conversation.compaction.rules]]\nkeep_first = 0\n[conversation.compaction.rules.summary]\n\
                 model.id = { provider = \"openai\", name = \"theirs\" }\ninstructions = \"Mallory.\"\n";
     scene.world.file("project/.jp/config.toml", file.as_bytes());
-    needs_approval(&scene, &[TALK], "project").says("defines or changes profile `rules`");
+    assert_needs_approval(&scene, &[TALK], "project").says("defines or changes profile `rules`");
     fs::remove_file(scene.world.path("project/.jp/config.toml")).unwrap();
     scene.run(&[TALK, "--reset"]).exits(0);
     // Rules in the file of a conversation are shown for it, and approved for the workspace.
-    scene.world.file(&format!("{TALK}/base_config.json"), rules("Eve.").to_string().as_bytes());
-    needs_approval(&scene, &["batch", "project"], TALK);
+    scene.world.file(&format!("{TALK}/base_config.json"), rules_with_summary("Eve.").to_string().as_bytes());
+    assert_needs_approval(&scene, &["batch", "project"], TALK);
 }
 
 #[test]
 fn transcript_outside_workspace_needs_approval_of_folder() {
     let scene = Scene::with_config("");
-    let lone = |instructions: &str| {
-        let delta = json!({"delta": rules(instructions)});
+    let write_conversation = |instructions: &str| {
+        let delta = json!({"delta": rules_with_summary(instructions)});
         scene.world.conversation("lone", &Conversation::bulky(6).event("config_delta", delta))
     };
-    lone("Mallory.");
-    needs_approval(&scene, &["lone"], "lone");
-    lone("Mallory!");
+    write_conversation("Mallory.");
+    assert_needs_approval(&scene, &["lone"], "lone");
+    write_conversation("Mallory!");
     for arguments in [&["lone"][..], &["lone", "--profile=rules"], &["batch", "lone"]] {
         scene.run(arguments).exits(11).says("jp-compact config trust /here/lone");
     }
@@ -144,8 +145,9 @@ fn query_uses_model_of_conversation_without_approval() {
     assert_eq!(scene.model.requests()[0]["model"], "own");
     scene.run(&[TALK, "--reset"]).exits(0);
     // The conversation's model may answer queries without approval, but it may not summarize.
-    let ran = needs_approval(&scene, &[TALK, "--profile=heavy"], TALK);
-    ran.says("names the model `openai/own`")
+    let output = assert_needs_approval(&scene, &[TALK, "--profile=heavy"], TALK);
+    output
+        .says("names the model `openai/own`")
         .says("hint: `--model openai/own` asks it in this run; review the request");
 }
 
@@ -155,18 +157,15 @@ fn model_named_in_record_is_rejected() {
     let own = json!({"delta": {"assistant": {"model": {"id": "openai/theirs"}}}});
     let talk = Conversation::bulky(6).event("config_delta", own);
     let record = json!({"id": 1, "transcript": talk.elements()});
-    let ask = |more: &[&str]| {
-        let mut command = scene.world.command(&[&["batch", "--ndjson", "--profile=heavy"], more].concat());
+    let ask = |extra: &[&str]| {
+        let mut command = scene.world.command(&[&["batch", "--ndjson", "--profile=heavy"], extra].concat());
         scene.model.configure(&mut command);
         let input = scene.world.file("records", format!("{record}\n").as_bytes());
         scene.world.finish(command.stdin(fs::File::open(input).unwrap())).exits(0).line()
     };
-    let refused = ask(&[]);
-    assert_eq!(refused["error"]["code"], "strategy_not_trusted", "{refused}");
-    assert!(
-        refused["error"]["message"].as_str().unwrap().contains("names the model `openai/theirs`"),
-        "{refused}"
-    );
+    let line = ask(&[]);
+    assert_eq!(line["error"]["code"], "strategy_not_trusted", "{line}");
+    assert!(line["error"]["message"].as_str().unwrap().contains("names the model `openai/theirs`"), "{line}");
     scene.assert_requests(0);
     assert_eq!(ask(&["--model=openai/mine"])["ok"], true);
     scene.assert_requests(1);
@@ -175,22 +174,22 @@ fn model_named_in_record_is_rejected() {
 #[test]
 fn workspace_always_profiles_need_approval() {
     let scene = Scene::with_config("[conversation.compaction.auto]\nalways = [\"heavy\"]\n");
-    let ran = needs_approval(&scene, &["auto", TALK, "--model=openai/mine"], "project");
-    ran.says("chooses profile `heavy` (`auto.always`)");
+    let output = assert_needs_approval(&scene, &["auto", TALK, "--model=openai/mine"], "project");
+    output.says("chooses profile `heavy` (`auto.always`)");
 }
 
 #[test]
 fn query_needs_approval_for_workspace_model() {
     let scene = Scene::with_config("llm.model = \"openai/theirs\"\n");
-    needs_approval(&scene, &["query", TALK, "--", "And now?"], "project");
+    assert_needs_approval(&scene, &["query", TALK, "--", "And now?"], "project");
 }
 
 #[test]
 fn current_folder_cannot_choose_model_for_outside_transcript() {
     let scene = Scene::with_config(TEAM);
     scene.world.conversation("elsewhere/talk", &Conversation::bulky(6));
-    let run = |more: &[&str]| {
-        let mut command = scene.world.command(&[&["../elsewhere/talk"], more].concat());
+    let run = |extra: &[&str]| {
+        let mut command = scene.world.command(&[&["../elsewhere/talk"], extra].concat());
         scene.model.configure(&mut command).current_dir(scene.world.path("project"));
         scene.world.finish(&mut command)
     };
@@ -219,8 +218,8 @@ fn skips_workspace_file_of_another_owner() {
     let scene = Scene::with_config(TEAM);
     let file = scene.world.path("project/.jp-compact.toml");
     std::os::unix::fs::chown(&file, Some(12_345), None).unwrap();
-    let ran = scene.run(&[TALK, TALK]).exits(0).says("`--config /here/project/.jp-compact.toml`");
-    assert_eq!(ran.stderr.matches("it is owned by uid 12345").count(), 1, "{}", ran.stderr);
+    let output = scene.run(&[TALK, TALK]).exits(0).says("`--config /here/project/.jp-compact.toml`");
+    assert_eq!(output.stderr.matches("it is owned by uid 12345").count(), 1, "{}", output.stderr);
     scene.assert_requests(0);
     assert_sends_request(&scene, &[TALK, "--config=project/.jp-compact.toml"]);
 }

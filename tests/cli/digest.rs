@@ -155,7 +155,7 @@ fn declines_digest_that_is_not_shorter() {
     let world = World::new();
     let transcript =
         world.conversation("conversation", &Conversation::new().turn("Hello.").message("Hello.").turn("?"));
-    let ran = world.run(&["conversation", "--strategy", "digest", "--keep-last", "1"]).exits(0);
-    assert!(ran.stderr.contains("would not be shorter"), "{}", ran.stderr);
+    let output = world.run(&["conversation", "--strategy", "digest", "--keep-last", "1"]).exits(0);
+    assert!(output.stderr.contains("would not be shorter"), "{}", output.stderr);
     transcript.assert_untouched();
 }

@@ -12,8 +12,8 @@ fn check(landlock: &str, tier: &str, missing: usize) {
     assert_eq!(line["tier"], tier, "{line}");
     assert_eq!(line["missing"].as_array().map(Vec::len), Some(missing), "{line}");
     assert!(line["bundled"].as_array().unwrap().contains(&Value::from("strip-tools")), "{line}");
-    let ran = world.finish(world.command(&["doctor"]).env("JP_COMPACT_TEST_LANDLOCK", landlock)).exits(0);
-    assert!(ran.text().contains(tier) && ran.text().contains("strip-tools"), "{}", ran.text());
+    let output = world.finish(world.command(&["doctor"]).env("JP_COMPACT_TEST_LANDLOCK", landlock)).exits(0);
+    assert!(output.text().contains(tier) && output.text().contains("strip-tools"), "{}", output.text());
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn reports_limits() {
 fn lists_key_variables_without_values() {
     let world = World::new();
     let with_key = |words: &[&str]| {
-        let ran = world.finish(world.command(words).env("OPENAI_API_KEY", "sk-sekret")).exits(0);
-        assert!(!format!("{ran:?}").contains("sekret"));
-        ran
+        let output = world.finish(world.command(words).env("OPENAI_API_KEY", "sk-sekret")).exits(0);
+        assert!(!format!("{output:?}").contains("sekret"));
+        output
     };
     let text = with_key(&["doctor"]);
     assert!(text.text().contains("OPENAI_API_KEY (set)"), "{}", text.text());

@@ -30,22 +30,22 @@ fn run_lines(run: &str) -> CommandOutput {
 
 #[test]
 fn invalid_usage() {
-    let ran = World::new().run(&["--json"]).exits(2);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = World::new().run(&["--json"]).exits(2);
+    insta::assert_snapshot!(output.stderr, @r"
     error: no TRANSCRIPT was given
 
     hint: give a conversation: `jp-compact .jp/conversations/17738399468-review`, or see `jp-compact --help`
     ");
-    let ran = world().run(&["--from", "conversation"]).exits(2);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world().run(&["--from", "conversation"]).exits(2);
+    insta::assert_snapshot!(output.stderr, @r"
     error: invalid value 'conversation' for '--from [<BOUND>]': expected a turn (`5`), turns from the end (`-3`), a time ago (`5h`) or `last`, not `conversation`
 
     hint: if `conversation` is the conversation, write `--from last conversation`
 
     For more information, try '--help'.
     ");
-    let ran = world().run(&["conversation", "--keep-last", "1", "--to", "3"]).exits(2);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world().run(&["conversation", "--keep-last", "1", "--to", "3"]).exits(2);
+    insta::assert_snapshot!(output.stderr, @r"
     error: the argument '--keep-last <N>' cannot be used with '--to <BOUND>'
 
     Usage: jp-compact [OPTIONS] <TRANSCRIPT>...
@@ -57,8 +57,8 @@ fn invalid_usage() {
 
 #[test]
 fn invalid_options() {
-    let ran = world().run(&["conversation", "--strategy", "strip-tools:mode=soft"]).exits(2);
-    insta::assert_snapshot!(ran.stderr, @r#"
+    let output = world().run(&["conversation", "--strategy", "strip-tools:mode=soft"]).exits(2);
+    insta::assert_snapshot!(output.stderr, @r#"
     error: strategy `strip-tools` does not take these options
 
     Caused by:
@@ -66,8 +66,8 @@ fn invalid_options() {
 
     hint: `jp-compact strategy show strip-tools` shows its options
     "#);
-    let ran = world().run(&["conversation", "--strategy", "strip-tools:mode=omit,mode=strip"]).exits(2);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world().run(&["conversation", "--strategy", "strip-tools:mode=omit,mode=strip"]).exits(2);
+    insta::assert_snapshot!(output.stderr, @r"
     error: invalid value 'strip-tools:mode=omit,mode=strip' for '--strategy <NAME|PATH[:OPTIONS]>': option `mode` is given twice
 
     For more information, try '--help'.
@@ -78,8 +78,8 @@ fn invalid_options() {
 fn invalid_transcript() {
     let world = World::new();
     world.raw("conversation", b"[\n  {\n    \"type\": \"chat_request\",");
-    let ran = world.run(&["conversation"]).exits(4);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&["conversation"]).exits(4);
+    insta::assert_snapshot!(output.stderr, @r"
     error: failed to read /here/conversation/events.json
 
     Caused by:
@@ -87,8 +87,8 @@ fn invalid_transcript() {
 
     hint: JP's events.json is one JSON array of events
     ");
-    let ran = world.run(&["./nowhere"]).exits(4);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&["./nowhere"]).exits(4);
+    insta::assert_snapshot!(output.stderr, @r"
     error: failed to find a transcript at /here/./nowhere
 
     hint: give a conversation folder, an events.json, or an id such as 17738399468 inside its workspace
@@ -100,8 +100,8 @@ fn transcript_that_cannot_be_appended_to() {
     let world = World::new();
     let timeless = Conversation::with_turns(5).element(json!({"type": "note"}));
     world.conversation("conversation", &timeless);
-    let ran = world.run(&["conversation"]).exits(4);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&["conversation"]).exits(4);
+    insta::assert_snapshot!(output.stderr, @r"
     error: failed to append to /here/conversation/events.json
 
     Caused by:
@@ -116,8 +116,8 @@ fn conflicting_write() {
     let world = world();
     let events = world.path("conversation/events.json");
     world.plugin("mine", &format!("echo '[]' > {}\n{STRIP}", events.display()));
-    let ran = world.run_plugin("mine", &[]).exits(5);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run_plugin("mine", &[]).exits(5);
+    insta::assert_snapshot!(output.stderr, @r"
     error: /here/conversation/events.json shrank since it was read
 
     hint: run it again
@@ -126,8 +126,8 @@ fn conflicting_write() {
 
 #[test]
 fn unknown_strategy() {
-    let ran = world().run(&["conversation", "--strategy", "strip-tool"]).exits(10);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world().run(&["conversation", "--strategy", "strip-tool"]).exits(10);
+    insta::assert_snapshot!(output.stderr, @r"
     error: failed to find strategy `strip-tool`
 
     Caused by:
@@ -141,8 +141,8 @@ fn unknown_strategy() {
 fn ambiguous_strategy() {
     let world = world();
     world.plugin("strip-tools", STRIP);
-    let ran = world.run_plugin("strip-tools", &[]).exits(10);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run_plugin("strip-tools", &[]).exits(10);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `strip-tools` is ambiguous
 
     Caused by:
@@ -163,8 +163,8 @@ fn run_without_landlock(world: &World, words: &[&str]) -> CommandOutput {
 fn strategy_without_permission() {
     let world = world();
     world.plugin("mine", STRIP);
-    let ran = run_without_landlock(&world, &["--strategy", "mine", "--trust-dir", "plugins"]);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_without_landlock(&world, &["--strategy", "mine", "--trust-dir", "plugins"]);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` may not run
 
     Caused by:
@@ -172,8 +172,8 @@ fn strategy_without_permission() {
 
     hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs it with your own permissions; use that only for plugins that you know
     ");
-    let ran = run_without_landlock(&world, &["--sandbox=require"]);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_without_landlock(&world, &["--sandbox=require"]);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `strip-reasoning` may not run
 
     Caused by:
@@ -181,8 +181,8 @@ fn strategy_without_permission() {
 
     hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs strategies without a jail
     ");
-    let ran = run_plugin(&plugin_script("mine", &json!({"needs": ["llm"]}), STRIP)).exits(11);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_plugin(&plugin_script("mine", &json!({"needs": ["llm"]}), STRIP)).exits(11);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` may not run
 
     Caused by:
@@ -195,8 +195,8 @@ fn strategy_without_permission() {
 
 #[test]
 fn invalid_description() {
-    let ran = run_plugin(&plugin_script("yours", &json!({}), STRIP)).exits(12);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_plugin(&plugin_script("yours", &json!({}), STRIP)).exits(12);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
@@ -208,8 +208,8 @@ fn invalid_description() {
 
 #[test]
 fn crashing_strategy() {
-    let ran = run_lines("echo Traceback: >&2; echo '  no luck' >&2; exit 1").exits(13);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_lines("echo Traceback: >&2; echo '  no luck' >&2; exit 1").exits(13);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
@@ -220,8 +220,8 @@ fn crashing_strategy() {
 
     hint: nothing was appended; `jp-compact -v ...` prints the stderr of `mine`
     ");
-    let ran = run_lines(&format!("{STRIP}; exit 1")).exits(13);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_lines(&format!("{STRIP}; exit 1")).exits(13);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
@@ -233,8 +233,8 @@ fn crashing_strategy() {
 
 #[test]
 fn strategy_that_cannot_start() {
-    let ran = run_plugin("echo no shebang\n").exits(13);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_plugin("echo no shebang\n").exits(13);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
@@ -244,8 +244,8 @@ fn strategy_that_cannot_start() {
 
 #[test]
 fn missed_deadline() {
-    let ran = run_plugin_within("300ms", &plugin_script("mine", &json!({}), "exec sleep 1000")).exits(14);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_plugin_within("300ms", &plugin_script("mine", &json!({}), "exec sleep 1000")).exits(14);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
@@ -257,8 +257,8 @@ fn missed_deadline() {
 
 #[test]
 fn protocol_violation() {
-    let ran = run_lines("echo Hello, world").exits(15);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_lines("echo Hello, world").exits(15);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
@@ -271,8 +271,8 @@ fn protocol_violation() {
 #[test]
 fn error_reported_by_strategy() {
     let error = r#"echo '{"type":"error","id":"c1","code":"no_key","message":"there is no key","transient":false,"hint":"give it one"}'"#;
-    let ran = run_lines(error).exits(16);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_lines(error).exits(16);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` reported an error
 
     Caused by:
@@ -284,8 +284,8 @@ fn error_reported_by_strategy() {
 
 #[test]
 fn rejected_result() {
-    let ran = run_lines(&STRIP.replace("\"from_turn\":0", "\"from_turn\":4")).exits(17);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_lines(&STRIP.replace("\"from_turn\":0", "\"from_turn\":4")).exits(17);
+    insta::assert_snapshot!(output.stderr, @r"
     error: the result of strategy `mine` was rejected
 
     Caused by:
@@ -299,8 +299,8 @@ fn rejected_result() {
 fn partial_failure() {
     let world = world();
     world.raw("bad", b"{}");
-    let ran = world.run(&["conversation", "bad"]).exits(19);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&["conversation", "bad"]).exits(19);
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       2  strip-tools [version]  turns 0-1: tool_calls
@@ -317,8 +317,8 @@ fn partial_failure() {
 
 #[test]
 fn incompatible_protocol_versions() {
-    let ran = run_plugin(&plugin_script("mine", &json!({"protocols": [0]}), STRIP)).exits(20);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_plugin(&plugin_script("mine", &json!({"protocols": [0]}), STRIP)).exits(20);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:
@@ -326,8 +326,8 @@ fn incompatible_protocol_versions() {
 
     hint: update the strategy, or use an older jp-compact
     ");
-    let ran = run_plugin(&plugin_script("mine", &json!({"protocols": [2]}), STRIP)).exits(21);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = run_plugin(&plugin_script("mine", &json!({"protocols": [2]}), STRIP)).exits(21);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
 
     Caused by:

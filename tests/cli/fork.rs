@@ -20,8 +20,8 @@ fn events(folder: &Path) -> Vec<Value> {
 
 /// Returns the events of the view, without their turn numbers.
 fn view(world: &World, transcript: &str) -> Vec<Value> {
-    let ran = world.run(&["print", transcript, "--compacted", "--json"]).exits(0);
-    let view: Vec<Value> = serde_json::from_slice(&ran.stdout).unwrap();
+    let output = world.run(&["print", transcript, "--compacted", "--json"]).exits(0);
+    let view: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     view.into_iter().map(|event| event["event"].clone()).collect()
 }
 
@@ -39,9 +39,9 @@ fn copies_bytes_and_leaves_source_untouched() {
     world.file("conversation/metadata.json", b"{\"title\": \"hello\"}");
     world.file("conversation/lock", b"");
     let source = world.conversation("conversation", &compacted());
-    let ran = world.run(&["fork", "conversation", "copy"]).exits(0);
-    assert_eq!(ran.text(), "");
-    insta::assert_snapshot!(ran.stderr, @"copy: 6 turns copied from conversation/events.json, 2 overlays");
+    let output = world.run(&["fork", "conversation", "copy"]).exits(0);
+    assert_eq!(output.text(), "");
+    insta::assert_snapshot!(output.stderr, @"copy: 6 turns copied from conversation/events.json, 2 overlays");
     source.assert_untouched();
     let copy = world.path("copy");
     assert_eq!(names(&copy), ["base_config.json", "events.json", "metadata.json"]);
@@ -55,8 +55,8 @@ fn copies_bytes_and_leaves_source_untouched() {
 fn last_copies_turns_and_clips_overlays() {
     let world = World::new();
     let source = world.conversation("conversation", &compacted());
-    let ran = world.run(&["fork", "conversation", "copy", "--last", "3"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&["fork", "conversation", "copy", "--last", "3"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     copy: the last 3 of 6 turns copied from conversation/events.json, 1 overlay
       1 overlay clipped to the copied turns
     ");
@@ -72,8 +72,8 @@ fn last_copies_turns_and_clips_overlays() {
 fn reports_dropped_partial_summary() {
     let world = World::new();
     world.conversation("conversation", &compacted());
-    let ran = world.run(&["fork", "conversation", "copy", "--last", "5"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&["fork", "conversation", "copy", "--last", "5"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     copy: the last 5 of 6 turns copied from conversation/events.json, 1 overlay
       note: dropped the summary of turns 0-1 (overlay 1), because not all of its turns are copied
     ");
@@ -109,8 +109,8 @@ fn compact_option_compacts_only_the_fork() {
     let source = world.conversation("conversation", &Conversation::with_turns(6));
     world.file("set.toml", b"[conversation.compaction]\nkeep_last = 1\n");
     let more = ["--last", "4", "--compact=r", "--config", "set.toml"];
-    let ran = world.run(&[&["fork", "conversation", "copy"][..], &more].concat()).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&[&["fork", "conversation", "copy"][..], &more].concat()).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     copy: the last 4 of 6 turns copied from conversation/events.json, 0 overlays
     copy/events.json: 1 overlay appended
       1  strip-reasoning [version]  turns 0-2: reasoning
@@ -132,8 +132,8 @@ fn compact_option_compacts_only_the_fork() {
 fn dry_run_creates_nothing() {
     let world = World::new();
     let source = world.conversation("conversation", &compacted());
-    let ran = world.run(&["fork", "conversation", "copy", "--last", "3", "--compact", "-n"]).exits(0);
-    ran.says("copy: the last 3 of 6 turns would be copied").says("copy/events.json:");
+    let output = world.run(&["fork", "conversation", "copy", "--last", "3", "--compact", "-n"]).exits(0);
+    output.says("copy: the last 3 of 6 turns would be copied").says("copy/events.json:");
     source.assert_untouched();
     assert_eq!(names(&world.path("")), ["conversation"]);
 }
@@ -203,8 +203,8 @@ fn fork_remains_when_its_compaction_fails() {
         ["conversation"],
         "the unknown profile must be reported before the copy"
     );
-    let ran = world.run(&["fork", "conversation", "copy", "--compact=s", "--json"]).exits(18);
-    let line = ran.line();
+    let output = world.run(&["fork", "conversation", "copy", "--compact=s", "--json"]).exits(18);
+    let line = output.line();
     assert_eq!((&line["report"], &line["error"]["code"]), (&Value::Null, &json!(18)));
     Transcript::at(world.path("copy/events.json"));
     assert_eq!(events(&world.path("copy")), events(&world.path("conversation")));

@@ -21,8 +21,8 @@ fn world(conversation: &Conversation, run: &str) -> (World, Transcript) {
 }
 
 #[track_caller]
-fn notes(ran: &CommandOutput) -> Vec<String> {
-    serde_json::from_value(ran.line()["notes"].clone()).unwrap()
+fn notes(output: &CommandOutput) -> Vec<String> {
+    serde_json::from_value(output.line()["notes"].clone()).unwrap()
 }
 
 const BLANK: &str = "the view now violates G5 turn 0 event 4: the tool's response is blank";
@@ -31,9 +31,9 @@ const BLANK: &str = "the view now violates G5 turn 0 event 4: the tool's respons
 fn rejects_view_that_breaks_a_rule() {
     let (world, transcript) = world(&Conversation::with_turns(2), &replacement(" \\n"));
     for more in [&[][..], &["--dry-run"], &["--provider", "all"]] {
-        let ran = world.run_plugin("odd", more).exits(17);
+        let output = world.run_plugin("odd", more).exits(17);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(ran.stderr, @r"
+            insta::assert_snapshot!(output.stderr, @r"
             error: failed to append to /here/conversation/events.json: the view would violate a lint rule
 
             Caused by:
@@ -101,11 +101,11 @@ fn checks_events_added_during_run() {
     let (world, transcript) = world(&Conversation::with_turns(1), "");
     let later = world.file("later.json", &append_event(&bytes, &event));
     world.plugin("odd", &format!("cp {} {}\n{STRIP}", later.display(), transcript.path.display()));
-    let ran = world.run_plugin("odd", &[]).exits(5).says("grew while it was being compacted");
+    let output = world.run_plugin("odd", &[]).exits(5).says("grew while it was being compacted");
     assert!(
-        ran.stderr.contains("G3 turn 0: overlay 1, turn 0, covers turn 0, which is still open"),
+        output.stderr.contains("G3 turn 0: overlay 1, turn 0, covers turn 0, which is still open"),
         "{}",
-        ran.stderr
+        output.stderr
     );
     assert!(transcript.now() == append_event(&bytes, &event), "the transcript was written to");
 }

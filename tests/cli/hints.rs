@@ -84,8 +84,8 @@ fn hint_overrides_policy_in_both_directions() {
 /// Returns turn 0 of the view.
 #[track_caller]
 fn first_turn(world: &World) -> String {
-    let ran = world.run(&["print", "conversation", "--compacted"]).exits(0);
-    ran.text().split("--- turn 1 ---").next().unwrap().to_owned()
+    let output = world.run(&["print", "conversation", "--compacted"]).exits(0);
+    output.text().split("--- turn 1 ---").next().unwrap().to_owned()
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn view_uses_stored_hints_not_configuration() {
 #[test]
 fn show_reports_that_jp_ignores_hints() {
     let (world, _) = world();
-    let ran = world.run(&["conversation", "--set", KEEP_READ, "--json"]).exits(0);
+    let output = world.run(&["conversation", "--set", KEEP_READ, "--json"]).exits(0);
     let applied = |line: &Value| -> Vec<bool> {
         let overlays = line["overlays"].as_array().unwrap().iter();
         overlays.map(|overlay| overlay["applied_by_jp"].as_bool().unwrap()).collect()
     };
-    assert_eq!(applied(&ran.line()), [false]);
+    assert_eq!(applied(&output.line()), [false]);
     assert_eq!(applied(&world.run(&["show", "conversation", "--json"]).exits(0).line()), [false]);
     let shown = world.run(&["show", "conversation"]).exits(0);
     assert_eq!(shown.text().matches("JP does not apply it").count(), 1, "{}", shown.text());

@@ -10,9 +10,9 @@ use crate::support::{DECLINE, World, plugin_script};
 #[test]
 fn strategy_list_prints_bundled_strategies() {
     let world = World::new();
-    let ran = world.run(&["strategy", "list"]).exits(0);
-    assert_eq!(ran.stderr, "");
-    insta::assert_snapshot!(world.normalize(ran.text()), @r"
+    let output = world.run(&["strategy", "list"]).exits(0);
+    assert_eq!(output.stderr, "");
+    insta::assert_snapshot!(world.normalize(output.text()), @r"
     collapse         bundled      trusted    not described yet  ([bin]/compact-strategy-collapse)
     digest           bundled      trusted    not described yet  ([bin]/compact-strategy-digest)
     micro            bundled      trusted    not described yet  ([bin]/compact-strategy-micro)
@@ -29,9 +29,13 @@ fn strategy_list_prints_bundled_strategies() {
 #[test]
 fn strategy_show_prints_description() {
     let world = World::new();
-    let ran = world.run(&["strategy", "show", "strip-tools"]).exits(0);
-    let text: String =
-        ran.text().lines().filter(|line| !line.contains("sha256")).map(|line| format!("{line}\n")).collect();
+    let output = world.run(&["strategy", "show", "strip-tools"]).exits(0);
+    let text: String = output
+        .text()
+        .lines()
+        .filter(|line| !line.contains("sha256"))
+        .map(|line| format!("{line}\n"))
+        .collect();
     insta::assert_snapshot!(world.normalize(&text), @r#"
     strip-tools [version]: Strip or omit tool calls
       executable   [bin]/compact-strategy-strip-tools (bundled)
@@ -54,8 +58,8 @@ fn strategy_list_executes_nothing() {
     world.script("plugins/mine", &format!("#!/bin/sh\n: > {}\n", started.display()));
     world.file("plugins/README.md", b"not a strategy\n");
     world.script("plugins/Not_A_Name", "#!/bin/sh\n");
-    let ran = world.run(&["strategy", "list", "--trust-dir", "plugins"]).exits(0);
-    assert_eq!(ran.text().lines().count(), 7, "{}", ran.text());
+    let output = world.run(&["strategy", "list", "--trust-dir", "plugins"]).exits(0);
+    assert_eq!(output.text().lines().count(), 7, "{}", output.text());
     assert!(!started.exists());
 }
 
@@ -65,8 +69,8 @@ fn strategy_show_runs_trusted_plugin() {
     let sneaky = json!({"description": "a \u{1b}[31mred\nlie"});
     world.script("plugins/mine", &plugin_script("mine", &sneaky, DECLINE));
     let arguments = ["strategy", "show", "mine", "--trust-dir", "plugins", "--sandbox=contained"];
-    let ran = world.run(&arguments).exits(0);
-    assert!(ran.text().starts_with("mine 1.0.0: a \\u{1b}[31mred"), "{}", ran.text());
+    let output = world.run(&arguments).exits(0);
+    assert!(output.text().starts_with("mine 1.0.0: a \\u{1b}[31mred"), "{}", output.text());
 }
 
 #[test]
@@ -84,9 +88,9 @@ fn schemas_match_committed_files() {
 #[test]
 fn unknown_schema_error_lists_known_schemas() {
     let world = World::new();
-    let ran = world.run(&["schema", "results"]).exits(2).says("unknown schema `results`");
+    let output = world.run(&["schema", "results"]).exits(2).says("unknown schema `results`");
     for name in world.run(&["schema"]).text().lines() {
-        assert!(ran.stderr.contains(name), "{}", ran.stderr);
+        assert!(output.stderr.contains(name), "{}", output.stderr);
     }
 }
 
@@ -102,8 +106,8 @@ fn examples_in_help_work() {
         for line in examples.lines().filter(|line| line.trim_start().starts_with("jp-compact ")) {
             let words: Vec<_> =
                 line.split_whitespace().skip(1).take_while(|word| !["|", ">", "<"].contains(word)).collect();
-            let ran = world.run(&words);
-            assert!(matches!(ran.code, Some(0 | 4)), "{line}: {}", ran.stderr);
+            let output = world.run(&words);
+            assert!(matches!(output.code, Some(0 | 4)), "{line}: {}", output.stderr);
         }
     }
 }
@@ -125,8 +129,8 @@ fn help_lists_every_exit_code() {
 fn version_matches_package() {
     let world = World::new();
     for flag in ["--version", "-V"] {
-        let ran = world.run(&[flag]).exits(0);
-        assert_eq!(ran.text(), format!("jp-compact {}\n", env!("CARGO_PKG_VERSION")));
+        let output = world.run(&[flag]).exits(0);
+        assert_eq!(output.text(), format!("jp-compact {}\n", env!("CARGO_PKG_VERSION")));
     }
 }
 
@@ -134,8 +138,8 @@ fn version_matches_package() {
 fn prints_completions_for_every_shell() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ran = world.run(&["completions", shell]).exits(0);
-        assert!(ran.text().contains("jp-compact") && ran.text().contains("keep-last"), "{shell}");
+        let output = world.run(&["completions", shell]).exits(0);
+        assert!(output.text().contains("jp-compact") && output.text().contains("keep-last"), "{shell}");
     }
     world.run(&["completions", "cmd"]).exits(2);
     world.run(&["completions"]).exits(2);
@@ -156,9 +160,9 @@ fn usage_errors_go_to_stderr() {
         &["a", "-q", "-v"],
         &["--json", "print", "a"],
     ] {
-        let ran = world.run(arguments).exits(2);
-        assert_eq!(ran.text(), "", "{arguments:?}");
-        assert!(!ran.stderr.is_empty(), "{arguments:?}");
+        let output = world.run(arguments).exits(2);
+        assert_eq!(output.text(), "", "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
     }
 }
 

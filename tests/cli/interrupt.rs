@@ -26,9 +26,9 @@ fn check(world: &World, signal: Signal, then: &str) {
     let pids = receiver.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
     kill_process(Pid::from_child(&child), signal).unwrap();
 
-    let ran = CommandOutput::new(world, child.wait_with_output().unwrap()).exits(130);
+    let output = CommandOutput::new(world, child.wait_with_output().unwrap()).exits(130);
     insta::allow_duplicates! {
-        insta::assert_snapshot!(ran.stderr, @r"
+        insta::assert_snapshot!(output.stderr, @r"
         error: interrupted
 
         hint: the reported transcripts are done; the others are unchanged

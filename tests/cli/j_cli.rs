@@ -46,8 +46,8 @@ impl AgentLoop {
 
     /// Returns the events of the view.
     fn view(&self) -> Vec<Value> {
-        let ran = self.world.run(&["print", "conversation", "--compacted", "--json"]).exits(0);
-        let view: Vec<Value> = serde_json::from_str(ran.text()).unwrap();
+        let output = self.world.run(&["print", "conversation", "--compacted", "--json"]).exits(0);
+        let view: Vec<Value> = serde_json::from_str(output.text()).unwrap();
         view.into_iter().map(|item| item["event"].clone()).collect()
     }
 

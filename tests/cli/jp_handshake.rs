@@ -14,13 +14,13 @@ const DESCRIBE: &str = "{\"type\":\"describe\"}\n";
 fn answers_describe() {
     let world = World::new();
     for line in [DESCRIBE, DESCRIBE.trim_end()] {
-        let ran = world.pipe(&[], line.as_bytes()).exits(0);
-        assert_eq!(ran.stderr, "");
+        let output = world.pipe(&[], line.as_bytes()).exits(0);
+        assert_eq!(output.stderr, "");
         let description = "Compact conversations with language models without destroying anything";
         let version = env!("CARGO_PKG_VERSION");
         let expect =
             json!({"type": "describe", "name": "compact", "version": version, "description": description});
-        assert_eq!(ran.line(), expect);
+        assert_eq!(output.line(), expect);
     }
 }
 
@@ -29,9 +29,9 @@ fn answers_init_with_ready_and_exit() {
     let world = World::new();
     let init = json!({"type": "init", "version": 1, "workspace": {"root": "/", "storage": "/.jp", "id": "otvo8"},
                       "config": {}, "args": ["x"], "log_level": 0});
-    let ran = world.pipe(&[], format!("{init}\n").as_bytes()).exits(0);
+    let output = world.pipe(&[], format!("{init}\n").as_bytes()).exits(0);
     assert_eq!(
-        ran.lines(),
+        output.lines(),
         [json!({"type": "ready"}), json!({"type": "exit", "code": 2, "reason": "run jp-compact itself"})]
     );
 }
@@ -43,8 +43,8 @@ fn answers_before_stdin_is_closed() {
     let mut child = world.spawn(world.command::<&str>(&[]).stdin(Stdio::piped()));
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(DESCRIBE.as_bytes()).unwrap();
-    let ran = CommandOutput::new(&world, child.wait_with_output().unwrap());
-    assert_eq!(ran.exits(0).line()["name"], "compact");
+    let output = CommandOutput::new(&world, child.wait_with_output().unwrap());
+    assert_eq!(output.exits(0).line()["name"], "compact");
     drop(stdin);
 }
 
@@ -54,9 +54,9 @@ fn times_out_on_silent_pipe() {
     let started = Instant::now();
     let mut child = world.spawn(world.command::<&str>(&[]).stdin(Stdio::piped()));
     let stdin = child.stdin.take().unwrap();
-    let ran = CommandOutput::new(&world, child.wait_with_output().unwrap());
+    let output = CommandOutput::new(&world, child.wait_with_output().unwrap());
     drop(stdin);
-    assert_usage_error(ran);
+    assert_usage_error(output);
     assert!(started.elapsed() < Duration::from_secs(30), "the timeout is half a second");
 }
 
@@ -67,9 +67,9 @@ fn times_out_on_incomplete_line() {
     let mut child = world.spawn(world.command::<&str>(&[]).stdin(Stdio::piped()));
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"{\"type\":\"desc").unwrap();
-    let ran = CommandOutput::new(&world, child.wait_with_output().unwrap());
+    let output = CommandOutput::new(&world, child.wait_with_output().unwrap());
     drop(stdin);
-    assert_usage_error(ran);
+    assert_usage_error(output);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn unknown_line_is_a_usage_error() {
 }
 
 #[track_caller]
-fn assert_usage_error(ran: CommandOutput) {
-    let ran = ran.exits(2).says("no TRANSCRIPT was given");
-    assert_eq!(ran.text(), "");
+fn assert_usage_error(output: CommandOutput) {
+    let output = output.exits(2).says("no TRANSCRIPT was given");
+    assert_eq!(output.text(), "");
 }

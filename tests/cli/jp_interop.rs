@@ -202,8 +202,8 @@ fn reset_removes_receipts_left_by_jp() {
     let mut elements: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
     elements.retain(|element| element["type"] != "compaction");
     fs::write(&transcript.path, format!("{:#}\n", Value::from(elements))).unwrap();
-    let ran = world.run(&["conversation", "--reset"]).exits(0);
-    ran.says("no overlay to remove");
+    let output = world.run(&["conversation", "--reset"]).exits(0);
+    output.says("no overlay to remove");
     let left: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
     assert!(left.iter().all(|element| element["type"] != "jp_compact_receipt"));
 }

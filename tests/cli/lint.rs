@@ -20,8 +20,8 @@ fn valid_conversation_is_clean_for_every_provider() {
     let world = World::new();
     world.conversation("conversation", &Conversation::with_turns(2));
     for more in [&[][..], &["--provider", "all"], &["--provider", "gemini"]] {
-        let ran = world.run(&[&["lint", "conversation"], more].concat()).exits(0);
-        assert_eq!((ran.text(), ran.stderr.as_str()), ("conversation/events.json: clean\n", ""));
+        let output = world.run(&[&["lint", "conversation"], more].concat()).exits(0);
+        assert_eq!((output.text(), output.stderr.as_str()), ("conversation/events.json: clean\n", ""));
     }
 }
 
@@ -29,8 +29,8 @@ fn valid_conversation_is_clean_for_every_provider() {
 fn violations_have_rule_turn_and_event() {
     let world = World::new();
     world.conversation("conversation", &broken());
-    let ran = world.run(&["lint", "conversation"]).exits(3);
-    insta::assert_snapshot!(ran.text(), @r"
+    let output = world.run(&["lint", "conversation"]).exits(3);
+    insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 3 violations
       G1 turn 1 event 8: the tool request `call_2` has no response
       G1 turn 1 event 9: the tool request `call_3` has no response
@@ -63,8 +63,8 @@ fn provider_rules_are_reported_with_provider_name() {
     world.conversation("conversation", &Conversation::new().message("Hello.").whole_turn());
     world.run(&["lint", "conversation"]).exits(0);
     world.run(&["lint", "conversation", "--provider", "openai"]).exits(0);
-    let ran = world.run(&["lint", "conversation", "--provider", "all"]).exits(3);
-    insta::assert_snapshot!(ran.text(), @r"
+    let output = world.run(&["lint", "conversation", "--provider", "all"]).exits(3);
+    insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 2 violations
       A2 (anthropic) turn 0 event 0: message 0 is the first, but is not a user message
       M1 (gemini) turn 0 event 0: message 0 is the first, but is not a user message
@@ -91,8 +91,8 @@ fn checks_the_view() {
     world.run(&["lint", "conversation"]).exits(0);
     let blank = Conversation::with_turns(2)
         .compaction(json!({"from_turn": 0, "to_turn": 0, "summary": {"summary": ""}}));
-    let ran = world.pipe(&["lint", "-"], &blank.bytes()).exits(3);
-    insta::assert_snapshot!(ran.text(), @r"
+    let output = world.pipe(&["lint", "-"], &blank.bytes()).exits(3);
+    insta::assert_snapshot!(output.text(), @r"
     standard input: 1 violation
       G5 turn 0: the summary is blank
       see docs/reference/lint-rules.md#g5
@@ -105,8 +105,8 @@ fn warns_when_ollama_would_truncate_view() {
     world.conversation("conversation", &Conversation::with_turns(2));
     let lint_ollama =
         |window| world.run(&["lint", "conversation", "--provider", "ollama", "--context-window", window]);
-    let ran = lint_ollama("10").exits(0);
-    insta::assert_snapshot!(ran.text(), @r"
+    let output = lint_ollama("10").exits(0);
+    insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: clean, with 1 warning
       O1 (ollama): about 70 tokens do not fit a window of 10: Ollama drops the oldest messages
       see docs/reference/lint-rules.md#o1
@@ -126,8 +126,8 @@ fn print_renders_body_of_each_provider() {
         ("gemini", "contents"),
         ("ollama", "messages"),
     ] {
-        let ran = world.run(&["print", "conversation", "--compacted", "--as", provider]).exits(0);
-        let body: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        let output = world.run(&["print", "conversation", "--compacted", "--as", provider]).exits(0);
+        let body: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(body.as_object().unwrap().keys().collect::<Vec<_>>(), [member]);
         assert!(body[member].as_array().unwrap().len() > 5, "{body}");
     }
@@ -144,8 +144,8 @@ fn print_renders_view_or_whole_history() {
         .compaction(json!({"from_turn": 0, "to_turn": 0, "summary": {"summary": "S"}}));
     world.conversation("conversation", &build);
     let messages = |more: &[&str]| {
-        let ran = world.run(&[&["print", "conversation", "--as", "openai"], more].concat()).exits(0);
-        let body: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        let output = world.run(&[&["print", "conversation", "--as", "openai"], more].concat()).exits(0);
+        let body: Value = serde_json::from_slice(&output.stdout).unwrap();
         body["messages"].as_array().unwrap().clone()
     };
     let compacted = messages(&["--compacted"]);

@@ -88,9 +88,9 @@ impl Scene {
     /// Runs the strategy with the address and the key of the model in its environment.
     #[track_caller]
     fn run(&self, more: &[&str]) -> CommandOutput {
-        let ran = self.run_unset(&[&["--model", "openai/g"], more].concat(), &[]);
-        assert!(!format!("{ran:?}").contains("sekret"), "{ran:?}");
-        ran
+        let output = self.run_unset(&[&["--model", "openai/g"], more].concat(), &[]);
+        assert!(!format!("{output:?}").contains("sekret"), "{output:?}");
+        output
     }
 
     #[track_caller]
@@ -173,11 +173,11 @@ fn rejects_truncated_or_filtered_answer() {
 fn failed_request_appends_nothing() {
     let scene = Scene::new();
     scene.respond_with(ResponseTemplate::new(401).set_body_json(json!({"error": {"message": KEY}})));
-    let ran = scene.run(&["-vvv"]).exits(18);
-    assert!(ran.stderr.contains("it rejected the key (llm_unavailable)"), "{}", ran.stderr);
+    let output = scene.run(&["-vvv"]).exits(18);
+    assert!(output.stderr.contains("it rejected the key (llm_unavailable)"), "{}", output.stderr);
     scene.transcript.assert_untouched();
-    let ran = scene.run(&[]).exits(18);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = scene.run(&[]).exits(18);
+    insta::assert_snapshot!(output.stderr, @r"
     error: strategy `asks` got no answer from a model
 
     Caused by:
@@ -210,8 +210,8 @@ fn retries_rate_limited_request() {
 #[test]
 fn requires_configured_model_and_key() {
     let scene = Scene::new();
-    let ran = scene.run_unset(&[], &[]).exits(18);
-    insta::assert_snapshot!(ran.stderr, @r#"
+    let output = scene.run_unset(&[], &[]).exits(18);
+    insta::assert_snapshot!(output.stderr, @r#"
     error: strategy `asks` needs a model, and none is configured
 
     Caused by:
@@ -222,8 +222,12 @@ fn requires_configured_model_and_key() {
       model = "anthropic/claude-haiku-4-5"
       providers.anthropic.api_key_env = "ANTHROPIC_API_KEY"
     "#);
-    let ran = scene.run_unset(&["--model", "openai/g"], &["OPENAI_BASE_URL", "OPENAI_API_KEY"]).exits(18);
-    assert!(ran.stderr.contains("failed to find a key for `openai`: set OPENAI_API_KEY"), "{}", ran.stderr);
+    let output = scene.run_unset(&["--model", "openai/g"], &["OPENAI_BASE_URL", "OPENAI_API_KEY"]).exits(18);
+    assert!(
+        output.stderr.contains("failed to find a key for `openai`: set OPENAI_API_KEY"),
+        "{}",
+        output.stderr
+    );
     scene.run_unset(&["--model", "gpt-5"], &[]).exits(2).says("expected a model as `provider/name`");
     assert_eq!(scene.requests(), Vec::<Value>::new());
     scene.transcript.assert_untouched();
@@ -240,8 +244,8 @@ fn model_requires_grant() {
 #[test]
 fn dry_run_sends_no_request() {
     let scene = Scene::new();
-    let ran = scene.run(&["--dry-run"]).exits(0);
-    assert!(ran.stderr.contains("1.0.0  would summarize turns 0-4 using openai/g\n"), "{}", ran.stderr);
+    let output = scene.run(&["--dry-run"]).exits(0);
+    assert!(output.stderr.contains("1.0.0  would summarize turns 0-4 using openai/g\n"), "{}", output.stderr);
     assert_eq!(scene.requests(), Vec::<Value>::new());
     scene.transcript.assert_untouched();
 }
@@ -250,8 +254,8 @@ fn dry_run_sends_no_request() {
 fn respects_token_budget() {
     let scene = Scene::new();
     scene.respond_with(completion("They talked.", "stop"));
-    let ran = scene.run(&["--llm-budget-tokens", "51"]).exits(18);
-    assert!(ran.stderr.contains("are left of the budget of 51 (budget_exhausted)"), "{}", ran.stderr);
+    let output = scene.run(&["--llm-budget-tokens", "51"]).exits(18);
+    assert!(output.stderr.contains("are left of the budget of 51 (budget_exhausted)"), "{}", output.stderr);
     assert_eq!(scene.requests(), Vec::<Value>::new());
     scene.transcript.assert_untouched();
     scene.run(&["--llm-budget-tokens", "52"]).exits(0);
@@ -277,9 +281,9 @@ fn over_budget(requests: &Value, more: &[&str], says: &str) {
     let scene = Scene::new();
     scene.respond_with(short_answer());
     write_strategy_with_requests(&scene.world, requests);
-    let ran = scene.run(more).exits(18).says(says).says("(budget_exhausted)");
+    let output = scene.run(more).exits(18).says(says).says("(budget_exhausted)");
     assert_eq!(scene.requests(), Vec::<Value>::new());
-    ran.says("hint: nothing was appended; raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`");
+    output.says("hint: nothing was appended; raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`");
 }
 
 fn short_answer() -> ResponseTemplate {
@@ -362,8 +366,8 @@ fn replay_reproduces_recorded_run() {
 fn replay_fails_for_unrecorded_request() {
     let scene = Scene::new();
     scene.world.file("answers.json", b"{}");
-    let ran = scene.run(&["--llm-replay", "answers.json"]).exits(18);
-    assert!(ran.stderr.contains("no answer was recorded for the request "), "{}", ran.stderr);
+    let output = scene.run(&["--llm-replay", "answers.json"]).exits(18);
+    assert!(output.stderr.contains("no answer was recorded for the request "), "{}", output.stderr);
     scene.run(&["--llm-replay", "nowhere.json"]).exits(2).says("there is no such file");
     scene.run(&["--llm-record", "conversation/events.json"]).exits(2).says("it is not a file of answers");
     scene.run(&["--llm-replay", "answers.json", "--llm-record", "answers.json"]).exits(2);

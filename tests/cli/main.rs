@@ -1,5 +1,5 @@
 //! End-to-end tests of the `jp-compact` executable, with real files and real strategies in an isolated environment.
-//! They check what users and scripts see. The rules are tested in core.
+//! They check output, exit codes, and files. Core has unit tests of the rules.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,

@@ -18,10 +18,10 @@ const NOW: [&str; 3] = ["--now", "2026-11-21T07:40:00Z", "--sandbox=contained"];
 
 /// Returns two turns with long tool results and four turns with reasoning.
 fn conversation() -> Conversation {
-    (0..4).fold(Conversation::bulky(2), |talk, _| talk.whole_turn())
+    (0..4).fold(Conversation::bulky(2), |conversation, _| conversation.whole_turn())
 }
 
-/// Returns an environment with a conversation in the served folder.
+/// Returns a test environment with a conversation in the served folder, `project`.
 fn world() -> World {
     let world = World::new();
     world.conversation("project/talk", &conversation());
@@ -37,8 +37,8 @@ fn events(world: &World, name: &str) -> Vec<u8> {
 fn lists_tools_with_schemas() {
     let world = world();
     let mut agent = Agent::connect(&world, &[]);
-    let listed = agent.request("tools/list", json!({}));
-    let tools = listed["result"]["tools"].as_array().unwrap();
+    let response = agent.request("tools/list", json!({}));
+    let tools = response["result"]["tools"].as_array().unwrap();
     let parameters = |tool: &Value| {
         let properties = tool["inputSchema"]["properties"].as_object().unwrap();
         properties.keys().cloned().collect::<Vec<_>>().join(" ")
@@ -80,18 +80,18 @@ fn compact_and_reset_match_commands() {
     let before = events(&world, "same");
     let mut agent = Agent::connect(&world, &NOW);
 
-    let tried = agent.call("compact", json!({"transcript": "talk", "dry_run": true})).succeeds();
-    assert_eq!(events(&world, "project/talk"), before, "{}", tried.text());
+    let dry_run = agent.call("compact", json!({"transcript": "talk", "dry_run": true})).succeeds();
+    assert_eq!(events(&world, "project/talk"), before, "{}", dry_run.text());
 
-    let called = agent.call("compact", json!({"transcript": "talk", "profile": "light"})).succeeds();
-    let ran = world.run(&[&["same", "--profile", "light"], &NOW[..]].concat()).exits(0);
+    let result = agent.call("compact", json!({"transcript": "talk", "profile": "light"})).succeeds();
+    let output = world.run(&[&["same", "--profile", "light"], &NOW[..]].concat()).exits(0);
     assert_eq!(events(&world, "project/talk"), events(&world, "same"));
-    assert_eq!(world.normalize(called.text()).replace("talk/", "same/"), ran.stderr);
-    assert!(called.text().contains("1 overlay appended"), "{}", called.text());
+    assert_eq!(world.normalize(result.text()).replace("talk/", "same/"), output.stderr);
+    assert!(result.text().contains("1 overlay appended"), "{}", result.text());
 
-    let called = agent.call("compact", json!({"transcript": "talk", "profile": null})).succeeds();
+    let result = agent.call("compact", json!({"transcript": "talk", "profile": null})).succeeds();
     let line = world.run(&[&["same", "--json"], &NOW[..]].concat()).exits(0).line();
-    let mut report = called.0["structuredContent"].clone();
+    let mut report = result.0["structuredContent"].clone();
     assert!(report["tokens"]["before"].as_u64() > report["tokens"]["after"].as_u64(), "{report}");
     assert!(!report["overlays"].as_array().unwrap().is_empty() && report["declines"].is_array(), "{report}");
     report["path"] = line["path"].clone();
@@ -104,8 +104,8 @@ fn compact_and_reset_match_commands() {
         .says("1 overlay removed from talk");
     world.run(&["same", "--reset=1"]).exits(0);
     assert_eq!(events(&world, "project/talk"), events(&world, "same"));
-    let called = agent.call("reset", json!({"transcript": "talk"})).succeeds();
-    assert!(called.0["structuredContent"]["removed"].as_u64() > Some(0), "{}", called.0);
+    let result = agent.call("reset", json!({"transcript": "talk"})).succeeds();
+    assert!(result.0["structuredContent"]["removed"].as_u64() > Some(0), "{}", result.0);
     assert_eq!(events(&world, "project/talk"), before);
     agent.close().exits(0);
 }
@@ -116,12 +116,12 @@ fn stats_show_and_print_match_commands() {
     world.run(&[&["project/talk"], &NOW[..]].concat()).exits(0);
     let mut agent = Agent::connect(&world, &[]);
     for command in ["stats", "show"] {
-        let called = agent.call(command, json!({"transcript": "talk"})).succeeds();
+        let result = agent.call(command, json!({"transcript": "talk"})).succeeds();
         let text = world.run(&[command, "project/talk"]).exits(0).text().replace("project/talk/", "talk/");
-        assert_eq!(called.text(), text);
-        assert_eq!(called.0["structuredContent"], world.run(&[command, "project/talk", "--json"]).line());
+        assert_eq!(result.text(), text);
+        assert_eq!(result.0["structuredContent"], world.run(&[command, "project/talk", "--json"]).line());
     }
-    for (arguments, words) in [
+    for (arguments, args) in [
         (json!({"transcript": "talk"}), &[][..]),
         (json!({"transcript": "talk", "compacted": true}), &["--compacted"]),
         (json!({"transcript": "talk", "compacted": true, "as": "json"}), &["--compacted", "--as=json"]),
@@ -131,8 +131,8 @@ fn stats_show_and_print_match_commands() {
             &["--compacted", "--as=anthropic"],
         ),
     ] {
-        let called = agent.call("print", arguments).succeeds();
-        assert_eq!(called.text(), world.run(&[&["print", "project/talk"], words].concat()).exits(0).text());
+        let result = agent.call("print", arguments).succeeds();
+        assert_eq!(result.text(), world.run(&[&["print", "project/talk"], args].concat()).exits(0).text());
     }
     assert_eq!(agent.close().exits(0).stderr, "");
 }
@@ -149,8 +149,8 @@ fn rejects_transcripts_outside_served_folder() {
     for transcript in ["../secret", &absolute, "talk/../../secret", "way-out", "linked", "linked/events.json"]
     {
         for tool in ["compact", "stats", "show", "print", "reset"] {
-            let called = agent.call(tool, json!({"transcript": transcript})).fails(4).says("is not inside");
-            assert!(!called.text().contains("no importance"), "{}", called.text());
+            let result = agent.call(tool, json!({"transcript": transcript})).fails(4).says("is not inside");
+            assert!(!result.text().contains("no importance"), "{}", result.text());
         }
     }
     agent.call("print", json!({"transcript": "../nothing"})).fails(4).says("is not inside");
@@ -185,7 +185,7 @@ fn errors_match_command_line() {
     world.file("config.toml", config.as_bytes());
     let options = ["--config", "../config.toml", "--plugin-dir", "../plugins"];
     let mut agent = Agent::connect(&world, &[&options[..], &["--allow-model"]].concat());
-    for (arguments, words, code) in [
+    for (arguments, args, code) in [
         (json!({"transcript": "nothing.json"}), &["nothing.json"][..], 4),
         (json!({"transcript": "talk", "profile": "none"}), &["talk", "--profile=none"], 2),
         (json!({"transcript": "talk", "focus": "the task"}), &["talk", "--focus=the task"], 2),
@@ -193,11 +193,11 @@ fn errors_match_command_line() {
         (json!({"transcript": "talk", "profile": "theirs"}), &["talk", "--profile=theirs"], 11),
         (json!({"transcript": "-"}), &["-"], 2),
     ] {
-        let called = agent.call("compact", arguments).fails(code);
-        let mut command = world.command(&[words, &options[..]].concat());
-        let ran = world.finish(command.current_dir(world.path("project"))).exits(code.into());
-        let text = world.normalize(called.text());
-        assert_eq!(text.strip_suffix(&format!("\nexit code: {code}\n")), Some(&*ran.stderr));
+        let result = agent.call("compact", arguments).fails(code);
+        let mut command = world.command(&[args, &options[..]].concat());
+        let output = world.finish(command.current_dir(world.path("project"))).exits(code.into());
+        let text = world.normalize(result.text());
+        assert_eq!(text.strip_suffix(&format!("\nexit code: {code}\n")), Some(&*output.stderr));
     }
     agent.call("reset", json!({"transcript": "talk", "number": 9})).fails(2).says("overlay");
     let output = agent.close().exits(0);
@@ -252,8 +252,8 @@ fn focus_reaches_the_model() {
     let mut agent = Agent::connect_with_model(&world, &model, &[]);
     let focus = "Current status of the release, steps completed so far";
     let arguments = json!({"transcript": "talk", "profile": "auto-summarize", "focus": focus});
-    let called = agent.call("compact", arguments).succeeds();
-    let report = &called.0["structuredContent"];
+    let result = agent.call("compact", arguments).succeeds();
+    let report = &result.0["structuredContent"];
     assert!(report["tokens"]["before"].as_u64() > report["tokens"]["after"].as_u64(), "{report}");
     let requests = model.requests();
     assert!(requests[0].to_string().contains(focus), "{}", requests[0]);
@@ -369,8 +369,8 @@ fn signal_stops_server_and_strategies() {
 #[test]
 fn handles_immediate_close_and_invalid_folders() {
     let world = world();
-    let nothing = Agent::start(&world, world.command(&["mcp", "project"])).close().exits(0);
-    assert_eq!(nothing.stderr, "");
+    let idle = Agent::start(&world, world.command(&["mcp", "project"])).close().exits(0);
+    assert_eq!(idle.stderr, "");
     world.run(&["mcp", "nothing"]).exits(4).says("nothing");
     world.run(&["mcp", "project/talk/events.json"]).exits(4);
     let help = world.run(&["mcp", "--help"]).exits(0);

@@ -33,8 +33,8 @@ fn session(mode: &str, world: &World, model: &Model, calls: &[(&str, Value)]) ->
 #[track_caller]
 fn check(mode: &str, protocol: &str) {
     let world = World::new();
-    let talk = (0..4).fold(Conversation::bulky(2), |talk, _| talk.whole_turn());
-    let transcript = world.conversation("project/talk", &talk);
+    let conversation = (0..4).fold(Conversation::bulky(2), |conversation, _| conversation.whole_turn());
+    let transcript = world.conversation("project/talk", &conversation);
     let model = Model::with_answer("Feature X: step 2 of 5 is done.");
     let arguments_with = |more: Value| {
         let mut arguments = json!({"transcript": "talk"});
@@ -57,7 +57,7 @@ fn check(mode: &str, protocol: &str) {
         listed,
         &json!({"protocol": protocol, "tools": ["compact", "stats", "show", "print", "reset"]})
     );
-    let failed: Vec<_> = reports[1..].iter().map(|called| called["failed"] == true).collect();
+    let failed: Vec<_> = reports[1..].iter().map(|call| call["failed"] == true).collect();
     assert_eq!(failed, [false, false, false, false, true, false], "{reports:#?}");
 
     let tokens = &compacted["structured"]["tokens"];

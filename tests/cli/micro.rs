@@ -13,8 +13,8 @@ fn reads(conversation: Conversation, calls: usize, bytes: usize) -> Conversation
 
 /// Returns the tool results of the view, in order.
 fn results(world: &World) -> Vec<String> {
-    let ran = world.run(&["print", "conversation", "--compacted", "--json"]).exits(0);
-    let view: Vec<Value> = serde_json::from_str(ran.text()).unwrap();
+    let output = world.run(&["print", "conversation", "--compacted", "--json"]).exits(0);
+    let view: Vec<Value> = serde_json::from_str(output.text()).unwrap();
     let events = view.iter().map(|item| &item["event"]);
     let responses = events.filter(|event| event["type"] == "tool_call_response");
     responses.map(|event| event["content"].as_str().unwrap().to_owned()).collect()

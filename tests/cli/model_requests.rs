@@ -66,8 +66,8 @@ fn repeated_runs_send_one_request() {
 #[test]
 fn failed_summary_leaves_conversation_untouched() {
     let scene = Scene::new(Model::with_response(ResponseTemplate::new(401)));
-    let ran = scene.auto(&[]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = scene.auto(&[]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     warning: conversation/events.json: nothing was compacted: strategy `summarize` got no answer from a model
 
     Caused by:
@@ -97,8 +97,9 @@ fn on_failure_fail_turns_warning_into_error() {
 fn failing_always_profile_is_a_warning() {
     let scene = Scene::new(Model::with_response(ResponseTemplate::new(401)));
     let always = "--set=conversation.compaction.auto.always=[\"heavy\"]";
-    let ran = scene.auto(&[always]);
-    ran.exits(0)
+    let output = scene.auto(&[always]);
+    output
+        .exits(0)
         .says("warning: conversation/events.json: profile `heavy` changed nothing: strategy `summarize`");
     scene.transcript.assert_untouched();
 }
@@ -114,8 +115,8 @@ fn auto_dry_run_sends_no_request() {
 #[test]
 fn sends_no_request_when_saving_is_too_small() {
     let scene = Scene::new(Model::with_answer("They read files."));
-    let ran = scene.summarize("0", "1", &["--set=conversation.compaction.min_saving=0.3"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = scene.summarize("0", "1", &["--set=conversation.compaction.min_saving=0.3"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: nothing to append
       -  summarize [version]  declined: no model was asked: a summary of turns 0-1 could save at most 70 of the view's 347 tokens; the minimum is 30 % (min_saving)
       JP sends a model about 347 tokens, was 347 (unchanged, chars/4)
@@ -131,8 +132,8 @@ fn sends_new_request_only_for_newer_turns() {
     let scene = Scene::new(Model::with_answer("They read files."));
     scene.summarize("0", "4", &[]).exits(0);
     scene.assert_requests(1);
-    let ran = scene.summarize("0", "4", &[]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = scene.summarize("0", "4", &[]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: nothing to append
       -  summarize [version]  declined: turns 0-4 are summarized already: overlay 1 is a summary of turns 0-4; remove it with `--reset=1`
       JP sends a model about 186 tokens, was 186 (unchanged, chars/4)
@@ -150,8 +151,8 @@ fn sends_new_request_only_for_newer_turns() {
 fn warns_about_summary_inside_older_summary() {
     let scene = Scene::new(Model::with_answer("They read files."));
     scene.summarize("0", "6", &[]).exits(0);
-    let ran = scene.summarize("2", "4", &[]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = scene.summarize("2", "4", &[]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 1 overlay appended
       2  summarize [version]  turns 2-4: summary
          summarize [version]: info: the model's window is unknown, so the range was sent in one part

@@ -38,11 +38,11 @@ fn check(spec: &str, expect: Value) {
 
 /// Checks that this strategy argument is a usage error with this message.
 #[track_caller]
-fn refused(spec: &str, says: &str) {
+fn check_rejected(spec: &str, message: &str) {
     let (world, transcript) = world();
     world.file("list.json", b"[1]");
-    let ran = run(&world, spec).exits(2).says(says);
-    assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+    let output = run(&world, spec).exits(2).says(message);
+    assert!(output.stderr.starts_with("error: "), "{}", output.stderr);
     assert!(!world.path("request.json").exists(), "the strategy ran");
     transcript.assert_untouched();
 }
@@ -81,25 +81,25 @@ fn accepts_all_options_as_json_or_file() {
 
 #[test]
 fn rejects_duplicate_option() {
-    refused("asks:count=1,count=2", "option `count` is given twice");
-    refused(r#"asks:{"count":1,"count":2}"#, "option `count` is given twice");
+    check_rejected("asks:count=1,count=2", "option `count` is given twice");
+    check_rejected(r#"asks:{"count":1,"count":2}"#, "option `count` is given twice");
 }
 
 #[test]
 fn unknown_option_error_lists_known_options() {
-    refused(
+    check_rejected(
         "asks:cuont=1",
         "option `cuont` is unknown; known options: `count`, `names`, `text`, `flag`, `mode`",
     );
-    refused(r#"asks:{"cuont":1}"#, "option `cuont` is unknown");
+    check_rejected(r#"asks:{"cuont":1}"#, "option `cuont` is unknown");
 }
 
 #[test]
 fn invalid_value_error_states_expectation() {
-    refused("asks:count=0", "option `/count`: 0 is less than the minimum of 1");
-    refused("asks:count=many", "option `/count`: expected JSON, not `many`");
-    refused("asks:names=[1]", "option `/names/0`: 1 is not of type \"string\"");
-    refused("asks:mode=medium", "option `/mode`: \"medium\" is not one of \"soft\", \"hard\"");
+    check_rejected("asks:count=0", "option `/count`: 0 is less than the minimum of 1");
+    check_rejected("asks:count=many", "option `/count`: expected JSON, not `many`");
+    check_rejected("asks:names=[1]", "option `/names/0`: 1 is not of type \"string\"");
+    check_rejected("asks:mode=medium", "option `/mode`: \"medium\" is not one of \"soft\", \"hard\"");
 }
 
 #[test]
@@ -138,13 +138,13 @@ fn rejects_invalid_options_schema() {
 
 #[test]
 fn rejects_malformed_options() {
-    refused("asks:count", "expected `key=value`, not `count`");
-    refused("asks:", "expected `key=value`");
-    refused(":count=1", "expected NAME");
-    refused(r#"asks:{"count""#, "asks:{");
-    refused("asks:@", "expected a file name after `@`");
-    refused("asks:@missing.json", "/here/missing.json");
-    refused("asks:@list.json", "/here/list.json");
+    check_rejected("asks:count", "expected `key=value`, not `count`");
+    check_rejected("asks:", "expected `key=value`");
+    check_rejected(":count=1", "expected NAME");
+    check_rejected(r#"asks:{"count""#, "asks:{");
+    check_rejected("asks:@", "expected a file name after `@`");
+    check_rejected("asks:@missing.json", "/here/missing.json");
+    check_rejected("asks:@list.json", "/here/list.json");
 }
 
 #[test]

@@ -14,16 +14,21 @@ fn forged(text: &str) -> String {
 
 /// Checks that the output contains the forged text, and that no line begins with it.
 #[track_caller]
-fn assert_escaped(ran: &CommandOutput) {
-    assert!(ran.text().contains("FORGED") || ran.stderr.contains("FORGED"), "{}{}", ran.text(), ran.stderr);
-    assert_no_forged_line(ran);
+fn assert_escaped(output: &CommandOutput) {
+    assert!(
+        output.text().contains("FORGED") || output.stderr.contains("FORGED"),
+        "{}{}",
+        output.text(),
+        output.stderr
+    );
+    assert_no_forged_line(output);
 }
 
 /// Checks that no output line begins with the forged text.
 #[track_caller]
-fn assert_no_forged_line(ran: &CommandOutput) {
-    check_lines(ran.text());
-    check_lines(&ran.stderr);
+fn assert_no_forged_line(output: &CommandOutput) {
+    check_lines(output.text());
+    check_lines(&output.stderr);
 }
 
 #[track_caller]
@@ -99,8 +104,8 @@ fn escapes_line_breaks_in_manifest_errors() {
 fn check(run: &str, code: i32) {
     let world = world(run);
     for flags in [&[][..], &["-v"], &["-vv"]] {
-        let ran = world.run(&[&COMPACT, flags].concat()).exits(code);
-        assert_escaped(&ran);
+        let output = world.run(&[&COMPACT, flags].concat()).exits(code);
+        assert_escaped(&output);
     }
     assert_escaped(&world.run(&["strategy", "run", "plugins/forger", "conversation", "--keep-last=0"]));
     assert_no_forged_line(&world.run(&["strategy", "test", "plugins/forger"]));

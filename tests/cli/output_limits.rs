@@ -21,16 +21,16 @@ fn truncates_printed_logs_and_diagnostics() {
         format!(r#"{{"type":"result","id":"c1","compactions":[{strip}],"diagnostics":["#)
     );
     world.plugin("floods", &run);
-    let ran = world.run_plugin("floods", &["--dry-run"]).exits(0);
-    assert!(ran.stderr.lines().count() < SCREEN, "{}", ran.stderr);
-    assert_eq!(ran.stderr.matches("... and 961 more; `--json` lists all").count(), 2, "{}", ran.stderr);
+    let output = world.run_plugin("floods", &["--dry-run"]).exits(0);
+    assert!(output.stderr.lines().count() < SCREEN, "{}", output.stderr);
+    assert_eq!(output.stderr.matches("... and 961 more; `--json` lists all").count(), 2, "{}", output.stderr);
     let line = world.run_plugin("floods", &["--dry-run", "--json"]).exits(0).line();
     let [logs, diagnostics] = ["logs", "diagnostics"].map(|key| line[key].as_array().unwrap().clone());
     assert_eq!((logs.len(), diagnostics.len()), (1_001, 1_001));
     assert_eq!(logs[1_000]["message"], "19000 more log lines");
     assert_eq!(diagnostics[1_000]["found"]["message"], "19000 more diagnostics");
-    let ran = world.run_plugin("floods", &["--dry-run", "-v"]).exits(0);
-    assert_eq!(ran.stderr.matches("INFO | l ").count(), 1_000);
+    let output = world.run_plugin("floods", &["--dry-run", "-v"]).exits(0);
+    assert_eq!(output.stderr.matches("INFO | l ").count(), 1_000);
 }
 
 #[test]
@@ -64,10 +64,10 @@ fn show_truncates_long_overlay_list() {
         );
     }
     world.raw("conversation", &serde_json::to_vec(&events).unwrap());
-    let ran = world.run(&["show", "conversation"]).exits(0);
-    assert!(ran.text().lines().count() < SCREEN, "{}", ran.text());
-    assert!(ran.text().contains("... and 4960 earlier overlays; `--json` lists all"), "{}", ran.text());
-    assert!(ran.text().contains("by s4999 1, isolated"), "{}", ran.text());
+    let output = world.run(&["show", "conversation"]).exits(0);
+    assert!(output.text().lines().count() < SCREEN, "{}", output.text());
+    assert!(output.text().contains("... and 4960 earlier overlays; `--json` lists all"), "{}", output.text());
+    assert!(output.text().contains("by s4999 1, isolated"), "{}", output.text());
     let line = world.run(&["show", "conversation", "--json"]).exits(0).line();
     let overlays = line["overlays"].as_array().unwrap();
     assert_eq!(overlays.len(), 5_000);

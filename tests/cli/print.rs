@@ -19,9 +19,9 @@ fn conversation() -> Conversation {
 fn text_shows_turns_roles_and_messages() {
     let world = World::new();
     world.conversation("conversation", &conversation());
-    let ran = world.run(&["print", "conversation"]).exits(0);
-    assert_eq!(ran.stderr, "");
-    insta::assert_snapshot!(ran.text(), @r#"
+    let output = world.run(&["print", "conversation"]).exits(0);
+    assert_eq!(output.stderr, "");
+    insta::assert_snapshot!(output.text(), @r#"
     --- turn 0 ---
     user:
       Read it.
@@ -179,11 +179,11 @@ fn escapes_terminal_sequences_in_transcripts() {
         &["--keep-last", "0"],
         &["--reset"],
     ] {
-        let ran = world.run(&[arguments, &[name]].concat()).exits(0);
-        assert_harmless(ran.text());
-        assert_harmless(&ran.stderr);
+        let output = world.run(&[arguments, &[name]].concat()).exits(0);
+        assert_harmless(output.text());
+        assert_harmless(&output.stderr);
         assert!(
-            format!("{}{}", ran.text(), ran.stderr).contains("\\u{1b}[2J"),
+            format!("{}{}", output.text(), output.stderr).contains("\\u{1b}[2J"),
             "the sequence must be shown escaped"
         );
     }
@@ -221,9 +221,9 @@ fn escapes_terminal_sequences_in_errors() {
         (&plugin("errs"), 16),
         (&plugin("talks"), 15),
     ] {
-        let ran = world.run(arguments).exits(code);
-        assert_harmless(&ran.stderr);
-        assert_harmless(ran.text());
+        let output = world.run(arguments).exits(code);
+        assert_harmless(&output.stderr);
+        assert_harmless(output.text());
     }
 }
 

@@ -51,10 +51,10 @@ fn check_turns(arguments: &str, expect: &str) {
 
 /// Checks that a run with these arguments is a usage error with this message.
 #[track_caller]
-fn refused(arguments: &str, says: &str) {
+fn check_rejected(arguments: &str, message: &str) {
     let world = World::new();
     let transcript = world.conversation("conversation", &hourly_turns());
-    run(&world, "conversation", arguments).exits(2).says(says);
+    run(&world, "conversation", arguments).exits(2).says(message);
     transcript.assert_untouched();
 }
 
@@ -98,19 +98,19 @@ fn profile_sets_model_and_instructions() {
 #[test]
 fn unknown_profile_error_lists_known_profiles() {
     let known = "auto-summarize, collapse, default, heavy, light, micro, offline";
-    refused("--profile nope", "there is no profile `nope`");
-    refused("--profile nope", known);
-    refused("--profile nope --dry-run --json", known);
-    refused("--set @default_profile=nope", known);
+    check_rejected("--profile nope", "there is no profile `nope`");
+    check_rejected("--profile nope", known);
+    check_rejected("--profile nope --dry-run --json", known);
+    check_rejected("--set @default_profile=nope", known);
 }
 
 #[test]
 fn rejects_conflicting_options() {
-    refused("--profile light --strategy digest", "cannot be used with");
-    refused("--compact --strategy digest", "cannot be used with");
-    refused("--compact=r --profile light", "cannot be used with");
-    refused("--reset --profile light", "cannot be used with");
-    refused("--reset --compact", "cannot be used with");
+    check_rejected("--profile light --strategy digest", "cannot be used with");
+    check_rejected("--compact --strategy digest", "cannot be used with");
+    check_rejected("--compact=r --profile light", "cannot be used with");
+    check_rejected("--reset --profile light", "cannot be used with");
+    check_rejected("--reset --compact", "cannot be used with");
 }
 
 #[test]
@@ -137,22 +137,25 @@ fn inline_form_counts_turns_from_one() {
 
 #[test]
 fn invalid_inline_form_error_states_expectation() {
-    refused("--compact=nope", "it is neither a profile nor an inline form: expected `r`");
-    refused(
+    check_rejected("--compact=nope", "it is neither a profile nor an inline form: expected `r`");
+    check_rejected(
         "--compact=nope",
         "the profiles are auto-summarize, collapse, default, heavy, light, micro, offline; an inline form is",
     );
-    refused("--compact=t=all", "expected `strip`, `strip-requests`, `strip-responses` or `omit`, not `all`");
-    refused("--compact=r:0..2", "turn `0` does not exist");
-    refused("--compact=r:a..b", "not `a`");
-    refused("--compact=r=x", "`r` takes no value");
-    refused("--compact=r:", "expected turns after `:`");
+    check_rejected(
+        "--compact=t=all",
+        "expected `strip`, `strip-requests`, `strip-responses` or `omit`, not `all`",
+    );
+    check_rejected("--compact=r:0..2", "turn `0` does not exist");
+    check_rejected("--compact=r:a..b", "not `a`");
+    check_rejected("--compact=r=x", "`r` takes no value");
+    check_rejected("--compact=r:", "expected turns after `:`");
 }
 
 #[test]
 fn compact_option_without_equals_sign_is_explained() {
     for word in ["heavy", "r+t", "t=sreq:5..-3"] {
-        refused(&format!("--compact {word}"), &format!("hint: `--compact={word}` runs the profile"));
+        check_rejected(&format!("--compact {word}"), &format!("hint: `--compact={word}` runs the profile"));
     }
     let world = World::new();
     world.conversation("conversation", &hourly_turns());
@@ -164,7 +167,7 @@ fn compact_option_without_equals_sign_is_explained() {
 #[test]
 fn inline_range_conflicts_with_range_options() {
     for flag in ["--from 1", "--to 4", "--keep-first 1", "--keep-last 1"] {
-        refused(&format!("--compact=r:..-3 {flag}"), "the inline form already selects turns");
+        check_rejected(&format!("--compact=r:..-3 {flag}"), "the inline form already selects turns");
         let world = World::new();
         world.conversation("conversation", &hourly_turns());
         run(&world, "conversation", &format!("--compact=r {flag}")).exits(0).says("1 overlay appended");
@@ -196,8 +199,14 @@ fn profile_overrides_keep_options() {
 
 #[test]
 fn rejects_range_in_profile() {
-    refused("--set @profiles.light.from=1", "profile `light` has `from`, but a profile cannot set a range");
-    refused("--set @profiles.light.to=-1", "profile `light` has `to`, but a profile cannot set a range");
+    check_rejected(
+        "--set @profiles.light.from=1",
+        "profile `light` has `from`, but a profile cannot set a range",
+    );
+    check_rejected(
+        "--set @profiles.light.to=-1",
+        "profile `light` has `to`, but a profile cannot set a range",
+    );
 }
 
 #[test]
@@ -228,7 +237,7 @@ fn profile_lists_strategies_with_options() {
         r#"--set @profiles.p.strategies=[{name="strip-tools",options={mode="omit"}},"strip-reasoning"]"#;
     check(&format!("{list} -p p"), &[r#"strip-tools {"mode":"omit"} 0-2"#, "strip-reasoning {} 0-2"]);
     let wrong = list.replace("omit", "melt");
-    refused(&format!("{wrong} -p p"), "melt");
+    check_rejected(&format!("{wrong} -p p"), "melt");
     let world = World::new();
     let transcript = world.conversation("conversation", &hourly_turns());
     let unknown = list.replace("strip-tools", "strip-tolls");
@@ -315,11 +324,16 @@ fn warns_about_invalid_jp_rules() {
     let transcript = world.conversation("conversation", &hourly_turns());
     let wrong = rules().to_string().replace("t=o", "t=melt");
     world.file("conversation/base_config.json", wrong.as_bytes());
-    let ran = run(&world, "conversation", "-n").exits(0);
-    assert_eq!(ran.stderr.matches("warning: ignored JP's compaction rules in ").count(), 1, "{}", ran.stderr);
+    let output = run(&world, "conversation", "-n").exits(0);
+    assert_eq!(
+        output.stderr.matches("warning: ignored JP's compaction rules in ").count(),
+        1,
+        "{}",
+        output.stderr
+    );
     for silent in ["-n --quiet", "-n --strategy strip-tools"] {
-        let ran = run(&world, "conversation", silent).exits(0);
-        assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+        let output = run(&world, "conversation", silent).exits(0);
+        assert!(!output.stderr.contains("warning"), "{}", output.stderr);
     }
     transcript.assert_untouched();
 }

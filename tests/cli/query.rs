@@ -46,8 +46,8 @@ impl Scene {
     }
 
     #[track_caller]
-    fn run(&self, more: &[&str]) -> CommandOutput {
-        let all = [&["query", "conversation", "--model", "openai/g"], &NOW[..], more, &["--", "And now?"]];
+    fn run(&self, extra: &[&str]) -> CommandOutput {
+        let all = [&["query", "conversation", "--model", "openai/g"], &NOW[..], extra, &["--", "And now?"]];
         let mut command = self.world.command(&all.concat());
         command.env("OPENAI_BASE_URL", self.server.uri()).env("OPENAI_API_KEY", KEY);
         self.world.finish(&mut command)
@@ -65,11 +65,11 @@ impl Scene {
 }
 
 fn turn(answer: &str) -> [Value; 3] {
-    let at = "2026-11-21 07:40:00.0";
+    let timestamp = "2026-11-21 07:40:00.0";
     [
-        json!({"timestamp": at, "type": "turn_start"}),
-        json!({"timestamp": at, "type": "chat_request", "content": "And now?"}),
-        json!({"timestamp": at, "type": "chat_response", "message": answer}),
+        json!({"timestamp": timestamp, "type": "turn_start"}),
+        json!({"timestamp": timestamp, "type": "chat_request", "content": "And now?"}),
+        json!({"timestamp": timestamp, "type": "chat_response", "message": answer}),
     ]
 }
 
@@ -80,8 +80,8 @@ fn types(elements: &[Value]) -> Vec<&str> {
 #[test]
 fn appends_turn_after_unchanged_history() {
     let scene = Scene::with_answer(&Conversation::with_turns(1), "It ends.");
-    let ran = scene.run(&[]).exits(0);
-    assert_eq!((ran.text(), ran.stderr.as_str()), ("It ends.\n", ""));
+    let output = scene.run(&[]).exits(0);
+    assert_eq!((output.text(), output.stderr.as_str()), ("It ends.\n", ""));
     let expected = turn("It ends.")
         .iter()
         .fold(scene.transcript.before().to_vec(), |bytes, event| append_event(&bytes, event));
@@ -132,8 +132,8 @@ fn compact_option_compacts_before_request() {
 #[test]
 fn skips_compaction_with_small_saving() {
     let scene = Scene::with_answer(&Conversation::with_turns(6), "Done.");
-    let ran = scene.run(&["--compact=r", "--set", "conversation.compaction.min_saving=0.9"]).exits(0);
-    ran.says("nothing to append").says("the minimum is 90 %");
+    let output = scene.run(&["--compact=r", "--set", "conversation.compaction.min_saving=0.9"]).exits(0);
+    output.says("nothing to append").says("the minimum is 90 %");
     assert_eq!(scene.appended(), turn("Done."));
 }
 
@@ -168,8 +168,8 @@ fn replays_recorded_answer_without_model() {
     scene.run(&["--llm-record", "answers.json"]).exits(0);
     let other = scene.world.conversation("other", &Conversation::with_turns(2));
     let arguments = ["query", "other", "And now?", "--llm-replay", "answers.json"];
-    let ran = scene.world.run(&[&arguments[..], &NOW].concat()).exits(0);
-    assert_eq!(ran.text(), "Done.\n");
+    let output = scene.world.run(&[&arguments[..], &NOW].concat()).exits(0);
+    assert_eq!(output.text(), "Done.\n");
     assert_eq!(other.now(), scene.transcript.now());
     scene.world.run(&["query", "other", "Something else", "--llm-replay", "answers.json"]).exits(18);
     assert_eq!(scene.requests().len(), 1);
@@ -177,24 +177,24 @@ fn replays_recorded_answer_without_model() {
 
 #[test]
 fn auto_compacts_after_turn_when_enabled() {
-    let auto = |more: &[&str]| -> Vec<String> {
-        let settings = more.iter().map(|more| format!("conversation.compaction.auto.{more}"));
+    let auto_settings = |extra: &[&str]| -> Vec<String> {
+        let settings = extra.iter().map(|extra| format!("conversation.compaction.auto.{extra}"));
         settings.flat_map(|setting| ["--set".to_owned(), setting]).collect()
     };
-    let after = |more: &[&str]| {
+    let run_with_auto = |extra: &[&str]| {
         let scene = Scene::with_answer(&Conversation::with_turns(8), "Done.");
-        let more = auto(&[&["profile=default"], more].concat());
-        let ran = scene.run(&more.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
-        (scene, ran)
+        let extra = auto_settings(&[&["profile=default"], extra].concat());
+        let output = scene.run(&extra.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
+        (scene, output)
     };
-    let (scene, ran) = after(&["enabled=true", "token_threshold=100"]);
-    ran.says("auto compacted turns 0-5 with profile `default`");
+    let (scene, output) = run_with_auto(&["enabled=true", "token_threshold=100"]);
+    output.says("auto compacted turns 0-5 with profile `default`");
     let elements = scene.appended();
     assert_eq!(elements[..3], turn("Done."));
     assert_eq!(elements[3]["type"], "compaction");
-    for not in [["enabled=false", "token_threshold=100"], ["enabled=true", "token_threshold=9000"]] {
-        let (scene, ran) = after(&not);
-        assert_eq!(ran.stderr, "");
+    for disabled in [["enabled=false", "token_threshold=100"], ["enabled=true", "token_threshold=9000"]] {
+        let (scene, output) = run_with_auto(&disabled);
+        assert_eq!(output.stderr, "");
         assert_eq!(scene.appended(), turn("Done."));
     }
 }
@@ -217,9 +217,9 @@ fn concurrent_turn_is_a_conflict_and_answer_is_printed() {
     let scene = Scene::new(&Conversation::with_turns(2));
     let event = json!({"timestamp": "2026-11-21 07:39:59.0", "type": "turn_start"});
     scene.respond_with(AppendDuringRequest { path: scene.transcript.path.clone(), event: event.clone() });
-    let ran = scene.run(&[]).exits(5);
-    assert_eq!(ran.text(), "Done.\n");
-    ran.says("conversation/events.json grew while a model was asked");
+    let output = scene.run(&[]).exits(5);
+    assert_eq!(output.text(), "Done.\n");
+    output.says("conversation/events.json grew while a model was asked");
     assert_eq!(scene.appended(), [event]);
 }
 
@@ -236,9 +236,9 @@ fn concurrent_overlay_is_not_a_conflict() {
 #[test]
 fn sends_no_request_for_invalid_query() {
     let scene = Scene::with_answer(&Conversation::with_turns(6), "Done.");
-    let ran = scene.run(&["--dry-run", "--compact=r"]).exits(0);
-    assert_eq!(ran.text(), "");
-    ran.says("1 overlay would be appended").says("dry run, no model was called");
+    let output = scene.run(&["--dry-run", "--compact=r"]).exits(0);
+    assert_eq!(output.text(), "");
+    output.says("1 overlay would be appended").says("dry run, no model was called");
     scene.world.run(&["query", "conversation", " "]).exits(2);
     scene.world.run(&["query", "conversation"]).exits(2);
     scene.world.run(&["query", "conversation", "And now?"]).exits(18).says("no model is configured");

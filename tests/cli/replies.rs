@@ -9,23 +9,23 @@ use crate::support::{CommandOutput, Conversation, DECLINE, STRIP, World, plugin_
 
 /// Checks that a strategy with these lines fails with this exit code and message.
 #[track_caller]
-fn fails(run: &str, code: i32, says: &str) -> CommandOutput {
+fn fails(run: &str, code: i32, message: &str) -> CommandOutput {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(2));
     world.plugin("odd", run);
-    let ran = world.run_plugin("odd", &["--deadline", "60s"]).exits(code).says(says);
-    let first = ran.stderr.lines().next().unwrap_or_default();
-    assert!(first.starts_with("error: ") && first.contains("strategy `odd` "), "{}", ran.stderr);
-    assert_eq!(ran.stderr.matches("error: ").count(), 1, "{}", ran.stderr);
-    assert!(!ran.stderr.chars().any(|c| c.is_control() && c != '\n' && c != '\t'), "{:?}", ran.stderr);
+    let output = world.run_plugin("odd", &["--deadline", "60s"]).exits(code).says(message);
+    let first = output.stderr.lines().next().unwrap_or_default();
+    assert!(first.starts_with("error: ") && first.contains("strategy `odd` "), "{}", output.stderr);
+    assert_eq!(output.stderr.matches("error: ").count(), 1, "{}", output.stderr);
+    assert!(!output.stderr.chars().any(|c| c.is_control() && c != '\n' && c != '\t'), "{:?}", output.stderr);
     transcript.assert_untouched();
-    ran
+    output
 }
 
 /// Checks that a result with these compactions is rejected.
 #[track_caller]
-fn refused(compactions: &str, says: &str) {
-    fails(&format!(r#"echo '{{"type":"result","id":"c1","compactions":{compactions}}}'"#), 17, says);
+fn check_rejected(compactions: &str, message: &str) {
+    fails(&format!(r#"echo '{{"type":"result","id":"c1","compactions":{compactions}}}'"#), 17, message);
 }
 
 /// Checks that a result with this compaction is not a valid message.
@@ -43,9 +43,9 @@ fn crash_prints_stderr() {
 
 #[test]
 fn crash_prints_last_lines_of_long_stderr() {
-    let ran =
+    let output =
         fails("i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo line $i. >&2; done; exit 1", 13, "line 60.");
-    assert!(ran.stderr.contains("line 21.") && !ran.stderr.contains("line 20."), "{}", ran.stderr);
+    assert!(output.stderr.contains("line 21.") && !output.stderr.contains("line 20."), "{}", output.stderr);
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn enforces_deadline() {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(2));
     world.plugin("odd", "echo still thinking >&2; exec sleep 1000");
-    let ran = world.run_plugin("odd", &["--deadline", "3s"]).exits(14).says("it did not end within 3s");
-    assert!(ran.stderr.contains("still thinking"), "{}", ran.stderr);
+    let output = world.run_plugin("odd", &["--deadline", "3s"]).exits(14).says("it did not end within 3s");
+    assert!(output.stderr.contains("still thinking"), "{}", output.stderr);
     transcript.assert_untouched();
 }
 
@@ -75,8 +75,8 @@ fn strategy_receives_its_limits() {
     let world = World::new();
     world.conversation("conversation", &Conversation::with_turns(2));
     world.plugin("odd", r#"sed 's/.*\("limits":{[^}]*}\).*/\1/' >&2; exit 1"#);
-    let says = r#""limits":{"deadline_ms":60000,"result_bytes_max":8388608}"#;
-    world.run_plugin("odd", &[]).exits(13).says(says);
+    let message = r#""limits":{"deadline_ms":60000,"result_bytes_max":8388608}"#;
+    world.run_plugin("odd", &[]).exits(13).says(message);
     world.run_plugin("odd", &["--deadline", "2m"]).exits(13).says(r#""limits":{"deadline_ms":120000,"#);
 }
 
@@ -130,8 +130,8 @@ fn rejects_too_much_output() {
 #[test]
 fn error_reply_prints_message_and_hint() {
     let error = r#"echo '{"type":"error","id":"c1","code":"no_luck","message":"the moon is wrong","transient":true,"hint":"wait"}'"#;
-    let ran = fails(error, 16, "the moon is wrong (no_luck)");
-    assert!(ran.stderr.ends_with("\nhint: `odd` suggests: wait\n"), "{}", ran.stderr);
+    let output = fails(error, 16, "the moon is wrong (no_luck)");
+    assert!(output.stderr.ends_with("\nhint: `odd` suggests: wait\n"), "{}", output.stderr);
     fails(&format!("{error}; exit 7"), 16, "the moon is wrong");
 }
 
@@ -144,20 +144,20 @@ fn rejects_needs_without_grant() {
 #[test]
 fn rejects_ranges_outside_request() {
     let strip = r#""tool_calls":{"policy":"omit"}"#;
-    refused("[]", "strategy `odd` was rejected");
-    refused(
+    check_rejected("[]", "strategy `odd` was rejected");
+    check_rejected(
         &format!(r#"[{{"from_turn":1,"to_turn":0,{strip}}}]"#),
         "the turn range ends at 0, before its start 1",
     );
-    refused(&format!(r#"[{{"from_turn":0,"to_turn":2,{strip}}}]"#), "turns 0-2");
-    refused(&format!(r#"[{{"from_turn":0,"to_turn":18446744073709551615,{strip}}}]"#), "turns 0-1844");
+    check_rejected(&format!(r#"[{{"from_turn":0,"to_turn":2,{strip}}}]"#), "turns 0-2");
+    check_rejected(&format!(r#"[{{"from_turn":0,"to_turn":18446744073709551615,{strip}}}]"#), "turns 0-1844");
 }
 
 #[test]
 fn rejects_undeclared_kinds() {
-    refused(r#"[{"from_turn":0,"to_turn":0}]"#, "policy");
-    refused(r#"[{"from_turn":0,"to_turn":0,"reasoning":"strip"}]"#, "reasoning");
-    refused(r#"[{"from_turn":0,"to_turn":0,"summary":{"summary":"x"}}]"#, "summary");
+    check_rejected(r#"[{"from_turn":0,"to_turn":0}]"#, "policy");
+    check_rejected(r#"[{"from_turn":0,"to_turn":0,"reasoning":"strip"}]"#, "reasoning");
+    check_rejected(r#"[{"from_turn":0,"to_turn":0,"summary":{"summary":"x"}}]"#, "summary");
 }
 
 #[test]
@@ -165,24 +165,24 @@ fn rejects_invalid_call_references() {
     let selective = |calls: &str| {
         format!(r#"[{{"from_turn":0,"to_turn":0,"tool_calls":{{"policy":"selective","calls":[{calls}]}}}}]"#)
     };
-    refused(&selective(""), "the selective policy lists no calls");
-    refused(&selective(r#"{"seq":1,"omit":true}"#), "event 1 is not half of a tool call");
-    refused(&selective(r#"{"seq":10,"omit":true}"#), "event 10 is outside the range");
-    refused(&selective(r#"{"seq":99,"omit":true}"#), "event 99 does not exist");
-    refused(&selective(r#"{"seq":3}"#), "event 3 has no policy");
+    check_rejected(&selective(""), "the selective policy lists no calls");
+    check_rejected(&selective(r#"{"seq":1,"omit":true}"#), "event 1 is not half of a tool call");
+    check_rejected(&selective(r#"{"seq":10,"omit":true}"#), "event 10 is outside the range");
+    check_rejected(&selective(r#"{"seq":99,"omit":true}"#), "event 99 does not exist");
+    check_rejected(&selective(r#"{"seq":3}"#), "event 3 has no policy");
 }
 
 #[test]
 fn rejects_blank_summaries() {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(2));
-    for (text, says) in [("", "blank"), (" \\n\\t", "blank"), ("a\\u0000b", "NUL")] {
+    for (text, message) in [("", "blank"), (" \\n\\t", "blank"), ("a\\u0000b", "NUL")] {
         let line = format!(
             r#"{{"type":"result","id":"c1","compactions":[{{"from_turn":0,"to_turn":0,"summary":{{"summary":"{text}"}}}}]}}"#
         );
         let run = format!("cat <<'END'\n{line}\nEND");
         world.script("plugins/odd", &plugin_script("odd", &json!({"produces": ["summary"]}), &run));
-        world.run_plugin("odd", &[]).exits(17).says(says);
+        world.run_plugin("odd", &[]).exits(17).says(message);
     }
     transcript.assert_untouched();
 }

@@ -14,8 +14,8 @@ fn compacted() -> (World, Transcript) {
 #[test]
 fn restores_original_bytes() {
     let (world, transcript) = compacted();
-    let ran = world.run(&["conversation", "--reset"]).exits(0);
-    assert_eq!(ran.stderr, "2 overlays removed from conversation/events.json\n");
+    let output = world.run(&["conversation", "--reset"]).exits(0);
+    assert_eq!(output.stderr, "2 overlays removed from conversation/events.json\n");
     transcript.assert_same_bytes();
     let again = world.run(&["conversation", "--reset"]).exits(0);
     assert_eq!(again.stderr, "no overlay to remove in conversation/events.json\n");
@@ -38,8 +38,8 @@ fn numbers_include_overlays_of_jp() {
     let own =
         Conversation::with_turns(5).compaction(json!({"from_turn": 0, "to_turn": 0, "reasoning": "strip"}));
     let transcript = world.conversation("conversation", &own);
-    let ran = world.run(&["conversation", "--strategy", "strip-tools", "--json"]).exits(0).line();
-    assert_eq!(ran["overlays"][0]["number"], 2);
+    let output = world.run(&["conversation", "--strategy", "strip-tools", "--json"]).exits(0).line();
+    assert_eq!(output["overlays"][0]["number"], 2);
     world.run(&["conversation", "--reset=2"]).exits(0);
     transcript.assert_same_bytes();
     world.run(&["conversation", "--reset=1"]).exits(0);
@@ -94,8 +94,8 @@ fn removes_malformed_overlay_that_blocks_reading() {
         let malformed = valid.clone().event(kind, json!({"from_turn": "x"}));
         let transcript = world.conversation("conversation", &malformed);
         for arguments in [&["print", "conversation"][..], &["show", "conversation"], &["conversation"]] {
-            let ran = world.run(arguments).exits(4).says("element 30 (byte ");
-            assert!(ran.stderr.contains(kind) && ran.stderr.contains("`--reset`"), "{}", ran.stderr);
+            let output = world.run(arguments).exits(4).says("element 30 (byte ");
+            assert!(output.stderr.contains(kind) && output.stderr.contains("`--reset`"), "{}", output.stderr);
         }
         transcript.assert_untouched();
         world.run(&["conversation", "--reset=1"]).exits(0);

@@ -15,43 +15,47 @@ fn world() -> (World, [Transcript; 2]) {
 
 /// Checks that a run is rejected with this exit code and this part of its message, and changes nothing.
 #[track_caller]
-fn refused(words: &[&str], code: i32, says: &str) {
+fn check_rejected(words: &[&str], code: i32, message: &str) {
     let (world, transcripts) = world();
     for more in [&[][..], &["--dry-run"], &["--overlap", "union"]] {
-        let ran = world.run(&[words, more].concat()).exits(code).says(says);
-        assert_eq!(ran.text(), "");
+        let output = world.run(&[words, more].concat()).exits(code).says(message);
+        assert_eq!(output.text(), "");
     }
     transcripts.iter().for_each(Transcript::assert_untouched);
 }
 
 #[test]
 fn unknown_word_suggests_command() {
-    refused(&["undo", "one"], 2, "`jp-compact one --reset` removes overlays");
-    refused(&["reset", "one"], 2, "`jp-compact one --reset` removes overlays");
-    refused(&["preview", "one"], 2, "`jp-compact one --dry-run` shows the effect without appending");
-    refused(&["diff", "one"], 2, "`jp-compact one --dry-run` shows the effect without appending");
-    refused(&["compact", "one"], 2, "compacting needs no command: `jp-compact one`");
-    refused(&["shwo", "one"], 2, "did you mean `jp-compact show one`?");
-    refused(&["PRINT", "one"], 2, "did you mean `jp-compact print one`?");
-    refused(&["17738399468-talk", "one"], 2, "`jp-compact 17738399468` compacts that conversation");
-    refused(&["frobnicate", "one"], 2, "`frobnicate` is not a command, an existing path, or an id");
+    check_rejected(&["undo", "one"], 2, "`jp-compact one --reset` removes overlays");
+    check_rejected(&["reset", "one"], 2, "`jp-compact one --reset` removes overlays");
+    check_rejected(&["preview", "one"], 2, "`jp-compact one --dry-run` shows the effect without appending");
+    check_rejected(&["diff", "one"], 2, "`jp-compact one --dry-run` shows the effect without appending");
+    check_rejected(&["compact", "one"], 2, "compacting needs no command: `jp-compact one`");
+    check_rejected(&["shwo", "one"], 2, "did you mean `jp-compact show one`?");
+    check_rejected(&["PRINT", "one"], 2, "did you mean `jp-compact print one`?");
+    check_rejected(&["17738399468-talk", "one"], 2, "`jp-compact 17738399468` compacts that conversation");
+    check_rejected(&["frobnicate", "one"], 2, "`frobnicate` is not a command, an existing path, or an id");
 }
 
 #[test]
 fn unknown_word_at_any_position_compacts_nothing() {
-    refused(&["one", "undo"], 2, "`undo` is not a command");
-    refused(&["one", "two", "undo"], 2, "no transcript was changed: 1 of 3 transcripts cannot be used");
-    refused(&["undo"], 2, "`jp-compact TRANSCRIPT --reset`");
-    refused(&["auto", "undo", "one"], 2, "`undo` is not a command");
+    check_rejected(&["one", "undo"], 2, "`undo` is not a command");
+    check_rejected(
+        &["one", "two", "undo"],
+        2,
+        "no transcript was changed: 1 of 3 transcripts cannot be used",
+    );
+    check_rejected(&["undo"], 2, "`jp-compact TRANSCRIPT --reset`");
+    check_rejected(&["auto", "undo", "one"], 2, "`undo` is not a command");
 }
 
 #[test]
 fn missing_path_compacts_nothing() {
-    refused(&["one", "sesion.jsonl"], 4, "failed to find a transcript at /here/sesion.jsonl");
-    refused(&["./undo", "one"], 4, "failed to find a transcript at /here/./undo");
-    refused(&["one", "17738399468"], 4, "17738399468");
-    refused(&["sesion.jsonl", "undo", "one"], 2, "2 of 3 transcripts cannot be used");
-    refused(&["auto", "one", "sesion.jsonl"], 4, "failed to find a transcript at");
+    check_rejected(&["one", "sesion.jsonl"], 4, "failed to find a transcript at /here/sesion.jsonl");
+    check_rejected(&["./undo", "one"], 4, "failed to find a transcript at /here/./undo");
+    check_rejected(&["one", "17738399468"], 4, "17738399468");
+    check_rejected(&["sesion.jsonl", "undo", "one"], 2, "2 of 3 transcripts cannot be used");
+    check_rejected(&["auto", "one", "sesion.jsonl"], 4, "failed to find a transcript at");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! RFD 064, tested with the executable. Each test has the name of a section of the RFD. Core tests the same rules under
-//! the same names.
+//! End-to-end tests of RFD 064. Each test is named after a section of the RFD. The unit tests in core use the same
+//! names.
 
 use serde_json::{Value, json};
 use wiremock::MockServer;
@@ -31,10 +31,10 @@ fn example() -> Conversation {
 
 /// Compacts with these arguments, and returns turns 0 to 2 of the view.
 #[track_caller]
-fn projected(world: &World, arguments: &[&str]) -> String {
+fn compacted_view(world: &World, arguments: &[&str]) -> String {
     world.run(&[&["conversation"], arguments].concat()).exits(0);
-    let ran = world.run(&["print", "conversation", "--compacted"]).exits(0);
-    ran.text().split("user:\n  What does the file say?").next().unwrap().to_owned()
+    let output = world.run(&["print", "conversation", "--compacted"]).exits(0);
+    output.text().split("user:\n  What does the file say?").next().unwrap().to_owned()
 }
 
 fn example_world() -> (World, Transcript) {
@@ -46,7 +46,7 @@ fn example_world() -> (World, Transcript) {
 #[test]
 fn projection_example_default_profile() {
     let (world, _) = example_world();
-    insta::assert_snapshot!(projected(&world, &[]), @r"
+    insta::assert_snapshot!(compacted_view(&world, &[]), @r"
     --- turn 0 ---
     user:
       set up the project
@@ -92,7 +92,7 @@ fn projection_example_default_profile_with_per_tool_hints() {
                  [conversation.tools.fs_create_file.compaction]\nrequest = \"strip\"\nresponse = \"keep\"\n\
                  [conversation.tools.fs_modify_file.compaction]\nrequest = \"strip\"\nresponse = \"strip\"\n";
     world.file(".jp-compact.toml", hints.as_bytes());
-    insta::assert_snapshot!(projected(&world, &[]), @r#"
+    insta::assert_snapshot!(compacted_view(&world, &[]), @r#"
     --- turn 0 ---
     user:
       set up the project
@@ -135,7 +135,7 @@ fn projection_example_heavy_profile() {
     let (world, transcript) = example_world();
     let text = "Set up a Rust project at src/main.rs.";
     record_answers(&world, &json!({}), "3", &recorded_answer(text));
-    let view = projected(&world, &["--profile", "heavy", "--llm-replay", "answers.json"]);
+    let view = compacted_view(&world, &["--profile", "heavy", "--llm-replay", "answers.json"]);
     insta::assert_snapshot!(view, @r"
     --- turn 0 [overlay: a summary of turns 0-2 of the history] ---
     user:
@@ -157,10 +157,10 @@ fn when_summary_is_set_reasoning_and_tool_calls_are_ignored() {
     let both = ["reasoning", "tool_calls"]
         .map(|policy| format!("conversation.compaction.profiles.heavy.{policy}=strip"));
     let heavy = ["--profile", "heavy", "--set", &both[0], "--set", &both[1]];
-    for what in [heavy.as_slice(), &["--compact=r+t+s"]] {
-        let arguments = [&["conversation", "--llm-replay", "answers.json"], what].concat();
+    for selection in [heavy.as_slice(), &["--compact=r+t+s"]] {
+        let arguments = [&["conversation", "--llm-replay", "answers.json"], selection].concat();
         world.run(&arguments).exits(0).says("1 overlay appended");
-        assert!(transcript.overlays()[0]["summary"].is_object(), "{what:?}");
+        assert!(transcript.overlays()[0]["summary"].is_object(), "{selection:?}");
         std::fs::write(&transcript.path, transcript.before()).unwrap();
     }
 }
@@ -224,8 +224,8 @@ fn stacking_semantics() {
     for run in [a.as_slice(), &b] {
         world.run(&[&["conversation"], run].concat()).exits(0);
     }
-    let ran = world.run(&["print", "conversation", "--compacted"]).exits(0);
-    let view = split_turns(ran.text());
+    let output = world.run(&["print", "conversation", "--compacted"]).exits(0);
+    let view = split_turns(output.text());
     // Turn 5: the summary of A, which replaces turns 0-20. Turn 21 follows it.
     assert_eq!(view.len(), 12, "{view:#?}");
     assert!(view[0].contains("[Summary of previous conversation]"), "{view:#?}");
@@ -294,8 +294,8 @@ fn summary_overlap_resolution_extends_what_is_asked_for() {
         run_summarizer(&world, false, [&bounds[0], &bounds[1]]).exits(0);
         let expect = range(expect.0, expect.1);
         assert_eq!(requests(&world), [(range(typed.0, typed.1), expect.clone(), false)], "{old:?}");
-        let made = &transcript.overlays()[0];
-        assert_eq!(json!({"from_turn": made["from_turn"], "to_turn": made["to_turn"]}), expect);
+        let overlay = &transcript.overlays()[0];
+        assert_eq!(json!({"from_turn": overlay["from_turn"], "to_turn": overlay["to_turn"]}), expect);
     }
 }
 
@@ -314,8 +314,8 @@ fn summary_overlap_resolution_repeats_request_for_chosen_range() {
     run_summarizer(&world, true, ["0", "4"]).exits(0);
     let whole = || range(0, 4);
     assert_eq!(requests(&world), [(whole(), whole(), false), (whole(), range(1, 3), true)]);
-    let made = &transcript.overlays()[0];
-    assert_eq!((&made["from_turn"], &made["to_turn"]), (&json!(1), &json!(3)));
+    let overlay = &transcript.overlays()[0];
+    assert_eq!((&overlay["from_turn"], &overlay["to_turn"]), (&json!(1), &json!(3)));
 }
 
 #[test]
@@ -324,7 +324,10 @@ fn summary_overlap_resolution_ignores_other_policies() {
     world.run(&["conversation"]).exits(0);
     let overlays = transcript.overlays();
     assert_eq!(overlays.len(), 2);
-    assert!(overlays.iter().all(|made| made["from_turn"] == 0 && made["to_turn"] == 2), "{overlays:?}");
+    assert!(
+        overlays.iter().all(|overlay| overlay["from_turn"] == 0 && overlay["to_turn"] == 2),
+        "{overlays:?}"
+    );
 }
 
 #[test]
@@ -345,8 +348,8 @@ fn raw_stream_invariant() {
 #[test]
 fn a_dry_run_previews_mechanical_effects_turn_by_turn() {
     let (world, transcript) = example_world();
-    let ran = world.run(&["conversation", "--dry-run"]).exits(0);
-    insta::assert_snapshot!(ran.stderr, @r"
+    let output = world.run(&["conversation", "--dry-run"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 2 overlays would be appended
       1  strip-reasoning [version]  turns 0-2: reasoning
       2  strip-tools [version]  turns 0-2: tool_calls

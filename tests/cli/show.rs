@@ -31,9 +31,9 @@ fn lists_number_range_origin_and_effect_of_overlays() {
             "--sandbox=contained",
         ])
         .exits(0);
-    let ran = world.run(&["show", "conversation"]).exits(0);
-    assert_eq!(ran.stderr, "");
-    insta::assert_snapshot!(world.normalize(ran.text()), @r"
+    let output = world.run(&["show", "conversation"]).exits(0);
+    assert_eq!(output.stderr, "");
+    insta::assert_snapshot!(world.normalize(output.text()), @r"
     conversation/events.json: 4 turns, 24 events, 5 overlays
     JP sends a model about 120 of 139 tokens
     jp-compact's own view has about 120 of 139 tokens, 510 of 596 bytes of text: JP does not apply overlay 3
@@ -95,8 +95,8 @@ fn json_has_receipts_and_totals() {
 fn prints_only_totals_without_overlays() {
     let world = World::new();
     world.conversation("conversation", &Conversation::with_turns(1));
-    let ran = world.run(&["show", "conversation"]).exits(0);
-    insta::assert_snapshot!(ran.text(), @r"
+    let output = world.run(&["show", "conversation"]).exits(0);
+    insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 1 turn, 6 events, 0 overlays
     JP sends a model about 35 of 35 tokens, 149 of 149 bytes of text
 
@@ -114,8 +114,8 @@ fn prints_only_totals_without_overlays() {
     tokens, by chars/4                35          35  unchanged  ███████████████████
     ");
     world.raw("empty", b"[]");
-    let ran = world.run(&["show", "empty"]).exits(0);
-    insta::assert_snapshot!(ran.text(), @r"
+    let output = world.run(&["show", "empty"]).exits(0);
+    insta::assert_snapshot!(output.text(), @r"
     empty/events.json: 0 turns, 0 events, 0 overlays
     JP sends a model about 0 of 0 tokens, 0 of 0 bytes of text
 

@@ -56,9 +56,9 @@ fn check(name: &str, arguments: &[&str], code: i32, says: &str) {
     for (kind, plant) in plants {
         let _ = fs::remove_file(&path);
         plant();
-        let ran = run(&world, arguments);
-        assert_eq!(ran.code, Some(code), "{kind}: {}", ran.stderr);
-        assert!(ran.stderr.contains(says), "{kind}: `{says}` is not in:\n{}", ran.stderr);
+        let output = run(&world, arguments);
+        assert_eq!(output.code, Some(code), "{kind}: {}", output.stderr);
+        assert!(output.stderr.contains(says), "{kind}: `{says}` is not in:\n{}", output.stderr);
     }
     assert_eq!(transcript.now(), transcript.before());
 }
@@ -142,9 +142,10 @@ fn rejects_symlinked_report_file() {
     let mine = world.file("mine", b"precious");
     symlink(&mine, world.path("report.json.part")).unwrap();
     for more in [&[][..], &["--resume"]] {
-        let ran = run(&world, &[&["batch", "--dry-run", "--report", "report.json", FOLDER], more].concat());
-        assert_ne!(ran.code, Some(0), "{}", ran.stderr);
-        assert!(ran.stderr.contains("it is a symbolic link"), "{}", ran.stderr);
+        let output =
+            run(&world, &[&["batch", "--dry-run", "--report", "report.json", FOLDER], more].concat());
+        assert_ne!(output.code, Some(0), "{}", output.stderr);
+        assert!(output.stderr.contains("it is a symbolic link"), "{}", output.stderr);
         assert_eq!(fs::read(&mine).unwrap(), b"precious");
     }
 }

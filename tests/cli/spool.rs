@@ -70,8 +70,8 @@ fn events_file_and_stdin_give_same_result_in_jail() {
             );
             let words = ["conversation", "--strategy", name, "--trust-dir", "plugins", "--sandbox=require"];
             // `World::run` asserts that no temporary file is left.
-            let ran = world.run(&[&words[..], &["--keep-last", "0"]].concat()).exits(0);
-            let (_, log) = ran.stderr.split_once(": info: ").unwrap();
+            let output = world.run(&[&words[..], &["--keep-last", "0"]].concat()).exits(0);
+            let (_, log) = output.stderr.split_once(": info: ").unwrap();
             let (found, digest) = log.lines().next().unwrap().split_once(' ').unwrap();
             assert_eq!(found, mode);
             let overlays = transcript.appended();

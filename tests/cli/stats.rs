@@ -16,9 +16,9 @@ fn stripped() -> Conversation {
 fn tables_show_raw_and_view_tokens() {
     let world = World::new();
     world.conversation("conversation", &stripped());
-    let ran = world.run(&["stats", "conversation"]).exits(0);
-    assert_eq!(ran.stderr, "");
-    insta::assert_snapshot!(ran.text(), @r"
+    let output = world.run(&["stats", "conversation"]).exits(0);
+    assert_eq!(output.stderr, "");
+    insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 2 turns, 11 events, 1 overlay
     JP sends a model about 52 of 644 tokens, 216 of 2,583 bytes of text
 
@@ -42,8 +42,8 @@ fn several_transcripts_have_one_row_each_and_a_total() {
     let world = World::new();
     world.conversation("one", &stripped());
     world.conversation("a-folder-with-a-long-name/and-another-one", &Conversation::with_turns(4));
-    let ran = world.run(&["stats", "one", "a-folder-with-a-long-name/and-another-one"]).exits(0);
-    insta::assert_snapshot!(ran.text(), @r"
+    let output = world.run(&["stats", "one", "a-folder-with-a-long-name/and-another-one"]).exits(0);
+    insta::assert_snapshot!(output.text(), @r"
     2 conversations: 6 turns, 35 events, 1 overlay
     JP sends a model about 191 of 783 tokens, 812 of 3,179 bytes of text
 
@@ -85,8 +85,8 @@ fn json_prints_one_line_per_transcript_and_total() {
     assert_eq!(one["stats"]["by_tool"]["fs_read_file"]["tokens"]["before"].as_u64(), Some(616));
     assert_eq!(total["transcripts"], 2);
     let sum = |pointer: &str| {
-        let at = |line: &Value| line["stats"].pointer(pointer).unwrap().as_u64().unwrap();
-        at(one) + at(other)
+        let value_at = |line: &Value| line["stats"].pointer(pointer).unwrap().as_u64().unwrap();
+        value_at(one) + value_at(other)
     };
     for pointer in ["/turns", "/events", "/overlays", "/all/tokens/after", "/by_type/user/bytes/before"] {
         assert_eq!(total["total"].pointer(pointer).unwrap().as_u64(), Some(sum(pointer)), "{pointer}");
@@ -102,13 +102,13 @@ fn unreadable_transcript_does_not_stop_others() {
     let world = World::new();
     world.conversation("conversation", &stripped());
     world.raw("broken", b"[{]");
-    let ran = world.run(&["stats", "conversation", "broken", "--json"]).exits(19);
-    let lines = ran.lines();
+    let output = world.run(&["stats", "conversation", "broken", "--json"]).exits(19);
+    let lines = output.lines();
     assert_eq!(lines.len(), 3);
     assert_eq!((&lines[1]["path"], &lines[1]["error"]["code"]), (&json!("broken"), &json!(4)));
     assert_eq!(lines[2]["transcripts"], 1);
-    let ran = world.run(&["stats", "broken", "conversation"]).exits(19).says("1 of 2 transcripts failed");
-    assert!(ran.text().starts_with("1 conversation: 2 turns"), "{}", ran.text());
+    let output = world.run(&["stats", "broken", "conversation"]).exits(19).says("1 of 2 transcripts failed");
+    assert!(output.text().starts_with("1 conversation: 2 turns"), "{}", output.text());
     world.run(&["stats", "broken"]).exits(4);
     world.run(&["stats"]).exits(2);
 }
@@ -118,8 +118,8 @@ fn counts_exact_tokens_of_stdin() {
     let world = World::new();
     let ask = r#"[{"timestamp": "2026-04-02 09:00:00.0", "type": "turn_start"},
         {"timestamp": "2026-04-02 09:00:01.0", "type": "chat_request", "content": "internationalization of antidisestablishmentarianism"}]"#;
-    let ran = world.pipe(&["stats", "-", "--json", "--tokens", "exact"], ask.as_bytes()).exits(0);
-    let line = ran.line();
+    let output = world.pipe(&["stats", "-", "--json", "--tokens", "exact"], ask.as_bytes()).exits(0);
+    let line = output.line();
     assert_eq!((&line["path"], &line["estimator"]), (&json!("standard input"), &json!("o200k")));
     assert_eq!(line["stats"]["all"]["tokens"]["before"], 9);
 }
@@ -129,9 +129,9 @@ fn escapes_terminal_sequences_in_tool_names() {
     let world = World::new();
     let conversation = Conversation::new().turn("x").call("\u{1b}[2J\u{202e}x", json!({}), "y");
     world.conversation("conversation", &conversation);
-    let ran = world.run(&["stats", "conversation"]).exits(0);
-    assert!(ran.text().contains("\\u{1b}[2J\\u{202e}x"), "{}", ran.text());
-    assert!(!ran.text().contains(['\u{1b}', '\u{202e}']));
+    let output = world.run(&["stats", "conversation"]).exits(0);
+    assert!(output.text().contains("\\u{1b}[2J\\u{202e}x"), "{}", output.text());
+    assert!(!output.text().contains(['\u{1b}', '\u{202e}']));
 }
 
 #[test]

@@ -110,10 +110,10 @@ fn rejects_copies_that_disagree() {
     let shared = workspace_copy(&world, &Conversation::with_turns(5), 9);
     let own = user_copy(&world, &Conversation::with_turns(4).turn("Something else").message("entirely"), 0);
     for arguments in [&[ID][..], &[own.folder().to_str().unwrap()], &[shared.folder().to_str().unwrap()]] {
-        let ran = world.run(arguments).exits(5).says("two copies of the conversation disagree");
+        let output = world.run(arguments).exits(5).says("two copies of the conversation disagree");
         for transcript in [&shared, &own] {
             let path = world.normalize(transcript.path.to_str().unwrap());
-            assert!(ran.stderr.contains(&path), "{path} is not in:\n{}", ran.stderr);
+            assert!(output.stderr.contains(&path), "{path} is not in:\n{}", output.stderr);
         }
     }
     shared.assert_untouched();
@@ -166,10 +166,10 @@ fn change_during_run(then: &[u8], code: i32) -> Vec<u8> {
         let transcript = world.conversation("conversation", &Conversation::with_turns(5));
         let later = world.file("later.json", then);
         world.plugin("slow", &format!("{how} {} {}\n{STRIP}", later.display(), transcript.path.display()));
-        let ran = world.run_plugin("slow", &["--now", "2026-11-01T00:00:00Z"]).exits(code);
+        let output = world.run_plugin("slow", &["--now", "2026-11-01T00:00:00Z"]).exits(code);
         let now = transcript.now();
         if code != 0 {
-            assert!(ran.stderr.contains("/here/conversation/events.json"), "{}", ran.stderr);
+            assert!(output.stderr.contains("/here/conversation/events.json"), "{}", output.stderr);
             assert!(now == then, "the transcript was written to");
         }
         now

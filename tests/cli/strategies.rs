@@ -17,19 +17,19 @@ fn world() -> (World, Transcript) {
 
 /// Checks that a plugin with this text is rejected with this exit code and message.
 #[track_caller]
-fn refused(text: &str, code: i32, says: &str) {
+fn check_rejected(text: &str, code: i32, message: &str) {
     let (world, transcript) = world();
     world.script("plugins/odd", text);
-    let ran = world.run_plugin("odd", &[]).exits(code).says(says);
-    assert!(ran.stderr.starts_with("error: strategy `odd` "), "{}", ran.stderr);
+    let output = world.run_plugin("odd", &[]).exits(code).says(message);
+    assert!(output.stderr.starts_with("error: strategy `odd` "), "{}", output.stderr);
     transcript.assert_untouched();
 }
 
 #[test]
 fn reports_unknown_strategy() {
     let (world, transcript) = world();
-    let ran = world.run(&["conversation", "--strategy", "strip-tolls"]).exits(10);
-    assert!(ran.stderr.contains("`strip-reasoning`, `strip-tools`"), "{}", ran.stderr);
+    let output = world.run(&["conversation", "--strategy", "strip-tolls"]).exits(10);
+    assert!(output.stderr.contains("`strip-reasoning`, `strip-tools`"), "{}", output.stderr);
     world.run(&["conversation", "--strategy", "../strip-tools"]).exits(10);
     world.run(&["strategy", "show", "strip-tolls"]).exits(10);
     transcript.assert_untouched();
@@ -119,8 +119,9 @@ fn rejects_missing_grant_before_running() {
 fn plugin_cannot_replace_bundled_strategy() {
     let (world, transcript) = world();
     let plugin = world.plugin("strip-tools", DECLINE);
-    let ran = world.run_plugin("strip-tools", &[]).exits(10).says(&world.normalize(plugin.to_str().unwrap()));
-    assert!(ran.stderr.contains("[bin]/compact-strategy-strip-tools"), "{}", ran.stderr);
+    let output =
+        world.run_plugin("strip-tools", &[]).exits(10).says(&world.normalize(plugin.to_str().unwrap()));
+    assert!(output.stderr.contains("[bin]/compact-strategy-strip-tools"), "{}", output.stderr);
     transcript.assert_untouched();
 }
 
@@ -178,9 +179,9 @@ fn plugin_name_is_file_stem() {
 fn reports_plugin_that_is_not_executable() {
     let (world, transcript) = world();
     world.file("plugins/mine", plugin_script("mine", &json!({}), STRIP).as_bytes());
-    let ran = world.run_plugin("mine", &[]).exits(10);
-    assert!(ran.stderr.contains("/here/plugins/mine is not executable"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("chmod +x"), "{}", ran.stderr);
+    let output = world.run_plugin("mine", &[]).exits(10);
+    assert!(output.stderr.contains("/here/plugins/mine is not executable"), "{}", output.stderr);
+    assert!(output.stderr.contains("chmod +x"), "{}", output.stderr);
     transcript.assert_untouched();
 }
 
@@ -194,41 +195,41 @@ fn rejects_missing_plugin_folder() {
 
 #[test]
 fn reports_plugin_that_cannot_start() {
-    refused("echo no shebang\n", 13, "failed to start /here/plugins/odd");
-    refused("#!/no/such/interpreter\n", 13, "failed to start /here/plugins/odd");
-    refused("\u{7f}ELF, but not really\n", 13, "failed to start /here/plugins/odd");
-    refused("", 13, "failed to start /here/plugins/odd");
+    check_rejected("echo no shebang\n", 13, "failed to start /here/plugins/odd");
+    check_rejected("#!/no/such/interpreter\n", 13, "failed to start /here/plugins/odd");
+    check_rejected("\u{7f}ELF, but not really\n", 13, "failed to start /here/plugins/odd");
+    check_rejected("", 13, "failed to start /here/plugins/odd");
 }
 
 #[test]
 fn failing_describe_is_a_crash() {
-    refused("#!/bin/sh\necho bad luck >&2; exit 3\n", 13, "bad luck");
-    refused("#!/bin/sh\nkill -9 $$\n", 13, "it ended with signal 9");
+    check_rejected("#!/bin/sh\necho bad luck >&2; exit 3\n", 13, "bad luck");
+    check_rejected("#!/bin/sh\nkill -9 $$\n", 13, "it ended with signal 9");
 }
 
 #[test]
 fn rejects_invalid_description() {
-    refused("#!/bin/sh\n", 12, "it returned no description");
-    refused("#!/bin/sh\necho hello\n", 12, "its description is invalid");
-    refused("#!/bin/sh\necho '{}'\n", 12, "its description is invalid");
-    refused("#!/bin/sh\necho '[]'\n", 12, "its description is invalid");
-    refused("#!/bin/sh\necho '{}'; echo '{}'\n", 12, "more than one line");
-    refused("#!/bin/sh\nprintf '\\377\\n'\n", 12, "is not UTF-8");
-    refused(&plugin_script("odd", &json!({"produces": ["magic"]}), STRIP), 12, "magic");
-    refused(&plugin_script("odd", &json!({"produces": []}), STRIP), 12, "`produces` is empty");
-    refused(&plugin_script("odd", &json!({"input": "everything"}), STRIP), 12, "everything");
+    check_rejected("#!/bin/sh\n", 12, "it returned no description");
+    check_rejected("#!/bin/sh\necho hello\n", 12, "its description is invalid");
+    check_rejected("#!/bin/sh\necho '{}'\n", 12, "its description is invalid");
+    check_rejected("#!/bin/sh\necho '[]'\n", 12, "its description is invalid");
+    check_rejected("#!/bin/sh\necho '{}'; echo '{}'\n", 12, "more than one line");
+    check_rejected("#!/bin/sh\nprintf '\\377\\n'\n", 12, "is not UTF-8");
+    check_rejected(&plugin_script("odd", &json!({"produces": ["magic"]}), STRIP), 12, "magic");
+    check_rejected(&plugin_script("odd", &json!({"produces": []}), STRIP), 12, "`produces` is empty");
+    check_rejected(&plugin_script("odd", &json!({"input": "everything"}), STRIP), 12, "everything");
 }
 
 #[test]
 fn rejects_description_with_other_name() {
-    refused(&plugin_script("even", &json!({}), STRIP), 12, "it describes itself as `even`");
+    check_rejected(&plugin_script("even", &json!({}), STRIP), 12, "it describes itself as `even`");
 }
 
 #[test]
 fn version_mismatch_reports_the_older_side() {
-    refused(&plugin_script("odd", &json!({"protocols": [0]}), STRIP), 20, "update the strategy");
-    refused(&plugin_script("odd", &json!({"protocols": []}), STRIP), 20, "update the strategy");
-    refused(&plugin_script("odd", &json!({"protocols": [2, 3]}), STRIP), 21, "update jp-compact");
+    check_rejected(&plugin_script("odd", &json!({"protocols": [0]}), STRIP), 20, "update the strategy");
+    check_rejected(&plugin_script("odd", &json!({"protocols": []}), STRIP), 20, "update the strategy");
+    check_rejected(&plugin_script("odd", &json!({"protocols": [2, 3]}), STRIP), 21, "update jp-compact");
 }
 
 #[test]
@@ -242,7 +243,7 @@ fn accepts_additional_protocols_and_unknown_members() {
 
 #[test]
 fn slow_describe_misses_deadline() {
-    refused("#!/bin/sh\nexec sleep 1000\n", 14, "it did not end within 2s");
+    check_rejected("#!/bin/sh\nexec sleep 1000\n", 14, "it did not end within 2s");
 }
 
 #[test]

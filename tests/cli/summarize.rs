@@ -114,12 +114,12 @@ pub(crate) fn recorded_answer(text: &str) -> Value {
 fn answer_becomes_the_summary() {
     let world = World::new();
     let transcript = world.conversation("conversation", &long_output());
-    let ran = run_with_recorded_answer(&world, &recorded_answer("They read a file.\n")).exits(0);
+    let output = run_with_recorded_answer(&world, &recorded_answer("They read a file.\n")).exits(0);
     let overlays = transcript.overlays();
     assert_eq!(overlays.len(), 1);
     assert_eq!(overlays[0]["summary"], json!({"summary": "They read a file."}));
     assert_eq!((&overlays[0]["from_turn"], &overlays[0]["to_turn"]), (&json!(0), &json!(1)));
-    assert!(ran.stderr.contains("the model's window is unknown"), "{}", ran.stderr);
+    assert!(output.stderr.contains("the model's window is unknown"), "{}", output.stderr);
 }
 
 #[test]

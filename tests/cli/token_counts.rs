@@ -69,11 +69,11 @@ fn counts_overlays_that_jp_applies() {
     assert!(jp_tokens["after"].as_u64().unwrap() < ALL_TOKENS / 10, "{line}");
     let alone = World::new();
     alone.conversation("project/talk", &conversation());
-    let ran = alone.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
+    let output = alone.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
     assert!(
-        ran.stderr.contains("  JP sends a model about ") && !ran.stderr.contains("own view"),
+        output.stderr.contains("  JP sends a model about ") && !output.stderr.contains("own view"),
         "{}",
-        ran.stderr
+        output.stderr
     );
 }
 
@@ -83,16 +83,16 @@ fn show_and_stats_report_jp_first() {
     micro(&world, &[]);
     let jp = "JP sends a model about 3,020 of 3,020 tokens\n";
     for command in ["show", "stats"] {
-        let ran = world.run(&[command, "project/talk"]).exits(0);
-        assert_jp_first(ran.text(), jp, "JP does not apply overlay 1");
+        let output = world.run(&[command, "project/talk"]).exits(0);
+        assert_jp_first(output.text(), jp, "JP does not apply overlay 1");
         assert_jp_unchanged(&world.run(&[command, "project/talk", "--json"]).exits(0).line()["tokens"]);
     }
     world.conversation("project/other", &Conversation::with_turns(1));
     let total = world.run(&["stats", "project", "--json"]).exits(0).lines().pop().unwrap();
     assert_eq!(total["tokens"]["jp"], json!({"before": ALL_TOKENS + 35, "after": ALL_TOKENS + 35}));
-    let ran = world.run(&["stats", "project"]).exits(0);
+    let output = world.run(&["stats", "project"]).exits(0);
     assert_jp_first(
-        ran.text(),
+        output.text(),
         "JP sends a model about 3,055 of 3,055 tokens\n",
         "JP does not apply every overlay",
     );
@@ -120,17 +120,17 @@ fn batch_gate_uses_tokens_sent_by_jp() {
     let world = world();
     let words = [&["batch", "project", "--json"], &MICRO[..]].concat();
     let batch = |more: &[&str], code: i32| world.run(&[&words[..], more].concat()).exits(code);
-    let ran = batch(&["-n"], 0);
-    assert!(ran.stderr.contains("; JP sends a model 3,020 of 3,020 tokens"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("jp-compact's own views have"), "{}", ran.stderr);
-    let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let output = batch(&["-n"], 0);
+    assert!(output.stderr.contains("; JP sends a model 3,020 of 3,020 tokens"), "{}", output.stderr);
+    assert!(output.stderr.contains("jp-compact's own views have"), "{}", output.stderr);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_jp_unchanged(&report["transcripts"][0]["tokens"]);
     assert_jp_unchanged(&report["total"]["tokens"]);
     assert_eq!(report["total"]["saved_percent"], 0.0);
     batch(&["-n", "--require-saving", "30"], 3).says("found 0.0 %: the views save 9");
     // The written view is what a model receives, so the report has no separate count for JP.
-    let ran = batch(&["--out", "views", "--require-saving", "30"], 0);
-    let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let output = batch(&["--out", "views", "--require-saving", "30"], 0);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["total"]["tokens"].get("jp"), None);
 }
 
@@ -151,12 +151,20 @@ fn other_formats_report_no_sender() {
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/host/transcripts/tests/formats/samples");
     fs::copy(format!("{samples}/claude-code.jsonl"), world.path("session.jsonl")).unwrap();
     let words = ["session.jsonl", "-s", "strip-tools", "--keep-last", "0"];
-    let ran = world.run(&[&words[..], &["-n"]].concat()).exits(0);
-    assert!(ran.stderr.contains("the view that `print --compacted` prints has about "), "{}", ran.stderr);
+    let output = world.run(&[&words[..], &["-n"]].concat()).exits(0);
+    assert!(
+        output.stderr.contains("the view that `print --compacted` prints has about "),
+        "{}",
+        output.stderr
+    );
     assert_eq!(world.run(&[&words[..], &["--json"]].concat()).exits(0).line()["tokens"]["jp"], Value::Null);
     for command in ["show", "stats"] {
-        let ran = world.run(&[command, "session.jsonl"]).exits(0);
-        assert!(ran.text().contains("the view that `print --compacted` prints has about "), "{}", ran.text());
+        let output = world.run(&[command, "session.jsonl"]).exits(0);
+        assert!(
+            output.text().contains("the view that `print --compacted` prints has about "),
+            "{}",
+            output.text()
+        );
     }
 }
 
@@ -165,11 +173,11 @@ fn show_prints_number_of_overlay_in_jp() {
     let world = world();
     micro(&world, &[]);
     world.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
-    let ran = world.run(&["show", "project/talk"]).exits(0);
+    let output = world.run(&["show", "project/talk"]).exits(0);
     assert!(
-        ran.text().contains("note: JP numbers it 1: `jp conversation compact --reset=1`"),
+        output.text().contains("note: JP numbers it 1: `jp conversation compact --reset=1`"),
         "{}",
-        ran.text()
+        output.text()
     );
     let overlays = world.run(&["show", "project/talk", "--json"]).exits(0).line()["overlays"].clone();
     let numbers = |name: &str| {
@@ -187,16 +195,16 @@ fn show_reports_that_over_is_not_implemented() {
     let policy = json!({"policy": "omit", "over": 100});
     let over = conversation().compaction(json!({"from_turn": 0, "to_turn": 2, "tool_calls": policy}));
     let transcript = world.conversation("talk", &over);
-    let ran = world.run(&["show", "talk"]).exits(0);
+    let output = world.run(&["show", "talk"]).exits(0);
     let note =
         "no effect, because its condition `over` is not implemented; JP ignores `over` and applies the rest";
-    assert!(ran.text().contains(note), "{}", ran.text());
+    assert!(output.text().contains(note), "{}", output.text());
     assert_jp_first(
-        ran.text(),
+        output.text(),
         "JP sends a model about 14 of 3,020 tokens",
         "JP applies overlay 1 without `over`",
     );
-    assert!(ran.text().contains("3,020 -> 3,020 tokens (unchanged)"), "{}", ran.text());
+    assert!(output.text().contains("3,020 -> 3,020 tokens (unchanged)"), "{}", output.text());
     let printed = world.run(&["print", "talk", "--compacted"]).exits(0);
     assert!(printed.text().contains("xxxx"), "{}", printed.text());
     transcript.assert_untouched();

@@ -47,8 +47,8 @@ fn invalid_configuration_fails_only_its_transcript() {
     let world = World::new();
     let [(one, of_one), (two, of_two)] = two_workspaces(&world, "[conversation]\nwrong = 1\n", "");
     world.run(&[&one]).exits(2).says("/here/one/.jp-compact.toml").says("unknown field `wrong`");
-    let ran = world.run(&[&one, &two, "--json"]).exits(19).says("1 of 2 transcripts failed");
-    assert_eq!(ran.lines()[0]["error"]["code"], 2, "{}", ran.text());
+    let output = world.run(&[&one, &two, "--json"]).exits(19).says("1 of 2 transcripts failed");
+    assert_eq!(output.lines()[0]["error"]["code"], 2, "{}", output.text());
     of_one.assert_untouched();
     assert_eq!(receipts(&of_two).len(), 2);
 }

@@ -63,8 +63,8 @@ fn crash_at_every_call(mut copies: Copies, args: &[&str]) {
         copies.restore();
         copies.world.trace(&strace, options, args)
     };
-    crash_walk(locks, run, |ran, is_new_step| {
-        let died_at = ran.text(ran.calls.len().saturating_sub(3));
+    crash_walk(locks, run, |traced, is_new_step| {
+        let died_at = traced.text(traced.calls.len().saturating_sub(3));
         let (loaded, other) = copies.bytes();
         let count = match (loaded == after, other == after) {
             (false, false) => &mut neither,

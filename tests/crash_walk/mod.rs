@@ -26,9 +26,9 @@ pub(crate) fn crash_walk(
         let mut walk = Walk::new(&recorded.calls, &begins);
         let mut misses = 0;
         while let Some(inject) = walk.next_kill() {
-            let ran = run(&["-e".into(), inject]);
-            let is_new = ran.status.signal() == Some(9) && walk.record_death(&ran.calls, &begins);
-            check(&ran, is_new);
+            let traced = run(&["-e".into(), inject]);
+            let is_new = traced.status.signal() == Some(9) && walk.record_death(&traced.calls, &begins);
+            check(&traced, is_new);
             misses = if is_new { 0 } else { misses + 1 };
             if misses > MISSES {
                 break;

@@ -103,12 +103,12 @@ impl Scenario {
     #[track_caller]
     fn check(
         &self,
-        ran: &TracedRun,
+        traced: &TracedRun,
         before: &FolderContents,
         after: &FolderContents,
         is_between: &dyn Fn(&FolderContents) -> bool,
     ) -> bool {
-        let died_at = || ran.text(ran.calls.len().saturating_sub(3));
+        let died_at = || traced.text(traced.calls.len().saturating_sub(3));
         let (making, found): (FolderContents, FolderContents) =
             self.contents().into_iter().partition(|(path, _)| is_temporary(path));
         let is_whole = found == *before || found == *after || is_between(&found);
@@ -140,8 +140,8 @@ impl Scenario {
         crash_walk(
             |call| self.is_first_change(call),
             run,
-            |ran, is_new_step| {
-                let is_new = self.check(ran, &before, &after, &|found| is_between(found, &before, &after));
+            |traced, is_new_step| {
+                let is_new = self.check(traced, &before, &after, &|found| is_between(found, &before, &after));
                 if is_new_step {
                     *(if is_new { &mut new } else { &mut old }) += 1;
                 }
@@ -354,14 +354,14 @@ fn check_synced(calls: &[Call], path: &Path) {
 fn finished_files_are_on_disk_with_their_names() {
     let Some(strace) = Strace::find(host()) else { return };
     let print = Scenario::new(&format!("print {SESSION} --as source -o place/copy.jsonl"));
-    let ran = print.trace(&strace, &["-f".into()]);
-    assert!(ran.status.success(), "{}", ran.stderr);
-    check_synced(&ran.all_calls, &print.folder.join("copy.jsonl"));
+    let traced = print.trace(&strace, &["-f".into()]);
+    assert!(traced.status.success(), "{}", traced.stderr);
+    check_synced(&traced.all_calls, &print.folder.join("copy.jsonl"));
     let batch = batch();
-    let ran = batch.trace(&strace, &["-f".into()]);
-    assert!(ran.status.success(), "{}", ran.stderr);
+    let traced = batch.trace(&strace, &["-f".into()]);
+    assert!(traced.status.success(), "{}", traced.stderr);
     for name in ["out/a.jsonl", "out/deep/b.jsonl", "report.json", "junit.xml"] {
-        check_synced(&ran.all_calls, &batch.folder.join(name));
+        check_synced(&traced.all_calls, &batch.folder.join(name));
     }
     // The created folders must be synced as well.
     for folder in ["", "out"] {
@@ -369,6 +369,6 @@ fn finished_files_are_on_disk_with_their_names() {
         let is_synced = |call: &Call| {
             call.name == "fsync" && call.file(0).is_some_and(|file| file.components().eq(folder.components()))
         };
-        assert!(ran.all_calls.iter().any(is_synced), "{}", folder.display());
+        assert!(traced.all_calls.iter().any(is_synced), "{}", folder.display());
     }
 }

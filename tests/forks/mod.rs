@@ -47,22 +47,22 @@ fn orphans(world: &World) -> usize {
 fn fork_is_on_disk_before_it_is_reported() {
     let Some(strace) = Strace::find(host()) else { return };
     let world = world();
-    let ran = fork(&world, &strace, &[]);
-    assert!(ran.status.success(), "{}", ran.stderr);
-    let mut at = ran.find(0, "creation of a folder", |call| call.name.starts_with("mkdir"));
+    let traced = fork(&world, &strace, &[]);
+    assert!(traced.status.success(), "{}", traced.stderr);
+    let mut at = traced.find(0, "creation of a folder", |call| call.name.starts_with("mkdir"));
     for _ in 0..3 {
-        let created = ran.find(at, "exclusive create", |call| call.has_flag("O_EXCL"));
-        let file = ran.calls[created].opened().unwrap().to_owned();
-        at = ran
+        let created = traced.find(at, "exclusive create", |call| call.has_flag("O_EXCL"));
+        let file = traced.calls[created].opened().unwrap().to_owned();
+        at = traced
             .find(created, "fsync of the file", |call| call.name == "fsync" && call.file(0) == Some(&file));
     }
-    at = ran.find(at + 1, "fsync of the folder", |call| call.name == "fsync");
-    at = ran.find(at, "rename", |call| call.name.starts_with("rename"));
-    at = ran.find(at, "fsync of the parent folder", |call| {
+    at = traced.find(at + 1, "fsync of the folder", |call| call.name == "fsync");
+    at = traced.find(at, "rename", |call| call.name.starts_with("rename"));
+    at = traced.find(at, "fsync of the parent folder", |call| {
         call.name == "fsync" && call.file(0) == Some(&*world.root)
     });
     let report = world.root.join("stderr");
-    ran.find(at, "report", |call| call.writes() && call.file(0) == Some(&report));
+    traced.find(at, "report", |call| call.writes() && call.file(0) == Some(&report));
 }
 
 #[test]
@@ -78,15 +78,19 @@ fn crash_at_any_call_of_a_fork_leaves_all_or_nothing() {
         fork(&world, &strace, options)
     };
     let creates_a_folder = |call: &Call| call.name.starts_with("mkdir");
-    crash_walk(creates_a_folder, run, |ran, _is_new_step| {
+    crash_walk(creates_a_folder, run, |traced, _is_new_step| {
         match files(&world) {
             None => {
                 none += 1;
-                assert!(!ran.status.success());
+                assert!(!traced.status.success());
             }
             found => {
                 all += 1;
-                assert!(found == expected, "killed at\n{}", ran.text(ran.calls.len().saturating_sub(3)));
+                assert!(
+                    found == expected,
+                    "killed at\n{}",
+                    traced.text(traced.calls.len().saturating_sub(3))
+                );
             }
         }
         let _ = fs::remove_dir_all(world.root.join("copy"));

@@ -60,7 +60,7 @@ fn next_run_removes_leftovers_of_killed_runs_only() {
     host.wait().unwrap();
     until("processes remain", || world.processes().is_empty());
     assert_eq!(world.left_in_temp(), 2);
-    let ran = another();
-    assert_eq!((ran.code, world.left_in_temp()), (Some(13), 0), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let output = another();
+    assert_eq!((output.code, world.left_in_temp()), (Some(13), 0), "{}", output.stderr);
+    assert!(!output.stderr.contains("warning"), "{}", output.stderr);
 }

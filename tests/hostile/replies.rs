@@ -91,22 +91,22 @@ const OWN: [(Verdict, &[u8]); 49] = [
 /// Sends a reply and checks its verdict. Returns the error.
 fn play(reply: &[u8], is_right: impl Fn(Verdict) -> bool) -> Result<(), String> {
     let world = World::new(1);
-    let ran = world.play(reply);
-    let verdict = match (ran.code, world.appended() + world.unchanged()) {
+    let output = world.play(reply);
+    let verdict = match (output.code, world.appended() + world.unchanged()) {
         (Some(0), 1) if world.unchanged() == 1 => Verdict::Declined,
         (Some(0), _) => Verdict::Accepted,
         (Some(15), 1) => Verdict::Violation,
         (Some(16), 1) => Verdict::StrategyError,
         (Some(17), 1) => Verdict::Rejected,
-        other => return Err(format!("{other:?}: {}", ran.stderr)),
+        other => return Err(format!("{other:?}: {}", output.stderr)),
     };
-    let errors = ran.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    let errors = output.stderr.lines().filter(|line| line.starts_with("error: ")).count();
     let is_bad = !matches!(verdict, Verdict::Accepted | Verdict::Declined);
     if !is_right(verdict) || errors != usize::from(is_bad) || is_bad && world.unchanged() != 1 {
-        return Err(format!("{verdict:?}: {}", ran.stderr));
+        return Err(format!("{verdict:?}: {}", output.stderr));
     }
     // Text for a terminal must be escaped in any case.
-    for text in [ran.stderr, world.output_of(&["show"]), world.output_of(&["print", "--compacted"])] {
+    for text in [output.stderr, world.output_of(&["show"]), world.output_of(&["print", "--compacted"])] {
         let is_harmful = |c: char| {
             c.is_control() && c != '\n' && c != '\t'
                 || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -40,11 +40,11 @@ fn embedded_host_runs_only_trusted_strategies() {
 
     // The second run finds the record of the first.
     for flags in [&["--trust"][..], &[]] {
-        let ran = embed(&base, flags);
-        let stdout = String::from_utf8_lossy(&ran.stdout);
+        let output = embed(&base, flags);
+        let stdout = String::from_utf8_lossy(&output.stdout);
         let expect =
             "turns 0 to 2, tool calls: Some(Strip { request: true, response: true, overrides: {} })\n";
-        assert_eq!(stdout, expect, "{}", String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(stdout, expect, "{}", String::from_utf8_lossy(&output.stderr));
     }
     assert_eq!(fs::read_dir(base.join("tmp")).unwrap().count(), 0);
 }

@@ -15,12 +15,12 @@ fn jp_array_is_returned_with_its_overlays_appended() {
     // Unusual white space must be kept.
     let given = serde_json::to_string(&events).unwrap().replace("\"type\":", "\"type\" :  ");
     let line = format!("{{\"id\":  1, \"transcript\": {given} }}\n");
-    let ran = ask(&world, &STRIP, line.as_bytes()).exits(0);
-    assert_eq!(ran.text().lines().count(), 1);
-    let whole = raw(ran.text(), "transcript");
+    let output = ask(&world, &STRIP, line.as_bytes()).exits(0);
+    assert_eq!(output.text().lines().count(), 1);
+    let whole = raw(output.text(), "transcript");
     let added = whole.strip_prefix(given.strip_suffix(']').unwrap()).unwrap();
     assert!(added.starts_with(",{") && added.ends_with("}]"), "{added}");
-    let answer = ran.line();
+    let answer = output.line();
     let transcript = answer["transcript"].as_array().unwrap();
     assert_eq!(transcript.len(), events.len() + 4, "expected two overlays, each with its receipt");
     assert_eq!((&answer["id"], &answer["ok"], &answer["format"]), (&json!(1), &json!(true), &json!("jp")));
@@ -35,7 +35,7 @@ fn text_is_returned_as_the_file_that_compacting_writes() {
     let transcript = world.conversation("c", &Conversation::with_turns(2));
     let text = String::from_utf8(Conversation::with_turns(2).bytes()).unwrap();
     let records = lines(&[json!({ "id": "t", "transcript": text }), json!({ "id": "p", "path": "c" })]);
-    let ran = ask(&world, &STRIP, &records).exits(0);
+    let output = ask(&world, &STRIP, &records).exits(0);
     assert_eq!(
         fs::read_to_string(&transcript.path).unwrap(),
         text,
@@ -44,7 +44,7 @@ fn text_is_returned_as_the_file_that_compacting_writes() {
     let arguments = [&["c"], &STRIP[2..]].concat();
     world.run(&arguments).exits(0);
     let written = fs::read_to_string(&transcript.path).unwrap();
-    for answer in ran.lines() {
+    for answer in output.lines() {
         assert_eq!(answer["transcript"].as_str(), Some(&*written), "{}", answer["id"]);
     }
 }
@@ -53,17 +53,18 @@ fn text_is_returned_as_the_file_that_compacting_writes() {
 fn unchanged_transcript_is_returned_byte_for_byte() {
     let world = World::new();
     let given = r#"[ {"timestamp":"2026-03-18 11:58:01.0", "type":"turn_start"}, {"type":"later", "timestamp":"2026-03-18 11:58:02.0", "x":1.50e0} ]"#;
-    let ran = ask(&world, &STRIP, format!("{{\"id\":null,\"transcript\":{given}}}\n").as_bytes()).exits(0);
-    assert_eq!(raw(ran.text(), "transcript"), given);
-    assert_eq!(ran.line()["saved"]["overlays"], 0);
-    assert!(!ran.line()["declines"].as_array().unwrap().is_empty());
+    let output = ask(&world, &STRIP, format!("{{\"id\":null,\"transcript\":{given}}}\n").as_bytes()).exits(0);
+    assert_eq!(raw(output.text(), "transcript"), given);
+    assert_eq!(output.line()["saved"]["overlays"], 0);
+    assert!(!output.line()["declines"].as_array().unwrap().is_empty());
 }
 
 #[test]
 fn dry_run_returns_only_the_saving() {
     let world = World::new();
-    let ran = ask(&world, &[&STRIP[..], &["--dry-run"]].concat(), &lines(&[record(&json!(1), 2)])).exits(0);
-    let answer = ran.line();
+    let output =
+        ask(&world, &[&STRIP[..], &["--dry-run"]].concat(), &lines(&[record(&json!(1), 2)])).exits(0);
+    let answer = output.line();
     assert_eq!(answer["saved"]["overlays"], 2);
     assert!(answer.get("transcript").is_none() && answer.get("view").is_none(), "{answer}");
 }
@@ -99,7 +100,7 @@ fn foreign_transcripts_are_returned_with_their_sidecar_overlays() {
         let given = value(&text).to_string();
         let mut input = lines(&records);
         input.extend(format!("{{\"id\":2,\"transcript\":{given}}}\n").into_bytes());
-        let ran = ask(&world, &STRIP, &input).exits(0);
+        let output = ask(&world, &STRIP, &input).exits(0);
         let sidecar = world.path(&format!(".{name}.jp-compact"));
         assert!(!sidecar.exists(), "a batch of records must not write files");
         let arguments = [&[&*name], &STRIP[2..]].concat();
@@ -108,13 +109,13 @@ fn foreign_transcripts_are_returned_with_their_sidecar_overlays() {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap(),
             Err(_) => json!({ "overlays": [] }),
         };
-        let answers = ran.lines();
+        let answers = output.lines();
         assert_eq!(answers.len(), 3);
         for answer in &answers[..2] {
             assert_eq!(answer["transcript"].as_str(), Some(&*text), "{name}");
             assert_eq!(answer["overlays"], expected["overlays"], "{name}");
         }
-        assert_eq!(raw(ran.text().lines().nth(2).unwrap(), "transcript"), given, "{name}");
+        assert_eq!(raw(output.text().lines().nth(2).unwrap(), "transcript"), given, "{name}");
         assert_eq!(answers[2]["format"], answers[0]["format"], "{name}");
         assert_eq!(fs::read_to_string(path).unwrap(), text);
     }
@@ -125,8 +126,8 @@ fn skipped_parts_of_a_transcript_are_warnings_in_the_answer() {
     let world = World::new();
     let (_, text) = samples().into_iter().find(|(name, _)| name == "claude-code.jsonl").unwrap();
     let torn = &text[..text.len() - 20];
-    let ran = ask(&world, &STRIP, &lines(&[json!({ "transcript": torn }), json!({ "transcript": text })]));
-    let answers = ran.exits(0).lines();
+    let output = ask(&world, &STRIP, &lines(&[json!({ "transcript": torn }), json!({ "transcript": text })]));
+    let answers = output.exits(0).lines();
     assert_eq!(answers[0]["warnings"].as_array().map(Vec::len), Some(1), "{}", answers[0]);
     assert!(answers[0]["warnings"][0].as_str().unwrap().contains("is cut off"));
     assert!(answers[1].get("warnings").is_none());
@@ -146,11 +147,11 @@ fn view_equals_the_output_of_print_in_the_form_of_the_record() {
             json!({ "id": "path", "path": name }),
             json!({ "id": "value", "transcript": value(&text) }),
         ];
-        let ran = ask(&world, &view, &lines(&records)).exits(0);
+        let output = ask(&world, &view, &lines(&records)).exits(0);
         world.run(&[&[&*name], &STRIP[2..]].concat()).exits(0);
         let printed = world.run(&["print", &name, "--compacted", "--as", "source"]).exits(0);
         changed += usize::from(printed.text() != text);
-        let answers = ran.lines();
+        let answers = output.lines();
         for answer in &answers[..2] {
             assert_eq!(answer["view"].as_str(), Some(printed.text()), "{name}, {}", answer["id"]);
         }

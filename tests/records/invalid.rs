@@ -19,9 +19,9 @@ const DECLINE: &str =
 fn check(line: &[u8], id: &Value, code: &str, message: &str) {
     let world = World::new();
     let good = lines(&[record(&json!("good"), 2)]);
-    let ran = ask(&world, &STRIP, &[&good, line, b"\n", &good[..]].concat()).exits(0);
-    let answers = ran.lines();
-    assert_eq!(answers.len(), 3, "{}", ran.text());
+    let output = ask(&world, &STRIP, &[&good, line, b"\n", &good[..]].concat()).exits(0);
+    let answers = output.lines();
+    assert_eq!(answers.len(), 3, "{}", output.text());
     assert_eq!((&answers[0]["ok"], &answers[2]), (&json!(true), &answers[0]));
     let error = &answers[1]["error"];
     assert_eq!((&answers[1]["id"], error["code"].as_str()), (id, Some(code)), "{error}");
@@ -65,8 +65,8 @@ fn deeply_nested_record_is_answered_with_its_id() {
 fn blank_lines_are_ignored_and_ids_may_repeat() {
     let world = World::new();
     let line = lines(&[record(&json!("same"), 2)]);
-    let ran = ask(&world, &STRIP, &[b"\n \t\r\n", &line[..], b"\n", &line].concat()).exits(0);
-    let answers = ran.lines();
+    let output = ask(&world, &STRIP, &[b"\n \t\r\n", &line[..], b"\n", &line].concat()).exits(0);
+    let answers = output.lines();
     assert_eq!((answers.len(), &answers[0]["id"]), (2, &json!("same")));
     assert_eq!(answers[0], answers[1]);
 }
@@ -75,10 +75,13 @@ fn blank_lines_are_ignored_and_ids_may_repeat() {
 fn last_line_without_a_line_break_is_answered() {
     let world = World::new();
     let whole = record(&json!("last"), 2).to_string();
-    let ran = ask(&world, &STRIP, whole.as_bytes()).exits(0);
-    assert_eq!(ran.line()["ok"], true, "a missing line break must be accepted");
-    let ran = ask(&world, &STRIP, &whole.as_bytes()[..whole.len() - 1]).exits(0);
-    assert_eq!((&ran.line()["id"], &ran.line()["error"]["code"]), (&json!("last"), &json!("bad_record")));
+    let output = ask(&world, &STRIP, whole.as_bytes()).exits(0);
+    assert_eq!(output.line()["ok"], true, "a missing line break must be accepted");
+    let output = ask(&world, &STRIP, &whole.as_bytes()[..whole.len() - 1]).exits(0);
+    assert_eq!(
+        (&output.line()["id"], &output.line()["error"]["code"]),
+        (&json!("last"), &json!("bad_record"))
+    );
     assert_eq!(ask(&world, &STRIP, b"").exits(4).text(), "");
 }
 
@@ -134,8 +137,8 @@ fn failed_record_does_not_affect_other_records() {
     ];
     let records: Vec<Value> =
         [1, 2, 1, 3, 1, 4, 5, 1].into_iter().map(|turns| record(&json!(turns), turns)).collect();
-    let ran = ask(&world, &arguments, &lines(&records)).exits(0);
-    let answers = ran.lines();
+    let output = ask(&world, &arguments, &lines(&records)).exits(0);
+    let answers = output.lines();
     let ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
     assert_eq!(ids, [1, 2, 1, 3, 1, 4, 5, 1]);
     for answer in &answers {
@@ -152,8 +155,8 @@ fn failed_record_does_not_affect_other_records() {
         assert_eq!(answer["ok"], json!(error.is_null()));
     }
     assert!(answers[1]["error"]["message"].as_str().unwrap().contains("oh dear"), "{}", answers[1]);
-    let ran = ask(&world, &[&arguments[..], &["--fail-on-error"]].concat(), &lines(&records)).exits(19);
-    assert_eq!(ran.lines().len(), 8, "every record must be answered");
+    let output = ask(&world, &[&arguments[..], &["--fail-on-error"]].concat(), &lines(&records)).exits(19);
+    assert_eq!(output.lines().len(), 8, "every record must be answered");
     ask(&world, &[&arguments[..], &["--fail-on-error"]].concat(), &lines(&records[..1])).exits(0);
 }
 
@@ -192,19 +195,19 @@ fn crashed_worker_is_replaced() {
 #[test]
 fn help_lists_all_error_codes() {
     let world = World::new();
-    let ran = world.run(&["batch", "--help"]).exits(0);
+    let output = world.run(&["batch", "--help"]).exits(0);
     let schema = catalog::get("batch-answer").unwrap().json();
     let codes = schema["$defs"]["Code"]["oneOf"].as_array().unwrap();
     assert!(codes.len() > 10);
     for code in codes {
-        assert!(ran.text().contains(code["const"].as_str().unwrap()), "{code}");
+        assert!(output.text().contains(code["const"].as_str().unwrap()), "{code}");
     }
 }
 
 #[test]
 fn configuration_error_is_reported_before_reading_records() {
     let world = World::new();
-    let ran = ask(&world, &["batch", "--ndjson", "--strategy", "unknown"], b"{}\n").exits(10);
-    assert_eq!(ran.text(), "");
+    let output = ask(&world, &["batch", "--ndjson", "--strategy", "unknown"], b"{}\n").exits(10);
+    assert_eq!(output.text(), "");
     ask(&world, &["batch", "--ndjson", "--profile", "unknown"], b"{}\n").exits(2);
 }

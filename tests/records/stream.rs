@@ -151,8 +151,8 @@ fn failed_write_of_an_answer_is_an_error() {
     // Stdin stays open.
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&lines(&[record(&json!(1), 2)])).unwrap();
-    let ran = CommandOutput::new(&world, child.wait_with_output().unwrap()).exits(4);
-    ran.says("failed to write the output").says("No space left on device");
+    let output = CommandOutput::new(&world, child.wait_with_output().unwrap()).exits(4);
+    output.says("failed to write the output").says("No space left on device");
     assert_eq!(processes::running_below(&world.path("")), Vec::<String>::new());
     drop(stdin);
 }

@@ -24,7 +24,7 @@ fn file_replaced_after_the_check_is_never_run() {
     let (registry, trust) = engine(&home);
     let found = registry.find("./plugin").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (mut ran, mut rejected) = (0, 0);
+    let (mut output, mut rejected) = (0, 0);
     for number in 0..1_000 {
         // Every tenth time the file is replaced before the check, and the check must fail.
         swap(&home, if number % 10 == 0 { "evil" } else { "good" });
@@ -48,9 +48,9 @@ fn file_replaced_after_the_check_is_never_run() {
         };
         let ended = runtime.block_on(process::run(launch)).unwrap();
         assert_eq!(text(&ended.stdout), "good\n", "try {number}");
-        ran += 1;
+        output += 1;
     }
-    assert_eq!((ran, rejected), (900, 100));
+    assert_eq!((output, rejected), (900, 100));
 }
 
 #[test]

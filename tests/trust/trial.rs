@@ -32,9 +32,9 @@ esac
 fn check_reason(home: &Home, more: &[&str], expect: &str) {
     let mut command =
         home.command(&[&["strategy", "run", "./greedy", "conversation", "--keep-last", "1"], more].concat());
-    let ran = command.env("GRANTED", "the variable").output().unwrap();
-    let (stdout, stderr) = (text(&ran.stdout), text(&ran.stderr));
-    assert!(ran.status.success(), "{stderr}");
+    let output = command.env("GRANTED", "the variable").output().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
     assert!(stdout.contains(&format!("\"reason\":\"{expect}\"")), "{stdout}");
 }
 
@@ -79,9 +79,9 @@ fn strategy_test_grants_no_permission_of_the_manifest() {
         script.replace("echo \"{", "[ \"$seen\" = 'the key' ] || { cat /none; exit 3; }\n  echo \"{");
     home.install("greedy/main.sh", &script);
     let test = ["strategy", "test", "./greedy", "--only", "R02"];
-    let ran = home.run(&test);
-    let stderr = text(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(15), "{stderr}");
+    let output = home.run(&test);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(15), "{stderr}");
     let secret = home.path("secret").display().to_string();
     assert!(
         stderr.contains(&format!("it asked for network,env:GRANTED,read:{secret}, which was not granted")),

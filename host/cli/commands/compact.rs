@@ -107,7 +107,7 @@ pub(crate) fn run(
     until_interrupted(work(args, quiet, environment))
 }
 
-/// Rejects the value of an option without its `=`, which is parsed as a transcript.
+/// Rejects `--reset 2` and `--compact heavy`. Without a `=`, clap parses the value as a transcript.
 fn check_meant(args: &Args, environment: &Environment) -> Result<(), Report> {
     for word in args.transcripts.iter().filter_map(|transcript| transcript.to_str()) {
         if environment.cwd.join(word).exists() {
@@ -131,7 +131,7 @@ fn check_meant(args: &Args, environment: &Environment) -> Result<(), Report> {
 
 async fn work(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
-    // A wrong strategy concerns every transcript, so it is reported before one is read.
+    // An invalid strategy affects every transcript, so it is reported before the first one is read.
     setup.planner.prepare_typed(&args.strategies).await?;
     let typed = typed(args);
     let mut results = TranscriptResults::new(args.running.json, quiet);
@@ -142,7 +142,7 @@ async fn work(args: &Args, quiet: bool, environment: &Environment) -> Result<Exi
             && let Some(transcript) = waiting.as_slice().first()
         {
             let path = store::locate(transcript, environment).map(|place| place.path().to_owned()).ok();
-            // Two runs on one transcript at once would not see each other's overlays.
+            // Concurrent runs on one transcript would not see each other's overlays.
             if path.is_some() && started.iter().any(|other| other.path == path) {
                 break;
             }

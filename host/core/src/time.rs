@@ -22,7 +22,7 @@ fn parse_any(text: &str) -> Option<Timestamp> {
     TimeZone::UTC.to_timestamp(civil).ok()
 }
 
-/// Parses the two most frequent forms: JP's own, and RFC 3339 in UTC. `None` if the text may be in another form.
+/// Fast path for the two most frequent forms: JP's own, and RFC 3339 in UTC. Returns `None` for all other text.
 fn as_nearly_all(text: &[u8]) -> Option<DateTime> {
     let (text, between) = match text {
         [text @ .., b'Z'] => (text, b'T'),

@@ -99,9 +99,9 @@ impl<'a> Agent<'a> {
 /// Waits for the server to exit. It must leave no temporary files.
 #[track_caller]
 pub(crate) fn wait_for_exit(world: &World, server: Child) -> CommandOutput {
-    let ran = CommandOutput::new(world, server.wait_with_output().unwrap());
+    let output = CommandOutput::new(world, server.wait_with_output().unwrap());
     world.assert_no_temp_files();
-    ran
+    output
 }
 
 /// The result of a tool call.

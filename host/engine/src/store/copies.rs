@@ -40,8 +40,8 @@ pub(super) struct PreparedCopy {
     temporary: Temporary,
 }
 
-/// Compares every other copy with the bytes of the loaded one. Returns those with the same raw events. A copy that is
-/// a link, or outside of the place's allowed root, is compared but not returned.
+/// Compares every other copy with `bytes`, the contents of the loaded copy. Returns the copies with the same raw
+/// events. A copy that is a link, or outside of the allowed root, is compared but not returned.
 pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy>, StoreError> {
     let mut equal = Vec::new();
     for path in place.twins() {
@@ -52,7 +52,7 @@ pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy
             other => other?,
         };
         let metadata = file.metadata().map_err(unreadable("read", path))?;
-        // Two copies that JP wrote have the same bytes. A large one is therefore not read into memory.
+        // Copies that JP wrote have the same bytes. Compare them without reading the file into memory.
         let is_same = metadata.len() == bytes.len() as u64
             && common_prefix(&mut file, bytes).map_err(unreadable("read", path))? == bytes.len();
         let other = if is_same { Other::Equal } else { compare(bytes, &read_again(&mut file, path)?) };
@@ -104,8 +104,8 @@ impl PreparedCopy {
     }
 }
 
-/// Returns the modification time with which JP still loads this copy, because a clock can run backwards. `None` if the
-/// time from the clock is late enough.
+/// Returns the modification time to set on the new file, so that JP still loads it. JP loads the copy with the newest
+/// modification time, and a clock can run backwards. `None` if the file is already newer than all other copies.
 pub(super) fn newer_than_others(place: &Place, new: &File) -> io::Result<Option<SystemTime>> {
     let mut newest = None;
     for folder in place.twins().iter().filter_map(|twin| twin.parent()) {

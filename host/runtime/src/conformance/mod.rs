@@ -1,12 +1,12 @@
 //! The conformance checks: every rule of schema/PROTOCOL.md that a strategy can break. They use real processes and the
 //! reader and validator of the host. Nothing is appended, and the answers of models are fixed.
 //!
-//! A check compares answers: to an unusual request and to the plain one, or of a worker and of a single process. It
-//! judges whether the host would accept a proposal, never the choice of events. The strategy is jailed with the grants
+//! A check compares two answers: to an unusual and to an ordinary request, or from a worker and from a single process.
+//! It checks whether the host would accept a proposal, never which events a strategy chooses. The strategy is jailed with the grants
 //! of its manifest, as with `--trust-dir`, and may also start `env`.
 //!
-//! A rule that only the host enforces has no check: the end after SIGTERM (SIGKILL follows), a short stderr (it is
-//! drained and truncated), reading all of stdin (a broken pipe is not an error).
+//! Rules that the host enforces itself have no check: to exit after SIGTERM (SIGKILL follows), to write little to stderr
+//! (the host drains and truncates it), to read all of stdin (a broken pipe is not an error).
 
 mod ask;
 mod checks;
@@ -81,7 +81,7 @@ impl Findings {
         self.failed.entry(failed.id).or_insert(failed.why);
     }
 
-    /// Records a failure under this id, regardless of the id of the failure.
+    /// Records a failure under this id instead of its own.
     fn extend(&mut self, id: &'static str, made: Result<(), Failed>) {
         if let Err(Failed { why, .. }) = made {
             self.fail(Failed { id, why });

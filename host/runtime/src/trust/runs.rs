@@ -1,7 +1,7 @@
-//! The files that a plugin executes but does not contain: the interpreter of its `#!` line, the program of
-//! the `command` in its manifest, and the files that either gets as absolute paths. Files outside the system
-//! folders are part of the trusted bytes. They are hashed together with the plugin, and the owner and mode
-//! checks also cover the path to them. This module must never execute anything.
+//! The files that a plugin executes but does not contain: the interpreter of its `#!` line, the program of the
+//! `command` in its manifest, and absolute paths among the arguments of either. Trust in a plugin includes those
+//! outside the system folders. They are hashed together with the plugin, and the owner and mode checks also cover
+//! their paths. This module must never execute anything.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -23,7 +23,7 @@ const SCRIPTS_MAX: usize = 5;
 /// A file outside the system folders that a plugin executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runs {
-    /// The path as it is written, or as it was found on PATH.
+    /// The path as the plugin states it, or as it was found on PATH.
     pub named: PathBuf,
     /// The path with symbolic links resolved.
     pub real: PathBuf,
@@ -93,8 +93,8 @@ fn follow(script: &Path, found: &mut Vec<Runs>) -> Result<(), String> {
     Err(format!("the `#!` line of {} has too many nested interpreters", script.display()))
 }
 
-/// Adds a file that is outside the system folders, or whose path is. A missing file is skipped, because it
-/// cannot start.
+/// Adds a file if its path is outside the system folders, before or after links are resolved. A missing file is
+/// skipped, because it cannot start.
 fn add(named: PathBuf, found: &mut Vec<Runs>) -> Option<PathBuf> {
     let real = named.canonicalize().ok().filter(|real| real.is_file())?;
     if is_of_system(&named) && is_of_system(&real) {
