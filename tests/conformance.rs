@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
-use jp_compact_runtime::conformance::{self, CHECKS, Level, Outcome, Place, Subject, Verdict};
+use jp_compact_conformance::{self as conformance, CHECKS, Level, Outcome, Place, Subject, Verdict};
 use jp_compact_runtime::jail::{Abilities, Confinement};
 use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
 use tokio::sync::Semaphore;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jp_compact_core::render::Provider;
 use jp_compact_core::{Bound, Overlap, bound};
 use jp_compact_engine::compact::Sandbox;
-use jp_compact_engine::llm::{self, ModelName};
+use jp_compact_llm::{self as llm, ModelName};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::{DiscoveryError, Registry, Wanted};
 use jp_compact_runtime::trust::{LockError, Trust, TrustOverrides};

@@ -6,14 +6,15 @@ mod hint;
 use std::error::Error;
 
 use jp_compact_engine::compact::{self, StrategyError};
-use jp_compact_engine::store::{StoreError, StoreErrorKind};
-use jp_compact_engine::{config, llm, plan, query};
+use jp_compact_engine::{config, plan, query};
+use jp_compact_llm as llm;
 use jp_compact_runtime::process::ProcessError;
 use jp_compact_runtime::registry::DiscoveryError;
 use jp_compact_runtime::session;
 use jp_compact_runtime::trust::{self, LockError};
 use jp_compact_schema::report::ErrorReport;
 use jp_compact_schema::{ANSWER_REFUSED, Mismatch};
+use jp_compact_store::{StoreError, StoreErrorKind};
 use serde::Serialize;
 
 use hint::run_hint;

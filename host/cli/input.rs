@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use jp_compact_engine::compact::{self, Opened};
-use jp_compact_engine::store;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store as store;
 use jp_compact_transcripts::{Format, Transcript};
 
 use crate::error::Report;

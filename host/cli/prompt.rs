@@ -4,8 +4,8 @@
 use std::io;
 use std::sync::Arc;
 
+use jp_compact_conformance::Subject;
 use jp_compact_engine::plan::TrustPrompt;
-use jp_compact_runtime::conformance::Subject;
 use jp_compact_runtime::trust::{Candidate, Grant, Said, grants};
 
 use crate::error::Report;

@@ -4,9 +4,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use jp_compact_engine::store::{self, StoreError};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::trust::quoted;
+use jp_compact_store::{self as store, StoreError};
 
 use crate::error::Report;
 use crate::exit::Exit;

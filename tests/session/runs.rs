@@ -13,7 +13,7 @@ use jp_compact_engine::compact::{
 };
 use jp_compact_engine::config::{Lead, Scope};
 use jp_compact_engine::consent::{Asker, Consent};
-use jp_compact_engine::llm::{LlmOptions, Models, Settings};
+use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;

@@ -9,8 +9,8 @@ use jp_compact_core::spec::Spec;
 use jp_compact_core::{Bound, inline};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::plan::Typed;
-use jp_compact_engine::store;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store as store;
 
 use crate::args::{RunArgs, from_bound};
 use crate::compaction::{self, RunningCompaction};

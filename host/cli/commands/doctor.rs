@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use jp_compact_engine::config;
-use jp_compact_engine::llm::{LlmOptions, Models, Settings};
+use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::process::{self, DEPTH_MAX, ENTRIES_MAX, TASKS_MAX};

@@ -10,8 +10,8 @@ use jp_compact_core::fork::Fate;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, Run};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::fork::{self, Plan};
-use jp_compact_engine::store;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store as store;
 use serde_json::{Value, json};
 
 use crate::args::RunArgs;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Parser;
 use jp_compact_core::Stream;
 use jp_compact_engine::compact;
-use jp_compact_engine::store;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store as store;
 use jp_compact_transcripts::import::import;
 use serde_json::json;
 

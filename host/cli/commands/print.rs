@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use jp_compact_engine::store;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store as store;
 
 use crate::args::FormatArgs;
 use crate::error::Report;

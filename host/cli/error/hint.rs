@@ -1,11 +1,12 @@
 //! Hints: the next step after an error. A hint names a command or an option, and never repeats the cause.
 
 use jp_compact_engine::compact::{self, StrategyError};
-use jp_compact_engine::{llm, store};
+use jp_compact_llm as llm;
 use jp_compact_runtime::jail::Missing;
 use jp_compact_runtime::process::ProcessError;
 use jp_compact_runtime::trust::{self, Grant, grants};
 use jp_compact_runtime::{registry, session};
+use jp_compact_store as store;
 use jp_compact_transcripts::Format;
 use serde::{Serialize, Serializer};
 

@@ -11,7 +11,7 @@ use jp_compact_transcripts::import;
 
 use crate::compact::Error;
 use crate::compact::{self, Opened};
-use crate::store::{self, Missing};
+use jp_compact_store::{self as store, Missing};
 
 /// The content of a fork.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use serde_json::Value;
 use crate::compact::{self, Opened, StaleSnapshot};
 use crate::config::{Config, Lead};
 use crate::consent::{self, Allowed, Consent, Wants};
-use crate::llm::Models;
-use crate::store::{self, Current};
+use jp_compact_llm::Models;
+use jp_compact_store::{self as store, Current};
 
 /// A model did not answer.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,6 @@
 
 pub mod allowed_root;
 pub mod clock;
-pub mod conformance;
 pub mod describe_cache;
 pub mod digest;
 pub mod environment;

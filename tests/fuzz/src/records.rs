@@ -15,7 +15,7 @@ use jp_compact_core::select::Wanted;
 use jp_compact_engine::compact::{OnLowSaving, Run, RunIo, RunLimits, RunPolicy};
 use jp_compact_engine::config::Scope;
 use jp_compact_engine::consent::{Asker, Consent};
-use jp_compact_engine::llm::{LlmOptions, Models, Settings};
+use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_engine::ndjson::{self, Line, RecordFailure, RecordOptions};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::session::{Sessions, Starter};

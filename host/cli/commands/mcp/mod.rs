@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Parser;
-use jp_compact_engine::store::allowed_root;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store::allowed_root;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use jp_compact_core::source::Reset;
 use jp_compact_engine::consent::Asker;
-use jp_compact_engine::llm::Models;
 use jp_compact_engine::plan::Typed;
-use jp_compact_engine::store;
+use jp_compact_llm::Models;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store as store;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,

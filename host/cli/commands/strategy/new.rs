@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use clap::{Parser, ValueEnum};
-use jp_compact_runtime::conformance::{Language, create};
+use jp_compact_conformance::{Language, create};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::{Registry, Wanted};
 use jp_compact_schema::StrategyName;

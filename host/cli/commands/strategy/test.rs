@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use jp_compact_conformance::{self as conformance, CHECKS, Check, Level, Outcome, Place, Verdict};
 use jp_compact_core::spec;
 use jp_compact_engine::config;
-use jp_compact_runtime::conformance::{self, CHECKS, Check, Level, Outcome, Place, Verdict};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::registry::{Registry, Wanted};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use jp_compact_conformance::Subject;
 use jp_compact_engine::compact;
-use jp_compact_runtime::conformance::Subject;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::{Abilities, Jail};
 use jp_compact_runtime::registry::Registry;

@@ -17,7 +17,7 @@ use jp_compact_transcripts as transcripts;
 
 use crate::compact::{Error, Opened};
 use crate::digest;
-use crate::store::{self, StoreError};
+use jp_compact_store::{self as store, StoreError};
 
 /// The output folder.
 #[derive(Debug, Clone)]

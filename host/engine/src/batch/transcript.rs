@@ -14,7 +14,7 @@ use super::entry;
 use crate::compact::{self, Opened, Worked};
 use crate::digest;
 use crate::plan::BatchPlanner;
-use crate::store;
+use jp_compact_store as store;
 
 /// A transcript that was processed now or in an earlier run.
 pub(super) struct Done {

@@ -13,7 +13,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_transcripts as transcripts;
 
 use super::Shard;
-use crate::store;
+use jp_compact_store as store;
 
 /// The file name of a JP stream.
 const EVENTS: &str = "events.json";

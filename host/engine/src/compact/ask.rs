@@ -20,8 +20,8 @@ use super::strategy_error::StrategyError;
 use super::{Outcome, Ready, Report, Run, Step, preflight};
 use crate::consent::Allowed;
 use crate::digest;
-use crate::llm;
-use crate::store::Place;
+use jp_compact_llm as llm;
+use jp_compact_store::Place;
 
 /// The proposals of a run so far.
 pub(super) struct Asking<'a> {

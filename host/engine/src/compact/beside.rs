@@ -14,7 +14,7 @@ use super::error::{Error, StaleSnapshot};
 use super::lock::under_lock;
 use super::open::again;
 use crate::digest;
-use crate::store::Beside;
+use jp_compact_store::Beside;
 
 /// Returns the sidecar with these overlays after the existing ones.
 pub(super) fn file(stream: &Transcript, entries: &[Entry], made: &[Made]) -> Vec<u8> {

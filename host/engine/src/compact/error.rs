@@ -10,7 +10,7 @@ use jp_compact_transcripts::{Format, NotUnderstood};
 use super::guard::LintFailed;
 use super::strategy_error::StrategyError;
 use crate::consent::{self, Denial};
-use crate::store::StoreError;
+use jp_compact_store::StoreError;
 
 /// A run on a transcript failed.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::error::{Error, StaleSnapshot};
-use crate::store::{ReplaceError, StoreError};
+use jp_compact_store::{ReplaceError, StoreError};
 
 /// The first and the longest pause between two attempts.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));

@@ -42,10 +42,10 @@ pub use strategy_error::StrategyError;
 
 use crate::config::Named;
 use crate::consent::{self, Allowed, Consent, Wants};
-use crate::llm::Models;
-use crate::store::{self, Current, Piece, Place};
 use ask::Asking;
+use jp_compact_llm::Models;
 use jp_compact_runtime::session::Sessions;
+use jp_compact_store::{self as store, Current, Piece, Place};
 use lock::under_lock;
 
 /// The settings of a run, the same for every transcript.

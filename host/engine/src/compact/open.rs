@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::error::Error;
 use crate::digest;
-use crate::store::{self, Beside, Found, Place};
+use jp_compact_store::{self as store, Beside, Found, Place};
 
 /// A transcript that was read.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use jp_compact_schema::{Diagnostic, Level};
 use jp_compact_transcripts::Format;
 
 use super::{Opened, guard};
-use crate::store::Beside;
+use jp_compact_store::Beside;
 
 /// The result of a run on one transcript. Token counts are estimates.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use jp_compact_transcripts::sidecar::Sidecar;
 use jp_compact_transcripts::{self as transcripts, Format};
 
 use super::error::Error;
-use crate::store::{self, Beside, Current, Found, Place, ReplaceError, StoreError};
+use jp_compact_store::{self as store, Beside, Current, Found, Place, ReplaceError, StoreError};
 
 /// The result of a reset.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, V
 use serde_json::{Map, Value};
 
 use super::OnFailure;
-use crate::llm::{ModelName, Settings};
+use jp_compact_llm::{ModelName, Settings};
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -8,7 +8,7 @@ use jp_compact_runtime::small_file::{self, CONFIGURATION};
 use jp_compact_runtime::trust;
 
 use super::origin::{ConfigError, Source};
-use crate::store;
+use jp_compact_store as store;
 
 /// The name of a workspace file.
 const OF_A_WORKSPACE: &str = ".jp-compact.toml";

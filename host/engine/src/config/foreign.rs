@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Origin;
 use super::origin::Source;
-use crate::llm::ModelName;
+use jp_compact_llm::ModelName;
 
 /// A value that is not the user's own, with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]

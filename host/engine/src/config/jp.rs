@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::origin::{Origin, Source};
 use super::{Named, Profile};
-use crate::llm::ModelName;
-use crate::store::{self, Place};
+use jp_compact_llm::ModelName;
+use jp_compact_store::{self as store, Place};
 
 /// Keys of this program that users put into JP's configuration, because RFD 064 proposes them there.
 const OF_RFD_064: [&str; 7] =

@@ -37,9 +37,9 @@ pub use origin::{ConfigError, Origin, Source};
 pub use planned::Planned;
 pub use profile::Profile;
 
-use crate::llm::{self, ModelName};
-use crate::store::{self, Place};
 use file::File;
+use jp_compact_llm::{self as llm, ModelName};
+use jp_compact_store::{self as store, Place};
 use merge::Merged;
 
 /// A commented file with every key.

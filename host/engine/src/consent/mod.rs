@@ -16,7 +16,7 @@ use jp_compact_schema::Llm;
 use serde_json::Value;
 
 use crate::config::{Foreign, Lead, Named, Scope, Subject};
-use crate::llm::{ModelName, Models};
+use jp_compact_llm::{ModelName, Models};
 
 pub use record::{Approval, Approvals, RecordError};
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::compact::Error;
 use crate::compact::{self, Opened, Outcome, Report, Run};
 use crate::config::JpOwn;
-use crate::store::Place;
+use jp_compact_store::Place;
 
 pub use lines::{LINE_BYTES_MAX, Line, each};
 

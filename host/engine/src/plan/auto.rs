@@ -10,7 +10,7 @@ use jp_compact_schema::ContentKind;
 use super::{Error, Planner};
 use crate::compact::{self, OnLowSaving, Opened, Ready, Report, Run, StrategyError};
 use crate::config::{Config, Foreign, OnFailure, Planned};
-use crate::llm::ModelName;
+use jp_compact_llm::ModelName;
 
 /// How a caller requests an automatic compaction.
 #[derive(Debug, Clone)]

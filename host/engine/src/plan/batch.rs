@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use super::{Error, Launcher, Planner, Typed};
 use crate::compact::{OnLowSaving, Opened, Ready, Run};
 use crate::config::{self, JpOwn, Scope, Scopes};
-use crate::store::{self, Place};
+use jp_compact_store::{self as store, Place};
 
 /// Plans that a thread keeps. Thousands of transcripts have one configuration; some have their own.
 const PLANS_MAX: usize = 64;

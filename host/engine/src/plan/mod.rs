@@ -36,7 +36,7 @@ use crate::compact::{
 };
 use crate::config::{self, Config, JpOwn, Planned};
 use crate::consent::{Asker, Consent};
-use crate::llm::Models;
+use jp_compact_llm::Models;
 
 pub use auto::{Applied, AutoRequest};
 pub use batch::{BatchPlanner, ThreadPlans};

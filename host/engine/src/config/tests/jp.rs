@@ -115,7 +115,7 @@ fn workspace_rules_override_conversation_rules() {
     write(".jp/conversations/17738399468/events.json", "[]".into());
     write(".jp/conversations/17738399468/base_config.json", of("omit", "of/conversation").to_string());
     let environment = Environment::bare(folder.path());
-    let place = crate::store::locate("17738399468".as_ref(), &environment).unwrap();
+    let place = jp_compact_store::locate("17738399468".as_ref(), &environment).unwrap();
     let read = || JpOwn::read(&environment, Some(&place), None);
     let mode = |own: JpOwn| own.rules().unwrap().calls[0].clone();
     assert_eq!(mode(read()), Call::tools(ToolsMode::Omit).over(KEPT));

@@ -3,8 +3,8 @@
 
 use std::{convert::Infallible, fs, time::Duration};
 
-use jp_compact_engine::store::{Piece, ReplaceError, StoreError, StoreErrorKind, locate, read, replace};
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store::{Piece, ReplaceError, StoreError, StoreErrorKind, locate, read, replace};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 #[test]

@@ -16,8 +16,8 @@ use super::ask::Request;
 use super::describe;
 use super::exchange::{Case, Failed, Place, Speaker, put};
 use super::subject::Subject;
-use crate::environment::Environment;
-use crate::options;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::options;
 
 /// A completed exchange.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use jp_compact_engine::store::{Current, LOCK_WAIT, Piece, Place, ReplaceError, StoreError, read, replace};
+use jp_compact_store::{Current, LOCK_WAIT, Piece, Place, ReplaceError, StoreError, read, replace};
 
 use crate::world::{ID, STREAM, World, names};
 

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, os::unix::fs::symlink};
 
-use jp_compact_engine::store::{StoreError, StoreErrorKind, read, read_seen};
+use jp_compact_store::{StoreError, StoreErrorKind, read, read_seen};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::world::{ID, STREAM, World};

@@ -14,7 +14,7 @@ use jp_compact_schema::version::RESULT_BYTES_MAX;
 use jp_compact_schema::{ContentKind, Description, Limits, Payload};
 use serde_json::{Map, Value, json};
 
-use crate::session::spool::{Lines, Sink, Spool};
+use jp_compact_runtime::session::spool::{Lines, Sink, Spool};
 
 /// A fixed time for strategies that are pure.
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;

@@ -101,7 +101,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::store::read_small;
+    use crate::read_small;
 
     /// A conversation inside the allowed root and one outside, with links to both.
     struct Grounds {

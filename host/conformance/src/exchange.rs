@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::ask::Request;
 use super::subject::Subject;
-use crate::jail::Confinement;
-use crate::process::{self, Ended, GRACE, Launch, ProcessError};
+use jp_compact_runtime::jail::Confinement;
+use jp_compact_runtime::process::{self, Ended, GRACE, Launch, ProcessError};
 
 /// A failed check with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,9 @@
 //! a second copy of the conversation has other raw events. A copy with the same events is written first. Until the
 //! rename, the old file is unchanged. A failure before the rename leaves no temporary file.
 //!
-//! The store handles bytes, not conversations. Core compares copies, and other modules parse transcripts.
+//! The store handles bytes, not conversations. Core compares copies, and the engine parses transcripts.
+//!
+//! The interface is not stable.
 
 mod allowed;
 mod beside;
@@ -39,6 +41,6 @@ pub use self::{
     place::{Place, workspace_root},
     rehearse::{check_new, rehearse},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
-    snapshot::{read, read_file, read_seen, read_stdin},
+    small::read_small,
+    snapshot::{read, read_file, read_own, read_seen, read_stdin},
 };
-pub(crate) use self::{small::read_small, snapshot::read_own};

@@ -56,7 +56,7 @@ pub fn read_file(path: &Path) -> Result<Bytes, StoreError> {
 /// # Errors
 ///
 /// Like [`read`], or the file is a link.
-pub(crate) fn read_own(path: &Path) -> Result<Bytes, StoreError> {
+pub fn read_own(path: &Path) -> Result<Bytes, StoreError> {
     read_open(&mut open(path, Links::Refuse)?, path)
 }
 

@@ -1,5 +1,7 @@
-//! Models for strategies. The host holds the keys and the budget, and strategies send requests to it. This module
+//! Models for strategies. The host holds the keys and the budget, and strategies send requests to it. This crate
 //! selects the model and its address and checks the answer. It must not interpret the content of an answer.
+//!
+//! The interface is not stable.
 
 mod budget;
 mod client;

@@ -14,7 +14,7 @@ use super::ask::Request;
 use super::conversation::Surveys;
 use super::exchange::{Case, Failed, Rounds, failed, process_failed, violated, without_id};
 use super::{Bench, Findings, single};
-use crate::process::{GRACE, ProcessError, Worker};
+use jp_compact_runtime::process::{GRACE, ProcessError, Worker};
 
 /// The time that a worker gets to exit after stdin was closed.
 const EXIT: Duration = Duration::from_secs(5);

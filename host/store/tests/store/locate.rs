@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use jp_compact_engine::store::{StoreError, StoreErrorKind};
+use jp_compact_store::{StoreError, StoreErrorKind};
 
 use crate::world::{ID, LONGER, STREAM, World, set_age};
 

@@ -11,8 +11,8 @@ use super::checks::Level;
 use super::exchange::{Failed, Place, failed};
 use super::subject::ENV;
 use super::{Findings, Subject};
-use crate::options;
-use crate::process::{self, Ended, ProcessError};
+use jp_compact_runtime::options;
+use jp_compact_runtime::process::{self, Ended, ProcessError};
 
 /// Runs the checks. Returns the description and the options for requests, unless a check prevents requests.
 pub(super) async fn check(

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use jp_compact_schema::{Manifest, Permissions, Program, Runtime};
 
-use crate::environment::Environment;
-use crate::jail::{Abilities, Jail, is_of_system};
-use crate::session;
-use crate::small_file;
-use crate::trust::{self, Grant, grants};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::jail::{Abilities, Jail, is_of_system};
+use jp_compact_runtime::session;
+use jp_compact_runtime::small_file;
+use jp_compact_runtime::trust::{self, Grant, grants};
 
 /// The folders for a program without a slash, as PROTOCOL.md defines them.
 const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];

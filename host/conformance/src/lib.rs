@@ -2,11 +2,13 @@
 //! reader and validator of the host. Nothing is appended, and the answers of models are fixed.
 //!
 //! A check compares two answers: to an unusual and to an ordinary request, or from a worker and from a single process.
-//! It checks whether the host would accept a proposal, never which events a strategy chooses. The strategy is jailed with the grants
-//! of its manifest, as with `--trust-dir`, and may also start `env`.
+//! It checks whether the host would accept a proposal, never which events a strategy chooses. The strategy is jailed
+//! with the grants of its manifest, as with `--trust-dir`, and may also start `env`.
 //!
 //! Rules that the host enforces itself have no check: to exit after SIGTERM (SIGKILL follows), to write little to stderr
 //! (the host drains and truncates it), to read all of stdin (a broken pipe is not an error).
+//!
+//! The interface is not stable.
 
 mod ask;
 mod checks;
@@ -33,11 +35,11 @@ pub use rehearse::{NotTaken, Rehearsal, rehearse};
 pub use subject::Subject;
 pub use template::{Language, create};
 
-use crate::jail::Confinement;
-use crate::session::spool::Spool;
 use ask::Request;
 use conversation::Streams;
 use exchange::{Case, Failed, failed, put, without_id};
+use jp_compact_runtime::jail::Confinement;
+use jp_compact_runtime::session::spool::Spool;
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -7,8 +7,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use jp_compact_engine::store::{Place, StoreError, locate};
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store::{Place, StoreError, locate};
 use tempfile::TempDir;
 
 pub(crate) const ID: &str = "17738399468";

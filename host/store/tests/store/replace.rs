@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use jp_compact_engine::store::{
+use jp_compact_store::{
     Current, Piece, Place, ReplaceError, StoreError, StoreErrorKind, check_writable, locate, read, replace,
 };
 use proptest::prelude::*;
