@@ -230,7 +230,7 @@ impl StrategyArgs {
 
     pub(crate) fn sandbox(&self) -> Sandbox {
         match self.sandbox {
-            None => Sandbox::Unsaid,
+            None => Sandbox::Unspecified,
             Some(SandboxArg::Require) => Sandbox::Require,
             Some(SandboxArg::Contained) => Sandbox::Contained,
         }

@@ -159,7 +159,7 @@ impl From<query::Error> for Report {
 impl From<llm::RecordError> for Report {
     fn from(error: llm::RecordError) -> Self {
         let hint = "`--llm-record FILE` writes this file, and `--llm-replay FILE` reads it";
-        let mut report = Self::new(Exit::Usage, "failed to open the file of a model's answers", Some(hint));
+        let mut report = Self::new(Exit::Usage, "failed to open the recorded answers", Some(hint));
         report.causes.push(error.to_string());
         report.causes.extend(causes(&error));
         report

@@ -34,7 +34,7 @@ const ELSEWHERE: [(&str, &str); 12] = [
 ];
 
 /// Locates every transcript. If one is not found, prints the errors and returns the exit code; then none may be compacted.
-pub(crate) fn refused(
+pub(crate) fn report_unresolved(
     transcripts: &[OsString],
     json: bool,
     quiet: bool,
@@ -43,7 +43,9 @@ pub(crate) fn refused(
 ) -> Result<Option<Exit>, Report> {
     let failed: Vec<_> = transcripts
         .iter()
-        .filter_map(|transcript| Some((transcript, failure(transcript, transcripts, environment, commands)?)))
+        .filter_map(|transcript| {
+            Some((transcript, resolution_error(transcript, transcripts, environment, commands)?))
+        })
         .collect();
     let Some((_, first)) = failed.first() else { return Ok(None) };
     // A mistyped argument decides the exit code.
@@ -51,7 +53,7 @@ pub(crate) fn refused(
     let exit = exit.unwrap_or(first.exit);
     let mut results = TranscriptResults::new(json, quiet);
     for (transcript, report) in &failed {
-        results.count(transcript, Err(report.clone()))?;
+        results.print(transcript, Err(report.clone()))?;
     }
     if let all @ 2.. = transcripts.len() {
         let failed = failed.len();
@@ -62,7 +64,7 @@ pub(crate) fn refused(
     Ok(Some(exit))
 }
 
-fn failure(
+fn resolution_error(
     transcript: &OsStr,
     all: &[OsString],
     environment: &Environment,
@@ -73,9 +75,9 @@ fn failure(
     }
     match store::locate(transcript, environment) {
         Ok(_) => None,
-        Err(error) => Some(match word(transcript, environment) {
-            Some(word) if matches!(error, StoreError::NotFound { .. }) => {
-                unknown(word, all, environment, &commands())
+        Err(error) => Some(match possible_command(transcript, environment) {
+            Some(argument) if matches!(error, StoreError::NotFound { .. }) => {
+                unknown_argument(argument, all, environment, &commands())
             }
             _ => error.into(),
         }),
@@ -83,58 +85,66 @@ fn failure(
 }
 
 /// Returns an argument that may be a mistyped command: neither a path by its characters nor an existing one.
-fn word<'a>(transcript: &'a OsStr, environment: &Environment) -> Option<&'a str> {
-    let word = transcript.to_str().filter(|word| !word.is_empty() && !word.contains(['/', '.']))?;
-    environment.cwd.join(word).symlink_metadata().is_err().then_some(word)
+fn possible_command<'a>(transcript: &'a OsStr, environment: &Environment) -> Option<&'a str> {
+    let argument =
+        transcript.to_str().filter(|argument| !argument.is_empty() && !argument.contains(['/', '.']))?;
+    environment.cwd.join(argument).symlink_metadata().is_err().then_some(argument)
 }
 
-fn unknown(word: &str, all: &[OsString], environment: &Environment, commands: &[String]) -> Report {
-    let message = format!("`{word}` is not a command, an existing path, or an id");
-    let other = all.iter().find(|other| *other != word && store::locate(other, environment).is_ok());
+fn unknown_argument(
+    argument: &str,
+    all: &[OsString],
+    environment: &Environment,
+    commands: &[String],
+) -> Report {
+    let message = format!("`{argument}` is not a command, an existing path, or an id");
+    let other = all.iter().find(|other| *other != argument && store::locate(other, environment).is_ok());
     let other = other.map_or_else(|| "TRANSCRIPT".to_owned(), |other| quoted(Path::new(other)));
-    let hint = match near(word, commands).as_deref() {
+    let hint = match suggest(argument, commands).as_deref() {
         Some("") => format!("compacting needs no command: `jp-compact {other}`"),
         Some("--reset") => format!("`jp-compact {other} --reset` removes overlays"),
         Some("--dry-run") => format!("`jp-compact {other} --dry-run` shows the effect without appending"),
         Some(command) => {
-            format!("did you mean `jp-compact {command} {other}`? Write a path as `./{word}`")
+            format!("did you mean `jp-compact {command} {other}`? Write a path as `./{argument}`")
         }
-        None => match id(word) {
+        None => match id(argument) {
             Some(id) => format!("inside the workspace, `jp-compact {id}` compacts that conversation"),
-            None => format!("`jp-compact --help` lists the commands; write a path as `./{word}`"),
+            None => format!("`jp-compact --help` lists the commands; write a path as `./{argument}`"),
         },
     };
     Report::new(Exit::Usage, message, Some(&hint))
 }
 
 /// The id in the folder name of a conversation.
-fn id(word: &str) -> Option<&str> {
-    let (digits, _) = word.split_once('-')?;
+fn id(argument: &str) -> Option<&str> {
+    let (digits, _) = argument.split_once('-')?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(digits).filter(|digits| !digits.is_empty())
 }
 
-/// The command or option that a word probably means. Empty if no command is needed.
-fn near(word: &str, commands: &[String]) -> Option<String> {
-    let word = word.to_lowercase();
+/// Returns the command or option that the user probably meant. Empty if no command is needed.
+fn suggest(argument: &str, commands: &[String]) -> Option<String> {
+    let argument = argument.to_lowercase();
     let names = commands.iter().map(|command| (command.as_str(), command.as_str()));
-    let all = names.chain(ELSEWHERE).map(|(name, meant)| (edits(name, &word), name.len(), meant));
+    let candidates = names
+        .chain(ELSEWHERE)
+        .map(|(name, meant)| (levenshtein_distance(name, &argument), name.len(), meant));
     // At most half of the letters differ, and at most two.
-    let near = all.filter(|(edits, letters, _)| *edits <= 2 && edits * 2 <= *letters);
-    near.min_by_key(|(edits, ..)| *edits).map(|(.., meant)| meant.to_owned())
+    let similar = candidates.filter(|(distance, letters, _)| *distance <= 2 && distance * 2 <= *letters);
+    similar.min_by_key(|(distance, ..)| *distance).map(|(.., meant)| meant.to_owned())
 }
 
 /// The Levenshtein distance in bytes.
-fn edits(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (place, letter) in one.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], place + 1);
-        for (column, byte) in other.bytes().enumerate() {
+fn levenshtein_distance(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (row_index, letter) in left.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], row_index + 1);
+        for (column, byte) in right.bytes().enumerate() {
             let replaced = diagonal + usize::from(letter != byte);
             diagonal = row[column + 1];
             row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
         }
     }
-    row[other.len()]
+    row[right.len()]
 }
 
 #[cfg(test)]
@@ -142,9 +152,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(word: &str, expected: Option<&str>) {
+    fn check(argument: &str, expected: Option<&str>) {
         let commands = ["print", "query", "show", "stats", "schema", "strategy"].map(str::to_owned);
-        assert_eq!(near(word, &commands).as_deref(), expected);
+        assert_eq!(suggest(argument, &commands).as_deref(), expected);
     }
 
     #[test]
@@ -167,8 +177,8 @@ mod tests {
 
     #[test]
     fn suggests_nothing_for_distant_words() {
-        for word in ["conversation", "cat", "x", "nowhere", "ünïcode"] {
-            check(word, None);
+        for argument in ["conversation", "cat", "x", "nowhere", "ünïcode"] {
+            check(argument, None);
         }
     }
 }

@@ -25,7 +25,7 @@ impl TranscriptResults {
     }
 
     /// Prints the result of a transcript.
-    pub(crate) fn count(
+    pub(crate) fn print(
         &mut self,
         transcript: &OsStr,
         done: Result<(Value, EscapedLines), Report>,

@@ -60,7 +60,7 @@ mod linux {
                 .expect("a call has six arguments")
         };
         let of_its_group = vec![condition(0, 0), condition(1, u64::from(libc::SIGKILL.cast_unsigned()))];
-        let kill = SeccompRule::new(of_its_group).expect("a rule with conditions is one");
+        let kill = SeccompRule::new(of_its_group).expect("a rule with conditions is valid");
         let mut allowed = BTreeMap::from([(libc::SYS_kill, vec![kill])]);
         allowed.extend([libc::SYS_ppoll, libc::SYS_restart_syscall].map(|call| (call, Vec::new())));
         #[cfg(target_arch = "x86_64")]
@@ -155,7 +155,7 @@ mod linux {
                     .expect("a call has six arguments")
             };
             let rule = SeccompRule::new(arguments.iter().map(condition).collect())
-                .expect("a rule with conditions is one");
+                .expect("a rule with conditions is valid");
             // A call that is always denied stays so.
             match self.0.entry(call) {
                 Entry::Vacant(entry) => drop(entry.insert(vec![rule])),

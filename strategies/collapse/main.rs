@@ -172,15 +172,15 @@ impl Strategy for Collapse {
                 }
             }
         };
-        let summaries = earlier(request, range);
+        let summaries = overlapping_summaries(request, range);
         let background = background(request, &options, range, &summaries, &scan.pieces);
         let prompt = Prompt { points: POINTS, focus: options.focus.as_deref(), background };
         let model = options.model.as_deref();
         // One round is reserved for the retry.
         let writer = TextWriter::new(request, model, options.summary_max_tokens, &prompt, 1)?;
-        let inside = |piece: &TranscriptPiece| (range.from_turn..=range.to_turn).contains(&piece.turn);
-        let pieces: Vec<TranscriptPiece> = scan.pieces.into_iter().filter(inside).collect();
-        let asks = |requests, parts| {
+        let is_in_range = |piece: &TranscriptPiece| (range.from_turn..=range.to_turn).contains(&piece.turn);
+        let pieces: Vec<TranscriptPiece> = scan.pieces.into_iter().filter(is_in_range).collect();
+        let needs = |requests, parts| {
             let state = RoundState { from_turn: range.from_turn, to_turn: range.to_turn, parts };
             let state = serde_json::to_string(&state).map_err(StrategyError::internal)?;
             Ok(Outcome::Needs { requests, state: Some(state) })
@@ -190,27 +190,27 @@ impl Strategy for Collapse {
             return if parts == 0 {
                 Ok(Outcome::decline("the range contains no text"))
             } else {
-                asks(requests, parts)
+                needs(requests, parts)
             };
         };
-        let written = match writer.resume(parts)? {
-            TextStep::Needs(requests) => return asks(requests, parts),
+        let text = match writer.resume(parts)? {
+            TextStep::Needs(requests) => return needs(requests, parts),
             TextStep::Written(text) => text,
         };
         let mut blocks = scan.blocks;
         summaries.iter().for_each(|summary| blocks.search(&summary.text));
-        let missing = blocks.missing(&written);
+        let missing = blocks.missing(&text);
         let summary = match request.answers.get(RETRY_KEY) {
-            _ if missing.is_empty() => written,
+            _ if missing.is_empty() => text,
             None => {
-                let retry = writer.retry(pieces, parts, &written, &correction(&missing));
-                return asks(BTreeMap::from([(RETRY_KEY.to_owned(), retry)]), parts);
+                let retry = writer.retry(pieces, parts, &text, &correction(&missing));
+                return needs(BTreeMap::from([(RETRY_KEY.to_owned(), retry)]), parts);
             }
             Some(answer) => {
                 let Completion { text, .. } = answer.as_type()?;
                 match blocks.missing(&text).first() {
                     None => text.trim().to_owned(),
-                    Some(block) => return Err(unusable_code(block)),
+                    Some(block) => return Err(invented_code_error(block)),
                 }
             }
         };
@@ -248,8 +248,8 @@ impl EventScan {
         let (mut pieces, mut calls) = (Vec::new(), Vec::new());
         let (mut formatter, mut open) = (TranscriptFormatter::default(), BTreeMap::new());
         while let Some(line) = exchange.next_event()? {
-            let said = EventBody::parse(&line);
-            match &said {
+            let body = EventBody::parse(&line);
+            match &body {
                 EventBody::Call(call) => {
                     open.insert(call.id.clone(), line.turn);
                 }
@@ -259,9 +259,9 @@ impl EventScan {
                 _ => {}
             }
             if state.is_some_and(|state| (state.from_turn..=state.to_turn).contains(&line.turn)) {
-                blocks.search_event(&said);
+                blocks.search_event(&body);
             }
-            pieces.extend(formatter.piece(&line, said));
+            pieces.extend(formatter.piece(&line, body));
         }
         calls.retain(|(request, response)| request < response);
         Ok(Self { pieces, calls, blocks })
@@ -269,10 +269,10 @@ impl EventScan {
 }
 
 /// Returns the earlier summaries that overlap the range, the latest last.
-fn earlier(request: &CompactRequest, range: Range) -> Vec<&PreviousSummary> {
-    let meets =
+fn overlapping_summaries(request: &CompactRequest, range: Range) -> Vec<&PreviousSummary> {
+    let overlaps =
         |summary: &&PreviousSummary| summary.from_turn <= range.to_turn && range.from_turn <= summary.to_turn;
-    request.context.previous_summaries.iter().flatten().filter(meets).collect()
+    request.context.previous_summaries.iter().flatten().filter(overlaps).collect()
 }
 
 /// Returns the background data for the model: earlier summaries and newer events.
@@ -289,7 +289,7 @@ fn background(
 
     let tokens = |summary: &&&PreviousSummary| (summary.text.chars().count() as u64).div_ceil(4);
     let latest = summaries.iter().rev().take(options.previous_summaries);
-    let latest = fitting(latest, share, tokens);
+    let latest = take_fitting(latest, share, tokens);
     if !latest.is_empty() {
         let label = |summary: &PreviousSummary| {
             format!("summary of turns {} to {}", summary.from_turn, summary.to_turn)
@@ -301,7 +301,7 @@ fn background(
     let recent = request.context.tokens.view as f64 * options.recent_ratio;
     let recent = (recent as u64).min(share);
     let newer = pieces.iter().rev().filter(|piece| piece.turn > range.to_turn);
-    let newest = fitting(newer, recent, |piece| piece.tokens);
+    let newest = take_fitting(newer, recent, |piece| piece.tokens);
     if !newest.is_empty() {
         let text = newest.into_iter().flat_map(|piece| [&*piece.label, &*piece.body]).collect();
         background.push(Background { tag: "reference", description: REFERENCE, text });
@@ -310,15 +310,15 @@ fn background(
 }
 
 /// Returns the first items with at most `tokens_max` tokens in total, in reverse order.
-fn fitting<T>(items: impl Iterator<Item = T>, tokens_max: u64, tokens: impl Fn(&T) -> u64) -> Vec<T> {
+fn take_fitting<T>(items: impl Iterator<Item = T>, tokens_max: u64, tokens: impl Fn(&T) -> u64) -> Vec<T> {
     let mut sum = 0;
     let fits = |item: &T| {
         sum += tokens(item);
         sum <= tokens_max
     };
-    let mut fitting: Vec<T> = items.take_while(fits).collect();
-    fitting.reverse();
-    fitting
+    let mut take_fitting: Vec<T> = items.take_while(fits).collect();
+    take_fitting.reverse();
+    take_fitting
 }
 
 /// Returns the message to the model about invented code blocks.
@@ -330,7 +330,7 @@ fn correction(missing: &[String]) -> String {
     )
 }
 
-fn unusable_code(block: &str) -> StrategyError {
+fn invented_code_error(block: &str) -> StrategyError {
     let line = block.lines().next().unwrap_or_default();
     let message = format!(
         "the model twice wrote a code block that is neither in the turns nor in an earlier summary: `{line}`"

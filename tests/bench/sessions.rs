@@ -88,7 +88,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
             trust: &trust,
             descriptions: &Descriptions::open(&environment),
             starter: &starter(),
-            sandbox: Sandbox::Unsaid,
+            sandbox: Sandbox::Unspecified,
             abilities: Abilities::of_machine(),
         };
         let plugin = registry.find("strip-tools").map_err(io::Error::other)?;

@@ -83,7 +83,7 @@ fn reads_only_model_and_rules_from_jp_files() {
     assert_eq!(output.line()["default_profile"], "rules");
     assert_eq!(output.line().pointer(KEEP_LAST), Some(&json!(3)));
     assert_eq!(output.line()["profiles"]["rules"]["calls"][0]["options"]["mode"], "omit");
-    output.says("warning: `conversation.compaction.keep_last` stands in /here/space/.jp/conversations");
+    output.says("warning: ignored `conversation.compaction.keep_last` in /here/space/.jp/conversations");
     world.file("space/.jp/config.toml", b"[assistant\n");
     world.run(&["config", TRANSCRIPT]).exits(0).says("/.jp/config.toml: ");
 }

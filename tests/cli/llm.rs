@@ -369,7 +369,7 @@ fn replay_fails_for_unrecorded_request() {
     let output = scene.run(&["--llm-replay", "answers.json"]).exits(18);
     assert!(output.stderr.contains("no answer was recorded for the request "), "{}", output.stderr);
     scene.run(&["--llm-replay", "nowhere.json"]).exits(2).says("there is no such file");
-    scene.run(&["--llm-record", "conversation/events.json"]).exits(2).says("it is not a file of answers");
+    scene.run(&["--llm-record", "conversation/events.json"]).exits(2).says("not a file of recorded answers");
     scene.run(&["--llm-replay", "answers.json", "--llm-record", "answers.json"]).exits(2);
     assert_eq!(scene.requests(), Vec::<Value>::new());
     scene.transcript.assert_untouched();

@@ -42,7 +42,7 @@ fn lists_number_range_origin_and_effect_of_overlays() {
          note: its member `tool_overrides` is kept, but not applied
       3  turn 1: tool_calls  119 -> 120 tokens (+1 %)  2026-03-18 11:58:27.0  without a receipt
          note: JP does not apply it
-         note: event 10 is not a half of call `call_9` in its range: no effect on it
+         note: no effect on event 10: it is not the request or response of call `call_9` in the range
       4  turn 9: tool_calls  120 -> 120 tokens (unchanged)  2026-03-18 11:58:29.0  without a receipt
          note: JP numbers it 3: `jp conversation compact --reset=3`
          note: no effect, because its range contains no turn

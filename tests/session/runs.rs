@@ -182,7 +182,7 @@ fn bundled_strategies_answer_equally_with_and_without_workers() {
             trust: &trust,
             descriptions: &Descriptions::open(&environment),
             starter: &starter,
-            sandbox: Sandbox::Unsaid,
+            sandbox: Sandbox::Unspecified,
             abilities: Abilities::of_machine(),
         };
         let strategies = block_on(prepare(&specs, &Lead::typed(), &preparation, &environment));

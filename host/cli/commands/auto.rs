@@ -46,7 +46,7 @@ pub(crate) fn run(
     commands: CommandNames,
 ) -> Result<Exit, Report> {
     let (transcripts, json) = (&args.transcripts, args.running.json);
-    if let Some(exit) = resolve::refused(transcripts, json, quiet, environment, commands)? {
+    if let Some(exit) = resolve::report_unresolved(transcripts, json, quiet, environment, commands)? {
         return Ok(exit);
     }
     until_interrupted(async {
@@ -61,7 +61,7 @@ pub(crate) fn run(
                 unasked: None,
             };
             let done = automatic::compact_if_due(&request, &mut setup, transcript, environment).await;
-            setup.progress.suspend(|| results.count(transcript, done))?;
+            setup.progress.suspend(|| results.print(transcript, done))?;
         }
         setup.planner.close().await;
         Ok(results.exit())

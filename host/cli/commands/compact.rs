@@ -96,44 +96,47 @@ pub(crate) fn run(
         let hint = "give a conversation: `jp-compact .jp/conversations/17738399468-review`, or see `jp-compact --help`";
         return Err(Report::new(Exit::Usage, "no TRANSCRIPT was given", Some(hint)));
     }
-    check_meant(args, environment)?;
+    reject_detached_values(args, environment)?;
     let transcripts = &args.transcripts;
-    if let Some(exit) = resolve::refused(transcripts, args.running.json, quiet, environment, commands)? {
+    if let Some(exit) =
+        resolve::report_unresolved(transcripts, args.running.json, quiet, environment, commands)?
+    {
         return Ok(exit);
     }
-    if let Some(which) = args.reset {
-        return reset_all(args, which, quiet, environment);
+    if let Some(reset) = args.reset {
+        return reset_all(args, reset, quiet, environment);
     }
-    until_interrupted(work(args, quiet, environment))
+    until_interrupted(compact_all(args, quiet, environment))
 }
 
 /// Rejects `--reset 2` and `--compact heavy`. Without a `=`, clap parses the value as a transcript.
-fn check_meant(args: &Args, environment: &Environment) -> Result<(), Report> {
-    for word in args.transcripts.iter().filter_map(|transcript| transcript.to_str()) {
-        if environment.cwd.join(word).exists() {
+fn reject_detached_values(args: &Args, environment: &Environment) -> Result<(), Report> {
+    for argument in args.transcripts.iter().filter_map(|transcript| transcript.to_str()) {
+        if environment.cwd.join(argument).exists() {
             continue;
         }
-        let is_number = word.len() < ID_DIGITS_MIN && word.bytes().all(|byte| byte.is_ascii_digit());
-        if is_number && !word.is_empty() && matches!(args.reset, Some(Reset::All)) {
-            let hint =
-                format!("`--reset={word}` removes only overlay {word}; `--reset` removes all overlays");
-            return Err(Report::new(Exit::Usage, format!("`{word}` is not a transcript"), Some(&hint)));
+        let is_number = argument.len() < ID_DIGITS_MIN && argument.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number && !argument.is_empty() && matches!(args.reset, Some(Reset::All)) {
+            let hint = format!(
+                "`--reset={argument}` removes only overlay {argument}; `--reset` removes all overlays"
+            );
+            return Err(Report::new(Exit::Usage, format!("`{argument}` is not a transcript"), Some(&hint)));
         }
         // `--compact heavy` would run the default profile on a conversation `heavy`.
-        let is_name = || word.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(&byte));
-        if args.compact.as_deref() == Some("") && (is_name() || inline::parse(word).is_ok()) {
-            let hint = format!("`--compact={word}` runs the profile or inline form `{word}`");
-            return Err(Report::new(Exit::Usage, format!("`{word}` is not a transcript"), Some(&hint)));
+        let is_name = || argument.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(&byte));
+        if args.compact.as_deref() == Some("") && (is_name() || inline::parse(argument).is_ok()) {
+            let hint = format!("`--compact={argument}` runs the profile or inline form `{argument}`");
+            return Err(Report::new(Exit::Usage, format!("`{argument}` is not a transcript"), Some(&hint)));
         }
     }
     Ok(())
 }
 
-async fn work(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
+async fn compact_all(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
     // An invalid strategy affects every transcript, so it is reported before the first one is read.
     setup.planner.prepare_typed(&args.strategies).await?;
-    let typed = typed(args);
+    let typed_options = typed_options(args);
     let mut results = TranscriptResults::new(args.running.json, quiet);
     let mut waiting = args.transcripts.iter();
     let mut started: VecDeque<Started<'_>> = VecDeque::new();
@@ -147,15 +150,15 @@ async fn work(args: &Args, quiet: bool, environment: &Environment) -> Result<Exi
                 break;
             }
             waiting.next();
-            let work = RunningCompaction::start(&mut setup, &typed, transcript).await;
-            started.push_back(Started { transcript, path, work });
+            let running = RunningCompaction::start(&mut setup, &typed_options, transcript).await;
+            started.push_back(Started { transcript, path, running });
         }
         let Some(next) = started.pop_front() else { break };
-        let done = match next.work {
-            Ok(work) => work.report(environment).await,
+        let outcome = match next.running {
+            Ok(running) => running.report(environment).await,
             Err(report) => Err(report),
         };
-        setup.progress.suspend(|| results.count(next.transcript, done))?;
+        setup.progress.suspend(|| results.print(next.transcript, outcome))?;
     }
     setup.planner.close().await;
     Ok(results.exit())
@@ -165,10 +168,10 @@ async fn work(args: &Args, quiet: bool, environment: &Environment) -> Result<Exi
 struct Started<'a> {
     transcript: &'a OsStr,
     path: Option<PathBuf>,
-    work: Result<RunningCompaction, Report>,
+    running: Result<RunningCompaction, Report>,
 }
 
-fn typed(args: &Args) -> Typed<'_> {
+fn typed_options(args: &Args) -> Typed<'_> {
     Typed {
         strategies: &args.strategies,
         profile: args.profile.as_deref(),
@@ -178,11 +181,11 @@ fn typed(args: &Args) -> Typed<'_> {
     }
 }
 
-fn reset_all(args: &Args, which: Reset, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
+fn reset_all(args: &Args, reset: Reset, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let mut results = TranscriptResults::new(args.running.json, quiet);
     let settings = (args.running.dry_run, args.running.lock_timeout);
     for transcript in &args.transcripts {
-        results.count(transcript, compaction::reset(transcript, which, settings, environment))?;
+        results.print(transcript, compaction::reset(transcript, reset, settings, environment))?;
     }
     Ok(results.exit())
 }

@@ -6,7 +6,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use jp_compact_core::fork::Fate;
+use jp_compact_core::fork::Disposition;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, Run};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::fork::{self, Plan};
@@ -56,9 +56,9 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     let dest = store::free(&args.dest, environment)?;
     let plan = fork::plan(&source, args.last.map(NonZero::get))?;
     let dry_run = args.running.dry_run;
-    let mut json = as_json_of(&source, &plan, &dest, dry_run);
-    let mut text = as_text_of(&source, &plan, &dest, dry_run, environment);
-    let Some(form) = &args.compact else {
+    let mut json = plan_json(&source, &plan, &dest, dry_run);
+    let mut text = plan_text(&source, &plan, &dest, dry_run, environment);
+    let Some(profile) = &args.compact else {
         if !dry_run {
             fork::write(&source, &plan, &dest, environment)?;
         }
@@ -68,17 +68,17 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     until_interrupted(async {
         let mut setup = Setup::open(&args.running, false, quiet, Asker::User, environment)?;
         // An error in the profile or its strategies is reported before the copy is made.
-        let mut forked =
-            Opened { place: source.place.clone(), beside: None, stream: plan.stream.clone().into() };
-        let mut run = prepare(&mut setup, form, &forked).await?;
+        let mut copy =
+            Opened { place: source.place.clone(), sidecar_file: None, stream: plan.stream.clone().into() };
+        let mut run = prepare(&mut setup, profile, &copy).await?;
         // A dry run has no copy to append to.
         run.io.in_memory = dry_run;
         if !dry_run {
             fork::write(&source, &plan, &dest, environment)?;
-            forked = compact::open(dest.as_os_str(), environment)?;
-            run = prepare(&mut setup, form, &forked).await?;
+            copy = compact::open(dest.as_os_str(), environment)?;
+            run = prepare(&mut setup, profile, &copy).await?;
         }
-        let done = compact::compact(&run, &forked).await;
+        let done = compact::compact(&run, &copy).await;
         setup.planner.close().await;
         match done {
             Ok(mut report) => {
@@ -101,9 +101,9 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
 }
 
 /// Plans the run on the copy, by the copy's configuration.
-async fn prepare(setup: &mut Setup<'_>, form: &str, forked: &Opened) -> Result<Run, Report> {
-    let config = setup.planner.config(forked)?;
-    let run = setup.planner.plan_inline(form, &config, OnLowSaving::Warn).await?;
+async fn prepare(setup: &mut Setup<'_>, profile: &str, copy: &Opened) -> Result<Run, Report> {
+    let config = setup.planner.config(copy)?;
+    let run = setup.planner.plan_inline(profile, &config, OnLowSaving::Warn).await?;
     // A missing consent is reported before the copy is made.
     run.allow()?;
     Ok(run)
@@ -118,10 +118,10 @@ fn print(args: &Args, quiet: bool, json: &Value, text: &EscapedLines) -> Result<
     Ok(())
 }
 
-fn as_json_of(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> Value {
-    let numbers = |fate: Fate| -> Vec<usize> {
-        let of_all = plan.fork.overlays.iter().zip(1_usize..);
-        of_all.filter(|(other, _)| **other == fate).map(|(_, number)| number).collect()
+fn plan_json(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> Value {
+    let numbers = |disposition: Disposition| -> Vec<usize> {
+        let overlays = plan.fork.overlays.iter().zip(1_usize..);
+        overlays.filter(|(other, _)| **other == disposition).map(|(_, number)| number).collect()
     };
     json!({
         "path": dest.join("events.json").to_string_lossy(),
@@ -130,42 +130,43 @@ fn as_json_of(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> Value
         "turns": plan.stream.turns(),
         "cut": plan.fork.cut,
         "overlays": {
-            "kept": numbers(Fate::Kept),
-            "clipped": numbers(Fate::Clipped),
-            "gone": numbers(Fate::Gone),
-            "summary_dropped": numbers(Fate::Cut),
+            "kept": numbers(Disposition::Kept),
+            "clipped": numbers(Disposition::Clipped),
+            "gone": numbers(Disposition::Removed),
+            "summary_dropped": numbers(Disposition::SummaryDropped),
         },
         "report": null,
         "error": null,
     })
 }
 
-fn as_text_of(
+fn plan_text(
     source: &Opened,
     plan: &Plan,
     dest: &Path,
     dry_run: bool,
     environment: &Environment,
 ) -> EscapedLines {
-    let fates = &plan.fork.overlays;
-    let count = |fate: Fate| fates.iter().filter(|other| **other == fate).count();
-    let of = match plan.fork.cut {
+    let dispositions = &plan.fork.overlays;
+    let count = |disposition: Disposition| dispositions.iter().filter(|other| **other == disposition).count();
+    let copied_turns = match plan.fork.cut {
         0 => counted(plan.stream.turns(), "turn"),
         _ => format!("the last {} of {}", plan.stream.turns(), counted(source.stream.turns(), "turn")),
     };
     let verb = if dry_run { "would be copied" } else { "copied" };
     let overlays = plan.stream.overlays().len();
     let mut lines = EscapedLines::single(format_args!(
-        "{}: {of} {verb} from {}, {}",
+        "{}: {copied_turns} {verb} from {}, {}",
         short(dest, environment),
         short(source.place.path(), environment),
         counted(overlays, "overlay")
     ));
-    if let clipped @ 1.. = count(Fate::Clipped) {
+    if let clipped @ 1.. = count(Disposition::Clipped) {
         lines.line(format_args!("  {} clipped to the copied turns", counted(clipped, "overlay")));
     }
-    let numbered = (1_usize..).zip(fates.iter().zip(source.stream.overlays()));
-    let dropped: Vec<_> = numbered.filter(|(_, (fate, _))| **fate == Fate::Cut).collect();
+    let numbered = (1_usize..).zip(dispositions.iter().zip(source.stream.overlays()));
+    let dropped: Vec<_> =
+        numbered.filter(|(_, (disposition, _))| **disposition == Disposition::SummaryDropped).collect();
     lines.list(
         "  ",
         dropped.iter().map(|(number, (_, overlay))| {

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     for transcript in &transcripts {
         let one = read_sums(transcript, args.input.format, estimator, environment);
         let reported = one.as_ref().map(|(read, of)| (stats::json(read, of, estimator), EscapedLines::new()));
-        results.count(transcript, reported.map_err(Clone::clone))?;
+        results.print(transcript, reported.map_err(Clone::clone))?;
         if let Ok((read, (stats, of_one))) = one {
             sent.add(&of_one);
             found.push((short(&read.path, environment), stats));

@@ -60,7 +60,7 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<Hint> {
         E::Unreadable { source, .. } if source.is_of_overlay() => {
             "`--reset` removes all overlays, including malformed ones; the events stay unchanged"
         }
-        E::Unreadable { path, .. } if store::is_beside(path) => {
+        E::Unreadable { path, .. } if store::is_sidecar_path(path) => {
             "`--reset` removes the sidecar file; the transcript stays unchanged"
         }
         E::Unreadable { source, .. } if source.is_of_several() => {

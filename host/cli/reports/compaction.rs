@@ -127,8 +127,8 @@ pub(crate) fn text(report: &compact::Report, run: &Run, environment: &Environmen
         0 => format!("{path}: nothing to append"),
         made if report.format == Format::Jp => format!("{path}: {} {verb}", counted(made, "overlay")),
         made => {
-            let beside = short(&report.written_to, environment);
-            format!("{path}: {} {verb} to {beside}", counted(made, "overlay"))
+            let sidecar_path = short(&report.written_to, environment);
+            format!("{path}: {} {verb} to {sidecar_path}", counted(made, "overlay"))
         }
     });
     for step in &report.steps {

@@ -20,23 +20,24 @@ use crate::turn::TurnRange;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fork {
     pub pieces: Vec<Piece>,
-    /// Number of turns that were removed.
+    /// The number of removed turns.
     pub cut: usize,
     /// The disposition of each overlay, in order.
-    pub overlays: Vec<Fate>,
+    pub overlays: Vec<Disposition>,
 }
 
 /// The disposition of an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// All its turns stay, and so does the overlay.
+pub enum Disposition {
+    /// All of its turns are copied, so it is copied unchanged.
     Kept,
-    /// Some of its turns stay. The overlay stays for these.
+    /// Some of its turns are copied. Its range is reduced to them.
     Clipped,
-    /// Removed together with its turns.
-    Gone,
-    /// The summary is removed, because it describes removed turns. The other policies stay for the remaining turns.
-    Cut,
+    /// None of its turns is copied, so it is removed.
+    Removed,
+    /// Some of its turns are copied. Its summary is removed, because it also describes other turns. Its other policies are
+    /// kept for the copied turns.
+    SummaryDropped,
 }
 
 /// Cuts a stream to its last turns. Without `last`, or if there are no more turns than that, the bytes do not change.
@@ -45,7 +46,7 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     let cut = last.map_or(0, |last| stream.turns().saturating_sub(last));
     if cut == 0 {
         let pieces = vec![Piece::Old(0..stream.bytes().len())];
-        return Fork { pieces, cut, overlays: vec![Fate::Kept; stream.overlays().len()] };
+        return Fork { pieces, cut, overlays: vec![Disposition::Kept; stream.overlays().len()] };
     }
     let events = stream.events();
     let is_selective = |overlay: &Overlay| matches!(overlay.tool_calls, Some(ToolPolicy::Selective(_)));
@@ -61,8 +62,8 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     let mut changed = HashMap::new();
     let mut stamped = HashSet::new();
     for overlay in stream.overlays() {
-        let (fate, bytes) = cutting.overlay(overlay);
-        overlays.push(fate);
+        let (disposition, bytes) = cutting.overlay(overlay);
+        overlays.push(disposition);
         if let Some(bytes) = bytes {
             changed.insert(overlay.element, bytes);
             stamped.insert((overlay.stamp, overlay.from_turn, overlay.to_turn));
@@ -102,16 +103,16 @@ struct Cutting<'a> {
 
 impl Cutting<'_> {
     /// Returns the disposition of an overlay, and its bytes if it stays.
-    fn overlay(&self, overlay: &Overlay) -> (Fate, Option<Vec<u8>>) {
+    fn overlay(&self, overlay: &Overlay) -> (Disposition, Option<Vec<u8>>) {
         let &Overlay { from_turn: from, to_turn: to, .. } = overlay;
         if to < self.cut {
-            return (Fate::Gone, None);
+            return (Disposition::Removed, None);
         }
         let (cuts, has_summary) = (from < self.cut, overlay.summary.is_some());
-        let fate = match (cuts, has_summary) {
-            (false, _) => Fate::Kept,
-            (true, false) => Fate::Clipped,
-            (true, true) => Fate::Cut,
+        let disposition = match (cuts, has_summary) {
+            (false, _) => Disposition::Kept,
+            (true, false) => Disposition::Clipped,
+            (true, true) => Disposition::SummaryDropped,
         };
         let span = self.stream.events()[overlay.element].span;
         let calls = match &overlay.tool_calls {
@@ -119,16 +120,19 @@ impl Cutting<'_> {
             _ => None,
         };
         let silent = calls.as_ref().is_some_and(|(_, left)| *left == 0);
-        if cuts && overlay.kinds().len() == usize::from(fate == Fate::Cut) + usize::from(silent) {
+        if cuts
+            && overlay.kinds().len()
+                == usize::from(disposition == Disposition::SummaryDropped) + usize::from(silent)
+        {
             // None of its policies concerns a turn that stays.
-            return (if has_summary { Fate::Cut } else { Fate::Gone }, None);
+            return (if has_summary { Disposition::SummaryDropped } else { Disposition::Removed }, None);
         }
         let bytes = self.element(span, from, to, |name| match name {
-            "summary" if fate == Fate::Cut => Some(Edit::Remove),
+            "summary" if disposition == Disposition::SummaryDropped => Some(Edit::Remove),
             "tool_calls" => calls.as_ref().map(|(calls, _)| Edit::Replace(calls.clone())),
             _ => None,
         });
-        (fate, Some(bytes))
+        (disposition, Some(bytes))
     }
 
     /// Returns the `tool_calls` of a `selective` policy with only the calls that stay, and their number. Entries

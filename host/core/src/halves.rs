@@ -43,16 +43,18 @@ impl Lost {
         let tool = |tool: &Option<String>| tool.clone().map_or("none".into(), |tool| format!("`{tool}`"));
         match self {
             Self::Disagrees => {
-                format!("event {seq} is not a half of call `{id}` in its range: no effect on it")
+                format!(
+                    "no effect on event {seq}: it is not the request or response of call `{id}` in the range"
+                )
             }
             Self::Count { was, is } => format!(
-                "call `{id}` occurs {is} times in its range and occurred {was} times when the overlay was made: no \
-                 effect on event {seq}"
+                "no effect on event {seq}: call `{id}` occurred {was} times in the range when the overlay was made, and \
+                 occurs {is} times now"
             ),
             Self::Tool { was, is } => format!(
-                "the tool of call `{id}` is {} and was {} when the overlay was made: no effect on event {seq}",
-                tool(is),
-                tool(was)
+                "no effect on event {seq}: the tool of call `{id}` was {} when the overlay was made, and is {} now",
+                tool(was),
+                tool(is)
             ),
         }
     }

@@ -26,7 +26,7 @@
 //!     Survey::new(history)
 //! }
 //! ```
-#![expect(missing_docs, reason = "the interface is not stable; a comment says what a name does not")]
+#![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]
 
 pub mod append;
 pub mod auto;

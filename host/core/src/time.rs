@@ -6,13 +6,13 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 /// Parses a timestamp in JP's form or in RFC 3339.
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
-    match as_nearly_all(text.as_bytes()) {
+    match parse_common(text.as_bytes()) {
         Some(civil) => TimeZone::UTC.to_timestamp(civil).ok(),
-        None => parse_any(text),
+        None => parse_general(text),
     }
 }
 
-fn parse_any(text: &str) -> Option<Timestamp> {
+fn parse_general(text: &str) -> Option<Timestamp> {
     // After the date, a sign or a `Z` begins an offset. A date without a time is rejected.
     let time_of_day = text.get(10..).filter(|rest| rest.contains(':'))?;
     if time_of_day.contains(['+', '-', 'Z', 'z']) {
@@ -23,31 +23,31 @@ fn parse_any(text: &str) -> Option<Timestamp> {
 }
 
 /// Fast path for the two most frequent forms: JP's own, and RFC 3339 in UTC. Returns `None` for all other text.
-fn as_nearly_all(text: &[u8]) -> Option<DateTime> {
-    let (text, between) = match text {
+fn parse_common(text: &[u8]) -> Option<DateTime> {
+    let (text, separator) = match text {
         [text @ .., b'Z'] => (text, b'T'),
         text => (text, b' '),
     };
-    let (whole, fraction) = text.split_first_chunk::<19>()?;
-    let number = |from: usize, to: usize| digits(&whole[from..to]);
-    let marks = [whole[4], whole[7], whole[10], whole[13], whole[16]];
+    let (seconds, fraction) = text.split_first_chunk::<19>()?;
+    let number = |from: usize, to: usize| digits(&seconds[from..to]);
+    let separators = [seconds[4], seconds[7], seconds[10], seconds[13], seconds[16]];
     let fraction = match fraction {
         [] => b"0",
         [b'.', fraction @ ..] => fraction,
         _ => return None,
     };
-    if marks != [b'-', b'-', between, b':', b':'] || !(1..=9).contains(&fraction.len()) {
+    if separators != [b'-', b'-', separator, b':', b':'] || !(1..=9).contains(&fraction.len()) {
         return None;
     }
     let nanoseconds = digits(fraction)? * 10_i32.pow(u32::try_from(9 - fraction.len()).ok()?);
-    let small = |number: Option<i32>| i8::try_from(number?).ok();
+    let to_i8 = |number: Option<i32>| i8::try_from(number?).ok();
     DateTime::new(
         i16::try_from(number(0, 4)?).ok()?,
-        small(number(5, 7))?,
-        small(number(8, 10))?,
-        small(number(11, 13))?,
-        small(number(14, 16))?,
-        small(number(17, 19))?,
+        to_i8(number(5, 7))?,
+        to_i8(number(8, 10))?,
+        to_i8(number(11, 13))?,
+        to_i8(number(14, 16))?,
+        to_i8(number(17, 19))?,
         nanoseconds,
     )
     .ok()
@@ -114,7 +114,7 @@ mod tests {
         fn fast_path_agrees_with_general_parser(
             text in "[0-9]{4}-[01][0-9]-[0-3][0-9][ T][0-2][0-9]:[0-6][0-9]:[0-6][0-9]([.,][0-9]{0,10})?Z?",
         ) {
-            prop_assert_eq!(parse(&text), parse_any(&text));
+            prop_assert_eq!(parse(&text), parse_general(&text));
         }
     }
 }

@@ -85,7 +85,7 @@ impl Models {
     /// Creates the models for these settings and options. Sends no request and looks up no key.
     ///
     /// # Errors
-    /// A file of answers cannot be read or written.
+    /// A file of recorded answers cannot be read or written.
     pub fn open(
         settings: Settings,
         options: &LlmOptions,

@@ -11,10 +11,10 @@ use jp_compact_runtime::session::{Recorded, key};
 use jp_compact_runtime::small_file;
 use jp_compact_schema::{Answer, NeedRequest};
 
-/// The size limit of a file of answers. It is held in memory and rewritten for every answer.
+/// The size limit of a file of recorded answers. It is kept in memory and rewritten for every answer.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// A file of answers is invalid or cannot be written.
+/// A file of recorded answers is invalid or cannot be written.
 #[derive(Debug)]
 pub struct RecordError {
     /// The file.
@@ -73,7 +73,7 @@ fn read(path: &Path) -> Result<Option<Recorded>, RecordError> {
     let Some(bytes) = bytes else { return Ok(None) };
     let text = String::from_utf8(bytes).map_err(|_| failed("it is not valid UTF-8".into()))?;
     let recorded =
-        Recorded::parse(&text).map_err(|error| failed(format!("it is not a file of answers: {error}")))?;
+        Recorded::parse(&text).map_err(|error| failed(format!("not a file of recorded answers: {error}")))?;
     Ok(Some(recorded))
 }
 
@@ -124,7 +124,7 @@ mod tests {
         let path = folder.path().join("notes.txt");
         assert!(replay(&path).unwrap_err().to_string().ends_with("there is no such file"));
         std::fs::write(&path, "dear diary").unwrap();
-        assert!(Recording::open(&path).unwrap_err().to_string().contains("it is not a file of answers"));
+        assert!(Recording::open(&path).unwrap_err().to_string().contains("not a file of recorded answers"));
         assert!(replay(&path).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear diary");
         assert!(Recording::open(folder.path()).is_err());

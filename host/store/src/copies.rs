@@ -55,7 +55,7 @@ pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy
         // Copies that JP wrote have the same bytes. Compare them without reading the file into memory.
         let is_same = metadata.len() == bytes.len() as u64
             && common_prefix(&mut file, bytes).map_err(unreadable("read", path))? == bytes.len();
-        let other = if is_same { Other::Equal } else { compare(bytes, &read_again(&mut file, path)?) };
+        let other = if is_same { Other::Equal } else { compare(bytes, &reread(&mut file, path)?) };
         match other {
             Other::Equal if path.is_symlink() || !place.may_write(path) => {}
             Other::Equal => {
@@ -72,7 +72,7 @@ pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy
     Ok(equal)
 }
 
-fn read_again(file: &mut File, path: &Path) -> Result<Bytes, StoreError> {
+fn reread(file: &mut File, path: &Path) -> Result<Bytes, StoreError> {
     file.rewind().map_err(unreadable("read", path))?;
     read_open(file, path)
 }
@@ -95,7 +95,7 @@ impl EqualCopy {
 
 impl PreparedCopy {
     /// Replaces the copy, and waits until the rename is on disk.
-    pub(super) fn put(self) -> Result<(), StoreError> {
+    pub(super) fn rename_into_place(self) -> Result<(), StoreError> {
         let Self { copy, temporary } = self;
         check_untouched(&copy.folder, &copy.path, Stamp::new(&copy.metadata))?;
         let name = copy.path.file_name().unwrap_or_default();

@@ -10,7 +10,6 @@
 //! The interface is not stable.
 
 mod allowed;
-mod beside;
 mod compare;
 mod copies;
 mod error;
@@ -24,6 +23,7 @@ mod place;
 mod rehearse;
 mod rename;
 mod replace;
+mod sidecar_file;
 mod small;
 mod snapshot;
 mod temporary;
@@ -34,13 +34,13 @@ pub use jp_compact_core::splice::Piece;
 
 pub use self::{
     allowed::{allowed_root, locate},
-    beside::{Beside, Found, is_beside, is_events},
     error::{StoreError, StoreErrorKind},
     folder::{Missing, create, create_new, free},
     fresh::write_new,
     place::{Place, workspace_root},
     rehearse::{check_new, rehearse},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
+    sidecar_file::{Found, SidecarFile, is_events, is_sidecar_path},
     small::read_small,
     snapshot::{read, read_file, read_own, read_seen, read_stdin},
 };

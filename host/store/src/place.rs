@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// Returns the place of a sidecar.
-    pub(super) fn beside(&self, path: PathBuf) -> Self {
+    pub(super) fn at_path(&self, path: PathBuf) -> Self {
         let allowed_root = self.allowed_root.clone();
         Self { path, id: None, lock: LockFile::Folder, twins: Vec::new(), real: None, allowed_root }
     }

@@ -9,7 +9,7 @@ use jp_compact_core::splice::Piece;
 use rustix::fs::{Access, access};
 
 use super::{
-    Beside, Place, StoreError,
+    Place, SidecarFile, StoreError,
     copies::{EqualCopy, equal_copies},
     error::unwritable,
     lock,
@@ -41,13 +41,13 @@ pub fn rehearse(
     [place.path()].into_iter().chain(copies).try_for_each(check_folder_of)
 }
 
-impl Beside {
-    /// Checks everything that [`Beside::replace`] would reject for these bytes. Calls `bytes` only if the size of
+impl SidecarFile {
+    /// Checks everything that [`SidecarFile::replace`] would reject for these bytes. Calls `bytes` only if the size of
     /// files is limited.
     ///
     /// # Errors
     ///
-    /// [`Beside::replace`] would fail.
+    /// [`SidecarFile::replace`] would fail.
     pub fn rehearse(&self, wait: Duration, bytes: impl FnOnce() -> Vec<u8>) -> Result<(), StoreError> {
         self.check_writable()?;
         lock::probe(self.place(), wait)?;

@@ -129,7 +129,7 @@ pub fn replace<E>(
     let copies: Vec<_> = copies.into_iter().map(|copy| copy.prepare(&pieces)).collect::<Result<_, _>>()?;
     for copy in copies {
         check_untouched(folder, path, Stamp::new(&metadata))?;
-        copy.put()?;
+        copy.rename_into_place()?;
     }
     check_untouched(folder, path, Stamp::new(&metadata))?;
     temporary.put_at(place.name()).map_err(unwritable("replace", path))?;

@@ -8,7 +8,7 @@
 //!
 //! The interface is not stable. The crate is published because `cargo install jp-compact` needs it.
 
-#![expect(missing_docs, reason = "the interface is not stable; a comment says what a name does not")]
+#![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]
 
 mod builder;
 mod coverage;

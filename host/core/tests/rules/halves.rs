@@ -53,7 +53,7 @@ fn entry_matches_nth_half_despite_wrong_number() {
 #[test]
 fn entry_of_0_1_0_matches_by_number_and_id() {
     check(&calls(), json!({"seq": 3, "id": "x", "request": "strip"}), "?a >x{x} <x:1 >x{} <x:2 =b", "");
-    let remark = "event 5 is not a half of call `x` in its range: no effect on it";
+    let remark = "no effect on event 5: it is not the request or response of call `x` in the range";
     check(&calls(), json!({"seq": 5, "id": "x", "request": "strip"}), WHOLE, remark);
 }
 
@@ -62,13 +62,13 @@ fn entry_has_no_effect_if_count_or_tool_differs() {
     let strip = |of, tool: &str| json!({"seq": 3, "id": "x", "half": half("request", 1, of, tool), "request": "strip"});
     let count = |was| {
         format!(
-            "call `x` occurs 2 times in its range and occurred {was} times when the overlay was made: no effect on event 3"
+            "no effect on event 3: call `x` occurred {was} times in the range when the overlay was made, and occurs 2 times now"
         )
     };
     check(&calls(), strip(3, "read"), WHOLE, &count(3));
     check(&calls(), strip(1, "read"), WHOLE, &count(1));
     let remark =
-        "the tool of call `x` is `read` and was `grep` when the overlay was made: no effect on event 3";
+        "no effect on event 3: the tool of call `x` was `grep` when the overlay was made, and is `read` now";
     check(&calls(), strip(2, "grep"), WHOLE, remark);
 }
 

@@ -146,7 +146,7 @@ async fn attempt(
     }
     told.gates = config.gates.missed(&worked, told);
     told.sha256 = config.lines.and_then(|_| {
-        sha256(&worked, &opened, run.io.dry_run || run.io.in_memory || opened.beside.is_some())
+        sha256(&worked, &opened, run.io.dry_run || run.io.in_memory || opened.sidecar_file.is_some())
     });
     if let (Some(out), Some(below), false) = (config.out, &below, run.io.dry_run) {
         // The line is written before the view gets its name. The next run therefore knows every view that a

@@ -82,7 +82,7 @@ fn named(path: &Path) -> Named {
     let is = |name: &&str| path.file_name() == Some(OsStr::new(name));
     if is(&EVENTS) {
         Named::Transcript
-    } else if store::is_beside(path) || BESIDE.iter().any(is) {
+    } else if store::is_sidecar_path(path) || BESIDE.iter().any(is) {
         Named::Otherwise
     } else if ENDINGS.iter().any(|ending| path.extension() == Some(OsStr::new(ending))) {
         Named::Perhaps

@@ -29,7 +29,7 @@ impl LlmFailureCache {
     /// Opens the cache of the user.
     #[must_use]
     pub fn open(environment: &Environment) -> Self {
-        let folder = environment.cache().map(|cache| cache.join("in-vain"));
+        let folder = environment.cache().map(|cache| cache.join("llm-failures"));
         Self(Cache::new(folder, small_file::RECORD))
     }
 

@@ -2,7 +2,6 @@
 //! overlays are appended together after the last strategy, or not at all (docs/reference/store.md#ranges).
 
 mod ask;
-mod beside;
 mod error;
 mod events;
 mod guard;
@@ -13,6 +12,7 @@ mod preflight;
 mod prepare;
 mod report;
 mod reset;
+mod sidecar_file;
 mod strategy_error;
 
 use std::collections::BTreeMap;
@@ -182,8 +182,8 @@ pub async fn work<'a>(run: &Run, opened: &'a Opened) -> Result<Worked<'a>, Error
     // A dry run fails where the real run would fail.
     let appends = !run.io.in_memory;
     if appends {
-        match &opened.beside {
-            Some(beside) => beside.check_writable()?,
+        match &opened.sidecar_file {
+            Some(sidecar_file) => sidecar_file.check_writable()?,
             None => store::check_writable(&opened.place)?,
         }
         append::check(&opened.stream).map_err(not_appendable(opened))?;
@@ -228,7 +228,7 @@ pub async fn compact_in_memory(run: &Run, opened: &Opened) -> Result<(Report, Op
             Format::Jp => {
                 splice::concat(&append::append(&opened.stream, &asking.entries, &made), opened.stream.bytes())
             }
-            _ => beside::file(&opened.stream, &asking.entries, &made),
+            _ => sidecar_file::file(&opened.stream, &asking.entries, &made),
         };
         report.add_overlays(&asking.owners, made);
         bytes
@@ -311,8 +311,8 @@ async fn write(
 ) -> Result<(Vec<Made>, bool), Error> {
     let mut has_grown = false;
     let Opened { place, stream, .. } = opened;
-    if let Some(beside) = &opened.beside {
-        return Ok((beside::write(beside, stream, asking, made).await?, false));
+    if let Some(sidecar_file) = &opened.sidecar_file {
+        return Ok((sidecar_file::write(sidecar_file, stream, asking, made).await?, false));
     }
     let build = |current| match current {
         Current::Same => Ok(append::append(stream, &asking.entries, &made)),
@@ -328,12 +328,12 @@ async fn write(
 
 /// Checks that the overlays could be written, without writing them.
 async fn rehearse(run: &Run, opened: &Opened, entries: &[Entry], made: &[Made]) -> Result<(), Error> {
-    let Opened { place, stream, beside } = opened;
-    match beside {
-        Some(beside) => {
-            let bytes = || beside::file(stream, entries, made);
-            let attempt = || Ok(beside.rehearse(Duration::ZERO, bytes)?);
-            under_lock(beside.path(), run.limits.lock_wait, attempt).await
+    let Opened { place, stream, sidecar_file } = opened;
+    match sidecar_file {
+        Some(sidecar_file) => {
+            let bytes = || sidecar_file::file(stream, entries, made);
+            let attempt = || Ok(sidecar_file.rehearse(Duration::ZERO, bytes)?);
+            under_lock(sidecar_file.path(), run.limits.lock_wait, attempt).await
         }
         None => {
             let pieces = || append::append(stream, entries, made);

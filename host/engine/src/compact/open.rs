@@ -15,14 +15,14 @@ use serde_json::Value;
 
 use super::error::Error;
 use crate::digest;
-use jp_compact_store::{self as store, Beside, Found, Place};
+use jp_compact_store::{self as store, Found, Place, SidecarFile};
 
 /// A transcript that was read.
 #[derive(Debug)]
 pub struct Opened {
     pub place: Place,
     /// The sidecar, if the format is not JP's.
-    pub beside: Option<Beside>,
+    pub sidecar_file: Option<SidecarFile>,
     pub stream: Transcript,
 }
 
@@ -46,7 +46,7 @@ pub fn open_as(
 ) -> Result<Opened, Error> {
     let place = store::locate(transcript, environment)?;
     let unreadable = |source| Error::Unreadable { path: place.path().to_owned(), source };
-    if store::is_beside(place.path()) && format.is_none() {
+    if store::is_sidecar_path(place.path()) && format.is_none() {
         return Err(Error::Sidecar { path: place.path().to_owned() });
     }
     if format.is_none_or(|format| format == Format::Jp) && store::is_events(&place) {
@@ -54,20 +54,20 @@ pub fn open_as(
         let bytes = store::read_seen(&place, |bytes| indexer.advance(bytes))?;
         let stream = indexer.finish(bytes).and_then(Stream::from_index).map_err(unreadable)?.into();
         let stream = understood(stream, place.path())?;
-        return Ok(Opened { place, beside: None, stream });
+        return Ok(Opened { place, sidecar_file: None, stream });
     }
     let stream = of_bytes(store::read(&place)?, format, place.path())?;
     if stream.format() == Format::Jp {
-        return Ok(Opened { place, beside: None, stream });
+        return Ok(Opened { place, sidecar_file: None, stream });
     }
-    let beside = Beside::for_place(&place)?;
-    let stream = match beside.read()? {
+    let sidecar_file = SidecarFile::for_place(&place)?;
+    let stream = match sidecar_file.read()? {
         Some(Found { path, bytes, .. }) => {
             with_beside(stream, bytes).map_err(|source| Error::Unreadable { path, source })?
         }
         None => stream,
     };
-    Ok(Opened { place, beside: Some(beside), stream })
+    Ok(Opened { place, sidecar_file: Some(sidecar_file), stream })
 }
 
 /// Returns the warnings about a transcript: skipped parts, and overlays that are not applied.

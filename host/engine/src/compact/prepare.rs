@@ -23,7 +23,7 @@ use crate::config::Lead;
 pub enum Sandbox {
     /// No value. On a machine without a jail, bundled strategies run contained and others do not run.
     #[default]
-    Unsaid,
+    Unspecified,
     /// `require`: nothing runs without a jail.
     Require,
     /// `contained`: everything may run without a jail.
@@ -181,14 +181,14 @@ pub fn allow<T>(
     let missing = || abilities.missing();
     let tier = match (sandbox, abilities.tier()) {
         (Sandbox::Contained, _) => Tier::Contained,
-        (Sandbox::Unsaid, Tier::Contained) if bundled => Tier::Contained,
-        (Sandbox::Unsaid, Tier::Contained) => {
+        (Sandbox::Unspecified, Tier::Contained) if bundled => Tier::Contained,
+        (Sandbox::Unspecified, Tier::Contained) => {
             return Err(StrategyError::NotContained { path: path.to_owned(), missing: missing() });
         }
         (Sandbox::Require, Tier::Contained) => {
             return Err(session::Error::NoJail { missing: missing() }.into());
         }
-        (Sandbox::Unsaid | Sandbox::Require, jailed) => jailed,
+        (Sandbox::Unspecified | Sandbox::Require, jailed) => jailed,
     };
     Ok((trust?, tier))
 }
@@ -243,18 +243,18 @@ mod tests {
     #[test]
     fn jail_is_used_unless_user_opts_out() {
         for bundled in [true, false] {
-            check(bundled, Sandbox::Unsaid, WHOLE, true, Ok(Tier::Isolated));
+            check(bundled, Sandbox::Unspecified, WHOLE, true, Ok(Tier::Isolated));
             check(bundled, Sandbox::Require, WHOLE, true, Ok(Tier::Isolated));
             check(bundled, Sandbox::Contained, WHOLE, true, Ok(Tier::Contained));
-            check(bundled, Sandbox::Unsaid, PART, true, Ok(Tier::PartlyIsolated));
+            check(bundled, Sandbox::Unspecified, PART, true, Ok(Tier::PartlyIsolated));
             check(bundled, Sandbox::Require, PART, true, Ok(Tier::PartlyIsolated));
         }
     }
 
     #[test]
     fn without_jail_only_bundled_plugins_run_by_default() {
-        check(true, Sandbox::Unsaid, NONE, true, Ok(Tier::Contained));
-        check(false, Sandbox::Unsaid, NONE, true, Err("/p is not bundled"));
+        check(true, Sandbox::Unspecified, NONE, true, Ok(Tier::Contained));
+        check(false, Sandbox::Unspecified, NONE, true, Err("/p is not bundled"));
         check(false, Sandbox::Contained, NONE, true, Ok(Tier::Contained));
         for bundled in [true, false] {
             check(bundled, Sandbox::Require, NONE, true, Err("`--sandbox=require`"));
@@ -263,13 +263,13 @@ mod tests {
 
     #[test]
     fn trust_is_required_at_every_tier() {
-        check(false, Sandbox::Unsaid, WHOLE, false, Err(NO_TRUST));
+        check(false, Sandbox::Unspecified, WHOLE, false, Err(NO_TRUST));
         check(false, Sandbox::Contained, WHOLE, false, Err(NO_TRUST));
         check(false, Sandbox::Contained, NONE, false, Err(NO_TRUST));
     }
 
     #[test]
     fn missing_jail_is_reported_before_missing_trust() {
-        check(false, Sandbox::Unsaid, NONE, false, Err("/p is not bundled"));
+        check(false, Sandbox::Unspecified, NONE, false, Err("/p is not bundled"));
     }
 }

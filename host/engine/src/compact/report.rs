@@ -12,7 +12,7 @@ use jp_compact_schema::{Diagnostic, Level};
 use jp_compact_transcripts::Format;
 
 use super::{Opened, guard};
-use jp_compact_store::Beside;
+use jp_compact_store::SidecarFile;
 
 /// The result of a run on one transcript. Token counts are estimates.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub enum Outcome {
 impl Report {
     /// Returns the report before any strategy has run.
     pub(super) fn new(opened: &Opened, survey: &Survey<'_>) -> Self {
-        let Opened { place, beside, stream } = opened;
+        let Opened { place, sidecar_file, stream } = opened;
         let tokens = survey.estimate.view_tokens(&survey.view);
         let jp = (stream.format() == Format::Jp).then(|| {
             let (now, why) = SentByJp::now(survey, stream.overlays(), tokens);
@@ -109,7 +109,7 @@ impl Report {
         Self {
             path: place.path().to_owned(),
             format: stream.format(),
-            written_to: beside.as_ref().map_or(place.path(), Beside::path).to_owned(),
+            written_to: sidecar_file.as_ref().map_or(place.path(), SidecarFile::path).to_owned(),
             id: place.id().map(str::to_owned),
             nothing: None,
             notes: Vec::new(),

@@ -11,7 +11,7 @@ use jp_compact_transcripts::sidecar::Sidecar;
 use jp_compact_transcripts::{self as transcripts, Format};
 
 use super::error::Error;
-use jp_compact_store::{self as store, Beside, Current, Found, Place, ReplaceError, StoreError};
+use jp_compact_store::{self as store, Current, Found, Place, ReplaceError, SidecarFile, StoreError};
 
 /// The result of a reset.
 #[derive(Debug)]
@@ -36,11 +36,11 @@ pub fn reset(
 ) -> Result<ResetReport, Error> {
     let place = store::locate(transcript, environment)?;
     if !store::is_events(&place) {
-        let beside = Beside::for_place(&place)?;
-        let file = beside.read()?;
+        let sidecar_file = SidecarFile::for_place(&place)?;
+        let file = sidecar_file.read()?;
         // The transcript itself is not parsed, because it may have become unreadable.
         if file.is_some() || !is_jp(&place)? {
-            return reset_beside(&place, &beside, file, which, dry_run, lock_wait);
+            return reset_sidecar(&place, &sidecar_file, file, which, dry_run, lock_wait);
         }
     }
     store::check_writable(&place)?;
@@ -76,9 +76,9 @@ fn is_jp(place: &Place) -> Result<bool, Error> {
 
 /// Removes overlays from a sidecar, and the file with the last overlay. A sidecar that cannot be read can only be
 /// removed as a whole.
-fn reset_beside(
+fn reset_sidecar(
     place: &Place,
-    beside: &Beside,
+    sidecar_file: &SidecarFile,
     found: Option<Found>,
     which: Reset,
     dry_run: bool,
@@ -86,7 +86,7 @@ fn reset_beside(
 ) -> Result<ResetReport, Error> {
     let (path, file) = match found {
         Some(Found { path, bytes, .. }) => (path, Some(bytes)),
-        None => (beside.path().to_owned(), None),
+        None => (sidecar_file.path().to_owned(), None),
     };
     let report = |removed| ResetReport { path: place.path().to_owned(), id: None, removed };
     let none = |number, overlays| Error::NoSuchOverlay { path: place.path().to_owned(), number, overlays };
@@ -107,9 +107,9 @@ fn reset_beside(
     };
     let (bytes, removed) = made;
     if dry_run {
-        beside.rehearse(lock_wait, || bytes)?;
+        sidecar_file.rehearse(lock_wait, || bytes)?;
     } else {
-        let written = beside.replace(lock_wait, |now| match now == file {
+        let written = sidecar_file.replace(lock_wait, |now| match now == file {
             true => Ok(Some(bytes).filter(|bytes| !bytes.is_empty())),
             false => Err(StoreError::Changed { path, how: "was changed" }),
         });

@@ -188,8 +188,7 @@ impl Gathered {
 
     fn stray(&mut self, key: &str, source: &Source) {
         self.warn(format!(
-            "`{key}` stands in {source}, which is JP's: it has no effect here, and JP may refuse it; write it into \
-             .jp-compact.toml"
+            "ignored `{key}` in {source}: this is JP's file, and JP may reject the key; move it to .jp-compact.toml"
         ));
     }
 

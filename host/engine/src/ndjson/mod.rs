@@ -105,7 +105,7 @@ fn open(record: &Record, environment: &Environment) -> Result<(Opened, Form), Re
         Input::Given(raw) => {
             let (file, form, format) = record::file(raw, record.format).map_err(RecordFailure::Record)?;
             let stream = compact::of_bytes(file, format, Path::new(NAME))?;
-            Ok((Opened { place: Place::nowhere(NAME), beside: None, stream }, form))
+            Ok((Opened { place: Place::nowhere(NAME), sidecar_file: None, stream }, form))
         }
     }
 }

@@ -170,7 +170,7 @@ impl Drop for Child {
 }
 
 /// Builds a command with piped stdin, stdout, and stderr.
-#[expect(clippy::disallowed_methods, reason = "the one place of the host that spawns")]
+#[expect(clippy::disallowed_methods, reason = "the only place in the host that starts a process")]
 fn command(program: &OsStr) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

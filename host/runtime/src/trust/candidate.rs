@@ -7,7 +7,7 @@ use jp_compact_schema::{Description, Permissions, Runtime};
 
 use super::command;
 use super::grants::{self, Grant};
-use super::runs::{Identity, Runs};
+use super::runs::{ExecutedFile, Identity};
 use super::start::{self, asked};
 use crate::jail::is_of_system;
 use crate::registry::Plugin;
@@ -50,7 +50,7 @@ impl Candidate {
 
     /// Returns the files outside the system folders that the plugin runs. They are trusted together with it.
     #[must_use]
-    pub fn runs(&self) -> &[Runs] {
+    pub fn runs(&self) -> &[ExecutedFile] {
         &self.identity.runs
     }
 

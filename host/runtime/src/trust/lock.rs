@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{private_file, small_file};
 
-const HEADING: &str = "# Which plugins may run, by the digest of their bytes, and what each is granted.\n\
+const HEADING: &str = "# Trusted plugins: the digest of each plugin, and its grants.\n\
                        # Written by `jp-compact strategy trust PLUGIN --trust-lock FILE`.\n";
 /// The version of the file format.
 const LOCK: u32 = 1;

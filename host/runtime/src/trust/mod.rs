@@ -39,7 +39,7 @@ pub use error::{Error, LockCause, LockError};
 pub use grants::Grant;
 pub use modes::{Insecure, Why};
 pub use record::Record;
-pub use runs::Runs;
+pub use runs::ExecutedFile;
 pub use start::{Cleared, asked};
 
 /// Trust options of the command line.
@@ -331,7 +331,7 @@ impl Trust {
         Ok(state)
     }
 
-    fn check_modes(&self, plugin: &Plugin, runs: &[Runs]) -> Result<(), Error> {
+    fn check_modes(&self, plugin: &Plugin, runs: &[ExecutedFile]) -> Result<(), Error> {
         let until = if plugin.origin == Origin::TrustDir { self.vouched(plugin) } else { None };
         let failed = unreadable(&plugin.real);
         let mut found = modes::check_up(&plugin.real, until).map_err(&failed)?;
@@ -340,9 +340,9 @@ impl Trust {
                 found = found.or(modes::check_one(&path).map_err(&failed)?);
             }
         }
-        for Runs { named, .. } in runs {
-            let until = until.filter(|until| named.starts_with(until));
-            found = found.or(modes::check_way(named, until).map_err(unreadable(named))?);
+        for ExecutedFile { path, .. } in runs {
+            let until = until.filter(|until| path.starts_with(until));
+            found = found.or(modes::check_way(path, until).map_err(unreadable(path))?);
         }
         found.map_or(Ok(()), |insecure| Err(Error::Insecure(insecure)))
     }
@@ -363,7 +363,7 @@ pub fn insecure_folder(folder: &Path) -> io::Result<Option<Insecure>> {
 }
 
 /// Returns the files outside the system folders that the plugin executes.
-fn runs_of(plugin: &Plugin, root: &Path) -> Result<Vec<Runs>, Error> {
+fn runs_of(plugin: &Plugin, root: &Path) -> Result<Vec<ExecutedFile>, Error> {
     runs::resolve(plugin, root).map_err(|what| Error::NotCovered { path: plugin.path.clone(), what })
 }
 

@@ -22,9 +22,9 @@ const SCRIPTS_MAX: usize = 5;
 
 /// A file outside the system folders that a plugin executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Runs {
+pub struct ExecutedFile {
     /// The path as the plugin states it, or as it was found on PATH.
-    pub named: PathBuf,
+    pub path: PathBuf,
     /// The path with symbolic links resolved.
     pub real: PathBuf,
 }
@@ -36,20 +36,20 @@ pub(super) struct Identity {
     pub(super) sha256: String,
     /// Covers the plugin alone.
     pub(super) own: String,
-    pub(super) runs: Vec<Runs>,
+    pub(super) runs: Vec<ExecutedFile>,
 }
 
 impl Identity {
     /// Combines the digest of the plugin with the digests of the files that it runs.
-    pub(super) fn new(own: String, runs: Vec<Runs>, digests: &Digests) -> io::Result<Self> {
+    pub(super) fn new(own: String, runs: Vec<ExecutedFile>, digests: &Digests) -> io::Result<Self> {
         if runs.is_empty() {
             return Ok(Self { sha256: own.clone(), own, runs });
         }
         let mut all = [HEADING, own.as_bytes(), b"\n"].concat();
-        for Runs { named, real } in &runs {
-            let named = named.as_os_str().as_bytes();
-            all.extend_from_slice(format!("{} {}:", digests.get(real)?, named.len()).as_bytes());
-            all.extend_from_slice(named);
+        for ExecutedFile { path, real } in &runs {
+            let path = path.as_os_str().as_bytes();
+            all.extend_from_slice(format!("{} {}:", digests.get(real)?, path.len()).as_bytes());
+            all.extend_from_slice(path);
             all.push(b'\n');
         }
         Ok(Self { sha256: digest::of_bytes(&all), own, runs })
@@ -60,21 +60,21 @@ impl Identity {
 ///
 /// # Errors
 /// It is uncertain what the plugin would start.
-pub(super) fn resolve(plugin: &Plugin, root: &Path) -> Result<Vec<Runs>, String> {
+pub(super) fn resolve(plugin: &Plugin, root: &Path) -> Result<Vec<ExecutedFile>, String> {
     let mut found = Vec::new();
     match &plugin.form {
-        Form::Executable => follow(root, &mut found)?,
+        Form::Executable => add_interpreters(root, &mut found)?,
         Form::Folder(manifest) => {
             let Program::Command(command) = &manifest.run.program else { return Ok(found) };
             let Some((program, args)) = command.split_first() else { return Ok(found) };
             if program.contains('/') && !program.starts_with('/') {
-                follow(&root.join(program), &mut found)?;
-            } else if let Some(named) = shebang::find(program)
-                && let Some(real) = add(named, &mut found)
+                add_interpreters(&root.join(program), &mut found)?;
+            } else if let Some(path) = shebang::find(program)
+                && let Some(real) = add_file(path, &mut found)
             {
-                follow(&real, &mut found)?;
+                add_interpreters(&real, &mut found)?;
             }
-            files(args, &mut found);
+            add_absolute_args(args, &mut found);
         }
         Form::Dylib | Form::Broken(_) => {}
     }
@@ -82,31 +82,31 @@ pub(super) fn resolve(plugin: &Plugin, root: &Path) -> Result<Vec<Runs>, String>
 }
 
 /// Adds the interpreter of a script and the interpreters of that interpreter, if they are outside the system folders.
-fn follow(script: &Path, found: &mut Vec<Runs>) -> Result<(), String> {
+fn add_interpreters(script: &Path, found: &mut Vec<ExecutedFile>) -> Result<(), String> {
     let mut next = Some(script.to_owned()).filter(|path| path.is_file());
     for _ in 0..SCRIPTS_MAX {
         let Some(script) = next else { return Ok(()) };
         let Some(line) = shebang::read(&script)? else { return Ok(()) };
-        next = add(line.program, found);
-        files(&line.args, found);
+        next = add_file(line.program, found);
+        add_absolute_args(&line.args, found);
     }
     Err(format!("the `#!` line of {} has too many nested interpreters", script.display()))
 }
 
 /// Adds a file if its path is outside the system folders, before or after links are resolved. A missing file is
 /// skipped, because it cannot start.
-fn add(named: PathBuf, found: &mut Vec<Runs>) -> Option<PathBuf> {
-    let real = named.canonicalize().ok().filter(|real| real.is_file())?;
-    if is_of_system(&named) && is_of_system(&real) {
+fn add_file(path: PathBuf, found: &mut Vec<ExecutedFile>) -> Option<PathBuf> {
+    let real = path.canonicalize().ok().filter(|real| real.is_file())?;
+    if is_of_system(&path) && is_of_system(&real) {
         return None;
     }
-    if !found.iter().any(|other| other.named == named) {
-        found.push(Runs { named, real: real.clone() });
+    if !found.iter().any(|other| other.path == path) {
+        found.push(ExecutedFile { path, real: real.clone() });
     }
     Some(real)
 }
 
-fn files(args: &[String], found: &mut Vec<Runs>) {
+fn add_absolute_args(args: &[String], found: &mut Vec<ExecutedFile>) {
     let absolute = args.iter().map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute.for_each(|path| drop(add(path, found)));
+    absolute.for_each(|path| drop(add_file(path, found)));
 }

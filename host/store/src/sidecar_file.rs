@@ -34,7 +34,7 @@ use super::{
 
 /// The sidecar of a transcript.
 #[derive(Debug, Clone)]
-pub struct Beside {
+pub struct SidecarFile {
     place: Place,
     /// The path in version 0.1.0.
     old: PathBuf,
@@ -50,7 +50,7 @@ pub struct Found {
     stamp: Stamp,
 }
 
-impl Beside {
+impl SidecarFile {
     /// Returns the sidecar of a transcript, next to the real file if the path is a link.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Beside {
             source.with_file_name(around)
         };
         let (path, old) = (named(AROUND.0, AROUND.1), named("", OLD_SUFFIX));
-        Ok(Self { place: place.beside(path), old, source: name.to_owned() })
+        Ok(Self { place: place.at_path(path), old, source: name.to_owned() })
     }
 
     /// Returns the path that the next write uses.
@@ -110,7 +110,7 @@ impl Beside {
         Ok(None)
     }
 
-    /// Checks in advance whether [`Beside::replace`] would reject the path.
+    /// Checks in advance whether [`SidecarFile::replace`] would reject the path.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ pub fn is_events(place: &Place) -> bool {
 
 /// Returns whether a file has the new or the old name of a sidecar.
 #[must_use]
-pub fn is_beside(path: &Path) -> bool {
+pub fn is_sidecar_path(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let inside =
         name.strip_prefix(AROUND.0.as_bytes()).and_then(|name| name.strip_suffix(AROUND.1.as_bytes()));

@@ -14,7 +14,7 @@ use super::error::{Error, StaleSnapshot};
 use super::lock::under_lock;
 use super::open::again;
 use crate::digest;
-use jp_compact_store::Beside;
+use jp_compact_store::SidecarFile;
 
 /// Returns the sidecar with these overlays after the existing ones.
 pub(super) fn file(stream: &Transcript, entries: &[Entry], made: &[Made]) -> Vec<u8> {
@@ -29,13 +29,13 @@ pub(super) fn snapshot(stream: &Transcript) -> Snapshot {
 
 /// Writes the overlays after those that other processes have added since the read.
 pub(super) async fn write(
-    beside: &Beside,
+    sidecar_file: &SidecarFile,
     stream: &Transcript,
     asking: &Asking<'_>,
     mut made: Vec<Made>,
 ) -> Result<Vec<Made>, Error> {
     let attempt = || {
-        beside.replace(Duration::ZERO, |now| {
+        sidecar_file.replace(Duration::ZERO, |now| {
             let before = stream.sidecar().map(sidecar::Sidecar::file);
             if now.as_ref() == before {
                 return Ok(Some(file(stream, &asking.entries, &made)));
@@ -45,6 +45,6 @@ pub(super) async fn write(
             Ok(Some(file(&grown, &asking.entries, &made)))
         })
     };
-    under_lock(beside.path(), asking.run.limits.lock_wait, attempt).await?;
+    under_lock(sidecar_file.path(), asking.run.limits.lock_wait, attempt).await?;
     Ok(made)
 }
