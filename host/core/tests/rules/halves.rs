@@ -1,5 +1,7 @@
 //! An entry of a stored `selective` matches the half that it was made for, despite inserted elements.
 
+use std::collections::BTreeMap;
+
 use jp_compact_core::halves::Halves;
 use jp_compact_core::overlay::ToolPolicy;
 use jp_compact_core::projection::project;
@@ -115,14 +117,15 @@ fn parse(elements: &[Value]) -> Stream {
     Stream::parse(Value::from(elements.to_vec()).to_string().into()).unwrap()
 }
 
-/// Hides some halves of some turns with an overlay as `validate` makes it.
+/// Hides some halves of some turns with an overlay as `validate` makes it: with at most one entry for an event.
 fn hide(elements: &[Value], from: usize, to: usize, picks: &[(usize, u8)]) -> Option<Value> {
+    let picks: BTreeMap<usize, u8> = picks.iter().copied().collect();
     let stream = parse(elements);
     let pairs = Pairs::new(&stream);
     let halves = Halves::new(&stream, &pairs);
     let range = TurnRange::new(from, to)?;
     let mut calls: Vec<Value> = Vec::new();
-    for (element, action) in picks {
+    for (element, action) in &picks {
         let Some(event) = stream.events().get(*element) else { continue };
         let is_request = elements[*element]["type"] == "tool_call_request";
         if !event.kind.is_tool() || !range.contains(event.turn) {
