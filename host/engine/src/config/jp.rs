@@ -3,7 +3,8 @@
 
 mod rules;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use jp_compact_core::Stream;
@@ -24,6 +25,8 @@ const OF_RFD_064: [&str; 7] =
 
 /// A limit, because a transcript could cause any number of warnings.
 const WARNINGS_MAX: usize = 32;
+/// The number of keys in one warning.
+const KEYS_SHOWN: usize = 3;
 
 /// The settings from JP's files.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,6 +43,9 @@ struct Gathered {
     provider: Option<String>,
     name: Option<String>,
     aliases: BTreeMap<String, (String, String)>,
+    /// Keys of this program, and the first file with one of them.
+    misplaced: BTreeSet<String>,
+    misplaced_in: Option<Source>,
 }
 
 impl JpOwn {
@@ -78,8 +84,8 @@ impl JpOwn {
                 }
             }
         }
-        gathered.own.rules = rules.or(gathered.own.rules);
-        gathered.own
+        gathered.own.rules = rules.or(gathered.own.rules.take());
+        gathered.finish()
     }
 
     /// Returns the model of the conversation.
@@ -119,7 +125,7 @@ impl JpOwn {
         for value in values {
             gathered.take(value, &Source::Jp("config.toml".into()));
         }
-        gathered.own
+        gathered.finish()
     }
 }
 
@@ -158,12 +164,12 @@ impl Gathered {
         }
         for key in OF_RFD_064 {
             if compaction.get(key).is_some() {
-                self.stray(&format!("conversation.compaction.{key}"), source);
+                self.misplaced(&format!("conversation.compaction.{key}"), source);
             }
         }
         for (tool, of_tool) in value["conversation"]["tools"].as_object().into_iter().flatten() {
             if of_tool.get("compaction").is_some() {
-                self.stray(&format!("conversation.tools.{tool}.compaction"), source);
+                self.misplaced(&format!("conversation.tools.{tool}.compaction"), source);
             }
         }
     }
@@ -186,10 +192,24 @@ impl Gathered {
         (self.provider, self.name) = (provider, name);
     }
 
-    fn stray(&mut self, key: &str, source: &Source) {
-        self.warn(format!(
-            "ignored `{key}` in {source}: this is JP's file, and JP may reject the key; move it to .jp-compact.toml"
-        ));
+    fn misplaced(&mut self, key: &str, source: &Source) {
+        self.misplaced.insert(key.to_owned());
+        self.misplaced_in.get_or_insert_with(|| source.clone());
+    }
+
+    /// Adds one warning for all misplaced keys.
+    fn finish(mut self) -> JpOwn {
+        if let Some(source) = self.misplaced_in.take() {
+            let shown = self.misplaced.iter().take(KEYS_SHOWN).map(|key| format!("`{key}`"));
+            let mut keys = shown.collect::<Vec<_>>().join(", ");
+            if let Some(rest @ 1..) = self.misplaced.len().checked_sub(KEYS_SHOWN) {
+                let _ = write!(keys, " and {rest} more");
+            }
+            self.warn(format!(
+                "ignored {keys} in {source}: JP reads this file and may refuse them. Move them to .jp-compact.toml"
+            ));
+        }
+        self.own
     }
 
     fn warn(&mut self, warning: String) {

@@ -255,6 +255,17 @@ impl Config {
                 RULES.clone_into(&mut default_profile);
             }
         }
+        // A ratio of the user for all profiles precedes the ratio of a built-in profile.
+        let is_built_in =
+            |key: &[&str]| merged.origin(key).is_none_or(|origin| origin.source == Source::BuiltIn);
+        let [conversation, table, auto] = AUTO;
+        if !is_built_in(&[conversation, table, auto, "trigger_ratio"]) {
+            for (name, profile) in &mut profiles {
+                if is_built_in(&[conversation, table, "profiles", name, "trigger_ratio"]) {
+                    profile.trigger_ratio = None;
+                }
+            }
+        }
         let auto = compaction.auto;
         let config = Self {
             default_profile,

@@ -155,6 +155,13 @@ fn a_profile_overrides_kept_turns_and_trigger() {
     let due = |threshold| Trigger { threshold, min_turns: 5 };
     assert_eq!(config.trigger(light, Some(9)), due(Threshold::Ratio(0.5, Some(9))));
     assert_eq!(config.trigger(heavy, None), due(Threshold::Ratio(0.75, None)));
+    let everywhere = self::config(
+        "[conversation.compaction]\nauto.trigger_ratio = 0.6\nprofiles.light = { trigger_ratio = 0.5 }\n",
+    );
+    for (name, ratio) in [("collapse", 0.6), ("heavy", 0.6), ("light", 0.5)] {
+        let profile = everywhere.profile(name).unwrap();
+        assert_eq!(everywhere.trigger(profile, Some(9)), due(Threshold::Ratio(ratio, Some(9))), "{name}");
+    }
     let absolute = self::config("conversation.compaction.auto = { token_threshold = 7, min_turns = 5 }\n");
     assert_eq!(absolute.trigger(absolute.profile("heavy").unwrap(), Some(9)), due(Threshold::Tokens(7)));
 }
