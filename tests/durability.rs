@@ -391,7 +391,7 @@ fn failed_fsync_of_the_folder_is_an_error() {
         let after = world.after(args);
         let traced = run_with_fault(&world, &strace, args, &fault);
         let expect = format!(
-            "error: {} is in place, but failed to sync its folder\n\nCaused by:\n  Input/output error",
+            "error: {} was written, but its folder could not be synced\n\nCaused by:\n  Input/output error",
             world.events().display()
         );
         assert!(traced.stderr.starts_with(&expect), "{}", traced.stderr);

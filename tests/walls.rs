@@ -167,7 +167,7 @@ const KNOWN_CYCLES: &[(&str, &str, usize)] = &[];
 /// The maximum number of lines of a crate, with its unit tests.
 const CRATE_LINES_MAX: usize = 10_000;
 /// The numbers of names that still break a rule of `names`.
-const KNOWN_VAGUE_FUNCTIONS: usize = 2;
+const KNOWN_VAGUE_FUNCTIONS: usize = 0;
 const KNOWN_TESTS_WITHOUT_BEHAVIOR: usize = 0;
 const KNOWN_TYPES_DEFINED_TWICE: usize = 23;
 

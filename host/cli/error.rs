@@ -23,7 +23,7 @@ pub(crate) use hint::{Hint, lacking};
 use crate::exit::Exit;
 use crate::lines::EscapedLines;
 
-/// How many of a strategy's last lines on stderr are shown.
+/// The number of lines at the end of a strategy's stderr that an error includes.
 const LAST_LINES: usize = 40;
 
 /// A failed command.
@@ -115,7 +115,7 @@ fn compose(error: &dyn Error, exit: Exit, hint: Option<Hint>) -> Report {
 impl From<compact::Error> for Report {
     fn from(error: compact::Error) -> Self {
         let mut report = compose(&error, run_exit(&error), run_hint(&error));
-        report.causes.extend(last_words(&error));
+        report.causes.extend(stderr_tail(&error));
         report
     }
 }
@@ -195,9 +195,11 @@ impl From<plan::Error> for Report {
             plan::Error::Summary(failure) => {
                 Self { exit: Exit::Model, code: Exit::Model.code(), ..failure.into() }
             }
-            plan::Error::UnusedFocus { .. } => {
-                Self::new(Exit::Usage, message, Some("`--profile heavy` and `--strategy summarize` have one"))
-            }
+            plan::Error::UnusedFocus { .. } => Self::new(
+                Exit::Usage,
+                message,
+                Some("`--profile heavy` and `--strategy summarize` accept --focus"),
+            ),
             plan::Error::TurnsTwice => {
                 let hint = "leave out the turns after the `:`, or --from, --to and --keep-*";
                 Self::new(Exit::Usage, message, Some(hint))
@@ -221,7 +223,7 @@ impl From<plan::Error> for Report {
 }
 
 /// The last lines that the strategy wrote to stderr, if they may explain the failure.
-fn last_words(error: &compact::Error) -> Option<String> {
+fn stderr_tail(error: &compact::Error) -> Option<String> {
     let compact::Error::Strategy { source, .. } = error else { return None };
     let StrategyError::Session(error) = source.as_ref() else { return None };
     let (session::Error::Crashed { stderr, .. }
@@ -287,7 +289,7 @@ fn session_exit(error: &session::Error) -> Exit {
         | E::Violation(_) => Exit::Violation,
         E::Reported { error, .. } if error.code == ANSWER_REFUSED => Exit::Refused,
         E::Reported { .. } => Exit::Reported,
-        // The model answered, and the answer makes no payload.
+        // The model answered, but the strategy could not use the answer.
         E::Model { answer, .. } if llm::is_of_model(&answer.code) => Exit::Refused,
         E::Model { .. } => Exit::Model,
         _ => Exit::Crashed,

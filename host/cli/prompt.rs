@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jp_compact_conformance::Subject;
 use jp_compact_engine::plan::TrustPrompt;
-use jp_compact_runtime::trust::{Candidate, Grant, Said, grants};
+use jp_compact_runtime::trust::{Candidate, DescribeOutcome, Grant, grants};
 
 use crate::error::Report;
 use crate::lines::EscapedLines;
@@ -80,18 +80,18 @@ pub(crate) fn facts(candidate: &Candidate, text: &mut EscapedLines) {
     if let Some(manifest) = plugin.manifest() {
         row("manifest", format!("{} {}: {}", manifest.name, manifest.version, manifest.description));
     }
-    match &candidate.said {
-        Said::Unasked => {}
-        Said::Nothing(why) => row("says", format!("nothing: {why}")),
-        Said::Description(said) => {
-            row("says", format!("{} {}: {}", said.name, said.version, said.description));
-            let kinds = said.produces.iter().filter_map(|kind| serde_json::to_value(kind).ok());
+    match &candidate.outcome {
+        DescribeOutcome::NotAsked => {}
+        DescribeOutcome::Failed(why) => row("says", format!("nothing: {why}")),
+        DescribeOutcome::Description(description) => {
+            row("says", format!("{} {}: {}", description.name, description.version, description.description));
+            let kinds = description.produces.iter().filter_map(|kind| serde_json::to_value(kind).ok());
             row(
                 "produces",
                 kinds.filter_map(|kind| kind.as_str().map(str::to_owned)).collect::<Vec<_>>().join(", "),
             );
-            if !said.needs.is_empty() {
-                row("needs", said.needs.join(", "));
+            if !description.needs.is_empty() {
+                row("needs", description.needs.join(", "));
             }
         }
     }
@@ -106,5 +106,5 @@ pub(crate) fn facts(candidate: &Candidate, text: &mut EscapedLines) {
 
 /// A list of permissions.
 pub(crate) fn list(permissions: &[Grant]) -> String {
-    if permissions.is_empty() { "no permission".into() } else { grants::line(permissions) }
+    if permissions.is_empty() { "no permission".into() } else { grants::joined(permissions) }
 }

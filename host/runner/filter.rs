@@ -1,7 +1,7 @@
 //! The seccomp filter of a jailed program.
 //!
-//! It is a list of denied calls. A list of allowed calls would break with the next version of a strategy's runtime, which
-//! the project does not know.
+//! It is a list of denied calls. A list of allowed calls would need to include the calls of every runtime. A new version of
+//! a runtime could make other calls, and would then fail.
 //!
 //! The filter covers what Landlock does not: sockets, child processes, other processes, memory outside the limits, file
 //! metadata, and parts of the kernel that a strategy never needs.

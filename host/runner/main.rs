@@ -18,10 +18,11 @@
 //!    Without a jail: start the keeper, because every program may start processes.
 //! 5. Execute the program.
 //!
-//! The runner does not report its confinement. The host passes the Landlock version that it found, and the runner enforces
-//! all of that version or exits. So a strategy cannot forge a report.
+//! The runner does not report its confinement. The host passes the Landlock version that it found. The runner enforces
+//! every rule of that version, or exits. So there is no report that a strategy could forge.
 //!
-//! The runner exits with 64 after a wrong call, and with 126 and one line on stderr if it fails to start the program. All
+//! The runner exits with 64 after a usage error. If it fails to start the program, it exits with 126 and writes one line to
+//! stderr. All
 //! other exit codes and all signals come from the program.
 //!
 //! For a shared library, the program is the runner again: `compact-runner --dylib LIBRARY VERB`. That process is already
@@ -47,7 +48,7 @@ use std::process::ExitCode;
 
 use invocation::Invocation;
 
-/// The exit code after a wrong call: `EX_USAGE` of sysexits.h.
+/// The exit code after a usage error: `EX_USAGE` of sysexits.h.
 const EXIT_USAGE: u8 = 64;
 /// The exit code if the program did not start. Shells use the same code.
 const EXIT_NOT_STARTED: u8 = 126;
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
     end(EXIT_NOT_STARTED, &format!("failed to start {program}: {reason}"))
 }
 
-/// Returns the reason of a failure. It does not return on success.
+/// Becomes the program. Returns only after a failure, with its reason.
 fn start(invocation: &Invocation) -> Result<std::convert::Infallible, String> {
     let environment = environment::of_strategy(&invocation.dir, &invocation.env)?;
     confine(invocation)?;

@@ -30,11 +30,11 @@ impl CodeBlocks {
     }
 
     /// Searches all texts of an event.
-    pub(crate) fn search_event(&mut self, said: &EventBody) {
+    pub(crate) fn search_event(&mut self, body: &EventBody) {
         if self.0.iter().all(|(_, found)| *found) {
             return;
         }
-        match said {
+        match body {
             EventBody::User(text) | EventBody::Assistant(text) | EventBody::Reasoning(text) => {
                 self.search(text);
             }
@@ -120,10 +120,10 @@ fn holds(text: &str, block: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn missing(answer: &str, said: &str) -> Vec<String> {
+    fn missing(answer: &str, body: &str) -> Vec<String> {
         let mut blocks = CodeBlocks::default();
         blocks.add_from(answer);
-        blocks.search(said);
+        blocks.search(body);
         blocks.missing(answer)
     }
 

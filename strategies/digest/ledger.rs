@@ -65,8 +65,8 @@ pub(crate) struct OpenError {
 }
 
 impl Ledger {
-    pub(crate) fn add(&mut self, turn: usize, said: EventBody) {
-        match said {
+    pub(crate) fn add(&mut self, turn: usize, body: EventBody) {
+        match body {
             EventBody::User(text) => self.requests.push((turn, text)),
             EventBody::Attachment { name, .. } => self.attachments.put(name, turn),
             EventBody::Assistant(text) if !text.trim().is_empty() => self.last = Some(text),

@@ -42,16 +42,16 @@ const LINE_BYTES_MAX: usize = 200;
 
 fn exit(content: &str) -> Option<i64> {
     in_json(content).or_else(|| {
-        let said: Vec<&str> = content.lines().filter(|line| !line.trim().is_empty()).collect();
-        let tail = said.len().saturating_sub(LINES).max(LINES.min(said.len()));
-        said[..LINES.min(said.len())].iter().chain(&said[tail..]).find_map(|line| in_line(line))
+        let lines: Vec<&str> = content.lines().filter(|line| !line.trim().is_empty()).collect();
+        let tail = lines.len().saturating_sub(LINES).max(LINES.min(lines.len()));
+        lines[..LINES.min(lines.len())].iter().chain(&lines[tail..]).find_map(|line| in_line(line))
     })
 }
 
 /// JP's `cargo_test` succeeds even if tests fail: `Ran 12/12 tests, of which 1 failed.`
 fn tests_failed(content: &str) -> bool {
-    let said = content.strip_prefix("Ran ").and_then(|rest| rest.split_once(" tests, of which "));
-    said.and_then(|(_, rest)| rest.split_once(" failed.")).is_some_and(|(count, _)| count != "0")
+    let counts = content.strip_prefix("Ran ").and_then(|rest| rest.split_once(" tests, of which "));
+    counts.and_then(|(_, rest)| rest.split_once(" failed.")).is_some_and(|(count, _)| count != "0")
 }
 
 /// Reads the format of Codex: `{"output": "...", "metadata": {"exit_code": 1}}`.

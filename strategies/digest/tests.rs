@@ -36,7 +36,7 @@ fn bash(line: &str, content: &str) -> [EventBody; 2] {
 fn ledger(pairs: impl IntoIterator<Item = [EventBody; 2]>) -> Ledger {
     let mut ledger = Ledger::default();
     for (turn, pair) in pairs.into_iter().enumerate() {
-        pair.into_iter().for_each(|said| ledger.add(turn, said));
+        pair.into_iter().for_each(|body| ledger.add(turn, body));
     }
     ledger.end()
 }
@@ -132,8 +132,8 @@ fn handles_reused_ids_and_calls_without_output() {
     let [first, _] = bash("first", "");
     let [second, answer] = bash("second", "ok");
     let mut ledger = Ledger::default();
-    for said in [first, second, answer.clone(), answer.clone(), answer] {
-        ledger.add(0, said);
+    for body in [first, second, answer.clone(), answer.clone(), answer] {
+        ledger.add(0, body);
     }
     let ledger = ledger.end();
     assert_eq!(ledger.commands.in_order().len(), 2);
@@ -148,29 +148,29 @@ fn handles_reused_ids_and_calls_without_output() {
 #[test]
 fn keeps_last_message_of_the_assistant() {
     let mut ledger = Ledger::default();
-    for said in [
+    for body in [
         EventBody::Assistant("First.".into()),
         EventBody::Assistant("Last.".into()),
         EventBody::Assistant(" \n".into()),
         EventBody::Reasoning("Hm.".into()),
         EventBody::User("Thanks.".into()),
     ] {
-        ledger.add(0, said);
+        ledger.add(0, body);
     }
     assert_eq!(ledger.last.as_deref(), Some("Last."));
 }
 
-fn events(said: &[(usize, Value)]) -> Vec<EventLine> {
+fn events(bodies: &[(usize, Value)]) -> Vec<EventLine> {
     let line = |(seq, (turn, event)): (usize, &(usize, Value))| {
         EventLine::new(seq as u64, *turn, 1, serde_json::value::to_raw_value(event).unwrap())
     };
-    said.iter().enumerate().map(line).collect()
+    bodies.iter().enumerate().map(line).collect()
 }
 
-fn digest(turns: usize, in_range: u64, said: &[(usize, Value)]) -> Result<String, String> {
+fn digest(turns: usize, in_range: u64, bodies: &[(usize, Value)]) -> Result<String, String> {
     let mut request = request(0, turns - 1, &vec![Kinds::default(); turns]);
     request.context.tokens.in_range = in_range;
-    match ask(&Digest, &request, &events(said)).unwrap() {
+    match ask(&Digest, &request, &events(bodies)).unwrap() {
         Outcome::Result { mut compactions, diagnostics } => {
             assert!(compactions.len() == 1 && diagnostics.is_empty());
             let payload = compactions.remove(0);
@@ -197,24 +197,24 @@ fn requests_are_quoted_verbatim() {
 
 #[test]
 fn declines_digest_that_is_not_shorter() {
-    let said = [(0, user("Hello."))];
-    let text = digest(1, 1_000, &said).unwrap();
+    let bodies = [(0, user("Hello."))];
+    let text = digest(1, 1_000, &bodies).unwrap();
     let tokens = (text.chars().count() as u64).div_ceil(4);
-    assert!(digest(1, tokens + 1, &said).is_ok());
+    assert!(digest(1, tokens + 1, &bodies).is_ok());
     let reason = "the digest would not be shorter than the turns".to_owned();
-    assert_eq!(digest(1, tokens, &said), Err(reason));
+    assert_eq!(digest(1, tokens, &bodies), Err(reason));
 }
 
 #[test]
 fn large_digest_is_reduced_and_counts_omissions() {
-    let said: Vec<_> = (0..80)
+    let bodies: Vec<_> = (0..80)
         .flat_map(|turn| {
             let run = json!({"type": "tool_call_request", "id": "c", "name": "Bash", "arguments": {"command": format!("run {turn}")}});
             let ran = json!({"type": "tool_call_response", "id": "c", "content": "e".repeat(90_000), "is_error": true});
             [(turn, user(&"word ".repeat(3_000))), (turn, run), (turn, ran)]
         })
         .collect();
-    let text = digest(80, 10_000_000, &said).unwrap();
+    let text = digest(80, 10_000_000, &bodies).unwrap();
     assert!(text.len() <= 256 * 1024, "{}", text.len());
     assert!(
         text.contains(" characters left out ...]") && text.contains("earlier errors left out."),

@@ -42,8 +42,8 @@ fn require_fit_checks_each_view() {
     let report = read(&set.batch(&["--json", "-n"]).stdout);
     let mut sizes: Vec<_> = report.transcripts.iter().map(|entry| entry.size.all.tokens.after).collect();
     sizes.sort_unstable();
-    check(&set, &["--require-fit", &sizes[2].to_string()], 0, "not met by 0 transcripts");
-    check(&set, &["--require-fit", &sizes[1].to_string()], 3, "not met by 1 transcript");
+    check(&set, &["--require-fit", &sizes[2].to_string()], 0, "0 failing transcripts");
+    check(&set, &["--require-fit", &sizes[1].to_string()], 3, "1 failing transcript");
     set.batch(&["-n", "--require-fit", "1"])
         .exits(3)
         .says("gate require-fit: set/a0/events.json: the view has ");
@@ -59,11 +59,11 @@ fn failed_gate_undoes_nothing() {
 #[test]
 fn require_valid_checks_each_view() {
     let set = Set::new(2);
-    check(&set, &["--require-valid", "anthropic"], 0, "not met by 0 transcripts");
+    check(&set, &["--require-valid", "anthropic"], 0, "0 failing transcripts");
     let conversation = Conversation::bulky(5).turn("And?").message("So.");
     let response = json!({"id": "unknown", "content": "", "is_error": false});
     set.world.conversation("set/b", &conversation.event("tool_call_response", response).message("Yes."));
-    check(&set, &["--require-valid", "anthropic"], 3, "not met by 1 transcript");
+    check(&set, &["--require-valid", "anthropic"], 3, "1 failing transcript");
     set.batch(&["-n", "--require-valid", "openai"])
         .exits(3)
         .says("gate require-valid: set/b/events.json: G1");
@@ -76,12 +76,12 @@ sed -n 's/^{"type":"compact","id":"\([^"]*\)".*"requested_range":\({[^}]*\)}.*/{
 #[test]
 fn forbid_growth_fails_for_a_longer_view() {
     let set = Set::new(1);
-    check(&set, &["--forbid-growth"], 0, "not met by 0 transcripts");
+    check(&set, &["--forbid-growth"], 0, "0 failing transcripts");
     set.world.script("plugins/long", &long_summary_strategy());
     let args = ["batch", "set", "--strategy", "long", "--trust-dir", "plugins", "--sandbox=contained"];
     let output = set.world.run(&[&args[..], &["--forbid-growth", "--now", NOW]].concat()).exits(3);
     let output = output.says("gate forbid-growth: set/a0/events.json: the view grew from ");
-    output.says("gate forbid-growth not met: wanted no growth, found not met by 1 transcript");
+    output.says("gate forbid-growth not met: wanted no growth, found 1 failing transcript");
     assert_eq!(Transcript::at(set.path("set/a0/events.json")).now().len() / 10_000, 7);
 }
 

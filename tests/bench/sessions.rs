@@ -27,8 +27,8 @@ const TRUE: &str = "/bin/true";
 /// Number of requests per run, because one request is too short to be measured.
 const TRIPS: u32 = 200;
 /// Size of the executable for the trust row.
-const KNOWN_BYTES: usize = 5 << 20;
-const KNOWN: &str = "known";
+const TRUSTED_BYTES: usize = 5 << 20;
+const TRUSTED: &str = "known";
 /// The element that starts a turn. Turns are merged to give a large stream the turn table of a small one.
 const TURN_START: &[u8] = b"\"type\": \"turn_start\"";
 
@@ -42,12 +42,12 @@ pub(crate) struct Streams<'a> {
     pub(crate) large: &'a Path,
 }
 
-/// Trusts an executable that never ran. Its file must be some time old when the trust check is measured: a
-/// newer file could change within the same clock tick, and is therefore read each time.
+/// Trusts an executable that is never run. Call this some time before the trust check is measured: the check reads a new
+/// file each time, because the file could still change within the same clock tick.
 pub(crate) fn trust(folder: &Path) -> io::Result<()> {
-    let path = folder.join(KNOWN);
+    let path = folder.join(TRUSTED);
     let mut script = b"#!/bin/sh\nexit 64\n".to_vec();
-    script.resize(KNOWN_BYTES, b'#');
+    script.resize(TRUSTED_BYTES, b'#');
     fs::write(&path, script)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     let environment = environment(folder);
@@ -94,7 +94,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
         let plugin = registry.find("strip-tools").map_err(io::Error::other)?;
         preparation.describe(&plugin).await.map_err(io::Error::other)
     })?;
-    let asking = |input: Input, bytes: Vec<u8>| -> io::Result<(Described, CompactRequest)> {
+    let request_of = |input: Input, bytes: Vec<u8>| -> io::Result<(Described, CompactRequest)> {
         let mut described = described.clone();
         described.description.input = input;
         let stream = Stream::parse(bytes.into()).map_err(io::Error::other)?;
@@ -102,7 +102,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
         Ok((described, header))
     };
     let sessions = Sessions::new(starter(), Duration::from_secs(60)).with_workers(1);
-    let trips = |(described, header): &(Described, CompactRequest)| {
+    let measure = |(described, header): &(Described, CompactRequest)| {
         runtime.block_on(async {
             let begun = Instant::now();
             for _ in 0..TRIPS {
@@ -113,16 +113,19 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
             Ok(Usage { wall: begun.elapsed() / TRIPS, ..Usage::default() })
         })
     };
-    let outline = asking(Input::Outline, fs::read(streams.small)?)?;
-    let middle = asking(Input::None, fs::read(streams.middle)?)?;
+    let outline = request_of(Input::Outline, fs::read(streams.small)?)?;
+    let middle = request_of(Input::None, fs::read(streams.middle)?)?;
     let turns = middle.1.context.turns.len();
-    let large = asking(Input::None, fs::read(streams.large)?)?;
-    let same_turns = asking(Input::None, merge_turns(fs::read(streams.large)?, turns))?;
+    let large = request_of(Input::None, fs::read(streams.large)?)?;
+    let same_turns = request_of(Input::None, merge_turns(fs::read(streams.large)?, turns))?;
     let mut spawn = || run(&mut command(TRUE, folder));
-    let sides: [crate::measure::Side<'_>; 5] =
-        [&mut spawn, &mut || trips(&outline), &mut || trips(&middle), &mut || trips(&large), &mut || {
-            trips(&same_turns)
-        }];
+    let sides: [crate::measure::Side<'_>; 5] = [
+        &mut spawn,
+        &mut || measure(&outline),
+        &mut || measure(&middle),
+        &mut || measure(&large),
+        &mut || measure(&same_turns),
+    ];
     let [spawned, outlined, middle, large, same_turns] = alternate(runs, sides)?;
     runtime.block_on(sessions.close());
     table.times("worker, 100 KB with outline / spawn of true", outlined.wall, spawned.wall, Some(0.15));
@@ -134,7 +137,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
     );
     table.times("`none` of the large stream / of 1 MB", large.wall, middle.wall, None);
 
-    let plugin = registry.find(&folder.join(KNOWN).to_string_lossy()).map_err(io::Error::other)?;
+    let plugin = registry.find(&folder.join(TRUSTED).to_string_lossy()).map_err(io::Error::other)?;
     let mut cleared = || {
         let begun = Instant::now();
         let cleared = trust.clear(&plugin).map_err(io::Error::other)?;

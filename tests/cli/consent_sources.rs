@@ -101,7 +101,10 @@ fn workspace_model_needs_approval() {
     assert_eq!(scene.model.requests()[0]["model"], "theirs");
     scene.run(&[TALK, "--reset"]).exits(0);
     scene.world.file("project/.jp-compact.toml", b"llm.model = \"openai/dearer\"\n");
-    scene.run(&[TALK, "--profile=heavy"]).exits(11).says("hint: `--model openai/dearer` asks it in this run");
+    scene
+        .run(&[TALK, "--profile=heavy"])
+        .exits(11)
+        .says("hint: `--model openai/dearer` allows this model for one run");
     assert_sends_request(&scene, &[TALK, "--profile=heavy", "--model=openai/dearer"]);
 }
 
@@ -148,7 +151,7 @@ fn query_uses_model_of_conversation_without_approval() {
     let output = assert_needs_approval(&scene, &[TALK, "--profile=heavy"], TALK);
     output
         .says("names the model `openai/own`")
-        .says("hint: `--model openai/own` asks it in this run; review the request");
+        .says("hint: `--model openai/own` allows this model for one run; review the request");
 }
 
 #[test]

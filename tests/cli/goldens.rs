@@ -1,5 +1,5 @@
-//! Runs every bundled strategy on JP's golden cases, if they are present next to the project, and on the sample. The
-//! history keeps its bytes, JP can read the appended elements, and a reset restores the file.
+//! Runs the strip strategies on JP's golden cases, if the folder `../shared` has them, and on the sample. A reset restores
+//! the original bytes, and the printed view equals JP's.
 
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::World;
 
-/// Every bundled strategy, in every mode.
+/// The strip strategies, in every mode.
 const STRATEGIES: [&str; 5] = [
     "strip-reasoning",
     "strip-tools",
@@ -45,9 +45,9 @@ fn reset_restores_original_bytes_after_every_strategy() {
     each_case(|case| {
         let name = case.file_name().unwrap().to_str().unwrap();
         let bytes = fs::read(case.join("events.json")).unwrap();
-        let had = String::from_utf8_lossy(&bytes).matches("\"compaction\"").count();
+        let older = String::from_utf8_lossy(&bytes).matches("\"compaction\"").count();
         let world = World::new();
-        let mut made = 0;
+        let mut appended = 0;
         let transcript = world.raw("conversation", &bytes);
         for strategy in STRATEGIES {
             let run = world.run(&["conversation", "--strategy", strategy, "--keep-last", "0", "--json"]);
@@ -56,16 +56,16 @@ fn reset_restores_original_bytes_after_every_strategy() {
                 return transcript.assert_untouched();
             }
             assert_eq!(run.code, Some(0), "{name}: {}", run.stderr);
-            made += run.line()["overlays"].as_array().unwrap().len();
+            appended += run.line()["overlays"].as_array().unwrap().len();
         }
-        assert_eq!(transcript.overlays().len(), made, "{name}");
-        if had == 0 {
+        assert_eq!(transcript.overlays().len(), appended, "{name}");
+        if older == 0 {
             world.run(&["conversation", "--reset"]).exits(0);
         } else {
             // Remove only the new overlays, which are the last ones.
             let shown = world.run(&["show", "conversation", "--json"]).exits(0).line();
             let last = shown["overlays"].as_array().unwrap().len();
-            for number in (last + 1 - made..=last).rev() {
+            for number in (last + 1 - appended..=last).rev() {
                 world.run(&["conversation", &format!("--reset={number}")]).exits(0);
             }
         }

@@ -51,8 +51,8 @@ fn model_answers_only_with_permission() {
         assert_eq!(reason(ask(&recorded)), "was answered");
         // Declining after a failed model call is reported as an error of the model.
         match ask(&Recorded::default()) {
-            Err(Error::Model { answer, said }) => {
-                assert_eq!((answer.code.as_str(), said.as_str()), ("llm_unavailable", "was not answered"));
+            Err(Error::Model { answer, reason }) => {
+                assert_eq!((answer.code.as_str(), reason.as_str()), ("llm_unavailable", "was not answered"));
             }
             other => panic!("{other:?}"),
         }

@@ -11,7 +11,7 @@ use jp_compact_engine::compact::{
     MIN_SAVING, OnLowSaving, Preparation, Ready, Run, RunIo, RunLimits, RunPolicy, Sandbox, compact, open,
     prepare,
 };
-use jp_compact_engine::config::{Lead, Scope};
+use jp_compact_engine::config::{Provenance, Scope};
 use jp_compact_engine::consent::{Asker, Consent};
 use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::describe_cache::Descriptions;
@@ -90,7 +90,7 @@ fn outcomes(world: &World, transcript: &Path, run: &Run) -> Result<String, Strin
 fn ready(world: &World, mode: &str, input: Input) -> Ready {
     let mut described = world.described();
     described.description.input = input;
-    Ready { described, options: world.header(mode).options, range: None, lead: Lead::typed() }
+    Ready { described, options: world.header(mode).options, range: None, provenance: Provenance::typed() }
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn bundled_strategies_answer_equally_with_and_without_workers() {
             sandbox: Sandbox::Unspecified,
             abilities: Abilities::of_machine(),
         };
-        let strategies = block_on(prepare(&specs, &Lead::typed(), &preparation, &environment));
+        let strategies = block_on(prepare(&specs, &Provenance::typed(), &preparation, &environment));
         let run = run(Sessions::new(starter, NEVER).with_workers(workers_max), strategies.unwrap(), true);
         outcomes(&world, &sample, &run).unwrap()
     });

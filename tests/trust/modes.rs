@@ -1,5 +1,5 @@
-//! File modes and owners of plugins: files that other users could change are not run, like with `StrictModes`
-//! of OpenSSH.
+//! File modes and owners of plugins. A file that other users could change is not run. The rule is that of OpenSSH's
+//! `StrictModes`.
 
 use crate::home::{Home, set_mode};
 
@@ -23,7 +23,7 @@ fn group_writable_file_is_rejected_unless_the_group_is_private() {
     let home = Home::new();
     let plugin = home.strategy("plugin", "plugin");
     set_mode(&plugin, 0o775);
-    // A group that is not the primary group of the owner alone is not private.
+    // A group is private if the owner is its only member. This group is not.
     if std::os::unix::fs::chown(&plugin, None, Some(54_321)).is_err() {
         return; // Only root can choose any group.
     }

@@ -53,7 +53,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let source = open_as(&args.transcript, args.running.input.format, environment)?;
-    let dest = store::free(&args.dest, environment)?;
+    let dest = store::check_destination(&args.dest, environment)?;
     let plan = fork::plan(&source, args.last.map(NonZero::get))?;
     let dry_run = args.running.dry_run;
     let mut json = plan_json(&source, &plan, &dest, dry_run);

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         let message = format!("{} is already a JP conversation", short(&read.path, environment));
         return Err(Report::new(Exit::Usage, message, Some(hint)));
     }
-    let dest = store::free(&args.to, environment)?;
+    let dest = store::check_destination(&args.to, environment)?;
     let imported = import(&read.stream);
     // The user may delete the transcript next, so the result must be readable.
     Stream::parse(imported.events.clone().into())

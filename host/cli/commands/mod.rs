@@ -78,8 +78,8 @@ impl Cli {
             if let Some(stray) = stray {
                 let what = stray.replace('_', "-");
                 let message = format!(
-                    "`{command}` is a command, and `{what}` before it is not one of its arguments\n\n\
-                     hint: put the options of a command after it; write a transcript of that name as `./{command}`"
+                    "`{what}` cannot precede the command `{command}`\n\n\
+                     hint: put the options after the command; if `{command}` is a transcript, write `./{command}`"
                 );
                 return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
             }

@@ -59,14 +59,14 @@ fn nonblank(text: &str) -> Result<String, String> {
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     until_interrupted(async {
         let mut setup = Setup::open(&args.running, false, quiet, Asker::Query, environment)?;
-        let done = hold(args, quiet, &mut setup, environment).await;
+        let done = run_steps(args, quiet, &mut setup, environment).await;
         setup.planner.close().await;
         done.map(|()| Exit::Done)
     })
 }
 
 /// Compacts, asks the model, appends the turn, and compacts again if that is due.
-async fn hold(
+async fn run_steps(
     args: &Args,
     quiet: bool,
     setup: &mut Setup<'_>,
@@ -97,7 +97,7 @@ async fn hold(
         print(&text);
         opened = open_as(&args.transcript, args.running.input.format, environment)?;
     }
-    let held = if args.running.dry_run {
+    let appended = if args.running.dry_run {
         let path = short(opened.place.path(), environment);
         print(&EscapedLines::single(format_args!(
             "{path}: dry run, no model was called and no turn appended"
@@ -106,7 +106,7 @@ async fn hold(
     } else {
         turn(args, setup, &config, &opened, &mut json).await
     };
-    if held.is_ok() && !args.running.dry_run && config.auto.enabled {
+    if appended.is_ok() && !args.running.dry_run && config.auto.enabled {
         let request = AutoRequest {
             profile: None,
             context_window: None,
@@ -124,7 +124,7 @@ async fn hold(
             Err(report) => return Err(failed(args, json, report)?),
         }
     }
-    match held {
+    match appended {
         Err(report) => Err(failed(args, json, report)?),
         Ok(()) if args.running.json => Ok(output::json_line(&json)?),
         Ok(()) => Ok(()),
@@ -164,8 +164,8 @@ async fn turn(
     if !args.running.json {
         output::data(|out| writeln!(out, "{}", escape::text(text.trim_end())))?;
     }
-    let held = Held { request: &args.text, asked, response: text, answered: clock.now() };
-    query::append(opened, &held, args.running.lock_timeout).await?;
+    let appended = Held { request: &args.text, asked, response: text, answered: clock.now() };
+    query::append(opened, &appended, args.running.lock_timeout).await?;
     json["turn"] = opened.stream.turns().into();
     Ok(())
 }

@@ -206,7 +206,7 @@ fn stderr_hint(name: &str) -> Hint {
 pub(crate) fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> Hint {
     let mut why = Vec::new();
     if !asked.is_empty() {
-        why.push(format!("it asked for {}, which was not granted;", grants::line(asked)));
+        why.push(format!("it asked for {}, which was not granted;", grants::joined(asked)));
     }
     if let Some(grant) = tried {
         let what = match grant {

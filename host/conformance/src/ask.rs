@@ -1,4 +1,4 @@
-//! The requests of the conformance checks. They are built from a conversation like every request, and then modified.
+//! The requests of the conformance checks. They are built by the same code as real requests, and then modified.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use jp_compact_runtime::session::spool::{Lines, Sink, Spool};
 
-/// A fixed time for strategies that are pure.
+/// The time in every request. It is fixed, because a pure strategy must give the same answer to the same request.
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 pub(super) struct Request<'a> {
@@ -105,8 +105,8 @@ impl<'a> Request<'a> {
         self.written()
     }
 
-    /// Changes the request as the host does after a summary that overlaps an older one partially. Returns
-    /// false if the host asks no more.
+    /// Changes the request as the host does after a summary that partially overlaps an older one. Returns
+    /// false if the host does not ask again.
     pub(super) fn extend_after(&mut self, terminal: &Terminal) -> bool {
         let Terminal::Result(result) = terminal else { return false };
         match self.validate(result.compactions.clone()) {
@@ -225,7 +225,7 @@ impl<'a> Request<'a> {
         Ok(Self { _file: Some(file), ..self })
     }
 
-    /// Returns the request for the next round of `needs`.
+    /// Changes the request to that of the next round of `needs`.
     pub(super) fn answered(&mut self, answers: &Map<String, Value>, state: Option<&str>) {
         let header =
             self.lines.iter().position(|line| line.starts_with(b"{\"type\":\"compact\"")).unwrap_or(0);

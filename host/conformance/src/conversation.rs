@@ -1,5 +1,5 @@
-//! The conversations of the conformance checks: small, with all unusual parts of real ones that authors
-//! forget. This module contains only data.
+//! The conversations of the conformance checks. They are small, and contain the unusual parts of real conversations that
+//! authors of strategies forget. This module contains only data.
 
 use bytes::Bytes;
 use jp_compact_core::{Stream, Survey};

@@ -102,33 +102,34 @@ async fn ask(place: &Place<'_>, subject: &Subject, question: Vec<u8>) -> Result<
 }
 
 /// Checks the description by itself and against the manifest.
-pub(super) fn statements(subject: &Subject, said: &Description) -> Vec<Failed> {
+pub(super) fn statements(subject: &Subject, description: &Description) -> Vec<Failed> {
     let mut wrong = Vec::new();
-    match StrategyName::parse(&said.name) {
-        Err(error) => wrong.push(failed("D03", format!("`{}`: {error}", said.name))),
-        Ok(_) if said.name != subject.name => {
+    match StrategyName::parse(&description.name) {
+        Err(error) => wrong.push(failed("D03", format!("`{}`: {error}", description.name))),
+        Ok(_) if description.name != subject.name => {
             wrong.push(failed(
                 "D03",
-                format!("it describes itself as `{}`, but its name is `{}`", said.name, subject.name),
+                format!("it describes itself as `{}`, but its name is `{}`", description.name, subject.name),
             ));
         }
         Ok(_) => {}
     }
-    if let Err(mismatch) = agree(&said.protocols) {
+    if let Err(mismatch) = agree(&description.protocols) {
         wrong.push(failed("D04", mismatch));
     }
-    if said.produces.is_empty() {
+    if description.produces.is_empty() {
         wrong.push(failed("D05", "`produces` is empty"));
     }
     if let Some(manifest) = &subject.manifest
-        && (manifest.version != said.version || manifest.protocols != said.protocols)
+        && (manifest.version != description.version || manifest.protocols != description.protocols)
     {
-        let (own, theirs) = ((&said.version, &said.protocols), (&manifest.version, &manifest.protocols));
+        let (own, theirs) =
+            ((&description.version, &description.protocols), (&manifest.version, &manifest.protocols));
         wrong.push(failed("D07", format!("the description has {own:?}, the manifest {theirs:?}")));
     }
     if let Some(manifest) = &subject.manifest
         && !manifest.permissions.llm
-        && said.needs.iter().any(|need| need == "llm")
+        && description.needs.iter().any(|need| need == "llm")
     {
         wrong.push(failed("D10", "it needs `llm`, but `[permissions]` of its manifest does not ask for it"));
     }
@@ -136,12 +137,12 @@ pub(super) fn statements(subject: &Subject, said: &Description) -> Vec<Failed> {
 }
 
 /// Returns the given options with the defaults of the schema. The defaults must be valid.
-fn options_of(said: &Description, given: &Map<String, Value>) -> Result<Map<String, Value>, Failed> {
-    let Some(schema) = &said.options_schema else { return Ok(given.clone()) };
+fn options_of(description: &Description, given: &Map<String, Value>) -> Result<Map<String, Value>, Failed> {
+    let Some(schema) = &description.options_schema else { return Ok(given.clone()) };
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| failed("D06", format!("it is not a valid JSON Schema: {error}")))?;
     let mut options = given.clone();
-    for (name, default) in options::defaults(said) {
+    for (name, default) in options::defaults(description) {
         options.entry(name).or_insert(default);
     }
     let options = Value::Object(options);

@@ -177,7 +177,7 @@ pub(super) fn process_failed(error: &ProcessError) -> Failed {
 /// Returns the line that ends the reply, if the reply is valid and the process ended correctly.
 pub(super) fn terminal(ended: &Ended, id: &str) -> Result<Terminal, Failed> {
     let read = reply::read(&ended.stdout, id);
-    let last_words = || match ended.stderr.last_lines(3) {
+    let stderr_tail = || match ended.stderr.last_lines(3) {
         words if words.is_empty() => String::new(),
         words => format!("; the last output was: {words}"),
     };
@@ -186,10 +186,10 @@ pub(super) fn terminal(ended: &Ended, id: &str) -> Result<Terminal, Failed> {
             Ok(answer.terminal)
         }
         Ok(_) => {
-            Err(failed("R02", format!("it ended with {} after its answer{}", ended.status, last_words())))
+            Err(failed("R02", format!("it ended with {} after its answer{}", ended.status, stderr_tail())))
         }
         Err(Violation::NoTerminal) if !ended.status.success() => {
-            Err(failed("R02", format!("it ended with {} without an answer{}", ended.status, last_words())))
+            Err(failed("R02", format!("it ended with {} without an answer{}", ended.status, stderr_tail())))
         }
         Err(violation) => Err(violated(&violation, &ended.stdout)),
     }

@@ -130,16 +130,17 @@ pub async fn test(
         }
         None => findings.skip_from(&["R", "P", "N", "F", "W"], "its description allows no requests"),
     }
-    let made = CHECKS.iter().filter(|check| check.level <= level);
-    made.map(|check| {
-        let verdict = match (findings.failed.remove(check.id), findings.skipped.remove(check.id)) {
-            (Some(why), _) => Verdict::Failed { why },
-            (None, Some(why)) => Verdict::Skipped { why },
-            (None, None) => Verdict::Passed,
-        };
-        Outcome { check, verdict }
-    })
-    .collect()
+    let checks = CHECKS.iter().filter(|check| check.level <= level);
+    checks
+        .map(|check| {
+            let verdict = match (findings.failed.remove(check.id), findings.skipped.remove(check.id)) {
+                (Some(why), _) => Verdict::Failed { why },
+                (None, Some(why)) => Verdict::Skipped { why },
+                (None, None) => Verdict::Passed,
+            };
+            Outcome { check, verdict }
+        })
+        .collect()
 }
 
 /// The common parts of all exchanges of a test.
@@ -180,21 +181,21 @@ impl Bench<'_> {
 async fn ask_for_compactions(bench: &Bench<'_>, level: Level, findings: &mut Findings) {
     let streams = Streams::make();
     let surveys = streams.surveys();
-    let Some(everyday) = single::core(bench, &surveys, findings).await else {
+    let Some(ordinary) = single::core(bench, &surveys, findings).await else {
         findings.skip_from(&["F", "W"], "an ordinary request already failed");
         findings.skip(&["N05", "P12"], "an ordinary request already failed");
         return;
     };
     if level == Level::Full {
-        single::odd(bench, &surveys, &everyday, findings).await;
+        single::odd(bench, &surveys, &ordinary, findings).await;
         // A strategy whose answers vary is reported only once.
         let is_comparable = bench.is_pure() && !findings.failed.contains_key("F07");
-        worker::check(bench, &surveys, is_comparable.then_some(&*everyday), findings).await;
+        worker::check(bench, &surveys, is_comparable.then_some(&*ordinary), findings).await;
     }
 }
 
 /// Formats an answer for use in a sentence.
-fn shortly(answer: &Value) -> String {
+fn truncated(answer: &Value) -> String {
     let text = answer.to_string();
     let end = text.floor_char_boundary(160);
     if end < text.len() { format!("{}...", &text[..end]) } else { text }

@@ -25,7 +25,7 @@ pub struct Rehearsal {
     /// The description of the strategy.
     pub description: Description,
     /// The exchange, line by line.
-    pub said: Vec<(Speaker, String)>,
+    pub exchanged: Vec<(Speaker, String)>,
     /// The reaction of the host to the answer.
     pub verdict: Result<String, NotTaken>,
 }
@@ -73,10 +73,10 @@ pub async fn rehearse(
         options::resolve(options, &description, environment).map_err(|what| NotTaken::BadOptions { what })?;
     let mut request = Request::of_turns(survey, &description, &options, "c1", wanted, place.deadline)
         .ok_or(NotTaken::Nothing)?;
-    let mut said = Vec::new();
+    let mut exchanged = Vec::new();
     let mut hear = |speaker, bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
-        said.extend(text.split_terminator('\n').map(|line| (speaker, line.to_owned())));
+        exchanged.extend(text.split_terminator('\n').map(|line| (speaker, line.to_owned())));
     };
     let judged = put(place, subject, &mut request, Case::Plain, &mut hear).await;
     let verdict = judged.map_err(NotTaken::from).map(|terminal| match terminal {
@@ -89,7 +89,7 @@ pub async fn rehearse(
         Terminal::Needs(_) => String::new(),
         Terminal::Error(error) => error.message,
     });
-    Ok(Rehearsal { description, said, verdict })
+    Ok(Rehearsal { description, exchanged, verdict })
 }
 
 impl Rehearsal {
@@ -103,7 +103,7 @@ impl Rehearsal {
             Speaker::Strategy => "strategy",
             Speaker::Aside => "stderr",
         };
-        let lines = self.said.iter();
+        let lines = self.exchanged.iter();
         let text: String = lines
             .map(|(speaker, line)| json!({"from": from(speaker), "line": line}).to_string() + "\n")
             .collect();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ask::Request;
 use super::conversation::Surveys;
 use super::exchange::{Case, Failed, failed};
-use super::{Bench, Findings, shortly};
+use super::{Bench, Findings, truncated};
 
 /// The ordinary requests with a label for each. Each has its own id prefix, because ids must be unique.
 pub(super) fn everyday<'a>(
@@ -84,8 +84,8 @@ pub(super) async fn odd(
         let again = bench.put(request, Case::Plain).await;
         is_comparable = again.as_ref() == Ok(plain);
         if !is_comparable {
-            let why =
-                again.map_or_else(|failed| failed.why, |answer| format!("it answered {}", shortly(&answer)));
+            let why = again
+                .map_or_else(|failed| failed.why, |answer| format!("it answered {}", truncated(&answer)));
             findings.fail(Failed { id: "F07", why });
         }
     }
@@ -140,7 +140,7 @@ fn judge(id: &'static str, answer: Result<Value, Failed>, same: Option<&Value>, 
     match answer {
         Err(error) => findings.fail(failed(id, error.why)),
         Ok(answer) if same.is_some_and(|same| answer != *same) => {
-            findings.fail(failed(id, format!("it answered {}", shortly(&answer))));
+            findings.fail(failed(id, format!("it answered {}", truncated(&answer))));
         }
         Ok(_) => {}
     }

@@ -109,7 +109,7 @@ impl Subject {
     /// Returns the plugin with these additional permissions.
     #[must_use]
     pub fn granted(mut self, more: &[Grant]) -> Self {
-        self.granted = grants::with(self.granted, more);
+        self.granted = grants::add(self.granted, more);
         self
     }
 
@@ -143,7 +143,7 @@ impl Subject {
     /// Returns the granted permissions and these additional ones.
     #[must_use]
     pub fn all_with(&self, more: &[Grant]) -> Vec<Grant> {
-        grants::grants(&grants::with(self.granted.clone(), more))
+        grants::grants(&grants::add(self.granted.clone(), more))
     }
 
     /// Returns the current values of the granted variables.

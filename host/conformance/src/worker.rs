@@ -139,7 +139,7 @@ impl TestConnection {
         match more {
             Ok(Ok(Some(line))) if !line.trim().is_empty() => Err(failed(
                 "W03",
-                format!("it wrote more after its last answer: {}", super::shortly(&line.into())),
+                format!("it wrote more after its last answer: {}", super::truncated(&line.into())),
             )),
             _ if ended.status.success() => Ok(()),
             _ => Err(failed("W03", format!("it ended with {}", ended.status))),
@@ -213,7 +213,7 @@ async fn at_once(bench: &Bench<'_>, surveys: &Surveys<'_>, plain: Option<&Value>
 fn compare(answers: &[Terminal], same: Option<&Value>) -> Result<(), Failed> {
     let mut answers = answers.iter().cloned().map(without_id);
     match answers.find(|answer| same.is_some_and(|same| answer != same)) {
-        Some(other) => Err(failed("W01", format!("it answered {}", super::shortly(&other)))),
+        Some(other) => Err(failed("W01", format!("it answered {}", super::truncated(&other)))),
         None => Ok(()),
     }
 }

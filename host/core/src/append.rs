@@ -154,7 +154,7 @@ fn parts(compaction: &Compaction) -> Vec<Overlay> {
 /// Appends overlays to the stream, each with its receipt.
 #[must_use]
 pub fn append(stream: &Stream, entries: &[Entry], made: &[Made]) -> Vec<Piece> {
-    splice::behind(stream.index(), &elements(entries, made))
+    splice::append_elements(stream.index(), &elements(entries, made))
 }
 
 /// Returns overlays in their stored form, each followed by its receipt.
@@ -182,7 +182,7 @@ pub fn turn(stream: &Stream, held: &Held<'_>) -> Vec<Piece> {
         decode::synthetic(held.asked, "chat_request", "content", held.request),
         decode::synthetic(held.answered, "chat_response", "message", held.response),
     ];
-    let mut pieces = splice::behind(stream.index(), &elements);
+    let mut pieces = splice::append_elements(stream.index(), &elements);
     if stream.bytes()[stream.body_end()..].starts_with(b"]") && stream.events().is_empty() {
         // `[]` becomes an array in JP's layout.
         pieces.insert(pieces.len() - 1, Piece::New(b"\n".to_vec()));

@@ -81,7 +81,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Lists overlays: `overlay 2`, or `overlays 2, 5 and 7 more`.
+/// Lists overlays: `overlay 2`, or `overlays 2, 5, 6, 7, 9 and 3 more`.
 fn named(numbers: &[usize]) -> String {
     let shown: Vec<_> = numbers.iter().take(NUMBERS_MAX).map(ToString::to_string).collect();
     let more = numbers.len() - shown.len();

@@ -271,22 +271,22 @@ impl<'a> Scanner<'a> {
 
 /// Replaces the spans that only a lenient scanner accepts, so that `serde_json` can read the value: half a surrogate
 /// pair by U+FFFD, a number out of range by the largest `f64`.
-pub fn mended(raw: &[u8]) -> Vec<u8> {
+pub fn repaired(raw: &[u8]) -> Vec<u8> {
     let mut scanner = Scanner::lenient(raw, 0);
     let _ = scanner.value(0);
-    let (mut mended, mut at) = (Vec::with_capacity(raw.len()), 0);
+    let (mut repaired, mut at) = (Vec::with_capacity(raw.len()), 0);
     for span in scanner.odd() {
         let fresh: &[u8] = match span.slice(raw) {
             [b'\\', ..] => b"\\ufffd",
             [b'-', ..] => b"-1.7976931348623157e308",
             _ => b"1.7976931348623157e308",
         };
-        mended.extend_from_slice(&raw[at..span.start]);
-        mended.extend_from_slice(fresh);
+        repaired.extend_from_slice(&raw[at..span.start]);
+        repaired.extend_from_slice(fresh);
         at = span.end;
     }
-    mended.extend_from_slice(&raw[at..]);
-    mended
+    repaired.extend_from_slice(&raw[at..]);
+    repaired
 }
 
 #[cfg(test)]

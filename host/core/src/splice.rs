@@ -67,7 +67,7 @@ impl Pieces {
         }
     }
 
-    pub fn fresh(&mut self, bytes: &[u8]) {
+    pub fn new_bytes(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
@@ -77,9 +77,9 @@ impl Pieces {
         }
     }
 
-    pub fn fresh_owned(&mut self, bytes: Vec<u8>) {
+    pub fn new_bytes_owned(&mut self, bytes: Vec<u8>) {
         match self.0.last_mut() {
-            Some(Piece::New(_)) => self.fresh(&bytes),
+            Some(Piece::New(_)) => self.new_bytes(&bytes),
             _ if bytes.is_empty() => {}
             _ => self.0.push(Piece::New(bytes)),
         }
@@ -105,16 +105,16 @@ pub fn array(index: &Index, elements: impl Iterator<Item = Element>) -> Vec<Piec
             (Some(Some(left)), Some(right)) if left + 1 == right => {
                 pieces.old(spans[left].span.end..spans[right].span.start);
             }
-            (Some(_), _) => pieces.fresh(BETWEEN),
+            (Some(_), _) => pieces.new_bytes(BETWEEN),
         }
         match element {
             Element::Old(place) => pieces.old(spans[place].span.start..spans[place].span.end),
             Element::Patched(place, value, bytes) => {
                 pieces.old(spans[place].span.start..value.start);
-                pieces.fresh(&bytes);
+                pieces.new_bytes(&bytes);
                 pieces.old(value.end..spans[place].span.end);
             }
-            Element::New(bytes) => pieces.fresh(&bytes),
+            Element::New(bytes) => pieces.new_bytes(&bytes),
         }
         before = Some(old);
     }
@@ -127,13 +127,13 @@ pub fn array(index: &Index, elements: impl Iterator<Item = Element>) -> Vec<Piec
 }
 
 /// Appends new elements after the old ones. Every old byte up to the closing bracket stays.
-pub fn behind(index: &Index, elements: &[Map<String, Value>]) -> Vec<Piece> {
+pub fn append_elements(index: &Index, elements: &[Map<String, Value>]) -> Vec<Piece> {
     let mut pieces = Pieces::default();
     pieces.old(0..index.body_end);
     for (place, element) in elements.iter().enumerate() {
-        // In an empty array no element precedes the first.
-        pieces.fresh(if place == 0 && index.events.is_empty() { &BETWEEN[1..] } else { BETWEEN });
-        pieces.fresh(&pretty(element));
+        // The first element of an empty array needs no comma.
+        pieces.new_bytes(if place == 0 && index.events.is_empty() { &BETWEEN[1..] } else { BETWEEN });
+        pieces.new_bytes(&pretty(element));
     }
     pieces.old(index.body_end..index.bytes.len());
     pieces.0

@@ -15,8 +15,8 @@ pub fn unquote(raw: &[u8]) -> Cow<'_, str> {
     if !has_escapes(inner) {
         return Cow::Borrowed(std::str::from_utf8(inner).unwrap_or_default());
     }
-    let mended = || serde_json::from_slice(&json::mended(raw)).unwrap_or_default();
-    Cow::Owned(serde_json::from_slice::<String>(raw).unwrap_or_else(|_| mended()))
+    let repaired = || serde_json::from_slice(&json::repaired(raw)).unwrap_or_default();
+    Cow::Owned(serde_json::from_slice::<String>(raw).unwrap_or_else(|_| repaired()))
 }
 
 /// Does not call `memchr` for short strings. Names, ids and times are short, and there are many of them.

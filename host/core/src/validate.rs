@@ -196,7 +196,7 @@ impl std::fmt::Display for Refusal {
             Self::NotClosed { range, closed } => {
                 write!(
                     out,
-                    "range_not_closed: a summary of {range} overlaps older ones; one of {closed} would not"
+                    "range_not_closed: a summary of {range} partially overlaps an older one; a summary of {closed} does not"
                 )
             }
             Self::SplitsCall { range, request, response } => {

@@ -2,8 +2,9 @@
 //!
 //! The model is the one that the user typed, else the conversation's own, else the configured one. The system prompt
 //! is ours, because JP's belongs to JP's tools. A turn is appended completely or not at all: an incomplete, refused,
-//! or blank answer is exit code 18. The answer is printed before the append, because it is paid for. New overlays do
-//! not prevent the append. Events that the model has not seen do (exit code 5).
+//! or blank answer is exit code 18. The answer is printed before the append, because it is paid for. If the
+//! file has new overlays, the turn is still appended. If it has events that the model has not seen, the turn is not
+//! appended (exit code 5).
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use jp_compact_schema::{Answer, AnswerError, Completion, NeedRequest};
 use serde_json::Value;
 
 use crate::compact::{self, Opened, StaleSnapshot};
-use crate::config::{Config, Lead};
+use crate::config::{Config, Provenance};
 use crate::consent::{self, Allowed, Consent, Wants};
 use jp_compact_llm::Models;
 use jp_compact_store::{self as store, Current};
@@ -41,7 +42,7 @@ const SYSTEM: &str = "You continue the conversation. No tools can be called in t
 pub fn allow(models: &Models, config: &Config, consent: &Consent) -> Result<Allowed, compact::Error> {
     let (own, configured) = (config.conversation_model(), config.configured_model());
     let named = [own.as_ref(), configured.as_ref()];
-    Ok(consent::allow(models, consent, &Wants { strategy: None, lead: &Lead::typed(), named })?)
+    Ok(consent::allow(models, consent, &Wants { strategy: None, provenance: &Provenance::typed(), named })?)
 }
 
 /// Sends the user's request and the view of the transcript to a model.
@@ -80,7 +81,7 @@ pub async fn ask(
 /// Checks that a turn can be appended to a transcript, before any model is asked.
 ///
 /// # Errors
-/// It cannot be appended to.
+/// The transcript cannot be appended to.
 pub fn check(opened: &Opened) -> Result<(), compact::Error> {
     let Opened { place, stream, .. } = opened;
     compact::only_jp(opened, "continued")?;

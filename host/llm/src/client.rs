@@ -208,12 +208,12 @@ fn refused(status: StatusCode, body: &str, headers: &HeaderMap, key: Option<&Sec
     if status.is_redirection() {
         return lasting(format!("{what}; redirects are not followed"));
     }
-    let said = match status {
+    let provider_message = match status {
         // The error is about the key and quotes it.
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Some("it rejected the key".to_owned()),
-        _ => said(body).map(|said| key::scrubbed(&said, key)),
+        _ => provider_message(body).map(|message| key::scrubbed(&message, key)),
     };
-    let what = said.map_or_else(|| what.clone(), |said| format!("{what}: {said}"));
+    let what = provider_message.map_or_else(|| what.clone(), |message| format!("{what}: {message}"));
     let may_pass = status == StatusCode::TOO_MANY_REQUESTS
         || status == StatusCode::REQUEST_TIMEOUT
         || status.is_server_error();
@@ -223,7 +223,7 @@ fn refused(status: StatusCode, body: &str, headers: &HeaderMap, key: Option<&Sec
 }
 
 /// Returns the message in a provider's error.
-fn said(body: &str) -> Option<String> {
+fn provider_message(body: &str) -> Option<String> {
     let body: serde_json::Value = serde_json::from_str(body).ok()?;
     let error = body.get("error").or_else(|| body.get(0)?.get("error"))?;
     let text = error.get("message").unwrap_or(error).as_str()?;

@@ -148,7 +148,7 @@ impl Models {
         };
         // The semaphore is never closed.
         let _turn = self.turns.acquire().await;
-        if let Some(answer) = self.recording.as_ref().and_then(|recording| recording.known(request)) {
+        if let Some(answer) = self.recording.as_ref().and_then(|recording| recording.recorded_now(request)) {
             return answer;
         }
         let question = Question { system: system.as_deref(), messages, max_tokens: *max_tokens };

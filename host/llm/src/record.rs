@@ -41,7 +41,7 @@ impl Recording {
     }
 
     /// Returns the answer from this run. A replay has one answer per request, so a run must have one too.
-    pub(super) fn known(&self, request: &NeedRequest) -> Option<Answer> {
+    pub(super) fn recorded_now(&self, request: &NeedRequest) -> Option<Answer> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.1.contains(&key(request)).then(|| answers.0.get(request).cloned()).flatten()
     }
@@ -108,9 +108,9 @@ mod tests {
         let first = Recording::open(&path).unwrap();
         first.put(&request("a"), &answer("one")).unwrap();
         first.put(&request("b"), &answer("two")).unwrap();
-        assert_eq!(first.known(&request("a")), Some(answer("one")));
+        assert_eq!(first.recorded_now(&request("a")), Some(answer("one")));
         let second = Recording::open(&path).unwrap();
-        assert_eq!(second.known(&request("a")), None, "a later run asks again");
+        assert_eq!(second.recorded_now(&request("a")), None, "a later run asks again");
         second.put(&request("a"), &answer("three")).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let replayed = replay(&path).unwrap();

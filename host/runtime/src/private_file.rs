@@ -133,7 +133,7 @@ pub fn begin(path: &Path) -> io::Result<tempfile::NamedTempFile> {
 pub fn remove_orphans(folder: &Path) {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if !entry.file_name().to_str().is_some_and(|name| is_of_the_dead(PREFIX, name)) {
+        if !entry.file_name().to_str().is_some_and(|name| is_orphan(PREFIX, name)) {
             continue;
         }
         let path = entry.path();
@@ -172,7 +172,7 @@ pub fn open_folder(folder: &Path) -> io::Result<File> {
 }
 
 /// Returns whether the process that created this temporary name has ended.
-pub fn is_of_the_dead(prefix: &str, name: &str) -> bool {
+pub fn is_orphan(prefix: &str, name: &str) -> bool {
     maker(prefix, name).is_some_and(|pid| !is_alive(pid))
 }
 

@@ -162,7 +162,7 @@ mod tests {
         base
     }
 
-    fn said(read: io::Result<Option<Vec<u8>>>) -> String {
+    fn describe(read: io::Result<Option<Vec<u8>>>) -> String {
         match read {
             Ok(None) => "nothing".into(),
             Ok(Some(bytes)) => String::from_utf8(bytes).unwrap(),
@@ -175,8 +175,8 @@ mod tests {
     fn check(name: &str, bytes_max: u64, found: &str, through: &str) {
         let base = folder();
         let path = base.path().join(name);
-        assert_eq!(said(read(&path, bytes_max)), found, "found");
-        assert_eq!(said(read_through_links(&path, bytes_max)), through, "through links");
+        assert_eq!(describe(read(&path, bytes_max)), found, "found");
+        assert_eq!(describe(read_through_links(&path, bytes_max)), through, "through links");
     }
 
     #[test]
@@ -212,10 +212,13 @@ mod tests {
         for (bytes_max, expect) in [(10, "0123456789"), (9, "it has more than 9 bytes")] {
             let pipe = path.clone();
             let writer = std::thread::spawn(move || fs::write(pipe, "0123456789"));
-            assert_eq!(said(read_named(&path, bytes_max).map(Some)), expect);
+            assert_eq!(describe(read_named(&path, bytes_max).map(Some)), expect);
             writer.join().unwrap().unwrap();
         }
-        assert_eq!(said(read_named(&base.path().join("link"), 10).map(Some)), "0123456789");
-        assert_eq!(said(read_named(&base.path().join("zero"), 10).map(Some)), "it has more than 10 bytes");
+        assert_eq!(describe(read_named(&base.path().join("link"), 10).map(Some)), "0123456789");
+        assert_eq!(
+            describe(read_named(&base.path().join("zero"), 10).map(Some)),
+            "it has more than 10 bytes"
+        );
     }
 }

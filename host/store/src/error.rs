@@ -225,7 +225,7 @@ impl fmt::Display for StoreError {
                 write!(f, "failed to {doing} {}", path.display())
             }
             Self::NotDurable { path, .. } => {
-                write!(f, "{} is in place, but failed to sync its folder", path.display())
+                write!(f, "{} was written, but its folder could not be synced", path.display())
             }
         }
     }

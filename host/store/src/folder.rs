@@ -10,7 +10,7 @@ use std::{
 };
 
 use jp_compact_runtime::environment::Environment;
-use jp_compact_runtime::private_file::is_of_the_dead;
+use jp_compact_runtime::private_file::is_orphan;
 use jp_compact_runtime::{private_file, small_file};
 use rustix::fs::{Access, access};
 
@@ -21,7 +21,7 @@ use super::{
     rename::rename,
     replace::check_size,
     temporary::unique,
-    workspace::{Workspace, folder_id, is_jp_s},
+    workspace::{Workspace, folder_id, is_jp_id},
 };
 use jp_compact_transcripts::import::{Imported, metadata_of_copy};
 
@@ -35,7 +35,7 @@ const METADATA: &str = "metadata.json";
 /// # Errors
 ///
 /// The path exists, JP would not find the conversation, or its id is taken.
-pub fn free(dest: &Path, environment: &Environment) -> Result<PathBuf, StoreError> {
+pub fn check_destination(dest: &Path, environment: &Environment) -> Result<PathBuf, StoreError> {
     let path = environment.cwd.join(dest);
     if dest.as_os_str().is_empty() {
         return Err(StoreError::NotFound { path: dest.into() });
@@ -53,10 +53,10 @@ pub fn free(dest: &Path, environment: &Environment) -> Result<PathBuf, StoreErro
         .map_err(|error| unwritable("create a temporary folder for", &path)(error.into()))?;
     for folder in [&path, &real] {
         let Some(workspace) = Workspace::of_conversation(folder, environment) else { continue };
-        let id = folder_id(folder).filter(|id| is_jp_s(id));
+        let id = folder_id(folder).filter(|id| is_jp_id(id));
         let Some(id) = id else { return Err(StoreError::NoId { path: folder.clone() }) };
         for storage in workspace.storages() {
-            if let Some(folder) = storage.mistakable(id)?.into_iter().next() {
+            if let Some(folder) = storage.folders_with_id(id)?.into_iter().next() {
                 return Err(StoreError::IdTaken { id: id.to_owned(), folder });
             }
         }
@@ -64,8 +64,9 @@ pub fn free(dest: &Path, environment: &Environment) -> Result<PathBuf, StoreErro
     Ok(path)
 }
 
-/// Creates the folder `dest` with these events, and copies of the other files in `source`. Among JP's conversations,
-/// it also gets the files that JP needs. New files have the modes of the source, and belong to the user.
+/// Creates the folder `dest` with these events, and copies of the other files in `source`. If `dest` is among JP's
+/// conversations, the files that JP needs and the source lacks are created too. All files have the modes of the source,
+/// and belong to the user.
 ///
 /// # Errors
 ///
@@ -81,11 +82,12 @@ pub fn create(
     check_size(dest, &[events])?;
     remove_orphans(parent);
     let mode = |path: &Path| fs::metadata(path).map(|metadata| metadata.mode() & 0o777);
-    let folder = Making::begin(parent, mode(source.folder()).map_err(unreadable("read", source.folder()))?)
-        .map_err(unwritable("create a temporary folder for", dest))?;
+    let folder =
+        UnfinishedFolder::begin(parent, mode(source.folder()).map_err(unreadable("read", source.folder()))?)
+            .map_err(unwritable("create a temporary folder for", dest))?;
     let own = mode(source.path()).map_err(unreadable("read", source.path()))?;
     folder.write(EVENTS, own, events).map_err(unwritable("write the events of", dest))?;
-    let is_jps = Workspace::of_conversation(dest, environment).is_some();
+    let is_among_jp = Workspace::of_conversation(dest, environment).is_some();
     for (name, missing) in [(BASE_CONFIG, &missing.base_config), (METADATA, &missing.metadata)] {
         let path = source.folder().join(name);
         let copy = small_file::read(&path, small_file::OF_JP).map_err(unreadable("read", &path))?;
@@ -94,7 +96,7 @@ pub fn create(
                 let bytes = if name == METADATA { metadata_of_copy(&copy) } else { copy.to_vec() };
                 (mode(&path).map_err(unreadable("read", &path))?, bytes)
             }
-            (None, Some(missing)) if is_jps => (own, missing.clone()),
+            (None, Some(missing)) if is_among_jp => (own, missing.clone()),
             (None, _) => continue,
         };
         folder.write(name, own, &bytes).map_err(unwritable("copy the other files of the source to", dest))?;
@@ -102,7 +104,7 @@ pub fn create(
     folder.put(dest)
 }
 
-/// The files for a copy among JP's conversations that the source may lack.
+/// The files that JP needs, for a copy whose source lacks them.
 #[derive(Debug)]
 pub struct Missing {
     /// `base_config.json`. `None` if the events contain it.
@@ -120,7 +122,8 @@ pub fn create_new(dest: &Path, new: &Imported) -> Result<(), StoreError> {
     let parent = dest.parent().ok_or_else(|| StoreError::Exists { path: dest.to_path_buf() })?;
     check_size(dest, &[&new.events])?;
     remove_orphans(parent);
-    let folder = Making::begin(parent, 0o700).map_err(unwritable("create a temporary folder for", dest))?;
+    let folder =
+        UnfinishedFolder::begin(parent, 0o700).map_err(unwritable("create a temporary folder for", dest))?;
     let files = [(EVENTS, &new.events), (BASE_CONFIG, &new.base_config), (METADATA, &new.metadata)];
     for (name, bytes) in files {
         folder.write(name, 0o600, bytes).map_err(unwritable("write the events of", dest))?;
@@ -129,12 +132,12 @@ pub fn create_new(dest: &Path, new: &Imported) -> Result<(), StoreError> {
 }
 
 /// An unfinished folder. Dropping it removes the folder, unless it was renamed into place.
-struct Making {
+struct UnfinishedFolder {
     path: PathBuf,
     placed: bool,
 }
 
-impl Making {
+impl UnfinishedFolder {
     fn begin(parent: &Path, mode: u32) -> io::Result<Self> {
         let path = parent.join(unique(PREFIX));
         fs::DirBuilder::new().mode(mode | 0o700).create(&path)?;
@@ -170,7 +173,7 @@ impl Making {
     }
 }
 
-impl Drop for Making {
+impl Drop for UnfinishedFolder {
     fn drop(&mut self) {
         if !self.placed
             && let Err(error) = fs::remove_dir_all(&self.path)
@@ -184,10 +187,10 @@ impl Drop for Making {
 fn remove_orphans(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        if entry.file_name().to_str().is_some_and(|name| is_of_the_dead(PREFIX, name))
+        if entry.file_name().to_str().is_some_and(|name| is_orphan(PREFIX, name))
             && let Err(error) = fs::remove_dir_all(entry.path())
         {
-            tracing::warn!(%error, path = %entry.path().display(), "failed to remove an orphaned temporary file");
+            tracing::warn!(%error, path = %entry.path().display(), "failed to remove an orphaned temporary folder");
         }
     }
 }

@@ -108,7 +108,8 @@ pub fn replace<E>(
     remove_orphans(folder);
 
     let path = place.path();
-    let mut original = folder.file(place.name(), Links::Refuse).map_err(|error| gone(path, error))?;
+    let mut original =
+        folder.file(place.name(), Links::Refuse).map_err(|error| changed_if_missing(path, error))?;
     let metadata = original.metadata().map_err(unreadable("read", path))?;
     let same = metadata.len() == snapshot.len() as u64
         && common_prefix(&mut original, snapshot).map_err(unreadable("read", path))? == snapshot.len();
@@ -169,7 +170,7 @@ pub(super) fn size_limit() -> Option<u64> {
 }
 
 /// Turns a missing file into a conflict, because it existed when it was read.
-fn gone(path: &Path, error: StoreError) -> StoreError {
+fn changed_if_missing(path: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             StoreError::Changed { path: path.to_path_buf(), how: "was moved or removed" }

@@ -1,5 +1,5 @@
-//! The temporary file that becomes the transcript. It has the same folder, owner and mode, and is removed unless it
-//! is renamed into place. The name must not end in `.tmp`, because JP removes such files when it starts.
+//! The temporary file that replaces the transcript. It has the folder, owner and mode of the transcript. It is removed
+//! unless it is renamed into place. The name must not end in `.tmp`, because JP removes such files when it starts.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -12,7 +12,7 @@ use std::{
     time::SystemTime,
 };
 
-use jp_compact_runtime::private_file::is_of_the_dead;
+use jp_compact_runtime::private_file::is_orphan;
 
 use super::open_folder::OpenFolder;
 
@@ -44,8 +44,8 @@ impl Temporary {
 
     /// Writes all pieces in order, and waits until they are on disk.
     ///
-    /// The pieces come from memory, because `copy_file_range` from the original took 1.5 times as long (100 MB, ext4).
-    /// Also, the written bytes are then the checked ones.
+    /// The pieces are written from memory, because `copy_file_range` from the original took 1.5 times as long (100 MB,
+    /// ext4). Also, the bytes in memory are the bytes that were checked.
     ///
     /// A failed fsync is never repeated: the system may have dropped the pages, and would then report success.
     pub(super) fn fill(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
@@ -91,7 +91,7 @@ impl Drop for Temporary {
 /// Removes the temporary files of dead processes in `folder`. Call it under the lock.
 pub(super) fn remove_orphans(folder: &OpenFolder) {
     for name in folder.names().unwrap_or_default() {
-        if name.to_str().is_some_and(|name| is_of_the_dead(PREFIX, name))
+        if name.to_str().is_some_and(|name| is_orphan(PREFIX, name))
             && let Err(error) = folder.remove(&name)
         {
             tracing::warn!(%error, name = %name.display(), "failed to remove an orphaned temporary file");

@@ -26,7 +26,7 @@ pub(super) fn id(text: &str) -> Option<&str> {
 
 /// Returns whether JP would parse these digits as an id, and print the same digits. An id is a time in tenths of a
 /// second, which JP stores in nanoseconds.
-pub(super) fn is_jp_s(id: &str) -> bool {
+pub(super) fn is_jp_id(id: &str) -> bool {
     let number = id.parse::<i64>().ok().filter(|number| number.checked_mul(100_000_000).is_some());
     number.is_some_and(|number| number.to_string() == id)
 }
@@ -119,7 +119,7 @@ impl Workspace {
 impl Storage<'_> {
     /// Returns the folders that JP would confuse with a new conversation of this id, because it takes the first folder
     /// whose name begins with the id.
-    pub(super) fn mistakable(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
+    pub(super) fn folders_with_id(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
         self.folders_where(|other| other.starts_with(id) || id.starts_with(other))
     }
 
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn jp_reads_ids_below_a_limit_and_without_leading_zeros() {
-        assert!(is_jp_s("17738399468") && is_jp_s("92233720368") && is_jp_s("0"));
-        assert!(!is_jp_s("92233720369") && !is_jp_s("017738399468") && !is_jp_s("99999999999999999999"));
+        assert!(is_jp_id("17738399468") && is_jp_id("92233720368") && is_jp_id("0"));
+        assert!(!is_jp_id("92233720369") && !is_jp_id("017738399468") && !is_jp_id("99999999999999999999"));
     }
 
     #[test]

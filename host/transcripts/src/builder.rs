@@ -190,7 +190,7 @@ impl EventBuilder {
             links.reserve(estimated_records(&self.bytes));
         }
         let named = links.iter().rposition(|link| !link.id.is_empty());
-        // Compared now because both are still in the cache.
+        // Compared now, while both are still in the processor's cache.
         let is_it = |named: &usize| {
             !parent.is_empty() && links[*named].id.slice(&self.bytes) == parent.slice(&self.bytes)
         };
@@ -255,8 +255,8 @@ impl EventBuilder {
         ));
     }
 
-    /// Counts text like [`Self::unreachable`], for events that were already counted as understood.
-    pub(crate) fn unreachable_after_all(&mut self, text: u64, records: u64) {
+    /// Same as [`Self::unreachable`], for text that was already counted as understood.
+    pub(crate) fn unreachable_understood(&mut self, text: u64, records: u64) {
         let understood = &mut self.map.coverage.understood;
         *understood = understood.saturating_sub(text);
         self.unreachable(text, records);
@@ -313,7 +313,7 @@ impl EventBuilder {
     }
 
     pub(crate) fn add(&mut self, kind: Kind, draft: EventDraft) {
-        let draft = if self.is_odd { self.mended(draft) } else { draft };
+        let draft = if self.is_odd { self.repaired(draft) } else { draft };
         let EventDraft { span, mut id, name, body, time, record, deletion, also, edits, metadata, signed } =
             draft;
         self.last = time.unwrap_or(self.last);
@@ -330,13 +330,13 @@ impl EventBuilder {
     }
 
     /// Replaces the values of an event that cannot be decoded by repaired copies.
-    fn mended(&mut self, mut draft: EventDraft) -> EventDraft {
+    fn repaired(&mut self, mut draft: EventDraft) -> EventDraft {
         let signed = draft.signed.as_mut().map(|(_, span)| span);
         let values = [&mut draft.id, &mut draft.name, &mut draft.body, &mut draft.metadata];
         for span in values.into_iter().chain(signed) {
             let raw = self.raw(*span).to_vec();
             if !raw.is_empty() && Scanner::at_byte(&raw, 0).value(0).is_err() {
-                *span = self.made_raw(&String::from_utf8_lossy(&json::mended(&raw)));
+                *span = self.made_raw(&String::from_utf8_lossy(&json::repaired(&raw)));
             }
         }
         draft
@@ -346,7 +346,7 @@ impl EventBuilder {
         self.events.len()
     }
 
-    /// Removes all events but those for whose index `stays` returns true.
+    /// Keeps the events for whose index `stays` returns true, and removes all others.
     pub(crate) fn keep(&mut self, stays: impl Fn(usize) -> bool) {
         let mut element = 0..;
         self.events.retain(|_| element.next().is_some_and(&stays));

@@ -142,7 +142,8 @@ pub fn with(
     }
     let empty = index::index(Bytes::from_static(EMPTY)).ok();
     let index = current.map(|sidecar| &sidecar.index).or(empty.as_ref());
-    let overlays = index.map(|index| splice::concat(&splice::behind(index, &elements), index.bytes()));
+    let overlays =
+        index.map(|index| splice::concat(&splice::append_elements(index, &elements), index.bytes()));
     write(format, snapshot, &overlays.unwrap_or_default())
 }
 

@@ -53,7 +53,7 @@ pub fn check(input: &[u8]) {
 /// Checks that only calls of the user's own layers run without approval.
 fn check_consent(config: &Config, own: &Config) {
     let same = |planned: &Planned<'_>, own: Result<Planned<'_>, config::Error>| {
-        if planned.lead.foreign().is_empty() {
+        if planned.provenance.foreign().is_empty() {
             let own = own.expect("the own layers contain this profile");
             assert_eq!(planned.calls, own.calls, "a call of another layer runs without approval");
         }
@@ -64,7 +64,7 @@ fn check_consent(config: &Config, own: &Config) {
     same(&config.by_default().expect("a default exists"), own.by_default());
     same(&config.by_auto().expect("the profile of `auto` exists"), own.by_auto());
     let (always, own_always) = (config.by_always().expect("the calls exist"), own.by_always());
-    if always.iter().all(|planned| planned.lead.foreign().is_empty()) {
+    if always.iter().all(|planned| planned.provenance.foreign().is_empty()) {
         let calls = |all: &[Planned<'_>]| all.iter().map(|planned| planned.calls.clone()).collect::<Vec<_>>();
         assert_eq!(calls(&always), calls(&own_always.expect("the own layers contain these calls")));
     }

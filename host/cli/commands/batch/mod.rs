@@ -202,7 +202,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     }
     let ended = batch::run(&planner, &config, &|error| Report::from(error).in_report(), |event| {
         match event {
-            BatchEvent::Finished { place, told: report, line, resumed } => {
+            BatchEvent::Finished { place, entry: report, line, resumed } => {
                 reporter.bar.advance(files.bytes_of(place));
                 reporter.report(&report, resumed);
                 if let Some(lines) = &lines {

@@ -214,9 +214,12 @@ fn list(args: &Args, approvals: &Approvals) -> Result<Exit, Report> {
 fn of_the_users(config: &Config) -> String {
     match config.configured_model().filter(|named| named.foreign.is_none()) {
         Some(named) => {
-            format!("  Without a model name, `{}` of your own configuration is called.", named.model)
+            format!(
+                "  If a value names no model, the model is `{}`, from your own configuration.",
+                named.model
+            )
         }
-        None => "  Without a model name, the model that you type or configure is called.".into(),
+        None => "  If a value names no model, the model is the one that you type or configure.".into(),
     }
 }
 

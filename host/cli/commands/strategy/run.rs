@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     };
     let mut exchange = EscapedLines::new();
     let mut aside = EscapedLines::new();
-    for (speaker, line) in &rehearsal.said {
+    for (speaker, line) in &rehearsal.exchanged {
         match speaker {
             Speaker::Host => exchange.line(format_args!("> {line}")),
             Speaker::Strategy => exchange.line(format_args!("< {line}")),
@@ -106,8 +106,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             report
         })?;
     }
-    let said = rehearsal.verdict.map_err(|not_taken| failed(args, &subject, aside.as_str(), not_taken))?;
-    output::print_line(said);
+    let verdict = rehearsal.verdict.map_err(|not_taken| failed(args, &subject, aside.as_str(), not_taken))?;
+    output::print_line(verdict);
     Ok(Exit::Done)
 }
 

@@ -67,8 +67,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         }))?;
         return Ok(Exit::Done);
     }
-    let said = &described.description;
-    let mut text = EscapedLines::single(format_args!("{} {}: {}", said.name, said.version, said.description));
+    let typed = &described.description;
+    let mut text =
+        EscapedLines::single(format_args!("{} {}: {}", typed.name, typed.version, typed.description));
     let mut row = |label: &str, value: String| text.line(format_args!("  {label:<12} {value}"));
     row("executable", format!("{} ({})", plugin.path.display(), origin(&plugin)));
     row("sha256", described.confined.cleared.sha256.clone());
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             other => row(key, other.to_string()),
         }
     }
-    let properties = said.options_schema.as_ref().and_then(|schema| schema.get("properties"));
+    let properties = typed.options_schema.as_ref().and_then(|schema| schema.get("properties"));
     for (option, property) in properties.and_then(Value::as_object).into_iter().flatten() {
         let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let mut text = option.clone();

@@ -53,7 +53,7 @@ pub(super) fn lacking(subject: &Subject, words: &str, command: impl Fn(&str) -> 
         return None;
     }
     let more: Vec<_> = asked.iter().cloned().chain(tried.clone()).collect();
-    let words = grants::line(&subject.all_with(&more));
+    let words = grants::joined(&subject.all_with(&more));
     Some(error::lacking(&asked, tried.as_ref(), &command(&trust::quoted(Path::new(&words)))))
 }
 

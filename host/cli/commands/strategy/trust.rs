@@ -9,7 +9,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::registry::Registry;
 use jp_compact_runtime::session::Starter;
-use jp_compact_runtime::trust::{Candidate, Grant, Said, Trust, grants};
+use jp_compact_runtime::trust::{Candidate, DescribeOutcome, Grant, Trust, grants};
 use serde_json::json;
 
 use crate::args::StrategyArgs;
@@ -56,10 +56,10 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let runs: Vec<_> = candidate.runs().iter().map(|runs| runs.real.to_string_lossy()).collect();
     if args.json {
         let words = |grants: &[Grant]| grants.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let (description, not_described) = match &candidate.said {
-            Said::Description(said) => (Some(said), None),
-            Said::Nothing(why) => (None, Some(why.as_str())),
-            Said::Unasked => (None, None),
+        let (description, not_described) = match &candidate.outcome {
+            DescribeOutcome::Description(description) => (Some(description), None),
+            DescribeOutcome::Failed(why) => (None, Some(why.as_str())),
+            DescribeOutcome::NotAsked => (None, None),
         };
         output::json_line(&json!({
             "name": record.name,
@@ -82,8 +82,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     prompt::facts(&candidate, &mut text);
     text.line(format_args!("  {:<8}  {}", "granted", prompt::list(&granted)));
     if !missing.is_empty() {
-        let all = candidate.command_with(&grants::with(record.permissions, &missing));
-        let missing = grants::line(&missing);
+        let all = candidate.command_with(&grants::add(record.permissions, &missing));
+        let missing = grants::joined(&missing);
         text.line(format_args!("it also asks for {missing}, which is not granted; grant it with"));
         text.line(format_args!("  {all}"));
     }

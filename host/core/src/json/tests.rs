@@ -29,9 +29,9 @@ fn lenient_scanner_accepts_and_repairs() {
     ] {
         let mut scanner = Scanner::lenient(odd.as_bytes(), 0);
         assert!(scanner.value(0).is_ok() && scanner.peek().is_none(), "{odd}");
-        let mended = String::from_utf8(mended(odd.as_bytes())).unwrap();
-        assert_eq!(mended, expected);
-        check(&mended);
+        let repaired = String::from_utf8(repaired(odd.as_bytes())).unwrap();
+        assert_eq!(repaired, expected);
+        check(&repaired);
         assert_eq!(accepts(odd.as_bytes()), odd == expected, "{odd}");
     }
     assert!(Scanner::lenient(br#""\ud83d\u12""#, 0).value(0).is_err());

@@ -6,11 +6,11 @@ use super::{Found, Rule, is_blank, text};
 
 pub(super) fn check(found: &mut Found<'_>) {
     let messages = found.messages();
-    let is_users_word = |message: &Value| {
-        let is_word = |block: &Value| text(block, "type") != "tool_result";
-        role(message) == "user" && (blocks(message).is_empty() || blocks(message).iter().any(is_word))
+    let is_user_text = |message: &Value| {
+        let is_text = |block: &Value| text(block, "type") != "tool_result";
+        role(message) == "user" && (blocks(message).is_empty() || blocks(message).iter().any(is_text))
     };
-    let current = messages.iter().rposition(is_users_word).unwrap_or_default();
+    let current = messages.iter().rposition(is_user_text).unwrap_or_default();
     for (at, message) in messages.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| &messages[before]);
         match before {
@@ -123,10 +123,10 @@ fn last(found: &mut Found<'_>, messages: &[Value]) {
         found.rendered.body.get("thinking").map(|thinking| text(thinking, "type")),
         Some("enabled" | "adaptive")
     );
-    let Some(loops) = at.checked_sub(1).map(|before| &messages[before]) else { return };
+    let Some(previous) = at.checked_sub(1).map(|before| &messages[before]) else { return };
     let is_open = !ids(last, "tool_result", "tool_use_id").is_empty()
         && blocks(last).iter().all(|block| text(block, "type") == "tool_result");
-    let first = blocks(loops).first().map(|block| text(block, "type"));
+    let first = blocks(previous).first().map(|block| text(block, "type"));
     if thinks && is_open && !matches!(first, Some("thinking" | "redacted_thinking")) {
         found.add(Rule::A6, at - 1, "is in an open tool loop, but does not begin with its thought");
     }

@@ -7,10 +7,10 @@ use super::{Found, Rule, is_blank, text};
 
 pub(super) fn check(found: &mut Found<'_>) {
     let contents = found.messages();
-    let is_users_word = |content: &Value| {
+    let is_user_text = |content: &Value| {
         role(content) == "user" && parts(content).iter().any(|part| response(part).is_none())
     };
-    let current = contents.iter().rposition(is_users_word).unwrap_or_default();
+    let current = contents.iter().rposition(is_user_text).unwrap_or_default();
     for (at, content) in contents.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| &contents[before]);
         roles(found, at, before, content);

@@ -26,7 +26,7 @@ pub fn view_tokens_after_each(stream: &Stream, pairs: &Pairs, estimate: &Estimat
 }
 
 /// The policies for a turn's events as a whole.
-type Said = (bool, Option<usize>);
+type PolicyKey = (bool, Option<usize>);
 
 struct History<'a> {
     plan: Plan<'a>,
@@ -48,7 +48,7 @@ struct History<'a> {
     /// The policy index of each overlay with a policy for all calls.
     policy_of: Vec<Option<usize>>,
     /// The weight of a turn with these policies and without policies for single calls.
-    known: HashMap<(usize, Said), u64>,
+    cache: HashMap<(usize, PolicyKey), u64>,
     /// The weight of each summary.
     summaries: HashMap<usize, u64>,
 }
@@ -83,7 +83,7 @@ impl<'a> History<'a> {
             has_listed: vec![false; turns],
             policies: HashMap::new(),
             policy_of: Vec::new(),
-            known: HashMap::new(),
+            cache: HashMap::new(),
             summaries: HashMap::new(),
             plan,
         }
@@ -109,7 +109,7 @@ impl<'a> History<'a> {
         for (turn, before) in range.zip(before) {
             let after = self.plan.turns[turn];
             let moved = before.tool_calls != after.tool_calls && self.has_listed[turn];
-            if moved || self.said(before) != self.said(after) {
+            if moved || self.policy_key(before) != self.policy_key(after) {
                 dirty.insert(turn);
             }
         }
@@ -124,7 +124,7 @@ impl<'a> History<'a> {
         }
         if self.plan.ours != was_ours {
             // From here on calls are paired, and their tool names can differ.
-            self.known.clear();
+            self.cache.clear();
             dirty = (0..self.weights.len()).collect();
         }
         let linked: Vec<_> = dirty.iter().flat_map(|turn| self.linked[*turn].iter().copied()).collect();
@@ -134,15 +134,15 @@ impl<'a> History<'a> {
         }
     }
 
-    fn said(&self, winners: super::Winners) -> Said {
+    fn policy_key(&self, winners: super::Winners) -> PolicyKey {
         let policy = winners.tool_calls.and_then(|place| self.policy_of.get(place).copied().flatten());
         (winners.reasoning.is_some(), policy)
     }
 
     fn weigh(&mut self, turn: usize) -> u64 {
         let is_alone = !self.has_listed[turn] && self.linked[turn].is_empty();
-        let key = (turn, self.said(self.plan.turns[turn]));
-        if is_alone && let Some(weight) = self.known.get(&key) {
+        let key = (turn, self.policy_key(self.plan.turns[turn]));
+        if is_alone && let Some(weight) = self.cache.get(&key) {
             return *weight;
         }
         let shown = |element: usize| match self.plan.outcome(element) {
@@ -153,7 +153,7 @@ impl<'a> History<'a> {
         };
         let weight = self.elements[turn].iter().map(|element| shown(*element)).sum();
         if is_alone {
-            self.known.insert(key, weight);
+            self.cache.insert(key, weight);
         }
         weight
     }

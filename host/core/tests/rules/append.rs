@@ -52,18 +52,21 @@ fn strip() -> Value {
 fn appended(source: &Bytes, proposal: Value) -> Bytes {
     let stream = Stream::parse(source.clone()).unwrap();
     let entries = entries(&stream, proposal);
-    let made = append::stamp(&stream, &entries, when(100)).unwrap();
-    concat(&append::append(&stream, &entries, &made), source).into()
+    let stamped = append::stamp(&stream, &entries, when(100)).unwrap();
+    concat(&append::append(&stream, &entries, &stamped), source).into()
 }
 
 #[track_caller]
 fn stamps(build: &Build, now: i64, expected: &[&str]) {
     let stream = build.stream();
-    let two = json!([
+    let proposals = json!([
         {"from_turn": 0, "to_turn": 0, "reasoning": "strip"}, {"from_turn": 0, "to_turn": 0, "tool_calls": {"policy": "omit"}},
     ]);
-    let made = append::stamp(&stream, &entries(&stream, two), when(now)).unwrap();
-    assert_eq!(made.iter().map(|made| time::format(made.overlay.stamp)).collect::<Vec<_>>(), expected);
+    let stamped = append::stamp(&stream, &entries(&stream, proposals), when(now)).unwrap();
+    assert_eq!(
+        stamped.iter().map(|stamped| time::format(stamped.overlay.stamp)).collect::<Vec<_>>(),
+        expected
+    );
 }
 
 #[test]
@@ -141,11 +144,14 @@ fn splits_compaction_into_jp_part_and_own_part() {
         json!([{"from_turn": 0, "to_turn": 0, "reasoning": "strip",
                 "tool_calls": {"policy": "selective", "calls": [{"seq": 3, "request": "strip"}]}}]),
     );
-    let made = append::stamp(&stream, &entries, when(100)).unwrap();
-    assert_eq!(made.iter().map(|made| (made.number, made.entry)).collect::<Vec<_>>(), [(1, 0), (2, 0)]);
-    assert!(made[0].overlay.applied_by_jp && !made[1].overlay.applied_by_jp);
+    let stamped = append::stamp(&stream, &entries, when(100)).unwrap();
+    assert_eq!(
+        stamped.iter().map(|stamped| (stamped.number, stamped.entry)).collect::<Vec<_>>(),
+        [(1, 0), (2, 0)]
+    );
+    assert!(stamped[0].overlay.applied_by_jp && !stamped[1].overlay.applied_by_jp);
     let file: Vec<Value> =
-        serde_json::from_slice(&concat(&append::append(&stream, &entries, &made), &source)).unwrap();
+        serde_json::from_slice(&concat(&append::append(&stream, &entries, &stamped), &source)).unwrap();
     let kinds: Vec<_> = file[6..].iter().map(|element| element["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["compaction", "jp_compact_receipt", "jp_compact_overlay", "jp_compact_receipt"]);
     assert_eq!((file[6].get("tool_calls"), file[8].get("reasoning")), (None, None));
@@ -207,8 +213,8 @@ fn append_to_empty_array_can_be_reset() {
         let stream = Stream::parse(source.as_bytes().into()).unwrap();
         let one_turn = Build::turns(1).stream();
         let entries = entries(&one_turn, strip());
-        let made = append::stamp(&stream, &entries, when(0)).unwrap();
-        let file = Bytes::from(concat(&append::append(&stream, &entries, &made), source.as_bytes()));
+        let stamped = append::stamp(&stream, &entries, when(0)).unwrap();
+        let file = Bytes::from(concat(&append::append(&stream, &entries, &stamped), source.as_bytes()));
         let grown = Stream::parse(file.clone()).unwrap();
         assert_eq!(grown.overlays().len(), 1);
         assert_eq!(concat(&reset(grown.index(), Reset::All).unwrap().pieces, &file), source.as_bytes());

@@ -36,8 +36,8 @@ fn check(build: &Build, call: Value, view: &str, remark: &str) {
         panic!("expected a selective policy")
     };
     let lost = Halves::new(&stream, &pairs).find(overlay, &calls[0]).err();
-    let told = lost.map(|lost| lost.describe(&calls[0])).unwrap_or_default();
-    assert_eq!(told, remark);
+    let described = lost.map(|lost| lost.describe(&calls[0])).unwrap_or_default();
+    assert_eq!(described, remark);
 }
 
 const WHOLE: &str = "?a >x{x} <x:1 >x{x} <x:2 =b";

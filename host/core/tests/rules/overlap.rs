@@ -12,10 +12,10 @@ fn check(
 ) {
     let range = TurnRange::new(range.0, range.1).unwrap();
     for (overlap, expected) in [(Overlap::Partial, partial), (Overlap::Union, union)] {
-        let turned = extend(range, summaries.iter().rev().copied(), overlap);
+        let reversed = extend(range, summaries.iter().rev().copied(), overlap);
         let extended = extend(range, summaries.iter().copied(), overlap);
         assert_eq!((extended.from(), extended.to()), expected, "{overlap:?}");
-        assert_eq!(extended, turned, "{overlap:?} depends on the order");
+        assert_eq!(extended, reversed, "{overlap:?} depends on the order");
     }
 }
 

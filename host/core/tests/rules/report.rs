@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::build::{Build, jp, receipt};
 
-fn of(build: &Build) -> Stats {
+fn stats_of(build: &Build) -> Stats {
     stats(&Survey::new(&build.stream()))
 }
 
 #[track_caller]
 fn check(build: &Build, expected: Value) {
-    let mut found = serde_json::to_value(of(build)).unwrap();
+    let mut found = serde_json::to_value(stats_of(build)).unwrap();
     let members = found.as_object_mut().unwrap();
     members.retain(|name, _| ["all", "by_type", "by_tool"].contains(&name.as_str()));
     assert_eq!(found, expected);
@@ -86,8 +86,8 @@ fn counts_bytes_of_decoded_text() {
 
 #[test]
 fn sums_over_transcripts() {
-    let one = of(&Build::turns(4).raw(jp(60, 0, 1, json!({"reasoning": "strip"}))));
-    let other = of(&Build::default().turn().ask("1").call("a", "grep").answer("a", "1234"));
+    let one = stats_of(&Build::turns(4).raw(jp(60, 0, 1, json!({"reasoning": "strip"}))));
+    let other = stats_of(&Build::default().turn().ask("1").call("a", "grep").answer("a", "1234"));
     let sum: Stats = [&one, &other].into_iter().sum();
     assert_eq!((sum.turns, sum.events, sum.overlays), (5, 28, 1));
     let numbers = |Sizes { tokens, bytes }: &Sizes| [tokens.before, tokens.after, bytes.before, bytes.after];

@@ -268,8 +268,12 @@ fn numbers_and_raw_input_skip_overlays_and_config() {
     assert_eq!(before.numbered().collect::<Vec<_>>(), after.numbered().collect::<Vec<_>>());
     assert!(before.raw_input().eq(after.raw_input()));
     assert_eq!(before.raw_input().count(), 13);
-    let led = Build::default().config().raw(jp(60, 0, 0, json!({}))).ask("").config().say("").stream();
-    assert_eq!(led.numbered().collect::<Vec<_>>(), [(0, 2), (1, 4)]);
-    assert_eq!(led.events().iter().filter_map(|event| event.seq).collect::<Vec<_>>(), [0, 1]);
-    assert_eq!((led.element(1), led.element(2), led.element(u64::MAX)), (Some(4), None, None));
+    let interleaved =
+        Build::default().config().raw(jp(60, 0, 0, json!({}))).ask("").config().say("").stream();
+    assert_eq!(interleaved.numbered().collect::<Vec<_>>(), [(0, 2), (1, 4)]);
+    assert_eq!(interleaved.events().iter().filter_map(|event| event.seq).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(
+        (interleaved.element(1), interleaved.element(2), interleaved.element(u64::MAX)),
+        (Some(4), None, None)
+    );
 }

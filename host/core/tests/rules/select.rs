@@ -14,7 +14,7 @@ fn wanted(from: &str, to: &str) -> Wanted {
 }
 
 /// Formats a range and its notes, or the reason why there is nothing.
-fn told(selected: Result<Selected, jp_compact_core::select::Nothing>) -> String {
+fn describe(selected: Result<Selected, jp_compact_core::select::Nothing>) -> String {
     match selected {
         Ok(selected) => {
             let notes: Vec<_> = selected.notes.iter().map(ToString::to_string).collect();
@@ -27,7 +27,7 @@ fn told(selected: Result<Selected, jp_compact_core::select::Nothing>) -> String 
 #[track_caller]
 fn check(build: &Build, from: &str, to: &str, expected: &str) {
     let stream = build.stream();
-    assert_eq!(told(select(&Survey::new(&stream), wanted(from, to), when(0))), expected);
+    assert_eq!(describe(select(&Survey::new(&stream), wanted(from, to), when(0))), expected);
 }
 
 #[test]
@@ -116,7 +116,11 @@ fn check_summary(build: &Build, from: &str, to: &str, accepted: &[(usize, usize)
     let accepted: Vec<_> = accepted.iter().map(|(from, to)| TurnRange::new(*from, *to).unwrap()).collect();
     let selected = select(&survey, wanted(from, to), when(0)).unwrap();
     for (overlap, expected) in [Overlap::Partial, Overlap::Union].into_iter().zip(expected) {
-        assert_eq!(told(select_for_summary(&survey, &selected, &accepted, overlap)), expected, "{overlap:?}");
+        assert_eq!(
+            describe(select_for_summary(&survey, &selected, &accepted, overlap)),
+            expected,
+            "{overlap:?}"
+        );
     }
 }
 

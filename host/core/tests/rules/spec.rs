@@ -70,46 +70,46 @@ fn schema() -> Value {
 }
 
 #[track_caller]
-fn means(key: &str, text: &str, expected: Value) {
+fn parses_to(key: &str, text: &str, expected: Value) {
     let options = typed(&[(key.into(), text.into())], Some(&schema())).unwrap();
     assert_eq!(options[key], expected, "{key}={text}");
 }
 
 #[test]
 fn keeps_text_for_string_options() {
-    means("text", "5", json!("5"));
-    means("text", r#""5""#, json!(r#""5""#));
-    means("mode", "strip", json!("strip"));
-    means("fixed", "x", json!("x"));
-    means("either", "z", json!("z"));
+    parses_to("text", "5", json!("5"));
+    parses_to("text", r#""5""#, json!(r#""5""#));
+    parses_to("mode", "strip", json!("strip"));
+    parses_to("fixed", "x", json!("x"));
+    parses_to("either", "z", json!("z"));
 }
 
 #[test]
 fn parses_json_for_other_options() {
-    means("count", "5", json!(5));
-    means("on", "true", json!(true));
-    means("list", "[1,\"a\"]", json!([1, "a"]));
-    means("mixed", "1", json!(1));
-    means("several", "null", json!(null));
-    means("or_null", r#""z""#, json!("z"));
-    means("any", "{}", json!({}));
+    parses_to("count", "5", json!(5));
+    parses_to("on", "true", json!(true));
+    parses_to("list", "[1,\"a\"]", json!([1, "a"]));
+    parses_to("mixed", "1", json!(1));
+    parses_to("several", "null", json!(null));
+    parses_to("or_null", r#""z""#, json!("z"));
+    parses_to("any", "{}", json!({}));
 }
 
 #[track_caller]
-fn untyped(key: &str, text: &str, schema: Option<&Value>, expected: &str) {
+fn rejects_option(key: &str, text: &str, schema: Option<&Value>, expected: &str) {
     let error = typed(&[(key.into(), text.into())], schema).unwrap_err();
     assert!(error.starts_with(expected), "{error}");
 }
 
 #[test]
 fn rejects_unknown_options_and_invalid_json() {
-    untyped("count", "five", Some(&schema()), "option `/count`: expected JSON, not `five`: ");
-    untyped(
+    rejects_option("count", "five", Some(&schema()), "option `/count`: expected JSON, not `five`: ");
+    rejects_option(
         "cuont",
         "5",
         Some(&schema()),
         "option `cuont` is unknown; known options: `text`, `count`, `on`, ",
     );
-    untyped("a", "5", None, "option `a` is unknown; the strategy has no options");
-    untyped("a", "5", Some(&json!({})), "option `a` is unknown; the strategy has no options");
+    rejects_option("a", "5", None, "option `a` is unknown; the strategy has no options");
+    rejects_option("a", "5", Some(&json!({})), "option `a` is unknown; the strategy has no options");
 }

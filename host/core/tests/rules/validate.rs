@@ -204,7 +204,7 @@ fn accepts_a_reply_completely_or_not_at_all() {
 fn rejects_summary_that_splits_older_ones() {
     let older =
         Ask { build: build().raw(jp(90, 3, 5, json!({"summary": {"summary": "S"}}))), ..Ask::default() };
-    let open = "range_not_closed: a summary of turns 4-6 overlaps older ones; one of turns 3-6 would not";
+    let open = "range_not_closed: a summary of turns 4-6 partially overlaps an older one; a summary of turns 3-6 does not";
     older.refuses(summary(4, 6, "S"), open);
     older.takes(summary(3, 6, "S"));
     older.takes(summary(4, 4, "S"));
@@ -212,7 +212,7 @@ fn rejects_summary_that_splits_older_ones() {
     let union = Ask { overlap: Overlap::Union, ..older };
     union.refuses(
         summary(4, 4, "S"),
-        "range_not_closed: a summary of turn 4 overlaps older ones; one of turns 3-5 would not",
+        "range_not_closed: a summary of turn 4 partially overlaps an older one; a summary of turns 3-5 does not",
     );
     let accepted = Ask { accepted: vec![TurnRange::new(3, 5).unwrap()], ..Ask::default() };
     accepted.refuses(summary(4, 6, "S"), open);

@@ -34,18 +34,18 @@ pub(super) fn new(path: &Path) -> TranscriptReport {
 #[must_use]
 pub fn fault(fault: &Fault) -> TranscriptReport {
     let message = "failed to look for transcripts".into();
-    let error = ErrorReport { code: 4, message, causes: vec![fault.what.clone()], hint: None };
+    let error = ErrorReport { code: 4, message, causes: vec![fault.reason.clone()], hint: None };
     TranscriptReport { error: Some(error), ..new(&fault.path) }
 }
 
 /// Adds the result of a run.
-pub(super) fn fill(told: &mut TranscriptReport, worked: &Worked<'_>, run: &Run, in_lines: bool) {
+pub(super) fn fill(entry: &mut TranscriptReport, worked: &Worked<'_>, run: &Run, in_lines: bool) {
     let report = &worked.report;
-    told.status = status(&report.steps);
+    entry.status = status(&report.steps);
     for (step, ready) in report.steps.iter().zip(&run.strategies) {
         let (strategy, version) = (&step.strategy, &step.version);
         let mut decline = |reason: &str| {
-            told.declines.push(DeclineReport {
+            entry.declines.push(DeclineReport {
                 strategy: strategy.clone(),
                 version: version.clone(),
                 reason: reason.to_owned(),
@@ -54,7 +54,7 @@ pub(super) fn fill(told: &mut TranscriptReport, worked: &Worked<'_>, run: &Run, 
         match &step.outcome {
             Outcome::Declined(reason) | Outcome::Would(reason) => decline(reason),
             Outcome::Already(number) => decline(&format!("overlay {number} covers the same events")),
-            Outcome::Made(made) => told.overlays.extend(made.iter().map(|made| OverlayReport {
+            Outcome::Made(made) => entry.overlays.extend(made.iter().map(|made| OverlayReport {
                 number: made.number,
                 strategy: strategy.clone(),
                 version: version.clone(),
@@ -66,9 +66,9 @@ pub(super) fn fill(told: &mut TranscriptReport, worked: &Worked<'_>, run: &Run, 
             })),
         }
     }
-    told.notes = report.notes.iter().map(ToString::to_string).collect();
-    told.notes.extend(report.nothing.map(|nothing| nothing.to_string()));
-    told.size = size(worked, !run.io.in_memory, in_lines);
+    entry.notes = report.notes.iter().map(ToString::to_string).collect();
+    entry.notes.extend(report.nothing.map(|nothing| nothing.to_string()));
+    entry.size = size(worked, !run.io.in_memory, in_lines);
 }
 
 /// Returns the status that follows from the steps of a run.

@@ -86,7 +86,7 @@ impl Gates {
     }
 
     /// Returns the gates that a transcript does not meet.
-    pub(super) fn missed(&self, worked: &Worked<'_>, told: &TranscriptReport) -> Vec<MissReport> {
+    pub(super) fn missed(&self, worked: &Worked<'_>, entry: &TranscriptReport) -> Vec<MissReport> {
         let mut missed = Vec::new();
         let mut miss = |gate: Gate, found: String| {
             missed.push(MissReport { gate: gate.as_str().into(), found });
@@ -99,7 +99,7 @@ impl Gates {
             miss(Gate::ForbidGrowth, format!("the view grew from {before} to {after} tokens"));
         }
         if self.require_valid.is_some()
-            && let [first, more @ ..] = told.lint.as_slice()
+            && let [first, more @ ..] = entry.lint.as_slice()
         {
             let more = if more.is_empty() { String::new() } else { format!(" (and {} more)", more.len()) };
             miss(Gate::RequireValid, format!("{}{more}", first.message));
@@ -145,7 +145,7 @@ impl Gates {
         ];
         for (gate, asked, wanted, count) in counts {
             if asked {
-                add(gate, wanted, count == 0, format!("not met by {}", counted(count)));
+                add(gate, wanted, count == 0, failing(count));
             }
         }
         if let Some(most) = self.max_failures {
@@ -165,6 +165,11 @@ impl Gates {
     }
 }
 
+/// Formats the number of transcripts that do not meet a gate.
+fn failing(count: u64) -> String {
+    if count == 1 { "1 failing transcript".into() } else { format!("{count} failing transcripts") }
+}
+
 fn counted(count: u64) -> String {
     if count == 1 { "1 transcript".into() } else { format!("{count} transcripts") }
 }
@@ -179,8 +184,8 @@ struct Missed {
 
 impl Missed {
     /// Adds a transcript.
-    pub(super) fn add(&mut self, told: &TranscriptReport) {
-        for miss in &told.gates {
+    pub(super) fn add(&mut self, entry: &TranscriptReport) {
+        for miss in &entry.gates {
             let count = match &*miss.gate {
                 name if name == Gate::RequireValid.as_str() => &mut self.valid,
                 name if name == Gate::RequireFit.as_str() => &mut self.fit,
@@ -221,24 +226,24 @@ impl Tally {
     }
 
     /// Adds a transcript.
-    pub fn add(&mut self, told: &TranscriptReport, resumed: bool) {
+    pub fn add(&mut self, entry: &TranscriptReport, resumed: bool) {
         let total = &mut self.total;
         total.transcripts += 1;
         total.resumed += u64::from(resumed);
-        total.overlays += told.overlays.len() as u64;
-        total.violations += told.lint.len() as u64;
-        *match told.status {
+        total.overlays += entry.overlays.len() as u64;
+        total.violations += entry.lint.len() as u64;
+        *match entry.status {
             Status::Compacted => &mut total.compacted,
             Status::Unchanged => &mut total.unchanged,
             Status::Skipped => &mut total.skipped,
             Status::Failed => &mut total.failed,
         } += 1;
-        super::entry::add(&mut total.size, &told.size);
-        let of_one = told.size.all.tokens;
+        super::entry::add(&mut total.size, &entry.size);
+        let of_one = entry.size.all.tokens;
         // Tokens that JP still sends are not saved, even if the view does not contain them.
         self.sent += of_one.jp.map_or(of_one.after, |jp| jp.after);
         total.saved_percent = saved_percent(total.size.all.tokens.before, self.sent);
-        self.missed.add(told);
+        self.missed.add(entry);
     }
 
     /// Evaluates the gates.

@@ -27,8 +27,8 @@ pub fn write(lines: &mut ReportLines, suite: &Suite<'_>, out: &mut dyn Write) ->
     let of_all: Vec<&GateReport> = suite.gates.iter().filter(|gate| is_of_all(gate, suite.total)).collect();
     let mut failures = of_all.iter().filter(|gate| !gate.met).count();
     lines.each(|line| {
-        let told: TranscriptReport = serde_json::from_slice(line)?;
-        failures += usize::from(!told.gates.is_empty());
+        let entry: TranscriptReport = serde_json::from_slice(line)?;
+        failures += usize::from(!entry.gates.is_empty());
         Ok(())
     })?;
     let total = suite.total;
@@ -67,9 +67,9 @@ fn is_of_all(gate: &GateReport, total: &BatchTotal) -> bool {
 
 type Xml<'a> = Writer<&'a mut dyn Write>;
 
-fn case(xml: &mut Xml<'_>, told: &TranscriptReport) -> io::Result<()> {
+fn case(xml: &mut Xml<'_>, entry: &TranscriptReport) -> io::Result<()> {
     let mut faults = Vec::new();
-    if let Some(error) = &told.error {
+    if let Some(error) = &entry.error {
         let mut text = error.message.clone();
         for cause in &error.causes {
             // Writing to a String cannot fail.
@@ -78,10 +78,10 @@ fn case(xml: &mut Xml<'_>, told: &TranscriptReport) -> io::Result<()> {
         faults.push(("error", "failed", text));
     }
     faults.extend(
-        told.gates.iter().map(|miss| ("failure", &*miss.gate, format!("{}: {}", miss.gate, miss.found))),
+        entry.gates.iter().map(|miss| ("failure", &*miss.gate, format!("{}: {}", miss.gate, miss.found))),
     );
-    let skipped = (told.status == Status::Skipped).then_some("it already has these overlays");
-    write_case(xml, ("transcripts", &told.path), told.elapsed_ms, faults, skipped)
+    let skipped = (entry.status == Status::Skipped).then_some("it already has these overlays");
+    write_case(xml, ("transcripts", &entry.path), entry.elapsed_ms, faults, skipped)
 }
 
 fn write_case(

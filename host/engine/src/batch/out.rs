@@ -68,7 +68,7 @@ impl Out {
         };
         let pieces = transcripts::render(&opened.stream, view);
         let old = opened.stream.bytes();
-        let told = in_lines.then(|| OutReport {
+        let report_entry = in_lines.then(|| OutReport {
             path: below.to_string_lossy().into_owned(),
             sha256: digest::of_pieces(&pieces, old),
         });
@@ -90,7 +90,7 @@ impl Out {
         let handle = file.as_file().try_clone().map_err(failed)?;
         let synced = tokio::task::spawn_blocking(move || handle.sync_all()).await;
         synced.map_err(io::Error::other).flatten().map_err(failed)?;
-        announce(told.as_ref()).map_err(failed)?;
+        announce(report_entry.as_ref()).map_err(failed)?;
         let placed = if before.is_some() {
             private_file::finish(file, &path, mode)
         } else {

@@ -49,7 +49,7 @@ struct Line {
 
 /// The required fields of the first line.
 #[derive(Deserialize)]
-struct Head {
+struct Header {
     jp_compact_report: u32,
     dry_run: bool,
 }
@@ -59,22 +59,22 @@ impl PreviousReport {
     ///
     /// # Errors
     /// A file cannot be read, is not a batch report, or is from a dry run when this run is not one (or the reverse).
-    pub fn read(report: &Path, dry_run: bool) -> io::Result<Self> {
-        let mut known = Self::default();
-        let named = report.metadata().is_ok_and(|report| report.is_file());
-        let named = named.then(|| small_file::open(report, OFlags::empty()));
+    pub fn read(path: &Path, dry_run: bool) -> io::Result<Self> {
+        let mut report = Self::default();
+        let typed_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+        let typed_file = typed_file.then(|| small_file::open(path, OFlags::empty()));
         // The user did not name the second file, so links are not followed.
-        for file in named.into_iter().chain([small_file::open(&part(report), OFlags::NOFOLLOW)]) {
+        for file in typed_file.into_iter().chain([small_file::open(&part(path), OFlags::NOFOLLOW)]) {
             match file {
-                Ok(file) => known.take(file, dry_run)?,
+                Ok(file) => report.read_lines(file, dry_run)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(known)
+        Ok(report)
     }
 
-    fn take(&mut self, file: File, dry_run: bool) -> io::Result<()> {
+    fn read_lines(&mut self, file: File, dry_run: bool) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(256 << 10, file.try_clone()?);
         let (place, mut at, mut line) = (self.files.len(), 0, Vec::new());
         loop {
@@ -86,9 +86,9 @@ impl PreviousReport {
             let text = line.trim_ascii_end();
             let text = text.strip_suffix(b",").unwrap_or(text);
             if at == 0 {
-                check_head(text, dry_run)?;
+                check_header(text, dry_run)?;
             } else if let Ok(entry) = serde_json::from_slice::<Line>(text) {
-                self.learn(entry, Place { file: place, at, bytes: text.len() });
+                self.record(entry, Place { file: place, at, bytes: text.len() });
             }
             at += bytes as u64;
         }
@@ -96,7 +96,7 @@ impl PreviousReport {
         Ok(())
     }
 
-    fn learn(&mut self, line: Line, place: Place) {
+    fn record(&mut self, line: Line, place: Place) {
         let key = (line.path, line.path_base64);
         let Place { file, at, bytes } = place;
         match line.sha256.filter(|_| line.status != Status::Failed) {
@@ -106,21 +106,21 @@ impl PreviousReport {
     }
 
     /// Returns the line of a transcript, raw and parsed, if the transcript has these bytes.
-    pub(super) fn line(&self, told: &TranscriptReport, sha256: &str) -> Option<(Vec<u8>, TranscriptReport)> {
-        let done = self.find(told).filter(|done| done.sha256 == sha256)?;
+    pub(super) fn line(&self, entry: &TranscriptReport, sha256: &str) -> Option<(Vec<u8>, TranscriptReport)> {
+        let done = self.find(entry).filter(|done| done.sha256 == sha256)?;
         let mut line = vec![0; done.bytes];
         self.files[done.file].read_exact_at(&mut line, done.at).ok()?;
-        let told = serde_json::from_slice(&line).ok()?;
-        Some((line, told))
+        let entry = serde_json::from_slice(&line).ok()?;
+        Some((line, entry))
     }
 
     /// Returns the view that was written for a transcript.
-    pub(super) fn out(&self, told: &TranscriptReport) -> Option<&OutReport> {
-        self.find(told)?.out.as_ref()
+    pub(super) fn out(&self, entry: &TranscriptReport) -> Option<&OutReport> {
+        self.find(entry)?.out.as_ref()
     }
 
-    fn find(&self, told: &TranscriptReport) -> Option<&Done> {
-        self.done.get(&(told.path.clone(), told.path_base64.clone()))
+    fn find(&self, entry: &TranscriptReport) -> Option<&Done> {
+        self.done.get(&(entry.path.clone(), entry.path_base64.clone()))
     }
 }
 
@@ -132,15 +132,15 @@ struct Place {
 }
 
 /// Checks the head. It is the first line of a report, and the first of the separate lines.
-fn check_head(text: &[u8], dry_run: bool) -> io::Result<()> {
-    let open = text.strip_suffix(b",\"transcripts\":[").map(|head| [head, b"}"].concat());
-    let head: Option<Head> = serde_json::from_slice(open.as_deref().unwrap_or(text)).ok();
-    match head {
-        Some(head) if head.jp_compact_report == jp_compact_schema::report::REPORT => {
-            if head.dry_run && !dry_run {
+fn check_header(text: &[u8], dry_run: bool) -> io::Result<()> {
+    let open = text.strip_suffix(b",\"transcripts\":[").map(|header| [header, b"}"].concat());
+    let header: Option<Header> = serde_json::from_slice(open.as_deref().unwrap_or(text)).ok();
+    match header {
+        Some(header) if header.jp_compact_report == jp_compact_schema::report::REPORT => {
+            if header.dry_run && !dry_run {
                 return Err(io::Error::other("cannot resume from a dry-run report"));
             }
-            if dry_run && !head.dry_run {
+            if dry_run && !header.dry_run {
                 return Err(io::Error::other("cannot resume a dry run from the report of a real run"));
             }
             Ok(())

@@ -35,7 +35,7 @@ pub enum BatchEvent {
         /// Its number.
         place: usize,
         /// Its report entry.
-        told: Box<TranscriptReport>,
+        entry: Box<TranscriptReport>,
         /// Its report line, if a report was requested.
         line: Vec<u8>,
         /// Whether an earlier run processed it.
@@ -54,22 +54,22 @@ pub enum BatchEnd {
     Early,
 }
 
-/// Runs a batch. `tell` is called on this thread, once per transcript, in the order in which they finish. An
-/// error of `tell` stops the batch like an interrupt does. A second interrupt stops immediately.
+/// Runs a batch. `report` is called on this thread, once per transcript, in the order in which they finish. An
+/// error of `report` stops the batch like an interrupt does. A second interrupt stops immediately.
 ///
 /// # Errors
-/// `tell` failed, or no thread could be created.
+/// `report` failed, or no thread could be created.
 pub fn run(
     planner: &BatchPlanner<'_>,
     config: &BatchConfig<'_>,
     describe: &Describe,
-    mut tell: impl FnMut(BatchEvent) -> io::Result<()>,
+    mut report: impl FnMut(BatchEvent) -> io::Result<()>,
 ) -> io::Result<BatchEnd> {
     let shared = Shared { next: AtomicUsize::new(0), stop: AtomicBool::new(false), copies: Mutex::default() };
     let jobs = config.jobs.min(config.files.len()).max(1);
     let barrier = Barrier::new(jobs);
     let (abort, aborted) = watch::channel(false);
-    let (teller, mut telling) = mpsc::channel(EVENTS_MAX);
+    let (sender, mut receiver) = mpsc::channel(EVENTS_MAX);
     let main = runtime()?;
     let (mut interrupt, mut terminate) = {
         let _entered = main.enter();
@@ -78,13 +78,13 @@ pub fn run(
     let runtimes: Vec<Runtime> = (0..jobs).map(|_| runtime()).collect::<io::Result<_>>()?;
     std::thread::scope(|scope| {
         for runtime in runtimes {
-            let (shared, barrier, teller, mut aborted) = (&shared, &barrier, teller.clone(), aborted.clone());
+            let (shared, barrier, sender, mut aborted) = (&shared, &barrier, sender.clone(), aborted.clone());
             let work = move || {
                 runtime.block_on(async {
                     tokio::select! {
                         biased;
                         _ = aborted.wait_for(|abort| *abort) => {}
-                        () = serve(planner, config, describe, shared, barrier, teller) => {}
+                        () = serve(planner, config, describe, shared, barrier, sender) => {}
                     }
                 });
                 // A running name lookup cannot be canceled, so the runtime must not wait for it.
@@ -95,30 +95,30 @@ pub fn run(
                 return Err(error);
             }
         }
-        drop(teller);
+        drop(sender);
         let mut failed = None;
         main.block_on(async {
             let mut interrupted = false;
             loop {
-                let told = tokio::select! {
+                let event = tokio::select! {
                     biased;
-                    _ = async { tokio::select! { it = interrupt.recv() => it, it = terminate.recv() => it } } => {
+                    _ = async { tokio::select! { signal = interrupt.recv() => signal, signal = terminate.recv() => signal } } => {
                         if interrupted || shared.stop.swap(true, Ordering::Relaxed) {
                             abort.send_replace(true);
                         }
                         interrupted = true;
                         BatchEvent::Interrupted
                     }
-                    done = telling.recv() => match done {
+                    done = receiver.recv() => match done {
                         None => break,
-                        Some(Done { told: None, .. }) => continue,
-                        Some(Done { place, told: Some(told), line, resumed }) => {
-                            BatchEvent::Finished { place, told: Box::new(told), line, resumed }
+                        Some(Done { entry: None, .. }) => continue,
+                        Some(Done { place, entry: Some(entry), line, resumed }) => {
+                            BatchEvent::Finished { place, entry: Box::new(entry), line, resumed }
                         }
                     }
                 };
                 if failed.is_none()
-                    && let Err(error) = tell(told)
+                    && let Err(error) = report(event)
                 {
                     shared.stop.store(true, Ordering::Relaxed);
                     failed = Some(error);
@@ -144,7 +144,7 @@ async fn serve(
     describe: &Describe,
     shared: &Shared,
     barrier: &Barrier,
-    teller: mpsc::Sender<Done>,
+    sender: mpsc::Sender<Done>,
 ) {
     let thread = Thread { plans: planner.begin_thread(), heavy: Semaphore::new(HEAVY_MAX) };
     let mut flying = FuturesUnordered::new();
@@ -157,12 +157,12 @@ async fn serve(
         }
         let Some(done) = flying.next().await else { break };
         bytes -= config.files.bytes_of(done.place);
-        if teller.send(done).await.is_err() {
+        if sender.send(done).await.is_err() {
             break;
         }
     }
     drop(flying);
     thread.plans.sessions().close().await;
-    drop(teller);
+    drop(sender);
     barrier.wait().await;
 }

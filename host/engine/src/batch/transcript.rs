@@ -21,7 +21,7 @@ pub(super) struct Done {
     /// Its number.
     pub(super) place: usize,
     /// The report entry. `None` if the file is not a transcript, or if it is a copy that is reported elsewhere.
-    pub(super) told: Option<TranscriptReport>,
+    pub(super) entry: Option<TranscriptReport>,
     /// Its report line.
     pub(super) line: Vec<u8>,
     /// Whether an earlier run processed it.
@@ -39,29 +39,29 @@ pub(super) async fn run_transcript(
 ) -> Done {
     let began = Instant::now();
     let path = config.files.path(place);
-    let mut told = entry::new(&path);
+    let mut entry = entry::new(&path);
     let mut line = Vec::new();
     // Boxed, because the future is large and would be moved.
-    let done = Box::pin(attempt(planner, config, describe, shared, thread, (place, began), &mut told));
+    let done = Box::pin(attempt(planner, config, describe, shared, thread, (place, began), &mut entry));
     // A panic fails only this transcript.
     let done = AssertUnwindSafe(done).catch_unwind().await;
     let ended = match done {
         Ok(Ok(ended)) => ended,
-        Ok(Err(error)) => fail(&mut told, error),
+        Ok(Err(error)) => fail(&mut entry, error),
         Err(_) => {
             let message = "failed to finish a transcript: a bug in jp-compact".into();
-            fail(&mut told, ErrorReport { code: 1, message, causes: Vec::new(), hint: None })
+            fail(&mut entry, ErrorReport { code: 1, message, causes: Vec::new(), hint: None })
         }
     };
     match ended {
-        Ended::Nothing => Done { place, told: None, line, resumed: false },
-        Ended::Before(line, told) => Done { place, told: Some(*told), line, resumed: true },
+        Ended::Nothing => Done { place, entry: None, line, resumed: false },
+        Ended::Before(line, entry) => Done { place, entry: Some(*entry), line, resumed: true },
         Ended::Now => {
-            told.elapsed_ms = elapsed_ms(began);
+            entry.elapsed_ms = elapsed_ms(began);
             if config.lines.is_some() {
-                line = serde_json::to_vec(&told).unwrap_or_default();
+                line = serde_json::to_vec(&entry).unwrap_or_default();
             }
-            Done { place, told: Some(told), line, resumed: false }
+            Done { place, entry: Some(entry), line, resumed: false }
         }
     }
 }
@@ -76,11 +76,11 @@ enum Ended {
     Nothing,
 }
 
-fn fail(told: &mut TranscriptReport, error: ErrorReport) -> Ended {
-    *told = TranscriptReport {
-        path: std::mem::take(&mut told.path),
-        path_base64: told.path_base64.take(),
-        conversation_id: told.conversation_id.take(),
+fn fail(entry: &mut TranscriptReport, error: ErrorReport) -> Ended {
+    *entry = TranscriptReport {
+        path: std::mem::take(&mut entry.path),
+        path_base64: entry.path_base64.take(),
+        conversation_id: entry.conversation_id.take(),
         status: Status::Failed,
         error: Some(error),
         ..TranscriptReport::default()
@@ -95,35 +95,35 @@ async fn attempt(
     shared: &Shared,
     thread: &Thread,
     (place, began): (usize, Instant),
-    told: &mut TranscriptReport,
+    entry: &mut TranscriptReport,
 ) -> Result<Ended, ErrorReport> {
     let failed = |failure: compact::Error| describe(failure.into());
     let path = config.files.path(place);
-    let perhaps = config.format.is_none() && config.files.is_perhaps(place);
+    let needs_detection = config.format.is_none() && config.files.needs_detection(place);
     let opened = match compact::open_as(path.as_os_str(), config.format, config.environment) {
-        Err(_) if perhaps && is_none(&config.environment.cwd.join(&path)) => {
+        Err(_) if needs_detection && is_none(&config.environment.cwd.join(&path)) => {
             return Ok(Ended::Nothing);
         }
         // Every JSON array parses as a JP stream with unknown events.
-        Ok(opened) if perhaps && transcripts::detect(opened.stream.bytes()).is_none() => {
+        Ok(opened) if needs_detection && transcripts::detect(opened.stream.bytes()).is_none() => {
             return Ok(Ended::Nothing);
         }
         opened => opened.map_err(failed)?,
     };
-    told.conversation_id = opened.place.id().map(str::to_owned);
+    entry.conversation_id = opened.place.id().map(str::to_owned);
     if !opened.place.twins().is_empty() && !shared.is_first(config.files, place, &opened) {
         return Ok(Ended::Nothing);
     }
     let below = config.out.map(|_| config.files.below(place));
-    let before = config.previous.and_then(|known| known.out(told)).cloned();
+    let before = config.previous.and_then(|known| known.out(entry)).cloned();
     if let Some(known) = config.previous {
         let sha256 = of_bytes(opened.stream.bytes());
         let is_there = match (config.out, &below, &before) {
             (Some(out), Some(below), Some(before)) => out.holds(below, before),
             (out, ..) => out.is_none(),
         };
-        if is_there && let Some((line, told)) = known.line(told, &sha256) {
-            return Ok(Ended::Before(line, Box::new(told)));
+        if is_there && let Some((line, entry)) = known.line(entry, &sha256) {
+            return Ok(Ended::Before(line, Box::new(entry)));
         }
     }
     if let (Some(out), Some(below)) = (config.out, &below) {
@@ -139,13 +139,13 @@ async fn attempt(
     let run = planner.plan(&thread.plans, &opened).await.map_err(describe)?;
     let _turn = if run.is_light() { None } else { thread.heavy.acquire().await.ok() };
     let worked = compact::work(&run, &opened).await.map_err(failed)?;
-    entry::fill(told, &worked, &run, config.lines.is_some());
-    told.warnings = compact::warnings(&opened.stream);
+    entry::fill(entry, &worked, &run, config.lines.is_some());
+    entry.warnings = compact::warnings(&opened.stream);
     if config.looks {
-        told.lint = worked.violations(config.gates.providers()).iter().map(entry::lint).collect();
+        entry.lint = worked.violations(config.gates.providers()).iter().map(entry::lint).collect();
     }
-    told.gates = config.gates.missed(&worked, told);
-    told.sha256 = config.lines.and_then(|_| {
+    entry.gates = config.gates.missed(&worked, entry);
+    entry.sha256 = config.lines.and_then(|_| {
         sha256(&worked, &opened, run.io.dry_run || run.io.in_memory || opened.sidecar_file.is_some())
     });
     if let (Some(out), Some(below), false) = (config.out, &below, run.io.dry_run) {
@@ -153,9 +153,9 @@ async fn attempt(
         // killed run left.
         let announce = |written: Option<&OutReport>| {
             let Some(lines) = config.lines else { return Ok(()) };
-            told.out = written.cloned();
-            told.elapsed_ms = elapsed_ms(began);
-            lines.announce(&serde_json::to_vec(&told)?)
+            entry.out = written.cloned();
+            entry.elapsed_ms = elapsed_ms(began);
+            lines.announce(&serde_json::to_vec(&entry)?)
         };
         let (view, in_lines) = (&worked.survey.view, config.lines.is_some());
         let written = out.write(below, &opened, view, before.as_ref(), in_lines, announce);

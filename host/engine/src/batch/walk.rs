@@ -1,5 +1,5 @@
 //! Finds the transcripts of a batch below the given paths, in path order, each once. Folders are searched as
-//! `git` sees them. The function [`named`] decides which files may be transcripts.
+//! `git` sees them. The function [`name_kind`] decides which files may be transcripts.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -41,7 +41,7 @@ pub struct Fault {
     /// The path.
     pub path: PathBuf,
     /// The reason.
-    pub what: String,
+    pub reason: String,
 }
 
 /// A path from the command line.
@@ -56,38 +56,38 @@ struct Root {
 #[derive(Debug)]
 struct Found {
     root: u32,
-    /// Whether the name alone does not decide.
-    perhaps: bool,
+    /// Whether the content must be read to decide whether it is a transcript.
+    needs_detection: bool,
     bytes: u64,
     below: Box<Path>,
 }
 
 /// Other files of JP next to a stream.
-const BESIDE: [&str; 2] = ["base_config.json", "metadata.json"];
+const OTHER_JP_FILES: [&str; 2] = ["base_config.json", "metadata.json"];
 /// The file extensions of other agents' transcripts.
-const ENDINGS: [&str; 3] = ["json", "jsonl", "traj"];
+const EXTENSIONS: [&str; 3] = ["json", "jsonl", "traj"];
 
 /// Whether a path in a folder is a transcript, judged by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
+enum NameKind {
     /// A transcript. If its content is invalid, that is reported.
     Transcript,
     /// Possibly a transcript. The content decides, and other files are skipped.
-    Perhaps,
+    Candidate,
     /// Not a transcript.
-    Otherwise,
+    Other,
 }
 
-fn named(path: &Path) -> Named {
+fn name_kind(path: &Path) -> NameKind {
     let is = |name: &&str| path.file_name() == Some(OsStr::new(name));
     if is(&EVENTS) {
-        Named::Transcript
-    } else if store::is_sidecar_path(path) || BESIDE.iter().any(is) {
-        Named::Otherwise
-    } else if ENDINGS.iter().any(|ending| path.extension() == Some(OsStr::new(ending))) {
-        Named::Perhaps
+        NameKind::Transcript
+    } else if store::is_sidecar_path(path) || OTHER_JP_FILES.iter().any(is) {
+        NameKind::Other
+    } else if EXTENSIONS.iter().any(|ending| path.extension() == Some(OsStr::new(ending))) {
+        NameKind::Candidate
     } else {
-        Named::Otherwise
+        NameKind::Other
     }
 }
 
@@ -108,9 +108,9 @@ impl Files {
         let mut files = Self::default();
         let views = out.and_then(|out| environment.cwd.join(out).canonicalize().ok());
         for path in paths {
-            files.take(Path::new(path), views.as_deref(), environment);
+            files.add_path(Path::new(path), views.as_deref(), environment);
         }
-        files.settle();
+        files.sort_and_deduplicate();
         if out.is_some() {
             files.find_clashes();
         }
@@ -128,8 +128,9 @@ impl Files {
     /// Returns whether another shard has something to report.
     #[must_use]
     pub fn is_elsewhere(&self, environment: &Environment) -> bool {
-        let is_one = |found: &Found| !found.perhaps || is_transcript(&environment.cwd.join(self.real(found)));
-        self.faulty_elsewhere || self.elsewhere.iter().any(is_one)
+        let is_transcript_file =
+            |found: &Found| !found.needs_detection || is_transcript(&environment.cwd.join(self.real(found)));
+        self.faulty_elsewhere || self.elsewhere.iter().any(is_transcript_file)
     }
 
     /// Returns the paths, without files whose content shows that they are not transcripts.
@@ -137,7 +138,7 @@ impl Files {
         (0..self.len())
             .map(|place| (place, self.path(place)))
             .filter(move |(place, path)| {
-                !self.is_perhaps(*place) || is_transcript(&environment.cwd.join(path))
+                !self.needs_detection(*place) || is_transcript(&environment.cwd.join(path))
             })
             .map(|(_, path)| path)
     }
@@ -166,10 +167,10 @@ impl Files {
         self.found[place].bytes
     }
 
-    /// Returns whether the content may show that the file is not a transcript. That is not a failure.
+    /// Returns whether the content decides whether the file is a transcript. If it is not, that is not a failure.
     #[must_use]
-    pub fn is_perhaps(&self, place: usize) -> bool {
-        self.found[place].perhaps
+    pub fn needs_detection(&self, place: usize) -> bool {
+        self.found[place].needs_detection
     }
 
     /// Returns the path, starting with the path from the command line.
@@ -185,7 +186,7 @@ impl Files {
         &self.faults
     }
 
-    /// Returns whether another entry is the file at this path, with all links resolved.
+    /// Returns whether another entry of the list is the file `real`, a path with all links resolved.
     #[must_use]
     pub fn holds_other(&self, place: usize, real: &Path) -> bool {
         let at = self.found.binary_search_by(|found| self.real(found).as_path().cmp(real));
@@ -200,7 +201,7 @@ impl Files {
         let name = |path: &Path| path.file_name().map(PathBuf::from).unwrap_or_default();
         if below.as_os_str().is_empty() {
             let folder = root.real.parent().map(name).unwrap_or_default();
-            return if named(&root.real) == Named::Transcript {
+            return if name_kind(&root.real) == NameKind::Transcript {
                 folder.join(EVENTS)
             } else {
                 name(&root.real)
@@ -216,15 +217,15 @@ impl Files {
         self.clashes.iter().find(|(path, _)| clashes(path)).map(|(_, other)| other.as_path())
     }
 
-    /// Two roots may contain the same relative paths. Paths below one root are unique.
+    /// Finds relative paths that occur below two roots. Paths below one root are unique.
     fn find_clashes(&mut self) {
         if self.roots.len() < 2 {
             return;
         }
-        let mut goals: Vec<(PathBuf, usize)> =
+        let mut targets: Vec<(PathBuf, usize)> =
             (0..self.len()).map(|place| (self.below(place), place)).collect();
-        goals.sort_unstable();
-        for same in goals.chunk_by(|one, other| one.0 == other.0).filter(|same| same.len() > 1) {
+        targets.sort_unstable();
+        for same in targets.chunk_by(|one, other| one.0 == other.0).filter(|same| same.len() > 1) {
             let first = self.path(same[0].1);
             let others: Vec<_> =
                 same[1..].iter().map(|(_, place)| (self.path(*place), first.clone())).collect();
@@ -237,7 +238,7 @@ impl Files {
     }
 
     /// Sorts the files and removes duplicates.
-    fn settle(&mut self) {
+    fn sort_and_deduplicate(&mut self) {
         let mut found = std::mem::take(&mut self.found);
         if self.roots.len() > 1 {
             found.sort_by_cached_key(|found| self.real(found));
@@ -248,11 +249,11 @@ impl Files {
         }
         found.shrink_to_fit();
         self.found = found;
-        self.faults.sort_by(|one, other| (&one.path, &one.what).cmp(&(&other.path, &other.what)));
+        self.faults.sort_by(|one, other| (&one.path, &one.reason).cmp(&(&other.path, &other.reason)));
         self.faults.dedup();
     }
 
-    fn take(&mut self, given: &Path, out: Option<&Path>, environment: &Environment) {
+    fn add_path(&mut self, given: &Path, out: Option<&Path>, environment: &Environment) {
         let path = environment.cwd.join(given);
         match path.symlink_metadata() {
             Ok(_) if !given.as_os_str().is_empty() => self.walk(given, &path, None, out),
@@ -266,8 +267,8 @@ impl Files {
         }
     }
 
-    fn fault(&mut self, path: &Path, what: impl Into<String>) {
-        self.faults.push(Fault { path: path.to_path_buf(), what: what.into() });
+    fn fault(&mut self, path: &Path, reason: impl Into<String>) {
+        self.faults.push(Fault { path: path.to_path_buf(), reason: reason.into() });
     }
 
     fn walk(&mut self, given: &Path, path: &Path, pattern: Option<&str>, out: Option<&Path>) {
@@ -281,7 +282,7 @@ impl Files {
             Err(error) => return self.fault(given, error.to_string()),
             Ok(metadata) if !metadata.is_dir() => {
                 let below = Path::new("").into();
-                self.found.push(Found { root, perhaps: false, bytes: metadata.len(), below });
+                self.found.push(Found { root, needs_detection: false, bytes: metadata.len(), below });
                 return;
             }
             Ok(_) => {}
@@ -318,18 +319,18 @@ impl Files {
             Box::new(|entry| {
                 match entry {
                     Ok(entry) if entry.depth() > 0 && is_candidate(&entry) => {
-                        let perhaps = named(entry.path()) == Named::Perhaps;
+                        let needs_detection = name_kind(entry.path()) == NameKind::Candidate;
                         let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
                         let below = entry.path().strip_prefix(real).unwrap_or(entry.path()).into();
-                        let one = Found { root, perhaps, bytes, below };
+                        let one = Found { root, needs_detection, bytes, below };
                         found.lock().unwrap_or_else(PoisonError::into_inner).push(one);
                     }
                     Ok(_) => {}
                     Err(error) => {
                         let path = at(&error).and_then(|path| path.strip_prefix(real).ok());
                         let path = path.map_or_else(|| given.clone(), |below| joined(given, below));
-                        let what = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-                        faults.lock().unwrap_or_else(PoisonError::into_inner).push(Fault { path, what });
+                        let reason = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+                        faults.lock().unwrap_or_else(PoisonError::into_inner).push(Fault { path, reason });
                     }
                 }
                 WalkState::Continue
@@ -343,12 +344,12 @@ fn is_transcript(path: &Path) -> bool {
     store::read_file(path).is_ok_and(|bytes| transcripts::detect(&bytes).is_some())
 }
 
-/// Other entries must be regular files.
+/// Returns whether an entry may be a transcript. A candidate must be a regular file.
 fn is_candidate(entry: &DirEntry) -> bool {
-    match named(entry.path()) {
-        Named::Transcript => true,
-        Named::Perhaps => entry.file_type().is_some_and(|kind| kind.is_file()),
-        Named::Otherwise => false,
+    match name_kind(entry.path()) {
+        NameKind::Transcript => true,
+        NameKind::Candidate => entry.file_type().is_some_and(|kind| kind.is_file()),
+        NameKind::Other => false,
     }
 }
 
@@ -374,7 +375,8 @@ fn at(error: &ignore::Error) -> Option<&Path> {
     }
 }
 
-/// Splits a pattern, for shells that do not expand patterns, into the folder before it and the rest.
+/// Splits a path with wildcards into the folder before the first wildcard and the rest. Some shells pass such paths on
+/// without expanding them.
 fn pattern(given: &Path) -> Option<(PathBuf, &str)> {
     let text = given.to_str()?;
     let special = text.find(['*', '?', '[', '{'])?;

@@ -34,13 +34,13 @@ pub use error::{Error, StaleSnapshot};
 pub use guard::{LintFailed, MIN_SAVING, OnLowSaving};
 pub use llm_failure_cache::LlmFailureCache;
 pub(crate) use open::only_jp;
-pub use open::{Opened, of_bytes, open, open_as, warnings, with_beside};
+pub use open::{Opened, of_bytes, open, open_as, warnings, with_sidecar};
 pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
 pub use report::{Changed, Outcome, Report, SentByJp, Step};
 pub use reset::{ResetReport, reset};
 pub use strategy_error::StrategyError;
 
-use crate::config::Named;
+use crate::config::ConfiguredModel;
 use crate::consent::{self, Allowed, Consent, Wants};
 use ask::Asking;
 use jp_compact_llm::Models;
@@ -64,9 +64,9 @@ pub struct RunPolicy {
     /// Decides whether a model may be asked.
     pub consent: Consent,
     /// The configured model.
-    pub model: Option<Named>,
+    pub model: Option<ConfiguredModel>,
     /// The conversation's own model.
-    pub conversation_model: Option<Named>,
+    pub conversation_model: Option<ConfiguredModel>,
     /// The turns for strategies without a range of their own.
     pub wanted: Wanted,
     /// The overlaps that extend a summary.
@@ -136,7 +136,7 @@ impl Run {
         let allow = |ready: &Ready| {
             let wants = Wants {
                 strategy: Some((&ready.described.description.name, &ready.options)),
-                lead: &ready.lead,
+                provenance: &ready.provenance,
                 named: [self.policy.model.as_ref(), self.policy.conversation_model.as_ref()],
             };
             ready

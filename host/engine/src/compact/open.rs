@@ -63,7 +63,7 @@ pub fn open_as(
     let sidecar_file = SidecarFile::for_place(&place)?;
     let stream = match sidecar_file.read()? {
         Some(Found { path, bytes, .. }) => {
-            with_beside(stream, bytes).map_err(|source| Error::Unreadable { path, source })?
+            with_sidecar(stream, bytes).map_err(|source| Error::Unreadable { path, source })?
         }
         None => stream,
     };
@@ -104,7 +104,7 @@ pub fn of_bytes(bytes: Bytes, format: Option<Format>, path: &Path) -> Result<Tra
         Some(format) => format,
         None => {
             let source = transcripts::malformed(&bytes);
-            // JP's reader reports best where an array is truncated.
+            // JP's reader gives the best message for a truncated array.
             if source.is_none() || !looks_like_jp() {
                 let program = transcripts::program(&bytes);
                 return Err(Error::NoFormat { path: path.to_owned(), source, program });
@@ -124,12 +124,12 @@ fn understood(stream: Transcript, path: &Path) -> Result<Transcript, Error> {
     }
 }
 
-/// Adds the overlays of the sidecar `file` to a stream. An overlay has no effect if the events in its range have
-/// changed: an agent has rewound its log or taken another branch, or a user has edited the file.
+/// Adds the overlays of the sidecar `file` to a stream. An overlay has no effect if the events in its range have changed.
+/// That happens if an agent rewinds its log or takes another branch, or if a user edits the file.
 ///
 /// # Errors
 /// The file is not a sidecar, or an overlay is malformed.
-pub fn with_beside(stream: Transcript, file: Bytes) -> Result<Transcript, Unreadable> {
+pub fn with_sidecar(stream: Transcript, file: Bytes) -> Result<Transcript, Unreadable> {
     let mut stream = stream.with_sidecar(Sidecar::read(file)?)?;
     let mut digests: HashMap<TurnRange, String> = HashMap::new();
     let mut stale = Vec::new();
@@ -149,10 +149,13 @@ pub fn with_beside(stream: Transcript, file: Bytes) -> Result<Transcript, Unread
 }
 
 /// Returns the same transcript with its current sidecar.
-pub(super) fn again(stream: &Transcript, file: Option<Bytes>) -> Result<Transcript, Unreadable> {
+pub(super) fn with_current_sidecar(
+    stream: &Transcript,
+    file: Option<Bytes>,
+) -> Result<Transcript, Unreadable> {
     let bare = transcripts::read(stream.format(), stream.bytes().clone())?;
     match file {
-        Some(file) => with_beside(bare, file),
+        Some(file) => with_sidecar(bare, file),
         None => Ok(bare),
     }
 }

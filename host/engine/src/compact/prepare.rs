@@ -11,12 +11,12 @@ use jp_compact_runtime::jail::{Abilities, Tier, lacks};
 use jp_compact_runtime::options;
 use jp_compact_runtime::registry::{Plugin, Registry};
 use jp_compact_runtime::session::{self, Confined, Described, Starter};
-use jp_compact_runtime::trust::{self, Candidate, Cleared, Grant, Said, Trust, grants};
+use jp_compact_runtime::trust::{self, Candidate, Cleared, DescribeOutcome, Grant, Trust, grants};
 use serde_json::{Map, Value};
 
 use super::error::Error;
 use super::strategy_error::StrategyError;
-use crate::config::Lead;
+use crate::config::Provenance;
 
 /// The value of `--sandbox`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,7 +39,7 @@ pub struct Ready {
     /// The strategy's own turns, in place of those of the run.
     pub range: Option<select::Wanted>,
     /// The setting or argument that selected it.
-    pub lead: Lead,
+    pub provenance: Provenance,
 }
 
 impl Ready {
@@ -62,13 +62,13 @@ pub struct Preparation<'a> {
     pub abilities: Abilities,
 }
 
-/// Finds, describes and checks the strategies of a run. They share one `lead`.
+/// Finds, describes and checks the strategies of a run. They share one `provenance`.
 ///
 /// # Errors
 /// A strategy is not found, not allowed or not valid, or its options are wrong. The first error is returned.
 pub async fn prepare(
     specs: &[Spec],
-    lead: &Lead,
+    provenance: &Provenance,
     preparation: &Preparation<'_>,
     environment: &Environment,
 ) -> Result<Vec<Ready>, Error> {
@@ -87,7 +87,7 @@ pub async fn prepare(
             options::resolve(&spec.options, &described.description, environment)
                 .map_err(|what| failed(StrategyError::BadOptions { what }))?
         };
-        ready.push(Ready { described, options, range: None, lead: lead.clone() });
+        ready.push(Ready { described, options, range: None, provenance: provenance.clone() });
     }
     Ok(ready)
 }
@@ -128,7 +128,7 @@ impl Preparation<'_> {
             Some(known) => Ok(known),
             None if self.abilities.tier() == Tier::Contained => {
                 let lacks = lacks(&self.abilities.missing());
-                candidate.said = Said::Nothing(format!("it cannot run in a jail: {lacks}"));
+                candidate.outcome = DescribeOutcome::Failed(format!("it cannot run in a jail: {lacks}"));
                 return Ok(());
             }
             None => self.ask_in_jail(candidate).await,
@@ -138,7 +138,7 @@ impl Preparation<'_> {
                 session::check(&known, &candidate.plugin)?;
                 candidate.set_description(known.description);
             }
-            Err(error) => candidate.said = Said::Nothing(with_last_words(&error)),
+            Err(error) => candidate.outcome = DescribeOutcome::Failed(with_stderr_tail(&error)),
         }
         Ok(())
     }
@@ -193,9 +193,9 @@ pub fn allow<T>(
     Ok((trust?, tier))
 }
 
-fn with_last_words(error: &StrategyError) -> String {
+fn with_stderr_tail(error: &StrategyError) -> String {
     match error {
-        StrategyError::Session(error) => error.with_last_words(),
+        StrategyError::Session(error) => error.with_stderr_tail(),
         other => other.to_string(),
     }
 }
@@ -206,7 +206,7 @@ fn check_needs(described: &Described) -> Result<(), StrategyError> {
     let is_granted = |need: &str| plugin.bundled() || (need == "llm" && permissions.llm);
     let Some(need) = described.description.needs.iter().find(|need| !is_granted(need)) else { return Ok(()) };
     let command = need.parse::<Grant>().ok().map(|grant| {
-        let all = grants::with(permissions.clone(), &[grant]);
+        let all = grants::add(permissions.clone(), &[grant]);
         described.confined.cleared.command(&all)
     });
     Err(StrategyError::NotGranted { need: need.clone(), command })

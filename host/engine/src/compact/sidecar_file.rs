@@ -12,7 +12,7 @@ use super::anew;
 use super::ask::Asking;
 use super::error::{Error, StaleSnapshot};
 use super::lock::under_lock;
-use super::open::again;
+use super::open::with_current_sidecar;
 use crate::digest;
 use jp_compact_store::SidecarFile;
 
@@ -40,7 +40,7 @@ pub(super) async fn write(
             if now.as_ref() == before {
                 return Ok(Some(file(stream, &asking.entries, &made)));
             }
-            let grown = again(stream, now).map_err(StaleSnapshot::Unreadable)?;
+            let grown = with_current_sidecar(stream, now).map_err(StaleSnapshot::Unreadable)?;
             made = anew(&grown, asking)?;
             Ok(Some(file(&grown, &asking.entries, &made)))
         })

@@ -1,5 +1,5 @@
-//! Values of a configuration that are not the user's own and that select a model, or what it is asked. This
-//! is computed from the layers. `consent` decides whether a model may be asked.
+//! Values of a configuration that are not the user's own, and that select a model or its prompt. They are computed from
+//! the layers. `consent` decides whether a model may be asked.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub enum Subject {
         calls: Vec<Call>,
     },
     /// `query` compacts automatically.
-    Unasked,
+    AutoCompact,
     /// A profile is defined or changed.
     Profile {
         /// The name of the profile.
@@ -69,7 +69,7 @@ impl fmt::Display for Foreign {
             Subject::Choice { key, profile, .. } => {
                 write!(f, "{origin} chooses profile `{profile}` (`{key}`)")
             }
-            Subject::Unasked => write!(f, "{origin} lets `query` compact on its own (`auto.enabled`)"),
+            Subject::AutoCompact => write!(f, "{origin} lets `query` compact on its own (`auto.enabled`)"),
             Subject::Profile { name, .. } => write!(f, "{origin} defines or changes profile `{name}`"),
             Subject::Model { model, .. } => write!(f, "{origin} names the model `{model}`"),
         }
@@ -83,11 +83,11 @@ impl Subject {
         let row = |label: &str, value: &str| (label.to_owned(), value.to_owned());
         match self {
             Self::Choice { key, profile, calls } => {
-                [row("key", key), row("profile", profile)].into_iter().chain(of_calls(calls)).collect()
+                [row("key", key), row("profile", profile)].into_iter().chain(call_rows(calls)).collect()
             }
-            Self::Unasked => vec![row("key", "auto.enabled")],
+            Self::AutoCompact => vec![row("key", "auto.enabled")],
             Self::Profile { name, calls } => {
-                [row("profile", name)].into_iter().chain(of_calls(calls)).collect()
+                [row("profile", name)].into_iter().chain(call_rows(calls)).collect()
             }
             Self::Model { model, key } => {
                 vec![row("key", key), row("provider", model.provider()), row("model", model.name())]
@@ -106,7 +106,7 @@ impl Subject {
     }
 }
 
-fn of_calls(calls: &[Call]) -> impl Iterator<Item = (String, String)> {
+fn call_rows(calls: &[Call]) -> impl Iterator<Item = (String, String)> {
     calls.iter().flat_map(|call| {
         let mut rows = vec![("strategy".to_owned(), call.strategy.clone())];
         for (name, value) in &call.options {
@@ -126,10 +126,10 @@ fn of_calls(calls: &[Call]) -> impl Iterator<Item = (String, String)> {
 /// The values that led to a strategy and are not the user's own. Empty if the strategy was typed, configured
 /// by the user, or built in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lead(pub(super) Vec<Foreign>);
+pub struct Provenance(pub(super) Vec<Foreign>);
 
-impl Lead {
-    /// Creates an empty lead for a strategy and options that the user typed.
+impl Provenance {
+    /// Creates an empty provenance for a strategy and options that the user typed.
     #[must_use]
     pub fn typed() -> Self {
         Self::default()
@@ -144,14 +144,14 @@ impl Lead {
 
 /// A model from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct ConfiguredModel {
     /// The model.
     pub model: ModelName,
     /// The value that selected the model, if it is not the user's own.
     pub foreign: Option<Foreign>,
 }
 
-impl Named {
+impl ConfiguredModel {
     /// Returns the model of a conversation from a file of JP.
     #[must_use]
     pub fn of_conversation(model: ModelName, origin: &Origin) -> Self {

@@ -15,12 +15,12 @@ use jp_compact_runtime::trust;
 use serde_json::Value;
 
 use super::origin::{Origin, Source};
-use super::{Named, Profile};
+use super::{ConfiguredModel, Profile};
 use jp_compact_llm::ModelName;
 use jp_compact_store::{self as store, Place};
 
 /// Keys of this program that users put into JP's configuration, because RFD 064 proposes them there.
-const OF_RFD_064: [&str; 7] =
+const RFD_064_KEYS: [&str; 7] =
     ["default_profile", "keep_last", "keep_first", "overlap", "min_saving", "profiles", "auto"];
 
 /// A limit, because a transcript could cause any number of warnings.
@@ -38,7 +38,7 @@ pub struct JpOwn {
 
 /// The state while files are read. JP writes only the changed parts of a model.
 #[derive(Default)]
-struct Gathered {
+struct JpOwnBuilder {
     own: JpOwn,
     provider: Option<String>,
     name: Option<String>,
@@ -54,24 +54,24 @@ impl JpOwn {
     /// c compact`. A file that cannot be read is skipped with a warning.
     #[must_use]
     pub fn read(environment: &Environment, place: Option<&Place>, stream: Option<&Stream>) -> Self {
-        let mut gathered = Gathered::default();
+        let mut builder = JpOwnBuilder::default();
         if let (Some(root), _) = super::root(environment, place) {
             let path = root.join(".jp/config.toml");
             match trust::other_owner(&path) {
-                Some(owner) => gathered.warn(format!(
+                Some(owner) => builder.warn(format!(
                     "skipped {}: it is owned by uid {owner}, neither root nor you",
                     path.display()
                 )),
-                None => gathered.file(path, environment, |text| {
+                None => builder.file(path, environment, |text| {
                     toml::from_str(text).map_err(|error| error.message().to_owned())
                 }),
             }
         }
         // `jp c compact` reads rules only from its files. The rules in the conversation are a snapshot of an
         // older state.
-        let rules = gathered.own.rules.take();
+        let rules = builder.own.rules.take();
         if let Some(folder) = place.and_then(|place| place.path().parent()) {
-            gathered.file(folder.join("base_config.json"), environment, |text| {
+            builder.file(folder.join("base_config.json"), environment, |text| {
                 serde_json::from_str(text).map_err(|error| error.to_string())
             });
         }
@@ -80,12 +80,12 @@ impl JpOwn {
             let deltas = stream.events().iter().filter(|event| event.kind == Kind::ConfigDelta);
             for delta in deltas {
                 if let Some(value) = stream.value(delta.span) {
-                    gathered.take(&value["delta"], &Source::Jp(path.clone()));
+                    builder.add(&value["delta"], &Source::Jp(path.clone()));
                 }
             }
         }
-        gathered.own.rules = rules.or(gathered.own.rules.take());
-        gathered.finish()
+        builder.own.rules = rules.or(builder.own.rules.take());
+        builder.finish()
     }
 
     /// Returns the model of the conversation.
@@ -96,8 +96,8 @@ impl JpOwn {
 
     /// Returns the model of the conversation with its origin.
     #[must_use]
-    pub fn named(&self) -> Option<Named> {
-        self.model.as_ref().map(|(model, origin)| Named::of_conversation(model.clone(), origin))
+    pub fn conversation_model(&self) -> Option<ConfiguredModel> {
+        self.model.as_ref().map(|(model, origin)| ConfiguredModel::of_conversation(model.clone(), origin))
     }
 
     /// Returns the rules as a profile.
@@ -114,22 +114,22 @@ impl JpOwn {
 
     /// Returns whether both have the same effect, regardless of their origins.
     #[must_use]
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn has_same_effect(&self, other: &Self) -> bool {
         self.model() == other.model() && self.rules() == other.rules() && self.warnings == other.warnings
     }
 
     /// Builds the settings from JSON values, for tests.
     #[cfg(test)]
     pub(super) fn from_values(values: &[Value]) -> Self {
-        let mut gathered = Gathered::default();
+        let mut builder = JpOwnBuilder::default();
         for value in values {
-            gathered.take(value, &Source::Jp("config.toml".into()));
+            builder.add(value, &Source::Jp("config.toml".into()));
         }
-        gathered.finish()
+        builder.finish()
     }
 }
 
-impl Gathered {
+impl JpOwnBuilder {
     fn file(
         &mut self,
         path: PathBuf,
@@ -142,12 +142,12 @@ impl Gathered {
             Err(error) => Err(error),
         };
         match text.map_err(|error| error.to_string()).and_then(|text| parse(&text)) {
-            Ok(value) => self.take(&value, &Source::Jp(path)),
+            Ok(value) => self.add(&value, &Source::Jp(path)),
             Err(what) => self.warn(format!("failed to read {}: {what}", path.display())),
         }
     }
 
-    fn take(&mut self, value: &Value, source: &Source) {
+    fn add(&mut self, value: &Value, source: &Source) {
         let origin = Origin { source: source.clone(), line: None };
         for (alias, model) in value["providers"]["llm"]["aliases"].as_object().into_iter().flatten() {
             if let Some((Some(provider), Some(name))) = parts(model) {
@@ -162,7 +162,7 @@ impl Gathered {
             Ok(Some(profile)) => self.own.rules = Some((profile, origin)),
             Err(what) => self.warn(format!("ignored JP's compaction rules in {source}: {what}")),
         }
-        for key in OF_RFD_064 {
+        for key in RFD_064_KEYS {
             if compaction.get(key).is_some() {
                 self.misplaced(&format!("conversation.compaction.{key}"), source);
             }
@@ -181,8 +181,8 @@ impl Gathered {
             (Value::String(alias), None) => self.aliases.get(alias).cloned().unzip(),
             _ => (None, None),
         };
-        let named = provider.as_ref().zip(name.as_ref()).map(|(provider, name)| format!("{provider}/{name}"));
-        self.own.model = match named.map(|named| named.parse::<ModelName>()).transpose() {
+        let model = provider.as_ref().zip(name.as_ref()).map(|(provider, name)| format!("{provider}/{name}"));
+        self.own.model = match model.map(|model| model.parse::<ModelName>()).transpose() {
             Ok(model) => model.map(|model| (model, origin.clone())),
             Err(what) => {
                 self.warn(format!("the model in {origin} is ignored: {what}"));

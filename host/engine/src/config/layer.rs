@@ -26,16 +26,16 @@ pub(super) struct Leaf {
 /// # Errors
 /// The first error with its position.
 pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Leaf>, ConfigError> {
-    let of_toml = |error: toml::de::Error| match error.span() {
+    let toml_error = |error: toml::de::Error| match error.span() {
         Some(span) => ConfigError::at(source, text, span.start, error.message()),
         None => ConfigError::new(source, error.message()),
     };
-    let table = DeTable::parse(text).map_err(of_toml)?;
+    let table = DeTable::parse(text).map_err(toml_error)?;
     if let Some((offset, mut wrong)) = checks::check(table.get_ref(), source) {
         wrong.at = ConfigError::at(source, text, offset, "").at;
         return Err(wrong);
     }
-    toml::from_str::<File>(text).map_err(of_toml)?;
+    toml::from_str::<File>(text).map_err(toml_error)?;
     let mut leaves = Vec::new();
     // Computed once, because a file in a cloned repository may have tens of thousands of values.
     let ends: Vec<usize> = text.match_indices('\n').map(|(end, _)| end).collect();
@@ -43,7 +43,7 @@ pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Leaf>, ConfigError
         let line = ends.partition_point(|&end| end < value.span().start) + 1;
         let is_file = !matches!(source, Source::Set(_) | Source::BuiltIn);
         let origin = Origin { source: source.clone(), line: is_file.then_some(line) };
-        leaves.extend(settled(path, value, &origin));
+        leaves.extend(normalized(path, value, &origin));
     });
     Ok(leaves)
 }
@@ -52,7 +52,7 @@ pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Leaf>, ConfigError
 ///
 /// # Errors
 /// The text has no `=`.
-pub(super) fn of_pair(pair: &str) -> Result<(Source, String), ConfigError> {
+pub(super) fn from_pair(pair: &str) -> Result<(Source, String), ConfigError> {
     let source = Source::Set(pair.to_owned());
     let Some((key, value)) = pair.split_once('=') else {
         return Err(ConfigError::new(
@@ -71,7 +71,7 @@ fn walk(table: &DeTable<'_>, path: &mut Path, leaf: &mut impl FnMut(&Path, &Span
     for (key, value) in table {
         path.push(key.get_ref().to_string());
         match value.get_ref() {
-            DeValue::Table(inner) if !is_one_value(path) => walk(inner, path, leaf),
+            DeValue::Table(inner) if !is_replaced_whole(path) => walk(inner, path, leaf),
             _ => leaf(path, value),
         }
         path.pop();
@@ -79,13 +79,13 @@ fn walk(table: &DeTable<'_>, path: &mut Path, leaf: &mut impl FnMut(&Path, &Span
 }
 
 /// Returns whether a table is replaced as a whole and not merged key by key.
-fn is_one_value(path: &[String]) -> bool {
+fn is_replaced_whole(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     matches!(path.as_slice(), ["conversation", "compaction", "profiles", _, "tool_calls"])
 }
 
 /// Normalizes a value for merging. The one-word hint of a tool becomes its two halves.
-fn settled(path: &Path, value: &Spanned<DeValue<'_>>, origin: &Origin) -> Vec<Leaf> {
+fn normalized(path: &Path, value: &Spanned<DeValue<'_>>, origin: &Origin) -> Vec<Leaf> {
     let whole = || ValueDeserializer::from(value.clone());
     let leaf = |path: Path, value| Leaf { path, value, origin: origin.clone() };
     let is_hint = path.len() == 4 && path[..2] == ["conversation", "tools"] && path[3] == "compaction";

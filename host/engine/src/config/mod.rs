@@ -31,7 +31,7 @@ use jp_compact_schema::ToolHint;
 use serde::Deserialize;
 
 pub use error::Error;
-pub use foreign::{Foreign, Lead, Named, Scope, Subject};
+pub use foreign::{ConfiguredModel, Foreign, Provenance, Scope, Subject};
 pub use jp::JpOwn;
 pub use origin::{ConfigError, Origin, Source};
 pub use planned::Planned;
@@ -180,7 +180,7 @@ impl Scopes {
 /// # Errors
 /// A file cannot be read, or a key or value is invalid.
 pub fn models(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<llm::Settings, Error> {
-    Ok(of_the_user(environment, files, sets)?.llm)
+    Ok(user_file(environment, files, sets)?.llm)
 }
 
 /// Returns the size limit of a private directory. Only the user can set it.
@@ -192,13 +192,13 @@ pub fn private_bytes_max(
     files: &[PathBuf],
     sets: &[String],
 ) -> Result<u64, Error> {
-    let bytes = of_the_user(environment, files, sets)?.limits.private_dir_bytes;
+    let bytes = user_file(environment, files, sets)?.limits.private_dir_bytes;
     Ok(bytes.map_or(PRIVATE_BYTES_MAX, |bytes| bytes as u64))
 }
 
 /// Merges only the user's own layers. Profile names are not checked, because they may refer to profiles of a
 /// workspace or to JP's rules.
-fn of_the_user(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<File, Error> {
+fn user_file(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<File, Error> {
     let mut layers = find::layers(environment, None, files).map_err(Error::Invalid)?.layers;
     with_sets(&mut layers, sets)?;
     let (_, file) = merge(&layers).map_err(Box::new).map_err(Error::Invalid)?;
@@ -207,7 +207,7 @@ fn of_the_user(environment: &Environment, files: &[PathBuf], sets: &[String]) ->
 
 fn with_sets(layers: &mut Vec<(Source, String)>, sets: &[String]) -> Result<(), Error> {
     for pair in sets {
-        layers.push(layer::of_pair(pair).map_err(Box::new).map_err(Error::Invalid)?);
+        layers.push(layer::from_pair(pair).map_err(Box::new).map_err(Error::Invalid)?);
     }
     Ok(())
 }
@@ -340,7 +340,10 @@ impl Config {
                 && let Some(origin) = self.merged.origin(key)
             {
                 let known: Vec<_> = self.profiles.keys().map(String::as_str).collect();
-                return Err(ConfigError::with(origin, format!("{failure}; there are {}", known.join(", "))));
+                return Err(ConfigError::with(
+                    origin,
+                    format!("{failure}; known profiles: {}", known.join(", ")),
+                ));
             }
         }
         Ok(())

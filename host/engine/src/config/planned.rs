@@ -4,7 +4,7 @@
 use jp_compact_core::call::Call;
 
 use super::Error;
-use super::foreign::{Foreign, Lead, Named, Scope, Subject};
+use super::foreign::{ConfiguredModel, Foreign, Provenance, Scope, Subject};
 use super::{AUTO, COMPACTION, Config, DEFAULT_PROFILE, Profile, RULES};
 
 /// Calls with the values that led to them.
@@ -15,20 +15,20 @@ pub struct Planned<'a> {
     /// The profile that they belong to, if any.
     pub profile: Option<&'a Profile>,
     /// The values that led to them and are not the user's own.
-    pub lead: Lead,
+    pub provenance: Provenance,
 }
 
 impl Planned<'_> {
     /// Returns calls that the user typed.
     #[must_use]
     pub fn typed(calls: Vec<Call>) -> Self {
-        Self { calls, profile: None, lead: Lead::typed() }
+        Self { calls, profile: None, provenance: Provenance::typed() }
     }
 
     /// Adds a value that led to the calls.
     #[must_use]
     pub fn led_by(mut self, foreign: Option<&Foreign>) -> Self {
-        self.lead.0.extend(foreign.cloned());
+        self.provenance.0.extend(foreign.cloned());
         self
     }
 }
@@ -43,7 +43,7 @@ impl Config {
         Ok(Planned {
             calls: profile.calls.clone(),
             profile: Some(profile),
-            lead: Lead(self.definition(profile).into_iter().collect()),
+            provenance: Provenance(self.definition(profile).into_iter().collect()),
         })
     }
 
@@ -76,14 +76,14 @@ impl Config {
     #[must_use]
     pub fn unasked(&self) -> Option<Foreign> {
         let origin = self.merged.origin(&[&AUTO[..], &["enabled"]].concat());
-        Foreign::from_origin(origin, || Subject::Unasked)
+        Foreign::from_origin(origin, || Subject::AutoCompact)
     }
 
     fn chosen(&self, key: &[&str], shown: &'static str, name: &str) -> Result<Planned<'_>, Error> {
         let mut planned = self.named(name)?;
         // The calls of a foreign profile are a separate value.
-        let calls = if planned.lead.0.is_empty() { planned.calls.clone() } else { Vec::new() };
-        planned.lead.0.extend(Foreign::from_origin(self.merged.origin(key), || Subject::Choice {
+        let calls = if planned.provenance.0.is_empty() { planned.calls.clone() } else { Vec::new() };
+        planned.provenance.0.extend(Foreign::from_origin(self.merged.origin(key), || Subject::Choice {
             key: shown,
             profile: name.to_owned(),
             calls,
@@ -103,18 +103,18 @@ impl Config {
 
     /// Returns the configured model.
     #[must_use]
-    pub fn configured_model(&self) -> Option<Named> {
+    pub fn configured_model(&self) -> Option<ConfiguredModel> {
         let model = self.llm.model.clone()?;
         let origin = self.merged.origin(&["llm", "model"]);
         let foreign =
             Foreign::from_origin(origin, || Subject::Model { model: model.clone(), key: "llm.model" });
-        Some(Named { model, foreign })
+        Some(ConfiguredModel { model, foreign })
     }
 
     /// Returns the model of the conversation.
     #[must_use]
-    pub fn conversation_model(&self) -> Option<Named> {
-        self.jp.named()
+    pub fn conversation_model(&self) -> Option<ConfiguredModel> {
+        self.jp.conversation_model()
     }
 
     /// Returns the folder whose files apply.
@@ -132,7 +132,7 @@ impl Config {
         let chosen = [self.by_default(), self.by_auto()].into_iter().flatten();
         let always = self.by_always().into_iter().flatten();
         for planned in chosen.chain(always) {
-            for foreign in planned.lead.0 {
+            for foreign in planned.provenance.0 {
                 if !found.contains(&foreign) {
                     found.push(foreign);
                 }
@@ -142,7 +142,7 @@ impl Config {
             Subject::Choice { profile: name, .. } | Subject::Profile { name, .. } => {
                 self.profiles.get(name).is_none_or(|profile| profile.calls.iter().any(&asks))
             }
-            Subject::Unasked | Subject::Model { .. } => true,
+            Subject::AutoCompact | Subject::Model { .. } => true,
         });
         let runs = [self.by_auto()].into_iter().flatten().chain(self.by_always().into_iter().flatten());
         let unasked = self.unasked().filter(|_| self.auto.enabled);

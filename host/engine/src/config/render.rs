@@ -18,9 +18,9 @@ impl Config {
                 continue;
             }
             // A comment ends with its line, but typed text may have several lines.
-            let told = origin.to_string().replace(char::is_control, " ");
-            let behind = if explain { format!("  # {told}") } else { String::new() };
-            rows.push((table, last, format!("{} = {value}{behind}\n", key(last))));
+            let comment = origin.to_string().replace(char::is_control, " ");
+            let suffix = if explain { format!("  # {comment}") } else { String::new() };
+            rows.push((table, last, format!("{} = {value}{suffix}\n", key(last))));
         }
         // The keys of a table come together, before its subtables.
         rows.sort_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));

@@ -319,7 +319,7 @@ fn rejects_references_to_missing_profiles() {
         let wrong = Config::from_layers(&[user(text)], JpOwn::default()).unwrap_err();
         assert_eq!(
             wrong.what,
-            "there is no profile `nope`; there are auto-summarize, collapse, default, heavy, light, micro, offline"
+            "there is no profile `nope`; known profiles: auto-summarize, collapse, default, heavy, light, micro, offline"
         );
         assert_eq!(wrong.at, Some((line, None)));
     }

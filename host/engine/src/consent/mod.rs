@@ -15,7 +15,7 @@ use jp_compact_runtime::trust::quoted;
 use jp_compact_schema::Llm;
 use serde_json::Value;
 
-use crate::config::{Foreign, Lead, Named, Scope, Subject};
+use crate::config::{ConfiguredModel, Foreign, Provenance, Scope, Subject};
 use jp_compact_llm::{ModelName, Models};
 
 pub use record::{Approval, Approvals, RecordError};
@@ -48,9 +48,9 @@ pub struct Wants<'a> {
     /// The strategy that needs the model, with its options. `None` if it is not a strategy.
     pub strategy: Option<(&'a str, &'a serde_json::Map<String, Value>)>,
     /// The configuration values that led to this request.
-    pub lead: &'a Lead,
+    pub provenance: &'a Provenance,
     /// The configured models, the more specific first.
-    pub named: [Option<&'a Named>; 2],
+    pub named: [Option<&'a ConfiguredModel>; 2],
 }
 
 /// Permission to ask a model. Only [`allow`] creates it.
@@ -126,21 +126,21 @@ pub fn allow(models: &Models, consent: &Consent, wants: &Wants<'_>) -> Result<Al
     };
     // Recorded answers cost nothing and send nothing.
     if !models.replays() {
-        check(consent, wants.lead, named).map_err(|denial| Error::Denied(Box::new(denial)))?;
+        check(consent, wants.provenance, named).map_err(|denial| Error::Denied(Box::new(denial)))?;
     }
     Ok(Allowed(
         model.map(|model| Llm { context_window: models.context_window(&model), model: model.to_string() }),
     ))
 }
 
-fn check(consent: &Consent, lead: &Lead, named: Option<&Named>) -> Result<(), Denial> {
+fn check(consent: &Consent, provenance: &Provenance, named: Option<&ConfiguredModel>) -> Result<(), Denial> {
     if consent.asker == (Asker::Client { allowed: false }) {
         return Err(Denial::Client);
     }
     // `query` shows the model that it asks, and the user named the conversation.
     let named = named.filter(|named| consent.asker != Asker::Query || !named.is_of_conversation());
     let named = named.and_then(|named| named.foreign.as_ref());
-    let foreign: Vec<&Foreign> = lead.foreign().iter().chain(named).collect();
+    let foreign: Vec<&Foreign> = provenance.foreign().iter().chain(named).collect();
     let owned = |of: Vec<&Foreign>| of.into_iter().cloned().collect::<Vec<_>>();
     let (covered, elsewhere): (Vec<_>, Vec<_>) =
         foreign.into_iter().partition(|foreign| consent.scope.approved_by(&foreign.origin).is_some());
@@ -175,7 +175,7 @@ impl Denial {
             Self::NotApproved { foreign, .. } => {
                 let typed = match foreign.as_slice() {
                     [Foreign { subject: Subject::Model { model, .. }, .. }] => {
-                        format!("`--model {model}` asks it in this run; ")
+                        format!("`--model {model}` allows this model for one run; ")
                     }
                     _ => String::new(),
                 };

@@ -61,7 +61,7 @@ pub async fn answer(
     let (opened, form) = open(&record, environment)?;
     if options.by_model && opened.stream.format() == Format::Jp {
         let own = JpOwn::read(environment, None, Some(&opened.stream));
-        run.policy.conversation_model = own.named().or(run.policy.conversation_model);
+        run.policy.conversation_model = own.conversation_model().or(run.policy.conversation_model);
     }
     let (report, made) = compact::compact_in_memory(&run, &opened).await?;
     let warnings = compact::warnings(&opened.stream);
@@ -80,9 +80,9 @@ pub async fn answer(
         whole(&record, &stream, made.as_deref(), form, &mut line, place.path())?;
     }
     // The members of the report follow those that are already written.
-    let told = serde_json::to_vec(&record_report(&report, options.view, warnings)).unwrap_or_default();
+    let members = serde_json::to_vec(&record_report(&report, options.view, warnings)).unwrap_or_default();
     line.push(b',');
-    line.extend_from_slice(told.strip_prefix(b"{").unwrap_or(&told));
+    line.extend_from_slice(members.strip_prefix(b"{").unwrap_or(&members));
     line.push(b'\n');
     Ok(line)
 }
@@ -115,7 +115,7 @@ fn after(stream: Transcript, made: Option<Vec<u8>>, path: &Path) -> Result<Trans
     let Some(made) = made else { return Ok(stream) };
     match stream.format() {
         Format::Jp => Stream::parse(made.into()).map(Transcript::from),
-        _ => compact::with_beside(stream, made.into()),
+        _ => compact::with_sidecar(stream, made.into()),
     }
     .map_err(|source| Error::Unreadable { path: path.to_owned(), source })
 }

@@ -124,8 +124,8 @@ impl<'a> BatchPlanner<'a> {
         };
         let scope = self.scopes.scope(self.environment, Some(place));
         // The settings of a transcript's own files are approved for its own folder.
-        let key = (if jp.says_the_same(&JpOwn::default()) { scope.without_own() } else { scope }, jp);
-        let is_same = |(scope, jp): &Key| *scope == key.0 && jp.says_the_same(&key.1);
+        let key = (if jp.has_same_effect(&JpOwn::default()) { scope.without_own() } else { scope }, jp);
+        let is_same = |(scope, jp): &Key| *scope == key.0 && jp.has_same_effect(&key.1);
         if let Some((_, run)) = thread.plans.borrow().iter().find(|(other, _)| is_same(other)) {
             return Ok(Arc::clone(run));
         }

@@ -239,7 +239,7 @@ impl<'a> Planner<'a> {
     /// # Errors
     /// A strategy cannot be used.
     pub async fn prepare_typed(&mut self, specs: &[Spec]) -> Result<Vec<Ready>, Error> {
-        self.prepare(specs, &config::Lead::typed()).await
+        self.prepare(specs, &config::Provenance::typed()).await
     }
 
     /// Prepares the calls of a profile or an inline form, each with its own turns.
@@ -248,7 +248,7 @@ impl<'a> Planner<'a> {
     /// A strategy cannot be used.
     pub async fn prepare_calls(&mut self, planned: &Planned<'_>) -> Result<Vec<Ready>, Error> {
         let specs: Vec<Spec> = planned.calls.iter().map(Call::spec).collect();
-        let mut ready = self.prepare(&specs, &planned.lead).await?;
+        let mut ready = self.prepare(&specs, &planned.provenance).await?;
         for (ready, call) in ready.iter_mut().zip(&planned.calls) {
             ready.range = call.range;
         }
@@ -272,9 +272,13 @@ impl<'a> Planner<'a> {
         Ok((self.prepare_calls(&planned).await?, config.keep(planned.profile)))
     }
 
-    async fn prepare(&mut self, specs: &[Spec], lead: &config::Lead) -> Result<Vec<Ready>, Error> {
+    async fn prepare(
+        &mut self,
+        specs: &[Spec],
+        provenance: &config::Provenance,
+    ) -> Result<Vec<Ready>, Error> {
         if let Some((_, ready)) = self.prepared.iter().find(|(known, _)| known == specs) {
-            let led = ready.iter().map(|ready| Ready { lead: lead.clone(), ..ready.clone() });
+            let led = ready.iter().map(|ready| Ready { provenance: provenance.clone(), ..ready.clone() });
             return Ok(led.collect());
         }
         loop {
@@ -286,7 +290,7 @@ impl<'a> Planner<'a> {
                 sandbox: self.options.sandbox,
                 abilities: self.abilities,
             };
-            match compact::prepare(specs, lead, &preparation, self.environment).await {
+            match compact::prepare(specs, provenance, &preparation, self.environment).await {
                 Err(failure) => {
                     let failure = match &self.user.trust {
                         Some(_) => introduce(failure, &preparation).await,

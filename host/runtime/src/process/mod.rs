@@ -104,12 +104,12 @@ pub struct Ended {
 /// # Errors
 /// The program could not be started, or the host had to kill it.
 pub async fn run(launch: Launch<'_>) -> Result<Ended, ProcessError> {
-    run_heard(launch, Heard { stdout: &mut |_| {}, stderr: &mut |_| {} }).await
+    run_with_callbacks(launch, OutputCallbacks { stdout: &mut |_| {}, stderr: &mut |_| {} }).await
 }
 
 /// Callbacks for output while it arrives. The output must not be trusted before the process has ended.
 #[expect(missing_debug_implementations, reason = "functions have none")]
-pub struct Heard<'a> {
+pub struct OutputCallbacks<'a> {
     /// Receives stdout in order.
     pub stdout: &'a mut (dyn FnMut(&[u8]) + Send),
     /// Receives stderr in order.
@@ -117,28 +117,31 @@ pub struct Heard<'a> {
 }
 
 /// Same as [`run`], and passes output to callbacks while it arrives.
-pub async fn run_heard(launch: Launch<'_>, heard: Heard<'_>) -> Result<Ended, ProcessError> {
+pub async fn run_with_callbacks(
+    launch: Launch<'_>,
+    callbacks: OutputCallbacks<'_>,
+) -> Result<Ended, ProcessError> {
     let started = Instant::now();
-    lead(Child::spawn(&launch)?, started, launch, heard).await
+    finish(Child::spawn(&launch)?, started, launch, callbacks).await
 }
 
 /// Same as [`run`], with a terminal on stdin. `stdin` is typed there, and the terminal stays open.
 pub async fn run_at_terminal(launch: Launch<'_>) -> Result<Ended, ProcessError> {
     let started = Instant::now();
-    let heard = Heard { stdout: &mut |_| {}, stderr: &mut |_| {} };
-    lead(Child::spawn_at_terminal(&launch)?, started, launch, heard).await
+    let callbacks = OutputCallbacks { stdout: &mut |_| {}, stderr: &mut |_| {} };
+    finish(Child::spawn_at_terminal(&launch)?, started, launch, callbacks).await
 }
 
-async fn lead(
+async fn finish(
     child: Child,
     started: Instant,
     launch: Launch<'_>,
-    heard: Heard<'_>,
+    callbacks: OutputCallbacks<'_>,
 ) -> Result<Ended, ProcessError> {
     let mut stderr = Stderr::default();
     let limits =
         Limits { deadline: launch.deadline, grace: launch.grace, stdout_bytes_max: launch.stdout_bytes_max };
-    let (status, stdout) = attend(child, launch.stdin, &mut stderr, &limits, heard).await?;
+    let (status, stdout) = attend(child, launch.stdin, &mut stderr, &limits, callbacks).await?;
     let wall = started.elapsed();
     match not_started(launch.program, status, &stdout, &stderr) {
         Some(reason) => Err(ProcessError::Start { program: launch.program.to_owned(), reason }),
@@ -158,8 +161,8 @@ pub async fn run_command(
 ) -> Result<(ExitStatus, Vec<u8>), ProcessError> {
     let child = Child::spawn_command(words)?;
     let limits = Limits { deadline, grace: GRACE, stdout_bytes_max };
-    let heard = Heard { stdout: &mut |_| {}, stderr: &mut |_| {} };
-    attend(child, Vec::new(), &mut Stderr::default(), &limits, heard).await
+    let callbacks = OutputCallbacks { stdout: &mut |_| {}, stderr: &mut |_| {} };
+    attend(child, Vec::new(), &mut Stderr::default(), &limits, callbacks).await
 }
 
 /// The limits of a process.
@@ -175,10 +178,10 @@ async fn attend(
     stdin: Vec<Bytes>,
     stderr: &mut Stderr,
     limits: &Limits,
-    heard: Heard<'_>,
+    callbacks: OutputCallbacks<'_>,
 ) -> Result<(ExitStatus, Vec<u8>), ProcessError> {
     let mut stdout = Vec::new();
-    let flow = child.take_pipes()?.flow(stdin, &mut stdout, limits.stdout_bytes_max, stderr, heard);
+    let flow = child.take_pipes()?.flow(stdin, &mut stdout, limits.stdout_bytes_max, stderr, callbacks);
     let ending = follow(&mut child, flow, limits.deadline, limits.grace).await;
     // Kills the rest of the group before anything is reported.
     let (status, exceeded) = child.end().await.map_err(ProcessError::Io)?;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::coop::unconstrained;
 
-use super::{Heard, Stderr};
+use super::{OutputCallbacks, Stderr};
 
 /// The capacity of a pipe.
 const READ_BYTES: usize = 64 << 10;
@@ -48,7 +48,7 @@ impl Pipes {
     }
 
     /// Returns the three pipes for a caller that pumps them itself.
-    pub(super) fn apart(self) -> (ChildStdin, ChildStdout, ChildStderr) {
+    pub(super) fn into_pipes(self) -> (ChildStdin, ChildStdout, ChildStderr) {
         (self.stdin, self.stdout, self.stderr)
     }
 
@@ -59,12 +59,12 @@ impl Pipes {
         stdout: &mut Vec<u8>,
         stdout_bytes_max: usize,
         stderr: &mut Stderr,
-        heard: Heard<'_>,
+        callbacks: OutputCallbacks<'_>,
     ) -> Result<(), Fault> {
         let outputs = async {
             tokio::try_join!(
-                collect(self.stdout, stdout, stdout_bytes_max, heard.stdout),
-                drain(self.stderr, stderr, heard.stderr)
+                collect(self.stdout, stdout, stdout_bytes_max, callbacks.stdout),
+                drain(self.stderr, stderr, callbacks.stderr)
             )
         };
         let feed = async {
@@ -104,7 +104,7 @@ async fn collect(
     mut pipe: impl AsyncRead + Unpin,
     into: &mut Vec<u8>,
     bytes_max: usize,
-    heard: &mut (dyn FnMut(&[u8]) + Send),
+    on_bytes: &mut (dyn FnMut(&[u8]) + Send),
 ) -> Result<(), Fault> {
     loop {
         if into.capacity() - into.len() < READ_BYTES_MIN {
@@ -117,14 +117,14 @@ async fn collect(
         if read == 0 {
             return Ok(());
         }
-        heard(&into[into.len() - read..]);
+        on_bytes(&into[into.len() - read..]);
     }
 }
 
 pub(super) async fn drain(
     mut pipe: impl AsyncRead + Unpin,
     into: &mut Stderr,
-    heard: &mut (dyn FnMut(&[u8]) + Send),
+    on_bytes: &mut (dyn FnMut(&[u8]) + Send),
 ) -> Result<(), Fault> {
     let mut buffer = Vec::new();
     loop {
@@ -134,7 +134,7 @@ pub(super) async fn drain(
             return Ok(());
         }
         into.push(&buffer);
-        heard(&buffer);
+        on_bytes(&buffer);
     }
 }
 

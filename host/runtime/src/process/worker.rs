@@ -12,7 +12,7 @@ use super::child::Child;
 use super::pipes::drain;
 use super::{Exceeded, Launch, PIPES_OPEN_MAX, ProcessError, Stderr, not_started};
 
-/// Dropping it kills its process group.
+/// A running worker. Dropping it kills its process group.
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
@@ -20,7 +20,7 @@ pub struct Worker {
     stderr: Stderr,
 }
 
-/// The result of a worker that has ended.
+/// The status and stderr of a worker that has ended.
 #[derive(Debug)]
 pub struct WorkerEnded {
     /// The exit code or signal.
@@ -46,22 +46,22 @@ impl Worker {
     /// The runner could not be started.
     pub fn spawn(launch: &Launch<'_>) -> Result<(Self, ChildStdin, ChildStdout), ProcessError> {
         let mut child = Child::spawn(launch)?;
-        let (stdin, stdout, pipe) = child.take_pipes()?.apart();
+        let (stdin, stdout, pipe) = child.take_pipes()?.into_pipes();
         Ok((Self { child, pipe: Some(pipe), stderr: Stderr::default() }, stdin, stdout))
     }
 
     /// Drains stderr until the process has exited. Must be polled for as long as the process lives.
     pub async fn exited(&mut self) {
-        self.exited_heard(&mut |_| {}).await;
+        self.exited_with(&mut |_| {}).await;
     }
 
     /// Same as [`Worker::exited`], and passes stderr to a callback while it arrives.
-    pub async fn exited_heard(&mut self, heard: &mut (dyn FnMut(&[u8]) + Send)) {
+    pub async fn exited_with(&mut self, on_stderr: &mut (dyn FnMut(&[u8]) + Send)) {
         let Self { child, pipe, stderr } = self;
         let drained = async {
             if let Some(open) = pipe {
                 // A read error ends the text like a closed pipe does.
-                let _ = drain(open, stderr, heard).await;
+                let _ = drain(open, stderr, on_stderr).await;
                 *pipe = None;
             }
             std::future::pending::<()>().await;
@@ -77,24 +77,24 @@ impl Worker {
     /// # Errors
     /// The process could not be watched.
     pub async fn end(self, patience: Duration, grace: Duration) -> Result<WorkerEnded, ProcessError> {
-        self.end_heard(patience, grace, &mut |_| {}).await
+        self.end_with(patience, grace, &mut |_| {}).await
     }
 
     /// Same as [`Worker::end`], and passes stderr to a callback while it arrives.
-    pub async fn end_heard(
+    pub async fn end_with(
         mut self,
         patience: Duration,
         grace: Duration,
-        heard: &mut (dyn FnMut(&[u8]) + Send),
+        on_stderr: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<WorkerEnded, ProcessError> {
-        if timeout(patience, self.exited_heard(heard)).await.is_err() {
+        if timeout(patience, self.exited_with(on_stderr)).await.is_err() {
             self.child.terminate();
-            let _ = timeout(grace, self.exited_heard(heard)).await;
+            let _ = timeout(grace, self.exited_with(on_stderr)).await;
         }
         let Self { child, mut pipe, mut stderr } = self;
         let (status, exceeded) = child.end().await.map_err(ProcessError::Io)?;
         if let Some(pipe) = &mut pipe {
-            let _ = timeout(PIPES_OPEN_MAX, drain(pipe, &mut stderr, heard)).await;
+            let _ = timeout(PIPES_OPEN_MAX, drain(pipe, &mut stderr, on_stderr)).await;
         }
         Ok(WorkerEnded { status, stderr, exceeded })
     }

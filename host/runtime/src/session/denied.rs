@@ -44,7 +44,7 @@ impl Error {
             return self;
         }
         let more: Vec<Grant> = asked.iter().cloned().chain(tried.clone()).collect();
-        let command = cleared.command(&grants::with(cleared.permissions.clone(), &more));
+        let command = cleared.command(&grants::add(cleared.permissions.clone(), &more));
         Self::Lacking(Box::new(Lacking { asked, tried, command, failure: self }))
     }
 }

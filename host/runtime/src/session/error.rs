@@ -44,11 +44,11 @@ pub enum Error {
     #[error("{} ({})", error.message, error.code)]
     Reported { error: ErrorReply, status: ExitStatus },
     /// The strategy gave up because no model answered.
-    #[error("{}", unanswered(answer, said))]
+    #[error("{}", unanswered(answer, reason))]
     Model {
         answer: AnswerError,
         /// The strategy's own message.
-        said: String,
+        reason: String,
     },
 }
 
@@ -89,11 +89,11 @@ fn crashed(status: ExitStatus, answered: bool) -> String {
     }
 }
 
-fn unanswered(answer: &AnswerError, said: &str) -> String {
-    if said.is_empty() || said.contains(&answer.message) {
+fn unanswered(answer: &AnswerError, reason: &str) -> String {
+    if reason.is_empty() || reason.contains(&answer.message) {
         answer.to_string()
     } else {
-        format!("{answer}; the strategy reported: {said}")
+        format!("{answer}; the strategy reported: {reason}")
     }
 }
 
@@ -111,14 +111,14 @@ impl Error {
     #[must_use]
     pub fn without_model(self, answer: &AnswerError) -> Self {
         match self {
-            Self::Reported { error, .. } => Self::Model { answer: answer.clone(), said: error.message },
+            Self::Reported { error, .. } => Self::Model { answer: answer.clone(), reason: error.message },
             other => other,
         }
     }
 
     /// Formats the failure in one line. The line ends with the last line of stderr if the strategy crashed.
     #[must_use]
-    pub fn with_last_words(&self) -> String {
+    pub fn with_stderr_tail(&self) -> String {
         match self {
             Self::Crashed { stderr, .. } if stderr.bytes() > 0 => {
                 format!("{self}: {}", stderr.last_lines(1))

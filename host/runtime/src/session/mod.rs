@@ -170,7 +170,7 @@ impl Sessions {
                 (Terminal::Needs(needs), _) => needs,
                 // The strategy gave up because it got no answer. The missing answer is the real error.
                 (Terminal::Decline(decline), Some(answer)) => {
-                    return Err(Error::Model { answer, said: decline.reason });
+                    return Err(Error::Model { answer, reason: decline.reason });
                 }
                 (terminal, _) => return Ok(Answer { terminal, logs }),
             };

@@ -13,7 +13,7 @@ use super::error::Error;
 use super::stderr_log::{self, StderrLog};
 use super::watch::{Glimpse, Watch};
 use super::{Confined, Described, Spool};
-use crate::process::{self, Ended, GRACE, Heard, Launch, ProcessError, Stderr, Worker};
+use crate::process::{self, Ended, GRACE, Launch, OutputCallbacks, ProcessError, Stderr, Worker};
 
 /// Starts processes of strategies.
 #[derive(Debug, Clone)]
@@ -58,13 +58,13 @@ impl Starter {
         verb: &str,
         stdin: Vec<Bytes>,
         deadline: Duration,
-        heard: &mut (dyn FnMut(&[u8]) + Send),
+        on_stdout: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Ended, Error> {
         let (args, env) = (confined.args(verb), confined.env());
         let launch = self.launch(confined, &args, &env, stdin, deadline);
         let mut stderr_log = StderrLog::new(confined.cleared.plugin.name.as_str());
-        let heard = Heard { stdout: heard, stderr: &mut |bytes| stderr_log.append(bytes) };
-        let ended = process::run_heard(launch, heard).await;
+        let callbacks = OutputCallbacks { stdout: on_stdout, stderr: &mut |bytes| stderr_log.append(bytes) };
+        let ended = process::run_with_callbacks(launch, callbacks).await;
         match &ended {
             Ok(Ended { stderr, .. }) | Err(ProcessError::Deadline { stderr, .. }) => stderr_log.end(stderr),
             Err(_) => stderr_log.end(&Stderr::default()),
@@ -109,7 +109,7 @@ impl Starter {
     ) -> Result<Answer, Error> {
         let (confined, name) = (&described.confined, &described.description.name);
         let (mut glimpse, mut logs) = (Glimpse::default(), 0);
-        let mut heard = |output: &[u8]| {
+        let mut on_stdout = |output: &[u8]| {
             glimpse.read(output, id, |line| match line {
                 Line::Progress(progress) => watch.progress(name, id, progress),
                 Line::Log(log) => {
@@ -119,7 +119,7 @@ impl Starter {
                 Line::Terminal(_) | Line::Nothing => {}
             });
         };
-        let ended = self.run(confined, "run", request, deadline, &mut heard).await?;
+        let ended = self.run(confined, "run", request, deadline, &mut on_stdout).await?;
         let answer = match reply::read(&ended.stdout, id) {
             // A process that fails without a reply has crashed. The missing reply is not a protocol violation then.
             Err(Violation::NoTerminal) if !ended.status.success() => {

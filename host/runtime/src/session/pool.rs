@@ -143,14 +143,14 @@ impl WorkerSlot {
             Line::Terminal(_) | Line::Nothing => {}
         };
         let mut stderr_log = StderrLog::new(name);
-        let mut heard = |bytes: &[u8]| stderr_log.append(bytes);
+        let mut on_stderr = |bytes: &[u8]| stderr_log.append(bytes);
         let mut connection = WorkerConnection::new(&self.queue, self.limits, leftover, retrying, &seen);
         let end = {
             let mut serve = std::pin::pin!(connection.serve(stdin, stdout));
             let ended = tokio::select! {
                 biased;
                 end = &mut serve => Some(end),
-                () = worker.exited_heard(&mut heard) => None,
+                () = worker.exited_with(&mut on_stderr) => None,
             };
             match ended {
                 Some(end) => Some(end),
@@ -234,7 +234,7 @@ async fn shut_down(
     patience: Duration,
     grace: Duration,
 ) -> Result<WorkerEnded, ProcessError> {
-    let ended = worker.end_heard(patience, grace, &mut |bytes| stderr_log.append(bytes)).await?;
+    let ended = worker.end_with(patience, grace, &mut |bytes| stderr_log.append(bytes)).await?;
     stderr_log.end(&ended.stderr);
     starter.report(confined, "worker", ended.status);
     Ok(ended)

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     /// Returns the live log and the final log for these pieces.
-    fn said(pieces: &[&[u8]]) -> (Vec<String>, Vec<String>) {
+    fn live_and_kept(pieces: &[&[u8]]) -> (Vec<String>, Vec<String>) {
         let (mut text, mut stderr) = (Text::default(), Stderr::default());
         let (mut live, mut last) = (Vec::new(), Vec::new());
         for piece in pieces {
@@ -112,7 +112,7 @@ mod tests {
     #[track_caller]
     fn check(pieces: &[&[u8]], live: &[&str], last: &[&str]) {
         let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
-        assert_eq!(said(pieces), (owned(live), owned(last)));
+        assert_eq!(live_and_kept(pieces), (owned(live), owned(last)));
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         let lines: Vec<String> = (0..20_000).map(|number| format!("{number:07}")).collect();
         let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
         for piece_bytes in [100, 4096, 50_000, text.len()] {
-            let (live, last) = said(&text.as_bytes().chunks(piece_bytes).collect::<Vec<_>>());
+            let (live, last) = live_and_kept(&text.as_bytes().chunks(piece_bytes).collect::<Vec<_>>());
             // With eight bytes per line, 32 KiB hold 4096 lines.
             assert_eq!(live[..4096], lines[..4096], "by {piece_bytes}");
             assert_eq!(live[4096..], ["[more output; the last part follows after the process has ended]"]);

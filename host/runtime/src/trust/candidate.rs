@@ -24,7 +24,7 @@ pub struct Candidate {
     /// Whether a record trusts other bytes at this path.
     pub changed: bool,
     /// The description, if the plugin returned one.
-    pub said: Said,
+    pub outcome: DescribeOutcome,
     pub(super) identity: Identity,
     /// The path of `--trust-lock`.
     lock: Option<PathBuf>,
@@ -32,20 +32,20 @@ pub struct Candidate {
 
 /// The result of asking an untrusted plugin for its description.
 #[derive(Debug, Clone, Default)]
-pub enum Said {
+pub enum DescribeOutcome {
     /// The plugin was not asked.
     #[default]
-    Unasked,
+    NotAsked,
     /// The plugin returned a description.
     Description(Box<Description>),
     /// The plugin could not be asked or returned no description. Holds the reason.
-    Nothing(String),
+    Failed(String),
 }
 
 impl Candidate {
     pub(super) fn new(plugin: &Plugin, identity: Identity, changed: bool, lock: Option<PathBuf>) -> Self {
-        let (asked, said, sha256) = (asked(plugin), Said::Unasked, identity.sha256.clone());
-        Self { plugin: plugin.clone(), sha256, asked, changed, said, identity, lock }
+        let (asked, outcome, sha256) = (asked(plugin), DescribeOutcome::NotAsked, identity.sha256.clone());
+        Self { plugin: plugin.clone(), sha256, asked, changed, outcome, identity, lock }
     }
 
     /// Returns the files outside the system folders that the plugin runs. They are trusted together with it.
@@ -63,7 +63,7 @@ impl Candidate {
     /// Stores the description. Its needs are added to the permissions that the plugin asks for.
     pub fn set_description(&mut self, description: Description) {
         self.asked.llm |= description.needs.iter().any(|need| need == "llm");
-        self.said = Said::Description(Box::new(description));
+        self.outcome = DescribeOutcome::Description(Box::new(description));
     }
 
     /// Returns the command that trusts the plugin with everything that it asks for.
@@ -91,5 +91,5 @@ pub(super) fn unasked(plugin: &Plugin) -> Permissions {
 
 /// Adds the permissions that trust includes without a question.
 pub(super) fn with_unasked(plugin: &Plugin, permissions: Permissions) -> Permissions {
-    grants::with(permissions, &grants::grants(&unasked(plugin)))
+    grants::add(permissions, &grants::grants(&unasked(plugin)))
 }

@@ -8,7 +8,7 @@ use crate::registry::Plugin;
 pub(super) fn trust(plugin: &Plugin, granted: &[Grant], lock: Option<&Path>) -> String {
     let mut command = format!("jp-compact strategy trust {}", quoted(&plugin.real));
     if !granted.is_empty() {
-        command.push_str(&format!(" --grant {}", quoted(Path::new(&grants::line(granted)))));
+        command.push_str(&format!(" --grant {}", quoted(Path::new(&grants::joined(granted)))));
     }
     if let Some(lock) = lock {
         command.push_str(&format!(" --trust-lock {}", quoted(lock)));

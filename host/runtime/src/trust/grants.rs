@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use jp_compact_schema::{Permissions, Runtime};
 
-/// Every strategy has these variables already, or they would change the runner itself.
+/// Variables that cannot be granted. The host sets them for every strategy, or they would affect the runner.
 const NEVER_GRANTED: [&str; 6] = ["PATH", "LANG", "TZ", "HOME", "TMPDIR", "JP_COMPACT_PROTOCOL"];
 
 /// A single permission.
@@ -103,7 +103,7 @@ pub fn grants(permissions: &Permissions) -> Vec<Grant> {
 
 /// Adds permissions to a set.
 #[must_use]
-pub fn with(mut permissions: Permissions, more: &[Grant]) -> Permissions {
+pub fn add(mut permissions: Permissions, more: &[Grant]) -> Permissions {
     let add = |list: &mut Vec<String>, word: &String| {
         if !list.contains(word) {
             list.push(word.clone());
@@ -131,7 +131,7 @@ pub fn missing(asked: &Permissions, granted: &Permissions) -> Vec<Grant> {
 
 /// Joins permissions with commas, in the form that `--grant` accepts.
 #[must_use]
-pub fn line(grants: &[Grant]) -> String {
+pub fn joined(grants: &[Grant]) -> String {
     grants.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
@@ -182,10 +182,10 @@ mod tests {
     fn a_set_holds_exactly_the_added_permissions() {
         let words = "llm,subprocess,env:A,env:B,read:/r,runtime:sh";
         let all: Vec<Grant> = words.split(',').map(|word| word.parse().unwrap()).collect();
-        let set = with(with(Permissions::default(), &all), &all);
-        assert_eq!(line(&grants(&set)), words);
-        let some = with(Permissions::default(), &all[..3]);
-        assert_eq!(line(&missing(&set, &some)), "env:B,read:/r,runtime:sh");
+        let set = add(add(Permissions::default(), &all), &all);
+        assert_eq!(joined(&grants(&set)), words);
+        let some = add(Permissions::default(), &all[..3]);
+        assert_eq!(joined(&missing(&set, &some)), "env:B,read:/r,runtime:sh");
         assert_eq!(missing(&some, &set), []);
     }
 }

@@ -33,7 +33,7 @@ use runs::Identity;
 use state::State;
 use store::Kept;
 
-pub use candidate::{Candidate, Said};
+pub use candidate::{Candidate, DescribeOutcome};
 pub use command::quoted;
 pub use error::{Error, LockCause, LockError};
 pub use grants::Grant;
@@ -265,7 +265,7 @@ impl Trust {
     pub fn grant(&mut self, candidate: &Candidate, granted: &[Grant]) -> Result<Record, Error> {
         let plugin = &candidate.plugin;
         let path = plugin.real.to_str().ok_or_else(|| Error::PathNotText { path: plugin.real.clone() })?;
-        let permissions = grants::with(candidate::unasked(plugin), granted);
+        let permissions = grants::add(candidate::unasked(plugin), granted);
         let identity = self.identity(plugin)?;
         self.check_modes(plugin, &identity.runs)?;
         if identity != candidate.identity {

@@ -239,7 +239,7 @@ impl Edits {
                 continue;
             }
             pieces.old(at..span.start);
-            pieces.fresh_owned(text.into_bytes());
+            pieces.new_bytes_owned(text.into_bytes());
             at = span.end;
         }
         pieces.old(at..stream.bytes().len());

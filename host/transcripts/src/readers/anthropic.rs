@@ -248,10 +248,10 @@ fn part(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
     block: JsonNode<'_>,
-    said: Kind,
+    text_kind: Kind,
     draft: EventDraft,
 ) -> (Kind, EventDraft) {
-    if let Some(found) = block_of(builder, message, block, said, draft.clone()) {
+    if let Some(found) = block_of(builder, message, block, text_kind, draft.clone()) {
         return found;
     }
     let kind = block.text_of("type").unwrap_or_default();
@@ -260,18 +260,18 @@ fn part(
         "server_tool_use" => {
             let name = block.text_of("name").unwrap_or_default();
             let body = builder.made(&format!("[{name} {}]", raw("input").unwrap_or_default()));
-            (said, EventDraft { body, ..draft })
+            (text_kind, EventDraft { body, ..draft })
         }
         "search_result" | "compaction" if block.get("content").is_some_and(|text| !text.is_null()) => {
             let body = block.get("content").map_or_else(Span::default, |content| builder.text(content));
-            (said, EventDraft { body, ..draft })
+            (text_kind, EventDraft { body, ..draft })
         }
         _ => {
             let results = block.get("content").into_iter().flat_map(JsonNode::items);
             let titles = results.filter_map(|result| result.text_of("title"));
             let lines: Vec<_> = std::iter::once(format!("[{kind}]").into()).chain(titles).collect();
             let body = builder.made(&lines.join("\n"));
-            (said, EventDraft { body, ..draft })
+            (text_kind, EventDraft { body, ..draft })
         }
     }
 }

@@ -97,14 +97,14 @@ fn trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), 
         is_begun |= source != "system";
         match &*source {
             "user" => {
-                let body = said(builder, step);
+                let body = assistant_text(builder, step);
                 builder.turn(time);
                 builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
             }
             "agent" => agent(builder, step, &draft),
             // Later system messages are those of the program, not of the model's prompt.
             "system" if !is_begun => {
-                let text = said(builder, step);
+                let text = assistant_text(builder, step);
                 builder.system_at(text);
             }
             "system" => {}
@@ -115,7 +115,7 @@ fn trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), 
 }
 
 /// Returns the text of a message, or a placeholder if it has only images.
-fn said(builder: &mut EventBuilder, step: JsonNode<'_>) -> Span {
+fn assistant_text(builder: &mut EventBuilder, step: JsonNode<'_>) -> Span {
     let Some(message) = step.get("message") else { return builder.made("") };
     let is_media = |part: JsonNode<'_>| part.string("text").is_none();
     if message.items().len() > 0 && message.items().all(is_media) {
@@ -135,7 +135,7 @@ fn agent(builder: &mut EventBuilder, step: JsonNode<'_>, draft: &EventDraft) {
         builder.add(Kind::Reasoning, EventDraft { span, body: span, deletion, ..draft.clone() });
     }
     if let Some(message) = step.get("message").filter(|message| message.raw().len() > 2) {
-        let (span, body) = (message.span(), said(builder, step));
+        let (span, body) = (message.span(), assistant_text(builder, step));
         builder.add(
             Kind::Message,
             EventDraft { span, body, deletion: Deletion::Value(span, "\"\""), ..draft.clone() },

@@ -134,7 +134,7 @@ impl Reader for ClaudeCode {
                 (text, records) = (text + builder.text_of(line.events.clone()), records + 1);
             }
             if records > 0 {
-                builder.unreachable_after_all(text, records);
+                builder.unreachable_understood(text, records);
             }
         }
         let mut stays = vec![true; builder.len()];
@@ -259,13 +259,13 @@ fn content(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) -> bo
     let Some(content) = message.get("content") else { return false };
     let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
     let asks = is_user && !node.is_true("isMeta");
-    let said = if is_user { Kind::ChatRequest } else { Kind::Message };
+    let text_kind = if is_user { Kind::ChatRequest } else { Kind::Message };
     if content.is_string() {
         let span = content.span();
         if asks {
             builder.turn(draft.time);
         }
-        builder.add(said, EventDraft { span, body: span, ..draft });
+        builder.add(text_kind, EventDraft { span, body: span, ..draft });
         return false;
     }
     let several = content.items().len() > 1;
@@ -274,7 +274,7 @@ fn content(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) -> bo
     for (element, block) in content.items().enumerate() {
         let deletion = element_of(list, element);
         let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
-        let Some((kind, next)) = block_of(builder, node, block, said, draft) else {
+        let Some((kind, next)) = block_of(builder, node, block, text_kind, draft) else {
             builder.unknown(block);
             continue;
         };
@@ -301,12 +301,12 @@ pub(super) fn block_of(
     builder: &mut EventBuilder,
     node: JsonNode<'_>,
     block: JsonNode<'_>,
-    said: Kind,
+    text_kind: Kind,
     draft: EventDraft,
 ) -> Option<(Kind, EventDraft)> {
     Some(match &*block.text_of("type")? {
-        "text" => (said, EventDraft { body: block.string("text")?.span(), ..draft }),
-        "image" | "document" => (said, EventDraft { body: builder.made("[image]"), ..draft }),
+        "text" => (text_kind, EventDraft { body: block.string("text")?.span(), ..draft }),
+        "image" | "document" => (text_kind, EventDraft { body: builder.made("[image]"), ..draft }),
         "thinking" => {
             let signed = block.string("signature").map(|it| ("anthropic_thinking_signature", it.span()));
             (Kind::Reasoning, EventDraft { body: block.string("thinking")?.span(), signed, ..draft })

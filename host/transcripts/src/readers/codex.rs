@@ -424,13 +424,13 @@ impl Rollout {
             Some(name) => name.span(),
             None => builder.made("unknown"),
         };
-        let said = item.get(body);
-        let body = match said {
+        let content = item.get(body);
+        let body = match content {
             // Arguments that were emptied before: a shell command that runs nothing.
             Some(action) if action.raw() == twins::no_action("").as_bytes() => Span::default(),
-            said => said.map_or_else(Span::default, JsonNode::span),
+            content => content.map_or_else(Span::default, JsonNode::span),
         };
-        let edits = said.map(|said| said.edit_site(write)).into_iter().collect();
+        let edits = content.map(|content| content.edit_site(write)).into_iter().collect();
         let id = item.string(id).map_or_else(Span::default, JsonNode::span);
         self.add(
             Kind::ToolRequest,
@@ -444,14 +444,14 @@ impl Rollout {
         let keys = item.text_of("call_id").map(|id| Key::Answer(id.into_owned()));
         let output = item.get("output");
         // Older versions wrapped the content in an object.
-        let said = output.map(|output| output.get("content").unwrap_or(output));
+        let content = output.map(|output| output.get("content").unwrap_or(output));
         let is_error =
             output.is_some_and(|output| output.get("success").is_some_and(|it| it.raw() == b"false"));
-        let body = match said {
-            Some(said) => builder.text(said),
+        let body = match content {
+            Some(content) => builder.text(content),
             None => builder.made(""),
         };
-        let edits = said.map(|said| said.edit_site(values::text)).into_iter().collect();
+        let edits = content.map(|content| content.edit_site(values::text)).into_iter().collect();
         let kind = Kind::ToolResponse { is_error };
         self.add(kind, EventDraft { body, edits, ..draft }, false, keys.into_iter().collect());
     }

@@ -125,20 +125,20 @@ fn contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Un
         let draft = EventDraft { record: Some(ElementRef { list, element }), ..EventDraft::default() };
         let all = parts(builder, all);
         let found = if content.text_of("role").as_deref() == Some("model") {
-            let mut said = of_model(builder, &all, &draft, &mut calls);
+            let mut drafts = of_model(builder, &all, &draft, &mut calls);
             // An empty content is an event too, so that it is deleted with its turn.
-            if said.is_empty() {
+            if drafts.is_empty() {
                 let body = builder.made("");
-                said.push((Kind::Message, EventDraft { span: content.span(), body, ..draft }));
+                drafts.push((Kind::Message, EventDraft { span: content.span(), body, ..draft }));
             }
-            said
+            drafts
         } else {
-            let said = of_user(builder, &all, &draft, &mut calls);
-            if !said.iter().any(|(kind, _)| kind.is_tool()) && !said.is_empty() {
+            let drafts = of_user(builder, &all, &draft, &mut calls);
+            if !drafts.iter().any(|(kind, _)| kind.is_tool()) && !drafts.is_empty() {
                 calls.forget();
                 builder.turn(None);
             }
-            said
+            drafts
         };
         found.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
     }
@@ -314,9 +314,9 @@ fn words(builder: &mut EventBuilder, part: JsonNode<'_>) -> Option<Span> {
     let text = if part.is_string() { Some(part) } else { part.string("text") };
     let code = member(part, "executableCode", "executable_code").and_then(|code| code.string("code"));
     let output = member(part, "codeExecutionResult", "code_execution_result");
-    let said = text.or(code).or(output.and_then(|output| output.string("output")));
-    if let Some(said) = said {
-        return Some(said.span()).filter(|_| said.raw().len() > 2);
+    let content = text.or(code).or(output.and_then(|output| output.string("output")));
+    if let Some(content) = content {
+        return Some(content.span()).filter(|_| content.raw().len() > 2);
     }
     let data = member(part, "inlineData", "inline_data").or_else(|| member(part, "fileData", "file_data"));
     if data.is_some() {

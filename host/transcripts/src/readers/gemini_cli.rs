@@ -173,11 +173,12 @@ impl Chat {
         };
         let mut all = parts(builder, content);
         // Resumed chats contain results twice.
-        let again: Vec<Option<(usize, usize)>> = all.iter().map(|(part, _)| self.again(*part)).collect();
-        let only_again = again.iter().all(Option::is_some);
-        for ((part, deletion), place) in all.iter().zip(&again) {
+        let earlier: Vec<Option<(usize, usize)>> =
+            all.iter().map(|(part, _)| self.earlier_result(*part)).collect();
+        let only_repeated = earlier.iter().all(Option::is_some);
+        for ((part, deletion), place) in all.iter().zip(&earlier) {
             let at = match deletion {
-                _ if only_again => Some(message.record),
+                _ if only_repeated => Some(message.record),
                 Deletion::Element(at) => Some(*at),
                 _ => None,
             };
@@ -189,8 +190,8 @@ impl Chat {
                 first.edits.extend(response.zip(write).map(|(twin, write)| twin.edit_site(write)));
             }
         }
-        let mut again = again.iter();
-        all.retain(|_| again.next().is_some_and(Option::is_none));
+        let mut earlier = earlier.iter();
+        all.retain(|_| earlier.next().is_some_and(Option::is_none));
         let found = gemini::of_user(builder, &all, &message.draft(), &mut self.calls);
         for (event, (part, _)) in all.iter().filter(|(part, _)| gemini::response(*part).is_some()).enumerate()
         {
@@ -201,7 +202,7 @@ impl Chat {
     }
 
     /// Returns the event of an earlier result with the same id and the same bytes.
-    fn again(&self, part: JsonNode<'_>) -> Option<(usize, usize)> {
+    fn earlier_result(&self, part: JsonNode<'_>) -> Option<(usize, usize)> {
         let response = gemini::response(part)?;
         let (id, value) = (response.text_of("id")?, response.get("response")?);
         let is_it = |answered: &&Answered| answered.id == id && answered.response == value.raw();
@@ -232,7 +233,7 @@ impl Chat {
         let content = message.value.get("content").filter(|content| !content.is_null());
         let content = content.map(|content| parts(builder, content)).unwrap_or_default();
         let mut found = thoughts(builder, message.value, &draft);
-        let mut said = gemini::of_model(builder, &content, &draft, &mut self.calls);
+        let mut drafts = gemini::of_model(builder, &content, &draft, &mut self.calls);
         if content.iter().any(|(part, _)| is_thought(*part)) {
             // The list of thoughts repeats the parts for display.
             let copies = found.drain(..).filter_map(|(_, thought)| match thought.deletion {
@@ -240,11 +241,11 @@ impl Chat {
                 _ => None,
             });
             let copies: Vec<ElementRef> = copies.collect();
-            if let Some((_, thought)) = said.iter_mut().find(|(kind, _)| *kind == Kind::Reasoning) {
+            if let Some((_, thought)) = drafts.iter_mut().find(|(kind, _)| *kind == Kind::Reasoning) {
                 thought.also.extend(copies.into_iter().map(Deletion::Element));
             }
         }
-        found.extend(said);
+        found.extend(drafts);
         let Some(all) = message.value.get("toolCalls").filter(|calls| calls.items().len() > 0) else {
             return found;
         };

@@ -1,5 +1,5 @@
 //! The replay of a Gemini CLI log. A message replaces an earlier one with the same id, `$set` replaces all messages,
-//! `$rewindTo` drops the messages from one on, and a repeated head is ignored.
+//! `$rewindTo` removes a message and all messages after it. A repeated header line is ignored.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! The reader of J-CLI's transcripts: JSONL, one message per line. Lines of a session have a type (`msg`, `clear`,
-//! `restore`); lines that J-CLI keeps when it compacts are bare messages. Messages before the last `clear` or
+//! The reader of J-CLI's transcripts: JSONL, one message per line. The lines of a session have a type (`msg`,
+//! `clear`, `restore`). The transcripts that J-CLI keeps when it compacts have bare messages. Messages before the last `clear` or
 //! `restore` stay in the file, but the model no longer receives them. Calls are flat, with arguments as JSON in a
 //! string. J-CLI's own summary is a normal user message that begins with `[Conversation compressed. Transcript:`.
 
@@ -49,8 +49,8 @@ impl Reader for JCli {
                         return Err(not_of(NAME, line.span().start, "a `restore` has no messages"));
                     };
                     let list = builder.items(messages, None);
-                    for (element, one) in messages.items().enumerate() {
-                        message(builder, one, ElementRef { list, element }, &mut found)?;
+                    for (element, each) in messages.items().enumerate() {
+                        message(builder, each, ElementRef { list, element }, &mut found)?;
                     }
                 }
                 Some("msg") | None => message(builder, line, at, &mut found)?,
@@ -146,14 +146,14 @@ fn message(
 fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft, found: &mut Vec<Found>) {
     let members = builder.members(message);
     let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
-    let said = |name: &str| message.get(name).filter(|text| text.raw().len() > 2 && !text.is_null());
+    let non_empty = |name: &str| message.get(name).filter(|text| text.raw().len() > 2 && !text.is_null());
     let calls = message.get("tool_calls").filter(|calls| calls.items().len() > 0);
     let before = found.len();
-    if let Some(thought) = said("reasoning_content").filter(|thought| thought.is_string()) {
+    if let Some(thought) = non_empty("reasoning_content").filter(|thought| thought.is_string()) {
         let (span, deletion) = (thought.span(), Deletion::Element(member("reasoning_content")));
         found.push((Some(Kind::Reasoning), EventDraft { span, body: span, deletion, ..draft.clone() }));
     }
-    if let Some(content) = said("content") {
+    if let Some(content) = non_empty("content") {
         let (span, body) = (content.span(), builder.text(content));
         let deletion = Deletion::Value(span, "\"\"");
         found.push((Some(Kind::Message), EventDraft { span, body, deletion, ..draft.clone() }));
@@ -163,7 +163,7 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
         for (element, call) in calls.items().enumerate() {
             let function = call.get("function").unwrap_or(call);
             let arguments = function.get("arguments");
-            let edits = arguments.map(|it| it.edit_site(values::object_in_string));
+            let edits = arguments.map(|value| value.edit_site(values::object_in_string));
             let name = builder.tool_name(function, "name");
             let draft = EventDraft {
                 span: call.span(),

@@ -117,18 +117,18 @@ fn user(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) {
 fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) -> Vec<Call> {
     let members = builder.members(message);
     let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
-    let said = |name: &str| message.string(name).filter(|text| text.raw().len() > 2);
+    let non_empty = |name: &str| message.string(name).filter(|text| text.raw().len() > 2);
     let calls = message.get("tool_calls").filter(|calls| calls.items().len() > 0);
-    if let Some(thought) = said("thinking") {
+    if let Some(thought) = non_empty("thinking") {
         let (span, deletion) = (thought.span(), Deletion::Element(member("thinking")));
         builder.add(Kind::Reasoning, EventDraft { span, body: span, deletion, ..draft.clone() });
     }
-    match said("content") {
+    match non_empty("content") {
         Some(content) => {
             let (span, deletion) = (content.span(), Deletion::Value(content.span(), "\"\""));
             builder.add(Kind::Message, EventDraft { span, body: span, deletion, ..draft.clone() });
         }
-        None if calls.is_none() && said("thinking").is_none() => {
+        None if calls.is_none() && non_empty("thinking").is_none() => {
             let body = builder.made("");
             builder.add(Kind::Message, EventDraft { body, ..draft.clone() });
         }

@@ -187,11 +187,11 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
 
 /// Adds the reasoning of a message as one event, which is deleted from all its members at once.
 fn thought(builder: &mut EventBuilder, message: JsonNode<'_>, members: usize, draft: &EventDraft) {
-    let said = |value: &JsonNode<'_>| value.raw().len() > 2 && !value.is_null();
+    let non_empty = |value: &JsonNode<'_>| value.raw().len() > 2 && !value.is_null();
     let mut deletions = Vec::new();
     let mut body = None;
     for name in THOUGHTS {
-        let Some(value) = message.get(name).filter(said) else { continue };
+        let Some(value) = message.get(name).filter(non_empty) else { continue };
         let element = message.position(name).unwrap_or_default();
         deletions.push(Deletion::Element(ElementRef { list: members, element }));
         body =

@@ -259,7 +259,7 @@ fn kind(item: JsonNode<'_>) -> std::borrow::Cow<'_, str> {
 }
 
 fn message(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
-    let said = match item.text_of("role").as_deref() {
+    let kind = match item.text_of("role").as_deref() {
         Some("user") => Kind::ChatRequest,
         Some("assistant") => Kind::Message,
         _ => {
@@ -287,10 +287,10 @@ fn message(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
         }
         _ => builder.made(""),
     };
-    if said == Kind::ChatRequest {
+    if kind == Kind::ChatRequest {
         builder.turn(None);
     }
-    builder.add(said, EventDraft { body, ..draft });
+    builder.add(kind, EventDraft { body, ..draft });
 }
 
 /// Adds reasoning: its summary, otherwise its content, and the encrypted form.
@@ -344,8 +344,8 @@ fn shell_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraf
 /// Adds the result of an MCP call, which is part of the call's item.
 fn mcp_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
     let id = draft.id;
-    let said = |name: &str| item.get(name).filter(|value| !value.is_null());
-    let (output, is_error) = match (said("output"), said("error")) {
+    let present = |name: &str| item.get(name).filter(|value| !value.is_null());
+    let (output, is_error) = match (present("output"), present("error")) {
         (None, Some(error)) if error.is_object() => {
             let text = error.get("message").or(error.get("content"));
             let body = match text.filter(|text| text.is_string() || text.is_array()) {

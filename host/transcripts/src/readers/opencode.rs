@@ -352,12 +352,12 @@ fn tool(
     };
     let metadata = state.get("metadata");
     let stopped = metadata.filter(|metadata| is_error && metadata.is_true("interrupted"));
-    let said = match stopped.and_then(|metadata| metadata.string("output")) {
+    let output = match stopped.and_then(|metadata| metadata.string("output")) {
         Some(output) => Some(output),
         None => state.get(if is_error { "error" } else { "output" }),
     };
-    let mut edits: Vec<EditSite> = said.map(|said| said.edit_site(values::text)).into_iter().collect();
-    edits.extend(twins_of_result(metadata).filter(|edit| Some(edit.span) != said.map(JsonNode::span)));
+    let mut edits: Vec<EditSite> = output.map(|output| output.edit_site(values::text)).into_iter().collect();
+    edits.extend(twins_of_result(metadata).filter(|edit| Some(edit.span) != output.map(JsonNode::span)));
     edits.extend(
         state
             .get("attachments")
@@ -368,10 +368,10 @@ fn tool(
     let cleared = cleared.filter(|time| !is_error && !matches!(time.raw(), b"0" | b"null"));
     // While this time is set, OpenCode sends the cleared text instead.
     edits.extend(cleared.map(|time| EditSite { span: time.span(), write: |_| "0".into() }));
-    let body = match said {
+    let body = match output {
         _ if cleared.is_some() => builder.made(CLEARED),
-        Some(said) if said.is_string() => said.span(),
-        Some(said) if !said.is_null() => builder.made(&String::from_utf8_lossy(said.raw())),
+        Some(output) if output.is_string() => output.span(),
+        Some(output) if !output.is_null() => builder.made(&String::from_utf8_lossy(output.raw())),
         _ => builder.made(""),
     };
     let time = moment(state, "end").or(draft.time);

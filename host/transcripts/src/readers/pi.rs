@@ -228,7 +228,7 @@ fn message_of(
             if let Some(model) = message.text_of("model").filter(|model| !model.starts_with('<')) {
                 builder.model(&model);
             }
-            said(builder, message, &draft)
+            assistant_text(builder, message, &draft)
         }
         Some("toolResult") => vec![result(builder, message, draft)],
         Some("bashExecution") if !message.is_true("excludeFromContext") => {
@@ -273,7 +273,11 @@ fn request(builder: &mut EventBuilder, node: JsonNode<'_>, draft: EventDraft) ->
 }
 
 /// Returns the events of the assistant: text, reasoning, and calls.
-fn said(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) -> Vec<(Kind, EventDraft)> {
+fn assistant_text(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    draft: &EventDraft,
+) -> Vec<(Kind, EventDraft)> {
     let Some(content) = message.get("content") else { return Vec::new() };
     if content.is_string() {
         let draft = EventDraft { span: content.span(), body: content.span(), ..draft.clone() };

@@ -18,7 +18,7 @@ fn items(text: &str) -> Vec<&str> {
 }
 
 /// Returns the items of the first list that are not in the second.
-fn gone<'a>(before: &'a str, after: &str) -> Vec<&'a str> {
+fn removed_items<'a>(before: &'a str, after: &str) -> Vec<&'a str> {
     let after = items(after);
     items(before).into_iter().filter(|item| !after.contains(item)).collect()
 }
@@ -43,7 +43,7 @@ fn reasoning_is_deleted_with_its_output() {
     let left: Vec<_> =
         ["rs_1", "rs_2", "rs_3", "rs_4"].into_iter().filter(|id| omitted.contains(id)).collect();
     assert_eq!(left, ["rs_1", "rs_3"], "{omitted}");
-    assert_eq!(gone(&omitted, BODY), [""; 0], "what stays is as it was");
+    assert_eq!(removed_items(&omitted, BODY), [""; 0], "what stays is as it was");
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn all_kinds_of_items_are_read() {
     assert!(all.ends_with("1 says No thanks needed."), "{all}");
     // A program is deleted with its output.
     let text = summarized(&stream, 0, 0);
-    for gone in ["call_4", "call_3", "mcp_1"] {
-        assert!(!text.contains(gone), "{gone}\n{text}");
+    for removed_items in ["call_4", "call_3", "mcp_1"] {
+        assert!(!text.contains(removed_items), "{removed_items}\n{text}");
     }
     for kept in ["additional_tools", "configuration_update", "msg_9", "weather_of_tomorrow"] {
         assert!(text.contains(kept), "{kept}\n{text}");

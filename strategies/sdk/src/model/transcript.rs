@@ -60,13 +60,13 @@ pub struct TranscriptFormatter {
 
 impl TranscriptFormatter {
     /// Formats the next event, which has this body. Returns `None` if it has no text.
-    pub fn piece(&mut self, line: &EventLine, said: EventBody) -> Option<TranscriptPiece> {
-        piece(line, said, &mut self.tools)
+    pub fn piece(&mut self, line: &EventLine, body: EventBody) -> Option<TranscriptPiece> {
+        piece(line, body, &mut self.tools)
     }
 }
 
-fn piece(line: &EventLine, said: EventBody, tools: &mut HashMap<String, String>) -> Option<TranscriptPiece> {
-    let (who, raw, text) = match said {
+fn piece(line: &EventLine, body: EventBody, tools: &mut HashMap<String, String>) -> Option<TranscriptPiece> {
+    let (who, raw, text) = match body {
         EventBody::User(text) => ("user".to_owned(), chars(&text), text),
         EventBody::Attachment { name, text } => (
             format!("attached {}", single_word(&name)),

@@ -7,7 +7,7 @@ fn named(text: &str) -> (Source, String) {
 }
 
 fn set(pair: &str) -> (Source, String) {
-    layer::of_pair(pair).unwrap()
+    layer::from_pair(pair).unwrap()
 }
 
 const KEEP_LAST: &str = "conversation.compaction.keep_last";
@@ -96,7 +96,7 @@ fn a_set_value_is_toml_or_a_string() {
 
 #[test]
 fn errors_in_set_have_no_line() {
-    let wrong = |pair: &str| match layer::of_pair(pair) {
+    let wrong = |pair: &str| match layer::from_pair(pair) {
         Ok(layer) => Config::from_layers(&[layer], JpOwn::default()).unwrap_err(),
         Err(wrong) => wrong,
     };
@@ -171,7 +171,7 @@ fn shown_configuration_parses_to_the_same_values() {
 
 #[test]
 fn explained_configuration_parses_for_any_typed_text() {
-    let set = layer::of_pair("conversation.compaction.auto.always=[\n\"default\"\r\n]").unwrap();
+    let set = layer::from_pair("conversation.compaction.auto.always=[\n\"default\"\r\n]").unwrap();
     let config = Config::from_layers(&[set], JpOwn::default()).unwrap();
     let shown = config.to_toml(true);
     let again = Config::from_layers(&[user(&shown)], JpOwn::default());

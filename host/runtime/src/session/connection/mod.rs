@@ -317,15 +317,15 @@ impl<'a> WorkerConnection<'a> {
         }
         let Some(front) = self.flights.front_mut() else { return Err(self.uncalled_for(text)) };
         front.lines += 1;
-        let heard = reply::line(text, front.lines, &front.job.id);
-        if let (Err(Violation::WrongId { found, .. }), Some((job, _))) = (&heard, &self.held)
+        let parsed = reply::line(text, front.lines, &front.job.id);
+        if let (Err(Violation::WrongId { found, .. }), Some((job, _))) = (&parsed, &self.held)
             && *found == job.id
         {
             return Err(self.uncalled_for(text));
         }
         self.deliver();
         let Some(front) = self.flights.front_mut() else { return Ok(()) };
-        match heard {
+        match parsed {
             Err(violation) => return Err(self.violated(Error::Violation(violation))),
             Ok(line @ Line::Progress(_)) => (self.seen)(&front.job.id, &line),
             Ok(Line::Log(log)) => {

@@ -79,14 +79,14 @@ impl Twin {
             "item_completed" | "item_started" => return of_item(twin, payload.get("item")?),
             _ => return Some(of_call(twin, payload, payload.text_of("call_id")?.into_owned())),
         };
-        let said = payload.string(name)?;
+        let item = payload.string(name)?;
         // The end of a task has content of its own, so only the repeated text is removed.
         let deletion = if name == "last_agent_message" {
-            Deletion::Value(said.span(), "null")
+            Deletion::Value(item.span(), "null")
         } else {
             twin.deletion.clone()
         };
-        Some(Self { keys: vec![Key::text(voice, &said.text())], deletion, ..twin })
+        Some(Self { keys: vec![Key::text(voice, &item.text())], deletion, ..twin })
     }
 }
 
@@ -103,10 +103,10 @@ fn of_item(twin: Twin, item: JsonNode<'_>) -> Option<Twin> {
     Some(Twin { keys, ..twin })
 }
 
-fn of_call(twin: Twin, said: JsonNode<'_>, id: String) -> Twin {
+fn of_call(twin: Twin, item: JsonNode<'_>, id: String) -> Twin {
     let (mut requests, mut responses) = (Vec::new(), Vec::new());
-    let mut has_failed = matches!(said.text_of("status").as_deref(), Some("failed" | "declined" | "error"));
-    for (name, value) in said.members() {
+    let mut has_failed = matches!(item.text_of("status").as_deref(), Some("failed" | "declined" | "error"));
+    for (name, value) in item.members() {
         let edit = |write| value.edit_site(write);
         match &*name {
             b"stdout" | b"stderr" | b"aggregated_output" | b"formatted_output" if value.is_string() => {

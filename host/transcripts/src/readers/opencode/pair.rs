@@ -24,13 +24,13 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
         let id = format!("prt_{}", pair.ids[half].replace('-', ""));
         json!({ "id": id, "sessionID": session, "messageID": message, "type": "text", "text": text })
     };
-    let mut said = vec![text(0, &id, pair.request)];
+    let mut parts = vec![text(0, &id, pair.request)];
     let carried = pair.carried.iter().filter_map(|part| serde_json::from_slice(part).ok());
-    said.extend(carried.map(|mut part: Map<String, Value>| {
+    parts.extend(carried.map(|mut part: Map<String, Value>| {
         part.insert("messageID".into(), id.as_str().into());
         Value::Object(part)
     }));
-    let compacts = said.len() > 1;
+    let compacts = parts.len() > 1;
 
     let of_model = |name: &str| {
         copied(name).or_else(|| first?.get("model")?.get(name).and_then(json_of)).unwrap_or_default()
@@ -66,7 +66,7 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
     }
     let answered = [text(1, &answer, pair.response)];
     vec![
-        json!({ "info": user, "parts": said }).to_string(),
+        json!({ "info": user, "parts": parts }).to_string(),
         json!({ "info": assistant, "parts": answered }).to_string(),
     ]
 }

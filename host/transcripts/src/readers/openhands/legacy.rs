@@ -191,13 +191,13 @@ fn call(
         Some(b'{') => Some(value.edit_site(values::object)),
         _ => None,
     };
-    let mut edits: Vec<EditSite> = own(args).filter_map(|(_, value)| emptied(value)).collect();
-    let said = event.string("message");
-    edits.extend(said.map(|said| EditSite { span: said.span(), write: empty }));
+    let mut edits: Vec<EditSite> = arguments_of_model(args).filter_map(|(_, value)| emptied(value)).collect();
+    let message = event.string("message");
+    edits.extend(message.map(|message| EditSite { span: message.span(), write: empty }));
     // Without its call the action becomes a thought.
     let mut deletions = vec![];
     deletions.extend(event.string("action").map(|action| Deletion::Value(action.span(), "\"think\"")));
-    deletions.extend(said.map(|said| Deletion::Value(said.span(), "\"\"")));
+    deletions.extend(message.map(|message| Deletion::Value(message.span(), "\"\"")));
     let members = builder.members(args);
     let kept = |key: &[u8]| matches!(key, b"thought" | b"reasoning_content");
     let gone = args.members().enumerate().filter(|(_, (key, _))| !kept(key));
@@ -225,7 +225,7 @@ fn call(
 }
 
 /// Returns the arguments that the model gave.
-fn own(args: JsonNode<'_>) -> impl Iterator<Item = (String, JsonNode<'_>)> {
+fn arguments_of_model(args: JsonNode<'_>) -> impl Iterator<Item = (String, JsonNode<'_>)> {
     let members = args.members().map(|(key, value)| (String::from_utf8_lossy(&key).into_owned(), value));
     members.filter(|(key, _)| !SETTINGS.contains(&&**key))
 }
@@ -236,12 +236,12 @@ fn arguments(args: JsonNode<'_>) -> String {
         let inside = value.raw().iter().filter(|byte| !byte.is_ascii_whitespace());
         matches!(value.raw().first(), Some(b'"' | b'[' | b'{')) && inside.count() > 2
     };
-    if !own(args).any(|(_, value)| holds(value)) {
+    if !arguments_of_model(args).any(|(_, value)| holds(value)) {
         return "{}".into();
     }
     let is_set =
         |value: JsonNode<'_>| holds(value) || !matches!(value.raw().first(), Some(b'"' | b'[' | b'{' | b'n'));
-    let members = own(args).filter(|(_, value)| is_set(*value));
+    let members = arguments_of_model(args).filter(|(_, value)| is_set(*value));
     let members: Vec<String> =
         members.map(|(key, value)| format!("{}:{}", Value::from(key), as_json(value))).collect();
     format!("{{{}}}", members.join(","))
@@ -257,7 +257,7 @@ fn result(
     let Some(content) = event.get("content") else { return };
     let body = if content.is_null() { builder.made("") } else { builder.text(content) };
     let mut edits = vec![content.edit_site(values::text)];
-    edits.extend(event.string("message").map(|said| EditSite { span: said.span(), write: empty }));
+    edits.extend(event.string("message").map(|message| EditSite { span: message.span(), write: empty }));
     if let Some(extras) = event.get("extras") {
         edits.extend(long_texts(extras, &COMMANDS));
         if let Some(cause) = &record.cause {

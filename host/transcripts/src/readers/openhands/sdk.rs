@@ -121,8 +121,8 @@ fn message(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, 
 
 fn action(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
     thoughts(builder, event, event, draft, record);
-    if let Some(said) = event.get("thought").filter(|said| said.items().len() > 0) {
-        let body = builder.text(said);
+    if let Some(thought) = event.get("thought").filter(|thought| thought.items().len() > 0) {
+        let body = builder.text(thought);
         record.add(Kind::Message, EventDraft { body, ..draft.clone() });
     }
     let call = event.get("tool_call");
@@ -151,11 +151,11 @@ fn as_message(builder: &mut EventBuilder, event: JsonNode<'_>) -> Deletion {
         .map(|element| Deletion::Element(ElementRef { list, element }))
         .collect();
     deletions.extend(event.string("kind").map(|kind| Deletion::Value(kind.span(), "\"MessageEvent\"")));
-    let (Some(place), Some(said)) = (event.position("thought"), event.get("thought")) else {
+    let (Some(place), Some(thought)) = (event.position("thought"), event.get("thought")) else {
         return Deletion::Several(deletions);
     };
     // Reasoning that directly follows the text goes into the message too.
-    let mut end = said.span().end;
+    let mut end = thought.span().end;
     for (next, span) in spans.iter().enumerate().skip(place + 1) {
         if !THOUGHTS.iter().any(|name| event.position(name) == Some(next)) {
             break;
@@ -163,7 +163,7 @@ fn as_message(builder: &mut EventBuilder, event: JsonNode<'_>) -> Deletion {
         end = span.end;
     }
     if let Some(span) = spans.get(place) {
-        let key = Span { start: span.start, end: said.span().start };
+        let key = Span { start: span.start, end: thought.span().start };
         deletions.push(Deletion::Value(key, "\"llm_message\":{\"role\":\"assistant\",\"content\":"));
         deletions.push(Deletion::Value(Span { start: end, end }, "}"));
     }

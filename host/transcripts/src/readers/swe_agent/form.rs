@@ -70,7 +70,7 @@ impl Form {
     fn new(holder: JsonNode<'_>, text: &str, empty: &'static str, is_answered: bool) -> Self {
         let mut form = Self::default();
         let content = holder.get(text);
-        let said = content.and_then(|content| match content.items().len() {
+        let message = content.and_then(|content| match content.items().len() {
             0 => Some(content).filter(|content| content.is_string()),
             1 => content.items().next().and_then(|block| block.string("text")),
             _ => None,
@@ -86,13 +86,13 @@ impl Form {
             form.thoughts.extend(value.map(|value| (value.span(), empty)));
         }
         form.again = action.map(|action| (action.span(), empty));
-        if let Some(said) = said {
-            form.thought = thought.and_then(|thought| part(said, thought, said.span().start + 1));
-            let from = form.thought.map_or(said.span().start + 1, |thought| thought.end);
+        if let Some(message) = message {
+            form.thought = thought.and_then(|thought| part(message, thought, message.span().start + 1));
+            let from = form.thought.map_or(message.span().start + 1, |thought| thought.end);
             if calls.is_empty() && is_answered {
-                form.find_command(said, action, from);
+                form.find_command(message, action, from);
             }
-            form.rest = rest(said, [form.thought, form.action.map(|(_, whole)| whole)]);
+            form.rest = rest(message, [form.thought, form.action.map(|(_, whole)| whole)]);
         } else {
             form.rest = texts(content);
         }
@@ -114,19 +114,19 @@ impl Form {
         form
     }
 
-    fn find_command(&mut self, said: JsonNode<'_>, action: Option<JsonNode<'_>>, from: usize) {
+    fn find_command(&mut self, message: JsonNode<'_>, action: Option<JsonNode<'_>>, from: usize) {
         let Some(action) = action else {
-            let Some((inside, whole)) = fenced(said) else { return };
+            let Some((inside, whole)) = fenced(message) else { return };
             self.is_fenced = true;
-            self.command = Some(unquoted(inside, said).into_owned());
+            self.command = Some(unquoted(inside, message).into_owned());
             self.action = Some((inside, whole));
             return;
         };
         // An empty command has no place, but its markup does.
-        let found = part(said, action, from);
+        let found = part(message, action, from);
         let at = found.unwrap_or(Span { start: from, end: from });
-        let end = said.span().end - 1;
-        let outside = rest(said, [Some(Span { start: said.span().start + 1, end: from }), found]);
+        let end = message.span().end - 1;
+        let outside = rest(message, [Some(Span { start: message.span().start + 1, end: from }), found]);
         let is_markup = MARKUP.iter().fold(outside, |text, mark| text.replace(mark, "")).trim().is_empty();
         if is_markup {
             self.action = Some((at, Span { start: from, end }));
@@ -187,10 +187,10 @@ pub(super) fn thoughts(builder: &mut EventBuilder, message: JsonNode<'_>, form: 
 }
 
 /// Returns the span of a text in another one, from an offset on. The bytes match, because one program wrote both.
-fn part(said: JsonNode<'_>, text: JsonNode<'_>, from: usize) -> Option<Span> {
+fn part(message: JsonNode<'_>, text: JsonNode<'_>, from: usize) -> Option<Span> {
     let inner = text.raw().get(1..text.raw().len().checked_sub(1)?)?;
-    let start = from.checked_sub(said.span().start)?;
-    let space = said.raw().get(start..said.raw().len().checked_sub(1)?)?;
+    let start = from.checked_sub(message.span().start)?;
+    let space = message.raw().get(start..message.raw().len().checked_sub(1)?)?;
     if inner.is_empty() {
         return None;
     }
@@ -203,8 +203,8 @@ fn part(said: JsonNode<'_>, text: JsonNode<'_>, from: usize) -> Option<Span> {
 }
 
 /// Returns a fenced command: the span of the command, and that of the whole fence.
-fn fenced(said: JsonNode<'_>) -> Option<(Span, Span)> {
-    let (raw, start) = (said.raw(), said.span().start);
+fn fenced(message: JsonNode<'_>) -> Option<(Span, Span)> {
+    let (raw, start) = (message.raw(), message.span().start);
     let (open, fence) = FENCES.iter().find_map(|fence| Some((memmem::find(raw, fence)?, *fence)))?;
     let inside = open + fence.len();
     // In an empty fence, the line break before its end is the one after its beginning.
@@ -215,20 +215,20 @@ fn fenced(said: JsonNode<'_>) -> Option<(Span, Span)> {
 }
 
 /// Returns a text without two of its parts, which are in order.
-fn rest(said: JsonNode<'_>, parts: [Option<Span>; 2]) -> String {
-    let (mut at, end) = (said.span().start + 1, said.span().end - 1);
+fn rest(message: JsonNode<'_>, parts: [Option<Span>; 2]) -> String {
+    let (mut at, end) = (message.span().start + 1, message.span().end - 1);
     let mut text = String::new();
     for part in parts.into_iter().flatten() {
-        text.push_str(&unquoted(Span { start: at, end: part.start }, said));
+        text.push_str(&unquoted(Span { start: at, end: part.start }, message));
         at = part.end;
     }
-    text.push_str(&unquoted(Span { start: at, end }, said));
+    text.push_str(&unquoted(Span { start: at, end }, message));
     text
 }
 
-fn unquoted<'a>(span: Span, said: JsonNode<'a>) -> Cow<'a, str> {
-    let start = said.span().start;
-    let inner = said.raw().get(span.start - start..span.end - start).unwrap_or_default();
+fn unquoted<'a>(span: Span, message: JsonNode<'a>) -> Cow<'a, str> {
+    let start = message.span().start;
+    let inner = message.raw().get(span.start - start..span.end - start).unwrap_or_default();
     let quoted = [b"\"", inner, b"\""].concat();
     Cow::Owned(text::unquote(&quoted).into_owned())
 }
