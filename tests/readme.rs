@@ -129,7 +129,7 @@ fn formats_match_the_help() {
     let help = text(&jp_compact(Path::new("/"), &["show", "--help"]).stdout);
     let formats = help.split_once("--format").unwrap().1.split_once("[possible values: ").unwrap().1;
     let formats = one_line(formats.split_once(']').unwrap().0).split(", ").count();
-    let listed = readme.split_once("Read and written back are ").unwrap().1.split_once("\n\n").unwrap().0;
+    let listed = readme.split_once("The other formats are ").unwrap().1.split_once(". ").unwrap().0;
     // OpenAI has two formats in one item, and JP's own is not in the list.
     assert_eq!(one_line(listed).split(", ").count() + 1, formats, "{listed}");
 }
