@@ -220,5 +220,5 @@ fn rejects_invalid_set_option() {
     let output = world.run(&["config", "--set", "conversation.compaction.default_profile=x"]).exits(2);
     output
         .says("configuration --set conversation.compaction.default_profile=x")
-        .says("there are auto-summarize, collapse, default, heavy");
+        .says("known profiles: auto-summarize, collapse, default, heavy");
 }

@@ -11,7 +11,7 @@ use jp_compact_transcripts::import;
 
 use crate::compact::Error;
 use crate::compact::{self, Opened};
-use jp_compact_store::{self as store, Missing};
+use jp_compact_store::{self as store, JpFiles};
 
 /// The content of a fork.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub fn plan(source: &Opened, last: Option<usize>) -> Result<Plan, Error> {
 /// # Errors
 /// The folder cannot be created.
 pub fn write(source: &Opened, plan: &Plan, dest: &Path, environment: &Environment) -> Result<(), Error> {
-    let missing = Missing {
+    let missing = JpFiles {
         base_config: (!import::has_base_config(&plan.stream)).then(|| import::base_config(None, None)),
         metadata: Some(import::metadata(&plan.stream, None)),
     };

@@ -75,7 +75,7 @@ pub fn create(
     dest: &Path,
     source: &Place,
     events: &[u8],
-    missing: &Missing,
+    missing: &JpFiles,
     environment: &Environment,
 ) -> Result<(), StoreError> {
     let parent = dest.parent().ok_or_else(|| StoreError::Exists { path: dest.to_path_buf() })?;
@@ -106,7 +106,7 @@ pub fn create(
 
 /// The files that JP needs, for a copy whose source lacks them.
 #[derive(Debug)]
-pub struct Missing {
+pub struct JpFiles {
     /// `base_config.json`. `None` if the events contain it.
     pub base_config: Option<Vec<u8>>,
     /// `metadata.json`.

@@ -35,7 +35,7 @@ pub use jp_compact_core::splice::Piece;
 pub use self::{
     allowed::{allowed_root, locate},
     error::{StoreError, StoreErrorKind},
-    folder::{Missing, check_destination, create, create_new},
+    folder::{JpFiles, check_destination, create, create_new},
     fresh::write_new,
     place::{Place, workspace_root},
     rehearse::{check_new, rehearse},
