@@ -1,7 +1,7 @@
-//! Benchmark of `jp-compact`: ratios to the cost of system tools in the same run. The command is `cargo bench
-//! --bench ratios`, optionally with `-- --mb 100 --runs 7 --batch 2000` or `-- --only-batch`. It prints a
-//! table; a ratio that misses its target does not fail the run. Without `--bench`, as under `cargo test
-//! --all-targets`, everything runs once on a small stream. This keeps the bench working.
+//! Benchmark of `jp-compact`. It compares the cost of commands with that of system tools in the same run, and prints the
+//! ratios as a table. A ratio that misses its target does not fail the run. Run it with `cargo bench --bench ratios`,
+//! optionally with `-- --mb 100 --runs 7 --batch 2000` or `-- --only-batch`. Without `--bench`, as in `cargo test
+//! --all-targets`, each measurement runs once on a small stream, so that the code stays tested.
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 mod batch;
@@ -25,7 +25,7 @@ const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/peers");
 const SEED: u64 = 20_260_822;
 /// The size of a typical conversation.
 const SMALL_BYTES: usize = 100_000;
-/// The size that the large conversation is compared with in rows where size should not matter.
+/// Rows that should not depend on the size compare the large conversation with one of this size.
 const MIDDLE_BYTES: usize = 1_000_000;
 
 fn main() -> io::Result<()> {
@@ -54,8 +54,8 @@ fn main() -> io::Result<()> {
     bench.stripped()?;
     bench.print(&mut table, "print, calls and reasoning stripped", "stripped")?;
     bench.command(&mut table)?;
-    // Must precede the rows that hold a gigabyte here, because a process spawned then counts that memory as
-    // its own.
+    // These rows must come first. Later rows allocate a gigabyte in this process, and the peak memory of a child
+    // process would include it.
     claude_code::rows(&mut table, &bench.folder, bench.runs, arguments.mb * 1_000_000)?;
     spawn::rows(&mut table, &bench.folder, bench.runs)?;
     let [small, middle, large] = ["small", "middle", "large"].map(|name| bench.events(name));
@@ -154,7 +154,7 @@ impl Bench {
         self.sync_file(&folder).map(drop)
     }
 
-    fn print(&self, table: &mut Table, what: &str, conversation: &str) -> io::Result<()> {
+    fn print(&self, table: &mut Table, row: &str, conversation: &str) -> io::Result<()> {
         let events = self.events(conversation);
         let out = self.folder.join("out");
         let once = |used: io::Result<Usage>| used.and_then(|used| fs::remove_file(&out).map(|()| used));
@@ -165,8 +165,8 @@ impl Bench {
         };
         let mut cp = || once(self.copy_file(&events, &out));
         let [ours, cp] = alternate(self.runs, [&mut ours, &mut cp])?;
-        table.times(&format!("{what}: CPU / cp"), ours.cpu, cp.cpu, Some(2.5));
-        table.peak(&format!("{what}: peak / file"), ours.peak_bytes, fs::metadata(&events)?.len(), 1.3);
+        table.times(&format!("{row}: CPU / cp"), ours.cpu, cp.cpu, Some(2.5));
+        table.peak(&format!("{row}: peak / file"), ours.peak_bytes, fs::metadata(&events)?.len(), 1.3);
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Bench {
             self.copy_conversation("small", "copy")?;
             run(self.compact_command("copy", strategies).args(extra))
         };
-        let (mut nothing, mut one) = (|| run(&mut self.tool("true")), || compact(&["strip-tools"], &[]));
+        let (mut baseline, mut one) = (|| run(&mut self.tool("true")), || compact(&["strip-tools"], &[]));
         let mut dry = || compact(&["strip-tools"], &["--dry-run"]);
         let mut two = || compact(&["strip-reasoning", "strip-tools"], &[]);
         let mut cp = || {
@@ -211,11 +211,11 @@ impl Bench {
             let (from, to) = (self.events("small"), self.folder.join("copy/another"));
             Ok(self.copy_file(&from, &to)? + self.sync_file(&to)?)
         };
-        let sides: [measure::Side<'_>; 5] = [&mut nothing, &mut one, &mut dry, &mut two, &mut cp];
-        let [nothing, one, dry, two, cp] = alternate(self.runs * 15, sides)?;
-        table.times("100 KB, one strategy: wall / true", one.wall, nothing.wall, Some(12.0));
-        table.times("100 KB, one, --dry-run: wall / true", dry.wall, nothing.wall, None);
-        table.times("100 KB, the two default ones: wall / true", two.wall, nothing.wall, None);
+        let sides: [measure::Side<'_>; 5] = [&mut baseline, &mut one, &mut dry, &mut two, &mut cp];
+        let [baseline, one, dry, two, cp] = alternate(self.runs * 15, sides)?;
+        table.times("100 KB, one strategy: wall / true", one.wall, baseline.wall, Some(12.0));
+        table.times("100 KB, one, --dry-run: wall / true", dry.wall, baseline.wall, None);
+        table.times("100 KB, the two default ones: wall / true", two.wall, baseline.wall, None);
         table.times("100 KB, one strategy: wall / cp and sync", one.wall, cp.wall, None);
         Ok(())
     }
@@ -230,9 +230,9 @@ impl Bench {
             ("jq", &["jq", "--version"], &["jq", "-f", "strip.jq"]),
         ];
         for (name, probe, program) in peers {
-            let what = format!("print, calls and reasoning stripped: CPU / {name}");
+            let row = format!("print, calls and reasoning stripped: CPU / {name}");
             if run(self.tool(probe[0]).args(&probe[1..]).stderr(std::process::Stdio::null())).is_err() {
-                table.absent(&what);
+                table.absent(&row);
                 continue;
             }
             let mut ours = || {
@@ -246,7 +246,7 @@ impl Bench {
                 run_into(&mut command, &out)
             };
             let [ours, peer] = alternate(self.runs.min(3), [&mut ours, &mut peer])?;
-            table.times(&what, ours.cpu, peer.cpu, None);
+            table.times(&row, ours.cpu, peer.cpu, None);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use jp_compact_core::fork::Disposition;
+use jp_compact_core::fork::ForkEffect;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, Run};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::fork::{self, Plan};
@@ -119,9 +119,9 @@ fn print(args: &Args, quiet: bool, json: &Value, text: &EscapedLines) -> Result<
 }
 
 fn plan_json(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> Value {
-    let numbers = |disposition: Disposition| -> Vec<usize> {
+    let numbers = |effect: ForkEffect| -> Vec<usize> {
         let overlays = plan.fork.overlays.iter().zip(1_usize..);
-        overlays.filter(|(other, _)| **other == disposition).map(|(_, number)| number).collect()
+        overlays.filter(|(other, _)| **other == effect).map(|(_, number)| number).collect()
     };
     json!({
         "path": dest.join("events.json").to_string_lossy(),
@@ -130,10 +130,10 @@ fn plan_json(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> Value 
         "turns": plan.stream.turns(),
         "cut": plan.fork.cut,
         "overlays": {
-            "kept": numbers(Disposition::Kept),
-            "clipped": numbers(Disposition::Clipped),
-            "gone": numbers(Disposition::Removed),
-            "summary_dropped": numbers(Disposition::SummaryDropped),
+            "kept": numbers(ForkEffect::Kept),
+            "clipped": numbers(ForkEffect::Clipped),
+            "gone": numbers(ForkEffect::Removed),
+            "summary_dropped": numbers(ForkEffect::SummaryDropped),
         },
         "report": null,
         "error": null,
@@ -147,8 +147,8 @@ fn plan_text(
     dry_run: bool,
     environment: &Environment,
 ) -> EscapedLines {
-    let dispositions = &plan.fork.overlays;
-    let count = |disposition: Disposition| dispositions.iter().filter(|other| **other == disposition).count();
+    let effects = &plan.fork.overlays;
+    let count = |effect: ForkEffect| effects.iter().filter(|other| **other == effect).count();
     let copied_turns = match plan.fork.cut {
         0 => counted(plan.stream.turns(), "turn"),
         _ => format!("the last {} of {}", plan.stream.turns(), counted(source.stream.turns(), "turn")),
@@ -161,12 +161,12 @@ fn plan_text(
         short(source.place.path(), environment),
         counted(overlays, "overlay")
     ));
-    if let clipped @ 1.. = count(Disposition::Clipped) {
+    if let clipped @ 1.. = count(ForkEffect::Clipped) {
         lines.line(format_args!("  {} clipped to the copied turns", counted(clipped, "overlay")));
     }
-    let numbered = (1_usize..).zip(dispositions.iter().zip(source.stream.overlays()));
+    let numbered = (1_usize..).zip(effects.iter().zip(source.stream.overlays()));
     let dropped: Vec<_> =
-        numbered.filter(|(_, (disposition, _))| **disposition == Disposition::SummaryDropped).collect();
+        numbered.filter(|(_, (effect, _))| **effect == ForkEffect::SummaryDropped).collect();
     lines.list(
         "  ",
         dropped.iter().map(|(number, (_, overlay))| {

@@ -22,13 +22,13 @@ pub struct Fork {
     pub pieces: Vec<Piece>,
     /// The number of removed turns.
     pub cut: usize,
-    /// The disposition of each overlay, in order.
-    pub overlays: Vec<Disposition>,
+    /// The effect on each overlay, in order.
+    pub overlays: Vec<ForkEffect>,
 }
 
-/// The disposition of an overlay.
+/// The effect of a fork on an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disposition {
+pub enum ForkEffect {
     /// All of its turns are copied, so it is copied unchanged.
     Kept,
     /// Some of its turns are copied. Its range is reduced to them.
@@ -46,7 +46,7 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     let cut = last.map_or(0, |last| stream.turns().saturating_sub(last));
     if cut == 0 {
         let pieces = vec![Piece::Old(0..stream.bytes().len())];
-        return Fork { pieces, cut, overlays: vec![Disposition::Kept; stream.overlays().len()] };
+        return Fork { pieces, cut, overlays: vec![ForkEffect::Kept; stream.overlays().len()] };
     }
     let events = stream.events();
     let is_selective = |overlay: &Overlay| matches!(overlay.tool_calls, Some(ToolPolicy::Selective(_)));
@@ -62,8 +62,8 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     let mut changed = HashMap::new();
     let mut stamped = HashSet::new();
     for overlay in stream.overlays() {
-        let (disposition, bytes) = cutting.overlay(overlay);
-        overlays.push(disposition);
+        let (effect, bytes) = cutting.overlay(overlay);
+        overlays.push(effect);
         if let Some(bytes) = bytes {
             changed.insert(overlay.element, bytes);
             stamped.insert((overlay.stamp, overlay.from_turn, overlay.to_turn));
@@ -102,17 +102,17 @@ struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// Returns the disposition of an overlay, and its bytes if it stays.
-    fn overlay(&self, overlay: &Overlay) -> (Disposition, Option<Vec<u8>>) {
+    /// Returns the effect on an overlay, and its bytes if it stays.
+    fn overlay(&self, overlay: &Overlay) -> (ForkEffect, Option<Vec<u8>>) {
         let &Overlay { from_turn: from, to_turn: to, .. } = overlay;
         if to < self.cut {
-            return (Disposition::Removed, None);
+            return (ForkEffect::Removed, None);
         }
         let (cuts, has_summary) = (from < self.cut, overlay.summary.is_some());
-        let disposition = match (cuts, has_summary) {
-            (false, _) => Disposition::Kept,
-            (true, false) => Disposition::Clipped,
-            (true, true) => Disposition::SummaryDropped,
+        let effect = match (cuts, has_summary) {
+            (false, _) => ForkEffect::Kept,
+            (true, false) => ForkEffect::Clipped,
+            (true, true) => ForkEffect::SummaryDropped,
         };
         let span = self.stream.events()[overlay.element].span;
         let calls = match &overlay.tool_calls {
@@ -122,17 +122,17 @@ impl Cutting<'_> {
         let silent = calls.as_ref().is_some_and(|(_, left)| *left == 0);
         if cuts
             && overlay.kinds().len()
-                == usize::from(disposition == Disposition::SummaryDropped) + usize::from(silent)
+                == usize::from(effect == ForkEffect::SummaryDropped) + usize::from(silent)
         {
             // None of its policies concerns a turn that stays.
-            return (if has_summary { Disposition::SummaryDropped } else { Disposition::Removed }, None);
+            return (if has_summary { ForkEffect::SummaryDropped } else { ForkEffect::Removed }, None);
         }
         let bytes = self.element(span, from, to, |name| match name {
-            "summary" if disposition == Disposition::SummaryDropped => Some(Edit::Remove),
+            "summary" if effect == ForkEffect::SummaryDropped => Some(Edit::Remove),
             "tool_calls" => calls.as_ref().map(|(calls, _)| Edit::Replace(calls.clone())),
             _ => None,
         });
-        (disposition, Some(bytes))
+        (effect, Some(bytes))
     }
 
     /// Returns the `tool_calls` of a `selective` policy with only the calls that stay, and their number. Entries

@@ -1,6 +1,6 @@
-//! The pairing of tool requests and responses. A request pairs with the next response of its id, because ids are reused
-//! (docs/reference/lint-rules.md, G1 to G3). An abandoned request pairs with no response: after a later turn reuses its
-//! id, the responses belong to the later request. Otherwise each response would pair with one request too early.
+//! The pairs of tool requests and responses. Ids are reused, so a request pairs with the next response that has its id
+//! (docs/reference/lint-rules.md, G1 to G3). A request without a response is abandoned when a later turn reuses its id.
+//! Without this rule, the abandoned request would take the response of the later one.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -16,16 +16,16 @@ pub struct Pairs {
     partners: Vec<Option<usize>>,
     /// The last request with the id of each element.
     namesakes: Vec<Option<usize>>,
-    /// The turns of calls that were answered in a later turn, in the order of the responses.
-    across: Vec<(usize, usize)>,
+    /// The turns of each request and response in different turns, in the order of the responses.
+    cross_turn: Vec<(usize, usize)>,
 }
 
 /// The state of one id. Most ids are used once.
 #[derive(Default)]
 struct Calls {
-    /// The first request without a response; `behind` holds the next ones.
+    /// The first request without a response; `queued` holds the next ones.
     waiting: Option<usize>,
-    behind: VecDeque<usize>,
+    queued: VecDeque<usize>,
     last: Option<usize>,
 }
 
@@ -35,44 +35,44 @@ impl Pairs {
         let events = stream.events();
         let mut partners = vec![None; events.len()];
         let mut namesakes = vec![None; events.len()];
-        let mut across = Vec::new();
+        let mut cross_turn = Vec::new();
         let mut ids: Vec<Calls> = Vec::new();
-        let mut places: HashMap<Cow<'_, [u8]>, usize> = HashMap::with_capacity(events.len() / 4);
+        let mut id_indexes: HashMap<Cow<'_, [u8]>, usize> = HashMap::with_capacity(events.len() / 4);
         for (element, event) in events.iter().enumerate().filter(|(_, event)| event.kind.is_tool()) {
-            let place = *places.entry(text::unquote_bytes(stream.at(event.id))).or_insert(ids.len());
-            if place == ids.len() {
+            let id_index = *id_indexes.entry(text::unquote_bytes(stream.at(event.id))).or_insert(ids.len());
+            if id_index == ids.len() {
                 ids.push(Calls::default());
             }
             // Temporarily the index in `ids`, until all requests are known.
-            namesakes[element] = Some(place);
-            let calls = &mut ids[place];
+            namesakes[element] = Some(id_index);
+            let calls = &mut ids[id_index];
             if event.kind == Kind::ToolRequest {
-                let newest = calls.behind.back().copied().or(calls.waiting);
+                let newest = calls.queued.back().copied().or(calls.waiting);
                 if newest.is_some_and(|call| events[call].turn != event.turn) {
-                    calls.behind.clear();
+                    calls.queued.clear();
                     calls.waiting = None;
                 }
                 match calls.waiting {
                     None => calls.waiting = Some(element),
-                    Some(_) => calls.behind.push_back(element),
+                    Some(_) => calls.queued.push_back(element),
                 }
                 calls.last = Some(element);
             } else if let Some(request) = calls.waiting {
-                calls.waiting = calls.behind.pop_front();
+                calls.waiting = calls.queued.pop_front();
                 partners[request] = Some(element);
                 partners[element] = Some(request);
                 if events[request].turn != event.turn {
-                    across.push((events[request].turn, event.turn));
+                    cross_turn.push((events[request].turn, event.turn));
                 }
             }
         }
         for namesake in &mut namesakes {
-            *namesake = namesake.and_then(|place| ids[place].last);
+            *namesake = namesake.and_then(|id_index| ids[id_index].last);
         }
-        Self { partners, namesakes, across }
+        Self { partners, namesakes, cross_turn }
     }
 
-    /// Returns the tool name that JP finds for a half of a call: that of the last request with its id.
+    /// Returns the tool name that JP finds for a request or response: the name in the last request with its id.
     #[must_use]
     pub(crate) fn name_by_id<'a>(&self, stream: &'a Stream, element: usize) -> Option<Cow<'a, str>> {
         let request = self.namesakes.get(element).copied().flatten()?;
@@ -99,7 +99,7 @@ impl Pairs {
     /// Returns the turns of the two halves of a call that `range` would split.
     #[must_use]
     pub fn split_by(&self, range: TurnRange) -> Option<(usize, usize)> {
-        self.across
+        self.cross_turn
             .iter()
             .copied()
             .find(|(request, response)| range.contains(*request) != range.contains(*response))
@@ -110,13 +110,14 @@ impl Pairs {
     #[must_use]
     pub fn shrink(&self, range: TurnRange) -> Option<TurnRange> {
         let mut shrunk = range;
-        // In these orders one pass per end is enough, and moving one end splits no further calls at the other.
-        for &(request, response) in &self.across {
+        // The pairs are sorted by the moved end, so one pass for each end is enough. Moving the end splits no further
+        // call at the start.
+        for &(request, response) in &self.cross_turn {
             if request < shrunk.from() && shrunk.contains(response) {
                 shrunk = TurnRange::new(response + 1, shrunk.to())?;
             }
         }
-        let mut by_request = self.across.clone();
+        let mut by_request = self.cross_turn.clone();
         by_request.sort_unstable_by(|left, right| right.cmp(left));
         for (request, response) in by_request {
             if shrunk.contains(request) && response > shrunk.to() {

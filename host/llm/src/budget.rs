@@ -58,17 +58,21 @@ impl Budget {
     }
 
     /// Reserves the tokens of one request. Waits if only concurrent requests are in the way.
-    pub(super) async fn reserve(&self, input: u64, wish: Option<u64>) -> Result<Reservation<'_>, String> {
+    pub(super) async fn reserve(
+        &self,
+        input: u64,
+        requested: Option<u64>,
+    ) -> Result<Reservation<'_>, String> {
         loop {
             let changed = self.changed.notified();
             {
                 let mut used = self.used();
                 let left = self.tokens_max.saturating_sub(used.tokens);
                 let free = left.saturating_sub(used.reserved);
-                let needed = input.saturating_add(wish.unwrap_or(1));
+                let needed = input.saturating_add(requested.unwrap_or(1));
                 if needed <= free {
                     let rest = free - input;
-                    let max_tokens = wish.or((rest < ANSWER_TOKENS_MAX).then_some(rest));
+                    let max_tokens = requested.or((rest < ANSWER_TOKENS_MAX).then_some(rest));
                     let tokens = input + max_tokens.unwrap_or(ANSWER_TOKENS_MAX);
                     used.reserved += tokens;
                     return Ok(Reservation { budget: self, tokens, max_tokens });
@@ -119,8 +123,8 @@ impl Drop for Reservation<'_> {
 mod tests {
     use super::*;
 
-    async fn allows(budget: &Budget, input: u64, wish: Option<u64>) -> Result<Option<u64>, String> {
-        budget.reserve(input, wish).await.map(|reserved| reserved.max_tokens)
+    async fn allows(budget: &Budget, input: u64, requested: Option<u64>) -> Result<Option<u64>, String> {
+        budget.reserve(input, requested).await.map(|reserved| reserved.max_tokens)
     }
 
     #[tokio::test]

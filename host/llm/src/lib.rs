@@ -41,7 +41,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The time limit for a complete answer. Providers require streaming for longer ones.
 const WHOLE: Duration = Duration::from_secs(600);
 const BACKOFF: Backoff =
-    Backoff { retries: 3, first: Duration::from_secs(1), longest: Duration::from_secs(30) };
+    Backoff { retries: 3, initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 /// The maximum number of concurrent requests. Providers have limits too.
 const QUESTIONS_MAX: usize = 4;
 /// The error code of a request that exceeds the budget.
@@ -214,7 +214,7 @@ impl Models {
             if fault.may_have_cost {
                 self.budget.spend(input);
             }
-            let wait = fault.again.and_then(|wish| self.backoff.before(retry, wish));
+            let wait = fault.again.and_then(|retry_after| self.backoff.delay_before(retry, retry_after));
             let Some(wait) = wait else {
                 let tries = if retry == 0 { String::new() } else { format!(", after {} tries", retry + 1) };
                 return Err(unavailable(format!("{model}: {}{tries}", fault.what)));

@@ -8,21 +8,21 @@ pub(super) struct Backoff {
     /// The number of retries after the first attempt.
     pub(super) retries: u32,
     /// The delay before the first retry. It doubles for each further retry.
-    pub(super) first: Duration,
-    /// The maximum delay. A provider that asks for more is not retried.
-    pub(super) longest: Duration,
+    pub(super) initial: Duration,
+    /// The maximum delay. If a provider asks for a longer one, the request is not retried.
+    pub(super) max: Duration,
 }
 
 impl Backoff {
-    /// Returns the delay before a retry (counted from 0), or `None` if there is no retry. If the provider
-    /// asks for more than the maximum delay, a retry would fail as well.
-    pub(super) fn before(&self, retry: u32, wish: Option<Duration>) -> Option<Duration> {
+    /// Returns the delay before a retry (counted from 0), or `None` if the request is not retried. `retry_after` is the
+    /// delay that the provider asks for. If it exceeds the maximum, an earlier retry would fail as well.
+    pub(super) fn delay_before(&self, retry: u32, retry_after: Option<Duration>) -> Option<Duration> {
         if retry >= self.retries {
             return None;
         }
-        match wish {
-            Some(wish) => (wish <= self.longest).then_some(wish),
-            None => Some(self.first.saturating_mul(2_u32.saturating_pow(retry)).min(self.longest)),
+        match retry_after {
+            Some(retry_after) => (retry_after <= self.max).then_some(retry_after),
+            None => Some(self.initial.saturating_mul(2_u32.saturating_pow(retry)).min(self.max)),
         }
     }
 }
@@ -32,10 +32,10 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(retry: u32, wish: Option<u64>, expect: Option<u64>) {
-        let backoff = Backoff { retries: 4, first: Duration::from_secs(1), longest: Duration::from_secs(5) };
-        let waited = backoff.before(retry, wish.map(Duration::from_secs));
-        assert_eq!(waited, expect.map(Duration::from_secs));
+    fn check(retry: u32, retry_after: Option<u64>, expect: Option<u64>) {
+        let backoff = Backoff { retries: 4, initial: Duration::from_secs(1), max: Duration::from_secs(5) };
+        let delay = backoff.delay_before(retry, retry_after.map(Duration::from_secs));
+        assert_eq!(delay, expect.map(Duration::from_secs));
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn environment(server: &MockServer) -> Environment {
 /// Models of this server, with retries without delay.
 fn models_with(server: &MockServer, options: &LlmOptions) -> Models {
     let models = Models::open(Settings::default(), options, &environment(server)).unwrap();
-    Models { backoff: Backoff { first: Duration::ZERO, longest: Duration::ZERO, ..BACKOFF }, ..models }
+    Models { backoff: Backoff { initial: Duration::ZERO, max: Duration::ZERO, ..BACKOFF }, ..models }
 }
 
 fn models(server: &MockServer) -> Models {
@@ -180,10 +180,10 @@ async fn incomplete_answers_are_errors() {
 #[tokio::test]
 async fn retries_a_busy_provider() {
     let server = MockServer::start().await;
-    for (status, wish) in [(429, Some("0")), (503, None), (500, Some("nonsense"))] {
+    for (status, retry_after) in [(429, Some("0")), (503, None), (500, Some("nonsense"))] {
         let mut response = ResponseTemplate::new(status);
-        if let Some(wish) = wish {
-            response = response.insert_header("retry-after", wish);
+        if let Some(retry_after) = retry_after {
+            response = response.insert_header("retry-after", retry_after);
         }
         Mock::given(any()).respond_with(response).up_to_n_times(1).mount(&server).await;
     }
@@ -195,16 +195,16 @@ async fn retries_a_busy_provider() {
 
 #[tokio::test]
 async fn retries_and_waits_are_limited() {
-    for (wish, times) in [(None, 4), (Some("0"), 4), (Some("3600"), 1)] {
+    for (retry_after, times) in [(None, 4), (Some("0"), 4), (Some("3600"), 1)] {
         let server = MockServer::start().await;
         let mut response = ResponseTemplate::new(429);
-        if let Some(wish) = wish {
-            response = response.insert_header("retry-after", wish);
+        if let Some(retry_after) = retry_after {
+            response = response.insert_header("retry-after", retry_after);
         }
         answers(&server, response).await;
         let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
         fails(&answer, "llm_unavailable", "HTTP 429");
-        assert_eq!(asked(&server).await.len(), times, "{wish:?}");
+        assert_eq!(asked(&server).await.len(), times, "{retry_after:?}");
     }
 }
 

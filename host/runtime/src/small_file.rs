@@ -16,7 +16,7 @@ pub const ID: u64 = 4 << 10;
 /// A configuration file, or the options of a strategy.
 pub const CONFIGURATION: u64 = 1 << 20;
 /// A file of JP next to its conversations.
-pub const OF_JP: u64 = 4 << 20;
+pub const JP_FILE: u64 = 4 << 20;
 /// A `plugin.toml`.
 pub const MANIFEST: u64 = 64 << 10;
 /// A cache entry or record of one plugin, digest, or answer.
@@ -26,14 +26,14 @@ pub const DESCRIPTION: u64 = 16 << 20;
 /// A `plugins.lock`.
 pub const LOCK: u64 = 1 << 20;
 /// A file in `/etc` or `/proc`.
-const OF_THE_SYSTEM: u64 = 16 << 20;
+const SYSTEM_FILE: u64 = 16 << 20;
 
 /// Reads a file from a standard location. Returns `None` if it does not exist.
 ///
 /// # Errors
 /// It is not a regular file, it is a link, or it is larger than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
-    if_there(open(path, OFlags::NOFOLLOW).and_then(|file| whole(file, bytes_max)))
+    none_if_missing(open(path, OFlags::NOFOLLOW).and_then(|file| read_all(file, bytes_max)))
 }
 
 /// Same as [`read`], relative to an open folder.
@@ -44,23 +44,23 @@ pub fn read_at(
 ) -> io::Result<Option<Vec<u8>>> {
     let name = Path::new(path.file_name().unwrap_or_default());
     let open = |folder| open_at(folder, name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty());
-    if_there(folder().and_then(open).and_then(|file| whole(file, bytes_max)))
+    none_if_missing(folder().and_then(open).and_then(|file| read_all(file, bytes_max)))
 }
 
 /// Same as [`read`] for a location that belongs to the user or the machine. Links are followed there, because
 /// their owner also owns the file.
 pub fn read_through_links(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
-    if_there(open(path, OFlags::empty()).and_then(|file| whole(file, bytes_max)))
+    none_if_missing(open(path, OFlags::empty()).and_then(|file| read_all(file, bytes_max)))
 }
 
 /// Reads a file in `/etc` or `/proc`, if it is valid UTF-8.
-pub fn of_the_system(path: &str) -> Option<String> {
-    String::from_utf8(of_the_system_in_bytes(path)?).ok()
+pub fn read_system_text(path: &str) -> Option<String> {
+    String::from_utf8(read_system_bytes(path)?).ok()
 }
 
-/// Same as [`of_the_system`], for files that contain names chosen by others.
-pub fn of_the_system_in_bytes(path: &str) -> Option<Vec<u8>> {
-    read_through_links(Path::new(path), OF_THE_SYSTEM).ok()?
+/// Same as [`read_system_text`], for files that contain names chosen by others.
+pub fn read_system_bytes(path: &str) -> Option<Vec<u8>> {
+    read_through_links(Path::new(path), SYSTEM_FILE).ok()?
 }
 
 /// Reads a file that the user named. It may be a link or a pipe, and has the same limit.
@@ -68,11 +68,11 @@ pub fn of_the_system_in_bytes(path: &str) -> Option<Vec<u8>> {
 /// # Errors
 /// It does not exist, it cannot be read, or it is larger than `bytes_max`.
 pub fn read_named(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    whole(File::open(path)?, bytes_max)
+    read_all(File::open(path)?, bytes_max)
 }
 
 /// Reads up to `bytes_max` bytes from the start of a file.
-pub fn beginning(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+pub fn read_start(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     open(path, OFlags::empty())?.take(bytes_max).read_to_end(&mut start)?;
     Ok(start)
@@ -96,14 +96,14 @@ pub fn open_at(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io:
             let found = statat(&folder, path, AtFlags::SYMLINK_NOFOLLOW);
             found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink())
         };
-        if flags.contains(OFlags::NOFOLLOW) && is_link() { refused(LINK) } else { error.into() }
+        if flags.contains(OFlags::NOFOLLOW) && is_link() { invalid_input(LINK) } else { error.into() }
     });
     let file = File::from(opened?);
     let kind = file.metadata()?.file_type();
     if kind.is_file() {
         return Ok(file);
     }
-    Err(refused(if kind.is_dir() {
+    Err(invalid_input(if kind.is_dir() {
         "it is a folder"
     } else if kind.is_fifo() {
         "it is a named pipe"
@@ -114,11 +114,11 @@ pub fn open_at(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io:
 
 const LINK: &str = "it is a symbolic link, and links are not followed here";
 
-fn refused(what: &str) -> io::Error {
+fn invalid_input(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-fn whole(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
+fn read_all(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let size = file.metadata()?.len();
     let mut bytes = Vec::new();
     if size <= bytes_max {
@@ -131,7 +131,7 @@ fn whole(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn if_there(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
+fn none_if_missing(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
     match read {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)

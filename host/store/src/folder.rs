@@ -90,7 +90,7 @@ pub fn create(
     let is_among_jp = Workspace::of_conversation(dest, environment).is_some();
     for (name, missing) in [(BASE_CONFIG, &missing.base_config), (METADATA, &missing.metadata)] {
         let path = source.folder().join(name);
-        let copy = small_file::read(&path, small_file::OF_JP).map_err(unreadable("read", &path))?;
+        let copy = small_file::read(&path, small_file::JP_FILE).map_err(unreadable("read", &path))?;
         let (own, bytes) = match (copy, missing) {
             (Some(copy), _) => {
                 let bytes = if name == METADATA { metadata_of_copy(&copy) } else { copy.to_vec() };

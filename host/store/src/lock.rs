@@ -139,7 +139,7 @@ fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
 
 /// Returns the process that holds the lock, if the system reports it.
 fn holder((dev, ino): (u64, u64)) -> Option<String> {
-    let locks = small_file::of_the_system("/proc/locks")?;
+    let locks = small_file::read_system_text("/proc/locks")?;
     let file = format!("{:02x}:{:02x}:{ino}", rustix::fs::major(dev), rustix::fs::minor(dev));
     let pid = locks.lines().find_map(|line| {
         // `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; `->` marks a waiting process.
@@ -147,7 +147,7 @@ fn holder((dev, ino): (u64, u64)) -> Option<String> {
         let is_held = words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&&*file);
         words.get(4).filter(|_| is_held)?.parse::<u32>().ok()
     })?;
-    let name = small_file::of_the_system(&format!("/proc/{pid}/comm"));
+    let name = small_file::read_system_text(&format!("/proc/{pid}/comm"));
     Some(name.map_or_else(|| format!("process {pid}"), |name| format!("process {pid} ({})", name.trim_end())))
 }
 

@@ -193,7 +193,7 @@ fn remembered(user: &Path) -> Vec<PathBuf> {
     }
     let roots = entries(&user.join("roots")).unwrap_or_default();
     let roots = roots.iter().filter_map(|file| {
-        serde_json::from_slice::<Root>(&small_file::read(file, small_file::OF_JP).ok()??).ok()
+        serde_json::from_slice::<Root>(&small_file::read(file, small_file::JP_FILE).ok()??).ok()
     });
     roots.map(|root| root.path.join(JP)).chain([user.join("storage")]).collect()
 }

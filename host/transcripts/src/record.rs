@@ -1,5 +1,5 @@
-//! Records of a stream of transcripts: one line of JSON in, one line of JSON out. Ids and inline JSON transcripts
-//! are returned as the bytes that they were. They are never serialized again.
+//! The records of `batch --ndjson`: one line of JSON in, one line of JSON out. Ids and inline JSON transcripts are
+//! returned byte for byte. They must never be serialized again.
 
 use bytes::Bytes;
 use jp_compact_schema::record::BatchRecord;
@@ -11,8 +11,8 @@ use jp_compact_core::text;
 use crate::format::Format;
 use crate::readers;
 
-/// The number of items of a list by which its format is detected.
-const RECORDS_LOOKED_AT: usize = 40;
+/// The number of items from which the format of a list is detected.
+const SAMPLE_ITEMS: usize = 40;
 
 #[derive(Debug, Clone)]
 pub struct Record {
@@ -62,7 +62,7 @@ pub fn read(line: &Bytes) -> Result<Record, BadRecord> {
     })?;
     let wire = wire(text).map_err(|what| BadRecord { id: find_id(line), what })?;
     let of_line = |raw: &RawValue| line.slice_ref(raw.get().as_bytes());
-    let id = wire.id.map_or_else(null, of_line);
+    let id = wire.id.map_or_else(null_id, of_line);
     let bad = |what: String| BadRecord { id: id.clone(), what };
     let string = |raw: &RawValue, member: &str| {
         serde_json::from_str::<String>(raw.get()).map_err(|_| bad(format!("`{member}` is not a string")))
@@ -95,7 +95,7 @@ fn wire(text: &str) -> Result<BatchRecord<'_>, String> {
     serde_json::from_str(text).map_err(|error| format!("the line is not a valid record: {error}"))
 }
 
-fn null() -> Bytes {
+fn null_id() -> Bytes {
     Bytes::from_static(b"null")
 }
 
@@ -112,7 +112,7 @@ pub fn find_id(line: &[u8]) -> Bytes {
         }
         Ok(())
     });
-    id.unwrap_or_else(null)
+    id.unwrap_or_else(null_id)
 }
 
 /// Returns the file, the form, and the format (if known) of an inline transcript.
@@ -137,11 +137,11 @@ fn array(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, Form, Option<For
         serde_json::from_slice(raw).map_err(|error| format!("`transcript` is not a valid array: {error}"))?;
     let value = |format| Ok((raw.clone(), Form::Value, format));
     let as_lines = |format| Ok((joined(&items), Form::Lines, format));
-    let sample = joined(&items[..items.len().min(RECORDS_LOOKED_AT)]);
-    // A line that is a whole JP transcript is not a line of one.
+    let sample = joined(&items[..items.len().min(SAMPLE_ITEMS)]);
+    // A line that contains a whole JP transcript is not a line of a transcript.
     let of_lines = readers::detect(&sample).filter(|format| *format != Format::Jp);
-    // Lines of these formats identify themselves. As an array they resemble other formats, because they have a type
-    // and a time, or a role.
+    // A line of these formats identifies its format. The array of lines resembles other formats, because each line has a
+    // type and a timestamp, or a role.
     let is_of_lines = |format| match format {
         Format::ClaudeCode | Format::Codex | Format::Pi | Format::GeminiCli => true,
         Format::JCli => readers::is_surely_j_cli(&sample),
@@ -172,14 +172,13 @@ fn joined(items: &[&RawValue]) -> Bytes {
     lines.into()
 }
 
-/// Appends a file as JSON of the given form, on one line. If the file was on one line, only new values can differ in
-/// layout.
+/// Appends a file as JSON of the given form, on one line. The layout of a file on one line is kept, except for new values.
 ///
 /// # Errors
 /// The file is not UTF-8.
 pub fn embed(file: &[u8], form: Form, out: &mut Vec<u8>) -> Result<(), std::str::Utf8Error> {
     match form {
-        Form::Value => unbroken(file, out),
+        Form::Value => write_on_one_line(file, out),
         Form::Text => {
             let text = std::str::from_utf8(file)?;
             serde_json::to_writer(out, text).expect("a string always serializes into memory");
@@ -187,8 +186,8 @@ pub fn embed(file: &[u8], form: Form, out: &mut Vec<u8>) -> Result<(), std::str:
         Form::Lines => {
             out.push(b'[');
             let lines = file.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-            for (place, line) in lines.enumerate() {
-                if place > 0 {
+            for (index, line) in lines.enumerate() {
+                if index > 0 {
                     out.push(b',');
                 }
                 out.extend_from_slice(line);
@@ -201,9 +200,9 @@ pub fn embed(file: &[u8], form: Form, out: &mut Vec<u8>) -> Result<(), std::str:
 
 /// Appends JSON without its line breaks and indentation. Strings are not affected, because they contain no raw
 /// breaks.
-pub fn unbroken(json: &[u8], out: &mut Vec<u8>) {
-    for (place, line) in json.split(|byte| *byte == b'\n').enumerate() {
-        let line = if place == 0 { line } else { line.trim_ascii_start() };
+pub fn write_on_one_line(json: &[u8], out: &mut Vec<u8>) {
+    for (index, line) in json.split(|byte| *byte == b'\n').enumerate() {
+        let line = if index == 0 { line } else { line.trim_ascii_start() };
         out.extend_from_slice(line);
     }
 }

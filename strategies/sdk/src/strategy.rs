@@ -5,8 +5,8 @@ use jp_compact_schema::{CompactRequest, Description};
 use crate::exchange::Exchange;
 use crate::outcome::{Outcome, StrategyError};
 
-/// A function from a request to compactions. It must not keep state between requests: the host may send a request to a new
-/// process or to one that has replied to others.
+/// A function from a request to compactions. It must not keep state between requests, because the host may send a request
+/// to a new process or to one that has replied to other requests.
 pub trait Strategy {
     /// Returns the description of the strategy. The time limit is 2 s.
     fn describe(&self) -> Description;

@@ -58,13 +58,13 @@ pub fn check(input: &[u8]) {
     })
     .expect("reading from memory cannot fail");
     let expected = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    assert!(expected.eq(lines.iter().map(whole)), "only line breaks may separate lines");
+    assert!(expected.eq(lines.iter().map(line_bytes)), "only line breaks may separate lines");
     for line in &lines {
-        check_line(&Bytes::copy_from_slice(whole(line)), &mut choices);
+        check_line(&Bytes::copy_from_slice(line_bytes(line)), &mut choices);
     }
 }
 
-fn whole(line: &Line) -> &[u8] {
+fn line_bytes(line: &Line) -> &[u8] {
     match line {
         Line::Whole(line) => line,
         Line::TooLong(_) => panic!("inputs are shorter than the limit"),
@@ -91,8 +91,8 @@ fn check_line(line: &Bytes, choices: &mut Choices<'_>) {
     // Skip paths, because they refer to files.
     let Input::Given(raw) = record.input.clone() else { return };
     check_embedding(&raw, record.format);
-    let how = RecordOptions { view: choices.flag(), by_model: false };
-    match answer(record, how) {
+    let options = RecordOptions { view: choices.flag(), by_model: false };
+    match answer(record, options) {
         Ok(line) => {
             let answer = check_answer(&id, &line);
             assert_eq!(answer["ok"], true);
@@ -167,10 +167,10 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
 }
 
 /// Checks that a transcript is extracted from its record and embedded in another without loss.
-fn check_embedding(raw: &Bytes, named: Option<Format>) {
-    let Ok((file, form, format)) = record::file(raw, named) else { return };
-    if let Some(named) = named {
-        assert_eq!(format, Some(named), "a given format must be used");
+fn check_embedding(raw: &Bytes, format_name: Option<Format>) {
+    let Ok((file, form, format)) = record::file(raw, format_name) else { return };
+    if let Some(format_name) = format_name {
+        assert_eq!(format, Some(format_name), "a given format must be used");
     }
     let Some(format) = format.or_else(|| transcripts::detect(&file)) else { return };
     if transcripts::read(format, file.clone()).is_err() {
@@ -182,13 +182,13 @@ fn check_embedding(raw: &Bytes, named: Option<Format>) {
         return;
     }
     assert!(!out.contains(&b'\n'), "an embedded transcript must be one line");
-    let again = record::file(&Bytes::from(out), named).expect("an embedded transcript is readable");
-    assert_eq!(again.1, form);
+    let extracted = record::file(&Bytes::from(out), format_name).expect("an embedded transcript is readable");
+    assert_eq!(extracted.1, form);
     match form {
-        Form::Text | Form::Lines => assert_eq!(again.0, file),
+        Form::Text | Form::Lines => assert_eq!(extracted.0, file),
         Form::Value => {
             let value = |file: &[u8]| serde_json::from_slice::<Value>(file).ok();
-            assert_eq!(value(&again.0), value(&file));
+            assert_eq!(value(&extracted.0), value(&file));
         }
     }
 }

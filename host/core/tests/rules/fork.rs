@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
-use jp_compact_core::fork::Disposition::{self, Clipped, Kept, Removed, SummaryDropped};
+use jp_compact_core::fork::ForkEffect::{self, Clipped, Kept, Removed, SummaryDropped};
 use jp_compact_core::fork::fork;
 use jp_compact_core::projection::project;
 use jp_compact_core::splice::concat;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::build::{Build, jp, own, receipt, shown};
 use crate::properties::transcript;
 
-fn cut(bytes: &Bytes, last: usize) -> (Stream, Vec<Disposition>) {
+fn cut(bytes: &Bytes, last: usize) -> (Stream, Vec<ForkEffect>) {
     let stream = Stream::parse(bytes.clone()).unwrap();
     let fork = fork(&stream, Some(last));
     (Stream::parse(concat(&fork.pieces, bytes).into()).unwrap(), fork.overlays)
@@ -25,9 +25,9 @@ fn elements(stream: &Stream) -> Vec<Value> {
 
 /// Checks the fate of an overlay of five turns when the first two are removed.
 #[track_caller]
-fn check(overlay: Value, disposition: Disposition, expected: Option<Value>) {
-    let (stream, dispositions) = cut(&Build::turns(5).raw(overlay).bytes(), 3);
-    assert_eq!(dispositions, [disposition]);
+fn check(overlay: Value, effect: ForkEffect, expected: Option<Value>) {
+    let (stream, effects) = cut(&Build::turns(5).raw(overlay).bytes(), 3);
+    assert_eq!(effects, [effect]);
     assert_eq!(elements(&stream).get(18).cloned(), expected);
 }
 
@@ -102,8 +102,8 @@ fn renumbers_positions_of_listed_halves() {
     let build = (0..3).fold(Build::default(), |build, _| turn(build));
     // The number is a hint. The entry matches the third call.
     let bytes = build.raw(own(90, 0, 2, of(call(99, half(2, 3))))).bytes();
-    let (stream, dispositions) = cut(&bytes, 2);
-    assert_eq!(dispositions, [Clipped]);
+    let (stream, effects) = cut(&bytes, 2);
+    assert_eq!(effects, [Clipped]);
     let stored = elements(&stream).pop().unwrap();
     assert_eq!(stored["tool_calls"]["calls"], call(7, half(1, 2)));
     assert_eq!(shown(&stream), "?a >c{c} <c:x =b | ?a >c{} <c:x =b");
@@ -114,8 +114,8 @@ fn unknown_events_are_cut_and_numbered_like_others() {
     let of = |seq: u64| json!({"tool_calls": {"policy": "selective", "calls": [{"seq": seq, "id": "c", "omit": true}]}});
     let build = Build::default().unknown().turn().ask("a").unknown().turn().ask("b").unknown();
     let bytes = build.call("c", "read").answer("c", "body").say("done").raw(own(90, 1, 1, of(7))).bytes();
-    let (stream, dispositions) = cut(&bytes, 1);
-    assert_eq!(dispositions, [Kept]);
+    let (stream, effects) = cut(&bytes, 1);
+    assert_eq!(effects, [Kept]);
     assert_eq!(shown(&stream), "?b =done", "the call is omitted");
     let bookmarks = elements(&stream).iter().filter(|element| element["type"] == "bookmark").count();
     assert_eq!(bookmarks, 1);
@@ -134,8 +134,8 @@ fn keeps_config_deltas_before_the_cut() {
 fn receipt_follows_fate_of_its_overlay() {
     let build = Build::turns(4).raw(jp(90, 0, 3, strip())).raw(receipt(90, 0, 3));
     let build = build.raw(jp(91, 0, 0, summary())).raw(receipt(91, 0, 0)).raw(receipt(92, 0, 3));
-    let (stream, dispositions) = cut(&build.bytes(), 2);
-    assert_eq!(dispositions, [Clipped, Removed]);
+    let (stream, effects) = cut(&build.bytes(), 2);
+    assert_eq!(effects, [Clipped, Removed]);
     assert_eq!(elements(&stream)[12..], [jp(90, 0, 1, strip()), receipt(90, 0, 1)]);
 }
 
@@ -144,8 +144,8 @@ fn changes_only_numbers_in_overlays() {
     let turn = r#"{"type":"turn_start","timestamp":"2026-01-01 00:00:00"}"#;
     let before = r#"{ "summary" : {"summary":"S"},"to_turn":1 ,"type":"compaction","x" : 1e0,"timestamp":"2027-01-01 00:00:00","reasoning":"strip", "from_turn":0}"#;
     let after = r#"{ "to_turn":0 ,"type":"compaction","x" : 1e0,"timestamp":"2027-01-01 00:00:00","reasoning":"strip", "from_turn":0}"#;
-    let (stream, dispositions) = cut(&format!("[{turn},{turn},{before}]\n").into(), 1);
-    assert_eq!(dispositions, [SummaryDropped]);
+    let (stream, effects) = cut(&format!("[{turn},{turn},{before}]\n").into(), 1);
+    assert_eq!(effects, [SummaryDropped]);
     assert_eq!(stream.bytes(), &format!("[{turn},{after}]\n"));
 }
 
@@ -153,8 +153,8 @@ fn changes_only_numbers_in_overlays() {
 fn keeping_all_turns_keeps_all_bytes() {
     let bytes = Build::turns(3).raw(jp(90, 0, 1, summary())).raw(receipt(80, 0, 3)).bytes();
     for last in [3, 4, usize::MAX] {
-        let (stream, dispositions) = cut(&bytes, last);
-        assert_eq!((stream.bytes(), &dispositions[..]), (&bytes, &[Kept][..]));
+        let (stream, effects) = cut(&bytes, last);
+        assert_eq!((stream.bytes(), &effects[..]), (&bytes, &[Kept][..]));
     }
 }
 
@@ -187,14 +187,14 @@ proptest! {
     #[test]
     fn remaining_turns_project_as_before_except_cut_summaries(bytes in transcript(), last in 1..8usize) {
         let stream = Stream::parse(bytes.clone()).unwrap();
-        let (forked, dispositions) = cut(&bytes, last);
+        let (forked, effects) = cut(&bytes, last);
         let first = stream.turns().saturating_sub(last);
         prop_assert_eq!(forked.turns(), stream.turns().min(last));
-        prop_assert_eq!(dispositions.len(), stream.overlays().len());
+        prop_assert_eq!(effects.len(), stream.overlays().len());
         // A tool is named by the last call with an id, and a cut may separate a call from its response.
         let gone = ids(&stream, 0..first);
         let tools = !ids(&stream, first..stream.turns()).iter().any(|id| gone.contains(id));
-        if !dispositions.contains(&SummaryDropped) {
+        if !effects.contains(&SummaryDropped) {
             prop_assert_eq!(sent(&forked, 0, tools), sent(&stream, first, tools));
         }
     }

@@ -11,8 +11,8 @@ use super::origin::{ConfigError, Source};
 use jp_compact_store as store;
 
 /// The name of a workspace file.
-const OF_A_WORKSPACE: &str = ".jp-compact.toml";
-const OF_THE_USER: &str = "config.toml";
+const WORKSPACE_FILE: &str = ".jp-compact.toml";
+const USER_FILE: &str = "config.toml";
 
 /// The files that exist.
 pub(super) struct Found {
@@ -22,14 +22,14 @@ pub(super) struct Found {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads every file: that of the user, that of the folder `root`, and those from the command line.
+/// Reads the user's file, the workspace file in `root`, and the files from the command line.
 pub(super) fn layers(
     environment: &Environment,
     root: Option<&Path>,
     files: &[PathBuf],
 ) -> Result<Found, Box<ConfigError>> {
-    let user = environment.config().map(|folder| Source::User(folder.join(OF_THE_USER)));
-    let workspace = root.map(|root| Source::Workspace(root.join(OF_A_WORKSPACE)));
+    let user = environment.config().map(|folder| Source::User(folder.join(USER_FILE)));
+    let workspace = root.map(|root| Source::Workspace(root.join(WORKSPACE_FILE)));
     let (mut layers, mut warnings) = (Vec::new(), Vec::new());
     for source in user.into_iter().chain(workspace) {
         if let Source::Workspace(path) = &source
@@ -64,8 +64,8 @@ pub(super) fn layers(
 }
 
 /// Returns the nearest folder, starting with the current one, that is a workspace or contains a `.jp-compact.toml`.
-pub(super) fn around(environment: &Environment) -> Option<PathBuf> {
-    let is_root = |folder: &&Path| folder.join(".jp").is_dir() || folder.join(OF_A_WORKSPACE).exists();
+pub(super) fn find_root(environment: &Environment) -> Option<PathBuf> {
+    let is_root = |folder: &&Path| folder.join(".jp").is_dir() || folder.join(WORKSPACE_FILE).exists();
     environment.cwd.ancestors().find(is_root).map(Path::to_path_buf)
 }
 

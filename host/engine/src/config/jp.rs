@@ -136,7 +136,7 @@ impl JpOwnBuilder {
         environment: &Environment,
         parse: impl Fn(&str) -> Result<Value, String>,
     ) {
-        let text = match store::read_small(&path, small_file::OF_JP, environment) {
+        let text = match store::read_small(&path, small_file::JP_FILE, environment) {
             Ok(None) => return,
             Ok(Some(bytes)) => small_file::text(bytes),
             Err(error) => Err(error),

@@ -138,7 +138,7 @@ pub fn scope(environment: &Environment, place: Option<&Place>) -> Scope {
 fn root(environment: &Environment, place: Option<&Place>) -> (Option<PathBuf>, bool) {
     match place.and_then(|place| store::workspace_root(place, environment)) {
         Some(workspace) => (Some(workspace), true),
-        None => (find::around(environment), false),
+        None => (find::find_root(environment), false),
     }
 }
 
@@ -165,7 +165,7 @@ impl Scopes {
             return Scope { root: Some(workspace), contains: true, own };
         }
         let around = self.around.get_or_init(|| {
-            let folder = find::around(environment)?;
+            let folder = find::find_root(environment)?;
             Some(Around { real: folder.canonicalize().ok(), folder })
         });
         let Some(Around { folder, real }) = around else { return Scope { root: None, contains: false, own } };

@@ -68,7 +68,7 @@ pub async fn answer(
     let Opened { place, stream, .. } = opened;
     let mut line = Vec::with_capacity(256);
     line.extend_from_slice(b"{\"id\":");
-    record::unbroken(&record.id, &mut line);
+    record::write_on_one_line(&record.id, &mut line);
     line.extend_from_slice(format!(",\"ok\":true,\"format\":\"{}\"", stream.format()).as_bytes());
     if options.view {
         if !run.io.dry_run {
@@ -91,7 +91,7 @@ pub async fn answer(
 #[must_use]
 pub fn refusal(id: &[u8], error: &RecordError) -> Vec<u8> {
     let mut line = b"{\"id\":".to_vec();
-    record::unbroken(id, &mut line);
+    record::write_on_one_line(id, &mut line);
     line.extend_from_slice(b",\"ok\":false,\"error\":");
     line.extend_from_slice(&serde_json::to_vec(error).unwrap_or_default());
     line.extend_from_slice(b"}\n");

@@ -127,7 +127,7 @@ fn processes() -> Vec<(i32, i32, i32)> {
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let of_process = |number: i32| {
         // The name of a process can be any bytes.
-        let stat = small_file::of_the_system_in_bytes(&format!("/proc/{number}/stat"))?;
+        let stat = small_file::read_system_bytes(&format!("/proc/{number}/stat"))?;
         let (parent, session) = parent_and_session(&String::from_utf8_lossy(&stat))?;
         Some((number, parent, session))
     };

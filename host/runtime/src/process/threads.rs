@@ -19,8 +19,8 @@ pub const TASKS_MAX: u32 = 512;
 const PATIENCE: Duration = Duration::from_millis(250);
 
 static DELEGATED: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    let groups = small_file::of_the_system("/proc/self/cgroup")?;
-    let mounts = small_file::of_the_system("/proc/self/mountinfo")?;
+    let groups = small_file::read_system_text("/proc/self/cgroup")?;
+    let mounts = small_file::read_system_text("/proc/self/mountinfo")?;
     own_group(&groups, &mounts).filter(|group| is_delegated(group))
 });
 
@@ -45,7 +45,7 @@ fn own_group(groups: &str, mounts: &str) -> Option<PathBuf> {
 }
 
 fn is_delegated(group: &Path) -> bool {
-    let controllers = small_file::of_the_system(&group.join("cgroup.controllers").to_string_lossy());
+    let controllers = small_file::read_system_text(&group.join("cgroup.controllers").to_string_lossy());
     let has_pids = controllers.is_some_and(|names| names.split_whitespace().any(|name| name == "pids"));
     let may_write = |name| rustix::fs::access(group.join(name), Access::WRITE_OK).is_ok();
     has_pids && ["", "cgroup.procs", "cgroup.subtree_control"].into_iter().all(may_write)
@@ -67,7 +67,8 @@ impl Group {
         let group = Self(PrivateDir::make(own)?);
         // This process is in the parent group, so the child group must be threaded.
         let kind = group.path().join("cgroup.type");
-        if small_file::of_the_system(&kind.to_string_lossy()).is_some_and(|kind| kind.contains("invalid")) {
+        if small_file::read_system_text(&kind.to_string_lossy()).is_some_and(|kind| kind.contains("invalid"))
+        {
             fs::write(&kind, "threaded")?;
         }
         fs::write(group.path().join("pids.max"), TASKS_MAX.to_string())?;

@@ -153,7 +153,7 @@ fn check(path: &Path, file: &Metadata, below: Option<&Metadata>) -> Option<Insec
 
 /// Returns whether a group is the primary group of its owner and has no other member.
 fn is_private(group: u32, owner: u32) -> bool {
-    let read = |path| small_file::of_the_system(path).unwrap_or_default();
+    let read = |path| small_file::read_system_text(path).unwrap_or_default();
     is_private_in(&read("/etc/passwd"), &read("/etc/group"), group, owner)
 }
 

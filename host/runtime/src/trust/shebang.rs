@@ -29,7 +29,7 @@ pub(super) struct Line {
 /// # Errors
 /// The file cannot be read, or it is uncertain what the line starts.
 pub(super) fn read(script: &Path) -> Result<Option<Line>, String> {
-    let start = small_file::beginning(script, LINE_BYTES_MAX)
+    let start = small_file::read_start(script, LINE_BYTES_MAX)
         .map_err(|error| format!("failed to read {}: {error}", script.display()))?;
     let Some(rest) = start.strip_prefix(b"#!") else { return Ok(None) };
     let is_whole = start.contains(&b'\n') || (start.len() as u64) < LINE_BYTES_MAX;

@@ -17,9 +17,9 @@ pub(crate) fn sample(format: Format, name: &str) -> Transcript {
 /// Returns the events, one per line: the turn, the kind, and the first 50 characters.
 pub(crate) fn events(stream: &Transcript) -> String {
     let view = project_through(stream, &[]);
-    let shown = view.events(stream).map(|event| {
+    let lines = view.events(stream).map(|event| {
         let text = |name: &str| event.event.get(name).and_then(Value::as_str);
-        let what = match (text("type"), event.event.get("is_error")) {
+        let verb = match (text("type"), event.event.get("is_error")) {
             (Some("chat_request"), _) => "asks",
             (Some("tool_call_request"), _) => "calls",
             (_, Some(Value::Bool(true))) => "fails",
@@ -27,14 +27,14 @@ pub(crate) fn events(stream: &Transcript) -> String {
             _ if text("reasoning").is_some() => "thinks",
             _ => "says",
         };
-        let said = ["content", "message", "reasoning"].into_iter().find_map(text);
-        let said = said
+        let content = ["content", "message", "reasoning"].into_iter().find_map(text);
+        let content = content
             .map(Into::into)
             .unwrap_or_else(|| format!("{} {}", text("name").unwrap_or_default(), event.event["arguments"]));
-        let said: String = said.replace('\n', "/").chars().take(50).collect();
-        format!("{} {what} {said}", event.turn).trim_end().to_owned()
+        let content: String = content.replace('\n', "/").chars().take(50).collect();
+        format!("{} {verb} {content}", event.turn).trim_end().to_owned()
     });
-    shown.collect::<Vec<_>>().join("\n")
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the data that providers need back with the events, in order.

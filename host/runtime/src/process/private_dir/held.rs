@@ -60,7 +60,7 @@ mod linux {
         }
         // Open files are already counted. The remaining ones are only mapped.
         for pid in &pids {
-            let maps = small_file::of_the_system_in_bytes(&format!("/proc/{pid}/maps")).unwrap_or_default();
+            let maps = small_file::read_system_bytes(&format!("/proc/{pid}/maps")).unwrap_or_default();
             for inode in maps.split(|byte| *byte == b'\n').filter_map(|line| removed_file(line, dir)) {
                 bytes += if seen.insert(inode) { FILE_BYTES_MAX } else { 0 };
             }
