@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
-use jp_compact_conformance::{self as conformance, CHECKS, Level, Outcome, Place, Subject, Verdict};
+use jp_compact_conformance::{
+    self as conformance, CHECKS, CheckLevel, CheckOutcome, CheckSetup, CheckVerdict, TestedPlugin,
+};
 use jp_compact_runtime::jail::{Abilities, Confinement};
 use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
 use tokio::sync::Semaphore;
@@ -24,17 +26,17 @@ use tokio::sync::Semaphore;
 static SLOTS: Semaphore = Semaphore::const_new(3);
 
 /// Runs the checks of a plugin in the jail.
-fn test(path: &Path, deadline: Duration) -> Vec<Outcome> {
+fn test(path: &Path, deadline: Duration) -> Vec<CheckOutcome> {
     test_confined(path, deadline, true)
 }
 
-fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<Outcome> {
+fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<CheckOutcome> {
     let runner = cargo_bin("compact-runner");
     let base = tempfile::tempdir().unwrap();
-    let subject = Subject::at(path, &runner).unwrap();
+    let subject = TestedPlugin::at(path, &runner).unwrap();
     let jail = subject.jail(Abilities::of_machine()).unwrap();
     let confinement = if is_jailed { Confinement::Isolated(&jail) } else { Confinement::Contained };
-    let place = Place {
+    let place = CheckSetup {
         runner: &runner,
         temp_dir: base.path(),
         private_bytes_max: PRIVATE_BYTES_MAX,
@@ -45,7 +47,7 @@ fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<Outcom
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let _slot = SLOTS.acquire().await.unwrap();
-        conformance::test(&place, &subject, &serde_json::Map::new(), Level::Full).await
+        conformance::test(&place, &subject, &serde_json::Map::new(), CheckLevel::Full).await
     })
 }
 
@@ -55,13 +57,13 @@ fn check_passes(path: &Path) {
     let failed: Vec<_> = outcomes
         .iter()
         .filter_map(|outcome| match &outcome.verdict {
-            Verdict::Failed { why } => Some(format!("{}: {why}", outcome.check.id)),
+            CheckVerdict::Failed { why } => Some(format!("{}: {why}", outcome.check.id)),
             _ => None,
         })
         .collect();
     assert_eq!(failed, Vec::<String>::new(), "{}", path.display());
     // A check may only be skipped because the strategy lacks a feature, not because a request failed.
-    let passed = outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Passed).count();
+    let passed = outcomes.iter().filter(|outcome| outcome.verdict == CheckVerdict::Passed).count();
     assert!(passed >= 40, "{passed} checks of {}", path.display());
 }
 
@@ -95,7 +97,7 @@ fn unexpected_result(id: &str) -> Option<String> {
     let base = tempfile::tempdir().unwrap();
     // A strategy cannot leave a process in the jail, because it cannot start one there.
     let outcomes = test_confined(&install_broken(base.path(), id), deadline, id != "R03");
-    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
+    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     let failed: Vec<_> = failed.map(|outcome| (outcome.check.id, &outcome.verdict)).collect();
     (failed.len() != 1 || failed[0].0 != id).then(|| format!("{id}: {failed:?}"))
 }
@@ -104,9 +106,9 @@ fn unexpected_result(id: &str) -> Option<String> {
 const TESTED_SEPARATELY: [&str; 3] = ["S01", "D07", "D10"];
 
 #[track_caller]
-fn check_only_failure(outcomes: &[Outcome], id: &str, part: &str) {
+fn check_only_failure(outcomes: &[CheckOutcome], id: &str, part: &str) {
     let failed = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
-        Verdict::Failed { why } => Some((outcome.check.id, why.as_str())),
+        CheckVerdict::Failed { why } => Some((outcome.check.id, why.as_str())),
         _ => None,
     });
     let failed: Vec<_> = failed.collect();
@@ -201,7 +203,7 @@ fn unexpected_hostile_result((mode, expected): &(&str, Option<&str>)) -> Option<
     let deadline = Duration::from_secs(if *expected == Some("R01") { 2 } else { 60 });
     // Starting a process is denied in the jail.
     let outcomes = test_confined(&path, deadline, *mode != "leaves a process");
-    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
+    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     let failed: Vec<_> = failed.map(|outcome| (outcome.check.id, &outcome.verdict)).collect();
     let ids: Vec<_> = failed.iter().map(|(id, _)| *id).collect();
     (ids != expected.iter().copied().collect::<Vec<_>>()).then(|| format!("{mode}: {failed:?}"))
@@ -230,7 +232,7 @@ fn each_hostile_mode_fails_its_check() {
 #[test]
 fn program_that_is_not_a_strategy_fails_the_first_checks() {
     let outcomes = test(Path::new("/bin/true"), Duration::from_secs(30));
-    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
+    let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     assert_eq!(failed.map(|outcome| outcome.check.id).collect::<Vec<_>>(), ["S02", "S03", "S04", "D02"]);
 }
 
@@ -278,9 +280,9 @@ fn report_lists_passed_and_failed_checks() {
         (0, Some(true), Some("S01"))
     );
     let core_of = |level| CHECKS.iter().filter(|check| check.level == level).count();
-    assert_eq!(count_checks(&core), (core_of(Level::Core), 0));
+    assert_eq!(count_checks(&core), (core_of(CheckLevel::Core), 0));
     let (_, full, _) = home.run(&["strategy", "test", strategy, "--level", "full", "--json"]);
-    assert_eq!(count_checks(&full), (CHECKS.len(), core_of(Level::Full)));
+    assert_eq!(count_checks(&full), (CHECKS.len(), core_of(CheckLevel::Full)));
     let (_, default, _) = home.run(&["strategy", "test", strategy, "--json"]);
     assert_eq!(default, full);
     let (code, text, _) = home.run(&["strategy", "test", "/bin/true", "--only", "d02"]);

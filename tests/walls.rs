@@ -5,7 +5,7 @@
 //! `wall_breaches` that breaks it on purpose, because a wall that cannot fail proves nothing.
 #![expect(clippy::unwrap_used, reason = "a panic is a failed test")]
 #![expect(clippy::disallowed_methods, reason = "the test runs `cargo metadata`")]
-#![expect(clippy::print_stdout, reason = "`--nocapture` prints the module graph and the known violations")]
+#![expect(clippy::print_stdout, reason = "`--nocapture` prints the module graph")]
 
 mod module_graph;
 mod names;
@@ -166,10 +166,6 @@ const FOREIGN_FORMATS: [&str; 9] = [
 const KNOWN_CYCLES: &[(&str, &str, usize)] = &[];
 /// The maximum number of lines of a crate, with its unit tests.
 const CRATE_LINES_MAX: usize = 10_000;
-/// The numbers of names that still break a rule of `names`.
-const KNOWN_VAGUE_FUNCTIONS: usize = 0;
-const KNOWN_TESTS_WITHOUT_BEHAVIOR: usize = 0;
-const KNOWN_TYPES_DEFINED_TWICE: usize = 23;
 
 /// Paths to files, processes, the clock, the environment, the network or threads.
 const WORLD: [&str; 18] = [
@@ -570,20 +566,6 @@ fn none(wrong: impl IntoIterator<Item = String>) {
     assert!(wrong.is_empty(), "\n  {}\n", wrong.join("\n  "));
 }
 
-/// Accepts a known number of violations. Fails if there are more, and if none is left.
-#[track_caller]
-fn at_most(known: usize, wrong: impl IntoIterator<Item = String>) {
-    let wrong: Vec<String> = wrong.into_iter().collect();
-    assert!(
-        wrong.len() <= known,
-        "{} violations, {known} are known\n  {}\n",
-        wrong.len(),
-        wrong.join("\n  ")
-    );
-    assert!(known == 0 || !wrong.is_empty(), "no violation is left; set the number to 0");
-    println!("{} of {known} known violations are left\n  {}", wrong.len(), wrong.join("\n  "));
-}
-
 #[test]
 fn packages_depend_in_one_direction() {
     none(wrong_arrows(&METADATA));
@@ -663,17 +645,17 @@ fn crates_have_bounded_length() {
 
 #[test]
 fn functions_have_descriptive_names() {
-    at_most(KNOWN_VAGUE_FUNCTIONS, SOURCES.iter().flat_map(names::vague_functions));
+    none(SOURCES.iter().flat_map(names::vague_functions));
 }
 
 #[test]
 fn tests_state_a_behavior() {
-    at_most(KNOWN_TESTS_WITHOUT_BEHAVIOR, SOURCES.iter().flat_map(names::tests_without_behavior));
+    none(SOURCES.iter().flat_map(names::tests_without_behavior));
 }
 
 #[test]
 fn public_type_names_are_unique() {
-    at_most(KNOWN_TYPES_DEFINED_TWICE, names::types_defined_twice(&SOURCES));
+    none(names::types_defined_twice(&SOURCES));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use jp_compact_core::{Bound, Overlap, bound};
 use jp_compact_engine::compact::Sandbox;
 use jp_compact_llm::{self as llm, ModelName};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_runtime::registry::{DiscoveryError, Registry, Wanted};
+use jp_compact_runtime::registry::{DiscoveryError, ExtraFolders, Registry};
 use jp_compact_runtime::trust::{LockError, Trust, TrustOverrides};
 use jp_compact_transcripts::Format;
 
@@ -173,7 +173,7 @@ impl ModelArgs {
         &self,
         settings: llm::Settings,
         environment: &Environment,
-    ) -> Result<llm::Models, llm::RecordError> {
+    ) -> Result<llm::Models, llm::RecordingError> {
         let options = llm::LlmOptions {
             model: self.model.clone(),
             budget_tokens: self.llm_budget_tokens,
@@ -219,7 +219,7 @@ pub(crate) enum SandboxArg {
 impl StrategyArgs {
     /// Finds the strategies.
     pub(crate) fn registry(&self, environment: &Environment) -> Result<Registry, DiscoveryError> {
-        let wanted = Wanted { trust_dirs: &self.trust_dirs, plugin_dirs: &self.plugin_dirs };
+        let wanted = ExtraFolders { trust_dirs: &self.trust_dirs, plugin_dirs: &self.plugin_dirs };
         Registry::discover(environment, &wanted)
     }
 

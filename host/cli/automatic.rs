@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 
-use jp_compact_core::auto::{Verdict, verdict};
+use jp_compact_core::auto::{AutoVerdict, verdict};
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::{Stream, Survey};
-use jp_compact_engine::compact::{self, Outcome, Run};
+use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
 use jp_compact_engine::plan::{Applied, AutoRequest};
 use jp_compact_runtime::environment::Environment;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(crate) async fn compact_if_due(
         Some(name) => config.named(name)?,
         None => config.by_auto()?,
     };
-    let planned = planned.led_by(request.unasked.as_ref());
+    let planned = planned.led_by(request.foreign_auto.as_ref());
     let profile = planned.profile.ok_or_else(Report::bug)?;
     let path = short(opened.place.path(), environment);
     let with_path = |line: &str| format!("{path}: {line}");
@@ -44,7 +44,7 @@ pub(crate) async fn compact_if_due(
     setup.planner.check_focus_of(&planned).await?;
     let (mut lines, mut always) = (EscapedLines::new(), Vec::new());
     for (name, planned) in config.auto.always.iter().zip(config.by_always()?) {
-        let planned = planned.led_by(request.unasked.as_ref());
+        let planned = planned.led_by(request.foreign_auto.as_ref());
         let applied = setup.planner.apply(&config, &planned, &opened).await?;
         let (mut report, mut warning) = (Value::Null, None);
         match applied {
@@ -71,7 +71,7 @@ pub(crate) async fn compact_if_due(
     let estimator = request.estimator;
     let (model, window) = setup.planner.window(request, &config);
     let verdict = verdict(&Survey::with(&opened.stream, estimator), config.trigger(profile, window));
-    let due = matches!(verdict, Verdict::Due { .. });
+    let due = matches!(verdict, AutoVerdict::Due { .. });
     let mut why = why(verdict, &opened.stream, estimator, model.as_deref());
     let (mut report, mut warning) = (Value::Null, None);
     if due {
@@ -114,19 +114,19 @@ fn plain(failure: &Report) -> String {
 }
 
 /// Explains why a compaction is due or not.
-fn why(verdict: Verdict, stream: &Stream, estimator: Estimator, model: Option<&str>) -> String {
+fn why(verdict: AutoVerdict, stream: &Stream, estimator: Estimator, model: Option<&str>) -> String {
     let about = about(estimator);
     let (view, threshold) = match verdict {
-        Verdict::Due { view, threshold } | Verdict::Small { view, threshold } => {
+        AutoVerdict::Due { view, threshold } | AutoVerdict::Small { view, threshold } => {
             (grouped(view), grouped(threshold))
         }
-        Verdict::Short { turns, min_turns } => {
+        AutoVerdict::Short { turns, min_turns } => {
             let turns = counted(turns, "turn");
             return format!(
                 "not due: the conversation has {turns}, and more than {min_turns} are required (auto.min_turns)"
             );
         }
-        Verdict::UnknownWindow => {
+        AutoVerdict::UnknownWindow => {
             let (whose, why) = match model {
                 Some(model) => (format!("the context window of `{model}`"), ""),
                 None => ("the context window".to_owned(), " because no model is configured"),
@@ -138,7 +138,7 @@ fn why(verdict: Verdict, stream: &Stream, estimator: Estimator, model: Option<&s
     };
     let name = estimator.name();
     let has = sent_tokens::view_has(stream);
-    if matches!(verdict, Verdict::Due { .. }) {
+    if matches!(verdict, AutoVerdict::Due { .. }) {
         format!("due: {has} {about}{view} tokens ({name}), more than {threshold}")
     } else {
         format!("not due: {has} {about}{view} tokens ({name}), and {threshold} are allowed")
@@ -146,10 +146,10 @@ fn why(verdict: Verdict, stream: &Stream, estimator: Estimator, model: Option<&s
 }
 
 /// Describes a compaction in one line: turns, profile, reduction.
-fn reduction(profile: &str, report: &compact::Report, run: &Run) -> Option<String> {
+fn reduction(profile: &str, report: &compact::RunReport, run: &RunSettings) -> Option<String> {
     let made = report.steps.iter().filter_map(|step| match &step.outcome {
-        Outcome::Made(made) => Some(made),
-        Outcome::Declined(_) | Outcome::Would(_) | Outcome::Already(_) => None,
+        StrategyOutcome::Made(made) => Some(made),
+        StrategyOutcome::Declined(_) | StrategyOutcome::Would(_) | StrategyOutcome::Already(_) => None,
     });
     let ranges = made.flatten().map(|made| (made.overlay.from_turn, made.overlay.to_turn));
     let (from, to) = ranges.reduce(|left, right| (left.0.min(right.0), left.1.max(right.1)))?;

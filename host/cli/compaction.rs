@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::time::Duration;
 
 use jp_compact_core::source::Reset;
-use jp_compact_engine::compact::{self, Opened, Run};
+use jp_compact_engine::compact::{self, Opened, RunSettings};
 use jp_compact_engine::plan::Typed;
 use jp_compact_runtime::environment::Environment;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::reports::compaction;
 use crate::setup::Setup;
 
 /// A running compaction. Dropping it aborts the task.
-pub(crate) struct RunningCompaction(JoinHandle<(Run, Result<compact::Report, compact::Error>)>);
+pub(crate) struct RunningCompaction(JoinHandle<(RunSettings, Result<compact::RunReport, compact::Error>)>);
 
 impl RunningCompaction {
     /// Reads a transcript, plans its run, and starts it.
@@ -45,7 +45,10 @@ impl Drop for RunningCompaction {
     }
 }
 
-async fn finish(run: Run, opened: Opened) -> (Run, Result<compact::Report, compact::Error>) {
+async fn finish(
+    run: RunSettings,
+    opened: Opened,
+) -> (RunSettings, Result<compact::RunReport, compact::Error>) {
     let done = compact::compact(&run, &opened).await;
     (run, done)
 }

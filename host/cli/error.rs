@@ -5,7 +5,7 @@ mod hint;
 
 use std::error::Error;
 
-use jp_compact_engine::compact::{self, StrategyError};
+use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_engine::{config, plan, query};
 use jp_compact_llm as llm;
 use jp_compact_runtime::process::ProcessError;
@@ -18,7 +18,7 @@ use jp_compact_store::{StoreError, StoreErrorKind};
 use serde::Serialize;
 
 use hint::run_hint;
-pub(crate) use hint::{Hint, lacking};
+pub(crate) use hint::{ErrorHint, lacking};
 
 use crate::exit::Exit;
 use crate::lines::EscapedLines;
@@ -36,7 +36,7 @@ pub(crate) struct Report {
     /// The causes, outermost first.
     pub(crate) causes: Vec<String>,
     /// The next step.
-    pub(crate) hint: Option<Hint>,
+    pub(crate) hint: Option<ErrorHint>,
     /// The exit code as an enum. It is not a member of the JSON.
     #[serde(skip)]
     pub(crate) exit: Exit,
@@ -45,13 +45,13 @@ pub(crate) struct Report {
 impl Report {
     /// A failure of the command itself.
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: Option<&str>) -> Self {
-        let hint = hint.map(Hint::line);
+        let hint = hint.map(ErrorHint::line);
         Self { code: exit.code(), message: message.into(), causes: Vec::new(), hint, exit }
     }
 
     /// The same failure with another hint.
     pub(crate) fn with_hint(self, hint: String) -> Self {
-        Self { hint: Some(Hint::line(hint)), ..self }
+        Self { hint: Some(ErrorHint::line(hint)), ..self }
     }
 
     /// A bug in this program.
@@ -84,7 +84,7 @@ impl Report {
     /// The error in the report of a batch.
     pub(crate) fn in_report(self) -> ErrorReport {
         let Self { code, message, causes, hint, .. } = self;
-        ErrorReport { code, message, causes, hint: hint.map(|Hint(lines)| lines.join("\n")) }
+        ErrorReport { code, message, causes, hint: hint.map(|ErrorHint(lines)| lines.join("\n")) }
     }
 }
 
@@ -108,7 +108,7 @@ fn causes(error: &dyn Error) -> Vec<String> {
 }
 
 /// Composes the report of a library's error.
-fn compose(error: &dyn Error, exit: Exit, hint: Option<Hint>) -> Report {
+fn compose(error: &dyn Error, exit: Exit, hint: Option<ErrorHint>) -> Report {
     Report { code: exit.code(), message: error.to_string(), causes: causes(error), hint, exit }
 }
 
@@ -129,13 +129,13 @@ impl From<StoreError> for Report {
 impl From<config::Error> for Report {
     fn from(error: config::Error) -> Self {
         let hint = match &error {
-            config::Error::Invalid(wrong) if wrong.is_the_users => Hint::line(
+            config::Error::Invalid(wrong) if wrong.is_the_users => ErrorHint::line(
                 "set it in your own configuration: ~/.config/jp-compact/config.toml, `--config` or `--set`",
             ),
             config::Error::NoSuchProfile { known, .. } => {
-                Hint::line(format!("the profiles are {}", known.join(", ")))
+                ErrorHint::line(format!("the profiles are {}", known.join(", ")))
             }
-            _ => Hint::line("`jp-compact config --example` prints an example with every key"),
+            _ => ErrorHint::line("`jp-compact config --example` prints an example with every key"),
         };
         compose(&error, Exit::Usage, Some(hint))
     }
@@ -152,12 +152,12 @@ impl From<query::Error> for Report {
                 "no turn was appended; name a model with `--model PROVIDER/NAME`; `jp-compact doctor` lists the keys"
             }
         };
-        compose(&error, Exit::Model, Some(Hint::line(hint)))
+        compose(&error, Exit::Model, Some(ErrorHint::line(hint)))
     }
 }
 
-impl From<llm::RecordError> for Report {
-    fn from(error: llm::RecordError) -> Self {
+impl From<llm::RecordingError> for Report {
+    fn from(error: llm::RecordingError) -> Self {
         let hint = "`--llm-record FILE` writes this file, and `--llm-replay FILE` reads it";
         let mut report = Self::new(Exit::Usage, "failed to open the recorded answers", Some(hint));
         report.causes.push(error.to_string());
@@ -175,14 +175,14 @@ impl From<DiscoveryError> for Report {
             ),
             _ => (Exit::Usage, "give an existing folder to --plugin-dir"),
         };
-        compose(&error, exit, Some(Hint::line(hint)))
+        compose(&error, exit, Some(ErrorHint::line(hint)))
     }
 }
 
 impl From<LockError> for Report {
     fn from(error: LockError) -> Self {
         let hint = "`jp-compact strategy trust PLUGIN --trust-lock FILE` writes a trust lock";
-        compose(&error, Exit::Usage, Some(Hint::line(hint)))
+        compose(&error, Exit::Usage, Some(ErrorHint::line(hint)))
     }
 }
 
@@ -225,7 +225,7 @@ impl From<plan::Error> for Report {
 /// The last lines that the strategy wrote to stderr, if they may explain the failure.
 fn stderr_tail(error: &compact::Error) -> Option<String> {
     let compact::Error::Strategy { source, .. } = error else { return None };
-    let StrategyError::Session(error) = source.as_ref() else { return None };
+    let StrategyRunError::Session(error) = source.as_ref() else { return None };
     let (session::Error::Crashed { stderr, .. }
     | session::Error::Process(ProcessError::Deadline { stderr, .. })) = error.plain()
     else {
@@ -257,18 +257,20 @@ fn run_exit(error: &compact::Error) -> Exit {
     }
 }
 
-fn strategy_exit(error: &StrategyError) -> Exit {
+fn strategy_exit(error: &StrategyRunError) -> Exit {
     match error {
-        StrategyError::Find(_) | StrategyError::Trust(trust::Error::PathNotText { .. }) => Exit::NotFound,
-        StrategyError::Trust(trust::Error::BadManifest { .. }) => Exit::BadDescription,
-        StrategyError::Trust(trust::Error::Version(mismatch)) => version_exit(mismatch),
-        StrategyError::Trust(_) | StrategyError::NotContained { .. } | StrategyError::NotGranted { .. } => {
-            Exit::NotTrusted
+        StrategyRunError::Find(_) | StrategyRunError::Trust(trust::Error::PathNotText { .. }) => {
+            Exit::NotFound
         }
-        StrategyError::BadOptions { .. } => Exit::Usage,
-        StrategyError::Refused(_) | StrategyError::RefusedBefore { .. } => Exit::Refused,
-        StrategyError::NoModel => Exit::Model,
-        StrategyError::Session(error) => session_exit(error.plain()),
+        StrategyRunError::Trust(trust::Error::BadManifest { .. }) => Exit::BadDescription,
+        StrategyRunError::Trust(trust::Error::Version(mismatch)) => version_exit(mismatch),
+        StrategyRunError::Trust(_)
+        | StrategyRunError::NotContained { .. }
+        | StrategyRunError::NotGranted { .. } => Exit::NotTrusted,
+        StrategyRunError::BadOptions { .. } => Exit::Usage,
+        StrategyRunError::Refused(_) | StrategyRunError::RefusedBefore { .. } => Exit::Refused,
+        StrategyRunError::NoModel => Exit::Model,
+        StrategyRunError::Session(error) => session_exit(error.plain()),
         _ => Exit::Crashed,
     }
 }

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use jp_compact_conformance::Subject;
+use jp_compact_conformance::TestedPlugin;
 use jp_compact_engine::plan::TrustPrompt;
 use jp_compact_runtime::trust::{Candidate, DescribeOutcome, Grant, grants};
 
@@ -41,7 +41,7 @@ pub(crate) fn is_yes(answer: &str) -> bool {
 }
 
 /// Asks the user to grant the missing permissions for one run. Without a terminal, it returns none.
-pub(crate) fn grants_for(subject: &Subject) -> Result<Vec<Grant>, Report> {
+pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
     let missing = subject.missing();
     if missing.is_empty() || !output::can_ask() {
         return Ok(Vec::new());

@@ -6,11 +6,11 @@
 //! The filter covers what Landlock does not: sockets, child processes, other processes, memory outside the limits, file
 //! metadata, and parts of the kernel that a strategy never needs.
 
-use crate::invocation::Jail;
+use crate::invocation::JailRules;
 
 /// Fails, because the filter does not support this machine.
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-pub(crate) fn install(_jail: &Jail, _host_pid: u32, _keeper: Option<u32>) -> Result<(), String> {
+pub(crate) fn install(_jail: &JailRules, _host_pid: u32, _keeper: Option<u32>) -> Result<(), String> {
     Err("the system call filter does not support this machine".to_owned())
 }
 
@@ -34,7 +34,7 @@ mod linux {
         SeccompRule, TargetArch, sock_filter,
     };
 
-    use super::Jail;
+    use super::JailRules;
 
     /// The first number of the x32 calls, which are other names of the x86_64 calls.
     const X32: u32 = 0x4000_0000;
@@ -44,7 +44,7 @@ mod linux {
     /// The first Landlock version that confines signals to the jail.
     const LANDLOCK_SIGNALS: u8 = 6;
 
-    pub(crate) fn install(jail: &Jail, host_pid: u32, keeper: Option<u32>) -> Result<(), String> {
+    pub(crate) fn install(jail: &JailRules, host_pid: u32, keeper: Option<u32>) -> Result<(), String> {
         let others = [Some(host_pid), keeper];
         let others: Vec<_> = others.into_iter().flatten().collect();
         let program = program(jail, &others, std::process::id())
@@ -75,7 +75,7 @@ mod linux {
     }
 
     /// Builds the filter. `others` are processes that a program must not reach, even with grants.
-    fn program(jail: &Jail, others: &[u32], pid: u32) -> Result<BpfProgram, seccompiler::Error> {
+    fn program(jail: &JailRules, others: &[u32], pid: u32) -> Result<BpfProgram, seccompiler::Error> {
         let mut deny = Deny::default();
         deny.everywhere();
         deny.metadata();
@@ -300,7 +300,7 @@ mod linux {
 
         /// Denies signals to other processes. The process id does not change with the exec. Without child processes, every
         /// other id belongs to another program.
-        fn signals(&mut self, jail: &Jail, others: &[u32], pid: u32) {
+        fn signals(&mut self, jail: &JailRules, others: &[u32], pid: u32) {
             let (own_group, negative) = (pid.wrapping_neg(), 1 << 31);
             self.always(&[libc::SYS_pidfd_send_signal]);
             if !jail.subprocess {
@@ -386,7 +386,7 @@ mod linux {
 
         /// Denies sending of descriptors. A descriptor that is sent and not received belongs to no process. It would keep
         /// deleted files that the host cannot find.
-        fn descriptors(&mut self, jail: &Jail) {
+        fn descriptors(&mut self, jail: &JailRules) {
             if !jail.network && !jail.subprocess {
                 self.always(&[libc::SYS_sendmsg, libc::SYS_sendmmsg]);
             }

@@ -25,14 +25,14 @@ pub(crate) struct Invocation {
     /// machine can read its command line.
     pub(crate) env: Vec<OsString>,
     /// The jail. Without one, the program is only contained.
-    pub(crate) jail: Option<Jail>,
+    pub(crate) jail: Option<JailRules>,
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
 }
 
 /// The permissions of a jailed program. Invariant: the paths are absolute.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Jail {
+pub(crate) struct JailRules {
     /// The version of the Landlock ABI, which must be fully enforced.
     pub(crate) landlock: u8,
     /// Files and folders to read and to execute.
@@ -50,7 +50,7 @@ pub(crate) struct Jail {
 impl Invocation {
     pub(crate) fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Self, String> {
         let (mut host_pid, mut dir, mut cpu_seconds, mut env) = (None, None, None, Vec::new());
-        let (mut cgroup, mut landlock, mut jail) = (None, None, Jail::default());
+        let (mut cgroup, mut landlock, mut jail) = (None, None, JailRules::default());
         loop {
             let flag = words.next().ok_or("`--` and a program are missing")?;
             if flag == "--" {
@@ -83,9 +83,9 @@ impl Invocation {
         }
         let host_pid = host_pid.ok_or("--host-pid is missing")?;
         let jail = match landlock {
-            Some(landlock) => Some(Jail { landlock, ..jail }),
+            Some(landlock) => Some(JailRules { landlock, ..jail }),
             // A grant without a jail is a mistake of the caller.
-            None if jail != Jail::default() => return Err("--landlock is missing".to_owned()),
+            None if jail != JailRules::default() => return Err("--landlock is missing".to_owned()),
             None => None,
         };
         Ok(Self { host_pid, dir, cpu_seconds, cgroup, env, jail, program, args: words.collect() })
@@ -99,7 +99,7 @@ fn number<N: std::str::FromStr>(word: &OsStr) -> Result<N, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Invocation, Jail};
+    use super::{Invocation, JailRules};
 
     fn parse(line: &str) -> Result<Invocation, String> {
         Invocation::parse(line.split_whitespace().map(Into::into))
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn parses_the_grants_of_a_jail() {
         let line = "--host-pid 7 --dir /d --landlock 6 --read /r --execute /x --open /o --subprocess -- /p";
-        let jail = Jail {
+        let jail = JailRules {
             landlock: 6,
             execute: vec!["/x".into()],
             read: vec!["/r".into()],

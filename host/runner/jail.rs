@@ -8,11 +8,11 @@
 
 use std::path::Path;
 
-use crate::invocation::Jail;
+use crate::invocation::JailRules;
 
 /// Fails, because this system has no Landlock.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn enforce(_jail: &Jail, _dir: &Path) -> Result<(), String> {
+pub(crate) fn enforce(_jail: &JailRules, _dir: &Path) -> Result<(), String> {
     Err("jails are not available on this system".to_owned())
 }
 
@@ -29,10 +29,10 @@ mod linux {
         RulesetStatus, Scope,
     };
 
-    use super::{Jail, Path};
+    use super::{JailRules, Path};
 
     /// Allows the private directory and the granted paths. The directory must exist. Other missing paths are ignored.
-    pub(crate) fn enforce(jail: &Jail, dir: &Path) -> Result<(), String> {
+    pub(crate) fn enforce(jail: &JailRules, dir: &Path) -> Result<(), String> {
         let abi = ABI::from(i32::from(jail.landlock));
         if abi == ABI::Unsupported {
             return Err("a jail requires Landlock".to_owned());
@@ -61,7 +61,7 @@ mod linux {
 
     /// Denies all access that this version handles. It is a hard requirement: a right that the kernel does not support is
     /// an error, and must never be skipped.
-    fn deny_all(jail: &Jail, abi: ABI) -> Result<RulesetCreated, RulesetError> {
+    fn deny_all(jail: &JailRules, abi: ABI) -> Result<RulesetCreated, RulesetError> {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_all(abi))?;

@@ -14,7 +14,7 @@ use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
-use jp_compact_runtime::registry::{Registry, Wanted};
+use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::session::{Body, Described, Sessions, Starter};
 use jp_compact_runtime::trust::{Trust, TrustOverrides};
 use jp_compact_schema::{CompactRequest, Input, Limits};
@@ -63,7 +63,7 @@ fn environment(folder: &Path) -> Environment {
 }
 
 fn registry(environment: &Environment) -> io::Result<Registry> {
-    let wanted = Wanted { trust_dirs: &[], plugin_dirs: &[] };
+    let wanted = ExtraFolders { trust_dirs: &[], plugin_dirs: &[] };
     Registry::discover(environment, &wanted).map_err(io::Error::other)
 }
 

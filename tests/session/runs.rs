@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assert_cmd::cargo::cargo_bin;
-use jp_compact_core::select::Wanted;
+use jp_compact_core::select::Selection;
 use jp_compact_core::{Bound, Overlap};
 use jp_compact_engine::compact::{
-    MIN_SAVING, OnLowSaving, Preparation, Ready, Run, RunIo, RunLimits, RunPolicy, Sandbox, compact, open,
-    prepare,
+    MIN_SAVING, OnLowSaving, Preparation, Ready, RunIo, RunLimits, RunPolicy, RunSettings, Sandbox, compact,
+    open, prepare,
 };
-use jp_compact_engine::config::{Provenance, Scope};
+use jp_compact_engine::config::{ConfigScope, Provenance};
 use jp_compact_engine::consent::{Asker, Consent};
 use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
-use jp_compact_runtime::registry::{Registry, Wanted as Folders};
+use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::session::{Sessions, Spool};
 use jp_compact_runtime::trust::{Trust, TrustOverrides};
 use jp_compact_schema::Input;
@@ -47,14 +47,14 @@ fn conversation(folder: &Path, turns: usize, request_chars: usize) -> PathBuf {
     path
 }
 
-fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> Run {
-    Run {
+fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> RunSettings {
+    RunSettings {
         strategies,
         policy: RunPolicy {
-            consent: Consent::new(Scope::default(), Asker::User, &Environment::bare("/")),
+            consent: Consent::new(ConfigScope::default(), Asker::User, &Environment::bare("/")),
             model: None,
             conversation_model: None,
-            wanted: Wanted { to: Some(Bound::FromEnd(0)), ..Wanted::default() },
+            wanted: Selection { to: Some(Bound::FromEnd(0)), ..Selection::default() },
             hints: std::collections::BTreeMap::new(),
             overlap: Overlap::Partial,
             skip_existing: false,
@@ -78,7 +78,7 @@ fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> Run {
 }
 
 /// Compacts a transcript and returns the outcomes of the report, or the cause of the error.
-fn outcomes(world: &World, transcript: &Path, run: &Run) -> Result<String, String> {
+fn outcomes(world: &World, transcript: &Path, run: &RunSettings) -> Result<String, String> {
     let environment = Environment::bare(world.folder.path());
     let report =
         block_on(compact(run, &open(transcript.as_os_str(), &environment).unwrap())).map_err(|failure| {
@@ -171,7 +171,7 @@ fn bundled_strategies_answer_equally_with_and_without_workers() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json");
     let environment =
         Environment { exe: Some(cargo_bin("jp-compact")), ..Environment::bare(world.folder.path()) };
-    let registry = Registry::discover(&environment, &Folders::default()).unwrap();
+    let registry = Registry::discover(&environment, &ExtraFolders::default()).unwrap();
     let trust = Trust::open(&environment, &TrustOverrides::default()).unwrap();
     let answers = [0, 1, 3].map(|workers_max| {
         let starter = starter(world.folder.path(), None);

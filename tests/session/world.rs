@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
-use jp_compact_core::reply::{Answer, Terminal};
+use jp_compact_core::reply::{CompleteReply, Terminal};
 use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
-use jp_compact_runtime::registry::{Form, Origin, Plugin};
+use jp_compact_runtime::registry::{Plugin, PluginForm, PluginOrigin};
 use jp_compact_runtime::session::Error;
 use jp_compact_runtime::session::{Body, Confined, Described, Sessions, Spool, Starter};
 use jp_compact_runtime::trust::Cleared;
@@ -76,12 +76,15 @@ impl World {
         header
     }
 
-    pub(crate) async fn ask(&self, mode: &str) -> Result<Answer, Error> {
+    pub(crate) async fn ask(&self, mode: &str) -> Result<CompleteReply, Error> {
         self.sessions.ask(&self.described(), self.header(mode), &Body::Nothing).await
     }
 
     /// Sends all requests at once and waits for all answers.
-    pub(crate) async fn ask_all<const N: usize>(&self, modes: [&str; N]) -> [Result<Answer, Error>; N] {
+    pub(crate) async fn ask_all<const N: usize>(
+        &self,
+        modes: [&str; N],
+    ) -> [Result<CompleteReply, Error>; N] {
         let mut answers = modes.map(|mode| Some(Box::pin(self.ask(mode))));
         let mut done = modes.map(|_| None);
         std::future::poll_fn(|context| {
@@ -136,8 +139,8 @@ pub(crate) fn starter(folder: &Path, spool: Option<Arc<Spool>>) -> Starter {
 /// Returns the strategy as a plugin without a jail, because it writes notes outside of its folder.
 pub(crate) fn confined(name: &str) -> Confined {
     let (name, path) = (StrategyName::parse(name).unwrap(), PathBuf::from(STRATEGY));
-    let (real, form) = (path.clone(), Form::Executable);
-    let plugin = Plugin { name, path, real, origin: Origin::Path, form, shadowed: false };
+    let (real, form) = (path.clone(), PluginForm::Executable);
+    let plugin = Plugin { name, path, real, origin: PluginOrigin::Path, form, shadowed: false };
     let cleared = Cleared {
         program: plugin.path.clone(),
         plugin,
@@ -156,7 +159,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[track_caller]
-pub(crate) fn reason(answer: Result<Answer, Error>) -> String {
+pub(crate) fn reason(answer: Result<CompleteReply, Error>) -> String {
     match answer.unwrap().terminal {
         Terminal::Decline(decline) => decline.reason,
         other => panic!("{other:?}"),
@@ -164,13 +167,13 @@ pub(crate) fn reason(answer: Result<Answer, Error>) -> String {
 }
 
 #[track_caller]
-pub(crate) fn error_text(answer: Result<Answer, Error>) -> String {
+pub(crate) fn error_text(answer: Result<CompleteReply, Error>) -> String {
     answer.unwrap_err().to_string()
 }
 
 /// Runs a mode with one process and with a worker.
 #[track_caller]
-pub(crate) fn with_and_without_worker(mode: &str, check: impl Fn(Result<Answer, Error>)) {
+pub(crate) fn with_and_without_worker(mode: &str, check: impl Fn(Result<CompleteReply, Error>)) {
     for workers_max in [0, 1] {
         check(block_on(World::new(workers_max).ask(mode)));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::process::{self, GRACE, Launch};
-use jp_compact_runtime::registry::{Registry, Wanted};
+use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::trust::{Trust, TrustOverrides};
 
 use crate::STORE;
@@ -98,7 +98,7 @@ fn engine(home: &Home) -> (Registry, Trust) {
         exe: Some(env!("CARGO_BIN_EXE_jp-compact").into()),
         ..Environment::bare(&home.root)
     };
-    let registry = Registry::discover(&environment, &Wanted::default()).unwrap();
+    let registry = Registry::discover(&environment, &ExtraFolders::default()).unwrap();
     (registry, Trust::open(&environment, &TrustOverrides::default()).unwrap())
 }
 

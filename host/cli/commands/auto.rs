@@ -58,7 +58,7 @@ pub(crate) fn run(
                 profile: args.profile.as_deref(),
                 context_window: args.context_window,
                 estimator: args.running.counting.tokens.estimator(),
-                unasked: None,
+                foreign_auto: None,
             };
             let done = automatic::compact_if_due(&request, &mut setup, transcript, environment).await;
             setup.progress.suspend(|| results.print(transcript, done))?;

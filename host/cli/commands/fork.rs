@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use jp_compact_core::fork::ForkEffect;
-use jp_compact_engine::compact::{self, OnLowSaving, Opened, Run};
+use jp_compact_engine::compact::{self, OnLowSaving, Opened, RunSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::fork::{self, Plan};
 use jp_compact_runtime::environment::Environment;
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
 }
 
 /// Plans the run on the copy, by the copy's configuration.
-async fn prepare(setup: &mut Setup<'_>, profile: &str, copy: &Opened) -> Result<Run, Report> {
+async fn prepare(setup: &mut Setup<'_>, profile: &str, copy: &Opened) -> Result<RunSettings, Report> {
     let config = setup.planner.config(copy)?;
     let run = setup.planner.plan_inline(profile, &config, OnLowSaving::Warn).await?;
     // A missing consent is reported before the copy is made.

@@ -111,7 +111,7 @@ async fn run_steps(
             profile: None,
             context_window: None,
             estimator: args.running.counting.tokens.estimator(),
-            unasked: config.unasked(),
+            foreign_auto: config.foreign_auto(),
         };
         let done = automatic::compact_if_due(&request, setup, &args.transcript, environment).await;
         match done {

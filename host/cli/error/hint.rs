@@ -1,8 +1,8 @@
 //! Hints: the next step after an error. A hint names a command or an option, and never repeats the cause.
 
-use jp_compact_engine::compact::{self, StrategyError};
+use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_llm as llm;
-use jp_compact_runtime::jail::Missing;
+use jp_compact_runtime::jail::MissingAbility;
 use jp_compact_runtime::process::ProcessError;
 use jp_compact_runtime::trust::{self, Grant, grants};
 use jp_compact_runtime::{registry, session};
@@ -14,9 +14,9 @@ use crate::lines::EscapedLines;
 
 /// The next step, as lines of the host.
 #[derive(Debug, Clone)]
-pub(crate) struct Hint(pub(super) Vec<String>);
+pub(crate) struct ErrorHint(pub(super) Vec<String>);
 
-impl Hint {
+impl ErrorHint {
     /// A hint of one line. Newlines in it are escaped.
     pub(super) fn line(text: impl Into<String>) -> Self {
         Self(vec![text.into()])
@@ -39,22 +39,22 @@ impl Hint {
     }
 }
 
-impl Serialize for Hint {
+impl Serialize for ErrorHint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0.join("\n"))
     }
 }
 
-pub(super) fn run_hint(error: &compact::Error) -> Option<Hint> {
+pub(super) fn run_hint(error: &compact::Error) -> Option<ErrorHint> {
     use compact::Error as E;
     let formats = || Format::ALL.map(Format::as_str).join(", ");
     let text = match error {
-        E::Store(error) => return error.hint().map(Hint::line),
+        E::Store(error) => return error.hint().map(ErrorHint::line),
         E::NotAllowed(denial) => {
             let hint = denial.hint();
             return Some(match denial.command() {
-                Some(command) => Hint::with_command(hint, &command),
-                None => Hint::line(hint),
+                Some(command) => ErrorHint::with_command(hint, &command),
+                None => ErrorHint::line(hint),
             });
         }
         E::Unreadable { source, .. } if source.is_of_overlay() => {
@@ -70,16 +70,16 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<Hint> {
             "if the detected format is wrong, name the right one with `--format NAME`"
         }
         E::NoFormat { program: Some(_), .. } => {
-            return Some(Hint::line(format!("supported formats: {}", formats())));
+            return Some(ErrorHint::line(format!("supported formats: {}", formats())));
         }
         E::NotUnderstood { .. } => {
-            return Some(Hint::line(format!(
+            return Some(ErrorHint::line(format!(
                 "if the format is wrong, name another one with `--format NAME`: {}",
                 formats()
             )));
         }
         E::NoFormat { .. } => {
-            return Some(Hint::line(format!("name the format with `--format NAME`: {}", formats())));
+            return Some(ErrorHint::line(format!("name the format with `--format NAME`: {}", formats())));
         }
         E::Sidecar { .. } => "give the transcript itself; it is in the same folder",
         E::NotJp { .. } => "`jp-compact import FILE --to DIR` converts it to a JP conversation",
@@ -91,69 +91,69 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<Hint> {
         E::Strategy { name, source } => return strategy_hint(name, source),
         _ => return None,
     };
-    Some(Hint::from_host(text))
+    Some(ErrorHint::from_host(text))
 }
 
-fn strategy_hint(name: &str, error: &StrategyError) -> Option<Hint> {
+fn strategy_hint(name: &str, error: &StrategyRunError) -> Option<ErrorHint> {
     let text = match error {
-        StrategyError::Find(error) => return find_hint(error),
-        StrategyError::Trust(error) => return trust_hint(error),
-        StrategyError::Session(error) => return session_hint(name, error),
-        StrategyError::NotGranted { command, .. } => {
-            return command.as_ref().map(|command| Hint::with_command("grant it with", command));
+        StrategyRunError::Find(error) => return find_hint(error),
+        StrategyRunError::Trust(error) => return trust_hint(error),
+        StrategyRunError::Session(error) => return session_hint(name, error),
+        StrategyRunError::NotGranted { command, .. } => {
+            return command.as_ref().map(|command| ErrorHint::with_command("grant it with", command));
         }
-        StrategyError::NoModel => {
+        StrategyRunError::NoModel => {
             let lead = "give `--model PROVIDER/NAME`, or add these lines to your configuration";
             let example = llm::EXAMPLE.lines().map(|line| format!("  {line}"));
-            return Some(Hint(std::iter::once(lead.to_owned()).chain(example).collect()));
+            return Some(ErrorHint(std::iter::once(lead.to_owned()).chain(example).collect()));
         }
-        StrategyError::NotContained { missing, .. } => {
+        StrategyRunError::NotContained { missing, .. } => {
             let way_down = "`--sandbox=contained` runs it with your own permissions; use that only for \
                             plugins that you know";
-            return Some(Hint::line(format!("{}; {way_down}", remedies(missing))));
+            return Some(ErrorHint::line(format!("{}; {way_down}", remedies(missing))));
         }
-        StrategyError::BadOptions { .. } => {
-            return Some(Hint::line(format!("`jp-compact strategy show {name}` shows its options")));
+        StrategyRunError::BadOptions { .. } => {
+            return Some(ErrorHint::line(format!("`jp-compact strategy show {name}` shows its options")));
         }
-        StrategyError::RefusedBefore { .. } => {
+        StrategyRunError::RefusedBefore { .. } => {
             "nothing was appended; to ask the model again, run `jp-compact TRANSCRIPT --profile ...`"
         }
-        StrategyError::Refused(_) => return Some(stderr_hint(name)),
+        StrategyRunError::Refused(_) => return Some(stderr_hint(name)),
         _ => return None,
     };
-    Some(Hint::from_host(text))
+    Some(ErrorHint::from_host(text))
 }
 
-fn find_hint(error: &registry::Error) -> Option<Hint> {
+fn find_hint(error: &registry::Error) -> Option<ErrorHint> {
     use registry::Error as E;
     let text = match error {
         E::NotFound { .. } => {
             "`jp-compact strategy list` lists all strategies; `--plugin-dir DIR` searches another folder"
         }
         E::NotExecutable { path } => {
-            return Some(Hint::line(format!("make it executable with `chmod +x {}`", path.display())));
+            return Some(ErrorHint::line(format!("make it executable with `chmod +x {}`", path.display())));
         }
         E::ReservedName { .. } => "rename the plugin; plugins cannot replace bundled strategies",
         E::Hides { trusted, .. } => {
-            return Some(Hint::line(format!(
+            return Some(ErrorHint::line(format!(
                 "trust it, remove it, or give the path of the other one: `--strategy {}`",
                 trust::quoted(trusted)
             )));
         }
         _ => return None,
     };
-    Some(Hint::from_host(text))
+    Some(ErrorHint::from_host(text))
 }
 
-fn trust_hint(error: &trust::Error) -> Option<Hint> {
+fn trust_hint(error: &trust::Error) -> Option<ErrorHint> {
     use trust::Error as E;
     let text = match error {
         E::NotTrusted(candidate) => {
             let text = "review the plugin, then trust it with";
-            return Some(Hint::with_command(text, &candidate.command()));
+            return Some(ErrorHint::with_command(text, &candidate.command()));
         }
         E::Insecure(insecure) => {
-            return Some(Hint::line(format!("{} prevents changes by other users", insecure.remedy())));
+            return Some(ErrorHint::line(format!("{} prevents changes by other users", insecure.remedy())));
         }
         E::NotCovered { .. } => {
             "write the interpreter as an absolute path, or as `/usr/bin/env NAME` without options"
@@ -163,10 +163,10 @@ fn trust_hint(error: &trust::Error) -> Option<Hint> {
         E::Version(mismatch) => mismatch.hint(),
         _ => return None,
     };
-    Some(Hint::from_host(text))
+    Some(ErrorHint::from_host(text))
 }
 
-fn session_hint(name: &str, error: &session::Error) -> Option<Hint> {
+fn session_hint(name: &str, error: &session::Error) -> Option<ErrorHint> {
     use session::Error as E;
     if let E::Lacking(known) = error {
         return Some(lacking(&known.asked, known.tried.as_ref(), &known.command));
@@ -179,14 +179,14 @@ fn session_hint(name: &str, error: &session::Error) -> Option<Hint> {
         E::Model { .. } => "nothing was appended",
         E::NoJail { missing } => {
             let way_down = "`--sandbox=contained` runs strategies without a jail";
-            return Some(Hint::line(format!("{}; {way_down}", remedies(missing))));
+            return Some(ErrorHint::line(format!("{}; {way_down}", remedies(missing))));
         }
         E::Process(ProcessError::Deadline { .. }) => {
             "`--deadline 5m` allows more time, except for the description, which has 2 s"
         }
         E::Reported { error, .. } => {
             let hint = error.hint.as_ref();
-            return hint.map(|hint| Hint::line(format!("`{name}` suggests: {hint}")));
+            return hint.map(|hint| ErrorHint::line(format!("`{name}` suggests: {hint}")));
         }
         E::BadDescription { .. } => {
             "`jp-compact schema description` prints the schema of the answer to `describe`"
@@ -195,15 +195,15 @@ fn session_hint(name: &str, error: &session::Error) -> Option<Hint> {
         E::Crashed { .. } => return Some(stderr_hint(name)),
         _ => return None,
     };
-    Some(Hint::from_host(text))
+    Some(ErrorHint::from_host(text))
 }
 
-fn stderr_hint(name: &str) -> Hint {
-    Hint::line(format!("nothing was appended; `jp-compact -v ...` prints the stderr of `{name}`"))
+fn stderr_hint(name: &str) -> ErrorHint {
+    ErrorHint::line(format!("nothing was appended; `jp-compact -v ...` prints the stderr of `{name}`"))
 }
 
 /// The hint to grant the permissions whose lack may have caused the failure, with the command.
-pub(crate) fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> Hint {
+pub(crate) fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> ErrorHint {
     let mut why = Vec::new();
     if !asked.is_empty() {
         why.push(format!("it asked for {}, which was not granted;", grants::joined(asked)));
@@ -222,10 +222,10 @@ pub(crate) fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> 
         last.push_str(&format!(" if that caused the failure{allow}, grant it with"));
     }
     why.push(format!("  {command}"));
-    Hint(why)
+    ErrorHint(why)
 }
 
 /// The steps that make a jail available.
-fn remedies(missing: &[Missing]) -> String {
+fn remedies(missing: &[MissingAbility]) -> String {
     missing.iter().map(|missing| missing.remedy).collect::<Vec<_>>().join("; ")
 }

@@ -1,6 +1,6 @@
 //! The report of a run on one transcript, as a line of JSON and as text.
 
-use jp_compact_engine::compact::{self, Changed, OnLowSaving, Outcome, Run};
+use jp_compact_engine::compact::{self, Changed, OnLowSaving, RunSettings, StrategyOutcome};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Tier;
 use jp_compact_transcripts::Format;
@@ -11,13 +11,13 @@ use crate::human::{counted, grouped, short, turns};
 use crate::lines::EscapedLines;
 
 /// The report as JSON.
-pub(crate) fn json(report: &compact::Report, run: &Run) -> Value {
+pub(crate) fn json(report: &compact::RunReport, run: &RunSettings) -> Value {
     let tier = run.strategies.iter().map(|ready| ready.described.confined.tier()).min();
     let mut overlays = Vec::new();
     let (mut declines, mut would) = (Vec::new(), Vec::new());
     for step in &report.steps {
         match &step.outcome {
-            Outcome::Made(made) => overlays.extend(made.iter().map(|made| {
+            StrategyOutcome::Made(made) => overlays.extend(made.iter().map(|made| {
                 json!({
                     "number": made.number,
                     "from_turn": made.overlay.from_turn,
@@ -28,11 +28,11 @@ pub(crate) fn json(report: &compact::Report, run: &Run) -> Value {
                     "applied_by_jp": made.overlay.applied_by_jp,
                 })
             })),
-            Outcome::Would(what) => {
+            StrategyOutcome::Would(what) => {
                 would.push(json!({ "strategy": step.strategy, "version": step.version, "what": what }));
             }
-            Outcome::Already(_) => {}
-            Outcome::Declined(reason) => {
+            StrategyOutcome::Already(_) => {}
+            StrategyOutcome::Declined(reason) => {
                 declines
                     .push(json!({ "strategy": step.strategy, "version": step.version, "reason": reason }));
             }
@@ -86,7 +86,7 @@ fn word(variant: &impl std::fmt::Debug) -> String {
 }
 
 /// The notes about ranges, violated rules, and a low saving.
-fn notes(report: &compact::Report, run: &Run) -> Vec<String> {
+fn notes(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     let mut notes: Vec<_> = report.notes.iter().map(ToString::to_string).collect();
     notes.extend(report.broken.iter().map(|broken| format!("the view now violates {broken}")));
     if let [first, more @ ..] = report.broken_before.as_slice() {
@@ -112,7 +112,11 @@ fn notes(report: &compact::Report, run: &Run) -> Vec<String> {
 }
 
 /// The report as text.
-pub(crate) fn text(report: &compact::Report, run: &Run, environment: &Environment) -> EscapedLines {
+pub(crate) fn text(
+    report: &compact::RunReport,
+    run: &RunSettings,
+    environment: &Environment,
+) -> EscapedLines {
     let path = short(&report.path, environment);
     if let Some(nothing) = report.nothing {
         return EscapedLines::single(format_args!("{path}: {nothing}"));
@@ -120,7 +124,7 @@ pub(crate) fn text(report: &compact::Report, run: &Run, environment: &Environmen
     let made: usize = report
         .steps
         .iter()
-        .map(|step| if let Outcome::Made(made) = &step.outcome { made.len() } else { 0 })
+        .map(|step| if let StrategyOutcome::Made(made) = &step.outcome { made.len() } else { 0 })
         .sum();
     let verb = if run.io.dry_run { "would be appended" } else { "appended" };
     let mut lines = EscapedLines::single(match made {
@@ -134,12 +138,12 @@ pub(crate) fn text(report: &compact::Report, run: &Run, environment: &Environmen
     for step in &report.steps {
         let name = format!("{} {}", step.strategy, step.version);
         match &step.outcome {
-            Outcome::Would(what) => lines.line(format_args!("  -  {name}  {what}")),
-            Outcome::Declined(reason) => lines.line(format_args!("  -  {name}  declined: {reason}")),
-            Outcome::Already(number) => {
+            StrategyOutcome::Would(what) => lines.line(format_args!("  -  {name}  {what}")),
+            StrategyOutcome::Declined(reason) => lines.line(format_args!("  -  {name}  declined: {reason}")),
+            StrategyOutcome::Already(number) => {
                 lines.line(format_args!("  -  {name}  already appended: overlay {number}"));
             }
-            Outcome::Made(made) => lines.list(
+            StrategyOutcome::Made(made) => lines.list(
                 "  ",
                 made.iter().map(|made| {
                     let (from, to) = (made.overlay.from_turn, made.overlay.to_turn);

@@ -7,7 +7,7 @@ use jp_compact_core::View;
 use jp_compact_core::projection::{project, project_through};
 use jp_compact_core::render::{Provider, render};
 use jp_compact_core::splice::Piece;
-use jp_compact_core::view::{self, Origin, Part, SUMMARY_REQUEST};
+use jp_compact_core::view::{self, ItemOrigin, Part, SUMMARY_REQUEST};
 use jp_compact_transcripts as transcripts;
 use serde_json::Value;
 
@@ -88,12 +88,12 @@ fn write_text(read: &InputTranscript, view: &View, compacted: bool, out: &mut dy
         if turn != Some(event.turn) {
             turn = Some(event.turn);
             let origin = match event.origin {
-                Origin::Kept(raw) if raw == event.turn => format!("turn {raw}"),
-                Origin::Kept(raw) => format!("turn {} (turn {raw} of the history)", event.turn),
-                Origin::Summary { from, to } if from == to => {
+                ItemOrigin::Kept(raw) if raw == event.turn => format!("turn {raw}"),
+                ItemOrigin::Kept(raw) => format!("turn {} (turn {raw} of the history)", event.turn),
+                ItemOrigin::Summary { from, to } if from == to => {
                     format!("turn {} [overlay: a summary of turn {from} of the history]", event.turn)
                 }
-                Origin::Summary { from, to } => {
+                ItemOrigin::Summary { from, to } => {
                     format!("turn {} [overlay: a summary of turns {from}-{to} of the history]", event.turn)
                 }
             };

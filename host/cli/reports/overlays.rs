@@ -8,7 +8,7 @@ use jp_compact_core::jp_view::jp_numbers;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::projection::view_tokens_after_each;
 use jp_compact_core::receipts::receipts;
-use jp_compact_core::stats::{Sizes, stats};
+use jp_compact_core::stats::{SizeChange, stats};
 use jp_compact_core::view::timestamp_text;
 use jp_compact_core::{Stream, Survey};
 use jp_compact_runtime::environment::Environment;
@@ -91,11 +91,11 @@ pub(crate) fn report(
 }
 
 /// The tokens. The command `stats` reports the bytes, too.
-fn tokens(sizes: &Sizes) -> Value {
+fn tokens(sizes: &SizeChange) -> Value {
     json!({ "raw": sizes.tokens.before, "view": sizes.tokens.after })
 }
 
-fn each(sizes: &BTreeMap<impl AsRef<str>, Sizes>) -> Map<String, Value> {
+fn each(sizes: &BTreeMap<impl AsRef<str>, SizeChange>) -> Map<String, Value> {
     sizes.iter().map(|(name, sizes)| (name.as_ref().to_owned(), tokens(sizes))).collect()
 }
 

@@ -3,9 +3,9 @@
 
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::jp_view::jp_view;
-use jp_compact_core::stats::{Sizes, Stats};
+use jp_compact_core::stats::{SizeChange, Stats};
 use jp_compact_core::{Stream, Survey};
-use jp_compact_engine::compact::{self, Run};
+use jp_compact_engine::compact::{self, RunSettings};
 use serde_json::{Value, json};
 
 use crate::human::{change, counted, grouped};
@@ -70,7 +70,7 @@ impl SentTotals {
     }
 
     /// The tokens as JSON, with those of the view.
-    pub(crate) fn json(&self, all: &Sizes, estimator: Estimator) -> Value {
+    pub(crate) fn json(&self, all: &SizeChange, estimator: Estimator) -> Value {
         json!({
             "before": all.tokens.before,
             "after": all.tokens.after,
@@ -81,7 +81,7 @@ impl SentTotals {
 
     /// The tokens as lines of text.
     pub(crate) fn text(&self, stats: &Stats, estimator: Estimator) -> Vec<String> {
-        let (Sizes { tokens, bytes }, about) = (stats.all, about(estimator));
+        let (SizeChange { tokens, bytes }, about) = (stats.all, about(estimator));
         let ratio = |after, before| format!("{about}{} of {} tokens", grouped(after), grouped(before));
         let in_bytes = format!("{} of {} bytes of text", grouped(bytes.after), grouped(bytes.before));
         let view = format!("{}, {in_bytes}", ratio(tokens.after, tokens.before));
@@ -113,7 +113,7 @@ pub(crate) fn view_has(stream: &Stream) -> &'static str {
 }
 
 /// The tokens before and after a run, as JSON.
-pub(crate) fn run_json(report: &compact::Report, run: &Run) -> Value {
+pub(crate) fn run_json(report: &compact::RunReport, run: &RunSettings) -> Value {
     json!({
         "before": report.tokens_before,
         "after": report.tokens_after,
@@ -123,7 +123,7 @@ pub(crate) fn run_json(report: &compact::Report, run: &Run) -> Value {
 }
 
 /// The tokens before and after a run, as lines of text.
-pub(crate) fn run_text(report: &compact::Report, run: &Run) -> Vec<String> {
+pub(crate) fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     let name = run.io.estimator.name();
     let was = |before, after| {
         let (about, change) = (about(run.io.estimator), change(before, after));

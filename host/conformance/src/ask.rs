@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jp_compact_core::reply::Terminal;
 use jp_compact_core::request::{self, Ask};
-use jp_compact_core::select::{self, Wanted};
+use jp_compact_core::select::{self, Selection};
 use jp_compact_core::validate::{self, Asked, Refusal};
 use jp_compact_core::{Overlap, Stream, Survey, TurnRange};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
@@ -44,7 +44,7 @@ impl<'a> Request<'a> {
         description: &'a Description,
         options: &'a Map<String, Value>,
         id: &str,
-        wanted: Wanted,
+        wanted: Selection,
         deadline: Duration,
     ) -> Option<Self> {
         let mut selected = select::select(survey, wanted, NOW).ok()?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// The set of checks to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum CheckLevel {
     /// Rules that every host relies on for every request.
     Core,
     /// Also rules for unusual requests, newer hosts, and workers.
@@ -19,7 +19,7 @@ pub struct Check {
     /// The public id. It never changes and is never used again.
     pub id: &'static str,
     /// The lowest level that includes the check.
-    pub level: Level,
+    pub level: CheckLevel,
     /// The input of the strategy.
     pub sent: &'static str,
     /// The required behavior. It is also printed when the check fails.
@@ -27,11 +27,11 @@ pub struct Check {
 }
 
 const fn core(id: &'static str, sent: &'static str, expected: &'static str) -> Check {
-    Check { id, level: Level::Core, sent, expected }
+    Check { id, level: CheckLevel::Core, sent, expected }
 }
 
 const fn full(id: &'static str, sent: &'static str, expected: &'static str) -> Check {
-    Check { id, level: Level::Full, sent, expected }
+    Check { id, level: CheckLevel::Full, sent, expected }
 }
 
 const HAND: &str = "no JP_COMPACT_PROTOCOL";

@@ -7,19 +7,19 @@ use jp_compact_schema::version::{DESCRIBE_DEADLINE_MS, EXIT_USAGE};
 use jp_compact_schema::{DescribeRequest, Description, Host, StrategyName, agree, from_line, to_line};
 use serde_json::{Map, Value};
 
-use super::checks::Level;
-use super::exchange::{Failed, Place, failed};
+use super::checks::CheckLevel;
+use super::exchange::{CheckSetup, Failed, failed};
 use super::subject::ENV;
-use super::{Findings, Subject};
+use super::{Findings, TestedPlugin};
 use jp_compact_runtime::options;
 use jp_compact_runtime::process::{self, Ended, ProcessError};
 
 /// Runs the checks. Returns the description and the options for requests, unless a check prevents requests.
 pub(super) async fn check(
-    place: &Place<'_>,
-    subject: &Subject,
+    place: &CheckSetup<'_>,
+    subject: &TestedPlugin,
     options: &Map<String, Value>,
-    level: Level,
+    level: CheckLevel,
     findings: &mut Findings,
 ) -> Option<(Description, Map<String, Value>)> {
     let (place, question) = (&in_time(place), question());
@@ -53,7 +53,7 @@ pub(super) async fn check(
     }
     if findings.failed.contains_key("D08") {
         findings.skip(&["D09"], "its description differs each time");
-    } else if level == Level::Full {
+    } else if level == CheckLevel::Full {
         let mut odd: Value = serde_json::from_slice(&question).unwrap_or_default();
         odd["x_later"] = serde_json::json!({"type": "compact"});
         match ask(place, subject, format!("{odd}\n").into_bytes()).await {
@@ -68,12 +68,12 @@ pub(super) async fn check(
 }
 
 /// Returns the description without running the checks.
-pub(super) async fn once(place: &Place<'_>, subject: &Subject) -> Result<Description, Failed> {
+pub(super) async fn once(place: &CheckSetup<'_>, subject: &TestedPlugin) -> Result<Description, Failed> {
     ask(&in_time(place), subject, question()).await
 }
 
-fn in_time<'a>(place: &Place<'a>) -> Place<'a> {
-    Place { deadline: Duration::from_millis(DESCRIBE_DEADLINE_MS), ..*place }
+fn in_time<'a>(place: &CheckSetup<'a>) -> CheckSetup<'a> {
+    CheckSetup { deadline: Duration::from_millis(DESCRIBE_DEADLINE_MS), ..*place }
 }
 
 fn question() -> Vec<u8> {
@@ -82,7 +82,11 @@ fn question() -> Vec<u8> {
     to_line(&DescribeRequest::new(host)).unwrap_or_default()
 }
 
-async fn ask(place: &Place<'_>, subject: &Subject, question: Vec<u8>) -> Result<Description, Failed> {
+async fn ask(
+    place: &CheckSetup<'_>,
+    subject: &TestedPlugin,
+    question: Vec<u8>,
+) -> Result<Description, Failed> {
     let ended = place.start(subject, "describe", question).await.map_err(|error| match error {
         ProcessError::Start { .. } | ProcessError::Runner { .. } => failed("S01", error),
         _ => failed("D01", error),
@@ -102,7 +106,7 @@ async fn ask(place: &Place<'_>, subject: &Subject, question: Vec<u8>) -> Result<
 }
 
 /// Checks the description by itself and against the manifest.
-pub(super) fn statements(subject: &Subject, description: &Description) -> Vec<Failed> {
+pub(super) fn statements(subject: &TestedPlugin, description: &Description) -> Vec<Failed> {
     let mut wrong = Vec::new();
     match StrategyName::parse(&description.name) {
         Err(error) => wrong.push(failed("D03", format!("`{}`: {error}", description.name))),
@@ -153,7 +157,7 @@ fn options_of(description: &Description, given: &Map<String, Value>) -> Result<M
     wrong.map(|()| options.as_object().cloned().unwrap_or_default())
 }
 
-async fn started_by_hand(place: &Place<'_>, subject: &Subject, findings: &mut Findings) {
+async fn started_by_hand(place: &CheckSetup<'_>, subject: &TestedPlugin, findings: &mut Findings) {
     match place.start(subject, "x-no-verb", Vec::new()).await {
         Ok(ended) => findings.failed.extend(usage("S03", &ended)),
         Err(error) => findings.fail(failed("S03", error)),

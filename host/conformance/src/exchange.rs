@@ -5,14 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use jp_compact_core::reply::{self, Terminal, Violation};
+use jp_compact_core::reply::{self, ReplyViolation, Terminal};
 use jp_compact_core::validate::Refusal;
 use jp_compact_schema::version::{NEEDS_MAX, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX, STATE_BYTES_MAX};
 use jp_compact_schema::{Description, NeedRequest, Needs, Reply};
 use serde_json::{Map, Value, json};
 
 use super::ask::Request;
-use super::subject::Subject;
+use super::subject::TestedPlugin;
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::process::{self, Ended, GRACE, Launch, ProcessError};
 
@@ -29,7 +29,7 @@ pub(super) fn failed(id: &'static str, why: impl std::fmt::Display) -> Failed {
 
 /// The environment in which the checks start processes.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct CheckSetup<'a> {
     /// The path of `compact-runner`.
     pub runner: &'a Path,
     /// The folder for private directories.
@@ -44,7 +44,7 @@ pub struct Place<'a> {
     pub env: &'a [(String, String)],
 }
 
-impl<'a> Place<'a> {
+impl<'a> CheckSetup<'a> {
     pub(super) fn launch<'b>(&self, program: &'b Path, args: &'b [&'b str], stdin: Vec<u8>) -> Launch<'b>
     where
         'a: 'b,
@@ -66,7 +66,7 @@ impl<'a> Place<'a> {
 
     pub(super) async fn start(
         &self,
-        subject: &Subject,
+        subject: &TestedPlugin,
         verb: &str,
         stdin: Vec<u8>,
     ) -> Result<Ended, ProcessError> {
@@ -102,8 +102,8 @@ pub(super) type Hear<'a> = &'a mut dyn FnMut(Speaker, &[u8]);
 /// Sends a request, and sends it again for each round of `needs` and for a range that must be wider. Returns
 /// the line that ended the last round.
 pub(super) async fn put(
-    place: &Place<'_>,
-    subject: &Subject,
+    place: &CheckSetup<'_>,
+    subject: &TestedPlugin,
     request: &mut Request<'_>,
     case: Case,
     hear: Hear<'_>,
@@ -188,23 +188,23 @@ pub(super) fn terminal(ended: &Ended, id: &str) -> Result<Terminal, Failed> {
         Ok(_) => {
             Err(failed("R02", format!("it ended with {} after its answer{}", ended.status, stderr_tail())))
         }
-        Err(Violation::NoTerminal) if !ended.status.success() => {
+        Err(ReplyViolation::NoTerminal) if !ended.status.success() => {
             Err(failed("R02", format!("it ended with {} without an answer{}", ended.status, stderr_tail())))
         }
         Err(violation) => Err(violated(&violation, &ended.stdout)),
     }
 }
 
-pub(super) fn violated(violation: &Violation, output: &[u8]) -> Failed {
+pub(super) fn violated(violation: &ReplyViolation, output: &[u8]) -> Failed {
     let id = match violation {
-        Violation::NotUtf8 { .. } => "R07",
-        Violation::WrongId { .. } => "R10",
-        Violation::NoTerminal => "R05",
-        Violation::AfterTerminal { .. } => "R06",
-        Violation::NotAMessage { line, why, .. } => not_a_message(output, *line, why),
-        Violation::KeyUsedTwice { .. } => "N02",
-        Violation::TooManyRounds | Violation::TooManyNeeds { .. } => "N03",
-        Violation::StateTooLarge { .. } => "N04",
+        ReplyViolation::NotUtf8 { .. } => "R07",
+        ReplyViolation::WrongId { .. } => "R10",
+        ReplyViolation::NoTerminal => "R05",
+        ReplyViolation::AfterTerminal { .. } => "R06",
+        ReplyViolation::NotAMessage { line, why, .. } => not_a_message(output, *line, why),
+        ReplyViolation::KeyUsedTwice { .. } => "N02",
+        ReplyViolation::TooManyRounds | ReplyViolation::TooManyNeeds { .. } => "N03",
+        ReplyViolation::StateTooLarge { .. } => "N04",
     };
     failed(id, violation)
 }

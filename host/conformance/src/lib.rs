@@ -23,16 +23,16 @@ mod worker;
 
 use std::collections::BTreeMap;
 
-use jp_compact_core::select::Wanted;
+use jp_compact_core::select::Selection;
 use jp_compact_core::{Bound, Survey};
 use jp_compact_schema::{Description, Determinism};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use checks::{CHECKS, Check, Level, find};
-pub use exchange::{Place, Speaker};
+pub use checks::{CHECKS, Check, CheckLevel, find};
+pub use exchange::{CheckSetup, Speaker};
 pub use rehearse::{NotTaken, Rehearsal, rehearse};
-pub use subject::Subject;
+pub use subject::TestedPlugin;
 pub use template::{Language, create};
 
 use ask::Request;
@@ -44,7 +44,7 @@ use jp_compact_runtime::session::spool::Spool;
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "lowercase")]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// The strategy follows the rule.
     Passed,
     /// The strategy breaks the rule.
@@ -61,13 +61,13 @@ pub enum Verdict {
 
 /// A check and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Outcome {
+pub struct CheckOutcome {
     /// The check.
     #[serde(flatten)]
     pub check: &'static Check,
     /// Its result.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
 }
 
 /// The results of the checks so far.
@@ -104,11 +104,11 @@ impl Findings {
 
 /// Runs the checks of a level in order. `options` are the options that the user must set for this strategy.
 pub async fn test(
-    place: &Place<'_>,
-    subject: &Subject,
+    place: &CheckSetup<'_>,
+    subject: &TestedPlugin,
     options: &Map<String, Value>,
-    level: Level,
-) -> Vec<Outcome> {
+    level: CheckLevel,
+) -> Vec<CheckOutcome> {
     let mut findings = Findings::default();
     match describe::check(place, subject, options, level, &mut findings).await {
         Some((description, options)) => {
@@ -121,7 +121,7 @@ pub async fn test(
                     };
                     let confinement = jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated);
                     let (place, description, spool) =
-                        (&Place { confinement, ..*place }, &description, &spool);
+                        (&CheckSetup { confinement, ..*place }, &description, &spool);
                     let bench = Bench { place, subject, description, options, spool };
                     ask_for_compactions(&bench, level, &mut findings).await;
                 }
@@ -134,19 +134,19 @@ pub async fn test(
     checks
         .map(|check| {
             let verdict = match (findings.failed.remove(check.id), findings.skipped.remove(check.id)) {
-                (Some(why), _) => Verdict::Failed { why },
-                (None, Some(why)) => Verdict::Skipped { why },
-                (None, None) => Verdict::Passed,
+                (Some(why), _) => CheckVerdict::Failed { why },
+                (None, Some(why)) => CheckVerdict::Skipped { why },
+                (None, None) => CheckVerdict::Passed,
             };
-            Outcome { check, verdict }
+            CheckOutcome { check, verdict }
         })
         .collect()
 }
 
 /// The common parts of all exchanges of a test.
 struct Bench<'a> {
-    place: &'a Place<'a>,
-    subject: &'a Subject,
+    place: &'a CheckSetup<'a>,
+    subject: &'a TestedPlugin,
     description: &'a Description,
     options: Map<String, Value>,
     /// The folder for events in files.
@@ -161,15 +161,17 @@ impl Bench<'_> {
     /// Returns a request for one turn, or for all turns except the last.
     fn request<'a>(&'a self, survey: &'a Survey<'a>, id: &str, turn: Option<usize>) -> Option<Request<'a>> {
         let wanted = match turn {
-            Some(turn) => {
-                Wanted { from: Some(Bound::Turn(turn)), to: Some(Bound::Turn(turn)), ..Wanted::default() }
-            }
-            None => Wanted { to: Some(Bound::FromEnd(1)), ..Wanted::default() },
+            Some(turn) => Selection {
+                from: Some(Bound::Turn(turn)),
+                to: Some(Bound::Turn(turn)),
+                ..Selection::default()
+            },
+            None => Selection { to: Some(Bound::FromEnd(1)), ..Selection::default() },
         };
         self.request_of(survey, id, wanted)
     }
 
-    fn request_of<'a>(&'a self, survey: &'a Survey<'a>, id: &str, wanted: Wanted) -> Option<Request<'a>> {
+    fn request_of<'a>(&'a self, survey: &'a Survey<'a>, id: &str, wanted: Selection) -> Option<Request<'a>> {
         Request::of_turns(survey, self.description, &self.options, id, wanted, self.place.deadline)
     }
 
@@ -178,7 +180,7 @@ impl Bench<'_> {
     }
 }
 
-async fn ask_for_compactions(bench: &Bench<'_>, level: Level, findings: &mut Findings) {
+async fn ask_for_compactions(bench: &Bench<'_>, level: CheckLevel, findings: &mut Findings) {
     let streams = Streams::make();
     let surveys = streams.surveys();
     let Some(ordinary) = single::core(bench, &surveys, findings).await else {
@@ -186,7 +188,7 @@ async fn ask_for_compactions(bench: &Bench<'_>, level: Level, findings: &mut Fin
         findings.skip(&["N05", "P12"], "an ordinary request already failed");
         return;
     };
-    if level == Level::Full {
+    if level == CheckLevel::Full {
         single::odd(bench, &surveys, &ordinary, findings).await;
         // A strategy whose answers vary is reported only once.
         let is_comparable = bench.is_pure() && !findings.failed.contains_key("F07");

@@ -7,15 +7,15 @@ use std::path::Path;
 
 use jp_compact_core::Survey;
 use jp_compact_core::reply::Terminal;
-use jp_compact_core::select::Wanted;
+use jp_compact_core::select::Selection;
 use jp_compact_core::spec::Options;
 use jp_compact_schema::{Description, Mismatch, agree};
 use serde_json::json;
 
 use super::ask::Request;
 use super::describe;
-use super::exchange::{Case, Failed, Place, Speaker, put};
-use super::subject::Subject;
+use super::exchange::{Case, CheckSetup, Failed, Speaker, put};
+use super::subject::TestedPlugin;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::options;
 
@@ -59,10 +59,10 @@ impl From<Failed> for NotTaken {
 /// # Errors
 /// No request was sent: the strategy returned no valid description, does not accept the options, or no turn is left.
 pub async fn rehearse(
-    place: &Place<'_>,
-    subject: &Subject,
+    place: &CheckSetup<'_>,
+    subject: &TestedPlugin,
     survey: &Survey<'_>,
-    wanted: Wanted,
+    wanted: Selection,
     options: &Options,
     environment: &Environment,
 ) -> Result<Rehearsal, NotTaken> {

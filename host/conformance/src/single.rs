@@ -1,7 +1,7 @@
 //! The checks with one process per request: ordinary requests and unusual ones.
 
 use jp_compact_core::Bound;
-use jp_compact_core::select::Wanted;
+use jp_compact_core::select::Selection;
 use jp_compact_schema::{ContentKind, Input};
 use serde_json::Value;
 
@@ -60,7 +60,8 @@ async fn exact(bench: &Bench<'_>, surveys: &Surveys<'_>, findings: &mut Findings
         return;
     }
     // The older summary exceeds the requested range.
-    let wanted = Wanted { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), ..Wanted::default() };
+    let wanted =
+        Selection { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), ..Selection::default() };
     let Some(request) = bench.request_of(&surveys.overlaid, "p12", wanted) else { return };
     if let Err(failed) = bench.put(request.exact(), Case::Plain).await {
         findings.fail(Failed { id: "P12", why: failed.why });

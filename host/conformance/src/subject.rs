@@ -20,7 +20,7 @@ pub(super) const ENV: &str = "/usr/bin/env";
 
 /// A plugin that can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct TestedPlugin {
     /// The name from its manifest or file. Its description must have the same name.
     pub name: String,
     /// The manifest of a plugin folder.
@@ -35,7 +35,7 @@ pub struct Subject {
     granted: Permissions,
 }
 
-impl Subject {
+impl TestedPlugin {
     /// Returns the plugin at a path. `runner` loads shared libraries.
     ///
     /// # Errors

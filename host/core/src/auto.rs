@@ -41,7 +41,7 @@ impl Threshold {
 
 /// The result of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AutoVerdict {
     /// The view is larger than allowed.
     Due { view: u64, threshold: u64 },
     /// The view is small enough.
@@ -58,15 +58,15 @@ pub enum Verdict {
 
 /// Checks whether compaction is due.
 #[must_use]
-pub fn verdict(survey: &Survey<'_>, trigger: Trigger) -> Verdict {
+pub fn verdict(survey: &Survey<'_>, trigger: Trigger) -> AutoVerdict {
     let (turns, min_turns) = (survey.stream.turns(), trigger.min_turns);
-    let Some(threshold) = trigger.threshold.tokens() else { return Verdict::UnknownWindow };
+    let Some(threshold) = trigger.threshold.tokens() else { return AutoVerdict::UnknownWindow };
     let view = survey.estimate.view_tokens(&survey.view);
     if turns <= min_turns {
-        Verdict::Short { turns, min_turns }
+        AutoVerdict::Short { turns, min_turns }
     } else if view > threshold {
-        Verdict::Due { view, threshold }
+        AutoVerdict::Due { view, threshold }
     } else {
-        Verdict::Small { view, threshold }
+        AutoVerdict::Small { view, threshold }
     }
 }

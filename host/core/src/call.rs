@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-use crate::select::Wanted;
+use crate::select::Selection;
 use crate::spec::{Options, Spec};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Call {
     /// Its resolved options.
     pub options: Map<String, Value>,
     /// The turns, if the call does not use those of the run. Inline forms and JP's rules have their own.
-    pub range: Option<Wanted>,
+    pub range: Option<Selection>,
 }
 
 impl Call {
@@ -53,7 +53,7 @@ impl Call {
 
     /// Same call, limited to these turns.
     #[must_use]
-    pub fn over(self, range: Wanted) -> Self {
+    pub fn over(self, range: Selection) -> Self {
         Self { range: Some(range), ..self }
     }
 

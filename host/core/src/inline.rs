@@ -3,7 +3,7 @@
 
 use crate::bound::Bound;
 use crate::call::{self, Call, ToolsMode};
-use crate::select::Wanted;
+use crate::select::Selection;
 
 /// Parses an inline form. Without a range, its calls use that of the run.
 ///
@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<Vec<Call>, String> {
 
 /// Parses `FROM..TO`, both inclusive. A missing end is the end of the conversation. A single number is the first turn,
 /// or the last turn if it is negative.
-fn range(text: &str) -> Result<Wanted, String> {
+fn range(text: &str) -> Result<Selection, String> {
     const START: Bound = Bound::Turn(0);
     const END: Bound = Bound::FromEnd(0);
     let (from, to) = match text.split_once("..") {
@@ -56,7 +56,7 @@ fn range(text: &str) -> Result<Wanted, String> {
             None => return Err("expected turns after `:`, such as `..-3`".into()),
         },
     };
-    Ok(Wanted { from: Some(from), to: Some(to), ..Wanted::default() })
+    Ok(Selection { from: Some(from), to: Some(to), ..Selection::default() })
 }
 
 fn end(text: &str) -> Result<Option<Bound>, String> {

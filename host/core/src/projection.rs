@@ -16,7 +16,7 @@ use crate::index::Count;
 use crate::overlay::{Overlay, StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::stream::Stream;
-use crate::view::{Item, Origin, Part, View};
+use crate::view::{Item, ItemOrigin, Part, View};
 
 pub use history::view_tokens_after_each;
 
@@ -52,7 +52,7 @@ fn planned(stream: &Stream, plan: &Plan<'_>) -> View {
         if event.kind.is_overlay() || event.kind == Kind::Receipt {
             continue;
         }
-        let origin = Origin::Kept(event.turn);
+        let origin = ItemOrigin::Kept(event.turn);
         if !event.kind.is_conversation() {
             push(event.kind, origin, Part::Kept(element));
             continue;
@@ -60,7 +60,7 @@ fn planned(stream: &Stream, plan: &Plan<'_>) -> View {
         if let Some((from, to)) = plan.summary_run(event.turn) {
             if injected != Some(from) {
                 injected = Some(from);
-                let origin = Origin::Summary { from, to };
+                let origin = ItemOrigin::Summary { from, to };
                 let summary =
                     plan.turns[event.turn].summary.and_then(|overlay| overlays[overlay].summary.as_deref());
                 let (text, at) =

@@ -14,7 +14,7 @@ const QUOTE_BYTES_MAX: usize = 200;
 
 /// A complete reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct CompleteReply {
     pub terminal: Terminal,
     pub logs: Vec<Log>,
 }
@@ -32,7 +32,7 @@ pub enum Terminal {
 
 /// One line of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum ReplyLine {
     /// A blank line, or a message of a later protocol version.
     Nothing,
     /// Shown on arrival if progress is shown at all.
@@ -44,7 +44,7 @@ pub enum Line {
 /// The reason why an output is not a valid reply. Quotes are not escaped: escape them before you print them to a
 /// terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Violation {
+pub enum ReplyViolation {
     /// Not UTF-8 from this byte on.
     NotUtf8 {
         at: usize,
@@ -86,7 +86,7 @@ pub enum Violation {
     },
 }
 
-impl std::fmt::Display for Violation {
+impl std::fmt::Display for ReplyViolation {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotUtf8 { at } => write!(out, "its output is not UTF-8 at byte {at}"),
@@ -114,71 +114,72 @@ impl std::fmt::Display for Violation {
     }
 }
 
-impl std::error::Error for Violation {}
+impl std::error::Error for ReplyViolation {}
 
 /// Parses a strategy's whole output as the reply to the request `id`.
 ///
 /// # Errors
 /// The first violation of the protocol.
-pub fn read(output: &[u8], id: &str) -> Result<Answer, Violation> {
-    let text = std::str::from_utf8(output).map_err(|error| Violation::NotUtf8 { at: error.valid_up_to() })?;
+pub fn read(output: &[u8], id: &str) -> Result<CompleteReply, ReplyViolation> {
+    let text =
+        std::str::from_utf8(output).map_err(|error| ReplyViolation::NotUtf8 { at: error.valid_up_to() })?;
     let (mut terminal, mut logs) = (None, Logs::default());
     for (place, text) in text.lines().enumerate() {
         if terminal.is_some() && !is_blank(text) {
             return Err(after_terminal(text));
         }
         match line(text, place + 1, id)? {
-            Line::Log(log) => {
+            ReplyLine::Log(log) => {
                 logs.push(log);
             }
-            Line::Terminal(line) => terminal = Some(line),
-            Line::Nothing | Line::Progress(_) => {}
+            ReplyLine::Terminal(line) => terminal = Some(line),
+            ReplyLine::Nothing | ReplyLine::Progress(_) => {}
         }
     }
     let logs = logs.into_lines();
-    terminal.map(|terminal| Answer { terminal, logs }).ok_or(Violation::NoTerminal)
+    terminal.map(|terminal| CompleteReply { terminal, logs }).ok_or(ReplyViolation::NoTerminal)
 }
 
 /// Parses one line of the reply to the request `id`. `number` counts lines from 1.
 ///
 /// # Errors
 /// The violation of the protocol.
-pub fn line(text: &str, number: usize, id: &str) -> Result<Line, Violation> {
+pub fn line(text: &str, number: usize, id: &str) -> Result<ReplyLine, ReplyViolation> {
     if is_blank(text) {
-        return Ok(Line::Nothing);
+        return Ok(ReplyLine::Nothing);
     }
-    let no_message = |why| Violation::NotAMessage { line: number, quote: quote(text), why };
+    let no_message = |why| ReplyViolation::NotAMessage { line: number, quote: quote(text), why };
     let reply = Reply::parse(text).map_err(|error| no_message(error.to_string()))?;
     // Unknown members are skipped unread. They must be valid by the same JSON rules as the rest.
     Scanner::at_byte(text.as_bytes(), 0).value(0).map_err(|wrong| no_message(wrong.what.to_owned()))?;
     if let Some(found) = reply.id()
         && found != id
     {
-        return Err(Violation::WrongId { found: quote(found), expected: id.to_owned() });
+        return Err(ReplyViolation::WrongId { found: quote(found), expected: id.to_owned() });
     }
     Ok(match reply {
         Reply::Progress(mut progress) => {
             progress.message.iter_mut().for_each(cut);
-            Line::Progress(progress)
+            ReplyLine::Progress(progress)
         }
         Reply::Log(mut log) => {
             cut(&mut log.message);
-            Line::Log(log)
+            ReplyLine::Log(log)
         }
         Reply::Result(mut result) => {
             cut_diagnostics(&mut result.diagnostics);
-            Line::Terminal(Terminal::Result(result))
+            ReplyLine::Terminal(Terminal::Result(result))
         }
         Reply::Decline(mut decline) => {
             cut(&mut decline.reason);
-            Line::Terminal(Terminal::Decline(decline))
+            ReplyLine::Terminal(Terminal::Decline(decline))
         }
-        Reply::Needs(needs) => Line::Terminal(Terminal::Needs(needs)),
+        Reply::Needs(needs) => ReplyLine::Terminal(Terminal::Needs(needs)),
         Reply::Error(mut error) => {
             [&mut error.code, &mut error.message].into_iter().chain(&mut error.hint).for_each(cut);
-            Line::Terminal(Terminal::Error(error))
+            ReplyLine::Terminal(Terminal::Error(error))
         }
-        _ => Line::Nothing,
+        _ => ReplyLine::Nothing,
     })
 }
 
@@ -190,8 +191,8 @@ pub fn is_blank(text: &str) -> bool {
 
 /// Returns the violation for a line after the terminal one.
 #[must_use]
-pub fn after_terminal(text: &str) -> Violation {
-    Violation::AfterTerminal { quote: quote(text) }
+pub fn after_terminal(text: &str) -> ReplyViolation {
+    ReplyViolation::AfterTerminal { quote: quote(text) }
 }
 
 /// Checks a `needs` against the earlier rounds: their number, and their answers.
@@ -202,19 +203,19 @@ pub fn check_needs(
     needs: &Needs,
     rounds_before: u32,
     answers: &BTreeMap<String, schema::Answer>,
-) -> Result<(), Violation> {
+) -> Result<(), ReplyViolation> {
     if rounds_before >= NEEDS_ROUNDS_MAX {
-        return Err(Violation::TooManyRounds);
+        return Err(ReplyViolation::TooManyRounds);
     }
     if let Some(key) = needs.requests.keys().find(|key| answers.contains_key(*key)) {
-        return Err(Violation::KeyUsedTwice { key: quote(key) });
+        return Err(ReplyViolation::KeyUsedTwice { key: quote(key) });
     }
     let found = answers.len() + needs.requests.len();
     if found > NEEDS_MAX {
-        return Err(Violation::TooManyNeeds { found });
+        return Err(ReplyViolation::TooManyNeeds { found });
     }
     match needs.state.as_ref().map(String::len) {
-        Some(bytes) if bytes as u64 > STATE_BYTES_MAX => Err(Violation::StateTooLarge { bytes }),
+        Some(bytes) if bytes as u64 > STATE_BYTES_MAX => Err(ReplyViolation::StateTooLarge { bytes }),
         _ => Ok(()),
     }
 }

@@ -31,7 +31,7 @@ impl Default for Keep {
 
 /// The bounds that the user gave. Each missing bound is replaced by `keep` independently of the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Selection {
     pub from: Option<Bound>,
     pub to: Option<Bound>,
     pub keep: Keep,
@@ -176,13 +176,13 @@ impl std::fmt::Display for Nothing {
 ///
 /// # Errors
 /// The reason why there is nothing to compact.
-pub fn select(survey: &Survey<'_>, wanted: Wanted, now: Timestamp) -> Result<Selected, Nothing> {
+pub fn select(survey: &Survey<'_>, wanted: Selection, now: Timestamp) -> Result<Selected, Nothing> {
     let turns = survey.stream.turns();
     if turns == 0 {
         return Err(Nothing::NoTurns);
     }
     let resolve = |from, to| bound::resolve(survey.stream, from, to, now);
-    let Wanted { from, to, keep } = wanted;
+    let Selection { from, to, keep } = wanted;
     let (first, last) = (from.unwrap_or(Bound::Turn(keep.first)), to.unwrap_or(Bound::FromEnd(keep.last)));
     let range = resolve(Some(first), Some(last)).ok_or_else(|| match resolve(from, to) {
         Some(_) => Nothing::Kept { turns, keep },

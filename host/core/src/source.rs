@@ -87,10 +87,10 @@ pub fn reset(index: &Index, which: Reset) -> Option<Removal> {
 }
 
 /// The time and the range that link a receipt to an overlay (docs/reference/store.md#receipts).
-pub(crate) type Origin = (Option<Timestamp>, Option<u64>, Option<u64>);
+pub(crate) type OverlayKey = (Option<Timestamp>, Option<u64>, Option<u64>);
 
 /// Returns the time and the range of an overlay or a receipt.
-pub(crate) fn origin(index: &Index, place: usize) -> Origin {
+pub(crate) fn origin(index: &Index, place: usize) -> OverlayKey {
     let event = &index.events[place];
     let value: Option<Value> = serde_json::from_slice(index.at(event.span)).ok();
     let bound = |name: &str| value.as_ref()?.get(name)?.as_u64();

@@ -22,7 +22,7 @@ pub struct Amount {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Sizes {
+pub struct SizeChange {
     /// Tokens, as counted by the survey.
     pub tokens: Amount,
     /// Bytes of decoded text.
@@ -36,11 +36,11 @@ pub struct Stats {
     /// Conversation events.
     pub events: u64,
     pub overlays: u64,
-    pub all: Sizes,
+    pub all: SizeChange,
     /// By content type: `user`, `assistant`, `reasoning`, `tool_requests`, `tool_responses`, `summaries`.
-    pub by_type: BTreeMap<&'static str, Sizes>,
+    pub by_type: BTreeMap<&'static str, SizeChange>,
     /// By tool. Arguments and content are summed.
-    pub by_tool: BTreeMap<String, Sizes>,
+    pub by_tool: BTreeMap<String, SizeChange>,
 }
 
 /// Computes the statistics of a stream and its view.
@@ -53,7 +53,7 @@ pub fn stats(survey: &Survey<'_>) -> Stats {
         overlays: stream.overlays().len() as u64,
         ..Stats::default()
     };
-    let mut add = |element: Option<usize>, kind: Kind, more: Sizes| {
+    let mut add = |element: Option<usize>, kind: Kind, more: SizeChange| {
         let Some(name) = type_name(kind, element.is_none()) else { return };
         sums.all += more;
         *sums.by_type.entry(name).or_default() += more;
@@ -68,7 +68,7 @@ pub fn stats(survey: &Survey<'_>) -> Stats {
     for (element, event) in stream.events().iter().enumerate() {
         let before = |before| Amount { before, after: 0 };
         let (weight, bytes) = (survey.estimate.weight(element), survey.estimate.bytes(element));
-        add(Some(element), event.kind, Sizes { tokens: before(weight), bytes: before(bytes) });
+        add(Some(element), event.kind, SizeChange { tokens: before(weight), bytes: before(bytes) });
     }
     for item in survey.view.items() {
         let (element, kind) = match &item.part {
@@ -82,17 +82,17 @@ pub fn stats(survey: &Survey<'_>) -> Stats {
         };
         let after = |after| Amount { before: 0, after };
         let (weight, bytes) = (survey.estimate.shown(&item.part), survey.estimate.shown_bytes(&item.part));
-        add(element, kind, Sizes { tokens: after(weight), bytes: after(bytes) });
+        add(element, kind, SizeChange { tokens: after(weight), bytes: after(bytes) });
     }
     // The sums so far are weights, so that they are rounded up only once.
     let every = sums.by_type.values_mut().chain(sums.by_tool.values_mut()).chain([&mut sums.all]);
-    for Sizes { tokens: sum, .. } in every {
+    for SizeChange { tokens: sum, .. } in every {
         *sum = Amount { before: tokens(sum.before), after: tokens(sum.after) };
     }
     sums
 }
 
-impl AddAssign for Sizes {
+impl AddAssign for SizeChange {
     fn add_assign(&mut self, more: Self) {
         for (sum, more) in [(&mut self.tokens, more.tokens), (&mut self.bytes, more.bytes)] {
             sum.before += more.before;

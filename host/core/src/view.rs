@@ -24,21 +24,21 @@ pub struct View {
 pub struct Item {
     /// The turn in the view, from 0. Turns are renumbered.
     pub turn: usize,
-    pub origin: Origin,
+    pub origin: ItemOrigin,
     pub part: Part,
 }
 
 /// The source of an element of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum ItemOrigin {
     /// A turn of the stream.
     Kept(usize),
     /// A run of turns that one summary replaces.
     Summary { from: usize, to: usize },
 }
 
-impl Origin {
+impl ItemOrigin {
     /// Returns the turn of the stream. For a summary, the first turn that it replaces.
     #[must_use]
     pub fn turn(self) -> usize {
@@ -76,7 +76,7 @@ pub enum Part {
 pub struct ViewEvent {
     /// The turn in the view.
     pub turn: usize,
-    pub origin: Origin,
+    pub origin: ItemOrigin,
     /// The event, with decoded base64, a timestamp in JP's form, and no empty metadata.
     pub event: Map<String, Value>,
 }

@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 
 pub use budget::{REQUESTS_MAX, TOKENS_MAX};
 pub use model::{ModelName, NoModelName};
-pub use record::RecordError;
+pub use record::RecordingError;
 pub use settings::Settings;
 
 use budget::Budget;
@@ -90,7 +90,7 @@ impl Models {
         settings: Settings,
         options: &LlmOptions,
         environment: &Environment,
-    ) -> Result<Self, RecordError> {
+    ) -> Result<Self, RecordingError> {
         let recording = options.record.as_ref().map(|path| Recording::open(&environment.cwd.join(path)));
         let replayed = options.replay.as_ref().map(|path| record::replay(&environment.cwd.join(path)));
         let recording = recording.transpose()?;

@@ -16,7 +16,7 @@ const BYTES_MAX: u64 = 256 << 20;
 
 /// A file of recorded answers is invalid or cannot be written.
 #[derive(Debug)]
-pub struct RecordError {
+pub struct RecordingError {
     /// The file.
     pub path: PathBuf,
     /// The cause.
@@ -33,10 +33,12 @@ pub(super) struct Recording {
 impl Recording {
     /// Opens or creates the file. This happens before any request, because an answer that cannot be recorded
     /// should not cost money.
-    pub(super) fn open(path: &Path) -> Result<Self, RecordError> {
+    pub(super) fn open(path: &Path) -> Result<Self, RecordingError> {
         let recorded = read(path)?.unwrap_or_default();
         let recording = Self { path: path.to_owned(), answers: Mutex::new((recorded, BTreeSet::new())) };
-        recording.write().map_err(|error| RecordError { path: path.to_owned(), what: error.to_string() })?;
+        recording
+            .write()
+            .map_err(|error| RecordingError { path: path.to_owned(), what: error.to_string() })?;
         Ok(recording)
     }
 
@@ -62,12 +64,12 @@ impl Recording {
 }
 
 /// Reads the answers in a file.
-pub(super) fn replay(path: &Path) -> Result<Recorded, RecordError> {
-    read(path)?.ok_or_else(|| RecordError { path: path.to_owned(), what: "there is no such file".into() })
+pub(super) fn replay(path: &Path) -> Result<Recorded, RecordingError> {
+    read(path)?.ok_or_else(|| RecordingError { path: path.to_owned(), what: "there is no such file".into() })
 }
 
-fn read(path: &Path) -> Result<Option<Recorded>, RecordError> {
-    let failed = |what: String| RecordError { path: path.to_owned(), what };
+fn read(path: &Path) -> Result<Option<Recorded>, RecordingError> {
+    let failed = |what: String| RecordingError { path: path.to_owned(), what };
     // The file is rewritten later, so it must not be a pipe.
     let bytes = small_file::read_through_links(path, BYTES_MAX).map_err(|error| failed(error.to_string()))?;
     let Some(bytes) = bytes else { return Ok(None) };
@@ -77,13 +79,13 @@ fn read(path: &Path) -> Result<Option<Recorded>, RecordError> {
     Ok(Some(recorded))
 }
 
-impl fmt::Display for RecordError {
+impl fmt::Display for RecordingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path.display(), self.what)
     }
 }
 
-impl std::error::Error for RecordError {}
+impl std::error::Error for RecordingError {}
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::options;
 use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
-use jp_compact_runtime::registry::{Registry, Wanted};
+use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::session::{self, Body, Confined, Described, Sessions, Starter};
 use jp_compact_runtime::trust::{self, Trust, TrustOverrides};
 use jp_compact_schema::version::{COMPACT_DEADLINE_MS, RESULT_BYTES_MAX};
@@ -27,7 +27,8 @@ async fn start(folder: &str, grants_trust: bool) -> Result<(Starter, Described),
     // Discovery executes nothing.
     let environment = Environment::of_process()?;
     let folders = [folder.into()];
-    let registry = Registry::discover(&environment, &Wanted { plugin_dirs: &folders, ..Wanted::default() })?;
+    let registry =
+        Registry::discover(&environment, &ExtraFolders { plugin_dirs: &folders, ..ExtraFolders::default() })?;
     let plugin = registry.find("strip-tools")?;
 
     // Trust covers exactly these bytes and permissions. `clear` returns an error for all other plugins.

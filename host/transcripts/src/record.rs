@@ -18,13 +18,13 @@ const SAMPLE_ITEMS: usize = 40;
 pub struct Record {
     /// The id as JSON, `null` if there is none.
     pub id: Bytes,
-    pub input: Input,
+    pub input: RecordInput,
     /// The format, if the record names one.
     pub format: Option<Format>,
 }
 
 #[derive(Debug, Clone)]
-pub enum Input {
+pub enum RecordInput {
     /// Inline JSON: an array, an object, or a string.
     Given(Bytes),
     Path(String),
@@ -39,7 +39,7 @@ pub struct BadRecord {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum RecordForm {
     /// One JSON value that is the file.
     Value,
     /// An array of the file's lines.
@@ -76,12 +76,12 @@ pub fn read(line: &Bytes) -> Result<Record, BadRecord> {
     };
     let input = match (wire.transcript, wire.path) {
         (Some(raw), None) if matches!(raw.get().as_bytes().first(), Some(b'[' | b'{' | b'"')) => {
-            Input::Given(of_line(raw))
+            RecordInput::Given(of_line(raw))
         }
         (Some(_), None) => {
             return Err(bad("`transcript` is not an array, an object, or a string".into()));
         }
-        (None, Some(path)) => Input::Path(string(path, "path")?),
+        (None, Some(path)) => RecordInput::Path(string(path, "path")?),
         (Some(_), Some(_)) => return Err(bad("the record has both `transcript` and `path`".into())),
         (None, None) => return Err(bad("the record has neither `transcript` nor `path`".into())),
     };
@@ -119,24 +119,24 @@ pub fn find_id(line: &[u8]) -> Bytes {
 ///
 /// # Errors
 /// The string or array cannot be decoded.
-pub fn file(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, Form, Option<Format>), String> {
+pub fn file(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, RecordForm, Option<Format>), String> {
     match raw.first() {
         Some(b'"') => {
             let text: String = serde_json::from_slice(raw)
                 .map_err(|error| format!("`transcript` is not a valid string: {error}"))?;
-            Ok((text.into(), Form::Text, format))
+            Ok((text.into(), RecordForm::Text, format))
         }
         Some(b'[') => array(raw, format),
-        _ => Ok((raw.clone(), Form::Value, format)),
+        _ => Ok((raw.clone(), RecordForm::Value, format)),
     }
 }
 
 /// Decides whether an array is a file or the lines of one.
-fn array(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, Form, Option<Format>), String> {
+fn array(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, RecordForm, Option<Format>), String> {
     let items: Vec<&RawValue> =
         serde_json::from_slice(raw).map_err(|error| format!("`transcript` is not a valid array: {error}"))?;
-    let value = |format| Ok((raw.clone(), Form::Value, format));
-    let as_lines = |format| Ok((joined(&items), Form::Lines, format));
+    let value = |format| Ok((raw.clone(), RecordForm::Value, format));
+    let as_lines = |format| Ok((joined(&items), RecordForm::Lines, format));
     let sample = joined(&items[..items.len().min(SAMPLE_ITEMS)]);
     // A line that contains a whole JP transcript is not a line of a transcript.
     let of_lines = readers::detect(&sample).filter(|format| *format != Format::Jp);
@@ -176,14 +176,14 @@ fn joined(items: &[&RawValue]) -> Bytes {
 ///
 /// # Errors
 /// The file is not UTF-8.
-pub fn embed(file: &[u8], form: Form, out: &mut Vec<u8>) -> Result<(), std::str::Utf8Error> {
+pub fn embed(file: &[u8], form: RecordForm, out: &mut Vec<u8>) -> Result<(), std::str::Utf8Error> {
     match form {
-        Form::Value => write_on_one_line(file, out),
-        Form::Text => {
+        RecordForm::Value => write_on_one_line(file, out),
+        RecordForm::Text => {
             let text = std::str::from_utf8(file)?;
             serde_json::to_writer(out, text).expect("a string always serializes into memory");
         }
-        Form::Lines => {
+        RecordForm::Lines => {
             out.push(b'[');
             let lines = file.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
             for (index, line) in lines.enumerate() {

@@ -11,7 +11,7 @@ use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{self, Provider};
 use jp_compact_core::request::{Ask, lines};
-use jp_compact_core::select::{Keep, Wanted, select, select_for_summary};
+use jp_compact_core::select::{Keep, Selection, select, select_for_summary};
 use jp_compact_core::validate::{Asked, Compaction, validate};
 use jp_compact_core::{Stream, Survey, TurnRange, View, lint, stats};
 use jp_compact_schema::{ContentKind, Description, Input, Limits, Scope};
@@ -96,7 +96,7 @@ pub(crate) fn range(survey: &Survey<'_>, choices: &mut Choices<'_>) -> Option<Tu
             _ => bound::duration(&format!("{}h", number & 63)).map(Bound::Ago),
         }
     };
-    let wanted = Wanted { from: bound(), to: bound(), keep: Keep { first: 0, last: 0 } };
+    let wanted = Selection { from: bound(), to: bound(), keep: Keep { first: 0, last: 0 } };
     if let Some(range) = bound::resolve(stream, wanted.from, wanted.to, now) {
         assert!(range.to() < stream.turns(), "{range} of {}", stream.turns());
     }

@@ -11,17 +11,17 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use jp_compact_core::Overlap;
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::select::Wanted;
-use jp_compact_engine::compact::{OnLowSaving, Run, RunIo, RunLimits, RunPolicy};
-use jp_compact_engine::config::Scope;
+use jp_compact_core::select::Selection;
+use jp_compact_engine::compact::{OnLowSaving, RunSettings, RunIo, RunLimits, RunPolicy};
+use jp_compact_engine::config::ConfigScope;
 use jp_compact_engine::consent::{Asker, Consent};
 use jp_compact_llm::{LlmOptions, Models, Settings};
-use jp_compact_engine::ndjson::{self, Line, RecordFailure, RecordOptions};
+use jp_compact_engine::ndjson::{self, InputLine, RecordFailure, RecordOptions};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::session::{Sessions, Starter};
 use jp_compact_schema::catalog;
 use jp_compact_schema::record::{Code, RecordError};
-use jp_compact_transcripts::record::{self, Form, Input, Record};
+use jp_compact_transcripts::record::{self, RecordForm, RecordInput, Record};
 use jp_compact_transcripts::{self as transcripts, Format};
 use jsonschema::Validator;
 use serde_json::Value;
@@ -64,10 +64,10 @@ pub fn check(input: &[u8]) {
     }
 }
 
-fn line_bytes(line: &Line) -> &[u8] {
+fn line_bytes(line: &InputLine) -> &[u8] {
     match line {
-        Line::Whole(line) => line,
-        Line::TooLong(_) => panic!("inputs are shorter than the limit"),
+        InputLine::Whole(line) => line,
+        InputLine::TooLong(_) => panic!("inputs are shorter than the limit"),
     }
 }
 
@@ -89,7 +89,7 @@ fn check_line(line: &Bytes, choices: &mut Choices<'_>) {
     );
     let id = record.id.clone();
     // Skip paths, because they refer to files.
-    let Input::Given(raw) = record.input.clone() else { return };
+    let RecordInput::Given(raw) = record.input.clone() else { return };
     check_embedding(&raw, record.format);
     let options = RecordOptions { view: choices.flag(), by_model: false };
     match answer(record, options) {
@@ -133,13 +133,13 @@ fn check_answer(id: &[u8], line: &[u8]) -> Value {
 
 /// Returns the answer to a record from a run without strategies. Such a run never waits.
 fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailure> {
-    let run = Run {
+    let run = RunSettings {
         strategies: Vec::new(),
         policy: RunPolicy {
-            consent: Consent::new(Scope::default(), Asker::User, &Environment::bare("/nonexistent")),
+            consent: Consent::new(ConfigScope::default(), Asker::User, &Environment::bare("/nonexistent")),
             model: None,
             conversation_model: None,
-            wanted: Wanted::default(),
+            wanted: Selection::default(),
             overlap: Overlap::Partial,
             hints: BTreeMap::new(),
             skip_existing: false,
@@ -178,15 +178,15 @@ fn check_embedding(raw: &Bytes, format_name: Option<Format>) {
     }
     let mut out = Vec::new();
     if record::embed(&file, form, &mut out).is_err() {
-        assert_ne!(form, Form::Text, "embedding a text cannot fail");
+        assert_ne!(form, RecordForm::Text, "embedding a text cannot fail");
         return;
     }
     assert!(!out.contains(&b'\n'), "an embedded transcript must be one line");
     let extracted = record::file(&Bytes::from(out), format_name).expect("an embedded transcript is readable");
     assert_eq!(extracted.1, form);
     match form {
-        Form::Text | Form::Lines => assert_eq!(extracted.0, file),
-        Form::Value => {
+        RecordForm::Text | RecordForm::Lines => assert_eq!(extracted.0, file),
+        RecordForm::Value => {
             let value = |file: &[u8]| serde_json::from_slice::<Value>(file).ok();
             assert_eq!(value(&extracted.0), value(&file));
         }

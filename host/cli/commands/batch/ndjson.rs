@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use jp_compact_core::select::Wanted;
-use jp_compact_engine::compact::{OnLowSaving, Ready, Run};
+use jp_compact_core::select::Selection;
+use jp_compact_engine::compact::{OnLowSaving, Ready, RunSettings};
 use jp_compact_engine::config::{self, Config, JpOwn};
 use jp_compact_engine::consent::Asker;
-use jp_compact_engine::ndjson::{self, LINE_BYTES_MAX, Line, RecordFailure, RecordOptions};
+use jp_compact_engine::ndjson::{self, InputLine, LINE_BYTES_MAX, RecordFailure, RecordOptions};
 use jp_compact_engine::plan::Typed;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::record::{Code, RecordError};
@@ -207,7 +207,7 @@ struct Worker<'a> {
     setup: Setup<'a>,
     strategies: Vec<Ready>,
     config: Config,
-    wanted: Wanted,
+    wanted: Selection,
     options: RecordOptions,
     /// The typed format.
     format: Option<Format>,
@@ -236,10 +236,10 @@ impl<'a> Worker<'a> {
         })
     }
 
-    fn begin(&mut self, line: Line) -> Started {
+    fn begin(&mut self, line: InputLine) -> Started {
         let line = match line {
-            Line::Whole(line) => line,
-            Line::TooLong(beginning) => {
+            InputLine::Whole(line) => line,
+            InputLine::TooLong(beginning) => {
                 let what = format!("the line is longer than {} MiB", LINE_BYTES_MAX >> 20);
                 return bad(&ndjson::id_of(&beginning), Code::RecordTooLarge, what);
             }
@@ -261,7 +261,7 @@ impl<'a> Worker<'a> {
 }
 
 async fn answer(
-    run: Run,
+    run: RunSettings,
     record: record::Record,
     options: RecordOptions,
     environment: Arc<Environment>,
@@ -317,7 +317,7 @@ fn code(exit: Exit) -> Code {
 type Ended = oneshot::Receiver<io::Result<()>>;
 
 /// Reads lines on a thread, one ahead. Nothing joins the thread, because a read of stdin cannot be cancelled.
-fn reader() -> io::Result<(mpsc::Receiver<Line>, Ended)> {
+fn reader() -> io::Result<(mpsc::Receiver<InputLine>, Ended)> {
     let (sender, lines) = mpsc::channel(1);
     let (ended, end) = oneshot::channel();
     let read = move || {

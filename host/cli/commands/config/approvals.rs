@@ -1,11 +1,11 @@
 //! The error report of the approvals file.
 
-use jp_compact_engine::consent::RecordError;
+use jp_compact_engine::consent::ApprovalsError;
 
 use crate::error::Report;
 use crate::exit::Exit;
 
-pub(super) fn failed(error: RecordError) -> Report {
+pub(super) fn failed(error: ApprovalsError) -> Report {
     let mut report =
         Report::new(Exit::NotTrusted, "failed to read or write the approvals", Some(&error.hint()));
     report.causes.push(error.to_string());

@@ -4,7 +4,7 @@
 use clap::Parser;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_runtime::registry::{Form, Plugin};
+use jp_compact_runtime::registry::{Plugin, PluginForm};
 use serde_json::json;
 
 use super::plugin::{origin, standing};
@@ -76,7 +76,7 @@ fn row<'a>(
     let manifest = plugin.manifest().map(|manifest| (&manifest.version, &manifest.description));
     let said = said.as_ref().map(|said| (&said.version, &said.description));
     let (version, description) = manifest.or(said).map(|(one, other)| (one.clone(), other.clone())).unzip();
-    let problem = if let Form::Broken(what) = &plugin.form { Some(what.as_str()) } else { None };
+    let problem = if let PluginForm::Broken(what) = &plugin.form { Some(what.as_str()) } else { None };
     Row { plugin, trust, sha256, version, description, described, problem }
 }
 

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use clap::{Parser, ValueEnum};
 use jp_compact_conformance::{Language, create};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_runtime::registry::{Registry, Wanted};
+use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_schema::StrategyName;
 
 use crate::error::Report;
@@ -41,7 +41,7 @@ fn name(text: &str) -> Result<StrategyName, String> {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let registry = Registry::discover(environment, &Wanted::default())?;
+    let registry = Registry::discover(environment, &ExtraFolders::default())?;
     let name = &args.name;
     if registry.plugins().iter().any(|plugin| plugin.name == *name) {
         let what = format!("`{name}` is the name of a bundled strategy");

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
-use jp_compact_conformance::{NotTaken, Place, Speaker, Subject, rehearse};
+use jp_compact_conformance::{CheckSetup, NotTaken, Speaker, TestedPlugin, rehearse};
 use jp_compact_core::select;
 use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Survey, spec};
-use jp_compact_engine::compact::{self, StrategyError};
+use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_engine::config;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Confinement;
-use jp_compact_runtime::registry::{Registry, Wanted};
+use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::session;
 use jp_compact_runtime::trust::{self, Grant};
 
@@ -62,12 +62,12 @@ fn options(text: &str) -> Result<Options, String> {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let registry = Registry::discover(environment, &Wanted::default())?;
+    let registry = Registry::discover(environment, &ExtraFolders::default())?;
     let subject = trial::subject(&args.path, &args.grants, &registry, environment)?;
     let read = read(&args.transcript, environment)?;
     let survey = Survey::new(&read.stream);
     let jail = trial::jail(&subject, args.sandbox, environment)?;
-    let place = Place {
+    let place = CheckSetup {
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
         private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
@@ -75,7 +75,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
         env: &subject.env(),
     };
-    let wanted = select::Wanted { to: Some(Bound::FromEnd(args.keep_last)), ..select::Wanted::default() };
+    let wanted =
+        select::Selection { to: Some(Bound::FromEnd(args.keep_last)), ..select::Selection::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rehearsed = runtime.block_on(rehearse(&place, &subject, &survey, wanted, &args.options, environment));
     let rehearsal = match rehearsed {
@@ -112,14 +113,14 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
 }
 
 /// The exit code is the same as in a run that appends.
-fn failed(args: &Args, subject: &Subject, aside: &str, not_taken: NotTaken) -> Report {
+fn failed(args: &Args, subject: &TestedPlugin, aside: &str, not_taken: NotTaken) -> Report {
     let (check, why) = match not_taken {
         NotTaken::Broken { check, why } => (check, why),
         NotTaken::Version(mismatch) => {
             return compact::Error::strategy(&subject.name, session::Error::Version(mismatch)).into();
         }
         NotTaken::BadOptions { what } => {
-            return compact::Error::strategy(&subject.name, StrategyError::BadOptions { what }).into();
+            return compact::Error::strategy(&subject.name, StrategyRunError::BadOptions { what }).into();
         }
         NotTaken::Nothing => ("P01", "no turn to compact".to_owned()),
     };

@@ -2,7 +2,7 @@
 //! cached.
 
 use clap::Parser;
-use jp_compact_engine::compact::{self, Preparation, StrategyError};
+use jp_compact_engine::compact::{self, Preparation, StrategyRunError};
 use jp_compact_engine::config;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
         spool: None,
     };
-    let failed = |source: StrategyError| compact::Error::strategy(&args.name, source);
+    let failed = |source: StrategyRunError| compact::Error::strategy(&args.name, source);
     let plugin = registry
         .find_to_run(&args.name, |plugin| trust.is_trusted(plugin))
         .map_err(|source| failed(source.into()))?;

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use jp_compact_conformance::{self as conformance, CHECKS, Check, Level, Outcome, Place, Verdict};
+use jp_compact_conformance::{
+    self as conformance, CHECKS, Check, CheckLevel, CheckOutcome, CheckSetup, CheckVerdict,
+};
 use jp_compact_core::spec;
 use jp_compact_engine::config;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Confinement;
-use jp_compact_runtime::registry::{Registry, Wanted};
+use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::trust::{self, Grant};
 use serde_json::{Map, Value, json};
 
@@ -67,10 +69,10 @@ fn check(id: &str) -> Result<&'static Check, String> {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let registry = Registry::discover(environment, &Wanted::default())?;
+    let registry = Registry::discover(environment, &ExtraFolders::default())?;
     let subject = subject(&args.path, &args.grants, &registry, environment)?;
     let jail = jail(&subject, args.sandbox, environment)?;
-    let place = Place {
+    let place = CheckSetup {
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
         private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
@@ -79,13 +81,13 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         env: &subject.env(),
     };
     let level = match (args.level, args.only) {
-        (LevelArg::Core, None) => Level::Core,
-        _ => Level::Full,
+        (LevelArg::Core, None) => CheckLevel::Core,
+        _ => CheckLevel::Full,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut outcomes = runtime.block_on(conformance::test(&place, &subject, &args.options, level));
     outcomes.retain(|outcome| args.only.is_none_or(|only| only == outcome.check));
-    let failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, Verdict::Failed { .. }));
+    let failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     if args.json {
         let path = args.path.to_string_lossy();
         output::json_line(&json!({ "path": path, "passed": !failed, "checks": outcomes }))?;
@@ -101,9 +103,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
 }
 
 /// The causes of the failed checks.
-fn failures(outcomes: &[Outcome]) -> String {
+fn failures(outcomes: &[CheckOutcome]) -> String {
     let why = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
-        Verdict::Failed { why } => Some(why.as_str()),
+        CheckVerdict::Failed { why } => Some(why.as_str()),
         _ => None,
     });
     why.collect::<Vec<_>>().join("\n")
@@ -113,24 +115,24 @@ fn command(path: &Path, grants: &str) -> String {
     format!("jp-compact strategy test {} --grant {grants}", trust::quoted(path))
 }
 
-fn table(outcomes: &[Outcome]) -> EscapedLines {
+fn table(outcomes: &[CheckOutcome]) -> EscapedLines {
     let mut text = EscapedLines::new();
     let mut counts = [0; 3];
-    for Outcome { check, verdict } in outcomes {
+    for CheckOutcome { check, verdict } in outcomes {
         let (word, place) = match verdict {
-            Verdict::Passed => ("ok", 0),
-            Verdict::Failed { .. } => ("FAILED", 1),
-            Verdict::Skipped { .. } => ("skipped", 2),
+            CheckVerdict::Passed => ("ok", 0),
+            CheckVerdict::Failed { .. } => ("FAILED", 1),
+            CheckVerdict::Skipped { .. } => ("skipped", 2),
         };
         counts[place] += 1;
         text.line(format_args!("{}  {word:<7}  {}", check.id, check.expected));
         match verdict {
-            Verdict::Failed { why } => {
+            CheckVerdict::Failed { why } => {
                 text.line(format_args!("              sent: {}", check.sent));
                 text.labeled("              ", "              ", why);
             }
-            Verdict::Skipped { why } => text.labeled("              ", "              ", why),
-            Verdict::Passed => {}
+            CheckVerdict::Skipped { why } => text.labeled("              ", "              ", why),
+            CheckVerdict::Passed => {}
         }
     }
     let [passed, failed, skipped] = counts;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use jp_compact_conformance::Subject;
+use jp_compact_conformance::TestedPlugin;
 use jp_compact_engine::compact;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::{Abilities, Jail};
@@ -11,13 +11,13 @@ use jp_compact_runtime::session;
 use jp_compact_runtime::trust::{self, Grant, grants};
 
 use crate::args::SandboxArg;
-use crate::error::{self, Hint, Report};
+use crate::error::{self, ErrorHint, Report};
 use crate::exit::Exit;
 use crate::prompt;
 
 /// The jail, or None for `--sandbox contained`. The plugin is not trusted, so without a jail it does not run.
 pub(super) fn jail(
-    subject: &Subject,
+    subject: &TestedPlugin,
     sandbox: Option<SandboxArg>,
     environment: &Environment,
 ) -> Result<Option<Jail>, Report> {
@@ -40,14 +40,18 @@ pub(super) fn subject(
     grants: &[Grant],
     registry: &Registry,
     environment: &Environment,
-) -> Result<Subject, Report> {
+) -> Result<TestedPlugin, Report> {
     let subject = at(path, registry, environment)?.granted(grants);
     let more = prompt::grants_for(&subject)?;
     Ok(subject.granted(&more))
 }
 
 /// The hint to grant the permissions whose lack may have caused the failure `words`.
-pub(super) fn lacking(subject: &Subject, words: &str, command: impl Fn(&str) -> String) -> Option<Hint> {
+pub(super) fn lacking(
+    subject: &TestedPlugin,
+    words: &str,
+    command: impl Fn(&str) -> String,
+) -> Option<ErrorHint> {
     let (asked, tried) = if words.is_empty() { return None } else { subject.lacks(words) };
     if asked.is_empty() && tried.is_none() {
         return None;
@@ -57,8 +61,8 @@ pub(super) fn lacking(subject: &Subject, words: &str, command: impl Fn(&str) -> 
     Some(error::lacking(&asked, tried.as_ref(), &command(&trust::quoted(Path::new(&words)))))
 }
 
-fn at(path: &Path, registry: &Registry, environment: &Environment) -> Result<Subject, Report> {
-    Subject::at(&environment.cwd.join(path), registry.runner()).map_err(|why| {
+fn at(path: &Path, registry: &Registry, environment: &Environment) -> Result<TestedPlugin, Report> {
+    TestedPlugin::at(&environment.cwd.join(path), registry.runner()).map_err(|why| {
         let exit = if why.starts_with("plugin.toml") { Exit::BadDescription } else { Exit::NotFound };
         let hint = "give an executable, a shared library, or a folder with a plugin.toml";
         let mut report = Report::new(exit, format!("{} is not a strategy", path.display()), Some(hint));

@@ -2,7 +2,7 @@
 //! jail; without a jail it must not start.
 
 use clap::Parser;
-use jp_compact_engine::compact::{self, Preparation, StrategyError};
+use jp_compact_engine::compact::{self, Preparation, StrategyRunError};
 use jp_compact_engine::config;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let failed = |source: StrategyError| compact::Error::strategy(&args.plugin, source);
+    let failed = |source: StrategyRunError| compact::Error::strategy(&args.plugin, source);
     let registry = args.discovery.registry(environment)?;
     let plugin = registry.find(&args.plugin).map_err(|source| failed(source.into()))?;
     if plugin.bundled() {
@@ -98,7 +98,7 @@ fn introduce(
     registry: &Registry,
     trust: &Trust,
     environment: &Environment,
-) -> Result<Result<(), StrategyError>, Report> {
+) -> Result<Result<(), StrategyRunError>, Report> {
     let (runner, temp_dir) = (registry.runner().to_owned(), environment.temp_dir.clone());
     let private_bytes_max = config::private_bytes_max(environment, &[], &[])?;
     let preparation = Preparation {

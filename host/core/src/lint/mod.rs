@@ -11,7 +11,7 @@ mod view;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::render::{Place, Provider, Rendered};
+use crate::render::{Provider, Rendered, ViewPosition};
 
 pub use view::{view, view_of};
 
@@ -97,7 +97,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    fn new(rule: Rule, place: Place, message: impl Into<String>) -> Self {
+    fn new(rule: Rule, place: ViewPosition, message: impl Into<String>) -> Self {
         Self { rule, provider: None, turn: place.turn, event: place.event, message: message.into() }
     }
 
@@ -151,7 +151,7 @@ pub fn body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
 pub fn window(tokens: u64, num_ctx: u64) -> Option<Violation> {
     let message =
         format!("about {tokens} tokens do not fit a window of {num_ctx}: Ollama drops the oldest messages");
-    let violation = Violation::new(Rule::O1, Place::default(), message);
+    let violation = Violation::new(Rule::O1, ViewPosition::default(), message);
     (tokens > num_ctx).then_some(Violation { provider: Some(Provider::Ollama), ..violation })
 }
 

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::{Found, Rule, text};
-use crate::render::{Allowed, Provider};
+use crate::render::{NameRules, Provider};
 
 pub(super) fn check(found: &mut Found<'_>) {
-    let (name, id) = (Allowed::name(found.provider), Allowed::id(found.provider));
+    let (name, id) = (NameRules::name(found.provider), NameRules::id(found.provider));
     for (at, message) in found.messages().iter().enumerate() {
         let blocks = blocks(found.provider, message);
         if !blocks.is_empty() && blocks.iter().all(is_thought) {

@@ -7,7 +7,7 @@ use crate::json::Span;
 use crate::open;
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::pairs::Pairs;
-use crate::render::Place;
+use crate::render::ViewPosition;
 use crate::stream::Stream;
 use crate::view::{Item, Part, View};
 
@@ -31,9 +31,9 @@ pub fn view_of(stream: &Stream, pairs: &Pairs, overlays: &[Overlay], view: &View
     violations
 }
 
-fn place(stream: &Stream, item: &Item) -> Place {
+fn place(stream: &Stream, item: &Item) -> ViewPosition {
     let event = item.part.element().and_then(|element| stream.events()[element].seq);
-    Place { turn: Some(item.origin.turn()), event }
+    ViewPosition { turn: Some(item.origin.turn()), event }
 }
 
 /// Checks G1.
@@ -96,7 +96,7 @@ fn ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Violation
     for (number, overlay) in (1..).zip(overlays) {
         let Some(range) = overlay.reach(stream.turns()) else { continue };
         let mut add = |turn, message| {
-            let place = Place { turn: Some(turn), event: None };
+            let place = ViewPosition { turn: Some(turn), event: None };
             violations.push(Violation::new(Rule::G3, place, message));
         };
         if let Some((request, response)) = pairs.split_by(range) {
@@ -180,15 +180,15 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::view::Origin;
+    use crate::view::ItemOrigin;
 
     #[track_caller]
     fn check(items: &[(usize, Part)], expected: &[Rule]) {
         let ask = r#"{"type":"chat_request","timestamp":"2026-04-02 09:00:00.0","content":"q"}"#;
         let stream = Stream::parse(format!("[{ask}]").into()).unwrap();
         let origin = |part: &Part| match part {
-            Part::Kept(_) => Origin::Kept(0),
-            _ => Origin::Summary { from: 0, to: 0 },
+            Part::Kept(_) => ItemOrigin::Kept(0),
+            _ => ItemOrigin::Summary { from: 0, to: 0 },
         };
         let items = items.iter().cloned();
         let items = items.map(|(turn, part)| Item { turn, origin: origin(&part), part }).collect();

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::talk::{Answer, Block, Role, Talk, What};
-use super::{Place, merge};
+use super::{ViewPosition, merge};
 
 /// The member in which JP stores the signature of a thought.
 const SIGNATURE: &str = "anthropic_thinking_signature";
@@ -15,7 +15,7 @@ pub(super) fn takes_thought(block: &Block) -> bool {
     block.kept(SIGNATURE).or(block.kept(REDACTED)).is_some()
 }
 
-pub(super) fn render(talk: &Talk) -> Vec<(Place, Value)> {
+pub(super) fn render(talk: &Talk) -> Vec<(ViewPosition, Value)> {
     let mut messages = Vec::new();
     for message in &talk.messages {
         let role = if message.role == Role::User { "user" } else { "assistant" };

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::talk::{Answer, Block, Role, Talk, What};
-use super::{Place, merge};
+use super::{ViewPosition, merge};
 
 /// The member in which JP stores the signature of a part.
 const SIGNATURE: &str = "google_thought_signature";
@@ -13,7 +13,7 @@ pub(super) fn takes_thought(block: &Block) -> bool {
     block.kept(SIGNATURE).is_some()
 }
 
-pub(super) fn render(talk: &Talk) -> Vec<(Place, Value)> {
+pub(super) fn render(talk: &Talk) -> Vec<(ViewPosition, Value)> {
     let mut contents = Vec::new();
     for message in &talk.messages {
         let role = if message.role == Role::User { "user" } else { "model" };

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::stream::Stream;
 use crate::view::View;
-pub(crate) use names::Allowed;
+pub(crate) use names::NameRules;
 use talk::{Manner, Talk};
 
 /// The recipient of a request.
@@ -84,7 +84,7 @@ impl FromStr for Provider {
 
 /// A position in the stream. Both parts are unknown for messages that the renderer added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ViewPosition {
     /// The turn. For a summary, the first turn that it replaces.
     pub turn: Option<usize>,
     /// The event's number. Summaries have none.
@@ -97,7 +97,7 @@ pub struct Rendered {
     /// The body with the conversation only, because a view has no tools, model, or system prompt.
     pub body: Value,
     /// The start of each message in the stream. May be shorter: bodies of other origin have none.
-    pub places: Vec<Place>,
+    pub places: Vec<ViewPosition>,
     /// The first message that differs from the history.
     pub changed: Option<usize>,
 }
@@ -111,7 +111,7 @@ impl Rendered {
 
     /// Returns the source of a message.
     #[must_use]
-    pub fn place(&self, message: usize) -> Place {
+    pub fn place(&self, message: usize) -> ViewPosition {
         self.places.get(message).copied().unwrap_or_default()
     }
 }
@@ -153,7 +153,7 @@ fn rendered(stream: &Stream, view: &View, provider: Provider, mends: bool) -> Re
         Provider::Gemini => gemini::render(&talk),
         Provider::Ollama => ollama::render(&talk),
     };
-    let (places, messages): (Vec<Place>, Vec<Value>) = messages.into_iter().unzip();
+    let (places, messages): (Vec<ViewPosition>, Vec<Value>) = messages.into_iter().unzip();
     // A response may follow turns after its call, so the last unchanged message counts.
     let changed = talk.changed.map(|changed| {
         let unchanged = places.iter().rposition(|place| place.turn.is_some_and(|turn| turn < changed));
@@ -166,10 +166,10 @@ fn rendered(stream: &Stream, view: &View, provider: Provider, mends: bool) -> Re
 
 /// Appends blocks. Consecutive messages of one role are merged.
 fn merge(
-    messages: &mut Vec<(Place, Value)>,
+    messages: &mut Vec<(ViewPosition, Value)>,
     role: &str,
     content: &str,
-    blocks: impl IntoIterator<Item = (Place, Value)>,
+    blocks: impl IntoIterator<Item = (ViewPosition, Value)>,
 ) {
     for (place, block) in blocks {
         let last = messages.last_mut().map(|(_, message)| message);

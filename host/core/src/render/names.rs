@@ -5,7 +5,7 @@ use super::Provider;
 
 /// The accepted form of a name or an id.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Allowed {
+pub(crate) struct NameRules {
     /// Maximum number of characters.
     chars_max: usize,
     /// Accepted characters in addition to letters, digits, `_` and `-`. `None` accepts all.
@@ -15,10 +15,10 @@ pub(crate) struct Allowed {
 }
 
 /// Any nonempty text.
-const ANY: Allowed = Allowed { chars_max: usize::MAX, others: None, begins_with_letter: false };
-const WORD: Allowed = Allowed { chars_max: 64, others: Some(""), begins_with_letter: false };
+const ANY: NameRules = NameRules { chars_max: usize::MAX, others: None, begins_with_letter: false };
+const WORD: NameRules = NameRules { chars_max: 64, others: Some(""), begins_with_letter: false };
 
-impl Allowed {
+impl NameRules {
     /// Returns the form of tool names that a provider accepts.
     pub(crate) fn name(provider: Provider) -> Self {
         match provider {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(allowed: Allowed, text: &str, taken: bool) {
+    fn check(allowed: NameRules, text: &str, taken: bool) {
         assert_eq!(allowed.takes(text), taken, "{text}");
         let accepted = allowed.accepted(text.to_owned());
         assert!(allowed.takes(&accepted), "{accepted}");
@@ -87,7 +87,7 @@ mod tests {
     fn replaces_rejected_names_by_accepted_ones() {
         let long = "x".repeat(65);
         for provider in Provider::ALL {
-            let (name, id) = (Allowed::name(provider), Allowed::id(provider));
+            let (name, id) = (NameRules::name(provider), NameRules::id(provider));
             let is_ollama = provider == Provider::Ollama;
             let is_google = provider == Provider::Gemini;
             check(name, "read_file", true);

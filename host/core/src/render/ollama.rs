@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::ViewPosition;
 use super::talk::{Block, Message, Role, Talk, What};
 
 pub(super) fn takes_thought(block: &Block) -> bool {
     matches!(&block.what, What::Thought(text) if !text.trim().is_empty())
 }
 
-pub(super) fn render(talk: &Talk) -> Vec<(Place, Value)> {
+pub(super) fn render(talk: &Talk) -> Vec<(ViewPosition, Value)> {
     let mut messages = Vec::new();
     for message in &talk.messages {
         let place = message.blocks.first().map(|block| block.place).unwrap_or_default();

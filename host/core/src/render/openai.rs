@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::ViewPosition;
 use super::talk::{Answer, Message, Role, Talk, What};
 
-pub(super) fn render(talk: &Talk) -> Vec<(Place, Value)> {
+pub(super) fn render(talk: &Talk) -> Vec<(ViewPosition, Value)> {
     let mut messages = Vec::new();
     for message in &talk.messages {
         if message.role == Role::User {

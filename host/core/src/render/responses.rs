@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::ViewPosition;
 use super::talk::{Answer, Block, Role, Talk, What};
 
 /// The member in which JP stores the id of an item.
@@ -15,7 +15,7 @@ pub(super) fn takes_thought(block: &Block) -> bool {
     block.kept(ITEM).and(block.kept(ENCRYPTED)).is_some()
 }
 
-pub(super) fn render(talk: &Talk) -> Vec<(Place, Value)> {
+pub(super) fn render(talk: &Talk) -> Vec<(ViewPosition, Value)> {
     let mut items = Vec::new();
     for message in &talk.messages {
         items.extend(message.blocks.iter().map(|block| (block.place, item(message.role, block))));

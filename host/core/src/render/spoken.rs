@@ -3,13 +3,14 @@
 
 use jp_compact_schema::{Message, Role};
 
-use super::Place;
+use super::ViewPosition;
 use super::talk::{self, Talk, What};
 
 pub(super) fn render(talk: &Talk) -> Vec<Message> {
     let mut messages = Vec::new();
     // The user message that the renderer added after an assistant message is replaced by the next text.
-    let ours = |message: &talk::Message| message.blocks.iter().all(|block| block.place == Place::default());
+    let ours =
+        |message: &talk::Message| message.blocks.iter().all(|block| block.place == ViewPosition::default());
     let said = match talk.messages.split_last() {
         Some((last, before)) if last.role == talk::Role::User && ours(last) => before,
         _ => &talk.messages,

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{Allowed, Place, Provider};
+use super::{NameRules, Provider, ViewPosition};
 use crate::event::Kind;
 use crate::pairs::Pairs;
 use crate::stream::Stream;
@@ -45,7 +45,7 @@ pub(super) enum Role {
 
 #[derive(Debug)]
 pub(super) struct Block {
-    pub(super) place: Place,
+    pub(super) place: ViewPosition,
     pub(super) what: What,
     /// Data that the provider that made the block wants back, such as signatures and ids.
     metadata: Map<String, Value>,
@@ -79,7 +79,7 @@ pub(super) struct Call {
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) place: Place,
+    pub(super) place: ViewPosition,
     pub(super) content: String,
     pub(super) is_error: bool,
 }
@@ -90,7 +90,7 @@ impl Block {
         self.metadata.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    fn text(place: Place, text: &str) -> Self {
+    fn text(place: ViewPosition, text: &str) -> Self {
         Self { place, what: What::Text(text.into()), metadata: Map::new() }
     }
 }
@@ -191,7 +191,7 @@ impl<'a> Draft<'a> {
             _ => element.map_or(Kind::Message, |element| self.stream.events()[element].kind),
         };
         let seq = element.and_then(|element| self.stream.events()[element].seq);
-        let place = Place { turn: Some(item.origin.turn()), event: seq };
+        let place = ViewPosition { turn: Some(item.origin.turn()), event: seq };
         let metadata = match event.remove("metadata") {
             Some(Value::Object(metadata)) => metadata,
             _ => Map::new(),
@@ -209,7 +209,7 @@ impl<'a> Draft<'a> {
                 (Role::Assistant, What::Text(data.to_string()))
             }
             Kind::ToolRequest => {
-                let (id, name) = (text("id"), self.accepted(Allowed::name, text("name")));
+                let (id, name) = (text("id"), self.accepted(NameRules::name, text("name")));
                 let arguments = event.remove("arguments").unwrap_or_default();
                 (Role::Assistant, What::Call(Call { id: self.id(id), name, arguments, answer: None }))
             }
@@ -265,7 +265,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns a name or an id in a form that the provider accepts.
-    fn accepted(&self, allowed: fn(Provider) -> Allowed, text: String) -> String {
+    fn accepted(&self, allowed: fn(Provider) -> NameRules, text: String) -> String {
         match self.provider.filter(|_| self.mends) {
             Some(provider) => allowed(provider).accepted(text),
             None => text,
@@ -277,8 +277,8 @@ impl<'a> Draft<'a> {
         if !self.mends {
             return id;
         }
-        let id = self.accepted(Allowed::id, id);
-        let free = (2..).map(|number| self.accepted(Allowed::id, format!("{id}_{number}")));
+        let id = self.accepted(NameRules::id, id);
+        let free = (2..).map(|number| self.accepted(NameRules::id, format!("{id}_{number}")));
         let id = std::iter::once(id.clone()).chain(free).find(|id| !self.ids.contains(id)).unwrap_or(id);
         self.ids.insert(id.clone());
         id
@@ -306,7 +306,7 @@ fn tidy(draft: Vec<Message>, manner: Manner) -> Vec<Message> {
             _ => messages.push(message),
         }
     }
-    let user = |text| Message { role: Role::User, blocks: vec![Block::text(Place::default(), text)] };
+    let user = |text| Message { role: Role::User, blocks: vec![Block::text(ViewPosition::default(), text)] };
     if manner.mends && messages.first().is_some_and(|first| first.role == Role::Assistant) {
         messages.insert(0, user(OPENING));
     }

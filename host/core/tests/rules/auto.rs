@@ -1,14 +1,14 @@
 //! The trigger of automatic compaction (RFD D17, "Trigger"), and its start (`from = AfterLastCompaction`).
 
 use jp_compact_core::Survey;
-use jp_compact_core::auto::{Threshold, Trigger, Verdict, verdict};
+use jp_compact_core::auto::{AutoVerdict, Threshold, Trigger, verdict};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use serde_json::json;
 
 use crate::build::{Build, jp, own};
 
 /// Uses six turns. Their view has 33 tokens, or 26 without reasoning.
-fn check(threshold: Threshold, min_turns: usize, stripped: bool, expected: Verdict) {
+fn check(threshold: Threshold, min_turns: usize, stripped: bool, expected: AutoVerdict) {
     let mut build = Build::turns(6);
     if stripped {
         build = build.raw(jp(60, 0, 5, json!({"reasoning": "strip"})));
@@ -20,27 +20,27 @@ fn check(threshold: Threshold, min_turns: usize, stripped: bool, expected: Verdi
 #[test]
 fn view_above_ratio_of_window_is_due() {
     let window = |window| Threshold::Ratio(0.75, Some(window));
-    check(window(40), 5, false, Verdict::Due { view: 33, threshold: 30 });
-    check(window(44), 5, false, Verdict::Small { view: 33, threshold: 33 });
-    check(window(43), 5, false, Verdict::Due { view: 33, threshold: 32 });
+    check(window(40), 5, false, AutoVerdict::Due { view: 33, threshold: 30 });
+    check(window(44), 5, false, AutoVerdict::Small { view: 33, threshold: 33 });
+    check(window(43), 5, false, AutoVerdict::Due { view: 33, threshold: 32 });
 }
 
 #[test]
 fn compacted_events_do_not_count() {
-    check(Threshold::Tokens(30), 5, false, Verdict::Due { view: 33, threshold: 30 });
-    check(Threshold::Tokens(30), 5, true, Verdict::Small { view: 26, threshold: 30 });
+    check(Threshold::Tokens(30), 5, false, AutoVerdict::Due { view: 33, threshold: 30 });
+    check(Threshold::Tokens(30), 5, true, AutoVerdict::Small { view: 26, threshold: 30 });
 }
 
 #[test]
 fn requires_more_than_min_turns() {
-    check(Threshold::Tokens(1), 6, false, Verdict::Short { turns: 6, min_turns: 6 });
-    check(Threshold::Tokens(1), 5, false, Verdict::Due { view: 33, threshold: 1 });
+    check(Threshold::Tokens(1), 6, false, AutoVerdict::Short { turns: 6, min_turns: 6 });
+    check(Threshold::Tokens(1), 5, false, AutoVerdict::Due { view: 33, threshold: 1 });
 }
 
 #[test]
 fn unknown_window_disables_ratio_but_not_threshold() {
-    check(Threshold::Ratio(0.75, None), 5, false, Verdict::UnknownWindow);
-    check(Threshold::Tokens(204_800), 5, false, Verdict::Small { view: 33, threshold: 204_800 });
+    check(Threshold::Ratio(0.75, None), 5, false, AutoVerdict::UnknownWindow);
+    check(Threshold::Tokens(204_800), 5, false, AutoVerdict::Small { view: 33, threshold: 204_800 });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use jp_compact_core::fork::ForkEffect::{self, Clipped, Kept, Removed, SummaryDro
 use jp_compact_core::fork::fork;
 use jp_compact_core::projection::project;
 use jp_compact_core::splice::concat;
-use jp_compact_core::view::Origin;
+use jp_compact_core::view::ItemOrigin;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -169,8 +169,8 @@ fn sent(stream: &Stream, first: usize, tools: bool) -> Vec<(usize, usize, Map<St
     events
         .map(|event| {
             let (from, to) = match event.origin {
-                Origin::Kept(turn) => (turn, turn),
-                Origin::Summary { from, to } => (from, to),
+                ItemOrigin::Kept(turn) => (turn, turn),
+                ItemOrigin::Summary { from, to } => (from, to),
             };
             (from - first, to - first, event.event)
         })

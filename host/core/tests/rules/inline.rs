@@ -3,7 +3,7 @@
 use jp_compact_core::Bound::{self, FromEnd, Turn};
 use jp_compact_core::call::{Call, ToolsMode};
 use jp_compact_core::inline;
-use jp_compact_core::select::Wanted;
+use jp_compact_core::select::Selection;
 use jp_compact_core::spec::Options;
 
 #[track_caller]
@@ -22,8 +22,8 @@ fn refused(text: &str, expected: &str) {
     assert!(error.contains(expected), "{text}: {error}");
 }
 
-fn range(from: Bound, to: Bound) -> Wanted {
-    Wanted { from: Some(from), to: Some(to), ..Wanted::default() }
+fn range(from: Bound, to: Bound) -> Selection {
+    Selection { from: Some(from), to: Some(to), ..Selection::default() }
 }
 
 fn summary() -> Call {

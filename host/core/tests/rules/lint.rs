@@ -2,7 +2,7 @@
 
 use jp_compact_core::lint::{self, Rule, Violation};
 use jp_compact_core::projection::project;
-use jp_compact_core::render::{Place, Provider, Rendered};
+use jp_compact_core::render::{Provider, Rendered, ViewPosition};
 use serde_json::{Value, json};
 
 use crate::build::{Build, jp, own};
@@ -25,7 +25,7 @@ fn body(provider: Provider, messages: Value, expected: &[(Rule, u64)]) {
 #[track_caller]
 fn breaks(rendered: &Rendered, provider: Provider, expected: &[(Rule, u64)]) {
     let messages = rendered.body[provider.conversation()].as_array().unwrap().len() as u64;
-    let places = (0..messages).map(|message| Place { turn: None, event: Some(message) }).collect();
+    let places = (0..messages).map(|message| ViewPosition { turn: None, event: Some(message) }).collect();
     let rendered = Rendered { places, ..rendered.clone() };
     let found = lint::body(provider, &rendered);
     let named = |found: &Violation| (found.rule, found.event.unwrap());
@@ -413,7 +413,7 @@ fn separates_new_violations_from_old_ones() {
 #[test]
 fn same_violation_despite_renumbered_messages() {
     let of = |messages: Value, places: &[u64]| {
-        let place = |event: &u64| Place { turn: Some(0), event: Some(*event) };
+        let place = |event: &u64| ViewPosition { turn: Some(0), event: Some(*event) };
         let places = places.iter().map(place).collect();
         let body = json!({ "messages": messages });
         lint::body(Provider::Openai, &Rendered { places, ..Rendered::of_body(body) })

@@ -11,7 +11,7 @@ use jp_compact_core::overlap::{Overlap, extend};
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{self, Provider};
 use jp_compact_core::request::{Ask, lines};
-use jp_compact_core::select::{Wanted, select, select_for_summary};
+use jp_compact_core::select::{Selection, select, select_for_summary};
 use jp_compact_core::source::{Reset, render as source_of, reset};
 use jp_compact_core::splice::{Piece, concat};
 use jp_compact_core::validate::{Asked, Compaction, validate};
@@ -368,7 +368,7 @@ proptest! {
         let stream = parse(&bytes);
         let survey = Survey::new(&stream);
         let overlap = if union { Overlap::Union } else { Overlap::Partial };
-        let Ok(selected) = select(&survey, Wanted { from, to, ..Wanted::default() }, when(30)) else { return Ok(()) };
+        let Ok(selected) = select(&survey, Selection { from, to, ..Selection::default() }, when(30)) else { return Ok(()) };
         let last = stream.turns() - 1;
         let whole = |range: TurnRange, for_summary| {
             let open = open::open(&stream, &survey.pairs, for_summary).is_some();

@@ -1,7 +1,7 @@
 //! Rendered request bodies: the duties of the renderer, each as a view and the resulting body.
 
 use jp_compact_core::projection::project;
-use jp_compact_core::render::{Place, Provider, Rendered, render};
+use jp_compact_core::render::{Provider, Rendered, ViewPosition, render};
 use serde_json::{Value, json};
 
 use crate::build::{Build, jp};
@@ -256,7 +256,7 @@ fn sends_signatures_only_to_their_provider() {
 fn messages_have_positions_in_the_stream() {
     let build = Build::turns(2).raw(jp(50, 0, 0, json!({"summary": {"summary": "S"}})));
     let rendered = rendered(&build, Provider::Openai);
-    let of = |turn, event| Place { turn: Some(turn), event };
+    let of = |turn, event| ViewPosition { turn: Some(turn), event };
     assert_eq!(
         rendered.places,
         [
@@ -266,7 +266,7 @@ fn messages_have_positions_in_the_stream() {
             of(1, Some(9)),
             of(1, Some(10)),
             of(1, Some(11)),
-            Place::default()
+            ViewPosition::default()
         ]
     );
     assert_eq!(rendered.changed, Some(0));

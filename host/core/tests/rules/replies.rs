@@ -163,7 +163,8 @@ fn unknown_members_must_be_valid_json() {
 #[test]
 fn quotes_at_most_200_bytes_of_whole_characters() {
     let long = format!("a{}", "\u{e9}".repeat(500));
-    let reply::Violation::NotAMessage { quote, .. } = reply::read(long.as_bytes(), "c1").unwrap_err() else {
+    let reply::ReplyViolation::NotAMessage { quote, .. } = reply::read(long.as_bytes(), "c1").unwrap_err()
+    else {
         panic!("another violation");
     };
     assert_eq!(quote, format!("a{}...", "\u{e9}".repeat(99)));

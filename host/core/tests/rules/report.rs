@@ -2,7 +2,7 @@
 
 use jp_compact_core::Survey;
 use jp_compact_core::receipts::receipts;
-use jp_compact_core::stats::{Sizes, Stats, stats};
+use jp_compact_core::stats::{SizeChange, Stats, stats};
 use serde_json::{Value, json};
 
 use crate::build::{Build, jp, receipt};
@@ -90,7 +90,8 @@ fn sums_over_transcripts() {
     let other = stats_of(&Build::default().turn().ask("1").call("a", "grep").answer("a", "1234"));
     let sum: Stats = [&one, &other].into_iter().sum();
     assert_eq!((sum.turns, sum.events, sum.overlays), (5, 28, 1));
-    let numbers = |Sizes { tokens, bytes }: &Sizes| [tokens.before, tokens.after, bytes.before, bytes.after];
+    let numbers =
+        |SizeChange { tokens, bytes }: &SizeChange| [tokens.before, tokens.after, bytes.before, bytes.after];
     let added = |one, other| std::array::from_fn(|place| numbers(one)[place] + numbers(other)[place]);
     assert_eq!(numbers(&sum.all), added(&one.all, &other.all));
     let user = |stats: &Stats| stats.by_type["user"];

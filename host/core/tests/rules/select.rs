@@ -2,15 +2,15 @@
 
 use jp_compact_core::bound::Bound;
 use jp_compact_core::overlap::Overlap;
-use jp_compact_core::select::{Selected, Wanted, select, select_for_summary};
+use jp_compact_core::select::{Selected, Selection, select, select_for_summary};
 use jp_compact_core::{Survey, TurnRange};
 use serde_json::json;
 
 use crate::build::{Build, jp, when};
 
-fn wanted(from: &str, to: &str) -> Wanted {
+fn wanted(from: &str, to: &str) -> Selection {
     let bound = |text: &str| (!text.is_empty()).then(|| text.parse::<Bound>().unwrap());
-    Wanted { from: bound(from), to: bound(to), ..Wanted::default() }
+    Selection { from: bound(from), to: bound(to), ..Selection::default() }
 }
 
 /// Formats a range and its notes, or the reason why there is nothing.

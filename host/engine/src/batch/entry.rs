@@ -14,7 +14,7 @@ use jp_compact_schema::report::{
 };
 
 use super::Fault;
-use crate::compact::{Outcome, Run, Step, Worked};
+use crate::compact::{RunSettings, Step, StrategyOutcome, Worked};
 
 /// Returns an entry that contains only the path.
 pub(super) fn new(path: &Path) -> TranscriptReport {
@@ -39,7 +39,7 @@ pub fn fault(fault: &Fault) -> TranscriptReport {
 }
 
 /// Adds the result of a run.
-pub(super) fn fill(entry: &mut TranscriptReport, worked: &Worked<'_>, run: &Run, in_lines: bool) {
+pub(super) fn fill(entry: &mut TranscriptReport, worked: &Worked<'_>, run: &RunSettings, in_lines: bool) {
     let report = &worked.report;
     entry.status = status(&report.steps);
     for (step, ready) in report.steps.iter().zip(&run.strategies) {
@@ -52,9 +52,9 @@ pub(super) fn fill(entry: &mut TranscriptReport, worked: &Worked<'_>, run: &Run,
             });
         };
         match &step.outcome {
-            Outcome::Declined(reason) | Outcome::Would(reason) => decline(reason),
-            Outcome::Already(number) => decline(&format!("overlay {number} covers the same events")),
-            Outcome::Made(made) => entry.overlays.extend(made.iter().map(|made| OverlayReport {
+            StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => decline(reason),
+            StrategyOutcome::Already(number) => decline(&format!("overlay {number} covers the same events")),
+            StrategyOutcome::Made(made) => entry.overlays.extend(made.iter().map(|made| OverlayReport {
                 number: made.number,
                 strategy: strategy.clone(),
                 version: version.clone(),
@@ -73,10 +73,10 @@ pub(super) fn fill(entry: &mut TranscriptReport, worked: &Worked<'_>, run: &Run,
 
 /// Returns the status that follows from the steps of a run.
 fn status(steps: &[Step]) -> Status {
-    let any = |is: fn(&Outcome) -> bool| steps.iter().any(|step| is(&step.outcome));
-    if any(|outcome| matches!(outcome, Outcome::Made(_) | Outcome::Would(_))) {
+    let any = |is: fn(&StrategyOutcome) -> bool| steps.iter().any(|step| is(&step.outcome));
+    if any(|outcome| matches!(outcome, StrategyOutcome::Made(_) | StrategyOutcome::Would(_))) {
         Status::Compacted
-    } else if any(|outcome| matches!(outcome, Outcome::Already(_))) {
+    } else if any(|outcome| matches!(outcome, StrategyOutcome::Already(_))) {
         Status::Skipped
     } else {
         Status::Unchanged
@@ -103,7 +103,7 @@ fn size(worked: &Worked<'_>, in_place: bool, in_lines: bool) -> Size {
     }
 }
 
-fn sizes(of: stats::Sizes) -> Sizes {
+fn sizes(of: stats::SizeChange) -> Sizes {
     let amount = |amount: stats::Amount| BeforeAfter { before: amount.before, after: amount.after };
     Sizes { tokens: amount(of.tokens), bytes: amount(of.bytes) }
 }

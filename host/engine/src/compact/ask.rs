@@ -3,7 +3,7 @@
 use jp_compact_core::append::{self, Entry, Receipt};
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::receipts::receipts;
-use jp_compact_core::reply::{Answer, Terminal};
+use jp_compact_core::reply::{CompleteReply, Terminal};
 use jp_compact_core::request::{self, Ask};
 use jp_compact_core::select::{self, Nothing, Selected};
 use jp_compact_core::validate::{self, Asked, Compaction, Refusal};
@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use super::error::Error;
 use super::events::Spooling;
 use super::llm_failure_cache::{self, LlmFailure};
-use super::strategy_error::StrategyError;
-use super::{Outcome, Ready, Report, Run, Step, preflight};
+use super::strategy_error::StrategyRunError;
+use super::{Ready, RunReport, RunSettings, Step, StrategyOutcome, preflight};
 use crate::consent::Allowed;
 use crate::digest;
 use jp_compact_llm as llm;
@@ -25,7 +25,7 @@ use jp_compact_store::Place;
 
 /// The proposals of a run so far.
 pub(super) struct Asking<'a> {
-    pub(super) run: &'a Run,
+    pub(super) run: &'a RunSettings,
     place: &'a Place,
     survey: &'a Survey<'a>,
     /// The turns that the user wants compacted.
@@ -53,7 +53,7 @@ struct Proposed<'a> {
 
 impl<'a> Asking<'a> {
     pub(super) fn new(
-        run: &'a Run,
+        run: &'a RunSettings,
         place: &'a Place,
         survey: &'a Survey<'a>,
         selected: &'a Result<Selected, Nothing>,
@@ -78,22 +78,22 @@ impl<'a> Asking<'a> {
         &mut self,
         ready: &'a Ready,
         allowed: Option<&Allowed>,
-        report: &mut Report,
+        report: &mut RunReport,
     ) -> Result<(), Error> {
         let description = &ready.described.description;
         let mut step = Step {
             strategy: description.name.clone(),
             version: description.version.clone(),
-            outcome: Outcome::Made(Vec::new()),
+            outcome: StrategyOutcome::Made(Vec::new()),
             logs: Vec::new(),
             diagnostics: Vec::new(),
         };
         match self.select(ready) {
-            Err(nothing) => step.outcome = Outcome::Declined(nothing.to_string()),
+            Err(nothing) => step.outcome = StrategyOutcome::Declined(nothing.to_string()),
             Ok(selected) => {
                 report.note(&selected.notes);
                 if let Some(number) = self.carries(ready, |overlay| overlay.covers_just(selected.range)) {
-                    step.outcome = Outcome::Already(number);
+                    step.outcome = StrategyOutcome::Already(number);
                     report.steps.push(step);
                     return Ok(());
                 }
@@ -126,17 +126,17 @@ impl<'a> Asking<'a> {
         selected: Selected,
         owner: usize,
         step: &mut Step,
-    ) -> Result<(), StrategyError> {
+    ) -> Result<(), StrategyRunError> {
         let llm = || self.model(allowed);
         if ready.needs_model()
             && let Some(reason) = preflight::not_worth_it(self.survey, &selected, self.run.limits.min_saving)
         {
-            step.outcome = Outcome::Declined(reason);
+            step.outcome = StrategyOutcome::Declined(reason);
             return Ok(());
         }
         if self.run.io.dry_run && ready.needs_model() {
             let would = would_ask(ready, &selected, llm()?);
-            step.outcome = Outcome::Would(would);
+            step.outcome = StrategyOutcome::Would(would);
             return Ok(());
         }
         let Some(failures) = self.run.io.llm_failures.as_ref().filter(|_| ready.needs_model()) else {
@@ -149,10 +149,10 @@ impl<'a> Asking<'a> {
         let key = llm_failure_cache::key(ready, &selected, model, &input, self.run.limits.min_saving);
         match failures.get(&key) {
             Some(LlmFailure::Low(reason)) => {
-                step.outcome = Outcome::Declined(format!("no model was asked again: {reason}"));
+                step.outcome = StrategyOutcome::Declined(format!("no model was asked again: {reason}"));
                 return Ok(());
             }
-            Some(LlmFailure::Refused(reason)) => return Err(StrategyError::RefusedBefore { reason }),
+            Some(LlmFailure::Refused(reason)) => return Err(StrategyRunError::RefusedBefore { reason }),
             None => {}
         }
         let done = self.converse(ready, llm, selected, owner, step).await;
@@ -167,9 +167,9 @@ impl<'a> Asking<'a> {
     }
 
     /// Records the paid answers of this run that saved too little.
-    pub(super) fn keep_low_savings(&self, report: &Report) {
+    pub(super) fn keep_low_savings(&self, report: &RunReport) {
         for (owner, key) in &self.asked_keys {
-            if let (Some(failures), Some(Step { outcome: Outcome::Declined(reason), .. })) =
+            if let (Some(failures), Some(Step { outcome: StrategyOutcome::Declined(reason), .. })) =
                 (&self.run.io.llm_failures, report.steps.get(*owner))
             {
                 failures.put(key, &LlmFailure::Low(reason.clone()));
@@ -186,7 +186,7 @@ impl<'a> Asking<'a> {
         mut selected: Selected,
         owner: usize,
         step: &mut Step,
-    ) -> Result<(), StrategyError> {
+    ) -> Result<(), StrategyRunError> {
         let id = self.run.io.sessions.id();
         let answer = self.once(ready, llm, &selected, &id, false).await?;
         if let Some(closed) = self.not_closed(ready, &selected, &answer) {
@@ -205,7 +205,7 @@ impl<'a> Asking<'a> {
         selected: &Selected,
         id: &str,
         range_exact: bool,
-    ) -> Result<Answer, StrategyError> {
+    ) -> Result<CompleteReply, StrategyRunError> {
         let (run, description) = (self.run, &ready.described.description);
         if description.wants("digest") {
             self.digest();
@@ -246,15 +246,15 @@ impl<'a> Asking<'a> {
     }
 
     /// Returns the model of a strategy that needs one. A replay needs no model.
-    fn model<'m>(&self, allowed: Option<&'m Allowed>) -> Result<Option<&'m Llm>, StrategyError> {
+    fn model<'m>(&self, allowed: Option<&'m Allowed>) -> Result<Option<&'m Llm>, StrategyRunError> {
         match allowed.map(Allowed::model) {
-            Some(None) if !self.run.io.models.replays() => Err(StrategyError::NoModel),
+            Some(None) if !self.run.io.models.replays() => Err(StrategyRunError::NoModel),
             llm => Ok(llm.flatten()),
         }
     }
 
     /// Returns the closed range to ask for, if an open range is the only error in the answer.
-    fn not_closed(&self, ready: &Ready, selected: &Selected, answer: &Answer) -> Option<TurnRange> {
+    fn not_closed(&self, ready: &Ready, selected: &Selected, answer: &CompleteReply) -> Option<TurnRange> {
         let Terminal::Result(result) = &answer.terminal else { return None };
         if result.compactions.iter().all(|payload| payload.summary.is_none()) {
             return None;
@@ -273,24 +273,24 @@ impl<'a> Asking<'a> {
         &mut self,
         ready: &'a Ready,
         selected: Selected,
-        answer: Answer,
+        answer: CompleteReply,
         owner: usize,
         step: &mut Step,
-    ) -> Result<(), StrategyError> {
+    ) -> Result<(), StrategyRunError> {
         step.logs.extend(answer.logs.into_iter().map(|log| (log.level, log.message)));
         match answer.terminal {
-            Terminal::Decline(decline) => step.outcome = Outcome::Declined(decline.reason),
+            Terminal::Decline(decline) => step.outcome = StrategyOutcome::Declined(decline.reason),
             Terminal::Result(result) => {
                 step.diagnostics = result.diagnostics;
                 let accepted = append::summarized(&self.entries);
                 let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
                 let asked = asked(self.run, stream, pairs, ready, &selected, &accepted);
-                let valid =
-                    validate::validate(&asked, result.compactions.clone()).map_err(StrategyError::Refused)?;
+                let valid = validate::validate(&asked, result.compactions.clone())
+                    .map_err(StrategyRunError::Refused)?;
                 let there: Option<Vec<usize>> =
                     valid.iter().map(|made| self.carries(ready, |overlay| made.equals(overlay))).collect();
                 if let Some(&[number, ..]) = there.as_deref() {
-                    step.outcome = Outcome::Already(number);
+                    step.outcome = StrategyOutcome::Already(number);
                     return Ok(());
                 }
                 // A digest costs as much as all the rest. Only stored overlays need it.
@@ -302,8 +302,10 @@ impl<'a> Asking<'a> {
                 self.proposals.push(Proposed { ready, selected, payloads: result.compactions });
             }
             // A session does not return these two. If it did, the answer would be ignored.
-            Terminal::Needs(_) => step.outcome = Outcome::Declined("it sent an unexpected request".into()),
-            Terminal::Error(error) => step.outcome = Outcome::Declined(error.message),
+            Terminal::Needs(_) => {
+                step.outcome = StrategyOutcome::Declined("it sent an unexpected request".into());
+            }
+            Terminal::Error(error) => step.outcome = StrategyOutcome::Declined(error.message),
         }
         Ok(())
     }
@@ -368,7 +370,7 @@ fn is_of(receipt: &Map<String, Value>, ready: &Ready) -> bool {
 }
 
 fn asked<'a>(
-    run: &'a Run,
+    run: &'a RunSettings,
     stream: &'a Stream,
     pairs: &'a Pairs,
     ready: &'a Ready,
@@ -402,10 +404,10 @@ fn entry(ready: &Ready, compaction: Compaction, input_sha256: &str) -> Entry {
 }
 
 /// Returns whether a model answered, and the answer was rejected.
-fn is_refusal(error: &StrategyError) -> bool {
+fn is_refusal(error: &StrategyRunError) -> bool {
     match error {
-        StrategyError::Refused(_) => true,
-        StrategyError::Session(error) => match error.plain() {
+        StrategyRunError::Refused(_) => true,
+        StrategyRunError::Session(error) => match error.plain() {
             session::Error::Model { answer, .. } => llm::is_of_model(&answer.code),
             session::Error::Reported { error, .. } => error.code == ANSWER_REFUSED,
             _ => false,

@@ -8,7 +8,7 @@ use jp_compact_core::validate::Refusal;
 use jp_compact_transcripts::{Format, NotUnderstood};
 
 use super::guard::LintFailed;
-use super::strategy_error::StrategyError;
+use super::strategy_error::StrategyRunError;
 use crate::consent::{self, Denial};
 use jp_compact_store::StoreError;
 
@@ -57,7 +57,7 @@ pub enum Error {
     Strategy {
         /// The name as the user typed it.
         name: String,
-        source: Box<StrategyError>,
+        source: Box<StrategyRunError>,
     },
     #[error("not allowed to ask a model")]
     NotAllowed(#[source] Box<Denial>),
@@ -90,7 +90,7 @@ pub enum StaleSnapshot {
 impl Error {
     /// Names the strategy that failed.
     #[must_use]
-    pub fn strategy(name: &str, source: impl Into<StrategyError>) -> Self {
+    pub fn strategy(name: &str, source: impl Into<StrategyRunError>) -> Self {
         Self::Strategy { name: name.to_owned(), source: Box::new(source.into()) }
     }
 }
@@ -99,7 +99,7 @@ impl From<consent::Error> for Error {
     fn from(error: consent::Error) -> Self {
         match error {
             consent::Error::BadModel { strategy, what } => {
-                Self::strategy(&strategy, StrategyError::BadOptions { what })
+                Self::strategy(&strategy, StrategyRunError::BadOptions { what })
             }
             consent::Error::Denied(denial) => Self::NotAllowed(denial),
         }

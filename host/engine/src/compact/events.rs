@@ -8,8 +8,8 @@ use jp_compact_core::{Survey, TurnRange};
 use jp_compact_runtime::session::Lines;
 use jp_compact_runtime::session::spool::Sink;
 
-use super::Run;
-use super::strategy_error::StrategyError;
+use super::RunSettings;
+use super::strategy_error::StrategyRunError;
 
 /// The spool files of one transcript.
 #[derive(Default)]
@@ -23,8 +23,8 @@ impl Spooling {
         &mut self,
         survey: &Survey<'_>,
         ask: &Ask<'_>,
-        run: &Run,
-    ) -> Result<(Arc<Lines>, u64), StrategyError> {
+        run: &RunSettings,
+    ) -> Result<(Arc<Lines>, u64), StrategyRunError> {
         let spool = run.io.sessions.starter().spool.as_deref();
         let spool = spool.filter(|_| ask.description.has_feature("events.file"));
         let scope = request::scope(survey, ask);
@@ -35,7 +35,7 @@ impl Spooling {
         let mut sink = Sink::new(spool);
         let written = request::write_events(survey, ask, &mut sink);
         let lines = written.and_then(|count| Ok((Arc::new(sink.finish()?), count)));
-        let (lines, count) = lines.map_err(StrategyError::Spool)?;
+        let (lines, count) = lines.map_err(StrategyRunError::Spool)?;
         if matches!(*lines, Lines::File(_)) {
             self.files.push((scope, Arc::clone(&lines), count));
         }

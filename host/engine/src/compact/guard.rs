@@ -99,7 +99,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::compact::{Outcome, Report, Step};
+    use crate::compact::{RunReport, Step, StrategyOutcome};
 
     #[track_caller]
     fn check(before: u64, after: u64, expected: f64) {
@@ -123,14 +123,17 @@ mod tests {
             logs: Vec::new(),
             diagnostics: Vec::new(),
         };
-        let mut report = Report {
+        let mut report = RunReport {
             format: Format::Jp,
             written_to: PathBuf::new(),
             path: PathBuf::new(),
             id: None,
             nothing: None,
             notes: Vec::new(),
-            steps: vec![step(Outcome::Declined("no".into())), step(Outcome::Made(Vec::new()))],
+            steps: vec![
+                step(StrategyOutcome::Declined("no".into())),
+                step(StrategyOutcome::Made(Vec::new())),
+            ],
             tokens_before: 1000,
             tokens_after: 995,
             jp: None,
@@ -141,8 +144,8 @@ mod tests {
         };
         report.decline(MIN_SAVING);
         let reasons = report.steps.iter().map(|step| match &step.outcome {
-            Outcome::Declined(reason) | Outcome::Would(reason) => reason.as_str(),
-            Outcome::Made(_) | Outcome::Already(_) => "made",
+            StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => reason.as_str(),
+            StrategyOutcome::Made(_) | StrategyOutcome::Already(_) => "made",
         });
         let low = "it would save 0.5 % of the view; the minimum is 1 % (min_saving)";
         assert_eq!(reasons.collect::<Vec<_>>(), ["no", low]);

@@ -25,7 +25,7 @@ use jp_compact_core::estimate::Estimator;
 use jp_compact_core::lint::Violation;
 use jp_compact_core::projection::project;
 use jp_compact_core::render::Provider;
-use jp_compact_core::select::{self, Nothing, Selected, Wanted};
+use jp_compact_core::select::{self, Nothing, Selected, Selection};
 use jp_compact_core::{Overlap, Pairs, Stream, Survey, View, splice};
 use jp_compact_schema::ToolHint;
 use jp_compact_transcripts::Format;
@@ -36,9 +36,9 @@ pub use llm_failure_cache::LlmFailureCache;
 pub(crate) use open::only_jp;
 pub use open::{Opened, of_bytes, open, open_as, warnings, with_sidecar};
 pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
-pub use report::{Changed, Outcome, Report, SentByJp, Step};
+pub use report::{Changed, RunReport, SentByJp, Step, StrategyOutcome};
 pub use reset::{ResetReport, reset};
-pub use strategy_error::StrategyError;
+pub use strategy_error::StrategyRunError;
 
 use crate::config::ConfiguredModel;
 use crate::consent::{self, Allowed, Consent, Wants};
@@ -50,7 +50,7 @@ use lock::under_lock;
 
 /// The settings of a run, the same for every transcript.
 #[derive(Debug)]
-pub struct Run {
+pub struct RunSettings {
     /// The strategies, in the order of their overlays.
     pub strategies: Vec<Ready>,
     pub policy: RunPolicy,
@@ -68,7 +68,7 @@ pub struct RunPolicy {
     /// The conversation's own model.
     pub conversation_model: Option<ConfiguredModel>,
     /// The turns for strategies without a range of their own.
-    pub wanted: Wanted,
+    pub wanted: Selection,
     /// The overlaps that extend a summary.
     pub overlap: Overlap,
     /// How to compact each tool, by name. Takes precedence over a strategy's rule for all tools.
@@ -110,7 +110,7 @@ pub struct RunLimits {
 /// The result of a run on one transcript.
 #[derive(Debug)]
 pub struct Worked<'a> {
-    pub report: Report,
+    pub report: RunReport,
     /// The survey of the transcript, with the view after the run.
     pub survey: Survey<'a>,
     /// The transcript grew during the run, so the written file contains more than the snapshot and the overlays.
@@ -119,7 +119,7 @@ pub struct Worked<'a> {
     made: Vec<Made>,
 }
 
-impl Run {
+impl RunSettings {
     /// Returns whether workers serve every strategy and none needs a model. A request then starts no process.
     #[must_use]
     pub fn is_light(&self) -> bool {
@@ -170,7 +170,7 @@ impl Worked<'_> {
 ///
 /// # Errors
 /// Nothing was appended.
-pub async fn compact(run: &Run, opened: &Opened) -> Result<Report, Error> {
+pub async fn compact(run: &RunSettings, opened: &Opened) -> Result<RunReport, Error> {
     work(run, opened).await.map(|worked| worked.report)
 }
 
@@ -178,7 +178,7 @@ pub async fn compact(run: &Run, opened: &Opened) -> Result<Report, Error> {
 ///
 /// # Errors
 /// Nothing was appended.
-pub async fn work<'a>(run: &Run, opened: &'a Opened) -> Result<Worked<'a>, Error> {
+pub async fn work<'a>(run: &RunSettings, opened: &'a Opened) -> Result<Worked<'a>, Error> {
     // A dry run fails where the real run would fail.
     let appends = !run.io.in_memory;
     if appends {
@@ -192,7 +192,7 @@ pub async fn work<'a>(run: &Run, opened: &'a Opened) -> Result<Worked<'a>, Error
     let selected = select::select(&survey, run.policy.wanted, run.io.now);
     let (mut report, proposed) = propose(run, opened, &survey, &selected).await?;
     let Some(Proposed { mut asking, made, view }) = proposed else {
-        let would = |step: &Step| matches!(step.outcome, Outcome::Would(_));
+        let would = |step: &Step| matches!(step.outcome, StrategyOutcome::Would(_));
         if appends && run.io.dry_run && report.steps.iter().any(would) {
             rehearse(run, opened, &[], &[]).await?;
         }
@@ -218,7 +218,10 @@ pub async fn work<'a>(run: &Run, opened: &'a Opened) -> Result<Worked<'a>, Error
 ///
 /// # Errors
 /// A strategy failed, or its result is invalid.
-pub async fn compact_in_memory(run: &Run, opened: &Opened) -> Result<(Report, Option<Vec<u8>>), Error> {
+pub async fn compact_in_memory(
+    run: &RunSettings,
+    opened: &Opened,
+) -> Result<(RunReport, Option<Vec<u8>>), Error> {
     append::check(&opened.stream).map_err(not_appendable(opened))?;
     let survey = Survey::with(&opened.stream, run.io.estimator);
     let selected = select::select(&survey, run.policy.wanted, run.io.now);
@@ -250,14 +253,14 @@ struct Proposed<'a> {
 
 /// Asks the strategies, and checks their results. Returns no overlays if there is nothing to append.
 async fn propose<'a>(
-    run: &'a Run,
+    run: &'a RunSettings,
     opened: &'a Opened,
     survey: &'a Survey<'a>,
     selected: &'a Result<Selected, Nothing>,
-) -> Result<(Report, Option<Proposed<'a>>), Error> {
+) -> Result<(RunReport, Option<Proposed<'a>>), Error> {
     let Opened { place, stream, .. } = opened;
     let allowed = run.allow()?;
-    let mut report = Report::new(opened, survey);
+    let mut report = RunReport::new(opened, survey);
     if let Err(nothing) = selected
         && run.strategies.iter().all(|ready| ready.range.is_none())
     {
@@ -327,7 +330,7 @@ async fn write(
 }
 
 /// Checks that the overlays could be written, without writing them.
-async fn rehearse(run: &Run, opened: &Opened, entries: &[Entry], made: &[Made]) -> Result<(), Error> {
+async fn rehearse(run: &RunSettings, opened: &Opened, entries: &[Entry], made: &[Made]) -> Result<(), Error> {
     let Opened { place, stream, sidecar_file } = opened;
     match sidecar_file {
         Some(sidecar_file) => {

@@ -15,7 +15,7 @@ use jp_compact_runtime::trust::{self, Candidate, Cleared, DescribeOutcome, Grant
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use super::strategy_error::StrategyError;
+use super::strategy_error::StrategyRunError;
 use crate::config::Provenance;
 
 /// The value of `--sandbox`.
@@ -37,7 +37,7 @@ pub struct Ready {
     pub described: Described,
     pub options: Map<String, Value>,
     /// The strategy's own turns, in place of those of the run.
-    pub range: Option<select::Wanted>,
+    pub range: Option<select::Selection>,
     /// The setting or argument that selected it.
     pub provenance: Provenance,
 }
@@ -74,7 +74,7 @@ pub async fn prepare(
 ) -> Result<Vec<Ready>, Error> {
     let mut ready = Vec::with_capacity(specs.len());
     for spec in specs {
-        let failed = |source: StrategyError| Error::strategy(&spec.name, source);
+        let failed = |source: StrategyRunError| Error::strategy(&spec.name, source);
         let plugin = preparation
             .registry
             .find_to_run(&spec.name, |plugin| preparation.trust.is_trusted(plugin))
@@ -85,7 +85,7 @@ pub async fn prepare(
             options::defaults(&described.description)
         } else {
             options::resolve(&spec.options, &described.description, environment)
-                .map_err(|what| failed(StrategyError::BadOptions { what }))?
+                .map_err(|what| failed(StrategyRunError::BadOptions { what }))?
         };
         ready.push(Ready { described, options, range: None, provenance: provenance.clone() });
     }
@@ -97,7 +97,7 @@ impl Preparation<'_> {
     ///
     /// # Errors
     /// The plugin is not allowed, not trusted, or not valid.
-    pub async fn describe(&self, plugin: &Plugin) -> Result<Described, StrategyError> {
+    pub async fn describe(&self, plugin: &Plugin) -> Result<Described, StrategyRunError> {
         let mut confined = self.clear(plugin)?;
         let cleared = &confined.cleared;
         let known = match self.descriptions.get(&cleared.sha256) {
@@ -123,7 +123,7 @@ impl Preparation<'_> {
     ///
     /// # Errors
     /// The description is for another plugin, or the host cannot use it. Then there is nothing to trust.
-    pub async fn introduce(&self, candidate: &mut Candidate) -> Result<(), StrategyError> {
+    pub async fn introduce(&self, candidate: &mut Candidate) -> Result<(), StrategyRunError> {
         let described = match self.descriptions.get(&candidate.sha256) {
             Some(known) => Ok(known),
             None if self.abilities.tier() == Tier::Contained => {
@@ -143,7 +143,7 @@ impl Preparation<'_> {
         Ok(())
     }
 
-    async fn ask_in_jail(&self, candidate: &Candidate) -> Result<KnownDescription, StrategyError> {
+    async fn ask_in_jail(&self, candidate: &Candidate) -> Result<KnownDescription, StrategyRunError> {
         let cleared = self.trust.clear_to_describe(candidate)?;
         let confined = Confined::jailed(cleared, self.abilities, &self.starter.runner)?;
         let known = KnownDescription::new(self.starter.describe(&confined).await?);
@@ -155,7 +155,7 @@ impl Preparation<'_> {
     ///
     /// # Errors
     /// The plugin is not allowed, or not trusted.
-    pub fn clear(&self, plugin: &Plugin) -> Result<Confined, StrategyError> {
+    pub fn clear(&self, plugin: &Plugin) -> Result<Confined, StrategyRunError> {
         let trust = self.trust.clear(plugin);
         let (cleared, tier) = allow(plugin.bundled(), self.sandbox, self.abilities, trust, &plugin.path)?;
         match tier {
@@ -177,13 +177,13 @@ pub fn allow<T>(
     abilities: Abilities,
     trust: Result<T, trust::Error>,
     path: &Path,
-) -> Result<(T, Tier), StrategyError> {
+) -> Result<(T, Tier), StrategyRunError> {
     let missing = || abilities.missing();
     let tier = match (sandbox, abilities.tier()) {
         (Sandbox::Contained, _) => Tier::Contained,
         (Sandbox::Unspecified, Tier::Contained) if bundled => Tier::Contained,
         (Sandbox::Unspecified, Tier::Contained) => {
-            return Err(StrategyError::NotContained { path: path.to_owned(), missing: missing() });
+            return Err(StrategyRunError::NotContained { path: path.to_owned(), missing: missing() });
         }
         (Sandbox::Require, Tier::Contained) => {
             return Err(session::Error::NoJail { missing: missing() }.into());
@@ -193,15 +193,15 @@ pub fn allow<T>(
     Ok((trust?, tier))
 }
 
-fn with_stderr_tail(error: &StrategyError) -> String {
+fn with_stderr_tail(error: &StrategyRunError) -> String {
     match error {
-        StrategyError::Session(error) => error.with_stderr_tail(),
+        StrategyRunError::Session(error) => error.with_stderr_tail(),
         other => other.to_string(),
     }
 }
 
 /// Checks that every need of a strategy was granted. Bundled strategies need no grants.
-fn check_needs(described: &Described) -> Result<(), StrategyError> {
+fn check_needs(described: &Described) -> Result<(), StrategyRunError> {
     let Cleared { plugin, permissions, .. } = &described.confined.cleared;
     let is_granted = |need: &str| plugin.bundled() || (need == "llm" && permissions.llm);
     let Some(need) = described.description.needs.iter().find(|need| !is_granted(need)) else { return Ok(()) };
@@ -209,7 +209,7 @@ fn check_needs(described: &Described) -> Result<(), StrategyError> {
         let all = grants::add(permissions.clone(), &[grant]);
         described.confined.cleared.command(&all)
     });
-    Err(StrategyError::NotGranted { need: need.clone(), command })
+    Err(StrategyRunError::NotGranted { need: need.clone(), command })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use jp_compact_store::SidecarFile;
 
 /// The result of a run on one transcript. Token counts are estimates.
 #[derive(Debug)]
-pub struct Report {
+pub struct RunReport {
     pub path: PathBuf,
     pub format: Format,
     /// The file with the overlays: the transcript or its sidecar.
@@ -79,14 +79,14 @@ pub struct Changed {
 pub struct Step {
     pub strategy: String,
     pub version: String,
-    pub outcome: Outcome,
+    pub outcome: StrategyOutcome,
     pub logs: Vec<(Level, String)>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// The outcome of asking one strategy.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum StrategyOutcome {
     /// The overlays that it made.
     Made(Vec<Made>),
     /// The reason why it made none.
@@ -97,7 +97,7 @@ pub enum Outcome {
     Already(usize),
 }
 
-impl Report {
+impl RunReport {
     /// Returns the report before any strategy has run.
     pub(super) fn new(opened: &Opened, survey: &Survey<'_>) -> Self {
         let Opened { place, sidecar_file, stream } = opened;
@@ -135,8 +135,8 @@ impl Report {
         let (saved, least) = (self.saved() * 100.0, min_saving * 100.0);
         let reason = format!("it would save {saved:.1} % of the view; the minimum is {least} % (min_saving)");
         for step in &mut self.steps {
-            if let Outcome::Made(_) = step.outcome {
-                step.outcome = Outcome::Declined(reason.clone());
+            if let StrategyOutcome::Made(_) = step.outcome {
+                step.outcome = StrategyOutcome::Declined(reason.clone());
             }
         }
         self.tokens_after = self.tokens_before;
@@ -156,7 +156,7 @@ impl Report {
     pub(super) fn add_overlays(&mut self, owners: &[usize], made: Vec<Made>) {
         for made in made {
             let step = &mut self.steps[owners[made.entry]];
-            if let Outcome::Made(overlays) = &mut step.outcome {
+            if let StrategyOutcome::Made(overlays) = &mut step.outcome {
                 overlays.push(made);
             }
         }

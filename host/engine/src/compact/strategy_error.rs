@@ -4,13 +4,13 @@ use std::io;
 use std::path::PathBuf;
 
 use jp_compact_core::validate::Refusal;
-use jp_compact_runtime::jail::{Missing, lacks};
+use jp_compact_runtime::jail::{MissingAbility, lacks};
 use jp_compact_runtime::{registry, session, trust};
 
 /// A strategy cannot be used, or its result is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StrategyError {
+pub enum StrategyRunError {
     #[error(transparent)]
     Find(#[from] registry::Error),
     #[error(transparent)]
@@ -19,7 +19,7 @@ pub enum StrategyError {
     Session(#[from] session::Error),
     /// The plugin may only run in a jail, and this machine has none.
     #[error("{} is not bundled, and cannot run in a jail: {}", path.display(), lacks(missing))]
-    NotContained { path: PathBuf, missing: Vec<Missing> },
+    NotContained { path: PathBuf, missing: Vec<MissingAbility> },
     /// The strategy needs a permission that was not granted.
     #[error("it needs `{need}`, which was not granted")]
     NotGranted {
@@ -42,7 +42,7 @@ pub enum StrategyError {
     RefusedBefore { reason: String },
 }
 
-impl StrategyError {
+impl StrategyRunError {
     /// Returns the message that names the strategy. The error itself is the cause.
     pub(super) fn headline(&self, name: &str) -> String {
         use session::Error as Session;

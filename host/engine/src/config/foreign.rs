@@ -16,14 +16,14 @@ use jp_compact_llm::ModelName;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
     /// The decision that the value makes.
-    pub subject: Subject,
+    pub subject: ModelDecision,
     /// The origin of the value.
     pub origin: Origin,
 }
 
 /// A decision about a model or its prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
+pub enum ModelDecision {
     /// A key selects a profile.
     Choice {
         /// The key, below `conversation.compaction`.
@@ -56,7 +56,10 @@ const OWN_MODEL: &str = "assistant.model";
 
 impl Foreign {
     /// Returns a value if its source is not the user's own.
-    pub(super) fn from_origin(origin: Option<&Origin>, subject: impl FnOnce() -> Subject) -> Option<Self> {
+    pub(super) fn from_origin(
+        origin: Option<&Origin>,
+        subject: impl FnOnce() -> ModelDecision,
+    ) -> Option<Self> {
         let origin = origin.filter(|origin| !origin.source.is_the_users())?;
         Some(Self { subject: subject(), origin: origin.clone() })
     }
@@ -66,17 +69,19 @@ impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let origin = &self.origin;
         match &self.subject {
-            Subject::Choice { key, profile, .. } => {
+            ModelDecision::Choice { key, profile, .. } => {
                 write!(f, "{origin} chooses profile `{profile}` (`{key}`)")
             }
-            Subject::AutoCompact => write!(f, "{origin} lets `query` compact on its own (`auto.enabled`)"),
-            Subject::Profile { name, .. } => write!(f, "{origin} defines or changes profile `{name}`"),
-            Subject::Model { model, .. } => write!(f, "{origin} names the model `{model}`"),
+            ModelDecision::AutoCompact => {
+                write!(f, "{origin} lets `query` compact on its own (`auto.enabled`)")
+            }
+            ModelDecision::Profile { name, .. } => write!(f, "{origin} defines or changes profile `{name}`"),
+            ModelDecision::Model { model, .. } => write!(f, "{origin} names the model `{model}`"),
         }
     }
 }
 
-impl Subject {
+impl ModelDecision {
     /// Returns all parts as text. The user sees these rows, and an approval is a digest of them.
     #[must_use]
     pub fn rows(&self) -> Vec<(String, String)> {
@@ -155,8 +160,10 @@ impl ConfiguredModel {
     /// Returns the model of a conversation from a file of JP.
     #[must_use]
     pub fn of_conversation(model: ModelName, origin: &Origin) -> Self {
-        let foreign =
-            Foreign::from_origin(Some(origin), || Subject::Model { model: model.clone(), key: OWN_MODEL });
+        let foreign = Foreign::from_origin(Some(origin), || ModelDecision::Model {
+            model: model.clone(),
+            key: OWN_MODEL,
+        });
         Self { model, foreign }
     }
 
@@ -164,13 +171,13 @@ impl ConfiguredModel {
     #[must_use]
     pub fn is_of_conversation(&self) -> bool {
         let subject = self.foreign.as_ref().map(|foreign| &foreign.subject);
-        matches!(subject, Some(Subject::Model { key, .. }) if *key == OWN_MODEL)
+        matches!(subject, Some(ModelDecision::Model { key, .. }) if *key == OWN_MODEL)
     }
 }
 
 /// The folder whose files apply to a transcript.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scope {
+pub struct ConfigScope {
     /// The folder whose files apply.
     pub(super) root: Option<PathBuf>,
     /// Whether the transcript is in it.
@@ -179,7 +186,7 @@ pub struct Scope {
     pub(super) own: Option<PathBuf>,
 }
 
-impl Scope {
+impl ConfigScope {
     /// Returns the folder whose files apply.
     #[must_use]
     pub fn root(&self) -> Option<&Path> {

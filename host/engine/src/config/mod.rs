@@ -31,7 +31,7 @@ use jp_compact_schema::ToolHint;
 use serde::Deserialize;
 
 pub use error::Error;
-pub use foreign::{ConfiguredModel, Foreign, Provenance, Scope, Subject};
+pub use foreign::{ConfigScope, ConfiguredModel, Foreign, ModelDecision, Provenance};
 pub use jp::JpOwn;
 pub use origin::{ConfigError, Origin, Source};
 pub use planned::Planned;
@@ -73,7 +73,7 @@ pub struct Config {
     pub assistant_model: Option<ModelName>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    scope: Scope,
+    scope: ConfigScope,
     merged: Merged,
     jp: JpOwn,
 }
@@ -130,7 +130,7 @@ pub fn load(
 /// Returns the folder whose configuration applies to a transcript: its workspace, or the nearest folder with
 /// a configuration. Also returns whether the transcript is in it.
 #[must_use]
-pub fn scope(environment: &Environment, place: Option<&Place>) -> Scope {
+pub fn scope(environment: &Environment, place: Option<&Place>) -> ConfigScope {
     Scopes::default().scope(environment, place)
 }
 
@@ -159,19 +159,21 @@ struct Around {
 impl Scopes {
     /// Returns the scope of a transcript, as [`scope`] does.
     #[must_use]
-    pub fn scope(&self, environment: &Environment, place: Option<&Place>) -> Scope {
+    pub fn scope(&self, environment: &Environment, place: Option<&Place>) -> ConfigScope {
         let own = place.and_then(|place| place.path().parent()).map(Path::to_path_buf);
         if let Some(workspace) = place.and_then(|place| store::workspace_root(place, environment)) {
-            return Scope { root: Some(workspace), contains: true, own };
+            return ConfigScope { root: Some(workspace), contains: true, own };
         }
         let around = self.around.get_or_init(|| {
             let folder = find::find_root(environment)?;
             Some(Around { real: folder.canonicalize().ok(), folder })
         });
-        let Some(Around { folder, real }) = around else { return Scope { root: None, contains: false, own } };
+        let Some(Around { folder, real }) = around else {
+            return ConfigScope { root: None, contains: false, own };
+        };
         let is_in = |own: &PathBuf| own.canonicalize().ok().zip(real.as_ref());
         let contains = own.as_ref().and_then(is_in).is_some_and(|(own, root)| own.starts_with(root));
-        Scope { root: Some(folder.clone()), contains, own }
+        ConfigScope { root: Some(folder.clone()), contains, own }
     }
 }
 
@@ -292,7 +294,7 @@ impl Config {
             llm: file.llm,
             assistant_model: jp.model().cloned(),
             warnings: jp.warnings().to_vec(),
-            scope: Scope::default(),
+            scope: ConfigScope::default(),
             merged,
             jp,
         };

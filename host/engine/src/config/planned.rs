@@ -4,7 +4,7 @@
 use jp_compact_core::call::Call;
 
 use super::Error;
-use super::foreign::{ConfiguredModel, Foreign, Provenance, Scope, Subject};
+use super::foreign::{ConfigScope, ConfiguredModel, Foreign, ModelDecision, Provenance};
 use super::{AUTO, COMPACTION, Config, DEFAULT_PROFILE, Profile, RULES};
 
 /// Calls with the values that led to them.
@@ -74,19 +74,17 @@ impl Config {
 
     /// Returns the value that enables automatic compaction, if it is not the user's own.
     #[must_use]
-    pub fn unasked(&self) -> Option<Foreign> {
+    pub fn foreign_auto(&self) -> Option<Foreign> {
         let origin = self.merged.origin(&[&AUTO[..], &["enabled"]].concat());
-        Foreign::from_origin(origin, || Subject::AutoCompact)
+        Foreign::from_origin(origin, || ModelDecision::AutoCompact)
     }
 
     fn chosen(&self, key: &[&str], shown: &'static str, name: &str) -> Result<Planned<'_>, Error> {
         let mut planned = self.named(name)?;
         // The calls of a foreign profile are a separate value.
         let calls = if planned.provenance.0.is_empty() { planned.calls.clone() } else { Vec::new() };
-        planned.provenance.0.extend(Foreign::from_origin(self.merged.origin(key), || Subject::Choice {
-            key: shown,
-            profile: name.to_owned(),
-            calls,
+        planned.provenance.0.extend(Foreign::from_origin(self.merged.origin(key), || {
+            ModelDecision::Choice { key: shown, profile: name.to_owned(), calls }
         }));
         Ok(planned)
     }
@@ -94,7 +92,7 @@ impl Config {
     /// Returns the definition of a profile if parts of it are not the user's own.
     pub(super) fn definition(&self, profile: &Profile) -> Option<Foreign> {
         let below = [COMPACTION[0], COMPACTION[1], "profiles", &profile.name];
-        let subject = || Subject::Profile { name: profile.name.clone(), calls: profile.calls.clone() };
+        let subject = || ModelDecision::Profile { name: profile.name.clone(), calls: profile.calls.clone() };
         let layers =
             self.merged.origins_below(&below).find_map(|origin| Foreign::from_origin(Some(origin), subject));
         let rules = self.jp.rules.as_ref().filter(|(rules, _)| profile.name == RULES && rules == profile);
@@ -107,7 +105,7 @@ impl Config {
         let model = self.llm.model.clone()?;
         let origin = self.merged.origin(&["llm", "model"]);
         let foreign =
-            Foreign::from_origin(origin, || Subject::Model { model: model.clone(), key: "llm.model" });
+            Foreign::from_origin(origin, || ModelDecision::Model { model: model.clone(), key: "llm.model" });
         Some(ConfiguredModel { model, foreign })
     }
 
@@ -119,7 +117,7 @@ impl Config {
 
     /// Returns the folder whose files apply.
     #[must_use]
-    pub fn scope(&self) -> &Scope {
+    pub fn scope(&self) -> &ConfigScope {
         &self.scope
     }
 
@@ -139,14 +137,15 @@ impl Config {
             }
         }
         found.retain(|foreign| match &foreign.subject {
-            Subject::Choice { profile: name, .. } | Subject::Profile { name, .. } => {
+            ModelDecision::Choice { profile: name, .. } | ModelDecision::Profile { name, .. } => {
                 self.profiles.get(name).is_none_or(|profile| profile.calls.iter().any(&asks))
             }
-            Subject::AutoCompact | Subject::Model { .. } => true,
+            ModelDecision::AutoCompact | ModelDecision::Model { .. } => true,
         });
         let runs = [self.by_auto()].into_iter().flatten().chain(self.by_always().into_iter().flatten());
-        let unasked = self.unasked().filter(|_| self.auto.enabled);
-        found.extend(unasked.filter(|_| runs.into_iter().any(|planned| planned.calls.iter().any(&asks))));
+        let foreign_auto = self.foreign_auto().filter(|_| self.auto.enabled);
+        found
+            .extend(foreign_auto.filter(|_| runs.into_iter().any(|planned| planned.calls.iter().any(&asks))));
         let models = [self.configured_model(), self.conversation_model()];
         found.extend(models.into_iter().flatten().filter_map(|named| named.foreign));
         found

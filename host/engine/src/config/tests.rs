@@ -2,7 +2,7 @@
 
 use jp_compact_core::Bound;
 use jp_compact_core::call::{Call, ToolsMode};
-use jp_compact_core::select::Wanted;
+use jp_compact_core::select::Selection;
 use jp_compact_schema::Hint;
 use serde_json::json;
 

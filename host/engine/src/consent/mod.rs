@@ -15,10 +15,10 @@ use jp_compact_runtime::trust::quoted;
 use jp_compact_schema::Llm;
 use serde_json::Value;
 
-use crate::config::{ConfiguredModel, Foreign, Provenance, Scope, Subject};
+use crate::config::{ConfigScope, ConfiguredModel, Foreign, ModelDecision, Provenance};
 use jp_compact_llm::{ModelName, Models};
 
-pub use record::{Approval, Approvals, RecordError};
+pub use record::{Approval, Approvals, ApprovalsError};
 
 /// The origin of a request to compact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Asker {
 #[derive(Debug, Clone)]
 pub struct Consent {
     asker: Asker,
-    scope: Scope,
+    scope: ConfigScope,
     approvals: Approvals,
 }
 
@@ -93,13 +93,13 @@ pub enum Denial {
         foreign: Vec<Foreign>,
     },
     /// Another user could have written the approvals.
-    Insecure(RecordError),
+    Insecure(ApprovalsError),
 }
 
 impl Consent {
     /// Creates the data for the configuration files in this scope.
     #[must_use]
-    pub fn new(scope: Scope, asker: Asker, environment: &Environment) -> Self {
+    pub fn new(scope: ConfigScope, asker: Asker, environment: &Environment) -> Self {
         Self { asker, scope, approvals: Approvals::open(environment) }
     }
 }
@@ -174,7 +174,7 @@ impl Denial {
             }
             Self::NotApproved { foreign, .. } => {
                 let typed = match foreign.as_slice() {
-                    [Foreign { subject: Subject::Model { model, .. }, .. }] => {
+                    [Foreign { subject: ModelDecision::Model { model, .. }, .. }] => {
                         format!("`--model {model}` allows this model for one run; ")
                     }
                     _ => String::new(),

@@ -12,7 +12,7 @@ use jp_compact_runtime::trust::{self, Insecure};
 use jp_compact_runtime::{private_file, small_file};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Foreign, Subject};
+use crate::config::{Foreign, ModelDecision};
 
 /// The version of the record format.
 const RECORD: u32 = 1;
@@ -40,7 +40,7 @@ pub struct Approval {
 
 /// The approvals cannot be trusted, read, or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RecordError {
+pub enum ApprovalsError {
     /// The state folder is unknown.
     NoState,
     /// Another user could have written them.
@@ -62,7 +62,7 @@ impl Approvals {
     ///
     /// # Errors
     /// The approvals cannot be trusted or read.
-    pub fn covers(&self, root: &Path, subject: &Subject) -> Result<bool, RecordError> {
+    pub fn covers(&self, root: &Path, subject: &ModelDecision) -> Result<bool, ApprovalsError> {
         let Some(folder) = &self.folder else { return Ok(false) };
         check(folder)?;
         let Some(root) = real(root) else { return Ok(false) };
@@ -75,10 +75,10 @@ impl Approvals {
     ///
     /// # Errors
     /// The approval cannot be recorded.
-    pub fn approve(&self, root: &Path, shown: &[Foreign]) -> Result<(), RecordError> {
-        let folder = self.folder.as_ref().ok_or(RecordError::NoState)?;
+    pub fn approve(&self, root: &Path, shown: &[Foreign]) -> Result<(), ApprovalsError> {
+        let folder = self.folder.as_ref().ok_or(ApprovalsError::NoState)?;
         check(folder)?;
-        let root = real(root).ok_or_else(|| RecordError::NotText(root.to_owned()))?;
+        let root = real(root).ok_or_else(|| ApprovalsError::NotText(root.to_owned()))?;
         let path = file(folder, &root);
         let known = read(&path).map_err(|error| failed(folder, &error))?.filter(|known| known.path == root);
         let mut sha256 = known.map(|known| known.sha256).unwrap_or_default();
@@ -98,9 +98,9 @@ impl Approvals {
     ///
     /// # Errors
     /// The approvals cannot be removed.
-    pub fn withdraw(&self, root: &Path) -> Result<bool, RecordError> {
+    pub fn withdraw(&self, root: &Path) -> Result<bool, ApprovalsError> {
         let Some(folder) = &self.folder else { return Ok(false) };
-        let root = real(root).ok_or_else(|| RecordError::NotText(root.to_owned()))?;
+        let root = real(root).ok_or_else(|| ApprovalsError::NotText(root.to_owned()))?;
         match fs::remove_file(file(folder, &root)) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -112,7 +112,7 @@ impl Approvals {
     ///
     /// # Errors
     /// The approvals cannot be trusted or read.
-    pub fn all(&self) -> Result<Vec<Approval>, RecordError> {
+    pub fn all(&self) -> Result<Vec<Approval>, ApprovalsError> {
         let Some(folder) = &self.folder else { return Ok(Vec::new()) };
         check(folder)?;
         let entries = match fs::read_dir(folder) {
@@ -140,17 +140,17 @@ fn file(folder: &Path, root: &str) -> PathBuf {
     folder.join(format!("{}.json", of_bytes(root.as_bytes())))
 }
 
-fn check(folder: &Path) -> Result<(), RecordError> {
+fn check(folder: &Path) -> Result<(), ApprovalsError> {
     match trust::insecure_folder(folder) {
         Ok(None) => Ok(()),
-        Ok(Some(insecure)) => Err(RecordError::Insecure(insecure)),
+        Ok(Some(insecure)) => Err(ApprovalsError::Insecure(insecure)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(failed(folder, &error)),
     }
 }
 
-fn failed(folder: &Path, error: &io::Error) -> RecordError {
-    RecordError::Io(folder.to_owned(), error.to_string())
+fn failed(folder: &Path, error: &io::Error) -> ApprovalsError {
+    ApprovalsError::Io(folder.to_owned(), error.to_string())
 }
 
 fn read(path: &Path) -> io::Result<Option<Approval>> {
@@ -165,7 +165,7 @@ fn read(path: &Path) -> io::Result<Option<Approval>> {
     }
 }
 
-impl RecordError {
+impl ApprovalsError {
     /// Returns the next step for the user.
     #[must_use]
     pub fn hint(&self) -> String {
@@ -182,7 +182,7 @@ impl RecordError {
     }
 }
 
-impl fmt::Display for RecordError {
+impl fmt::Display for ApprovalsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoState => {
@@ -195,4 +195,4 @@ impl fmt::Display for RecordError {
     }
 }
 
-impl std::error::Error for RecordError {}
+impl std::error::Error for ApprovalsError {}

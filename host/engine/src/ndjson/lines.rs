@@ -13,7 +13,7 @@ const READ_BYTES: usize = 64 << 10;
 
 /// A line without its line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum InputLine {
     Whole(Bytes),
     /// The beginning of a line above the limit.
     TooLong(Bytes),
@@ -23,11 +23,15 @@ pub enum Line {
 ///
 /// # Errors
 /// The input cannot be read.
-pub fn each(input: impl Read, want: impl FnMut(Line) -> bool) -> io::Result<()> {
+pub fn each(input: impl Read, want: impl FnMut(InputLine) -> bool) -> io::Result<()> {
     each_of(input, LINE_BYTES_MAX, want)
 }
 
-fn each_of(mut input: impl Read, bytes_max: usize, mut want: impl FnMut(Line) -> bool) -> io::Result<()> {
+fn each_of(
+    mut input: impl Read,
+    bytes_max: usize,
+    mut want: impl FnMut(InputLine) -> bool,
+) -> io::Result<()> {
     let mut buffer = vec![0; READ_BYTES];
     let mut gathered = Gathered { bytes: Vec::new(), is_too_long: false, bytes_max };
     loop {
@@ -76,12 +80,12 @@ impl Gathered {
         }
     }
 
-    fn take(&mut self) -> Option<Line> {
+    fn take(&mut self) -> Option<InputLine> {
         let bytes = std::mem::take(&mut self.bytes);
         if std::mem::take(&mut self.is_too_long) {
-            return Some(Line::TooLong(bytes.into()));
+            return Some(InputLine::TooLong(bytes.into()));
         }
-        (!bytes.trim_ascii().is_empty()).then(|| Line::Whole(bytes.into()))
+        (!bytes.trim_ascii().is_empty()).then(|| InputLine::Whole(bytes.into()))
     }
 }
 
@@ -90,7 +94,7 @@ mod tests {
     use super::*;
 
     /// Reads the input `step` bytes at a time.
-    fn read(input: &[u8], step: usize) -> Vec<Line> {
+    fn read(input: &[u8], step: usize) -> Vec<InputLine> {
         struct Steps<'a>(&'a [u8], usize);
         impl Read for Steps<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -109,8 +113,8 @@ mod tests {
         lines
     }
 
-    fn whole(line: &'static str) -> Line {
-        Line::Whole(Bytes::from_static(line.as_bytes()))
+    fn whole(line: &'static str) -> InputLine {
+        InputLine::Whole(Bytes::from_static(line.as_bytes()))
     }
 
     #[test]
@@ -125,10 +129,10 @@ mod tests {
     fn too_long_line_does_not_affect_others() {
         for step in 1..20 {
             let lines = read(b"one\n123456789 and more\ntwo\n", step);
-            assert!(matches!(lines.as_slice(), [_, Line::TooLong(_), _]), "{lines:?}");
+            assert!(matches!(lines.as_slice(), [_, InputLine::TooLong(_), _]), "{lines:?}");
             assert_eq!((&lines[0], &lines[2]), (&whole("one"), &whole("two")), "{step}");
         }
-        assert!(matches!(read(b"123456789", 3).as_slice(), [Line::TooLong(_)]));
+        assert!(matches!(read(b"123456789", 3).as_slice(), [InputLine::TooLong(_)]));
     }
 
     #[test]

@@ -10,16 +10,16 @@ use jp_compact_core::projection::project;
 use jp_compact_core::{Stream, splice};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::record::{JpTokens, RecordDecline, RecordError, RecordReport, Saved, SentTokens};
-use jp_compact_transcripts::record::{self, Form, Input, Record};
+use jp_compact_transcripts::record::{self, Record, RecordForm, RecordInput};
 use jp_compact_transcripts::{self as transcripts, Format, Transcript};
 use serde_json::{Value, json};
 
 use crate::compact::Error;
-use crate::compact::{self, Opened, Outcome, Report, Run};
+use crate::compact::{self, Opened, RunReport, RunSettings, StrategyOutcome};
 use crate::config::JpOwn;
 use jp_compact_store::Place;
 
-pub use lines::{LINE_BYTES_MAX, Line, each};
+pub use lines::{InputLine, LINE_BYTES_MAX, each};
 
 /// The name of a transcript without a file.
 const NAME: &str = "the record's transcript";
@@ -53,7 +53,7 @@ impl From<Error> for RecordFailure {
 /// # Errors
 /// The record is invalid, or its transcript could not be compacted. [`refusal`] makes the answer.
 pub async fn answer(
-    mut run: Run,
+    mut run: RunSettings,
     record: Record,
     options: RecordOptions,
     environment: &Environment,
@@ -99,10 +99,12 @@ pub fn refusal(id: &[u8], error: &RecordError) -> Vec<u8> {
 }
 
 /// Opens the transcript of a record. A `path` includes the sidecar of its file.
-fn open(record: &Record, environment: &Environment) -> Result<(Opened, Form), RecordFailure> {
+fn open(record: &Record, environment: &Environment) -> Result<(Opened, RecordForm), RecordFailure> {
     match &record.input {
-        Input::Path(path) => Ok((compact::open_as(path.as_ref(), record.format, environment)?, Form::Text)),
-        Input::Given(raw) => {
+        RecordInput::Path(path) => {
+            Ok((compact::open_as(path.as_ref(), record.format, environment)?, RecordForm::Text))
+        }
+        RecordInput::Given(raw) => {
             let (file, form, format) = record::file(raw, record.format).map_err(RecordFailure::Record)?;
             let stream = compact::of_bytes(file, format, Path::new(NAME))?;
             Ok((Opened { place: Place::nowhere(NAME), sidecar_file: None, stream }, form))
@@ -125,7 +127,7 @@ fn whole(
     record: &Record,
     stream: &Transcript,
     made: Option<&[u8]>,
-    form: Form,
+    form: RecordForm,
     line: &mut Vec<u8>,
     path: &Path,
 ) -> Result<(), Error> {
@@ -133,11 +135,11 @@ fn whole(
     match (made.filter(|_| is_jp), &record.input) {
         (Some(made), _) => member("transcript", made, form, line, path)?,
         // An unchanged transcript is copied.
-        (None, Input::Given(raw)) => {
+        (None, RecordInput::Given(raw)) => {
             line.extend_from_slice(b",\"transcript\":");
             line.extend_from_slice(raw);
         }
-        (None, Input::Path(_)) => member("transcript", stream.bytes(), form, line, path)?,
+        (None, RecordInput::Path(_)) => member("transcript", stream.bytes(), form, line, path)?,
     }
     if !is_jp {
         let before = stream.sidecar().map(|sidecar| sidecar.file().as_ref());
@@ -155,7 +157,7 @@ fn whole(
     Ok(())
 }
 
-fn member(name: &str, file: &[u8], form: Form, line: &mut Vec<u8>, path: &Path) -> Result<(), Error> {
+fn member(name: &str, file: &[u8], form: RecordForm, line: &mut Vec<u8>, path: &Path) -> Result<(), Error> {
     line.extend_from_slice(format!(",\"{name}\":").as_bytes());
     record::embed(file, form, line).map_err(|_| Error::NoFormat {
         path: path.to_owned(),
@@ -165,14 +167,14 @@ fn member(name: &str, file: &[u8], form: Form, line: &mut Vec<u8>, path: &Path) 
 }
 
 /// Returns the report members of an answer.
-fn record_report(report: &Report, is_view: bool, warnings: Vec<String>) -> RecordReport {
+fn record_report(report: &RunReport, is_view: bool, warnings: Vec<String>) -> RecordReport {
     let (mut overlays, mut declines) = (0, Vec::new());
     for step in &report.steps {
         match &step.outcome {
-            Outcome::Made(made) => overlays += made.len(),
+            StrategyOutcome::Made(made) => overlays += made.len(),
             // Only a batch over a folder skips existing overlays.
-            Outcome::Already(_) => {}
-            Outcome::Declined(reason) | Outcome::Would(reason) => {
+            StrategyOutcome::Already(_) => {}
+            StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => {
                 declines
                     .push(RecordDecline { strategy: Some(step.strategy.clone()), reason: reason.clone() });
             }

@@ -4,11 +4,11 @@
 use jp_compact_core::Bound;
 use jp_compact_core::bound;
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::select::Wanted;
+use jp_compact_core::select::Selection;
 use jp_compact_schema::ContentKind;
 
 use super::{Error, Planner};
-use crate::compact::{self, OnLowSaving, Opened, Ready, Report, Run, StrategyError};
+use crate::compact::{self, OnLowSaving, Opened, Ready, RunReport, RunSettings, StrategyRunError};
 use crate::config::{Config, Foreign, OnFailure, Planned};
 use jp_compact_llm::ModelName;
 
@@ -21,7 +21,7 @@ pub struct AutoRequest<'a> {
     pub context_window: Option<u64>,
     pub estimator: Estimator,
     /// The configured value that started it, if neither the user nor the user's own configuration did.
-    pub unasked: Option<Foreign>,
+    pub foreign_auto: Option<Foreign>,
 }
 
 /// The result of a profile.
@@ -32,7 +32,7 @@ pub enum Applied {
     /// A summary failed. The conversation continues unchanged (J-CLI's graceful degradation).
     Failed(Box<compact::Error>),
     /// The strategies ran.
-    Done(Box<Run>, Box<Report>),
+    Done(Box<RunSettings>, Box<RunReport>),
 }
 
 impl Planner<'_> {
@@ -48,12 +48,13 @@ impl Planner<'_> {
     ) -> Result<Applied, Error> {
         let strategies = self.prepare_calls(planned).await?;
         let keep = config.keep(planned.profile);
-        let kept = Wanted { from: Some(Bound::Turn(keep.first)), to: Some(Bound::FromEnd(keep.last)), keep };
+        let kept =
+            Selection { from: Some(Bound::Turn(keep.first)), to: Some(Bound::FromEnd(keep.last)), keep };
         let mut run = self.run(strategies, config, kept, OnLowSaving::Decline);
         let (stream, now) = (&opened.stream, run.io.now);
         run.strategies.retain_mut(|ready| {
             // A call of JP's rules has its own turns.
-            let Wanted { from, to, .. } = ready.range.unwrap_or(kept);
+            let Selection { from, to, .. } = ready.range.unwrap_or(kept);
             let Some(range) = bound::resolve(stream, from, to, now) else { return false };
             let description = &ready.described.description;
             // A strategy that merges the earlier summaries begins where they begin.
@@ -61,7 +62,7 @@ impl Planner<'_> {
             let last = if merges { 0 } else { stream.after_last_overlay_of(&description.produces) };
             let from = last.max(range.from());
             let (first, last) = (Bound::Turn(from), Bound::Turn(range.to()));
-            ready.range = Some(Wanted { from: Some(first), to: Some(last), keep });
+            ready.range = Some(Selection { from: Some(first), to: Some(last), keep });
             from <= range.to()
         });
         if run.strategies.is_empty() {
@@ -106,7 +107,7 @@ impl Planner<'_> {
 fn is_of_summary(failure: &compact::Error, strategies: &[Ready]) -> bool {
     let compact::Error::Strategy { name, source } = failure else { return false };
     let descriptions = strategies.iter().map(|ready| &ready.described.description);
-    !matches!(**source, StrategyError::BadOptions { .. })
+    !matches!(**source, StrategyRunError::BadOptions { .. })
         && descriptions
             .filter(|description| description.name == *name)
             .any(|description| description.produces.contains(&ContentKind::Summary))

@@ -13,8 +13,8 @@ use jp_compact_runtime::session::Sessions;
 use tokio::sync::Mutex;
 
 use super::{Error, Launcher, Planner, Typed};
-use crate::compact::{OnLowSaving, Opened, Ready, Run};
-use crate::config::{self, JpOwn, Scope, Scopes};
+use crate::compact::{OnLowSaving, Opened, Ready, RunSettings};
+use crate::config::{self, ConfigScope, JpOwn, Scopes};
 use jp_compact_store::{self as store, Place};
 
 /// Plans that a thread keeps. Thousands of transcripts have one configuration; some have their own.
@@ -34,12 +34,12 @@ pub struct BatchPlanner<'a> {
 }
 
 /// The configuration that decides a plan.
-type Key = (Scope, JpOwn);
+type Key = (ConfigScope, JpOwn);
 
 /// The processes and finished plans of one thread.
 pub struct ThreadPlans {
     sessions: Arc<Sessions>,
-    plans: RefCell<Vec<(Key, Arc<Run>)>>,
+    plans: RefCell<Vec<(Key, Arc<RunSettings>)>>,
 }
 
 impl ThreadPlans {
@@ -115,7 +115,7 @@ impl<'a> BatchPlanner<'a> {
     ///
     /// # Errors
     /// A strategy or profile cannot be used, or the configuration is wrong.
-    pub async fn plan(&self, thread: &ThreadPlans, opened: &Opened) -> Result<Arc<Run>, Error> {
+    pub async fn plan(&self, thread: &ThreadPlans, opened: &Opened) -> Result<Arc<RunSettings>, Error> {
         let (place, stream) = (&opened.place, &opened.stream);
         let jp = if self.has_own_config {
             JpOwn::read(self.environment, Some(place), Some(stream))
@@ -138,7 +138,7 @@ impl<'a> BatchPlanner<'a> {
         Ok(run)
     }
 
-    async fn make(&self, thread: &ThreadPlans, opened: &Opened, jp: JpOwn) -> Result<Run, Error> {
+    async fn make(&self, thread: &ThreadPlans, opened: &Opened, jp: JpOwn) -> Result<RunSettings, Error> {
         let mut planner = self.planner.lock().await;
         let config = planner.config_with(opened, jp)?;
         let (strategies, wanted) = planner.strategies(&self.typed, &config).await?;

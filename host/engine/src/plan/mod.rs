@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use jp_compact_core::call::Call;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::render::Provider;
-use jp_compact_core::select::{Keep, Wanted};
+use jp_compact_core::select::{Keep, Selection};
 use jp_compact_core::spec::Spec;
 use jp_compact_core::{Bound, Overlap, inline};
 use jp_compact_runtime::clock::Clock;
@@ -31,8 +31,8 @@ use jp_compact_runtime::session::{Answers, Sessions, Spool, Starter, Watch};
 use jp_compact_runtime::trust::{self, Candidate, Trust};
 
 use crate::compact::{
-    self, LlmFailureCache, OnLowSaving, Opened, Preparation, Ready, Run, RunIo, RunLimits, RunPolicy,
-    Sandbox, StrategyError,
+    self, LlmFailureCache, OnLowSaving, Opened, Preparation, Ready, RunIo, RunLimits, RunPolicy, RunSettings,
+    Sandbox, StrategyRunError,
 };
 use crate::config::{self, Config, JpOwn, Planned};
 use crate::consent::{Asker, Consent};
@@ -192,7 +192,7 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// A strategy or profile cannot be used, or the configuration is wrong.
-    pub async fn plan(&mut self, typed: &Typed<'_>, opened: &Opened) -> Result<Run, Error> {
+    pub async fn plan(&mut self, typed: &Typed<'_>, opened: &Opened) -> Result<RunSettings, Error> {
         let config = self.config(opened)?;
         let (strategies, wanted) = self.strategies(typed, &config).await?;
         Ok(self.run(strategies, &config, wanted, OnLowSaving::Warn))
@@ -207,10 +207,10 @@ impl<'a> Planner<'a> {
         inline: &str,
         config: &Config,
         on_low_saving: OnLowSaving,
-    ) -> Result<Run, Error> {
+    ) -> Result<RunSettings, Error> {
         let planned = by_inline(inline, config)?;
         let strategies = self.prepare_calls(&planned).await?;
-        let wanted = Wanted { from: None, to: None, keep: config.keep(planned.profile) };
+        let wanted = Selection { from: None, to: None, keep: config.keep(planned.profile) };
         Ok(self.run(strategies, config, wanted, on_low_saving))
     }
 
@@ -222,7 +222,7 @@ impl<'a> Planner<'a> {
         &mut self,
         typed: &Typed<'_>,
         config: &Config,
-    ) -> Result<(Vec<Ready>, Wanted), Error> {
+    ) -> Result<(Vec<Ready>, Selection), Error> {
         let (strategies, keep) = match typed.strategies {
             [] => {
                 self.warn(config);
@@ -231,7 +231,7 @@ impl<'a> Planner<'a> {
             specs => (self.prepare_typed(specs).await?, config.keep(None)),
         };
         self.check_focus(&strategies)?;
-        Ok((strategies, Wanted { from: typed.from, to: typed.to, keep }))
+        Ok((strategies, Selection { from: typed.from, to: typed.to, keep }))
     }
 
     /// Prepares strategies that the user typed.
@@ -312,7 +312,7 @@ impl<'a> Planner<'a> {
     /// Asks the user to trust the plugin that failed for lack of trust. Returns any other failure.
     async fn ask_for_trust(&mut self, failure: compact::Error) -> Result<(), Error> {
         let compact::Error::Strategy { name, source } = &failure else { return Err(failure.into()) };
-        let (StrategyError::Trust(trust::Error::NotTrusted(candidate)), Some(ask)) =
+        let (StrategyRunError::Trust(trust::Error::NotTrusted(candidate)), Some(ask)) =
             (source.as_ref(), &self.user.trust)
         else {
             return Err(failure.into());
@@ -327,8 +327,9 @@ impl<'a> Planner<'a> {
     fn focus(&self, ready: &mut Ready) -> Result<(), compact::Error> {
         let Some(text) = &self.options.focus else { return Ok(()) };
         let description = &ready.described.description;
-        options::focus(&mut ready.options, description, text)
-            .map_err(|what| compact::Error::strategy(&description.name, StrategyError::BadOptions { what }))
+        options::focus(&mut ready.options, description, text).map_err(|what| {
+            compact::Error::strategy(&description.name, StrategyRunError::BadOptions { what })
+        })
     }
 
     /// Rejects a focus that none of the strategies has an option for.
@@ -356,13 +357,13 @@ impl<'a> Planner<'a> {
         &self,
         strategies: Vec<Ready>,
         config: &Config,
-        wanted: Wanted,
+        wanted: Selection,
         on_low_saving: OnLowSaving,
-    ) -> Run {
+    ) -> RunSettings {
         let options = &self.options;
         // Replayed answers cost nothing.
         let pays = on_low_saving == OnLowSaving::Decline && !self.models.replays();
-        Run {
+        RunSettings {
             strategies,
             policy: RunPolicy {
                 consent: self.consent(config),
@@ -448,7 +449,7 @@ fn by_inline<'a>(text: &str, config: &'a Config) -> Result<Planned<'a>, Error> {
 /// Lets an untrusted plugin describe itself before the user is asked to trust it.
 async fn introduce(mut failure: compact::Error, preparation: &Preparation<'_>) -> compact::Error {
     if let compact::Error::Strategy { name, source } = &mut failure
-        && let StrategyError::Trust(trust::Error::NotTrusted(candidate)) = source.as_mut()
+        && let StrategyRunError::Trust(trust::Error::NotTrusted(candidate)) = source.as_mut()
         && let Err(source) = preparation.introduce(candidate).await
     {
         return compact::Error::strategy(name, source);

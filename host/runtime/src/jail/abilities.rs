@@ -50,7 +50,7 @@ pub struct Abilities {
 
 /// A feature that this machine lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingAbility {
     /// The feature, as it appears after "this machine lacks".
     pub what: &'static str,
     /// The way to get the feature.
@@ -93,25 +93,25 @@ impl Abilities {
 
     /// Returns the features that are missing for the highest tier.
     #[must_use]
-    pub fn missing(self) -> Vec<Missing> {
+    pub fn missing(self) -> Vec<MissingAbility> {
         let linux = cfg!(target_os = "linux");
         let landlock = match self.landlock {
-            _ if !linux => Some(Missing {
+            _ if !linux => Some(MissingAbility {
                 what: "a jail for this system (only Linux has one)",
                 remedy: "run jp-compact on Linux, or pass `--sandbox=contained`",
             }),
-            0 => Some(Missing {
+            0 => Some(MissingAbility {
                 what: "Landlock",
                 remedy: "use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container \
                          whose profile lets landlock_create_ruleset through",
             }),
-            1..LANDLOCK_WHOLE => Some(Missing {
+            1..LANDLOCK_WHOLE => Some(MissingAbility {
                 what: "a Landlock that keeps signals in the jail (version 6)",
                 remedy: "use Linux 6.12 or later, or do not grant `subprocess`",
             }),
             _ => None,
         };
-        let seccomp = (linux && !self.seccomp).then_some(Missing {
+        let seccomp = (linux && !self.seccomp).then_some(MissingAbility {
             what: "seccomp",
             remedy: "use a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
         });
@@ -142,7 +142,7 @@ fn has_landlock(version: u8) -> bool {
 
 /// Formats the missing features for an error message.
 #[must_use]
-pub fn lacks(missing: &[Missing]) -> String {
+pub fn lacks(missing: &[MissingAbility]) -> String {
     let what: Vec<_> = missing.iter().map(|missing| missing.what).collect();
     format!("this machine lacks {}", what.join(" and "))
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::plugin::Origin;
+use super::plugin::PluginOrigin;
 use crate::environment::Environment;
 
 /// The folder for plugins of an administrator.
@@ -14,7 +14,7 @@ const PLUGINS: &str = "plugins";
 
 /// Folders from the command line.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted<'a> {
+pub struct ExtraFolders<'a> {
     /// `--trust-dir`: searched first.
     pub trust_dirs: &'a [PathBuf],
     /// `--plugin-dir`.
@@ -27,23 +27,23 @@ pub struct Folder {
     /// The path of the folder.
     pub path: PathBuf,
     /// The reason why it is searched.
-    pub origin: Origin,
+    pub origin: PluginOrigin,
 }
 
 /// Returns every folder in order. `home` is the folder of the host's executable.
-pub(super) fn list(environment: &Environment, wanted: &Wanted<'_>, home: &Path) -> Vec<Folder> {
+pub(super) fn list(environment: &Environment, wanted: &ExtraFolders<'_>, home: &Path) -> Vec<Folder> {
     let workspace = environment.cwd.ancestors().find(|folder| folder.join(".jp").is_dir());
     let listed = |folders: &[PathBuf], origin| -> Vec<Folder> {
         folders.iter().map(|folder| Folder { path: environment.cwd.join(folder), origin }).collect()
     };
     let one = |path: Option<PathBuf>, origin| path.map(|path| Folder { path, origin });
-    let mut folders = listed(wanted.trust_dirs, Origin::TrustDir);
-    folders.extend(listed(wanted.plugin_dirs, Origin::PluginDir));
-    folders.extend(listed(&environment.plugin_path, Origin::PluginPath));
-    folders.extend(one(Some(home.to_owned()), Origin::Bundled));
-    folders.extend(one(workspace.map(|root| root.join(OF_A_WORKSPACE)), Origin::Workspace));
-    folders.extend(one(environment.data().map(|data| data.join(PLUGINS)), Origin::User));
-    folders.extend(one(Some(OF_THE_MACHINE.into()), Origin::Machine));
+    let mut folders = listed(wanted.trust_dirs, PluginOrigin::TrustDir);
+    folders.extend(listed(wanted.plugin_dirs, PluginOrigin::PluginDir));
+    folders.extend(listed(&environment.plugin_path, PluginOrigin::PluginPath));
+    folders.extend(one(Some(home.to_owned()), PluginOrigin::Bundled));
+    folders.extend(one(workspace.map(|root| root.join(OF_A_WORKSPACE)), PluginOrigin::Workspace));
+    folders.extend(one(environment.data().map(|data| data.join(PLUGINS)), PluginOrigin::User));
+    folders.extend(one(Some(OF_THE_MACHINE.into()), PluginOrigin::Machine));
     folders
 }
 
@@ -62,7 +62,7 @@ mod tests {
             plugin_path: vec!["/path".into(), "relative".into()],
             ..Environment::bare(&cwd)
         };
-        let wanted = Wanted { trust_dirs: &["built".into()], plugin_dirs: &["/a".into(), "b".into()] };
+        let wanted = ExtraFolders { trust_dirs: &["built".into()], plugin_dirs: &["/a".into(), "b".into()] };
         let paths: Vec<_> =
             list(&environment, &wanted, Path::new("/bin")).into_iter().map(|folder| folder.path).collect();
         let expect = [

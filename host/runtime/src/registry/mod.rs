@@ -12,8 +12,8 @@ use jp_compact_schema::StrategyName;
 use crate::environment::Environment;
 
 pub use error::{DiscoveryError, Error};
-pub use folders::{Folder, Wanted};
-pub use plugin::{Form, MANIFEST_FILE, Origin, Plugin};
+pub use folders::{ExtraFolders, Folder};
+pub use plugin::{MANIFEST_FILE, Plugin, PluginForm, PluginOrigin};
 
 /// The executable that starts all strategies.
 const RUNNER: &str = "compact-runner";
@@ -32,14 +32,14 @@ impl Registry {
     ///
     /// # Errors
     /// A folder that the user named cannot be searched, or the runner is missing from the installation.
-    pub fn discover(environment: &Environment, wanted: &Wanted<'_>) -> Result<Self, DiscoveryError> {
+    pub fn discover(environment: &Environment, wanted: &ExtraFolders<'_>) -> Result<Self, DiscoveryError> {
         let home = environment.exe.as_deref().and_then(Path::parent).unwrap_or(Path::new("/"));
         let folders = folders::list(environment, wanted, home);
         let mut plugins = Vec::new();
         for folder in &folders {
             match plugin::in_folder(&folder.path, folder.origin) {
                 Ok(found) => plugins.extend(found),
-                Err(source) if folder.origin.is_named_by_hand() || folder.origin == Origin::Bundled => {
+                Err(source) if folder.origin.is_named_by_hand() || folder.origin == PluginOrigin::Bundled => {
                     return Err(DiscoveryError::PluginDir { path: folder.path.clone(), source });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -80,7 +80,7 @@ impl Registry {
     /// It does not exist, or it has the name of a bundled strategy. Those cannot be replaced.
     pub fn find(&self, name: &str) -> Result<Plugin, Error> {
         let found = if name.contains('/') {
-            plugin::at(&self.cwd.join(name).components().collect::<PathBuf>(), Origin::Path)?
+            plugin::at(&self.cwd.join(name).components().collect::<PathBuf>(), PluginOrigin::Path)?
         } else {
             self.bearers(name).next().cloned().ok_or_else(|| self.not_found(name))?
         };
@@ -117,7 +117,7 @@ impl Registry {
 
     /// Returns an error that names a file that would be the strategy if it were executable.
     fn not_found(&self, name: &str) -> Error {
-        let others = self.folders.iter().filter(|folder| folder.origin != Origin::Bundled);
+        let others = self.folders.iter().filter(|folder| folder.origin != PluginOrigin::Bundled);
         if let Some(path) = others.into_iter().find_map(|folder| plugin::not_executable(&folder.path, name)) {
             return Error::NotExecutable { path };
         }

@@ -27,16 +27,16 @@ pub struct Plugin {
     /// The path with symbolic links resolved. Trust refers to this path.
     pub real: PathBuf,
     /// How the plugin was found.
-    pub origin: Origin,
+    pub origin: PluginOrigin,
     /// The form of the plugin.
-    pub form: Form,
+    pub form: PluginForm,
     /// Whether another plugin with this name runs instead.
     pub shadowed: bool,
 }
 
 /// How a plugin was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum PluginOrigin {
     /// By its path.
     Path,
     /// In a folder of `--trust-dir`.
@@ -57,7 +57,7 @@ pub enum Origin {
 
 /// The form of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Form {
+pub enum PluginForm {
     /// An executable file.
     Executable,
     /// A shared library, which the runner loads.
@@ -68,7 +68,7 @@ pub enum Form {
     Broken(String),
 }
 
-impl Origin {
+impl PluginOrigin {
     /// Returns the word for lists.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -94,14 +94,14 @@ impl Plugin {
     /// Returns whether the plugin came with the host.
     #[must_use]
     pub fn bundled(&self) -> bool {
-        self.origin == Origin::Bundled
+        self.origin == PluginOrigin::Bundled
     }
 
     /// Returns the manifest of a plugin folder.
     #[must_use]
     pub fn manifest(&self) -> Option<&Manifest> {
         match &self.form {
-            Form::Folder(manifest) => Some(manifest),
+            PluginForm::Folder(manifest) => Some(manifest),
             _ => None,
         }
     }
@@ -127,7 +127,7 @@ impl Plugin {
 }
 
 /// Returns the plugins of a folder, sorted by file name.
-pub(super) fn in_folder(folder: &Path, origin: Origin) -> io::Result<Vec<Plugin>> {
+pub(super) fn in_folder(folder: &Path, origin: PluginOrigin) -> io::Result<Vec<Plugin>> {
     let mut paths: Vec<_> =
         fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<_>>()?;
     paths.sort();
@@ -136,34 +136,34 @@ pub(super) fn in_folder(folder: &Path, origin: Origin) -> io::Result<Vec<Plugin>
 }
 
 /// Returns the plugin at a path.
-pub(super) fn at(path: &Path, origin: Origin) -> Result<Plugin, Error> {
+pub(super) fn at(path: &Path, origin: PluginOrigin) -> Result<Plugin, Error> {
     plugin(path, origin).map_err(|what| Error::NoPlugin { path: path.to_owned(), what })
 }
 
-fn plugin(path: &Path, origin: Origin) -> Result<Plugin, String> {
+fn plugin(path: &Path, origin: PluginOrigin) -> Result<Plugin, String> {
     let real = path.canonicalize().map_err(|error| error.to_string())?;
     let file = fs::metadata(&real).map_err(|error| error.to_string())?;
     let (name, form) = if file.is_dir() {
         match manifest(&real) {
             Ok(None) => return Err(format!("a folder without `{MANIFEST_FILE}`")),
-            Ok(Some(manifest)) => (Ok(manifest.name.clone()), Form::Folder(Box::new(manifest))),
-            Err(what) => (named_for(file_name(path)?), Form::Broken(what)),
+            Ok(Some(manifest)) => (Ok(manifest.name.clone()), PluginForm::Folder(Box::new(manifest))),
+            Err(what) => (named_for(file_name(path)?), PluginForm::Broken(what)),
         }
     } else if !file.is_file() {
         return Err("neither a file nor a folder".into());
     } else if path.extension().is_some_and(|extension| extension == "so") {
         let stem = stem(path)?;
-        (named_for(stem.strip_prefix("lib").unwrap_or(stem)), Form::Dylib)
+        (named_for(stem.strip_prefix("lib").unwrap_or(stem)), PluginForm::Dylib)
     } else if file.permissions().mode() & 0o111 == 0 {
         return Err("it is not executable; run `chmod +x`".into());
     } else {
-        let stem = if origin == Origin::Bundled {
+        let stem = if origin == PluginOrigin::Bundled {
             let name = file_name(path)?.strip_prefix(BUNDLED_PREFIX);
             name.ok_or("not a strategy of the host")?
         } else {
             stem(path)?
         };
-        (named_for(stem), Form::Executable)
+        (named_for(stem), PluginForm::Executable)
     };
     Ok(Plugin { name: name?, path: path.to_owned(), real, origin, form, shadowed: false })
 }
@@ -224,7 +224,7 @@ mod tests {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(*mode)).unwrap();
         }
-        let found: Vec<_> = in_folder(base.path(), Origin::User)
+        let found: Vec<_> = in_folder(base.path(), PluginOrigin::User)
             .unwrap()
             .iter()
             .map(|plugin| plugin.name.to_string())

@@ -8,7 +8,7 @@ use jp_compact_schema::Runtime;
 use super::error::Error;
 use crate::environment::Environment;
 use crate::jail::{Abilities, Confinement, Jail, Tier};
-use crate::registry::Form;
+use crate::registry::PluginForm;
 use crate::trust::Cleared;
 
 /// A plugin that may be started, with its jail.
@@ -53,7 +53,7 @@ impl Confined {
         let own = cleared.folder.as_ref().unwrap_or(&cleared.program);
         // Trust includes the interpreter of a bare script. The interpreter of a folder must be granted.
         let is_granted =
-            cleared.plugin.form == Form::Executable || cleared.permissions.runtime != Runtime::None;
+            cleared.plugin.form == PluginForm::Executable || cleared.permissions.runtime != Runtime::None;
         let interpreter = cleared.interpreter.as_deref().filter(|_| is_granted);
         let jail = Jail::new(abilities, own, &cleared.permissions, interpreter)
             .ok_or_else(|| Error::NoJail { missing: abilities.missing() })?;

@@ -5,10 +5,10 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use jp_compact_core::reply::Violation;
+use jp_compact_core::reply::ReplyViolation;
 use jp_compact_schema::{AnswerError, ErrorReply, Mismatch};
 
-use crate::jail::{Missing, lacks};
+use crate::jail::{MissingAbility, lacks};
 use crate::process::{ProcessError, Stderr};
 use crate::trust::Grant;
 
@@ -21,7 +21,7 @@ pub enum Error {
     PathNotText { path: PathBuf },
     /// A jail is required, and this machine has none.
     #[error("`--sandbox=require` needs a jail, but {}", lacks(missing))]
-    NoJail { missing: Vec<Missing> },
+    NoJail { missing: Vec<MissingAbility> },
     /// The strategy needs a permission that its description does not ask for.
     #[error("it needs `{need}`, which was not granted")]
     NotGranted { need: String },
@@ -39,7 +39,7 @@ pub enum Error {
     #[error("{}", crashed(*status, *answered))]
     Crashed { status: ExitStatus, answered: bool, stderr: Stderr },
     #[error(transparent)]
-    Violation(Violation),
+    Violation(ReplyViolation),
     /// The strategy reported an error.
     #[error("{} ({})", error.message, error.code)]
     Reported { error: ErrorReply, status: ExitStatus },

@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use jp_compact_core::reply::{Answer, Terminal};
+use jp_compact_core::reply::{CompleteReply, Terminal};
 use tokio::sync::{Notify, futures::Notified, oneshot};
 
 use super::error::Error;
 
-pub(super) type Reply = Result<Answer, Error>;
+pub(super) type Reply = Result<CompleteReply, Error>;
 
 /// A request that was not answered yet.
 #[derive(Debug)]
@@ -34,11 +34,11 @@ impl Job {
     }
 
     /// Sends the answer. The caller may have stopped waiting.
-    pub(super) fn answer(self, answer: Answer) {
+    pub(super) fn answer(self, answer: CompleteReply) {
         let reply = match answer.terminal {
             // A worker continues after it reports an error, so it has not exited yet.
             Terminal::Error(error) => Err(Error::Reported { error, status: ExitStatus::default() }),
-            terminal => Ok(Answer { terminal, logs: answer.logs }),
+            terminal => Ok(CompleteReply { terminal, logs: answer.logs }),
         };
         let _ = self.asker.send(reply);
     }

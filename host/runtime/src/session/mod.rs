@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use jp_compact_core::reply::{self, Answer, Terminal};
+use jp_compact_core::reply::{self, CompleteReply, Terminal};
 use jp_compact_core::request;
 use jp_compact_schema::version::COMPACT_DEADLINE_MS;
 use jp_compact_schema::{CompactRequest, Description, Events, EventsEnd, Mode};
@@ -154,7 +154,7 @@ impl Sessions {
         described: &Described,
         mut header: CompactRequest,
         body: &Body,
-    ) -> Result<Answer, Error> {
+    ) -> Result<CompleteReply, Error> {
         let mut logs = Vec::new();
         let mut unanswered = None;
         for rounds_before in 0.. {
@@ -172,7 +172,7 @@ impl Sessions {
                 (Terminal::Decline(decline), Some(answer)) => {
                     return Err(Error::Model { answer, reason: decline.reason });
                 }
-                (terminal, _) => return Ok(Answer { terminal, logs }),
+                (terminal, _) => return Ok(CompleteReply { terminal, logs }),
             };
             reply::check_needs(&needs, rounds_before, &header.answers).map_err(Error::Violation)?;
             // A need from the description was granted before anything ran. Any other need was never granted.
@@ -196,7 +196,7 @@ impl Sessions {
         described: &Described,
         header: &CompactRequest,
         body: &Body,
-    ) -> Result<Answer, Error> {
+    ) -> Result<CompleteReply, Error> {
         let mut lines = vec![Bytes::from(request::line(header))];
         if let Body::Events { lines: events, count } = body {
             lines.extend([events.clone(), request::line(&EventsEnd::new(&header.id, *count)).into()]);

@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use bytes::Bytes;
-use jp_compact_core::reply::{self, Answer, Line, Terminal, Violation};
+use jp_compact_core::reply::{self, CompleteReply, ReplyLine, ReplyViolation, Terminal};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
 use tokio::process::{ChildStdin, ChildStdout};
 
@@ -106,23 +106,23 @@ impl Starter {
         request: Vec<Bytes>,
         deadline: Duration,
         watch: &dyn Watch,
-    ) -> Result<Answer, Error> {
+    ) -> Result<CompleteReply, Error> {
         let (confined, name) = (&described.confined, &described.description.name);
         let (mut glimpse, mut logs) = (Glimpse::default(), 0);
         let mut on_stdout = |output: &[u8]| {
             glimpse.read(output, id, |line| match line {
-                Line::Progress(progress) => watch.progress(name, id, progress),
-                Line::Log(log) => {
+                ReplyLine::Progress(progress) => watch.progress(name, id, progress),
+                ReplyLine::Log(log) => {
                     logs += 1;
                     stderr_log::log_at_most(name, log, logs);
                 }
-                Line::Terminal(_) | Line::Nothing => {}
+                ReplyLine::Terminal(_) | ReplyLine::Nothing => {}
             });
         };
         let ended = self.run(confined, "run", request, deadline, &mut on_stdout).await?;
         let answer = match reply::read(&ended.stdout, id) {
             // A process that fails without a reply has crashed. The missing reply is not a protocol violation then.
-            Err(Violation::NoTerminal) if !ended.status.success() => {
+            Err(ReplyViolation::NoTerminal) if !ended.status.success() => {
                 return Err(Error::Crashed { status: ended.status, answered: false, stderr: ended.stderr });
             }
             other => other.map_err(Error::Violation)?,
@@ -132,7 +132,7 @@ impl Starter {
             _ if !ended.status.success() => {
                 Err(Error::Crashed { status: ended.status, answered: true, stderr: ended.stderr })
             }
-            terminal => Ok(Answer { terminal, logs: answer.logs }),
+            terminal => Ok(CompleteReply { terminal, logs: answer.logs }),
         }
     }
 }

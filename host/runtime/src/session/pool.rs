@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use jp_compact_core::reply::{Line, Violation};
+use jp_compact_core::reply::{ReplyLine, ReplyViolation};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -137,10 +137,10 @@ impl WorkerSlot {
         retrying: bool,
     ) -> VecDeque<Job> {
         let name = &self.described.description.name;
-        let seen = |id: &str, line: &Line| match line {
-            Line::Progress(progress) => self.watch.progress(name, id, progress),
-            Line::Log(log) => stderr_log::log(name, log),
-            Line::Terminal(_) | Line::Nothing => {}
+        let seen = |id: &str, line: &ReplyLine| match line {
+            ReplyLine::Progress(progress) => self.watch.progress(name, id, progress),
+            ReplyLine::Log(log) => stderr_log::log(name, log),
+            ReplyLine::Terminal(_) | ReplyLine::Nothing => {}
         };
         let mut stderr_log = StderrLog::new(name);
         let mut on_stderr = |bytes: &[u8]| stderr_log.append(bytes);
@@ -218,7 +218,7 @@ impl WorkerSlot {
         let WorkerEnded { status, stderr, .. } = ended;
         let failure = match end {
             None => Error::Process(ProcessError::PipesHeldOpen),
-            Some(_) if status.success() => Error::Violation(Violation::NoTerminal),
+            Some(_) if status.success() => Error::Violation(ReplyViolation::NoTerminal),
             Some(_) => Error::Crashed { status, answered: false, stderr },
         };
         fail_first(unanswered, failure);

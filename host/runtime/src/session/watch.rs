@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use jp_compact_core::reply::{self, Line};
+use jp_compact_core::reply::{self, ReplyLine};
 use jp_compact_schema::Progress;
 
 /// Longer lines are not inspected live.
@@ -35,7 +35,7 @@ pub(super) struct Glimpse {
 }
 
 impl Glimpse {
-    pub(super) fn read(&mut self, output: &[u8], id: &str, mut seen: impl FnMut(&Line)) {
+    pub(super) fn read(&mut self, output: &[u8], id: &str, mut seen: impl FnMut(&ReplyLine)) {
         for piece in output.split_inclusive(|byte| *byte == b'\n') {
             self.too_long |= self.line.len() + piece.len() > LINE_BYTES_MAX;
             if !self.too_long {
@@ -44,7 +44,7 @@ impl Glimpse {
             if piece.ends_with(b"\n") {
                 let text = std::str::from_utf8(&self.line).unwrap_or_default();
                 if !self.too_long
-                    && let Ok(line @ (Line::Progress(_) | Line::Log(_))) = reply::line(text, 0, id)
+                    && let Ok(line @ (ReplyLine::Progress(_) | ReplyLine::Log(_))) = reply::line(text, 0, id)
                 {
                     seen(&line);
                 }
@@ -65,8 +65,8 @@ mod tests {
             let (mut glimpse, mut seen) = (Glimpse::default(), Vec::new());
             for chunk in output.chunks(chunk_bytes) {
                 glimpse.read(chunk, "c1", |line| match line {
-                    Line::Progress(progress) => seen.push(progress.done),
-                    Line::Log(log) => seen.push(log.message.parse().unwrap()),
+                    ReplyLine::Progress(progress) => seen.push(progress.done),
+                    ReplyLine::Log(log) => seen.push(log.message.parse().unwrap()),
                     other => panic!("{other:?}"),
                 });
             }

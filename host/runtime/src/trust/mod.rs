@@ -26,7 +26,7 @@ use jp_compact_schema::{Permissions, Runtime, agree};
 
 use crate::environment::Environment;
 use crate::jail::is_of_system;
-use crate::registry::{Form, Origin, Plugin};
+use crate::registry::{Plugin, PluginForm, PluginOrigin};
 use known::Digests;
 use lock::Lock;
 use runs::Identity;
@@ -38,7 +38,7 @@ pub use command::quoted;
 pub use error::{Error, LockCause, LockError};
 pub use grants::Grant;
 pub use modes::{Insecure, Why};
-pub use record::Record;
+pub use record::TrustRecord;
 pub use runs::ExecutedFile;
 pub use start::{Cleared, asked};
 
@@ -140,7 +140,7 @@ impl Trust {
         // `--trust-dir` trusts a plugin without a record, and grants the permissions that it asks for. It does not
         // override a lock file. If the lock file names other bytes, the two options contradict each other, and the
         // plugin does not run. A plugin that runs files outside the trusted folders is not covered either.
-        if plugin.origin == Origin::TrustDir
+        if plugin.origin == PluginOrigin::TrustDir
             && !locked
             && identity.runs.iter().all(|runs| self.dirs.iter().any(|dir| runs.real.starts_with(dir)))
             && self.vouched(plugin).is_some()
@@ -262,7 +262,7 @@ impl Trust {
     ///
     /// # Errors
     /// The bytes have changed, or the record cannot be written.
-    pub fn grant(&mut self, candidate: &Candidate, granted: &[Grant]) -> Result<Record, Error> {
+    pub fn grant(&mut self, candidate: &Candidate, granted: &[Grant]) -> Result<TrustRecord, Error> {
         let plugin = &candidate.plugin;
         let path = plugin.real.to_str().ok_or_else(|| Error::PathNotText { path: plugin.real.clone() })?;
         let permissions = grants::add(candidate::unasked(plugin), granted);
@@ -274,7 +274,7 @@ impl Trust {
         }
         self.keep(plugin, &identity)?;
         let (name, sha256) = (plugin.name.clone(), candidate.sha256.clone());
-        let record = Record::new(name, path.into(), sha256, permissions, start::interpreter(plugin));
+        let record = TrustRecord::new(name, path.into(), sha256, permissions, start::interpreter(plugin));
         if let Some(lock) = &mut self.lock {
             let (name, sha256) = (record.name.clone(), record.sha256.clone());
             lock.put(name, &plugin.real, sha256, record.permissions.clone())
@@ -295,7 +295,7 @@ impl Trust {
             return lock.remove(real, name).map_err(unwritable(&lock.path));
         }
         let state = self.state()?;
-        let is_meant = |record: &&Record| match real {
+        let is_meant = |record: &&TrustRecord| match real {
             Some(real) => Path::new(&record.path) == real,
             None => record.name.as_str() == name,
         };
@@ -332,7 +332,7 @@ impl Trust {
     }
 
     fn check_modes(&self, plugin: &Plugin, runs: &[ExecutedFile]) -> Result<(), Error> {
-        let until = if plugin.origin == Origin::TrustDir { self.vouched(plugin) } else { None };
+        let until = if plugin.origin == PluginOrigin::TrustDir { self.vouched(plugin) } else { None };
         let failed = unreadable(&plugin.real);
         let mut found = modes::check_up(&plugin.real, until).map_err(&failed)?;
         if plugin.manifest().is_some() && found.is_none() {
@@ -351,9 +351,9 @@ impl Trust {
 /// Rejects an invalid manifest before anything is started.
 fn check_manifest(plugin: &Plugin) -> Result<(), Error> {
     match &plugin.form {
-        Form::Broken(what) => Err(Error::BadManifest { path: plugin.path.clone(), what: what.clone() }),
-        Form::Folder(manifest) => agree(&manifest.protocols).map(drop).map_err(Error::Version),
-        Form::Executable | Form::Dylib => Ok(()),
+        PluginForm::Broken(what) => Err(Error::BadManifest { path: plugin.path.clone(), what: what.clone() }),
+        PluginForm::Folder(manifest) => agree(&manifest.protocols).map(drop).map_err(Error::Version),
+        PluginForm::Executable | PluginForm::Dylib => Ok(()),
     }
 }
 

@@ -16,7 +16,7 @@ const RECORD: u32 = 1;
 /// The decision of the user about one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct TrustRecord {
     record: u32,
     /// The name of the strategy.
     pub name: StrategyName,
@@ -30,7 +30,7 @@ pub struct Record {
     pub interpreter: Option<PathBuf>,
 }
 
-impl Record {
+impl TrustRecord {
     pub(super) fn new(
         name: StrategyName,
         path: String,
@@ -52,23 +52,23 @@ impl Records {
     }
 
     /// Returns the record for a real path.
-    pub(super) fn get(&self, path: &Path) -> io::Result<Option<Record>> {
+    pub(super) fn get(&self, path: &Path) -> io::Result<Option<TrustRecord>> {
         let Some(path) = path.to_str() else { return Ok(None) };
         Ok(read(&self.file(path))?.filter(|record| record.path == path))
     }
 
-    pub(super) fn write(&self, record: &Record) -> io::Result<()> {
+    pub(super) fn write(&self, record: &TrustRecord) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(record)?;
         text.push(b'\n');
         private_file::write_durably(&self.file(&record.path), &text, private_file::PRIVATE)
     }
 
-    pub(super) fn remove(&self, record: &Record) -> io::Result<()> {
+    pub(super) fn remove(&self, record: &TrustRecord) -> io::Result<()> {
         fs::remove_file(self.file(&record.path))
     }
 
     /// Returns every record that can be read, sorted by path.
-    pub(super) fn all(&self) -> io::Result<Vec<Record>> {
+    pub(super) fn all(&self) -> io::Result<Vec<TrustRecord>> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -83,9 +83,9 @@ impl Records {
     }
 }
 
-fn read(path: &Path) -> io::Result<Option<Record>> {
+fn read(path: &Path) -> io::Result<Option<TrustRecord>> {
     let Some(bytes) = small_file::read(path, small_file::RECORD)? else { return Ok(None) };
-    match serde_json::from_slice::<Record>(&bytes) {
+    match serde_json::from_slice::<TrustRecord>(&bytes) {
         Ok(record) if record.record == RECORD => Ok(Some(record)),
         Ok(_) => Ok(None),
         Err(error) => {

@@ -13,7 +13,7 @@ use super::known::Digests;
 use super::shebang;
 use crate::digest;
 use crate::jail::is_of_system;
-use crate::registry::{Form, Plugin};
+use crate::registry::{Plugin, PluginForm};
 
 /// The first line of the hashed text, if a plugin executes such files.
 const HEADING: &[u8] = b"jp-compact plugin and what it runs 1\n";
@@ -63,8 +63,8 @@ impl Identity {
 pub(super) fn resolve(plugin: &Plugin, root: &Path) -> Result<Vec<ExecutedFile>, String> {
     let mut found = Vec::new();
     match &plugin.form {
-        Form::Executable => add_interpreters(root, &mut found)?,
-        Form::Folder(manifest) => {
+        PluginForm::Executable => add_interpreters(root, &mut found)?,
+        PluginForm::Folder(manifest) => {
             let Program::Command(command) = &manifest.run.program else { return Ok(found) };
             let Some((program, args)) = command.split_first() else { return Ok(found) };
             if program.contains('/') && !program.starts_with('/') {
@@ -76,7 +76,7 @@ pub(super) fn resolve(plugin: &Plugin, root: &Path) -> Result<Vec<ExecutedFile>,
             }
             add_absolute_args(args, &mut found);
         }
-        Form::Dylib | Form::Broken(_) => {}
+        PluginForm::Dylib | PluginForm::Broken(_) => {}
     }
     Ok(found)
 }

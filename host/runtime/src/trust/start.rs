@@ -7,7 +7,7 @@ use jp_compact_schema::{Permissions, Program, Runtime};
 
 use super::grants::{self, Grant};
 use super::{command, shebang};
-use crate::registry::{Form, Plugin};
+use crate::registry::{Plugin, PluginForm};
 
 /// A plugin that may be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,9 +50,9 @@ impl Cleared {
     #[must_use]
     pub fn is_dylib(&self) -> bool {
         match &self.plugin.form {
-            Form::Dylib => true,
-            Form::Folder(manifest) => matches!(manifest.run.program, Program::Dylib(_)),
-            Form::Executable | Form::Broken(_) => false,
+            PluginForm::Dylib => true,
+            PluginForm::Folder(manifest) => matches!(manifest.run.program, Program::Dylib(_)),
+            PluginForm::Executable | PluginForm::Broken(_) => false,
         }
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn copy(
     interpreter: Option<PathBuf>,
 ) -> Result<Cleared, String> {
     let (program, args, folder) = match &plugin.form {
-        Form::Folder(manifest) => {
+        PluginForm::Folder(manifest) => {
             let (program, args) = in_folder(&manifest.run.program, copy)?;
             (program, args, Some(copy.to_owned()))
         }
@@ -97,20 +97,20 @@ pub(super) fn copy(
 #[must_use]
 pub fn asked(plugin: &Plugin) -> Permissions {
     match &plugin.form {
-        Form::Folder(manifest) => manifest.permissions.clone(),
-        Form::Executable => {
+        PluginForm::Folder(manifest) => manifest.permissions.clone(),
+        PluginForm::Executable => {
             let runtime = interpreter(plugin).map_or(Runtime::None, |path| shebang::runtime(&path));
             Permissions { runtime, ..Permissions::default() }
         }
-        Form::Dylib | Form::Broken(_) => Permissions::default(),
+        PluginForm::Dylib | PluginForm::Broken(_) => Permissions::default(),
     }
 }
 
 /// Returns the interpreter from the `#!` line of a script, or from the command of a manifest.
 pub(super) fn interpreter(plugin: &Plugin) -> Option<PathBuf> {
     match &plugin.form {
-        Form::Executable => shebang::interpreter(&plugin.real),
-        Form::Folder(manifest) => match &manifest.run.program {
+        PluginForm::Executable => shebang::interpreter(&plugin.real),
+        PluginForm::Folder(manifest) => match &manifest.run.program {
             Program::Command(command) => {
                 let program = command.first()?;
                 let inside = plugin.real.join(program);
@@ -122,7 +122,7 @@ pub(super) fn interpreter(plugin: &Plugin) -> Option<PathBuf> {
             }
             _ => None,
         },
-        Form::Dylib | Form::Broken(_) => None,
+        PluginForm::Dylib | PluginForm::Broken(_) => None,
     }
 }
 

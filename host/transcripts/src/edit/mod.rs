@@ -84,7 +84,7 @@ fn dispositions<'a>(
             Part::Emptied(element) => set(*element, Disposition::Emptied),
             Part::Replaced(element, text) => set(*element, Disposition::Replaced(text)),
             Part::SummaryResponse { at, text } => {
-                if let jp_compact_core::view::Origin::Summary { from, to } = item.origin {
+                if let jp_compact_core::view::ItemOrigin::Summary { from, to } = item.origin {
                     of_turn.extend((from..=to).map(|turn| (turn, summaries.len())));
                 }
                 summaries.push(Summary { at: *at, text });

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use jp_compact_schema::catalog;
 use jp_compact_schema::record::FORMATS;
 use jp_compact_transcripts::Format;
-use jp_compact_transcripts::record::{self, Form};
+use jp_compact_transcripts::record::{self, RecordForm};
 use serde_json::Value;
 
 #[track_caller]
@@ -51,14 +51,14 @@ fn schema_lists_all_formats() {
 }
 
 #[track_caller]
-fn check_array(array: &str, expected: (Form, Option<Format>)) {
+fn check_array(array: &str, expected: (RecordForm, Option<Format>)) {
     let (_, form, format) = record::file(&Bytes::copy_from_slice(array.as_bytes()), None).unwrap();
     assert_eq!((form, format), expected, "{array}");
 }
 
 #[test]
 fn array_is_j_cli_lines_if_a_line_identifies_itself() {
-    let lines = (Form::Lines, Some(Format::JCli));
+    let lines = (RecordForm::Lines, Some(Format::JCli));
     check_array(r#"[{"type":"msg","role":"user","content":"hi"}]"#, lines);
     check_array(
         r#"[{"type":"clear"},{"type":"restore","messages":[{"role":"user","content":"hi"}]}]"#,
@@ -68,7 +68,7 @@ fn array_is_j_cli_lines_if_a_line_identifies_itself() {
     let calls = |call: &str| format!(r#"[{hi},{{"role":"assistant","content":"","tool_calls":[{call}]}}]"#);
     check_array(&calls(r#"{"id":"c","name":"n","arguments":"{}"}"#), lines);
     // An ambiguous array is OpenAI's.
-    let chat = (Form::Value, Some(Format::OpenaiChat));
+    let chat = (RecordForm::Value, Some(Format::OpenaiChat));
     check_array(&format!("[{hi}]"), chat);
     check_array(&calls(r#"{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}"#), chat);
     check_array(&calls(r#"{"id":"c","type":"custom","custom":{"name":"n","input":"x"}}"#), chat);

@@ -4,14 +4,15 @@
 
 use jiff::SignedDuration;
 use jp_compact_core::call::{self, Call};
-use jp_compact_core::select::{Keep, Wanted};
+use jp_compact_core::select::{Keep, Selection};
 use jp_compact_core::{Bound, inline};
 use serde_json::{Map, Value};
 
 use crate::config::{Profile, RULES};
 
 /// The turns that JP keeps by default.
-const KEPT: Wanted = Wanted { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), keep: Keep::DEFAULT };
+const KEPT: Selection =
+    Selection { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), keep: Keep::DEFAULT };
 
 /// Converts rules to a profile. Returns `None` if there are none.
 ///

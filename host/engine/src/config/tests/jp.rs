@@ -21,11 +21,12 @@ fn calls(of: serde_json::Value, expected: &[Call]) {
     assert_eq!(rules(of).rules().unwrap().calls, expected);
 }
 
-fn turns(from: Bound, to: Bound) -> Wanted {
-    Wanted { from: Some(from), to: Some(to), ..Wanted::default() }
+fn turns(from: Bound, to: Bound) -> Selection {
+    Selection { from: Some(from), to: Some(to), ..Selection::default() }
 }
 
-const KEPT: Wanted = Wanted { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), keep: Keep::DEFAULT };
+const KEPT: Selection =
+    Selection { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), keep: Keep::DEFAULT };
 
 #[test]
 fn the_model_has_several_shapes() {

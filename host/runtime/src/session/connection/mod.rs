@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jp_compact_core::bounded::Logs;
-use jp_compact_core::reply::{self, Answer, Line, Violation};
+use jp_compact_core::reply::{self, CompleteReply, ReplyLine, ReplyViolation};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::coop::unconstrained;
@@ -77,7 +77,7 @@ pub(super) struct WorkerConnection<'a> {
     queue: &'a Queue,
     limits: Limits,
     /// Called for progress and logs, with the id of the request.
-    seen: &'a (dyn Fn(&str, &Line) + Send + Sync),
+    seen: &'a (dyn Fn(&str, &ReplyLine) + Send + Sync),
     /// Requests that another process left unanswered. They are sent one at a time.
     leftover: VecDeque<Job>,
     retrying: bool,
@@ -85,7 +85,7 @@ pub(super) struct WorkerConnection<'a> {
     outbox: VecDeque<Bytes>,
     orphan_bytes: usize,
     /// An answer that is not delivered yet. A second terminal line from the same read would invalidate it.
-    held: Option<(Job, Answer)>,
+    held: Option<(Job, CompleteReply)>,
     /// The start and length of the current deadline.
     since: Instant,
     patience: Duration,
@@ -103,7 +103,7 @@ impl<'a> WorkerConnection<'a> {
         limits: Limits,
         leftover: VecDeque<Job>,
         retrying: bool,
-        seen: &'a (dyn Fn(&str, &Line) + Send + Sync),
+        seen: &'a (dyn Fn(&str, &ReplyLine) + Send + Sync),
     ) -> Self {
         Self {
             queue,
@@ -309,7 +309,7 @@ impl<'a> WorkerConnection<'a> {
             Err(error) => {
                 self.deliver();
                 let at = before + error.valid_up_to();
-                return Err(self.violated(Error::Violation(Violation::NotUtf8 { at })));
+                return Err(self.violated(Error::Violation(ReplyViolation::NotUtf8 { at })));
             }
         };
         if reply::is_blank(text) {
@@ -318,7 +318,7 @@ impl<'a> WorkerConnection<'a> {
         let Some(front) = self.flights.front_mut() else { return Err(self.uncalled_for(text)) };
         front.lines += 1;
         let parsed = reply::line(text, front.lines, &front.job.id);
-        if let (Err(Violation::WrongId { found, .. }), Some((job, _))) = (&parsed, &self.held)
+        if let (Err(ReplyViolation::WrongId { found, .. }), Some((job, _))) = (&parsed, &self.held)
             && *found == job.id
         {
             return Err(self.uncalled_for(text));
@@ -327,14 +327,14 @@ impl<'a> WorkerConnection<'a> {
         let Some(front) = self.flights.front_mut() else { return Ok(()) };
         match parsed {
             Err(violation) => return Err(self.violated(Error::Violation(violation))),
-            Ok(line @ Line::Progress(_)) => (self.seen)(&front.job.id, &line),
-            Ok(Line::Log(log)) => {
+            Ok(line @ ReplyLine::Progress(_)) => (self.seen)(&front.job.id, &line),
+            Ok(ReplyLine::Log(log)) => {
                 if let Some(log) = front.logs.push(log) {
-                    (self.seen)(&front.job.id, &Line::Log(log.clone()));
+                    (self.seen)(&front.job.id, &ReplyLine::Log(log.clone()));
                 }
             }
-            Ok(Line::Nothing) => {}
-            Ok(Line::Terminal(terminal)) => {
+            Ok(ReplyLine::Nothing) => {}
+            Ok(ReplyLine::Terminal(terminal)) => {
                 if let Some(Flight { job, unwritten_bytes, logs, .. }) = self.flights.pop_front() {
                     self.orphan_bytes += unwritten_bytes;
                     (self.since, self.patience) = (Instant::now(), job.deadline);
@@ -342,7 +342,7 @@ impl<'a> WorkerConnection<'a> {
                         self.patience = next.job.deadline;
                     }
                     self.reply_bytes = 0;
-                    self.held = Some((job, Answer { terminal, logs: logs.into_lines() }));
+                    self.held = Some((job, CompleteReply { terminal, logs: logs.into_lines() }));
                 }
             }
         }

@@ -70,7 +70,7 @@ fn talk<F: AsyncFnOnce(Far)>(
         jobs.into_iter().for_each(|job| queue.push(job));
         queue.close();
         let retrying = !leftover.is_empty();
-        let silent = |_: &str, _: &Line| {};
+        let silent = |_: &str, _: &ReplyLine| {};
         let mut talk = WorkerConnection::new(&queue, limits, leftover.into(), retrying, &silent);
         let ((stdin, reader), (stdout, writer)) = (duplex(pipe_bytes), duplex(pipe_bytes));
         let far = far(Far { reader: BufReader::new(reader), writer });
