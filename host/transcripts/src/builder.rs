@@ -2,6 +2,8 @@
 //! and times. The source is never changed. A value that is not in the source as it is (an invented id, the joined
 //! text of several blocks) is appended to a second buffer, and its span begins after the end of the source.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use jiff::Timestamp;
 
@@ -15,8 +17,8 @@ use jp_compact_core::{text, time};
 
 use crate::format::Format;
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
-use crate::lines::{begin, estimated_records, line_end};
-use crate::source_map::{Deletion, ElementRef, EventSource, First, Link, List, ListForm, SourceMap};
+use crate::lines::{estimated_records, line_end, text_start};
+use crate::source_map::{Deletion, ElementRef, EventSource, FirstRecord, Link, List, ListForm, SourceMap};
 use crate::transcript::Transcript;
 
 #[derive(Debug, Clone, Default)]
@@ -32,14 +34,14 @@ pub(crate) struct EventDraft {
     pub(crate) time: Option<Timestamp>,
     pub(crate) record: Option<ElementRef>,
     pub(crate) deletion: Deletion,
-    pub(crate) also: Vec<Deletion>,
+    pub(crate) further_deletions: Vec<Deletion>,
     pub(crate) edits: Vec<EditSite>,
     pub(crate) metadata: Span,
-    pub(crate) signed: Option<(&'static str, Span)>,
+    pub(crate) signature: Option<(&'static str, Span)>,
 }
 
 impl EventDraft {
-    /// Starts the event of a record.
+    /// Returns a draft for an event of a record.
     pub(crate) fn of_record(record: ElementRef, time: Option<Timestamp>) -> Self {
         Self { time, record: Some(record), ..Self::default() }
     }
@@ -48,15 +50,15 @@ impl EventDraft {
 /// Collects the events and the [`SourceMap`] of one transcript.
 pub(crate) struct EventBuilder {
     bytes: Bytes,
-    made: Vec<u8>,
+    appended: Vec<u8>,
     events: Vec<Event>,
     external: Vec<ExternalEvent>,
     map: SourceMap,
-    /// The time of the previous event.
-    last: Timestamp,
-    ids: usize,
+    last_time: Timestamp,
+    /// The number of invented ids.
+    id_count: usize,
     /// Whether a value of the source has to be repaired before it is decoded.
-    is_odd: bool,
+    needs_repair: bool,
     has_conversation: bool,
 }
 
@@ -67,13 +69,13 @@ impl EventBuilder {
         map.sources.reserve(records);
         Self {
             bytes,
-            made: Vec::new(),
+            appended: Vec::new(),
             events: Vec::with_capacity(records),
             external: Vec::with_capacity(records),
             map,
-            last: Timestamp::UNIX_EPOCH,
-            ids: 0,
-            is_odd: false,
+            last_time: Timestamp::UNIX_EPOCH,
+            id_count: 0,
+            needs_repair: false,
             has_conversation: false,
         }
     }
@@ -89,48 +91,48 @@ impl EventBuilder {
     ///
     /// # Errors
     /// `each` failed, or none of the lines is JSON.
-    pub(crate) fn lines(
+    pub(crate) fn read_lines(
         &mut self,
         wanted: MemberFilter,
         mut each: impl FnMut(&mut Self, ElementRef, JsonNode<'_>) -> Result<(), Unreadable>,
     ) -> Result<(), Unreadable> {
         let bytes = self.bytes();
-        let list = self.list(ListForm::Lines, Vec::with_capacity(estimated_records(&bytes)), None);
-        let (mut tree, mut start) = (JsonIndex::default(), begin(&bytes));
+        let list = self.add_list(ListForm::Lines, Vec::with_capacity(estimated_records(&bytes)), None);
+        let (mut index, mut start) = (JsonIndex::default(), text_start(&bytes));
         let mut is_any_read = false;
         let mut malformed: Vec<(usize, Malformed)> = Vec::new();
         for element in 0.. {
             if start == bytes.len() {
                 break;
             }
-            let fast = tree.read_line(&bytes, start, wanted).ok();
-            let span = Span { start, end: fast.unwrap_or_else(|| line_end(&bytes, start)) };
+            let fast_end = index.read_line(&bytes, start, wanted).ok();
+            let span = Span { start, end: fast_end.unwrap_or_else(|| line_end(&bytes, start)) };
             start = span.end;
             self.map.lists[list].elements.push(span);
             let line = span.slice(&bytes);
             // The error is reported relative to this line, because the fast path reads on past a cut-off line.
-            let read = fast.map_or_else(|| tree.read(&bytes, span, wanted), |_| Ok(()));
-            self.is_odd |= tree.is_odd();
-            match read {
+            let result = fast_end.map_or_else(|| index.read(&bytes, span, wanted), |_| Ok(()));
+            self.needs_repair |= index.needs_repair();
+            match result {
                 Ok(()) => {
                     is_any_read = true;
-                    each(self, ElementRef { list, element }, JsonNode::new(&bytes, &tree))
-                        .map_err(|wrong| in_line(element, wrong))?;
+                    each(self, ElementRef { list, element }, JsonNode::new(&bytes, &index))
+                        .map_err(|error| in_line(element, error))?;
                 }
                 Err(_) if line.trim_ascii().is_empty() => {}
-                Err(wrong)
+                Err(error)
                     if element > 0
                         && bytes[start..].trim_ascii().is_empty()
-                        && is_cut_off(&bytes, span, &wrong) =>
+                        && is_cut_off(&bytes, span, &error) =>
                 {
                     let line = element + 1;
                     self.warn(format!(
                         "line {line} is cut off and was skipped: the program may still be writing it"
                     ));
                 }
-                Err(wrong) => {
-                    self.map.coverage.lose(line);
-                    malformed.push((element, wrong));
+                Err(error) => {
+                    self.map.coverage.count_lost(line);
+                    malformed.push((element, error));
                 }
             }
         }
@@ -138,14 +140,14 @@ impl EventBuilder {
         if !is_any_read {
             return Err(in_line(*element, Unreadable { at: *at, element: None, what: (*what).into() }));
         }
-        let (line, several) = (element + 1, malformed.len() - 1);
-        let others = match several {
+        let (line, other_count) = (element + 1, malformed.len() - 1);
+        let others = match other_count {
             0 => String::new(),
             1 => " and 1 other line".to_owned(),
-            several => format!(" and {several} other lines"),
+            _ => format!(" and {other_count} other lines"),
         };
-        let are = if several == 0 { "is" } else { "are" };
-        let were = if several == 0 { "was" } else { "were" };
+        let are = if other_count == 0 { "is" } else { "are" };
+        let were = if other_count == 0 { "was" } else { "were" };
         self.warn(format!("line {line}{others} {are} not JSON ({what}) and {were} skipped"));
         Ok(())
     }
@@ -154,81 +156,86 @@ impl EventBuilder {
     ///
     /// # Errors
     /// `read` failed, or the source is not one JSON value.
-    pub(crate) fn document(
+    pub(crate) fn read_document(
         &mut self,
         wanted: MemberFilter,
         read: impl FnOnce(&mut Self, JsonNode<'_>) -> Result<(), Unreadable>,
     ) -> Result<(), Unreadable> {
         let bytes = self.bytes();
-        let wrong = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
-        let whole = Span { start: begin(&bytes), end: bytes.len() };
-        let tree = JsonIndex::new(&bytes, whole, wanted).map_err(wrong)?;
-        self.is_odd |= tree.is_odd();
-        read(self, JsonNode::new(&bytes, &tree))
+        let unreadable = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
+        let whole = Span { start: text_start(&bytes), end: bytes.len() };
+        let index = JsonIndex::new(&bytes, whole, wanted).map_err(unreadable)?;
+        self.needs_repair |= index.needs_repair();
+        read(self, JsonNode::new(&bytes, &index))
     }
 
     /// Adds a list of elements of the source. Returns its number.
-    pub(crate) fn list(&mut self, form: ListForm, elements: Vec<Span>, holder: Option<ElementRef>) -> usize {
+    pub(crate) fn add_list(
+        &mut self,
+        form: ListForm,
+        elements: Vec<Span>,
+        holder: Option<ElementRef>,
+    ) -> usize {
         self.map.lists.push(List { form, elements, holder });
         self.map.lists.len() - 1
     }
 
     /// Adds the items of an array as a list. Returns its number.
-    pub(crate) fn items(&mut self, array: JsonNode<'_>, holder: Option<ElementRef>) -> usize {
-        self.list(ListForm::Commas, array.items().map(JsonNode::span).collect(), holder)
+    pub(crate) fn add_items(&mut self, array: JsonNode<'_>, holder: Option<ElementRef>) -> usize {
+        self.add_list(ListForm::Commas, array.items().map(JsonNode::span).collect(), holder)
     }
 
     /// Adds the members of an object as a list, so that a value can be deleted with its key. Returns its number.
-    pub(crate) fn members(&mut self, object: JsonNode<'_>) -> usize {
-        self.list(ListForm::Commas, object.member_spans(), None)
+    pub(crate) fn add_members(&mut self, object: JsonNode<'_>) -> usize {
+        self.add_list(ListForm::Commas, object.member_spans(), None)
     }
 
     /// Stores the name of a record and of the record that it follows.
-    pub(crate) fn link(&mut self, record: ElementRef, id: Span, parent: Span) {
+    pub(crate) fn add_link(&mut self, record: ElementRef, id: Span, parent: Span) {
         let links = &mut self.map.links;
         if links.is_empty() {
             links.reserve(estimated_records(&self.bytes));
         }
-        let named = links.iter().rposition(|link| !link.id.is_empty());
+        let previous = links.iter().rposition(|link| !link.id.is_empty());
         // Compared now, while both are still in the processor's cache.
-        let is_it = |named: &usize| {
-            !parent.is_empty() && links[*named].id.slice(&self.bytes) == parent.slice(&self.bytes)
+        let is_parent = |index: &usize| {
+            !parent.is_empty() && links[*index].id.slice(&self.bytes) == parent.slice(&self.bytes)
         };
-        let follows = named.filter(is_it);
-        links.push(Link { record, id, parent, follows });
+        let previous = previous.filter(is_parent);
+        links.push(Link { record, id, parent, previous });
     }
 
-    /// Deletes `element`, of another list, whenever `record` is deleted.
-    pub(crate) fn mention(&mut self, record: ElementRef, element: ElementRef) {
+    /// Marks `element`, which is in another list, for deletion together with `record`.
+    pub(crate) fn add_mention(&mut self, record: ElementRef, element: ElementRef) {
         self.map.mentions.push((record, element));
     }
 
-    /// Stores the number of a record, in formats that number them. Must be called for all records, in order.
-    pub(crate) fn number(&mut self, record: ElementRef, number: Span) {
+    /// Stores the number of a record, in formats that number their records. The caller must add all records, in order.
+    pub(crate) fn add_number(&mut self, record: ElementRef, number: Span) {
         self.map.numbers.push((record, number));
     }
 
     /// Keeps a record even if all its events are deleted.
-    pub(crate) fn pin(&mut self, line: ElementRef) {
-        self.map.pinned.insert(line);
+    pub(crate) fn pin(&mut self, record: ElementRef) {
+        self.map.pinned.insert(record);
     }
 
-    /// Copies these bytes of a record into the pair of records that replaces it.
-    pub(crate) fn carry(&mut self, record: ElementRef, bytes: Span) {
+    /// Marks bytes of a record that must be copied into the pair of records that replaces it.
+    pub(crate) fn carry_over(&mut self, record: ElementRef, bytes: Span) {
         self.map.carried.push((record, bytes));
     }
 
     /// Stores a value that names the first of several records. If that record is deleted, the value names the next.
-    pub(crate) fn first(&mut self, span: Span, records: Vec<ElementRef>) {
-        self.map.firsts.push(First { span, records });
+    pub(crate) fn add_first_record(&mut self, span: Span, records: Vec<ElementRef>) {
+        self.map.first_records.push(FirstRecord { span, records });
     }
 
-    /// Marks the beginning of a conversation. A file holds only one; a second one is not a continuation of the
+    /// Marks the beginning of a conversation. A file must contain only one, because a second one does not continue the
     /// first.
     ///
     /// # Errors
     /// The file already has a conversation.
-    pub(crate) fn conversation(&mut self, node: JsonNode<'_>) -> Result<(), Unreadable> {
+    pub(crate) fn start_conversation(&mut self, node: JsonNode<'_>) -> Result<(), Unreadable> {
         if std::mem::replace(&mut self.has_conversation, true) {
             return Err(Unreadable { at: node.span().start, element: None, what: SEVERAL.into() });
         }
@@ -236,34 +243,34 @@ impl EventBuilder {
     }
 
     /// Counts a record that the reader does not know.
-    pub(crate) fn unknown(&mut self, record: JsonNode<'_>) {
-        self.map.coverage.lose(record.raw());
+    pub(crate) fn count_unknown(&mut self, record: JsonNode<'_>) {
+        self.map.coverage.count_lost(record.raw());
     }
 
     /// Counts text of known events that are left out deliberately, because the model no longer receives them.
-    pub(crate) fn passed_over(&mut self, text: u64) {
+    pub(crate) fn count_unsent(&mut self, text: u64) {
         self.map.coverage.understood += text;
     }
 
     /// Counts text of events that cannot be reached because a record that links to them is missing.
-    pub(crate) fn unreachable(&mut self, text: u64, records: u64) {
+    pub(crate) fn count_unreachable(&mut self, text: u64, records: u64) {
         self.map.coverage.lost += text;
         self.map.coverage.records += records;
-        let are = if records == 1 { "record is" } else { "records are" };
+        let records_are = if records == 1 { "record is" } else { "records are" };
         self.warn(format!(
-            "{records} {are} not read because a record that links them to the last one is missing"
+            "{records} {records_are} not read because a record that links them to the last one is missing"
         ));
     }
 
     /// Same as [`Self::unreachable`], for text that was already counted as understood.
-    pub(crate) fn unreachable_understood(&mut self, text: u64, records: u64) {
+    pub(crate) fn recount_as_unreachable(&mut self, text: u64, records: u64) {
         let understood = &mut self.map.coverage.understood;
         *understood = understood.saturating_sub(text);
-        self.unreachable(text, records);
+        self.count_unreachable(text, records);
     }
 
     /// Returns the length of the text of a range of added events.
-    pub(crate) fn text_of(&self, events: std::ops::Range<usize>) -> u64 {
+    pub(crate) fn text_len(&self, events: std::ops::Range<usize>) -> u64 {
         self.events[events].iter().map(|event| event.body.len() as u64).sum()
     }
 
@@ -272,7 +279,7 @@ impl EventBuilder {
     }
 
     /// Adds a text to the system prompt. Several texts are joined by blank lines.
-    pub(crate) fn system(&mut self, text: &str) {
+    pub(crate) fn add_system(&mut self, text: &str) {
         match &mut self.map.system {
             Some(system) => {
                 system.push_str("\n\n");
@@ -283,15 +290,15 @@ impl EventBuilder {
     }
 
     /// Adds the string at `span` to the system prompt.
-    pub(crate) fn system_at(&mut self, span: Span) {
+    pub(crate) fn add_system_at(&mut self, span: Span) {
         let text = self.unquoted(span);
-        self.system(&text);
+        self.add_system(&text);
     }
 
     /// Returns the bytes of a span of the source or of the second buffer.
     fn raw(&self, span: Span) -> &[u8] {
         match span.start.checked_sub(self.bytes.len()) {
-            Some(start) => &self.made[start..span.end - self.bytes.len()],
+            Some(start) => &self.appended[start..span.end - self.bytes.len()],
             None => span.slice(&self.bytes),
         }
     }
@@ -301,42 +308,54 @@ impl EventBuilder {
     }
 
     /// Sets the current model, by its provider's name for it.
-    pub(crate) fn model(&mut self, name: &str) {
+    pub(crate) fn set_model(&mut self, name: &str) {
         if self.map.model.as_deref() != Some(name) {
             self.map.model = Some(name.to_owned());
         }
     }
 
     /// Begins a turn. The user's request comes next.
-    pub(crate) fn turn(&mut self, time: Option<Timestamp>) {
+    pub(crate) fn start_turn(&mut self, time: Option<Timestamp>) {
         self.add(Kind::TurnStart, EventDraft { time, ..EventDraft::default() });
     }
 
     pub(crate) fn add(&mut self, kind: Kind, draft: EventDraft) {
-        let draft = if self.is_odd { self.repaired(draft) } else { draft };
-        let EventDraft { span, mut id, name, body, time, record, deletion, also, edits, metadata, signed } =
-            draft;
-        self.last = time.unwrap_or(self.last);
+        let draft = if self.needs_repair { self.repaired(draft) } else { draft };
+        let EventDraft {
+            span,
+            mut id,
+            name,
+            body,
+            time,
+            record,
+            deletion,
+            further_deletions,
+            edits,
+            metadata,
+            signature,
+        } = draft;
+        self.last_time = time.unwrap_or(self.last_time);
         self.map.coverage.understood += body.len() as u64;
         if kind.is_tool() && id.is_empty() {
             id = self.next_id();
         }
         // Turns and numbers are assigned at the end, to the events that remain.
-        let timestamp = Some(self.last);
+        let timestamp = Some(self.last_time);
         self.events.push(Event { span, kind, turn: 0, seq: None, timestamp, id, name, body });
-        let (also, edits, signed) = (also.into(), edits.into(), signed.map(Box::new));
-        self.map.sources.push(EventSource { record, deletion, also });
-        self.external.push(ExternalEvent { edits, metadata, signature: signed });
+        let (further_deletions, edits, signature) =
+            (further_deletions.into(), edits.into(), signature.map(Box::new));
+        self.map.sources.push(EventSource { record, deletion, further_deletions });
+        self.external.push(ExternalEvent { edits, metadata, signature: signature });
     }
 
     /// Replaces the values of an event that cannot be decoded by repaired copies.
     fn repaired(&mut self, mut draft: EventDraft) -> EventDraft {
-        let signed = draft.signed.as_mut().map(|(_, span)| span);
+        let signature = draft.signature.as_mut().map(|(_, span)| span);
         let values = [&mut draft.id, &mut draft.name, &mut draft.body, &mut draft.metadata];
-        for span in values.into_iter().chain(signed) {
+        for span in values.into_iter().chain(signature) {
             let raw = self.raw(*span).to_vec();
             if !raw.is_empty() && Scanner::at_byte(&raw, 0).value(0).is_err() {
-                *span = self.made_raw(&String::from_utf8_lossy(&json::repaired(&raw)));
+                *span = self.new_json(&String::from_utf8_lossy(&json::repaired(&raw)));
             }
         }
         draft
@@ -347,34 +366,34 @@ impl EventBuilder {
     }
 
     /// Keeps the events for whose index `stays` returns true, and removes all others.
-    pub(crate) fn keep(&mut self, stays: impl Fn(usize) -> bool) {
-        let mut element = 0..;
-        self.events.retain(|_| element.next().is_some_and(&stays));
-        let mut element = 0..;
-        self.map.sources.retain(|_| element.next().is_some_and(&stays));
-        let mut element = 0..;
-        self.external.retain(|_| element.next().is_some_and(&stays));
+    pub(crate) fn retain(&mut self, stays: impl Fn(usize) -> bool) {
+        let mut indices = 0..;
+        self.events.retain(|_| indices.next().is_some_and(&stays));
+        let mut indices = 0..;
+        self.map.sources.retain(|_| indices.next().is_some_and(&stays));
+        let mut indices = 0..;
+        self.external.retain(|_| indices.next().is_some_and(&stays));
     }
 
     /// Returns the span of a tool's name. A call without a name gets the name `unknown`.
     pub(crate) fn tool_name(&mut self, call: JsonNode<'_>, member: &str) -> Span {
-        call.string(member).map(JsonNode::span).unwrap_or_else(|| self.made("unknown"))
+        call.string(member).map(JsonNode::span).unwrap_or_else(|| self.new_string("unknown"))
     }
 
     pub(crate) fn next_id(&mut self) -> Span {
-        self.ids += 1;
-        self.made(&format!("call_{}", self.ids))
+        self.id_count += 1;
+        self.new_string(&format!("call_{}", self.id_count))
     }
 
     /// Returns the span of a new JSON string with this text.
-    pub(crate) fn made(&mut self, text: &str) -> Span {
-        self.made_raw(&serde_json::Value::from(text).to_string())
+    pub(crate) fn new_string(&mut self, text: &str) -> Span {
+        self.new_json(&serde_json::Value::from(text).to_string())
     }
 
     /// Returns the span of a new JSON value.
-    pub(crate) fn made_raw(&mut self, json: &str) -> Span {
-        let start = self.bytes.len() + self.made.len();
-        self.made.extend_from_slice(json.as_bytes());
+    pub(crate) fn new_json(&mut self, json: &str) -> Span {
+        let start = self.bytes.len() + self.appended.len();
+        self.appended.extend_from_slice(json.as_bytes());
         Span { start, end: start + json.len() }
     }
 
@@ -384,28 +403,32 @@ impl EventBuilder {
         if value.is_string() {
             return value.span();
         }
-        let parts = value.items().filter_map(|item| {
-            let own = if item.is_string() { Some(item) } else { item.string("text") };
-            let is_image =
-                || item.text_of("type").is_some_and(|kind| kind.ends_with("image") || kind == "image_url");
-            own.map(JsonNode::text).or_else(|| is_image().then_some(IMAGE_LINE.into()))
-        });
-        let parts: Vec<_> = parts.collect();
-        self.made(&parts.join("\n"))
+        let texts: Vec<_> = value.items().filter_map(block_text).collect();
+        self.new_string(&texts.join("\n"))
     }
 
     /// Returns the span of a new string that joins several texts by line breaks.
     pub(crate) fn joined(&mut self, texts: &[Span]) -> Span {
-        let parts: Vec<String> = texts.iter().map(|span| self.unquoted(*span)).collect();
-        self.made(&parts.join("\n"))
+        let texts: Vec<String> = texts.iter().map(|span| self.unquoted(*span)).collect();
+        self.new_string(&texts.join("\n"))
     }
 
     pub(crate) fn finish(self) -> Result<Transcript, Unreadable> {
-        let Self { bytes, made, events, external, map, .. } = self;
-        let index = Index::from_events(bytes, made.into(), events);
+        let Self { bytes, appended, events, external, map, .. } = self;
+        let index = Index::from_events(bytes, appended.into(), events);
         let external = External { format: map.format.as_str(), events: external };
         Ok(Transcript::new(Stream::from_external(index, external)?, map))
     }
+}
+
+/// Returns the text of a block, or one line for an image.
+fn block_text(block: JsonNode<'_>) -> Option<Cow<'_, str>> {
+    let text = if block.is_string() { Some(block) } else { block.string("text") };
+    if let Some(text) = text {
+        return Some(text.text());
+    }
+    let kind = block.text_of("type")?;
+    (kind.ends_with("image") || kind == "image_url").then_some(IMAGE_LINE.into())
 }
 
 /// Parses a member that is an RFC 3339 time.
@@ -415,11 +438,12 @@ pub(crate) fn time_of(record: JsonNode<'_>, name: &str) -> Option<Timestamp> {
 
 /// Returns whether a line that is not JSON is the beginning of a JSON value: it has no line break, or the error is
 /// at its end.
-fn is_cut_off(bytes: &[u8], line: Span, wrong: &Malformed) -> bool {
+fn is_cut_off(bytes: &[u8], line: Span, error: &Malformed) -> bool {
     let line_bytes = line.slice(bytes);
-    !line_bytes.ends_with(b"\n") || wrong.at >= line.start + line_bytes.trim_ascii_end().len()
+    !line_bytes.ends_with(b"\n") || error.at >= line.start + line_bytes.trim_ascii_end().len()
 }
 
-fn in_line(element: usize, wrong: Unreadable) -> Unreadable {
-    Unreadable { what: format!("line {}: {}", element + 1, wrong.what), ..wrong }
+/// Adds the number of the line to an error.
+fn in_line(element: usize, error: Unreadable) -> Unreadable {
+    Unreadable { what: format!("line {}: {}", element + 1, error.what), ..error }
 }

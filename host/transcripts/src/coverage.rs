@@ -13,29 +13,29 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    pub(crate) fn lose(&mut self, raw: &[u8]) {
-        let text = text_in(raw);
-        self.lost += text;
-        self.records += u64::from(text > 0);
+    pub(crate) fn count_lost(&mut self, raw: &[u8]) {
+        let text_len = text_len(raw);
+        self.lost += text_len;
+        self.records += u64::from(text_len > 0);
     }
 
-    /// Returns the understood part in percent, or 100 without any text.
+    /// Returns the understood part in percent. Without any text it is 100.
     pub(crate) fn percent(self) -> u64 {
         (self.understood * 100).checked_div(self.understood + self.lost).unwrap_or(100)
     }
 }
 
-/// Returns the bytes of text in JSON, which may be cut off: strings with a space or a non-ASCII character. Keys,
-/// ids, times, and type names have neither.
-fn text_in(raw: &[u8]) -> u64 {
+/// Returns the length of the text in JSON, which may be cut off. Text is a string with a space or a non-ASCII
+/// character. Keys, ids, times, and type names have neither.
+fn text_len(raw: &[u8]) -> u64 {
     let is_text = |bytes: &[u8]| bytes.iter().any(|byte| *byte == b' ' || !byte.is_ascii());
     let raw = raw.trim_ascii();
     if !matches!(raw.first(), Some(b'{' | b'[' | b'"')) {
         return if is_text(raw) { raw.len() as u64 } else { 0 };
     }
-    let (mut at, mut text) = (0, 0);
-    while let Some(open) = memchr::memchr(b'"', &raw[at..]) {
-        let start = at + open + 1;
+    let (mut offset, mut text_len) = (0, 0);
+    while let Some(open) = memchr::memchr(b'"', &raw[offset..]) {
+        let start = offset + open + 1;
         let mut end = start;
         while let Some(stop) = memchr::memchr2(b'"', b'\\', &raw[end..]) {
             end += stop;
@@ -50,11 +50,11 @@ fn text_in(raw: &[u8]) -> u64 {
         let string = &raw[start..end];
         let is_key = raw[raw.len().min(end + 1)..].trim_ascii_start().first() == Some(&b':');
         if !is_key && is_text(string) {
-            text += string.len() as u64;
+            text_len += string.len() as u64;
         }
-        at = raw.len().min(end + 1);
+        offset = raw.len().min(end + 1);
     }
-    text
+    text_len
 }
 
 #[cfg(test)]
@@ -63,7 +63,7 @@ mod tests {
 
     #[track_caller]
     fn check(raw: &str, expected: &str) {
-        assert_eq!(text_in(raw.as_bytes()), expected.len() as u64, "{raw}");
+        assert_eq!(text_len(raw.as_bytes()), expected.len() as u64, "{raw}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! The disposition of events: what an edit does to each event when a view is written back.
+//! The disposition of an event: the action of an edit on it when a view is written back.
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Disposition<'a> {
     Kept,
-    Gone,
+    Deleted,
     Emptied,
     /// Its content is replaced by this text.
     Replaced(&'a str),
@@ -14,6 +14,6 @@ pub(crate) enum Disposition<'a> {
 impl Disposition<'_> {
     /// Returns whether the event is removed, with or without a summary.
     pub(crate) fn is_removed(self) -> bool {
-        matches!(self, Self::Gone | Self::Summarized(_))
+        matches!(self, Self::Deleted | Self::Summarized(_))
     }
 }

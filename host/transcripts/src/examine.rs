@@ -10,7 +10,7 @@ use crate::format::Format;
 use crate::transcript::Transcript;
 use crate::unsupported;
 
-/// Why a transcript is refused although its records can be read: too little of it was understood.
+/// The reason for the refusal of a transcript that can be read: too little of it was understood.
 #[derive(Debug, Clone)]
 pub struct NotUnderstood {
     format: Format,
@@ -57,8 +57,8 @@ pub fn examine(transcript: &Transcript) -> Result<Option<String>, NotUnderstood>
         // JP keeps elements that it does not know and never sends them. One known element is enough.
         None => {
             let is_known = |event: &Event| event.kind != Kind::Unknown;
-            let is_none = !transcript.events().is_empty() && !transcript.events().iter().any(is_known);
-            (Coverage::default(), is_none)
+            let is_foreign = !transcript.events().is_empty() && !transcript.events().iter().any(is_known);
+            (Coverage::default(), is_foreign)
         }
     };
     let Coverage { understood, lost, records } = coverage;
@@ -66,8 +66,8 @@ pub fn examine(transcript: &Transcript) -> Result<Option<String>, NotUnderstood>
         let program = unsupported::program(transcript.bytes());
         return Err(NotUnderstood { format: transcript.format(), coverage, program });
     }
-    let is_much = coverage.percent() < 90;
-    Ok(is_much.then(|| {
+    let has_gaps = coverage.percent() < 90;
+    Ok(has_gaps.then(|| {
         format!(
             "the reader of `{2}` does not know {records} {1} ({lost} of {0} bytes of text): they stay in the file, \
              and no overlay covers them",

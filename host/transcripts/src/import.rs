@@ -25,36 +25,40 @@ pub struct Imported {
 
 /// Converts a transcript to a conversation. Turns and sequence numbers stay the same, so overlays remain valid.
 #[must_use]
-pub fn import(stream: &Transcript) -> Imported {
-    let applied: Vec<usize> =
-        stream.overlays().iter().filter(|overlay| !overlay.stale).map(|overlay| overlay.element).collect();
+pub fn import(transcript: &Transcript) -> Imported {
+    let applied: Vec<usize> = transcript
+        .overlays()
+        .iter()
+        .filter(|overlay| !overlay.stale)
+        .map(|overlay| overlay.element)
+        .collect();
     let mut elements = Vec::new();
     let mut is_applied = false;
-    for (element, event) in stream.events().iter().enumerate() {
+    for (element, event) in transcript.events().iter().enumerate() {
         let stored = match event.kind {
             kind if kind.is_overlay() => {
                 is_applied = applied.contains(&element);
-                stream.value(event.span).filter(|_| is_applied)
+                transcript.value(event.span).filter(|_| is_applied)
             }
             // A receipt directly follows its overlay.
-            Kind::Receipt => stream.value(event.span).filter(|_| is_applied),
-            _ => decode::raw(stream, element).map(|event| Value::Object(stored(event))),
+            Kind::Receipt => transcript.value(event.span).filter(|_| is_applied),
+            _ => decode::raw(transcript, element).map(|event| Value::Object(to_stored(event))),
         };
         if let Some(Value::Object(members)) = stored {
             elements.push(pretty(&members));
         }
     }
     let mut events = b"[".to_vec();
-    for (place, element) in elements.iter().enumerate() {
-        events.extend_from_slice(if place == 0 { b"\n  " } else { b",\n  " });
+    for (index, element) in elements.iter().enumerate() {
+        events.extend_from_slice(if index == 0 { b"\n  " } else { b",\n  " });
         events.extend_from_slice(element);
     }
     events.extend_from_slice(if elements.is_empty() { b"]\n" } else { b"\n]\n" });
-    let title = stream.source().and_then(|map| title(stream.bytes(), map.format));
-    let source = stream.source();
+    let source = transcript.source();
+    let title = source.and_then(|source| title(transcript.bytes(), source.format));
     let model = source.and_then(|source| source.model.as_deref());
     let system = source.and_then(|source| source.system.as_deref());
-    Imported { events, base_config: base_config(model, system), metadata: metadata(stream, title) }
+    Imported { events, base_config: base_config(model, system), metadata: metadata(transcript, title) }
 }
 
 /// Returns the `metadata.json` of a conversation: its title and the time of its last event.
@@ -67,7 +71,7 @@ pub fn metadata(stream: &Stream, title: Option<String>) -> Vec<u8> {
         metadata.insert("title".into(), title.into());
     }
     metadata.insert("last_activated_at".into(), time::format(last.unwrap_or_default()).into());
-    file(&Value::Object(metadata))
+    to_file(&Value::Object(metadata))
 }
 
 /// Returns the `metadata.json` of a copy. Like JP's own forks, the copy does not expire with its source. Bytes that
@@ -79,7 +83,7 @@ pub fn metadata_of_copy(source: &[u8]) -> Vec<u8> {
             if ["expires_at", "archived_at"].iter().any(|key| metadata.contains_key(*key)) =>
         {
             metadata.retain(|key, _| key != "expires_at" && key != "archived_at");
-            file(&Value::Object(metadata))
+            to_file(&Value::Object(metadata))
         }
         _ => source.to_vec(),
     }
@@ -91,21 +95,21 @@ pub fn has_base_config(stream: &Stream) -> bool {
     stream.events().first().is_some_and(|event| event.kind == Kind::ConfigDelta)
 }
 
-fn file(value: &Value) -> Vec<u8> {
+fn to_file(value: &Value) -> Vec<u8> {
     let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
     text.push(b'\n');
     text
 }
 
 /// Converts an event to JP's stored form, in which some texts are in base64.
-fn stored(mut event: Map<String, Value>) -> Map<String, Value> {
+fn to_stored(mut event: Map<String, Value>) -> Map<String, Value> {
     let is_call = event.get("type").is_some_and(|kind| kind == "tool_call_request");
-    let is_answer = event.get("type").is_some_and(|kind| kind == "tool_call_response");
+    let is_response = event.get("type").is_some_and(|kind| kind == "tool_call_response");
     for (name, value) in &mut event {
         let is_encoded = match name.as_str() {
             "metadata" => true,
             "arguments" => is_call,
-            "content" => is_answer,
+            "content" => is_response,
             _ => false,
         };
         if is_encoded {
@@ -134,7 +138,7 @@ pub fn base_config(model: Option<&str>, system: Option<&str>) -> Vec<u8> {
         assistant.insert("system_prompt".into(), system.into());
     }
     assistant.insert("model".into(), json!({ "id": { "provider": provider(model), "name": model } }));
-    file(&json!({
+    to_file(&json!({
         "assistant": assistant,
         "conversation": { "title": { "generate": { "auto": false } }, "tools": { "*": { "run": "ask" } } },
     }))

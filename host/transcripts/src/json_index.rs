@@ -8,7 +8,7 @@ use jp_compact_core::external::EditSite;
 use jp_compact_core::json::{Malformed, Scanner, Span};
 use jp_compact_core::text;
 
-/// The nodes of a value, as far as the filter selected them. The index can be reused for one value after another.
+/// The nodes of a value that the filter selected. The index can be reused for another value.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JsonIndex {
     root: Node,
@@ -19,7 +19,7 @@ pub(crate) struct JsonIndex {
     open: Vec<Node>,
     /// Whether a key contains escapes, which is rare.
     has_escaped_keys: bool,
-    is_odd: bool,
+    needs_repair: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,14 +27,14 @@ struct Node {
     /// The key of an object's member.
     key: Span,
     span: Span,
-    inside: Inside,
+    content: NodeContent,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum Inside {
+enum NodeContent {
     /// A string, a number, a literal, or a skipped value.
     #[default]
-    Whole,
+    Leaf,
     Object(Span),
     Array(Span),
 }
@@ -49,17 +49,17 @@ impl JsonIndex {
     /// # Errors
     /// The bytes are not JSON. The error carries the offset in `bytes`.
     pub(crate) fn new(bytes: &[u8], span: Span, wanted: MemberFilter) -> Result<Self, Malformed> {
-        let mut tree = Self::default();
-        tree.read(bytes, span, wanted)?;
-        Ok(tree)
+        let mut index = Self::default();
+        index.read(bytes, span, wanted)?;
+        Ok(index)
     }
 
     /// Returns whether the value contains something that has to be repaired before it is decoded.
-    pub(crate) fn is_odd(&self) -> bool {
-        self.is_odd
+    pub(crate) fn needs_repair(&self) -> bool {
+        self.needs_repair
     }
 
-    /// Replaces the index by that of the value at `span`.
+    /// Indexes the value at `span`, and drops the previous value.
     ///
     /// # Errors
     /// Like [`Self::new`].
@@ -67,11 +67,11 @@ impl JsonIndex {
         self.read_to_end(Scanner::lenient(&bytes[..span.end], span.start), bytes, wanted).map(drop)
     }
 
-    /// Replaces the index by that of the value in the line that begins at `start`. Returns the end of the line,
-    /// including its line break.
+    /// Indexes the value in the line that begins at `start`, and drops the previous value. Returns the end of the
+    /// line, including its line break.
     ///
     /// # Errors
-    /// Like [`Self::new`]. The error of a line that is cut off may be after the end of that line.
+    /// Like [`Self::new`]. If the line is cut off, the error may be after its end.
     pub(crate) fn read_line(
         &mut self,
         bytes: &[u8],
@@ -92,7 +92,7 @@ impl JsonIndex {
         self.open.clear();
         self.has_escaped_keys = false;
         self.root = self.value(&mut scanner, bytes, 0, wanted)?;
-        self.is_odd = !scanner.odd().is_empty();
+        self.needs_repair = !scanner.odd().is_empty();
         if scanner.has_ended() {
             return Ok(scanner.at());
         }
@@ -107,8 +107,8 @@ impl JsonIndex {
         wanted: MemberFilter,
     ) -> Result<Node, Malformed> {
         let first = scanner.peek();
-        let (start, begun) = (scanner.at(), self.open.len());
-        let inside = match first {
+        let (start, first_child) = (scanner.at(), self.open.len());
+        let content = match first {
             Some(b'{') => {
                 scanner.object(depth, |scanner, key| {
                     let is_wanted = if scanner.has_escapes() {
@@ -125,7 +125,7 @@ impl JsonIndex {
                     self.open.push(Node { key, ..node });
                     Ok(())
                 })?;
-                Inside::Object(self.close(begun))
+                NodeContent::Object(self.close(first_child))
             }
             Some(b'[') => {
                 scanner.array(depth, |scanner| {
@@ -133,20 +133,20 @@ impl JsonIndex {
                     self.open.push(node);
                     Ok(())
                 })?;
-                Inside::Array(self.close(begun))
+                NodeContent::Array(self.close(first_child))
             }
             _ => {
                 scanner.value(depth)?;
-                Inside::Whole
+                NodeContent::Leaf
             }
         };
-        Ok(Node { key: Span::default(), span: Span { start, end: scanner.at() }, inside })
+        Ok(Node { key: Span::default(), span: Span { start, end: scanner.at() }, content })
     }
 
     /// Moves the children of an object or array to their final place. Returns the range.
-    fn close(&mut self, begun: usize) -> Span {
+    fn close(&mut self, first_child: usize) -> Span {
         let start = self.nodes.len();
-        self.nodes.extend(self.open.drain(begun..));
+        self.nodes.extend(self.open.drain(first_child..));
         Span { start, end: self.nodes.len() }
     }
 }
@@ -155,19 +155,19 @@ impl JsonIndex {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JsonNode<'a> {
     bytes: &'a [u8],
-    tree: &'a JsonIndex,
+    index: &'a JsonIndex,
     node: &'a Node,
 }
 
 impl<'a> JsonNode<'a> {
     /// Returns the root of an index over these bytes.
-    pub(crate) fn new(bytes: &'a [u8], tree: &'a JsonIndex) -> Self {
-        Self { bytes, tree, node: &tree.root }
+    pub(crate) fn new(bytes: &'a [u8], index: &'a JsonIndex) -> Self {
+        Self { bytes, index, node: &index.root }
     }
 
     fn member_nodes(self) -> &'a [Node] {
-        if let Inside::Object(members) = self.node.inside {
-            &self.tree.nodes[members.start..members.end]
+        if let NodeContent::Object(members) = self.node.content {
+            &self.index.nodes[members.start..members.end]
         } else {
             &[]
         }
@@ -181,17 +181,17 @@ impl<'a> JsonNode<'a> {
     #[inline]
     fn find(self, name: &str) -> Option<usize> {
         let (members, name) = (self.member_nodes(), name.as_bytes());
-        if self.tree.has_escaped_keys {
+        if self.index.has_escaped_keys {
             return members
                 .iter()
                 .rposition(|node| *text::unquote_bytes(node.key.slice(self.bytes)) == *name);
         }
         // The length alone rules out most keys.
-        let is_it = |node: &Node| {
+        let has_name = |node: &Node| {
             node.key.end - node.key.start == name.len() + 2
                 && self.bytes[node.key.start + 1..node.key.end - 1] == *name
         };
-        members.iter().rposition(is_it)
+        members.iter().rposition(has_name)
     }
 
     pub(crate) fn span(self) -> Span {
@@ -203,7 +203,7 @@ impl<'a> JsonNode<'a> {
     }
 
     pub(crate) fn get(self, name: &str) -> Option<Self> {
-        self.find(name).map(|place| self.at(&self.member_nodes()[place]))
+        self.find(name).map(|index| self.at(&self.member_nodes()[index]))
     }
 
     pub(crate) fn string(self, name: &str) -> Option<Self> {
@@ -215,7 +215,7 @@ impl<'a> JsonNode<'a> {
         self.string(name).map_or_else(Span::default, Self::span)
     }
 
-    /// Returns the place of this value, with the function that writes its replacement.
+    /// Returns the span of this value, with the function that writes its replacement.
     pub(crate) fn edit_site(self, write: fn(&str) -> String) -> EditSite {
         EditSite { span: self.span(), write }
     }
@@ -248,8 +248,8 @@ impl<'a> JsonNode<'a> {
 
     /// Returns the items of an array. Empty for any other value and for one that was skipped.
     pub(crate) fn items(self) -> impl ExactSizeIterator<Item = Self> + DoubleEndedIterator {
-        let items = if let Inside::Array(items) = self.node.inside {
-            &self.tree.nodes[items.start..items.end]
+        let items = if let NodeContent::Array(items) = self.node.content {
+            &self.index.nodes[items.start..items.end]
         } else {
             &[]
         };

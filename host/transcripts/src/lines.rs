@@ -2,8 +2,8 @@
 
 use jp_compact_core::json::Span;
 
-/// Estimates the number of records, for `with_capacity`. Unused room costs nothing, but a vector that grows is
-/// copied.
+/// Estimates the number of records, for `with_capacity`. Unused capacity costs nothing, but a vector that grows
+/// is copied.
 pub(crate) fn estimated_records(bytes: &[u8]) -> usize {
     bytes.len() / 1024
 }
@@ -14,7 +14,7 @@ pub(crate) fn line_end(bytes: &[u8], start: usize) -> usize {
 }
 
 /// Returns the start of the text, after a UTF-8 byte order mark if there is one.
-pub(crate) fn begin(bytes: &[u8]) -> usize {
+pub(crate) fn text_start(bytes: &[u8]) -> usize {
     const MARK: &[u8] = b"\xEF\xBB\xBF";
     if bytes.starts_with(MARK) { MARK.len() } else { 0 }
 }
@@ -23,6 +23,6 @@ pub(crate) fn begin(bytes: &[u8]) -> usize {
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Span> + Clone + '_ {
     let ends = memchr::memchr_iter(b'\n', bytes).map(|end| end + 1);
     let rest = (!bytes.is_empty() && bytes.last() != Some(&b'\n')).then_some(bytes.len());
-    let mut start = begin(bytes);
+    let mut start = text_start(bytes);
     ends.chain(rest).map(move |end| Span { start: std::mem::replace(&mut start, end), end })
 }

@@ -10,7 +10,7 @@ use crate::sample::Sample;
 
 pub(crate) trait Reader: Sync {
     /// Returns whether a sample looks like this format. The first match in [`Format::ALL`] wins, so a special case
-    /// of another format must precede that format.
+    /// of another format must come before it.
     fn detects(&self, sample: &Sample<'_>) -> bool;
 
     /// Adds the events to the builder, in the order in which the model received them.
@@ -31,14 +31,14 @@ pub(crate) trait Reader: Sync {
 
     /// Returns whether reasoning may be the only content of a message, because it is visible text in this format. In
     /// all other formats reasoning is deleted with the output that it led to, because providers reject it alone.
-    fn says_thoughts(&self) -> bool {
+    fn shows_reasoning(&self) -> bool {
         false
     }
 }
 
 pub(crate) struct SummaryPair<'a> {
-    /// The first record that the summary replaces, indexed as far as the reader's filter. The pair copies shared
-    /// members (session, version, model) from it.
+    /// The first record that the summary replaces, with the members that the reader's filter selects. The pair copies
+    /// shared members (session, version, model) from it.
     pub(crate) first: JsonNode<'a>,
     pub(crate) last: JsonNode<'a>,
     /// Bytes of the replaced records that the pair must contain.

@@ -56,39 +56,41 @@ pub fn read(line: &Bytes) -> Result<Record, BadRecord> {
     let text = std::str::from_utf8(line).map_err(|error| {
         let what = format!("the line is not UTF-8: byte {}", error.valid_up_to());
         let lossy = String::from_utf8_lossy(line);
-        let id =
-            wire(&lossy).ok().and_then(|wire| wire.id.map(|id| Bytes::copy_from_slice(id.get().as_bytes())));
+        let id = parse_record(&lossy)
+            .ok()
+            .and_then(|record| record.id.map(|id| Bytes::copy_from_slice(id.get().as_bytes())));
         BadRecord { id: id.unwrap_or_else(|| find_id(lossy.as_bytes())), what }
     })?;
-    let wire = wire(text).map_err(|what| BadRecord { id: find_id(line), what })?;
-    let of_line = |raw: &RawValue| line.slice_ref(raw.get().as_bytes());
-    let id = wire.id.map_or_else(null_id, of_line);
-    let bad = |what: String| BadRecord { id: id.clone(), what };
+    let record = parse_record(text).map_err(|what| BadRecord { id: find_id(line), what })?;
+    let slice_of_line = |raw: &RawValue| line.slice_ref(raw.get().as_bytes());
+    let id = record.id.map_or_else(null_id, slice_of_line);
+    let bad_record = |what: String| BadRecord { id: id.clone(), what };
     let string = |raw: &RawValue, member: &str| {
-        serde_json::from_str::<String>(raw.get()).map_err(|_| bad(format!("`{member}` is not a string")))
+        serde_json::from_str::<String>(raw.get())
+            .map_err(|_| bad_record(format!("`{member}` is not a string")))
     };
-    let format = match wire.format {
+    let format = match record.format {
         Some(format) => {
-            let named = string(format, "format")?;
-            Some(named.parse().map_err(|what| bad(format!("`format`: {what}")))?)
+            let name = string(format, "format")?;
+            Some(name.parse().map_err(|what| bad_record(format!("`format`: {what}")))?)
         }
         None => None,
     };
-    let input = match (wire.transcript, wire.path) {
+    let input = match (record.transcript, record.path) {
         (Some(raw), None) if matches!(raw.get().as_bytes().first(), Some(b'[' | b'{' | b'"')) => {
-            RecordInput::Given(of_line(raw))
+            RecordInput::Given(slice_of_line(raw))
         }
         (Some(_), None) => {
-            return Err(bad("`transcript` is not an array, an object, or a string".into()));
+            return Err(bad_record("`transcript` is not an array, an object, or a string".into()));
         }
         (None, Some(path)) => RecordInput::Path(string(path, "path")?),
-        (Some(_), Some(_)) => return Err(bad("the record has both `transcript` and `path`".into())),
-        (None, None) => return Err(bad("the record has neither `transcript` nor `path`".into())),
+        (Some(_), Some(_)) => return Err(bad_record("the record has both `transcript` and `path`".into())),
+        (None, None) => return Err(bad_record("the record has neither `transcript` nor `path`".into())),
     };
     Ok(Record { id, input, format })
 }
 
-fn wire(text: &str) -> Result<BatchRecord<'_>, String> {
+fn parse_record(text: &str) -> Result<BatchRecord<'_>, String> {
     if !text.trim_start().starts_with('{') {
         return Err("the line is not a JSON object".into());
     }
@@ -115,7 +117,7 @@ pub fn find_id(line: &[u8]) -> Bytes {
     id.unwrap_or_else(null_id)
 }
 
-/// Returns the file, the form, and the format (if known) of an inline transcript.
+/// Returns an inline transcript as a file, with its form and, if known, its format.
 ///
 /// # Errors
 /// The string or array cannot be decoded.
@@ -126,44 +128,46 @@ pub fn file(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, RecordForm, O
                 .map_err(|error| format!("`transcript` is not a valid string: {error}"))?;
             Ok((text.into(), RecordForm::Text, format))
         }
-        Some(b'[') => array(raw, format),
+        Some(b'[') => read_array(raw, format),
         _ => Ok((raw.clone(), RecordForm::Value, format)),
     }
 }
 
 /// Decides whether an array is a file or the lines of one.
-fn array(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, RecordForm, Option<Format>), String> {
+fn read_array(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, RecordForm, Option<Format>), String> {
     let items: Vec<&RawValue> =
         serde_json::from_slice(raw).map_err(|error| format!("`transcript` is not a valid array: {error}"))?;
-    let value = |format| Ok((raw.clone(), RecordForm::Value, format));
-    let as_lines = |format| Ok((joined(&items), RecordForm::Lines, format));
-    let sample = joined(&items[..items.len().min(SAMPLE_ITEMS)]);
+    let as_value = |format| Ok((raw.clone(), RecordForm::Value, format));
+    let as_lines = |format| Ok((join_lines(&items), RecordForm::Lines, format));
+    let sample = join_lines(&items[..items.len().min(SAMPLE_ITEMS)]);
     // A line that contains a whole JP transcript is not a line of a transcript.
-    let of_lines = readers::detect(&sample).filter(|format| *format != Format::Jp);
-    // A line of these formats identifies its format. The array of lines resembles other formats, because each line has a
-    // type and a timestamp, or a role.
-    let is_of_lines = |format| match format {
+    let line_format = readers::detect(&sample).filter(|format| *format != Format::Jp);
+    // One line of these formats identifies the format. An array of lines does not: each line has a type and a
+    // timestamp, or a role, so the array resembles other formats.
+    let has_distinct_lines = |format| match format {
         Format::ClaudeCode | Format::Codex | Format::Pi | Format::GeminiCli => true,
         Format::JCli => readers::is_surely_j_cli(&sample),
         _ => false,
     };
     if let Some(format) = format {
-        let is_named = of_lines == Some(format);
+        let is_expected = line_format == Some(format);
         return match readers::detect(raw) {
-            found if is_named && (is_of_lines(format) || found != Some(format)) => as_lines(Some(format)),
-            _ => value(Some(format)),
+            found if is_expected && (has_distinct_lines(format) || found != Some(format)) => {
+                as_lines(Some(format))
+            }
+            _ => as_value(Some(format)),
         };
     }
-    if of_lines.is_some_and(is_of_lines) {
-        return as_lines(of_lines);
+    if line_format.is_some_and(has_distinct_lines) {
+        return as_lines(line_format);
     }
-    match (readers::detect(raw), of_lines) {
-        (None, Some(_)) => as_lines(of_lines),
-        (found, _) => value(found),
+    match (readers::detect(raw), line_format) {
+        (None, Some(_)) => as_lines(line_format),
+        (found, _) => as_value(found),
     }
 }
 
-fn joined(items: &[&RawValue]) -> Bytes {
+fn join_lines(items: &[&RawValue]) -> Bytes {
     let mut lines = Vec::with_capacity(items.iter().map(|item| item.get().len() + 1).sum());
     for item in items {
         lines.extend_from_slice(item.get().as_bytes());
@@ -172,7 +176,8 @@ fn joined(items: &[&RawValue]) -> Bytes {
     lines.into()
 }
 
-/// Appends a file as JSON of the given form, on one line. The layout of a file on one line is kept, except for new values.
+/// Appends a file as JSON of the given form, on one line. The layout of a file on one line is
+/// kept, except for new values.
 ///
 /// # Errors
 /// The file is not UTF-8.

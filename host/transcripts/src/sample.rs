@@ -4,12 +4,13 @@ use jp_compact_core::index::Unreadable;
 use jp_compact_core::json::Span;
 
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
-use crate::lines::{begin, lines};
+use crate::lines::{lines, text_start};
 
-/// The number of lines in a sample, and in the second sample if the first does not suffice. A log may begin with
-/// many notes.
+/// The number of lines in the first sample.
 const LINES_MAX: usize = 40;
-const LINES_MAX_OF_ALL: usize = 4000;
+/// The number of lines in the second sample, which is taken if the first does not suffice. A log may begin with many
+/// notes.
+const SECOND_LINES_MAX: usize = 4000;
 
 /// The members by which formats are detected.
 const WANTED: MemberFilter = |key| {
@@ -50,11 +51,11 @@ pub(crate) struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    pub(crate) fn any_line(&self, is_it: impl Fn(JsonNode<'a>) -> bool) -> bool {
-        self.lines.iter().any(|line| is_it(*line))
+    pub(crate) fn any_line(&self, matches: impl Fn(JsonNode<'a>) -> bool) -> bool {
+        self.lines.iter().any(|line| matches(*line))
     }
 
-    /// Returns the objects of an array: of a member of the document, or of the document itself.
+    /// Returns the objects of an array. The array is a member of the document, or the document itself.
     pub(crate) fn objects(&self, member: &str) -> Vec<JsonNode<'a>> {
         let Some(document) = self.document else { return Vec::new() };
         let list = document.get(member).unwrap_or(document);
@@ -69,7 +70,7 @@ pub(crate) fn with_samples<T>(bytes: &[u8], detect: impl Fn(&Sample<'_>) -> Opti
         lines = sample.lines.len();
         detect(sample)
     });
-    if lines < LINES_MAX { first } else { first.or_else(|| with_sample(bytes, LINES_MAX_OF_ALL, detect)) }
+    if lines < LINES_MAX { first } else { first.or_else(|| with_sample(bytes, SECOND_LINES_MAX, detect)) }
 }
 
 fn with_sample<T>(
@@ -77,26 +78,27 @@ fn with_sample<T>(
     lines_max: usize,
     detect: impl FnOnce(&Sample<'_>) -> Option<T>,
 ) -> Option<T> {
-    let held = || lines(bytes).filter(|line| !line.slice(bytes).trim_ascii().is_empty()).take(lines_max);
-    let read = |line| JsonIndex::new(bytes, line, WANTED);
-    let is_line = held().next().is_some_and(|first| read(first).is_ok());
-    let whole = match is_line {
+    let sample_lines =
+        || lines(bytes).filter(|line| !line.slice(bytes).trim_ascii().is_empty()).take(lines_max);
+    let index = |line| JsonIndex::new(bytes, line, WANTED);
+    let is_first_line_json = sample_lines().next().is_some_and(|first| index(first).is_ok());
+    let document = match is_first_line_json {
         true => None,
-        false => read(Span { start: begin(bytes), end: bytes.len() }).ok(),
+        false => index(Span { start: text_start(bytes), end: bytes.len() }).ok(),
     };
     // Lines that are not JSON are skipped. A document may have lines that are JSON.
-    let nodes: Vec<JsonIndex> = match &whole {
+    let lines: Vec<JsonIndex> = match &document {
         Some(_) => Vec::new(),
-        None => held().filter_map(|line| read(line).ok()).collect(),
+        None => sample_lines().filter_map(|line| index(line).ok()).collect(),
     };
-    let is_one = |node: &JsonIndex| bytes[JsonNode::new(bytes, node).span().end..].trim_ascii().is_empty();
-    let whole = match nodes.as_slice() {
-        [] => whole,
-        [one] if is_line && is_one(one) => Some(one.clone()),
+    let is_whole = |line: &JsonIndex| bytes[JsonNode::new(bytes, line).span().end..].trim_ascii().is_empty();
+    let document = match lines.as_slice() {
+        [] => document,
+        [line] if is_first_line_json && is_whole(line) => Some(line.clone()),
         _ => None,
     };
-    let lines = nodes.iter().map(|node| JsonNode::new(bytes, node)).collect();
-    detect(&Sample { lines, document: whole.as_ref().map(|node| JsonNode::new(bytes, node)) })
+    let document = document.as_ref().map(|index| JsonNode::new(bytes, index));
+    detect(&Sample { lines: lines.iter().map(|index| JsonNode::new(bytes, index)).collect(), document })
 }
 
 /// Returns whether a source is one JSON value, as opposed to lines that are values.
@@ -111,18 +113,18 @@ pub(crate) fn is_document_with(bytes: &[u8], member: &str) -> bool {
 
 /// Returns the first JSON error. It names a line if the first line is a complete value.
 pub fn malformed(bytes: &[u8]) -> Option<Unreadable> {
-    let wrong = |span| JsonIndex::new(bytes, span, |_| false).err();
-    let all = wrong(Span { start: begin(bytes), end: bytes.len() })?;
-    let mut each = lines(bytes).enumerate().filter(|(_, line)| !line.slice(bytes).trim_ascii().is_empty());
-    if each.clone().next().is_none_or(|(_, first)| wrong(first).is_some()) {
-        return Some(Unreadable { at: all.at, element: None, what: all.what.into() });
+    let error_in = |span| JsonIndex::new(bytes, span, |_| false).err();
+    let error = error_in(Span { start: text_start(bytes), end: bytes.len() })?;
+    let mut full_lines =
+        lines(bytes).enumerate().filter(|(_, line)| !line.slice(bytes).trim_ascii().is_empty());
+    if full_lines.clone().next().is_none_or(|(_, first)| error_in(first).is_some()) {
+        return Some(Unreadable { at: error.at, element: None, what: error.what.into() });
     }
-    let in_line = |(line, span)| wrong(span).map(|wrong| (line + 1, wrong));
-    let (line, wrong) = each.find_map(in_line)?;
-    Some(Unreadable { at: wrong.at, element: None, what: format!("line {line}: {}", wrong.what) })
+    let (index, error) = full_lines.find_map(|(index, span)| Some((index, error_in(span)?)))?;
+    Some(Unreadable { at: error.at, element: None, what: format!("line {}: {}", index + 1, error.what) })
 }
 
-/// The types of JP's elements and of ours among them.
+/// The types of the elements in JP's files. Two of them are our own.
 const JP_TYPES: [&str; 11] = [
     "turn_start",
     "chat_request",
@@ -149,6 +151,6 @@ pub(crate) fn is_jp(sample: &Sample<'_>) -> bool {
 }
 
 /// The error for a value that is not part of the format.
-pub(crate) fn not_of(format: &str, at: usize, what: &str) -> Unreadable {
+pub(crate) fn format_error(format: &str, at: usize, what: &str) -> Unreadable {
     Unreadable { at, element: None, what: format!("not a transcript of {format}: {what}") }
 }

@@ -20,7 +20,7 @@ use crate::format::Format;
 /// The prefix and suffix that are added to a transcript's file name. The result is a hidden file that no agent takes
 /// for a session of its own. (Gemini CLI removes every `session-*.json` that is not one.)
 pub const AROUND: (&str, &str) = (".", ".jp-compact");
-/// The suffix of version 0.1.0. Such a file is read, and renamed when it is next written.
+/// The suffix of version 0.1.0. A file with this suffix is read, and renamed at the next write.
 pub const OLD_SUFFIX: &str = ".jp-compact.json";
 /// The member of a receipt that holds the digest of its range.
 pub const RANGE_DIGEST: &str = "range_xxh3";
@@ -29,7 +29,7 @@ const VERSION: &str = "jp_compact_sidecar";
 /// An empty array of overlays, as it is written.
 const EMPTY: &[u8] = b"[\n]";
 
-/// The state of a transcript when overlays were made from it.
+/// The state of a transcript at the time when overlays were made from it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Snapshot {
     pub bytes: u64,
@@ -58,8 +58,8 @@ impl Sidecar {
     /// # Errors
     /// The bytes are not a sidecar, or an overlay is malformed.
     pub fn read(file: Bytes) -> Result<Self, Unreadable> {
-        let wrong = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
-        let none = |what: String| Unreadable { at: 0, element: None, what };
+        let unreadable = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
+        let invalid_head = |what: String| Unreadable { at: 0, element: None, what };
         let mut overlays = Span::default();
         let mut scanner = Scanner::at_byte(&file, 0);
         scanner
@@ -70,19 +70,19 @@ impl Sidecar {
                 }
                 Ok(())
             })
-            .map_err(wrong)?;
-        let head: Head =
-            serde_json::from_slice(&file).map_err(|error| none(format!("not a sidecar file: {error}")))?;
+            .map_err(unreadable)?;
+        let head: Head = serde_json::from_slice(&file)
+            .map_err(|error| invalid_head(format!("not a sidecar file: {error}")))?;
         if head.jp_compact_sidecar != 1 {
             let version = head.jp_compact_sidecar;
-            return Err(none(format!(
+            return Err(invalid_head(format!(
                 "version {version} of `{VERSION}` is not supported: update jp-compact"
             )));
         }
-        let format = head.format.parse().map_err(none)?;
-        let moved = |wrong: Unreadable| Unreadable { at: wrong.at + overlays.start, ..wrong };
-        let index = index::index(file.slice(overlays.start..overlays.end)).map_err(moved)?;
-        Stream::from_index(index.clone()).map_err(moved)?;
+        let format = head.format.parse().map_err(invalid_head)?;
+        let in_file = |error: Unreadable| Unreadable { at: error.at + overlays.start, ..error };
+        let index = index::index(file.slice(overlays.start..overlays.end)).map_err(in_file)?;
+        Stream::from_index(index.clone()).map_err(in_file)?;
         Ok(Self { file, format, snapshot: head.source, index })
     }
 
@@ -112,14 +112,14 @@ impl Sidecar {
     }
 
     /// Returns the file without some overlays, and the number of removed ones. The file is empty if no overlay is
-    /// left. Returns `None` if `which` names an overlay that does not exist.
+    /// left. Returns `None` if `reset` names an overlay that does not exist.
     #[must_use]
-    pub fn without(&self, which: Reset) -> Option<(Vec<u8>, usize)> {
-        let Removal { pieces, overlays, .. } = source::reset(&self.index, which)?;
+    pub fn without(&self, reset: Reset) -> Option<(Vec<u8>, usize)> {
+        let Removal { pieces, overlays, .. } = source::reset(&self.index, reset)?;
         if overlays == self.index.overlays() {
             return Some((Vec::new(), overlays));
         }
-        Some((write(self.format, &self.snapshot, &splice::concat(&pieces, self.index.bytes())), overlays))
+        Some((to_bytes(self.format, &self.snapshot, &splice::concat(&pieces, self.index.bytes())), overlays))
     }
 }
 
@@ -144,10 +144,10 @@ pub fn with(
     let index = current.map(|sidecar| &sidecar.index).or(empty.as_ref());
     let overlays =
         index.map(|index| splice::concat(&splice::append_elements(index, &elements), index.bytes()));
-    write(format, snapshot, &overlays.unwrap_or_default())
+    to_bytes(format, snapshot, &overlays.unwrap_or_default())
 }
 
-fn write(format: Format, snapshot: &Snapshot, overlays: &[u8]) -> Vec<u8> {
+fn to_bytes(format: Format, snapshot: &Snapshot, overlays: &[u8]) -> Vec<u8> {
     let source = json!({ "bytes": snapshot.bytes, "sha256": snapshot.sha256 });
     let head =
         format!("{{\n\"{VERSION}\": 1,\n\"format\": \"{format}\",\n\"source\": {source},\n\"overlays\": ");

@@ -15,7 +15,7 @@ pub(crate) struct ElementRef {
     pub(crate) element: usize,
 }
 
-/// Neighboring elements that can be deleted one by one.
+/// Neighboring elements, each of which can be deleted alone.
 #[derive(Debug, Clone)]
 pub(crate) struct List {
     pub(crate) form: ListForm,
@@ -42,7 +42,7 @@ pub(crate) enum Deletion {
     Nothing,
     Element(ElementRef),
     Value(Span, &'static str),
-    /// Applies all of these, because the event is in several places.
+    /// All of these, because the event is in several places.
     Several(Vec<Self>),
 }
 
@@ -53,28 +53,29 @@ pub(crate) struct EventSource {
     pub(crate) record: Option<ElementRef>,
     pub(crate) deletion: Deletion,
     /// Deletions of copies of the event in other records. They are applied even if the event's own record stays.
-    pub(crate) also: Box<[Deletion]>,
+    pub(crate) further_deletions: Box<[Deletion]>,
 }
 
-/// Returns the deletion of one element of a list, or of nothing if its container is not a list of several.
-pub(crate) fn element_of(list: Option<usize>, element: usize) -> Deletion {
+/// Returns the deletion of one element. Without a list there is nothing to delete.
+pub(crate) fn element_deletion(list: Option<usize>, element: usize) -> Deletion {
     list.map_or(Deletion::Nothing, |list| Deletion::Element(ElementRef { list, element }))
 }
 
-/// The name of a record and of the record that it follows, as JSON values. An empty name marks a mere mention of
+/// The name of a record and of the record that it follows, as JSON values. An empty name marks a link that only mentions
 /// another record. An empty parent marks a record that follows none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) record: ElementRef,
     pub(crate) id: Span,
     pub(crate) parent: Span,
-    /// The index of the followed link, if that is the previous link with a name, as it nearly always is.
-    pub(crate) follows: Option<usize>,
+    /// The index of the parent's link, if that is the previous link with a name. It nearly always is.
+    pub(crate) previous: Option<usize>,
 }
 
+/// A value that names the first of several records.
 #[derive(Debug, Clone)]
-pub(crate) struct First {
-    /// The span of the name, a JSON value.
+pub(crate) struct FirstRecord {
+    /// The span of the value, which is JSON.
     pub(crate) span: Span,
     /// The records. Each has a link.
     pub(crate) records: Vec<ElementRef>,
@@ -97,7 +98,7 @@ pub(crate) struct SourceMap {
     pub(crate) pinned: HashSet<ElementRef>,
     /// Bytes of a record that must be in the pair that replaces it.
     pub(crate) carried: Vec<(ElementRef, Span)>,
-    pub(crate) firsts: Vec<First>,
+    pub(crate) first_records: Vec<FirstRecord>,
     pub(crate) coverage: Coverage,
     pub(crate) warnings: Vec<String>,
     /// The system prompt, if the transcript contains one.
@@ -117,7 +118,7 @@ impl SourceMap {
             numbers: Vec::new(),
             pinned: HashSet::new(),
             carried: Vec::new(),
-            firsts: Vec::new(),
+            first_records: Vec::new(),
             coverage: Coverage::default(),
             warnings: Vec::new(),
             system: None,

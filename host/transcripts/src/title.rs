@@ -12,8 +12,8 @@ pub(crate) fn title(bytes: &[u8], format: Format) -> Option<String> {
     let title = match format {
         Format::ClaudeCode => claude_code(bytes),
         Format::Pi => lines(bytes, |line| text(line, "session_info", "name")).last(),
-        Format::Opencode => whole(bytes)?["info"]["title"].as_str().map(str::to_owned),
-        Format::GeminiCli => whole(bytes)?["summary"].as_str().map(str::to_owned),
+        Format::Opencode => parse(bytes)?["info"]["title"].as_str().map(str::to_owned),
+        Format::GeminiCli => parse(bytes)?["summary"].as_str().map(str::to_owned),
         _ => None,
     }?;
     let words = title.split(|char: char| char.is_whitespace() || char.is_control());
@@ -34,13 +34,13 @@ fn text(line: &Value, kind: &str, member: &str) -> Option<String> {
 
 fn lines<'a>(
     bytes: &'a [u8],
-    of: impl Fn(&Value) -> Option<String> + 'a,
+    read: impl Fn(&Value) -> Option<String> + 'a,
 ) -> impl Iterator<Item = String> + 'a {
     let lines = bytes.split(|byte| *byte == b'\n');
-    lines.filter_map(move |line| of(&serde_json::from_slice(line).ok()?))
+    lines.filter_map(move |line| read(&serde_json::from_slice(line).ok()?))
 }
 
-fn whole(bytes: &[u8]) -> Option<Value> {
+fn parse(bytes: &[u8]) -> Option<Value> {
     serde_json::from_slice(bytes).ok()
 }
 

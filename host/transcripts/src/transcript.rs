@@ -57,8 +57,7 @@ impl Transcript {
         self.source().map_or(&[], |source| &source.warnings)
     }
 
-    /// Adds the overlays of a sidecar. A JP transcript holds its overlays itself and ignores a
-    /// sidecar.
+    /// Adds the overlays of a sidecar. A JP transcript contains its overlays itself and ignores a sidecar.
     ///
     /// # Errors
     /// An overlay is malformed.
@@ -75,9 +74,9 @@ impl Transcript {
         self.sidecar.as_ref()
     }
 
-    /// Marks an overlay as stale: the events that it was made from have changed. `place` is its index in
+    /// Marks an overlay as stale: the events that it was made from have changed. `index` is its position in
     /// [`Stream::overlays`].
-    pub fn mark_stale(&mut self, place: usize) {
-        self.stream.mark_stale(place);
+    pub fn mark_stale(&mut self, index: usize) {
+        self.stream.mark_stale(index);
     }
 }

@@ -1,5 +1,5 @@
-//! Programs whose transcripts are not supported, recognized by properties that only they have. Such a file is
-//! refused by the program's name. It must not be read as the format that it resembles.
+//! Programs whose transcripts are not supported, recognized by properties that only they have. The error for
+//! such a file names the program. The file must not be read as the format that it resembles.
 
 use crate::json_index::JsonNode;
 use crate::sample::{Sample, with_samples};
@@ -12,10 +12,10 @@ pub fn program(bytes: &[u8]) -> Option<&'static str> {
 
 pub(crate) fn program_of(sample: &Sample<'_>) -> Option<&'static str> {
     let elements = sample.objects("messages");
-    let any = |is_it: fn(JsonNode<'_>) -> bool| {
-        sample.any_line(is_it)
-            || elements.iter().any(|element| is_it(*element))
-            || sample.document.is_some_and(is_it)
+    let any = |matches: fn(JsonNode<'_>) -> bool| {
+        sample.any_line(matches)
+            || elements.iter().any(|element| matches(*element))
+            || sample.document.is_some_and(matches)
     };
     Some(if any(is_qwen_code) {
         "Qwen Code"
@@ -53,16 +53,18 @@ fn is_factory_droid(line: JsonNode<'_>) -> bool {
 
 /// A line with a role that holds a message without one.
 fn is_cursor(line: JsonNode<'_>) -> bool {
-    let is_bare = |message: JsonNode<'_>| {
+    let has_no_role = |message: JsonNode<'_>| {
         message.get("role").is_none() && message.get("content").is_some_and(JsonNode::is_array)
     };
-    line.string("role").is_some() && line.get("type").is_none() && line.get("message").is_some_and(is_bare)
+    line.string("role").is_some()
+        && line.get("type").is_none()
+        && line.get("message").is_some_and(has_no_role)
 }
 
 fn is_cline(element: JsonNode<'_>) -> bool {
-    let is_kind =
+    let has_kind =
         |kind: &str| element.text_of("type").as_deref() == Some(kind) && element.string(kind).is_some();
-    element.get("ts").is_some() && (is_kind("say") || is_kind("ask"))
+    element.get("ts").is_some() && (has_kind("say") || has_kind("ask"))
 }
 
 fn is_langchain(element: JsonNode<'_>) -> bool {
@@ -70,8 +72,8 @@ fn is_langchain(element: JsonNode<'_>) -> bool {
         ["human", "ai", "system", "tool", "function", "chat", "HumanMessageChunk", "AIMessageChunk"];
     let kind = element.text_of("type");
     let is_message = kind.as_deref().is_some_and(|kind| TYPES.contains(&kind));
-    let holds_content = |name: &str| element.get(name).is_some_and(|data| data.get("content").is_some());
-    (is_message && holds_content("data"))
+    let has_content = |name: &str| element.get(name).is_some_and(|data| data.get("content").is_some());
+    (is_message && has_content("data"))
         || (kind.as_deref() == Some("constructor") && element.get("lc").is_some())
 }
 

@@ -17,7 +17,7 @@ use jp_compact_core::stream::Stream;
 use jp_compact_core::view::{Part, View};
 
 use self::deletions::Deletions;
-use self::summary_pair::{Names, Summary, Tied, follow, pairs};
+use self::summary_pair::{LinkIndex, PairNames, Summary, follow, pairs};
 use crate::disposition::Disposition;
 use crate::reader::Reader;
 use crate::readers::reader;
@@ -34,23 +34,23 @@ pub fn render(transcript: &Transcript, view: &View) -> Vec<Piece> {
     };
     let reader = reader(map.format);
     let (mut dispositions, summaries) = dispositions(stream, map, view);
-    if !reader.is_some_and(Reader::says_thoughts) {
-        role_merge::leave_lone_thoughts(stream, map, &mut dispositions);
+    if !reader.is_some_and(Reader::shows_reasoning) {
+        role_merge::delete_lone_reasoning(stream, map, &mut dispositions);
     }
     let mut edits = Edits { written: Vec::with_capacity(map.sources.len()), ..Edits::default() };
-    let removed = Deletions::new(map, &dispositions);
-    for ((place, event), disposition) in map.sources.iter().zip(&external.events).zip(&dispositions) {
+    let deletions = Deletions::new(map, &dispositions);
+    for ((source, event), disposition) in map.sources.iter().zip(&external.events).zip(&dispositions) {
         if disposition.is_removed() {
-            place.also.iter().for_each(|deletion| edits.delete(deletion));
+            source.further_deletions.iter().for_each(|deletion| edits.delete(deletion));
         }
-        if place.record.is_some_and(|record| removed.contains(record)) {
+        if source.record.is_some_and(|record| deletions.contains(record)) {
             continue;
         }
-        edits.of_event(place, event, *disposition);
+        edits.add_event(source, event, *disposition);
     }
-    let mut tied = Tied::default();
-    let mut pairs = pairs(stream, map, &dispositions, &summaries, &removed, &mut tied);
-    edits.deleted.extend(removed.records());
+    let mut pair_names = PairNames::default();
+    let mut pairs = pairs(stream, map, &dispositions, &summaries, &deletions, &mut pair_names);
+    edits.deleted.extend(deletions.records());
     for (record, element) in &map.mentions {
         if edits.deleted.contains(record) {
             edits.deleted.insert(*element);
@@ -59,10 +59,10 @@ pub fn render(transcript: &Transcript, view: &View) -> Vec<Piece> {
     if let Some(member) = reader.and_then(Reader::blocks) {
         role_merge::merge(stream, map, member, &edits.deleted, &mut pairs, &mut edits.written);
     }
-    edits.numbers(stream, map, &removed, &pairs);
-    edits.links(stream, map, &removed, &tied);
-    edits.firsts(stream, map, &removed, &tied);
-    edits.done(stream, map, pairs)
+    edits.renumber(stream, map, &deletions, &pairs);
+    edits.relink(stream, map, &deletions, &pair_names);
+    edits.rename_first_records(stream, map, &deletions, &pair_names);
+    edits.into_pieces(stream, map, pairs)
 }
 
 fn dispositions<'a>(
@@ -70,13 +70,13 @@ fn dispositions<'a>(
     map: &SourceMap,
     view: &'a View,
 ) -> (Vec<Disposition<'a>>, Vec<Summary<'a>>) {
-    let mut dispositions = vec![Disposition::Gone; map.sources.len()];
+    let mut dispositions = vec![Disposition::Deleted; map.sources.len()];
     let mut summaries: Vec<Summary<'_>> = Vec::new();
-    let mut of_turn: HashMap<usize, usize> = HashMap::new();
+    let mut summary_of_turn: HashMap<usize, usize> = HashMap::new();
     for item in view.items() {
         let mut set = |element: usize, disposition| {
-            if let Some(place) = dispositions.get_mut(element) {
-                *place = disposition;
+            if let Some(current) = dispositions.get_mut(element) {
+                *current = disposition;
             }
         };
         match &item.part {
@@ -85,7 +85,7 @@ fn dispositions<'a>(
             Part::Replaced(element, text) => set(*element, Disposition::Replaced(text)),
             Part::SummaryResponse { at, text } => {
                 if let jp_compact_core::view::ItemOrigin::Summary { from, to } = item.origin {
-                    of_turn.extend((from..=to).map(|turn| (turn, summaries.len())));
+                    summary_of_turn.extend((from..=to).map(|turn| (turn, summaries.len())));
                 }
                 summaries.push(Summary { at: *at, text });
             }
@@ -93,8 +93,8 @@ fn dispositions<'a>(
         }
     }
     for (disposition, event) in dispositions.iter_mut().zip(stream.events()) {
-        if *disposition == Disposition::Gone
-            && let Some(summary) = of_turn.get(&event.turn)
+        if *disposition == Disposition::Deleted
+            && let Some(summary) = summary_of_turn.get(&event.turn)
         {
             *disposition = Disposition::Summarized(*summary);
         }
@@ -102,7 +102,7 @@ fn dispositions<'a>(
     (dispositions, summaries)
 }
 
-/// Changes of the source, in any order.
+/// Changes to the source, in any order.
 #[derive(Default)]
 struct Edits {
     written: Vec<(Span, String)>,
@@ -110,10 +110,10 @@ struct Edits {
 }
 
 impl Edits {
-    fn of_event(&mut self, place: &EventSource, event: &ExternalEvent, disposition: Disposition<'_>) {
+    fn add_event(&mut self, source: &EventSource, event: &ExternalEvent, disposition: Disposition<'_>) {
         let text = match disposition {
             Disposition::Kept => return,
-            Disposition::Gone | Disposition::Summarized(_) => return self.delete(&place.deletion),
+            Disposition::Deleted | Disposition::Summarized(_) => return self.delete(&source.deletion),
             Disposition::Emptied => "",
             Disposition::Replaced(text) => text,
         };
@@ -123,8 +123,8 @@ impl Edits {
     fn delete(&mut self, deletion: &Deletion) {
         match deletion {
             Deletion::Nothing => {}
-            Deletion::Element(at) => {
-                self.deleted.insert(*at);
+            Deletion::Element(element) => {
+                self.deleted.insert(*element);
             }
             Deletion::Value(span, bytes) => self.written.push((*span, (*bytes).into())),
             Deletion::Several(deletions) => deletions.iter().for_each(|deletion| self.delete(deletion)),
@@ -132,11 +132,11 @@ impl Edits {
     }
 
     /// Renumbers the records after deleted or inserted ones.
-    fn numbers(
+    fn renumber(
         &mut self,
         stream: &Stream,
         map: &SourceMap,
-        removed: &Deletions<'_>,
+        deletions: &Deletions<'_>,
         pairs: &BTreeMap<ElementRef, Vec<String>>,
     ) {
         let (mut list, mut inserted, mut deleted) = (usize::MAX, 0, 0);
@@ -145,14 +145,14 @@ impl Edits {
                 (list, inserted, deleted) = (record.list, 0, 0);
             }
             inserted += pairs.get(record).map_or(0, Vec::len);
-            if removed.contains(*record) {
+            if deletions.contains(*record) {
                 deleted += 1;
                 continue;
             }
             let number = std::str::from_utf8(stream.at(*span)).ok().and_then(|number| number.parse().ok());
-            let fresh = number.and_then(|number: usize| (number + inserted).checked_sub(deleted));
+            let new_number = number.and_then(|number: usize| (number + inserted).checked_sub(deleted));
             if inserted != deleted
-                && let Some(number) = fresh
+                && let Some(number) = new_number
             {
                 self.written.push((*span, number.to_string()));
             }
@@ -160,35 +160,48 @@ impl Edits {
     }
 
     /// Links the records that followed a deleted record to the record that now precedes them.
-    fn links(&mut self, stream: &Stream, map: &SourceMap, removed: &Deletions<'_>, tied: &Tied) {
-        if removed.is_empty() || map.links.is_empty() {
+    fn relink(
+        &mut self,
+        stream: &Stream,
+        map: &SourceMap,
+        deletions: &Deletions<'_>,
+        pair_names: &PairNames,
+    ) {
+        if deletions.is_empty() || map.links.is_empty() {
             return;
         }
-        let names = Names::new(stream, map);
-        for (place, link) in map.links.iter().enumerate() {
-            let follows_removed =
-                names.parent(place).is_some_and(|parent| removed.contains(map.links[parent].record));
-            if follows_removed && !removed.contains(link.record) {
-                let parent = follow(&names, Some(place), removed, tied);
+        let link_index = LinkIndex::new(stream, map);
+        for (index, link) in map.links.iter().enumerate() {
+            let follows_deleted =
+                link_index.parent(index).is_some_and(|parent| deletions.contains(map.links[parent].record));
+            if follows_deleted && !deletions.contains(link.record) {
+                let parent = follow(&link_index, Some(index), deletions, pair_names);
                 self.written.push((link.parent, parent.unwrap_or_else(|| "null".into())));
             }
         }
     }
 
-    /// Names the first remaining record, or the pair that precedes it.
-    fn firsts(&mut self, stream: &Stream, map: &SourceMap, removed: &Deletions<'_>, tied: &Tied) {
-        let is_gone = |record: &ElementRef| removed.contains(*record);
-        for first in map.firsts.iter().filter(|first| first.records.first().is_some_and(is_gone)) {
+    /// Makes each value that names a deleted first record name the first remaining one, or the pair before it.
+    fn rename_first_records(
+        &mut self,
+        stream: &Stream,
+        map: &SourceMap,
+        deletions: &Deletions<'_>,
+        pair_names: &PairNames,
+    ) {
+        let is_deleted = |record: &ElementRef| deletions.contains(*record);
+        for first in map.first_records.iter().filter(|first| first.records.first().is_some_and(is_deleted)) {
             let name = first.records.iter().find_map(|record| {
-                let link = || map.links.iter().find(|link| link.record == *record && !is_gone(record));
-                let own = || Some(String::from_utf8_lossy(stream.at(link()?.id)).into_owned());
-                tied.firsts.get(record).cloned().or_else(own)
+                let link = || map.links.iter().find(|link| link.record == *record && !is_deleted(record));
+                let current_name = || Some(String::from_utf8_lossy(stream.at(link()?.id)).into_owned());
+                pair_names.first_names.get(record).cloned().or_else(current_name)
             });
             self.written.extend(name.map(|name| (first.span, name)));
         }
     }
 
-    fn done(
+    /// Returns the changed source.
+    fn into_pieces(
         mut self,
         stream: &Stream,
         map: &SourceMap,
@@ -196,8 +209,8 @@ impl Edits {
     ) -> Vec<Piece> {
         // A list that becomes empty is deleted with its holder, which may be the last element of another list.
         let mut by_list: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for at in &self.deleted {
-            by_list.entry(at.list).or_default().push(at.element);
+        for record in &self.deleted {
+            by_list.entry(record.list).or_default().push(record.element);
         }
         while let Some((number, mut elements)) = by_list.pop_last() {
             let list = &map.lists[number];
@@ -217,39 +230,39 @@ impl Edits {
                 let (from, to) = (run[0], run[run.len() - 1]);
                 let range =
                     ElementRef { list: number, element: from }..=ElementRef { list: number, element: to };
-                let fresh: Vec<String> = run
+                let new_records: Vec<String> = run
                     .iter()
                     .filter_map(|element| pairs.remove(&ElementRef { list: number, element: *element }))
                     .flatten()
                     .collect();
                 debug_assert!(pairs.range(range).next().is_none());
-                self.written.push(list.without(stream.bytes(), from, to, &fresh));
+                self.written.push(list.replacement(stream.bytes(), from, to, &new_records));
             }
         }
         // A pair before a record that stays, or after the last one.
-        for (at, fresh) in pairs {
-            self.written.push(map.lists[at.list].with(stream.bytes(), at.element, &fresh));
+        for (record, new_records) in pairs {
+            self.written.push(map.lists[record.list].insertion(stream.bytes(), record.element, &new_records));
         }
         // At one offset, insertions precede deletions. Edits inside a deleted range are dropped.
         self.written.sort_by_key(|(span, _)| (span.start, !span.is_empty(), usize::MAX - span.end));
         let mut pieces = Pieces::with_capacity(2 * self.written.len() + 1);
-        let mut at = 0;
+        let mut offset = 0;
         for (span, text) in self.written {
-            if span.start < at {
+            if span.start < offset {
                 continue;
             }
-            pieces.old(at..span.start);
+            pieces.old(offset..span.start);
             pieces.new_bytes_owned(text.into_bytes());
-            at = span.end;
+            offset = span.end;
         }
-        pieces.old(at..stream.bytes().len());
+        pieces.old(offset..stream.bytes().len());
         pieces.done()
     }
 }
 
 impl List {
     /// Returns the separator between a new element and the next one.
-    fn between(&self, source: &[u8]) -> String {
+    fn separator(&self, source: &[u8]) -> String {
         match (self.form, self.elements.as_slice()) {
             (ListForm::Lines, _) => "\n".into(),
             (ListForm::Commas, [first, second, ..]) => {
@@ -259,13 +272,13 @@ impl List {
         }
     }
 
-    /// Returns an edit that inserts elements before `before`, or at the end.
-    fn with(&self, source: &[u8], before: usize, fresh: &[String]) -> (Span, String) {
-        let between = self.between(source);
-        let text = fresh.iter().map(|record| format!("{record}{between}")).collect();
+    /// Returns an edit that inserts records before the element `before`, or at the end.
+    fn insertion(&self, source: &[u8], before: usize, new_records: &[String]) -> (Span, String) {
+        let separator = self.separator(source);
+        let text = new_records.iter().map(|record| format!("{record}{separator}")).collect();
         match (self.elements.get(before), self.elements.last()) {
             (None, Some(last)) if !source[..last.end].ends_with(b"\n") => {
-                let text = format!("{between}{}", fresh.join(&between));
+                let text = format!("{separator}{}", new_records.join(&separator));
                 (Span { start: last.end, end: last.end }, text)
             }
             (None, last) => {
@@ -276,14 +289,14 @@ impl List {
         }
     }
 
-    /// Returns an edit that replaces the elements from `from` to `to` by new ones.
-    fn without(&self, source: &[u8], from: usize, to: usize, fresh: &[String]) -> (Span, String) {
+    /// Returns an edit that replaces the elements from `from` to `to` by new records.
+    fn replacement(&self, source: &[u8], from: usize, to: usize, new_records: &[String]) -> (Span, String) {
         let (start, end) = (self.elements[from].start, self.elements[to].end);
         if self.form == ListForm::Lines {
-            return (Span { start, end }, fresh.iter().map(|record| format!("{record}\n")).collect());
+            return (Span { start, end }, new_records.iter().map(|record| format!("{record}\n")).collect());
         }
-        if !fresh.is_empty() {
-            return (Span { start, end }, fresh.join(&self.between(source)));
+        if !new_records.is_empty() {
+            return (Span { start, end }, new_records.join(&self.separator(source)));
         }
         let span = match (self.elements.get(to + 1), from.checked_sub(1)) {
             (Some(next), _) => Span { start, end: next.start },

@@ -31,28 +31,28 @@ struct Message {
 /// Messages that are merged, and blocks of summaries that are appended to them.
 struct Group {
     messages: Vec<Message>,
-    fresh: Vec<String>,
+    new_blocks: Vec<String>,
 }
 
-/// Removes reasoning whose whole output was removed.
-pub(super) fn leave_lone_thoughts(stream: &Stream, map: &SourceMap, dispositions: &mut [Disposition<'_>]) {
+/// Deletes reasoning whose whole output is deleted.
+pub(super) fn delete_lone_reasoning(stream: &Stream, map: &SourceMap, dispositions: &mut [Disposition<'_>]) {
     // Whether any output stays before the next reasoning or the next speaker. `None` without output.
-    let mut follows = None;
-    let mut following: Option<(Kind, Option<ElementRef>)> = None;
-    for ((event, place), disposition) in stream.events().iter().zip(&map.sources).zip(dispositions).rev() {
-        let stays = !matches!(disposition, Disposition::Gone | Disposition::Summarized(_));
+    let mut output_stays = None;
+    let mut next_event: Option<(Kind, Option<ElementRef>)> = None;
+    for ((event, source), disposition) in stream.events().iter().zip(&map.sources).zip(dispositions).rev() {
+        let stays = !matches!(disposition, Disposition::Deleted | Disposition::Summarized(_));
         match event.kind {
-            Kind::Reasoning if follows == Some(false) && stays => *disposition = Disposition::Gone,
+            Kind::Reasoning if output_stays == Some(false) && stays => *disposition = Disposition::Deleted,
             Kind::Reasoning => {}
             Kind::Message | Kind::Data | Kind::ToolRequest => {
-                let is_new = following.is_some_and(|(kind, _)| kind == Kind::Reasoning);
-                follows = Some(stays || (!is_new && follows == Some(true)));
+                let is_last_output = next_event.is_some_and(|(kind, _)| kind == Kind::Reasoning);
+                output_stays = Some(stays || (!is_last_output && output_stays == Some(true)));
             }
             // The result of a tool that the provider ran itself is in the same message.
-            Kind::ToolResponse { .. } if following.is_some_and(|(_, record)| record == place.record) => {}
-            _ => follows = None,
+            Kind::ToolResponse { .. } if next_event.is_some_and(|(_, record)| record == source.record) => {}
+            _ => output_stays = None,
         }
-        following = Some((event.kind, place.record));
+        next_event = Some((event.kind, source.record));
     }
 }
 
@@ -65,10 +65,11 @@ pub(super) fn merge(
     pairs: &mut BTreeMap<ElementRef, Vec<String>>,
     written: &mut Vec<(Span, String)>,
 ) {
-    let changed: HashSet<usize> = deleted.iter().chain(pairs.keys()).map(|at| at.list).collect();
-    let of_records: HashSet<usize> =
-        map.sources.iter().filter_map(|place| place.record).map(|at| at.list).collect();
-    for list in changed.intersection(&of_records).copied() {
+    let changed_lists: HashSet<usize> =
+        deleted.iter().chain(pairs.keys()).map(|record| record.list).collect();
+    let record_lists: HashSet<usize> =
+        map.sources.iter().filter_map(|source| source.record).map(|record| record.list).collect();
+    for list in changed_lists.intersection(&record_lists).copied() {
         let elements = &map.lists[list].elements;
         if map.lists[list].form != ListForm::Commas {
             continue;
@@ -76,23 +77,24 @@ pub(super) fn merge(
         let mut group: Option<Group> = None;
         for element in 0..=elements.len() {
             let at = ElementRef { list, element };
-            if let Some(fresh) = pairs.get_mut(&at) {
-                if let Some(block) = fresh.first().and_then(|first| user_block(first, member))
+            if let Some(new_records) = pairs.get_mut(&at) {
+                if let Some(block) = new_records.first().and_then(|first| user_block(first, member))
                     && let Some(open) = group.as_mut().filter(|group| group.role() == Some("user"))
                 {
-                    open.fresh.push(block);
-                    fresh.remove(0);
+                    open.new_blocks.push(block);
+                    new_records.remove(0);
                 }
                 group.take().into_iter().for_each(|group| group.write(stream, written));
             }
             let Some(span) = elements.get(element).filter(|_| !deleted.contains(&at)) else { continue };
             let message = message_at(stream.bytes(), *span, element, member);
             match (&mut group, message) {
-                (Some(group), Some(message)) if group.takes(&message) => group.messages.push(message),
+                (Some(group), Some(message)) if group.accepts(&message) => group.messages.push(message),
                 (_, message) => {
-                    let next = message.map(|message| Group { messages: vec![message], fresh: Vec::new() });
-                    let done = std::mem::replace(&mut group, next);
-                    done.into_iter().for_each(|group| group.write(stream, written));
+                    let next =
+                        message.map(|message| Group { messages: vec![message], new_blocks: Vec::new() });
+                    let previous = std::mem::replace(&mut group, next);
+                    previous.into_iter().for_each(|group| group.write(stream, written));
                 }
             }
         }
@@ -100,13 +102,13 @@ pub(super) fn merge(
     }
 }
 
-/// Returns the blocks of a new message if its role is the user's.
+/// Returns the blocks of a new message if the user is its author.
 fn user_block(message: &str, member: &str) -> Option<String> {
     let bytes = message.as_bytes();
-    let found = message_at(bytes, Span { start: 0, end: bytes.len() }, 0, member)?;
-    let blocks = message.get(found.blocks.start..found.blocks.end)?;
-    let [open, close] = if found.is_text { TEXT } else { ["", ""] };
-    (found.role == "user").then(|| format!("{open}{blocks}{close}"))
+    let parsed = message_at(bytes, Span { start: 0, end: bytes.len() }, 0, member)?;
+    let blocks = message.get(parsed.blocks.start..parsed.blocks.end)?;
+    let [open, close] = if parsed.is_text { TEXT } else { ["", ""] };
+    (parsed.role == "user").then(|| format!("{open}{blocks}{close}"))
 }
 
 fn message_at(bytes: &[u8], record: Span, element: usize, member: &str) -> Option<Message> {
@@ -142,7 +144,7 @@ impl Group {
     }
 
     /// Returns whether a message has the same role and did not already follow the last one directly.
-    fn takes(&self, message: &Message) -> bool {
+    fn accepts(&self, message: &Message) -> bool {
         self.messages
             .last()
             .is_some_and(|last| last.role == message.role && last.element + 1 < message.element)
@@ -150,31 +152,31 @@ impl Group {
 
     fn write(&self, stream: &Stream, written: &mut Vec<(Span, String)>) {
         let (Some(head), Some(last)) = (self.messages.first(), self.messages.last()) else { return };
-        if self.messages.len() == 1 && self.fresh.is_empty() {
+        if self.messages.len() == 1 && self.new_blocks.is_empty() {
             return;
         }
-        let empty = |at| Span { start: at, end: at };
+        let insert_at = |offset| Span { start: offset, end: offset };
         if head.is_text {
-            written.push((empty(head.content.start), format!("[{}", head.open())));
+            written.push((insert_at(head.content.start), format!("[{}", head.open())));
         }
-        for two in self.messages.windows(2) {
-            let [before, following] = two else { continue };
-            let span = Span { start: before.blocks.end, end: following.blocks.start };
-            written.push((span, format!("{}, {}", before.close(), following.open())));
+        for pair in self.messages.windows(2) {
+            let [before, after] = pair else { continue };
+            let span = Span { start: before.blocks.end, end: after.blocks.start };
+            written.push((span, format!("{}, {}", before.close(), after.open())));
         }
         let mut end = last.close().to_owned();
-        for block in &self.fresh {
+        for block in &self.new_blocks {
             end.push_str(", ");
             end.push_str(block);
         }
         if last.is_text {
             end.push(']');
         }
-        written.push((empty(last.blocks.end), end));
+        written.push((insert_at(last.blocks.end), end));
         if self.messages.len() > 1 {
             // The other members of the first message apply to all of them.
-            let tail = Span { start: head.content.end, end: head.record.end };
-            let tail = String::from_utf8_lossy(tail.slice(stream.bytes())).into_owned();
+            let tail_span = Span { start: head.content.end, end: head.record.end };
+            let tail = String::from_utf8_lossy(tail_span.slice(stream.bytes())).into_owned();
             written.push((Span { start: last.content.end, end: last.record.end }, tail));
         }
     }

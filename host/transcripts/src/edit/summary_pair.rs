@@ -1,4 +1,4 @@
-//! The pairs of records that represent summaries: their places, their names, and the links to them.
+//! The pairs of records that represent summaries: their positions, their names, and the links to them.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -18,11 +18,11 @@ use jp_compact_core::text;
 
 /// Names, as JSON, that replace the names of deleted records.
 #[derive(Default)]
-pub(super) struct Tied {
-    /// The place of the pair that replaces a record, and the name of the pair's last record.
-    pub(super) lasts: HashMap<ElementRef, (ElementRef, String)>,
-    /// The name of the first record of the pair at a place.
-    pub(super) firsts: HashMap<ElementRef, String>,
+pub(super) struct PairNames {
+    /// For each replaced record, the position of the pair and the name of its last record.
+    pub(super) last_names: HashMap<ElementRef, (ElementRef, String)>,
+    /// The name of the first record of the pair at a position.
+    pub(super) first_names: HashMap<ElementRef, String>,
 }
 
 pub(super) struct Summary<'a> {
@@ -30,41 +30,43 @@ pub(super) struct Summary<'a> {
     pub(super) text: &'a str,
 }
 
-/// Returns the pairs, by the record that each precedes. Adds the names that replace each deleted record to `tied`.
+/// Returns the pairs, by the record that each precedes. Adds the names that replace each deleted record to
+/// `pair_names`.
 pub(super) fn pairs(
     stream: &Stream,
     map: &SourceMap,
     dispositions: &[Disposition<'_>],
     summaries: &[Summary<'_>],
-    removed: &Deletions<'_>,
-    tied: &mut Tied,
+    deletions: &Deletions<'_>,
+    pair_names: &mut PairNames,
 ) -> BTreeMap<ElementRef, Vec<String>> {
     let mut pairs: BTreeMap<ElementRef, Vec<String>> = BTreeMap::new();
-    let mut written: HashMap<usize, (ElementRef, String)> = HashMap::new();
+    let mut by_summary: HashMap<usize, (ElementRef, String)> = HashMap::new();
     let Some(reader) = reader(map.format) else { return pairs };
     let is_tree = !map.links.is_empty();
-    let end = map.sources.iter().rev().find_map(|place| place.record);
-    let at_end = match dispositions.last() {
+    let end = map.sources.iter().rev().find_map(|source| source.record);
+    let summary_at_end = match dispositions.last() {
         Some(Disposition::Summarized(number)) => Some(*number),
         _ => None,
     };
-    for (place, disposition) in map.sources.iter().zip(dispositions) {
-        let (Some(record), Disposition::Summarized(number)) = (place.record, disposition) else { continue };
-        let last = written.entry(*number).or_insert_with(|| {
+    for (source, disposition) in map.sources.iter().zip(dispositions) {
+        let (Some(record), Disposition::Summarized(number)) = (source.record, disposition) else { continue };
+        let last = by_summary.entry(*number).or_insert_with(|| {
             let summary = &summaries[*number];
             let span = |at: ElementRef| map.lists[at.list].elements[at.element];
             let ids = [0, 1].map(|half| name(span(record).slice(stream.bytes()), *number, half));
-            let mut newest = map.sources.iter().zip(dispositions).rev();
-            let is_of = |place: &EventSource| place.record.is_some_and(|at| at.list == record.list);
-            let newest = newest.find(|(place, of)| *of == disposition && is_of(place));
-            let of_summary = |at: &ElementRef| removed.get(*at).is_some_and(|of| of == *disposition);
-            let carried = map.carried.iter().filter(|(at, _)| of_summary(at));
-            // A value that a reader indexed is valid JSON, so it can be indexed again.
-            let [node, last] = [record, newest.and_then(|(place, _)| place.record).unwrap_or(record)]
+            let is_in_list = |source: &EventSource| source.record.is_some_and(|at| at.list == record.list);
+            let mut sources = map.sources.iter().zip(dispositions).rev();
+            let newest = sources.find(|(source, other)| *other == disposition && is_in_list(source));
+            let is_in_summary =
+                |at: &ElementRef| deletions.get(*at).is_some_and(|other| other == *disposition);
+            let carried = map.carried.iter().filter(|(at, _)| is_in_summary(at));
+            // A reader already indexed this value, so it is valid JSON.
+            let [node, last] = [record, newest.and_then(|(source, _)| source.record).unwrap_or(record)]
                 .map(|at| JsonIndex::new(stream.bytes(), span(at), |_| true).unwrap_or_default());
             // The reader follows a tree from its last record, and rewound records may precede that record.
-            let at = if is_tree && Some(*number) == at_end { end.unwrap_or(record) } else { record };
-            let parent = parent(stream, map, at, removed, tied);
+            let at = if is_tree && Some(*number) == summary_at_end { end.unwrap_or(record) } else { record };
+            let parent = parent(stream, map, at, deletions, pair_names);
             let pair = SummaryPair {
                 first: JsonNode::new(stream.bytes(), &node),
                 last: JsonNode::new(stream.bytes(), &last),
@@ -74,16 +76,16 @@ pub(super) fn pairs(
                 response: summary.text,
                 ids: ids.clone(),
                 parent: &parent,
-                number: numbered(stream, map, record, removed, &pairs),
+                number: new_number(stream, map, record, deletions, &pairs),
             };
             let is_after = map.pinned.contains(&at) || begins_before(map, dispositions, record, *number);
             let at = ElementRef { element: at.element + usize::from(is_after), ..at };
             pairs.entry(at).or_default().extend(reader.pair(&pair));
             let [first, last] = ids.map(|id| serde_json::Value::from(id).to_string());
-            tied.firsts.insert(at, first);
+            pair_names.first_names.insert(at, first);
             (at, last)
         });
-        tied.lasts.insert(record, last.clone());
+        pair_names.last_names.insert(record, last.clone());
     }
     pairs
 }
@@ -95,26 +97,26 @@ fn begins_before(
     record: ElementRef,
     summary: usize,
 ) -> bool {
-    let events = map.sources.iter().zip(dispositions).filter(|(place, _)| place.record == Some(record));
-    let mut before = events
+    let events = map.sources.iter().zip(dispositions).filter(|(source, _)| source.record == Some(record));
+    let mut events_before = events
         .map(|(_, disposition)| disposition)
         .take_while(|disposition| **disposition != Disposition::Summarized(summary));
-    before.any(|disposition| !matches!(disposition, Disposition::Gone | Disposition::Summarized(_)))
+    events_before.any(|disposition| !matches!(disposition, Disposition::Deleted | Disposition::Summarized(_)))
 }
 
 /// Returns the new number of a record, after deletions and insertions before it.
-fn numbered(
+fn new_number(
     stream: &Stream,
     map: &SourceMap,
     record: ElementRef,
-    removed: &Deletions<'_>,
+    deletions: &Deletions<'_>,
     pairs: &BTreeMap<ElementRef, Vec<String>>,
 ) -> Option<usize> {
     let (_, span) = map.numbers.iter().find(|(at, _)| *at == record)?;
     let number: usize = std::str::from_utf8(stream.at(*span)).ok()?.parse().ok()?;
     let before = ElementRef { element: 0, ..record }..record;
-    let inserted: usize = pairs.range(before).map(|(_, fresh)| fresh.len()).sum();
-    (number + inserted).checked_sub(removed.before(record))
+    let inserted: usize = pairs.range(before).map(|(_, new_records)| new_records.len()).sum();
+    (number + inserted).checked_sub(deletions.count_before(record))
 }
 
 /// Returns the name, as JSON, of the record that `record` follows after the deletions.
@@ -122,68 +124,72 @@ fn parent(
     stream: &Stream,
     map: &SourceMap,
     record: ElementRef,
-    removed: &Deletions<'_>,
-    tied: &Tied,
+    deletions: &Deletions<'_>,
+    pair_names: &PairNames,
 ) -> String {
-    let own = map.links.iter().position(|link| link.record == record);
-    follow(&Names::new(stream, map), own, removed, tied).unwrap_or_else(|| "null".into())
+    let start = map.links.iter().position(|link| link.record == record);
+    follow(&LinkIndex::new(stream, map), start, deletions, pair_names).unwrap_or_else(|| "null".into())
 }
 
-/// The links by their names. The map is built when a link does not lead to the previous one, which is rare.
-pub(super) struct Names<'a> {
+/// Finds links by their names. The map is built only if a link does not lead to the previous one, which is rare.
+pub(super) struct LinkIndex<'a> {
     stream: &'a Stream,
     map: &'a SourceMap,
-    sources: OnceCell<HashMap<Cow<'a, [u8]>, usize>>,
+    by_name: OnceCell<HashMap<Cow<'a, [u8]>, usize>>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> LinkIndex<'a> {
     pub(super) fn new(stream: &'a Stream, map: &'a SourceMap) -> Self {
-        Self { stream, map, sources: OnceCell::new() }
+        Self { stream, map, by_name: OnceCell::new() }
     }
 
-    pub(super) fn parent(&self, place: usize) -> Option<usize> {
+    /// Returns the index of the link that a link leads to.
+    pub(super) fn parent(&self, index: usize) -> Option<usize> {
         let links = &self.map.links;
-        if links[place].follows.is_some() {
-            return links[place].follows;
+        if links[index].previous.is_some() {
+            return links[index].previous;
         }
-        let parent = self.stream.at(links[place].parent);
+        let parent = self.stream.at(links[index].parent);
         if parent.is_empty() || parent == b"null" {
             return None;
         }
         let name = |link: &Link| text::canonical(self.stream.at(link.id));
-        let named = || links.iter().enumerate().map(|(place, link)| (name(link), place));
-        self.sources.get_or_init(|| named().collect()).get(&text::canonical(parent)).copied()
+        let by_name = || links.iter().enumerate().map(|(index, link)| (name(link), index)).collect();
+        self.by_name.get_or_init(by_name).get(&text::canonical(parent)).copied()
     }
 }
 
-/// Follows links from a record to the first one that stays, or to a pair on the way.
+/// Follows links from a record to the first record that stays, or to a pair on the way. Returns its name as JSON.
 pub(super) fn follow(
-    names: &Names<'_>,
-    from: Option<usize>,
-    removed: &Deletions<'_>,
-    tied: &Tied,
+    link_index: &LinkIndex<'_>,
+    start: Option<usize>,
+    deletions: &Deletions<'_>,
+    pair_names: &PairNames,
 ) -> Option<String> {
-    let links = &names.map.links;
-    let mut place = from?;
-    // A link without a name of its own is a mention, so its place does not matter.
-    let mentions = links.get(place)?.id.is_empty();
-    let own = links.get(place)?.record;
-    let mut passed: Option<&(ElementRef, String)> = None;
+    let links = &link_index.map.links;
+    let mut index = start?;
+    // A link without a name only mentions another record, so its position does not matter.
+    let is_mention = links.get(index)?.id.is_empty();
+    let start_record = links.get(index)?.record;
+    let mut first_pair: Option<&(ElementRef, String)> = None;
     // Bounded by the number of links, because a file may contain a cycle.
     for _ in 0..=links.len() {
-        let parent = names.stream.at(links[place].parent);
-        let above = names.parent(place);
-        let next = above.map(|above| &links[above]);
-        let stays = next.filter(|next| !removed.contains(next.record));
-        match (next, passed) {
+        let parent = link_index.stream.at(links[index].parent);
+        let next_index = link_index.parent(index);
+        let next = next_index.map(|next| &links[next]);
+        let stays = next.filter(|next| !deletions.contains(next.record));
+        match (next, first_pair) {
             // A remaining record among the records of a summary follows the pair or precedes it, as in the file.
             (_, Some((pair, last))) if stays.map_or(next.is_none(), |stays| stays.record < *pair) => {
                 return Some(last.clone());
             }
             (Some(next), _) if stays.is_none() => {
-                let pair = tied.lasts.get(&next.record).filter(|(pair, _)| mentions || *pair < own);
-                passed = passed.or(pair);
-                place = above?;
+                let pair = pair_names
+                    .last_names
+                    .get(&next.record)
+                    .filter(|(pair, _)| is_mention || *pair < start_record);
+                first_pair = first_pair.or(pair);
+                index = next_index?;
             }
             _ if parent.is_empty() => return None,
             _ => return Some(String::from_utf8_lossy(parent).into_owned()),

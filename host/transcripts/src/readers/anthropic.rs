@@ -11,8 +11,8 @@ use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
-use crate::source_map::element_of;
+use crate::sample::{Sample, format_error};
+use crate::source_map::element_deletion;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
@@ -55,18 +55,18 @@ impl Reader for Anthropic {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         if crate::sample::is_document(&builder.bytes()) {
-            return builder.document(WANTED, |builder, document| {
+            return builder.read_document(WANTED, |builder, document| {
                 let body = body_of(document);
                 read_metadata(builder, body);
                 conversation(builder, body.get("messages").unwrap_or(body))
             });
         }
-        builder.lines(WANTED, |builder, _, line| {
+        builder.read_lines(WANTED, |builder, _, line| {
             let body = body_of(line);
             let Some(messages) = body.get("messages") else {
-                return Err(not_of(NAME, line.span().start, "a line has no `messages`"));
+                return Err(format_error(NAME, line.span().start, "a line has no `messages`"));
             };
-            builder.conversation(line)?;
+            builder.start_conversation(line)?;
             read_metadata(builder, body);
             conversation(builder, messages)
         })
@@ -153,22 +153,22 @@ fn is_own(block: JsonNode<'_>) -> bool {
 /// Reads the model and the system prompt of a body.
 fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
     if let Some(model) = body.text_of("model") {
-        builder.model(&model);
+        builder.set_model(&model);
     }
     if let Some(system) = body.get("system").filter(|system| !system.is_null()) {
         let text = builder.text(system);
-        builder.system_at(text);
+        builder.add_system_at(text);
     }
 }
 
 fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
     if !messages.is_array() {
-        return Err(not_of(NAME, messages.span().start, "the messages are not an array"));
+        return Err(format_error(NAME, messages.span().start, "the messages are not an array"));
     }
-    let list = builder.items(messages, None);
+    let list = builder.add_items(messages, None);
     for (element, message) in messages.items().enumerate() {
         let Some(role) = message.text_of("role") else {
-            return Err(not_of(NAME, message.span().start, "a message has no role"));
+            return Err(format_error(NAME, message.span().start, "a message has no role"));
         };
         let draft = EventDraft {
             span: message.span(),
@@ -179,7 +179,7 @@ fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<()
             ("user", content) => user(builder, message, content, &draft),
             ("assistant", Some(content)) => assistant(builder, message, content, draft),
             ("system", _) => {}
-            _ => builder.unknown(message),
+            _ => builder.count_unknown(message),
         }
     }
     Ok(())
@@ -195,15 +195,15 @@ fn user(
     let blocks = content.filter(|content| content.items().len() > 0);
     let Some(content) = blocks else {
         if content.is_none() {
-            builder.unknown(message);
+            builder.count_unknown(message);
         }
         let body = content.filter(|content| content.is_string()).map(JsonNode::span);
-        let body = body.unwrap_or_else(|| builder.made(""));
-        builder.turn(None);
+        let body = body.unwrap_or_else(|| builder.new_string(""));
+        builder.start_turn(None);
         builder.add(Kind::ChatRequest, EventDraft { body, ..draft.clone() });
         return;
     };
-    let list = (content.items().len() > 1).then(|| builder.items(content, None));
+    let list = (content.items().len() > 1).then(|| builder.add_items(content, None));
     let mut asked: Vec<(ElementRef, EventDraft)> = Vec::new();
     for (element, block) in content.items().enumerate() {
         let draft = EventDraft { span: block.span(), ..draft.clone() };
@@ -224,19 +224,19 @@ fn user(
         Some(_) => Deletion::Several(asked.iter().map(|(at, _)| Deletion::Element(*at)).collect()),
         None => Deletion::Nothing,
     };
-    builder.turn(None);
+    builder.start_turn(None);
     builder.add(Kind::ChatRequest, EventDraft { span, body, deletion, ..draft.clone() });
 }
 
 fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, content: JsonNode<'_>, draft: EventDraft) {
     if content.items().len() == 0 {
-        let body = if content.is_string() { content.span() } else { builder.made("") };
+        let body = if content.is_string() { content.span() } else { builder.new_string("") };
         builder.add(Kind::Message, EventDraft { body, ..draft });
         return;
     }
-    let list = (content.items().len() > 1).then(|| builder.items(content, None));
+    let list = (content.items().len() > 1).then(|| builder.add_items(content, None));
     for (element, block) in content.items().enumerate() {
-        let deletion = element_of(list, element);
+        let deletion = element_deletion(list, element);
         let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
         let (kind, found) = part(builder, message, block, Kind::Message, draft);
         builder.add(kind, found);
@@ -259,7 +259,7 @@ fn part(
     match &*kind {
         "server_tool_use" => {
             let name = block.text_of("name").unwrap_or_default();
-            let body = builder.made(&format!("[{name} {}]", raw("input").unwrap_or_default()));
+            let body = builder.new_string(&format!("[{name} {}]", raw("input").unwrap_or_default()));
             (text_kind, EventDraft { body, ..draft })
         }
         "search_result" | "compaction" if block.get("content").is_some_and(|text| !text.is_null()) => {
@@ -270,7 +270,7 @@ fn part(
             let results = block.get("content").into_iter().flat_map(JsonNode::items);
             let titles = results.filter_map(|result| result.text_of("title"));
             let lines: Vec<_> = std::iter::once(format!("[{kind}]").into()).chain(titles).collect();
-            let body = builder.made(&lines.join("\n"));
+            let body = builder.new_string(&lines.join("\n"));
             (text_kind, EventDraft { body, ..draft })
         }
     }

@@ -9,7 +9,7 @@ use crate::builder::{EventBuilder, EventDraft, time_of};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
+use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -48,12 +48,12 @@ impl Reader for Atif {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         if crate::sample::is_document(&builder.bytes()) {
-            return builder.document(WANTED, trajectory);
+            return builder.read_document(WANTED, trajectory);
         }
-        builder.lines(WANTED, |builder, _, line| trajectory(builder, line))
+        builder.read_lines(WANTED, |builder, _, line| trajectory(builder, line))
     }
 
-    fn says_thoughts(&self) -> bool {
+    fn shows_reasoning(&self) -> bool {
         true
     }
 
@@ -74,20 +74,20 @@ impl Reader for Atif {
 
 fn trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
     let Some(steps) = document.get("steps").filter(|steps| steps.is_array()) else {
-        return Err(not_of("ATIF", document.span().start, "it has no `steps` array"));
+        return Err(format_error("ATIF", document.span().start, "it has no `steps` array"));
     };
     if let Some(model) = document.get("agent").and_then(|agent| agent.text_of("model_name")) {
-        builder.model(&model);
+        builder.set_model(&model);
     }
     let mut is_begun = false;
-    let list = builder.items(steps, None);
+    let list = builder.add_items(steps, None);
     for (element, step) in steps.items().enumerate() {
         let at = ElementRef { list, element };
         let Some(source) = step.text_of("source") else {
-            return Err(not_of("ATIF", step.span().start, "a step has no source"));
+            return Err(format_error("ATIF", step.span().start, "a step has no source"));
         };
         if let Some(number) = step.get("step_id") {
-            builder.number(at, number.span());
+            builder.add_number(at, number.span());
         }
         if step.get("extra").is_some_and(|extra| extra.is_true("is_sidechain")) {
             continue;
@@ -98,17 +98,17 @@ fn trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), 
         match &*source {
             "user" => {
                 let body = assistant_text(builder, step);
-                builder.turn(time);
+                builder.start_turn(time);
                 builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
             }
             "agent" => agent(builder, step, &draft),
             // Later system messages are those of the program, not of the model's prompt.
             "system" if !is_begun => {
                 let text = assistant_text(builder, step);
-                builder.system_at(text);
+                builder.add_system_at(text);
             }
             "system" => {}
-            _ => builder.unknown(step),
+            _ => builder.count_unknown(step),
         }
     }
     Ok(())
@@ -116,19 +116,19 @@ fn trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), 
 
 /// Returns the text of a message, or a placeholder if it has only images.
 fn assistant_text(builder: &mut EventBuilder, step: JsonNode<'_>) -> Span {
-    let Some(message) = step.get("message") else { return builder.made("") };
+    let Some(message) = step.get("message") else { return builder.new_string("") };
     let is_media = |part: JsonNode<'_>| part.string("text").is_none();
     if message.items().len() > 0 && message.items().all(is_media) {
-        return builder.made("[image]");
+        return builder.new_string("[image]");
     }
     builder.text(message)
 }
 
 fn agent(builder: &mut EventBuilder, step: JsonNode<'_>, draft: &EventDraft) {
     if let Some(model) = step.text_of("model_name") {
-        builder.model(&model);
+        builder.set_model(&model);
     }
-    let members = builder.members(step);
+    let members = builder.add_members(step);
     let member = |name| ElementRef { list: members, element: step.position(name).unwrap_or_default() };
     if let Some(thought) = step.string("reasoning_content").filter(|thought| thought.raw().len() > 2) {
         let (span, deletion) = (thought.span(), Deletion::Element(member("reasoning_content")));
@@ -146,7 +146,7 @@ fn agent(builder: &mut EventBuilder, step: JsonNode<'_>, draft: &EventDraft) {
     let calls = calls(builder, step, member("tool_calls"), draft);
     let ids = ids(builder, step, &calls, &results, draft);
     let spans = results.iter().map(|result| result.span()).collect();
-    let list = builder.list(crate::source_map::ListForm::Commas, spans, Some(member("observation")));
+    let list = builder.add_list(crate::source_map::ListForm::Commas, spans, Some(member("observation")));
     for (element, (result, id)) in results.into_iter().zip(ids).enumerate() {
         let deletion = Deletion::Element(ElementRef { list, element });
         let twin = step.get("extra").and_then(|extra| extra.get("metadata")).filter(|_| calls.len() == 1);
@@ -164,7 +164,7 @@ fn calls(
     let Some(calls) = step.get("tool_calls").filter(|calls| calls.items().len() > 0) else {
         return Vec::new();
     };
-    let list = builder.items(calls, Some(holder));
+    let list = builder.add_items(calls, Some(holder));
     let mut found = Vec::new();
     for (element, call) in calls.items().enumerate() {
         let id = call.string("tool_call_id");
@@ -173,11 +173,11 @@ fn calls(
         let arguments =
             call.get("arguments").filter(|arguments| arguments.is_object() || arguments.is_string());
         let mut edits: Vec<EditSite> =
-            arguments.iter().map(|value| value.edit_site(values::object)).collect();
+            arguments.iter().map(|value| value.edit_site(values::empty_object)).collect();
         // A copy of the arguments as the model wrote them.
         let twin = step.get("extra").and_then(|extra| extra.get("raw_arguments"));
         edits.extend(twin.map(|twin| twin.edit_site(values::null)));
-        let body = arguments.map_or_else(|| builder.made_raw("{}"), JsonNode::span);
+        let body = arguments.map_or_else(|| builder.new_json("{}"), JsonNode::span);
         let deletion = Deletion::Element(ElementRef { list, element });
         let draft = EventDraft { span: call.span(), id: span, name, body, deletion, edits, ..draft.clone() };
         builder.add(Kind::ToolRequest, draft);
@@ -205,7 +205,7 @@ fn ids(
         } else if let Some((_, id)) = waiting.next() {
             all.push(*id);
         } else {
-            let (id, name, body) = (builder.next_id(), builder.made("action"), builder.made_raw("{}"));
+            let (id, name, body) = (builder.next_id(), builder.new_string("action"), builder.new_json("{}"));
             builder.add(Kind::ToolRequest, EventDraft { span: step.span(), id, name, body, ..draft.clone() });
             all.push(id);
         }
@@ -218,7 +218,7 @@ fn answer(builder: &mut EventBuilder, result: JsonNode<'_>, twin: Option<JsonNod
     let content = result.get("content");
     let body = match content {
         Some(content) if !content.is_null() => builder.text(content),
-        _ => builder.made(""),
+        _ => builder.new_string(""),
     };
     let edit = match (content, result.member_spans().last()) {
         (Some(content), _) => Some(content.edit_site(values::text)),

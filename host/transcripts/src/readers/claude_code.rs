@@ -16,8 +16,8 @@ use crate::json_index::{JsonNode, MemberFilter};
 use crate::lines::estimated_records;
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
-use crate::source_map::element_of;
+use crate::sample::{Sample, format_error};
+use crate::source_map::element_deletion;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -79,14 +79,14 @@ impl Reader for ClaudeCode {
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let bytes = builder.bytes();
         let mut lines: Vec<Line> = Vec::with_capacity(estimated_records(&bytes));
-        builder.lines(WANTED, |builder, at, node| {
+        builder.read_lines(WANTED, |builder, at, node| {
             if !node.is_object() {
-                return Err(not_of("Claude Code", node.span().start, "a line is not an object"));
+                return Err(format_error("Claude Code", node.span().start, "a line is not an object"));
             }
             let Some(uuid) = node.string("uuid") else {
                 link_mentions(builder, at, node);
                 if !is_known(node) {
-                    builder.unknown(node);
+                    builder.count_unknown(node);
                 }
                 return Ok(());
             };
@@ -94,18 +94,18 @@ impl Reader for ClaudeCode {
             let last = lines.last().map(|line| line.uuid);
             let follows_last =
                 !parent.is_empty() && last.is_some_and(|last| last.slice(&bytes) == parent.slice(&bytes));
-            builder.link(at, uuid.span(), parent);
+            builder.add_link(at, uuid.span(), parent);
             let message = node.get("message");
             let model = message.and_then(|message| message.text_of("model"));
             if let Some(model) = model.filter(|model| !model.starts_with('<')) {
-                builder.model(&model);
+                builder.set_model(&model);
             }
             let before = builder.len();
             let answers = content(builder, node, at);
             if builder.len() == before {
                 link_mentions(builder, at, node);
                 if !is_known(node) && !has_empty_content(message) {
-                    builder.unknown(node);
+                    builder.count_unknown(node);
                 }
             }
             lines.push(Line {
@@ -131,17 +131,17 @@ impl Reader for ClaudeCode {
             let lost = lost.filter(|(line, on_path)| !**on_path && !line.is_side && !line.events.is_empty());
             let (mut text, mut records) = (0, 0);
             for (line, _) in lost {
-                (text, records) = (text + builder.text_of(line.events.clone()), records + 1);
+                (text, records) = (text + builder.text_len(line.events.clone()), records + 1);
             }
             if records > 0 {
-                builder.unreachable_understood(text, records);
+                builder.recount_as_unreachable(text, records);
             }
         }
         let mut stays = vec![true; builder.len()];
         for (line, _) in lines.iter().zip(on_path).filter(|(_, on_path)| !on_path) {
             stays[line.events.clone()].fill(false);
         }
-        builder.keep(|event| stays[event]);
+        builder.retain(|event| stays[event]);
         Ok(())
     }
 
@@ -238,7 +238,7 @@ fn link_mentions(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>)
         of(&["headUuid", "anchorUuid", "tailUuid"], segment),
         of(&["anchorUuid"], messages),
     ];
-    others.into_iter().flatten().chain(all).for_each(|uuid| builder.link(at, Span::default(), uuid));
+    others.into_iter().flatten().chain(all).for_each(|uuid| builder.add_link(at, Span::default(), uuid));
 }
 
 /// Adds the events of a line. Returns whether they answer calls.
@@ -263,19 +263,19 @@ fn content(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) -> bo
     if content.is_string() {
         let span = content.span();
         if asks {
-            builder.turn(draft.time);
+            builder.start_turn(draft.time);
         }
         builder.add(text_kind, EventDraft { span, body: span, ..draft });
         return false;
     }
     let several = content.items().len() > 1;
-    let list = several.then(|| builder.items(content, None));
+    let list = several.then(|| builder.add_items(content, None));
     let mut found: Vec<(Kind, EventDraft)> = Vec::with_capacity(content.items().len());
     for (element, block) in content.items().enumerate() {
-        let deletion = element_of(list, element);
+        let deletion = element_deletion(list, element);
         let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
         let Some((kind, next)) = block_of(builder, node, block, text_kind, draft) else {
-            builder.unknown(block);
+            builder.count_unknown(block);
             continue;
         };
         // An image and the text next to it are one request.
@@ -290,7 +290,7 @@ fn content(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) -> bo
     }
     let answers = found.iter().any(|(kind, _)| matches!(kind, Kind::ToolResponse { .. }));
     if asks && !answers && !found.is_empty() {
-        builder.turn(draft.time);
+        builder.start_turn(draft.time);
     }
     found.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
     answers
@@ -306,14 +306,14 @@ pub(super) fn block_of(
 ) -> Option<(Kind, EventDraft)> {
     Some(match &*block.text_of("type")? {
         "text" => (text_kind, EventDraft { body: block.string("text")?.span(), ..draft }),
-        "image" | "document" => (text_kind, EventDraft { body: builder.made("[image]"), ..draft }),
+        "image" | "document" => (text_kind, EventDraft { body: builder.new_string("[image]"), ..draft }),
         "thinking" => {
-            let signed = block.string("signature").map(|it| ("anthropic_thinking_signature", it.span()));
-            (Kind::Reasoning, EventDraft { body: block.string("thinking")?.span(), signed, ..draft })
+            let signature = block.string("signature").map(|it| ("anthropic_thinking_signature", it.span()));
+            (Kind::Reasoning, EventDraft { body: block.string("thinking")?.span(), signature, ..draft })
         }
         "redacted_thinking" => {
-            let signed = Some(("anthropic_redacted_thinking", block.string("data")?.span()));
-            (Kind::Reasoning, EventDraft { body: builder.made(""), signed, ..draft })
+            let signature = Some(("anthropic_redacted_thinking", block.string("data")?.span()));
+            (Kind::Reasoning, EventDraft { body: builder.new_string(""), signature, ..draft })
         }
         "tool_use" | "mcp_tool_use" => {
             let input = block.get("input").map(JsonNode::span);
@@ -321,7 +321,7 @@ pub(super) fn block_of(
                 id: block.string_span("id"),
                 name: builder.tool_name(block, "name"),
                 body: input.unwrap_or_default(),
-                edits: input.map(|span| EditSite { span, write: values::object }).into_iter().collect(),
+                edits: input.map(|span| EditSite { span, write: values::empty_object }).into_iter().collect(),
                 ..draft
             };
             (Kind::ToolRequest, draft)
@@ -333,7 +333,7 @@ pub(super) fn block_of(
                     let end = block.span().end - 1;
                     (
                         EditSite { span: Span { start: end, end }, write: values::content_member },
-                        builder.made(""),
+                        builder.new_string(""),
                     )
                 }
             };

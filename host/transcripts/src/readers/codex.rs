@@ -16,7 +16,7 @@ use crate::builder::{EventBuilder, EventDraft, time_of};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
+use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
@@ -116,29 +116,29 @@ impl Reader for Codex {
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut rollout = Rollout::default();
         if crate::sample::is_document(&builder.bytes()) {
-            builder.document(WANTED, |builder, document| {
+            builder.read_document(WANTED, |builder, document| {
                 rollout.document(builder, document);
                 Ok(())
             })?;
         }
         if !rollout.has_record {
-            builder.lines(WANTED, |builder, at, node| {
+            builder.read_lines(WANTED, |builder, at, node| {
                 if !node.is_object() {
-                    return Err(not_of("Codex", node.span().start, "a line is not an object"));
+                    return Err(format_error("Codex", node.span().start, "a line is not an object"));
                 }
                 rollout.line(builder, at, node);
                 Ok(())
             })?;
         }
         if !rollout.has_record {
-            return Err(not_of("Codex", 0, "none of the lines is a record of a rollout"));
+            return Err(format_error("Codex", 0, "none of the lines is a record of a rollout"));
         }
         let Rollout { mut found, twins, passed_over, .. } = rollout;
-        builder.passed_over(passed_over);
+        builder.count_unsent(passed_over);
         twins::tie(&mut found, twins);
         for Found { kind, draft, opens, .. } in found {
             if opens {
-                builder.turn(draft.time);
+                builder.start_turn(draft.time);
             }
             builder.add(kind, draft);
         }
@@ -175,10 +175,10 @@ impl Rollout {
         self.has_record = true;
         let session = document.get("session");
         if let Some(instructions) = session.and_then(|session| session.string("instructions")) {
-            builder.system_at(instructions.span());
+            builder.add_system_at(instructions.span());
         }
         let time = session.and_then(|session| time_of(session, "timestamp"));
-        let list = builder.items(items, None);
+        let list = builder.add_items(items, None);
         for (element, item) in items.items().enumerate() {
             let record = Some(ElementRef { list, element });
             self.item(builder, item, EventDraft { time, record, ..EventDraft::default() });
@@ -193,7 +193,7 @@ impl Rollout {
             match self.has_record {
                 true if is_old_head(node) => {}
                 true => self.item(builder, node, draft),
-                false => builder.unknown(node),
+                false => builder.count_unknown(node),
             }
             return;
         };
@@ -206,12 +206,12 @@ impl Rollout {
                 let instructions =
                     payload.get("base_instructions").and_then(|instructions| instructions.string("text"));
                 if let Some(instructions) = instructions.or(payload.string("instructions")) {
-                    builder.system_at(instructions.span());
+                    builder.add_system_at(instructions.span());
                 }
             }
             "turn_context" => {
                 if let Some(model) = payload.text_of("model") {
-                    builder.model(&model);
+                    builder.set_model(&model);
                 }
                 if let Some(id) = payload.text_of("turn_id") {
                     self.begin(Some(id));
@@ -219,7 +219,7 @@ impl Rollout {
             }
             "compacted" => self.compacted(builder, at, payload, draft),
             kind if IGNORED_RECORDS.contains(&kind) => {}
-            _ => builder.unknown(node),
+            _ => builder.count_unknown(node),
         }
     }
 
@@ -265,7 +265,7 @@ impl Rollout {
         let message = payload.string("message").filter(|message| message.raw().len() > 2);
         let emptied = message.map(|message| Deletion::Value(message.span(), "\"\""));
         if let Some(history) = payload.get("replacement_history").filter(|history| history.is_array()) {
-            let list = builder.items(history, None);
+            let list = builder.add_items(history, None);
             self.in_history = true;
             for (element, item) in history.items().enumerate() {
                 let deletion = Deletion::Element(ElementRef { list, element });
@@ -274,7 +274,7 @@ impl Rollout {
             self.in_history = false;
             // The record also contains the summary as `message`.
             if let (Some(last), Some(emptied)) = (self.found.last_mut(), emptied) {
-                last.draft.also.push(emptied);
+                last.draft.further_deletions.push(emptied);
             }
         } else if let (Some(message), Some(deletion)) = (message, emptied) {
             let span = message.span();
@@ -313,7 +313,7 @@ impl Rollout {
 
     /// Adds the event of an item.
     fn item(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
-        let Some(kind) = item.text_of("type") else { return builder.unknown(item) };
+        let Some(kind) = item.text_of("type") else { return builder.count_unknown(item) };
         let span = |name: &str| item.string(name).map_or_else(Span::default, JsonNode::span);
         let draft = EventDraft { span: item.span(), ..draft };
         match &*kind {
@@ -326,12 +326,12 @@ impl Rollout {
             }
             "reasoning" => self.reasoning(builder, item, draft),
             "function_call" => {
-                self.call(builder, item, "call_id", "arguments", values::object_in_string, draft);
+                self.call(builder, item, "call_id", "arguments", values::empty_object_in_string, draft);
             }
             "custom_tool_call" => self.call(builder, item, "call_id", "input", values::text, draft),
             "local_shell_call" => {
                 let id = if item.string("call_id").is_some() { "call_id" } else { "id" };
-                let draft = EventDraft { name: builder.made("local_shell"), ..draft };
+                let draft = EventDraft { name: builder.new_string("local_shell"), ..draft };
                 self.call(builder, item, id, "action", twins::no_action, draft);
             }
             "function_call_output" | "custom_tool_call_output" => {
@@ -344,12 +344,12 @@ impl Rollout {
                 self.twins.extend(draft.record.map(|at| Twin::of_turn(at, self.turn)));
             }
             kind if IGNORED_ITEMS.contains(&kind) => {}
-            _ => builder.unknown(item),
+            _ => builder.count_unknown(item),
         }
     }
 
     fn message(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
-        let Some(content) = item.get("content") else { return builder.unknown(item) };
+        let Some(content) = item.get("content") else { return builder.count_unknown(item) };
         let texts: Vec<Cow<'_, str>> = if content.is_string() {
             vec![content.text()]
         } else {
@@ -358,8 +358,8 @@ impl Rollout {
         let voice = match item.text_of("role").as_deref() {
             Some("user") => Voice::User,
             Some("assistant") => Voice::Agent,
-            Some("developer" | "system") => return builder.system(&texts.join("\n")),
-            _ => return builder.unknown(item),
+            Some("developer" | "system") => return builder.add_system(&texts.join("\n")),
+            _ => return builder.count_unknown(item),
         };
         let mut keys: Vec<Key> = texts.iter().map(|text| Key::text(voice, text)).collect();
         keys.push(Key::text(voice, &texts.concat()));
@@ -377,9 +377,9 @@ impl Rollout {
             self.add(Kind::Message, EventDraft { body, ..draft }, false, keys);
             return;
         }
-        let Some(is_by_user) = is_by_user(item, &texts) else { return builder.system(&texts.join("\n")) };
+        let Some(is_by_user) = is_by_user(item, &texts) else { return builder.add_system(&texts.join("\n")) };
         let mut parts = if texts.is_empty() && images == 0 { vec![] } else { vec![body] };
-        parts.extend((0..recordings).map(|_| builder.made("[audio]")));
+        parts.extend((0..recordings).map(|_| builder.new_string("[audio]")));
         let body = if let [body] = parts[..] { body } else { builder.joined(&parts) };
         self.add(Kind::ChatRequest, EventDraft { body, ..draft }, is_by_user, keys);
     }
@@ -394,7 +394,7 @@ impl Rollout {
         keys.extend(item.text_of("id").map(|id| Key::Item(id.into_owned())));
         let body = match blocks.into_iter().flatten().next() {
             Some(texts) => builder.text(texts),
-            None => builder.made(""),
+            None => builder.new_string(""),
         };
         let kept = [("openai_item_id", "id"), ("openai_encrypted_content", "encrypted_content")];
         let kept = kept.into_iter().filter_map(|(ours, theirs)| {
@@ -404,7 +404,7 @@ impl Rollout {
         let kept: Vec<String> = kept.collect();
         let metadata = match kept.as_slice() {
             [] => Span::default(),
-            kept => builder.made_raw(&format!("{{{}}}", kept.join(","))),
+            kept => builder.new_json(&format!("{{{}}}", kept.join(","))),
         };
         self.add(Kind::Reasoning, EventDraft { body, metadata, ..draft }, false, keys);
     }
@@ -422,7 +422,7 @@ impl Rollout {
         let name = match item.string("name") {
             _ if !draft.name.is_empty() => draft.name,
             Some(name) => name.span(),
-            None => builder.made("unknown"),
+            None => builder.new_string("unknown"),
         };
         let content = item.get(body);
         let body = match content {
@@ -449,7 +449,7 @@ impl Rollout {
             output.is_some_and(|output| output.get("success").is_some_and(|it| it.raw() == b"false"));
         let body = match content {
             Some(content) => builder.text(content),
-            None => builder.made(""),
+            None => builder.new_string(""),
         };
         let edits = content.map(|content| content.edit_site(values::text)).into_iter().collect();
         let kind = Kind::ToolResponse { is_error };

@@ -10,7 +10,7 @@ use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
+use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -66,17 +66,17 @@ impl Reader for Gemini {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         if crate::sample::is_document(&builder.bytes()) {
-            return builder.document(WANTED, |builder, document| {
+            return builder.read_document(WANTED, |builder, document| {
                 read_metadata(builder, document);
                 contents(builder, conversation(document).unwrap_or(document))
             });
         }
-        builder.lines(WANTED, |builder, _, line| match conversation(line) {
+        builder.read_lines(WANTED, |builder, _, line| match conversation(line) {
             Some(list) => {
-                builder.conversation(line)?;
+                builder.start_conversation(line)?;
                 contents(builder, list)
             }
-            None => Err(not_of("Google's contents", line.span().start, "a line has no `contents`")),
+            None => Err(format_error("Google's contents", line.span().start, "a line has no `contents`")),
         })
     }
 
@@ -93,12 +93,12 @@ impl Reader for Gemini {
 /// Reads the model and the system prompt of a body.
 fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
     if let Some(model) = body.text_of("model") {
-        builder.model(&model);
+        builder.set_model(&model);
     }
     let system = member(body, "systemInstruction", "system_instruction");
     let parts = system.and_then(|system| system.get("parts"));
     for text in parts.into_iter().flat_map(JsonNode::items).filter_map(|part| part.text_of("text")) {
-        builder.system(&text);
+        builder.add_system(&text);
     }
 }
 
@@ -110,16 +110,24 @@ fn conversation(value: JsonNode<'_>) -> Option<JsonNode<'_>> {
 
 fn contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Unreadable> {
     if !contents.is_array() {
-        return Err(not_of("Google's contents", contents.span().start, "the contents are not an array"));
+        return Err(format_error(
+            "Google's contents",
+            contents.span().start,
+            "the contents are not an array",
+        ));
     }
-    let list = builder.items(contents, None);
+    let list = builder.add_items(contents, None);
     let mut calls = Calls::default();
     for (element, content) in contents.items().enumerate() {
         if !content.is_object() {
-            return Err(not_of("Google's contents", content.span().start, "a content is not an object"));
+            return Err(format_error(
+                "Google's contents",
+                content.span().start,
+                "a content is not an object",
+            ));
         }
         let Some(all) = content.get("parts").filter(|parts| parts.is_array()) else {
-            builder.unknown(content);
+            builder.count_unknown(content);
             continue;
         };
         let draft = EventDraft { record: Some(ElementRef { list, element }), ..EventDraft::default() };
@@ -128,7 +136,7 @@ fn contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Un
             let mut drafts = of_model(builder, &all, &draft, &mut calls);
             // An empty content is an event too, so that it is deleted with its turn.
             if drafts.is_empty() {
-                let body = builder.made("");
+                let body = builder.new_string("");
                 drafts.push((Kind::Message, EventDraft { span: content.span(), body, ..draft }));
             }
             drafts
@@ -136,7 +144,7 @@ fn contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Un
             let drafts = of_user(builder, &all, &draft, &mut calls);
             if !drafts.iter().any(|(kind, _)| kind.is_tool()) && !drafts.is_empty() {
                 calls.forget();
-                builder.turn(None);
+                builder.start_turn(None);
             }
             drafts
         };
@@ -168,7 +176,7 @@ pub(super) fn parts<'a>(builder: &mut EventBuilder, parts: JsonNode<'a>) -> Vec<
     if !parts.is_array() {
         return vec![(parts, Deletion::Value(parts.span(), "\"\""))];
     }
-    let list = builder.items(parts, None);
+    let list = builder.add_items(parts, None);
     let part = |(element, part)| (part, Deletion::Element(ElementRef { list, element }));
     parts.items().enumerate().map(part).collect()
 }
@@ -263,11 +271,13 @@ pub(super) fn of_model(
             && let Some((_, thought)) = thought.and_then(|thought| found.get_mut(thought))
             && !is_thought(*part)
         {
-            thought.also.push(Deletion::Element(ElementRef { list: builder.members(*part), element }));
+            thought
+                .further_deletions
+                .push(Deletion::Element(ElementRef { list: builder.add_members(*part), element }));
         }
         let metadata = signature.map_or_else(Span::default, |(signature, _)| {
             let signature = String::from_utf8_lossy(signature.raw());
-            builder.made_raw(&format!("{{\"google_thought_signature\":{signature}}}"))
+            builder.new_json(&format!("{{\"google_thought_signature\":{signature}}}"))
         });
         let draft = EventDraft { metadata, ..draft };
         let Some((kind, draft)) = of_part(builder, *part, draft, calls) else { continue };
@@ -292,7 +302,7 @@ fn of_part(
             id: calls.open(builder, call, Vec::new()),
             name: builder.tool_name(call, "name"),
             body: args.map_or_else(Span::default, JsonNode::span),
-            edits: args.map(|args| args.edit_site(values::object)).into_iter().collect(),
+            edits: args.map(|args| args.edit_site(values::empty_object)).into_iter().collect(),
             ..draft
         };
         return Some((Kind::ToolRequest, draft));
@@ -302,7 +312,7 @@ fn of_part(
     let body = match words(builder, part) {
         Some(body) => body,
         // Reasoning may be an image.
-        None if kind == Kind::Reasoning => builder.made(""),
+        None if kind == Kind::Reasoning => builder.new_string(""),
         None => return None,
     };
     Some((kind, EventDraft { span, body, ..draft }))
@@ -320,13 +330,13 @@ fn words(builder: &mut EventBuilder, part: JsonNode<'_>) -> Option<Span> {
     }
     let data = member(part, "inlineData", "inline_data").or_else(|| member(part, "fileData", "file_data"));
     if data.is_some() {
-        return Some(builder.made("[image]"));
+        return Some(builder.new_string("[image]"));
     }
     // The results of Google's own tools, and unknown kinds of parts.
     let is_metadata =
         |key: &[u8]| matches!(key, b"text" | b"thought" | b"thoughtSignature" | b"thought_signature");
     let (key, _) = part.members().find(|(key, value)| !is_metadata(key) && value.is_object())?;
-    Some(builder.made(&format!("[{}]", String::from_utf8_lossy(&key))))
+    Some(builder.new_string(&format!("[{}]", String::from_utf8_lossy(&key))))
 }
 
 /// Returns the events of a user content: tool results, and one request with all other parts.
@@ -382,7 +392,7 @@ pub(super) fn answered(builder: &mut EventBuilder, response: JsonNode<'_>) -> (K
             match (members.next(), members.next()) {
                 (Some((_, only)), None) if only.is_string() => only.span(),
                 _ if value.is_string() => value.span(),
-                _ => builder.made(&String::from_utf8_lossy(value.raw())),
+                _ => builder.new_string(&String::from_utf8_lossy(value.raw())),
             }
         }
         None => {
@@ -390,7 +400,7 @@ pub(super) fn answered(builder: &mut EventBuilder, response: JsonNode<'_>) -> (K
                 let write = |text: &str| format!(", \"response\": {}", output(text));
                 EditSite { span: Span { start: last.end, end: last.end }, write }
             }));
-            builder.made("")
+            builder.new_string("")
         }
     };
     // Parts for display.

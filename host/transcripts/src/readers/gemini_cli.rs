@@ -46,14 +46,14 @@ impl Reader for GeminiCli {
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut log = Log::default();
         if crate::sample::is_document(&builder.bytes()) {
-            builder.document(OF_LOG, |builder, document| log.document(builder, document))?;
+            builder.read_document(OF_LOG, |builder, document| log.document(builder, document))?;
         } else {
-            builder.lines(OF_LOG, |builder, at, line| log.line(builder, at, line))?;
+            builder.read_lines(OF_LOG, |builder, at, line| log.line(builder, at, line))?;
         }
         let bytes = builder.bytes();
         let mut messages = Vec::with_capacity(log.messages.len());
         for Logged { first, others, span } in log.messages {
-            others.into_iter().for_each(|other| builder.mention(first, other));
+            others.into_iter().for_each(|other| builder.add_mention(first, other));
             let wrong = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
             messages.push((first, JsonIndex::new(&bytes, span, OF_MESSAGE).map_err(wrong)?));
         }
@@ -147,7 +147,7 @@ impl Chat {
                 By::Other => {
                     let kind = message.value.text_of("type");
                     if !matches!(kind.as_deref(), Some("info" | "error" | "warning")) {
-                        builder.unknown(message.value);
+                        builder.count_unknown(message.value);
                     }
                     (Vec::new(), false)
                 }
@@ -156,7 +156,7 @@ impl Chat {
         }
         for (found, opens) in self.found {
             if let Some((_, first)) = found.first().filter(|_| opens) {
-                builder.turn(first.time);
+                builder.start_turn(first.time);
             }
             found.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
         }
@@ -168,7 +168,7 @@ impl Chat {
         message: &Message<'_>,
     ) -> (Vec<(Kind, EventDraft)>, bool) {
         let Some(content) = message.value.get("content") else {
-            builder.unknown(message.value);
+            builder.count_unknown(message.value);
             return (Vec::new(), false);
         };
         let mut all = parts(builder, content);
@@ -184,7 +184,7 @@ impl Chat {
             };
             let first = place.and_then(|(message, event)| self.found.get_mut(message)?.0.get_mut(event));
             if let (Some((_, first)), Some(at)) = (first, at) {
-                first.also.push(Deletion::Element(at));
+                first.further_deletions.push(Deletion::Element(at));
                 let response = gemini::response(*part).and_then(|response| response.get("response"));
                 let write = first.edits.first().map(|edit| edit.write);
                 first.edits.extend(response.zip(write).map(|(twin, write)| twin.edit_site(write)));
@@ -228,7 +228,7 @@ impl Chat {
     ) -> Vec<(Kind, EventDraft)> {
         let draft = message.draft();
         if let Some(model) = message.value.text_of("model") {
-            builder.model(&model);
+            builder.set_model(&model);
         }
         let content = message.value.get("content").filter(|content| !content.is_null());
         let content = content.map(|content| parts(builder, content)).unwrap_or_default();
@@ -242,14 +242,14 @@ impl Chat {
             });
             let copies: Vec<ElementRef> = copies.collect();
             if let Some((_, thought)) = drafts.iter_mut().find(|(kind, _)| *kind == Kind::Reasoning) {
-                thought.also.extend(copies.into_iter().map(Deletion::Element));
+                thought.further_deletions.extend(copies.into_iter().map(Deletion::Element));
             }
         }
         found.extend(drafts);
         let Some(all) = message.value.get("toolCalls").filter(|calls| calls.items().len() > 0) else {
             return found;
         };
-        let list = builder.items(all, None);
+        let list = builder.add_items(all, None);
         let mut answered = Vec::new();
         for (element, call) in all.items().enumerate() {
             let at = ElementRef { list, element };
@@ -265,7 +265,7 @@ impl Chat {
             match found.iter_mut().find(|(kind, draft)| kind.is_tool() && Some(draft.id) == waiting) {
                 // The content contains this call too.
                 Some((_, draft)) => {
-                    draft.also.push(Deletion::Element(at));
+                    draft.further_deletions.push(Deletion::Element(at));
                     draft.edits.extend(edits);
                     self.calls.add_twins(&id, twins);
                 }
@@ -301,7 +301,7 @@ fn thoughts(
     let Some(all) = message.get("thoughts").filter(|thoughts| thoughts.items().len() > 0) else {
         return Vec::new();
     };
-    let list = builder.items(all, None);
+    let list = builder.add_items(all, None);
     let mut found = Vec::new();
     for (element, thought) in all.items().enumerate() {
         let words = ["subject", "description", "summary"].into_iter().filter_map(|name| thought.string(name));
@@ -320,7 +320,7 @@ fn thoughts(
 
 /// Returns the places of a call's arguments: the values, and their description for display.
 fn arguments(call: JsonNode<'_>) -> Vec<EditSite> {
-    let args = call.get("args").map(|args| args.edit_site(values::object));
+    let args = call.get("args").map(|args| args.edit_site(values::empty_object));
     let words = call.string("description").map(|words| words.edit_site(values::text));
     args.into_iter().chain(words).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::builder::EventBuilder;
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::sample::not_of;
+use crate::sample::format_error;
 use crate::source_map::{ElementRef, ListForm};
 use jp_compact_core::index::Unreadable;
 use jp_compact_core::json::Span;
@@ -37,11 +37,15 @@ impl Log {
         match document.get("messages") {
             Some(messages) if messages.is_array() => self.all(builder, messages),
             _ if !document.is_object() => {
-                return Err(not_of("Gemini CLI", document.span().start, "the document is not an object"));
+                return Err(format_error(
+                    "Gemini CLI",
+                    document.span().start,
+                    "the document is not an object",
+                ));
             }
             // A log with only one line.
             _ => {
-                let list = builder.list(ListForm::Lines, vec![document.span()], None);
+                let list = builder.add_list(ListForm::Lines, vec![document.span()], None);
                 self.line(builder, ElementRef { list, element: 0 }, document)?;
             }
         }
@@ -55,7 +59,7 @@ impl Log {
         line: JsonNode<'a>,
     ) -> Result<(), Unreadable> {
         if !line.is_object() {
-            return Err(not_of("Gemini CLI", line.span().start, "a line is not an object"));
+            return Err(format_error("Gemini CLI", line.span().start, "a line is not an object"));
         }
         let all = |value: JsonNode<'a>| value.get("messages").filter(|all| all.is_array());
         if let Some(to) = line.text_of("$rewindTo") {
@@ -75,13 +79,13 @@ impl Log {
         } else if line.string("type").is_some() {
             self.put("", at, line.span());
         } else if line.string("sessionId").is_none() {
-            builder.unknown(line);
+            builder.count_unknown(line);
         }
         Ok(())
     }
 
     fn all(&mut self, builder: &mut EventBuilder, messages: JsonNode<'_>) {
-        let list = builder.items(messages, None);
+        let list = builder.add_items(messages, None);
         for (element, message) in messages.items().enumerate().filter(|(_, message)| message.is_object()) {
             self.put(
                 &message.text_of("id").unwrap_or_default(),

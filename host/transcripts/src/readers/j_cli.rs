@@ -11,7 +11,7 @@ use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
+use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
@@ -40,28 +40,28 @@ impl Reader for JCli {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut found: Vec<Found> = Vec::new();
-        builder.lines(WANTED, |builder, at, line| {
+        builder.read_lines(WANTED, |builder, at, line| {
             match line.text_of("type").as_deref() {
                 Some("clear") => found.clear(),
                 Some("restore") => {
                     found.clear();
                     let Some(messages) = line.get("messages").filter(|messages| messages.is_array()) else {
-                        return Err(not_of(NAME, line.span().start, "a `restore` has no messages"));
+                        return Err(format_error(NAME, line.span().start, "a `restore` has no messages"));
                     };
-                    let list = builder.items(messages, None);
+                    let list = builder.add_items(messages, None);
                     for (element, each) in messages.items().enumerate() {
                         message(builder, each, ElementRef { list, element }, &mut found)?;
                     }
                 }
                 Some("msg") | None => message(builder, line, at, &mut found)?,
-                Some(_) => builder.unknown(line),
+                Some(_) => builder.count_unknown(line),
             }
             Ok(())
         })?;
         for (kind, draft) in found {
             match kind {
                 Some(kind) => builder.add(kind, draft),
-                None => builder.turn(draft.time),
+                None => builder.start_turn(draft.time),
             }
         }
         Ok(())
@@ -110,7 +110,7 @@ fn message(
     found: &mut Vec<Found>,
 ) -> Result<(), Unreadable> {
     let Some(role) = message.text_of("role") else {
-        return Err(not_of(NAME, message.span().start, "a message has no role"));
+        return Err(format_error(NAME, message.span().start, "a message has no role"));
     };
     let time = message.get("timestamp_ms").and_then(|time| {
         let text = std::str::from_utf8(time.raw()).ok()?;
@@ -119,11 +119,11 @@ fn message(
     let draft = EventDraft { span: message.span(), record: Some(at), time, ..EventDraft::default() };
     let content = message.get("content").filter(|content| content.is_string() || content.is_array());
     if message.get("content").is_none() && message.get("tool_calls").is_none() && role != "system" {
-        builder.unknown(message);
+        builder.count_unknown(message);
     }
     let body = |builder: &mut EventBuilder| match content {
         Some(content) => builder.text(content),
-        None => builder.made(""),
+        None => builder.new_string(""),
     };
     match &*role {
         "user" => {
@@ -144,7 +144,7 @@ fn message(
 }
 
 fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft, found: &mut Vec<Found>) {
-    let members = builder.members(message);
+    let members = builder.add_members(message);
     let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
     let non_empty = |name: &str| message.get(name).filter(|text| text.raw().len() > 2 && !text.is_null());
     let calls = message.get("tool_calls").filter(|calls| calls.items().len() > 0);
@@ -159,11 +159,11 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
         found.push((Some(Kind::Message), EventDraft { span, body, deletion, ..draft.clone() }));
     }
     if let Some(calls) = calls {
-        let list = builder.items(calls, Some(member("tool_calls")));
+        let list = builder.add_items(calls, Some(member("tool_calls")));
         for (element, call) in calls.items().enumerate() {
             let function = call.get("function").unwrap_or(call);
             let arguments = function.get("arguments");
-            let edits = arguments.map(|value| value.edit_site(values::object_in_string));
+            let edits = arguments.map(|value| value.edit_site(values::empty_object_in_string));
             let name = builder.tool_name(function, "name");
             let draft = EventDraft {
                 span: call.span(),
@@ -178,7 +178,7 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
         }
     }
     if found.len() == before {
-        let body = builder.made("");
+        let body = builder.new_string("");
         found.push((Some(Kind::Message), EventDraft { body, ..draft.clone() }));
     }
 }

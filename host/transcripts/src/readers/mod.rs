@@ -58,16 +58,16 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
         if unsupported::program_of(sample).is_some() {
             return Some(None);
         }
-        let is_it = |format: &Format| match reader(*format) {
+        let matches = |format: &Format| match reader(*format) {
             Some(reader) => reader.detects(sample),
             None => sample::is_jp(sample),
         };
-        Format::ALL.into_iter().find(is_it).map(Some)
+        Format::ALL.into_iter().find(matches).map(Some)
     });
     found.flatten()
 }
 
-/// Returns whether lines are certainly J-CLI's, also as the items of an array. Bare messages could be `OpenAI`'s.
+/// Returns whether lines, or the items of an array, are certainly J-CLI's. Bare messages could be `OpenAI`'s.
 #[must_use]
 pub fn is_surely_j_cli(lines: &[u8]) -> bool {
     sample::with_samples(lines, |sample| j_cli::is_sure(sample).then_some(())).is_some()

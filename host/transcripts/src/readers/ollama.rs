@@ -9,7 +9,7 @@ use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
+use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -48,24 +48,24 @@ impl Reader for Ollama {
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        builder.document(WANTED, |builder, document| {
+        builder.read_document(WANTED, |builder, document| {
             let messages = document.get("messages").unwrap_or(document);
             if !messages.is_array() {
-                return Err(not_of(NAME, messages.span().start, "the messages are not an array"));
+                return Err(format_error(NAME, messages.span().start, "the messages are not an array"));
             }
             if let Some(model) = document.text_of("model") {
-                builder.model(&model);
+                builder.set_model(&model);
             }
-            let list = builder.items(messages, None);
+            let list = builder.add_items(messages, None);
             let mut waiting = Vec::new();
             for (element, message) in messages.items().enumerate() {
                 let Some(role) = message.text_of("role") else {
-                    return Err(not_of(NAME, message.span().start, "a message has no role"));
+                    return Err(format_error(NAME, message.span().start, "a message has no role"));
                 };
                 let record = Some(ElementRef { list, element });
                 let draft = EventDraft { span: message.span(), record, ..EventDraft::default() };
                 if ["content", "images", "tool_calls"].iter().all(|name| message.get(name).is_none()) {
-                    builder.unknown(message);
+                    builder.count_unknown(message);
                 }
                 match &*role {
                     "user" => user(builder, message, draft),
@@ -73,10 +73,10 @@ impl Reader for Ollama {
                     "tool" => answer(builder, message, &mut waiting, draft),
                     "system" => {
                         if let Some(text) = message.text_of("content") {
-                            builder.system(&text);
+                            builder.add_system(&text);
                         }
                     }
-                    _ => builder.unknown(message),
+                    _ => builder.count_unknown(message),
                 }
             }
             Ok(())
@@ -107,15 +107,15 @@ fn user(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) {
     let has_images = message.get("images").is_some_and(|images| images.raw().len() > 2);
     let body = match message.string("content") {
         Some(content) if content.raw().len() > 2 || !has_images => content.span(),
-        _ if has_images => builder.made("[image]"),
-        _ => builder.made(""),
+        _ if has_images => builder.new_string("[image]"),
+        _ => builder.new_string(""),
     };
-    builder.turn(None);
+    builder.start_turn(None);
     builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
 }
 
 fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) -> Vec<Call> {
-    let members = builder.members(message);
+    let members = builder.add_members(message);
     let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
     let non_empty = |name: &str| message.string(name).filter(|text| text.raw().len() > 2);
     let calls = message.get("tool_calls").filter(|calls| calls.items().len() > 0);
@@ -129,13 +129,13 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
             builder.add(Kind::Message, EventDraft { span, body: span, deletion, ..draft.clone() });
         }
         None if calls.is_none() && non_empty("thinking").is_none() => {
-            let body = builder.made("");
+            let body = builder.new_string("");
             builder.add(Kind::Message, EventDraft { body, ..draft.clone() });
         }
         None => {}
     }
     let Some(calls) = calls else { return Vec::new() };
-    let list = builder.items(calls, Some(member("tool_calls")));
+    let list = builder.add_items(calls, Some(member("tool_calls")));
     let mut waiting = Vec::new();
     for (element, call) in calls.items().enumerate() {
         let Some(function) = call.get("function") else { continue };
@@ -145,7 +145,7 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
         let arguments = function.get("arguments");
         let edits = arguments.map(|arguments| EditSite {
             span: arguments.span(),
-            write: if arguments.is_string() { values::object_in_string } else { values::object },
+            write: if arguments.is_string() { values::empty_object_in_string } else { values::empty_object },
         });
         let known = known.map(|id| id.text().into_owned());
         waiting.push(Call { id, known, name: function.text_of("name").unwrap_or_default().into_owned() });
@@ -174,7 +174,7 @@ fn answer(builder: &mut EventBuilder, message: JsonNode<'_>, waiting: &mut Vec<C
     let content = message.get("content");
     let body = match content {
         Some(content) if content.is_string() => content.span(),
-        _ => builder.made(""),
+        _ => builder.new_string(""),
     };
     let edits = content.map(|content| content.edit_site(values::text));
     let kind = Kind::ToolResponse { is_error: false };

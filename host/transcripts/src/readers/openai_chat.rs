@@ -10,7 +10,7 @@ use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
+use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
@@ -66,20 +66,20 @@ impl Reader for OpenaiChat {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         if crate::sample::is_document(&builder.bytes()) {
-            return builder.document(WANTED, |builder, document| {
+            return builder.read_document(WANTED, |builder, document| {
                 let body = document.get("body").unwrap_or(document);
                 if let Some(model) = body.text_of("model") {
-                    builder.model(&model);
+                    builder.set_model(&model);
                 }
                 conversation(builder, messages_of(document).unwrap_or(document))
             });
         }
-        builder.lines(WANTED, |builder, _, line| match messages_of(line) {
+        builder.read_lines(WANTED, |builder, _, line| match messages_of(line) {
             Some(messages) => {
-                builder.conversation(line)?;
+                builder.start_conversation(line)?;
                 conversation(builder, messages)
             }
-            None => Err(not_of("OpenAI's chat", line.span().start, "a line has no `messages`")),
+            None => Err(format_error("OpenAI's chat", line.span().start, "a line has no `messages`")),
         })
     }
 
@@ -97,12 +97,12 @@ fn messages_of(value: JsonNode<'_>) -> Option<JsonNode<'_>> {
 
 fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
     if !messages.is_array() {
-        return Err(not_of("OpenAI's chat", messages.span().start, "the messages are not an array"));
+        return Err(format_error("OpenAI's chat", messages.span().start, "the messages are not an array"));
     }
-    let list = builder.items(messages, None);
+    let list = builder.add_items(messages, None);
     for (element, message) in messages.items().enumerate() {
         let Some(role) = message.text_of("role") else {
-            return Err(not_of("OpenAI's chat", message.span().start, "a message has no role"));
+            return Err(format_error("OpenAI's chat", message.span().start, "a message has no role"));
         };
         let draft = EventDraft {
             span: message.span(),
@@ -113,24 +113,24 @@ fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<()
             "user" => {
                 let body = message.get("content").map_or_else(Span::default, |content| builder.text(content));
                 if body.is_empty() {
-                    builder.unknown(message);
+                    builder.count_unknown(message);
                 }
-                let body = if body.is_empty() { builder.made("") } else { body };
-                builder.turn(None);
+                let body = if body.is_empty() { builder.new_string("") } else { body };
+                builder.start_turn(None);
                 builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
             }
             "assistant" => {
                 let before = builder.len();
                 assistant(builder, message, &draft);
                 if builder.len() == before {
-                    builder.unknown(message);
+                    builder.count_unknown(message);
                 }
             }
             "tool" | "function" => {
                 let content = message.get("content");
                 let body = match content {
                     Some(content) if !content.is_null() => builder.text(content),
-                    _ => builder.made(""),
+                    _ => builder.new_string(""),
                 };
                 let edits = content.map(|content| content.edit_site(values::text));
                 let id = message.string("tool_call_id").or(message.string("name"));
@@ -141,17 +141,17 @@ fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<()
             "system" | "developer" => {
                 if let Some(content) = message.get("content") {
                     let text = builder.text(content);
-                    builder.system_at(text);
+                    builder.add_system_at(text);
                 }
             }
-            _ => builder.unknown(message),
+            _ => builder.count_unknown(message),
         }
     }
     Ok(())
 }
 
 fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) {
-    let members = builder.members(message);
+    let members = builder.add_members(message);
     let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
     thought(builder, message, members, draft);
     let content = message.get("content").filter(|content| content.raw().len() > 2 && !content.is_null());
@@ -169,7 +169,7 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
     }
     if let Some(calls) = message.get("tool_calls").filter(|calls| calls.items().len() > 0) {
         let holder = member("tool_calls");
-        let list = builder.items(calls, Some(holder));
+        let list = builder.add_items(calls, Some(holder));
         for (element, call) in calls.items().enumerate() {
             let function = call.get("function").or(call.get("custom")).unwrap_or(call);
             let id = call.string_span("id");
@@ -201,7 +201,7 @@ fn thought(builder: &mut EventBuilder, message: JsonNode<'_>, members: usize, dr
         return;
     }
     if let Some(again) = message.get("provider_specific_fields").filter(|again| again.is_object()) {
-        let list = builder.members(again);
+        let list = builder.add_members(again);
         let sources = THOUGHTS.iter().filter_map(|name| again.position(name));
         deletions.extend(sources.map(|element| Deletion::Element(ElementRef { list, element })));
     }
@@ -224,14 +224,14 @@ fn is_thought(part: JsonNode<'_>) -> bool {
 
 /// Adds the parts of a content that contains reasoning, each as an event.
 fn in_parts(builder: &mut EventBuilder, content: JsonNode<'_>, draft: &EventDraft) {
-    let list = builder.items(content, None);
+    let list = builder.add_items(content, None);
     for (element, part) in content.items().enumerate() {
         let (kind, words) = match is_thought(part) {
             true => (Kind::Reasoning, part.get("thinking").or(part.get("text"))),
             false => (Kind::Message, part.string("text").or(part.string("refusal"))),
         };
         let body = words.map_or_else(Span::default, |words| builder.text(words));
-        let body = if body.is_empty() { builder.made("") } else { body };
+        let body = if body.is_empty() { builder.new_string("") } else { body };
         let deletion = Deletion::Element(ElementRef { list, element });
         builder.add(kind, EventDraft { span: part.span(), body, deletion, ..draft.clone() });
     }
@@ -245,7 +245,7 @@ fn other_content(builder: &mut EventBuilder, message: JsonNode<'_>, members: usi
         (Some(refusal), _) => ("refusal", refusal.span()),
         (None, Some(audio)) => {
             let words = audio.string("transcript").filter(|words| words.raw().len() > 2);
-            ("audio", words.map_or_else(|| builder.made("[audio]"), JsonNode::span))
+            ("audio", words.map_or_else(|| builder.new_string("[audio]"), JsonNode::span))
         }
         (None, None) => return,
     };
@@ -259,8 +259,8 @@ fn other_content(builder: &mut EventBuilder, message: JsonNode<'_>, members: usi
 fn add_call(builder: &mut EventBuilder, function: JsonNode<'_>, draft: EventDraft) {
     let name = builder.tool_name(function, "name");
     let (arguments, write): (_, fn(&str) -> String) = match function.get("arguments") {
-        Some(object) if object.is_object() => (Some(object), values::object),
-        Some(text) => (Some(text), values::object_in_string),
+        Some(object) if object.is_object() => (Some(object), values::empty_object),
+        Some(text) => (Some(text), values::empty_object_in_string),
         None => (function.string("input"), values::text),
     };
     let body = arguments.map_or_else(Span::default, JsonNode::span);

@@ -10,7 +10,7 @@ use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
+use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
@@ -84,10 +84,10 @@ impl Reader for OpenaiResponses {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         if crate::sample::is_document(&builder.bytes()) {
-            return builder.document(WANTED, conversation);
+            return builder.read_document(WANTED, conversation);
         }
-        builder.lines(WANTED, |builder, _, line| {
-            builder.conversation(line)?;
+        builder.read_lines(WANTED, |builder, _, line| {
+            builder.start_conversation(line)?;
             conversation(builder, line)
         })
     }
@@ -115,26 +115,26 @@ fn is_own(item: JsonNode<'_>) -> bool {
 fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
     let document = body_of(document);
     if let Some(model) = document.text_of("model") {
-        builder.model(&model);
+        builder.set_model(&model);
     }
     if let Some(instructions) = document.text_of("instructions") {
-        builder.system(&instructions);
+        builder.add_system(&instructions);
     }
     // The whole input may be a string. It is not a record, so it is never deleted.
     if let Some(asked) = document.string("input") {
-        builder.turn(None);
+        builder.start_turn(None);
         builder.add(
             Kind::ChatRequest,
             EventDraft { span: asked.span(), body: asked.span(), ..EventDraft::default() },
         );
         return Ok(());
     }
-    let items =
-        items(document).ok_or_else(|| not_of(NAME, document.span().start, "it has no list of items"))?;
-    let list = builder.items(items, None);
+    let items = items(document)
+        .ok_or_else(|| format_error(NAME, document.span().start, "it has no list of items"))?;
+    let list = builder.add_items(items, None);
     for (element, item) in items.items().enumerate() {
         if !item.is_object() {
-            return Err(not_of(NAME, item.span().start, "an item is not an object"));
+            return Err(format_error(NAME, item.span().start, "an item is not an object"));
         }
         let draft = EventDraft {
             span: item.span(),
@@ -142,8 +142,8 @@ fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<()
             ..EventDraft::default()
         };
         if kind(item) == "reasoning" {
-            let also = output_ids(builder, items.items().skip(element + 1));
-            reasoning(builder, item, EventDraft { also, ..draft });
+            let further_deletions = output_ids(builder, items.items().skip(element + 1));
+            reasoning(builder, item, EventDraft { further_deletions, ..draft });
         } else {
             add(builder, item, draft);
         }
@@ -165,7 +165,7 @@ fn output_ids<'a>(
     });
     let place = |item: JsonNode<'_>| {
         let element = item.position("id").filter(|_| item.string("id").is_some())?;
-        Some(Deletion::Element(ElementRef { list: builder.members(item), element }))
+        Some(Deletion::Element(ElementRef { list: builder.add_members(item), element }))
     };
     // Other items refer to these by id, and they do not belong to the reasoning.
     let is_named = |item: &JsonNode<'_>| {
@@ -201,7 +201,7 @@ fn call(
     let name = item.string("name").map(JsonNode::span);
     let draft = EventDraft {
         id: item.string("call_id").or(item.string("id")).map_or(draft.id, JsonNode::span),
-        name: name.unwrap_or_else(|| builder.made(kind(item).trim_end_matches("_call"))),
+        name: name.unwrap_or_else(|| builder.new_string(kind(item).trim_end_matches("_call"))),
         body: if draft.body.is_empty() {
             value.map_or_else(Span::default, JsonNode::span)
         } else {
@@ -217,20 +217,20 @@ fn add(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
     let kind = kind(item);
     match &*kind {
         "message" => message(builder, item, draft),
-        "function_call" => call(builder, item, "arguments", values::object_in_string, draft),
+        "function_call" => call(builder, item, "arguments", values::empty_object_in_string, draft),
         "custom_tool_call" => call(builder, item, "input", values::text, draft),
         "mcp_call" => {
             let id = item.string("id").map(JsonNode::span).unwrap_or_else(|| builder.next_id());
             let draft = EventDraft { id, ..draft };
-            call(builder, item, "arguments", values::object_in_string, draft.clone());
+            call(builder, item, "arguments", values::empty_object_in_string, draft.clone());
             mcp_result(builder, item, draft);
         }
         "local_shell_call" | "shell_call" => {
             let command =
                 item.get("action").and_then(|action| action.get("command").or(action.get("commands")));
             let is_emptied = command.is_some_and(|command| command.items().len() == 0);
-            let body = if is_emptied { builder.made_raw("{}") } else { Span::default() };
-            let write = if kind == "shell_call" { values::no_commands } else { values::no_command };
+            let body = if is_emptied { builder.new_json("{}") } else { Span::default() };
+            let write = if kind == "shell_call" { values::empty_commands } else { values::empty_command };
             call(builder, item, "action", write, EventDraft { body, ..draft });
         }
         "shell_call_output" => shell_result(builder, item, draft),
@@ -249,7 +249,7 @@ fn add(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
             let body = hosted(builder, item, &kind);
             builder.add(Kind::Message, EventDraft { body, ..draft });
         }
-        _ => builder.unknown(item),
+        _ => builder.count_unknown(item),
     }
 }
 
@@ -265,7 +265,7 @@ fn message(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
         _ => {
             if let Some(content) = item.get("content") {
                 let text = builder.text(content);
-                builder.system_at(text);
+                builder.add_system_at(text);
             }
             return;
         }
@@ -279,16 +279,16 @@ fn message(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
         (_, Some(part)) if part.string("refusal").is_some() => part.string_span("refusal"),
         (_, Some(part)) => {
             let kind = part.text_of("type").unwrap_or_default();
-            builder.made(&format!("[{}]", kind.trim_start_matches("input_")))
+            builder.new_string(&format!("[{}]", kind.trim_start_matches("input_")))
         }
         (None, None) => {
-            builder.unknown(item);
-            builder.made("")
+            builder.count_unknown(item);
+            builder.new_string("")
         }
-        _ => builder.made(""),
+        _ => builder.new_string(""),
     };
     if kind == Kind::ChatRequest {
-        builder.turn(None);
+        builder.start_turn(None);
     }
     builder.add(kind, EventDraft { body, ..draft });
 }
@@ -298,7 +298,7 @@ fn reasoning(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) 
     let texts = |name: &str| item.get(name).filter(|texts| texts.items().len() > 0);
     let body = match texts("summary").or(texts("content")) {
         Some(texts) => builder.text(texts),
-        None => builder.made(""),
+        None => builder.new_string(""),
     };
     let mut metadata = Map::new();
     for (name, ours) in [("id", "openai_item_id"), ("encrypted_content", "openai_encrypted_content")] {
@@ -308,15 +308,15 @@ fn reasoning(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) 
     }
     let has_any = !metadata.is_empty();
     let metadata =
-        if has_any { builder.made_raw(&Value::Object(metadata).to_string()) } else { Span::default() };
+        if has_any { builder.new_json(&Value::Object(metadata).to_string()) } else { Span::default() };
     builder.add(Kind::Reasoning, EventDraft { body, metadata, ..draft });
 }
 
 fn result(builder: &mut EventBuilder, output: Option<JsonNode<'_>>, is_error: bool, draft: EventDraft) {
     let body = match output {
         Some(output) if output.is_string() || output.is_array() => builder.text(output),
-        Some(output) if !output.is_null() => builder.made(&String::from_utf8_lossy(output.raw())),
-        _ => builder.made(""),
+        Some(output) if !output.is_null() => builder.new_string(&String::from_utf8_lossy(output.raw())),
+        _ => builder.new_string(""),
     };
     let edits = output.map(|output| output.edit_site(values::text)).into_iter().collect();
     builder.add(Kind::ToolResponse { is_error }, EventDraft { body, edits, ..draft });
@@ -335,8 +335,8 @@ fn shell_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraf
         .items()
         .filter_map(|one| one.get("outcome"))
         .any(|outcome| outcome.get("exit_code").is_none_or(|code| code.raw() != b"0"));
-    let body = builder.made(&printed.join("\n"));
-    let write = if is_error { values::failed_shell } else { values::shell };
+    let body = builder.new_string(&printed.join("\n"));
+    let write = if is_error { values::failed_shell_output } else { values::shell_output };
     let edits = vec![output.edit_site(write)];
     builder.add(Kind::ToolResponse { is_error }, EventDraft { body, edits, ..draft });
 }
@@ -350,9 +350,9 @@ fn mcp_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft)
             let text = error.get("message").or(error.get("content"));
             let body = match text.filter(|text| text.is_string() || text.is_array()) {
                 Some(text) => builder.text(text),
-                None => builder.made(&String::from_utf8_lossy(error.raw())),
+                None => builder.new_string(&String::from_utf8_lossy(error.raw())),
             };
-            let edits = vec![error.edit_site(values::failed_mcp)];
+            let edits = vec![error.edit_site(values::mcp_error)];
             return builder
                 .add(Kind::ToolResponse { is_error: true }, EventDraft { id, body, edits, ..draft });
         }
@@ -370,5 +370,5 @@ fn hosted(builder: &mut EventBuilder, item: JsonNode<'_>, kind: &str) -> Span {
     let given =
         given.into_iter().flatten().next().map(|value| String::from_utf8_lossy(value.raw()).into_owned());
     let text = format!("{kind} {}", given.unwrap_or_default());
-    builder.made(&format!("[{}]", text.trim_end()))
+    builder.new_string(&format!("[{}]", text.trim_end()))
 }

@@ -15,7 +15,7 @@ use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
+use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -112,17 +112,17 @@ impl Reader for Opencode {
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        builder.document(WANTED, |builder, document| {
+        builder.read_document(WANTED, |builder, document| {
             let messages = document.get("messages").unwrap_or(document);
             if !messages.is_array() {
                 let at = messages.span().start;
-                return Err(not_of("OpenCode", at, "it has no `messages` array"));
+                return Err(format_error("OpenCode", at, "it has no `messages` array"));
             }
             let all = all(builder, messages)?;
             for message in &all {
                 let of_user = message.info.get("model").and_then(|model| model.text_of("modelID"));
                 if let Some(model) = message.info.text_of("modelID").or(of_user) {
-                    builder.model(&model);
+                    builder.set_model(&model);
                 }
             }
             let sent = sent(builder, document.get("info"), all);
@@ -139,7 +139,7 @@ impl Reader for Opencode {
 }
 
 fn all<'a>(builder: &mut EventBuilder, messages: JsonNode<'a>) -> Result<Vec<Message<'a>>, Unreadable> {
-    let list = builder.items(messages, None);
+    let list = builder.add_items(messages, None);
     let mut all = Vec::new();
     for (element, message) in messages.items().enumerate() {
         let (info, parts) = (message.get("info"), message.get("parts"));
@@ -149,14 +149,14 @@ fn all<'a>(builder: &mut EventBuilder, messages: JsonNode<'a>) -> Result<Vec<Mes
                 all.push(Message { at: ElementRef { list, element }, info, parts, counted });
             }
             _ => {
-                builder.unknown(message);
+                builder.count_unknown(message);
                 builder.warn(format!("message {element} has no `info` or no `parts` and was skipped"));
             }
         }
     }
     match messages.items().next() {
         Some(first) if all.is_empty() => {
-            Err(not_of("OpenCode", first.span().start, "a message has no `info` or `parts`"))
+            Err(format_error("OpenCode", first.span().start, "a message has no `info` or `parts`"))
         }
         _ => Ok(all),
     }
@@ -196,7 +196,7 @@ fn sent<'a>(
     if let Some(boundary) = messages.iter().rposition(is_compaction) {
         let part = messages[boundary].compaction();
         // Without this part OpenCode would send the compacted messages again.
-        part.iter().for_each(|part| builder.carry(messages[boundary].at, part.span()));
+        part.iter().for_each(|part| builder.carry_over(messages[boundary].at, part.span()));
         let tail = part.and_then(|part| part.text_of("tail_start_id"));
         let tail = tail.and_then(|id| messages[..boundary].iter().position(|message| message.id() == id));
         messages.drain(..tail.unwrap_or(boundary));
@@ -235,11 +235,11 @@ fn turn(builder: &mut EventBuilder, user: Option<&Message<'_>>, answers: &[&Mess
             && is_whole
             && let Some(request) = &mut request
         {
-            request.also.push(Deletion::Element(message.at));
+            request.further_deletions.push(Deletion::Element(message.at));
         }
     }
     if let Some(request) = request {
-        builder.turn(request.time);
+        builder.start_turn(request.time);
         builder.add(Kind::ChatRequest, request);
     }
     for (kind, draft) in found {
@@ -258,18 +258,18 @@ fn request(builder: &mut EventBuilder, message: &Message<'_>) -> Option<EventDra
             // OpenCode adds the content of these files as text.
             Some("file") if !is("mime", &["text/plain", "application/x-directory"]) => {
                 let is_image = part.text_of("mime").is_some_and(|mime| mime.starts_with("image/"));
-                texts.push(builder.made(if is_image { "[image]" } else { "[file]" }));
+                texts.push(builder.new_string(if is_image { "[image]" } else { "[file]" }));
             }
-            Some("subtask") => texts.push(builder.made(RUN_BY_USER)),
+            Some("subtask") => texts.push(builder.new_string(RUN_BY_USER)),
             kind => {
                 if !kind.is_some_and(|kind| PARTS.contains(&kind)) {
-                    builder.unknown(part);
+                    builder.count_unknown(part);
                 }
             }
         }
     }
     if texts.is_empty() && message.compaction().is_some() && message.counted > 0 {
-        texts.push(builder.made(COMPACTED));
+        texts.push(builder.new_string(COMPACTED));
     }
     let body = match texts[..] {
         [] => return None,
@@ -289,7 +289,7 @@ fn request(builder: &mut EventBuilder, message: &Message<'_>) -> Option<EventDra
 
 /// Adds the events of an assistant message. The results of one step follow all of its calls.
 fn answer(builder: &mut EventBuilder, message: &Message<'_>, found: &mut Vec<(Kind, EventDraft)>) {
-    let list = builder.items(message.parts, None);
+    let list = builder.add_items(message.parts, None);
     let mut results = Vec::new();
     for (element, part) in message.parts.items().enumerate().take(message.counted) {
         let draft = EventDraft {
@@ -312,7 +312,7 @@ fn answer(builder: &mut EventBuilder, message: &Message<'_>, found: &mut Vec<(Ki
             (Some("tool"), _) => tool(builder, part, draft, found, &mut results),
             (kind, _) => {
                 if !kind.is_some_and(|kind| PARTS.contains(&kind)) {
-                    builder.unknown(part);
+                    builder.count_unknown(part);
                 }
             }
         }
@@ -331,7 +331,8 @@ fn tool(
     let id = part.string("callID").map(JsonNode::span).unwrap_or_else(|| builder.next_id());
     let name = builder.tool_name(part, "tool");
     let input = state.get("input");
-    let mut edits: Vec<EditSite> = input.map(|input| input.edit_site(values::object)).into_iter().collect();
+    let mut edits: Vec<EditSite> =
+        input.map(|input| input.edit_site(values::empty_object)).into_iter().collect();
     // Copies of the command for display.
     let twins = ["title", "raw"].into_iter().filter_map(|name| state.string(name));
     edits.extend(twins.map(|twin| EditSite { span: twin.span(), write: empty_string }));
@@ -369,10 +370,10 @@ fn tool(
     // While this time is set, OpenCode sends the cleared text instead.
     edits.extend(cleared.map(|time| EditSite { span: time.span(), write: |_| "0".into() }));
     let body = match output {
-        _ if cleared.is_some() => builder.made(CLEARED),
+        _ if cleared.is_some() => builder.new_string(CLEARED),
         Some(output) if output.is_string() => output.span(),
-        Some(output) if !output.is_null() => builder.made(&String::from_utf8_lossy(output.raw())),
-        _ => builder.made(""),
+        Some(output) if !output.is_null() => builder.new_string(&String::from_utf8_lossy(output.raw())),
+        _ => builder.new_string(""),
     };
     let time = moment(state, "end").or(draft.time);
     let result = EventDraft { id, body, time, edits, metadata: Span::default(), ..draft };
@@ -389,7 +390,7 @@ fn twins_of_result(metadata: Option<JsonNode<'_>>) -> impl Iterator<Item = EditS
             }
             [b'"', _, .., b'"'] => empty_string,
             [b'[', _, .., b']'] => no_items,
-            [b'{', _, .., b'}'] => values::object,
+            [b'{', _, .., b'}'] => values::empty_object,
             _ => return None,
         };
         Some(value.edit_site(write))
@@ -415,7 +416,7 @@ fn kept(builder: &mut EventBuilder, part: JsonNode<'_>) -> Span {
         })
     });
     let members: Vec<String> = members.collect();
-    if members.is_empty() { Span::default() } else { builder.made_raw(&format!("{{{}}}", members.join(","))) }
+    if members.is_empty() { Span::default() } else { builder.new_json(&format!("{{{}}}", members.join(","))) }
 }
 
 fn created(info: JsonNode<'_>) -> Option<Timestamp> {

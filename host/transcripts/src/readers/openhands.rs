@@ -14,7 +14,7 @@ use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
+use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -97,7 +97,7 @@ impl Record {
     }
 
     fn forgotten(&mut self, builder: &mut EventBuilder, ids: JsonNode<'_>) {
-        let list = builder.items(ids, None);
+        let list = builder.add_items(ids, None);
         let named = ids.items().enumerate().map(|(element, id)| (as_json(id), ElementRef { list, element }));
         self.forgets.extend(named);
     }
@@ -118,7 +118,7 @@ impl Reader for OpenHands {
         let mut records = Vec::new();
         if crate::sample::is_document(&builder.bytes()) {
             let mut is_alone = false;
-            builder.document(WANTED, |builder, document| {
+            builder.read_document(WANTED, |builder, document| {
                 is_alone = is_event(document);
                 if is_alone { Ok(()) } else { conversation(builder, document) }
             })?;
@@ -126,12 +126,12 @@ impl Reader for OpenHands {
                 return Ok(());
             }
         }
-        builder.lines(WANTED, |builder, at, line| {
+        builder.read_lines(WANTED, |builder, at, line| {
             if !line.is_object() {
-                return Err(not_of("OpenHands", line.span().start, "a line is not an object"));
+                return Err(format_error("OpenHands", line.span().start, "a line is not an object"));
             }
             if LISTS.iter().any(|name| line.get(name).is_some_and(JsonNode::is_array)) {
-                builder.conversation(line)?;
+                builder.start_conversation(line)?;
                 return conversation(builder, line);
             }
             records.push(record(builder, at, line));
@@ -141,7 +141,7 @@ impl Reader for OpenHands {
         Ok(())
     }
 
-    fn says_thoughts(&self) -> bool {
+    fn shows_reasoning(&self) -> bool {
         true
     }
 
@@ -177,16 +177,16 @@ fn is_event(node: JsonNode<'_>) -> bool {
 fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
     let list = LISTS.iter().find_map(|name| document.get(name)).unwrap_or(document);
     if !list.is_array() {
-        return Err(not_of("OpenHands", document.span().start, "it has no list of events"));
+        return Err(format_error("OpenHands", document.span().start, "it has no list of events"));
     }
-    let number = builder.items(list, None);
+    let number = builder.add_items(list, None);
     let mut records = Vec::new();
     for (element, item) in list.items().enumerate() {
         let at = ElementRef { list: number, element };
         if item.is_object() {
             records.push(record(builder, at, item));
         } else if item.is_array() {
-            let inner = builder.items(item, Some(at));
+            let inner = builder.add_items(item, Some(at));
             for (element, item) in item.items().enumerate() {
                 let mut record = record(builder, at, item);
                 for found in &mut record.found {
@@ -197,7 +197,7 @@ fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<()
                 records.push(record);
             }
         } else {
-            return Err(not_of("OpenHands", item.span().start, "an event is not an object"));
+            return Err(format_error("OpenHands", item.span().start, "an event is not an object"));
         }
     }
     add_events(builder, records);
@@ -210,7 +210,7 @@ fn record(builder: &mut EventBuilder, at: ElementRef, event: JsonNode<'_>) -> Re
         EventDraft { span: event.span(), time: moment(event), record: Some(at), ..EventDraft::default() };
     if event.string("kind").is_some() {
         if let (Some(id), Some(parent)) = (event.get("id"), event.string("parent_id")) {
-            builder.link(at, id.span(), parent.span());
+            builder.add_link(at, id.span(), parent.span());
         }
         sdk::read(builder, event, &draft, &mut record);
     } else {
@@ -236,24 +236,24 @@ fn add_events(builder: &mut EventBuilder, records: Vec<Record>) {
             Some(broken) if place < broken && text > 0 => {
                 (lost, lost_records) = (lost + text, lost_records + 1);
             }
-            _ => builder.passed_over(text),
+            _ => builder.count_unsent(text),
         }
     }
     if lost_records > 0 {
-        builder.unreachable(lost, lost_records);
+        builder.count_unreachable(lost, lost_records);
     }
     let mut waiting: Vec<(String, Span)> = Vec::new();
     for Record { at, id, cause, opens, found, forgets, .. } in records {
         for (forgotten, element) in forgets {
             if let Some(record) = by_id.get(&forgotten) {
-                builder.mention(*record, element);
+                builder.add_mention(*record, element);
             }
         }
         if !is_on_path(&at) {
             continue;
         }
         if opens {
-            builder.turn(found.first().and_then(|found| found.draft.time));
+            builder.start_turn(found.first().and_then(|found| found.draft.time));
         }
         for Found { kind, mut draft, twins } in found {
             let edits = twins.iter().filter_map(|name| all.get(name)).flatten();
@@ -279,7 +279,7 @@ fn add_events(builder: &mut EventBuilder, records: Vec<Record>) {
                         // The result belongs to an event that is not a call, and is deleted with it.
                         let record = cause.as_ref().and_then(|cause| by_id.get(cause));
                         if let Some(record) = record.filter(|record| **record != at) {
-                            builder.mention(*record, at);
+                            builder.add_mention(*record, at);
                         }
                         continue;
                     };

@@ -10,8 +10,8 @@ use crate::builder::{EventBuilder, EventDraft, time_of};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
-use crate::source_map::element_of;
+use crate::sample::{Sample, format_error};
+use crate::source_map::element_deletion;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -45,9 +45,9 @@ impl Reader for Pi {
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut is_tree = false;
-        builder.lines(WANTED, |builder, at, node| {
+        builder.read_lines(WANTED, |builder, at, node| {
             if !node.is_object() {
-                return Err(not_of("pi", node.span().start, "a line is not an object"));
+                return Err(format_error("pi", node.span().start, "a line is not an object"));
             }
             is_tree |= node.get("parentId").is_some();
             entries.push(entry(builder, at, node));
@@ -69,10 +69,10 @@ impl Reader for Pi {
             // The entries that pi summarized and those that it kept are one turn, so one summary of ours replaces
             // both.
             if let Some(summary) = summary.take() {
-                builder.turn(summary.time);
+                builder.start_turn(summary.time);
                 builder.add(Kind::ChatRequest, *summary);
             } else if opens {
-                builder.turn(time);
+                builder.start_turn(time);
             }
             for (kind, draft) in found {
                 builder.add(kind, draft);
@@ -133,12 +133,12 @@ fn left_out(
             text if broken.is_some_and(|broken| place < broken) => {
                 (lost, records) = (lost + text, records + 1);
             }
-            text => builder.passed_over(text),
+            text => builder.count_unsent(text),
         }
     }
-    path[..from].iter().for_each(|place| builder.passed_over(text(&entries[*place])));
+    path[..from].iter().for_each(|place| builder.count_unsent(text(&entries[*place])));
     if records > 0 {
-        builder.unreachable(lost, records);
+        builder.count_unreachable(lost, records);
     }
 }
 
@@ -155,7 +155,7 @@ fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entr
         names: Names::Nothing,
     };
     if let (Some(id), Some(parent)) = (node.string("id"), node.get("parentId")) {
-        builder.link(at, id.span(), parent.span());
+        builder.add_link(at, id.span(), parent.span());
     }
     let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
     match node.text_of("type").as_deref() {
@@ -168,13 +168,13 @@ fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entr
         }
         Some("model_change") => {
             if let Some(model) = node.text_of("modelId") {
-                builder.model(&model);
+                builder.set_model(&model);
             }
         }
         Some("custom_message") => entry.found.extend(request(builder, node, draft)),
         Some("branch_summary") => {
             if let Some(from) = node.string("fromId") {
-                builder.link(at, Span::default(), from.span());
+                builder.add_link(at, Span::default(), from.span());
             }
             if let Some(body) = summary(builder, node, "Another branch, which was left") {
                 entry.found.push((Kind::ChatRequest, EventDraft { span: node.span(), body, ..draft }));
@@ -199,7 +199,7 @@ fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entr
         }
         kind => {
             if !kind.is_some_and(|kind| IGNORED.contains(&kind)) {
-                builder.unknown(node);
+                builder.count_unknown(node);
             }
             // A label, or another mark of a later version.
             if let Some(target) = node.string("targetId") {
@@ -213,7 +213,7 @@ fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entr
 /// Returns the text that pi sends in place of summarized entries.
 fn summary(builder: &mut EventBuilder, node: JsonNode<'_>, what: &str) -> Option<Span> {
     let text = node.text_of("summary").filter(|text| !text.is_empty())?;
-    Some(builder.made(&format!("{what} is summarized:\n\n<summary>\n{text}\n</summary>")))
+    Some(builder.new_string(&format!("{what} is summarized:\n\n<summary>\n{text}\n</summary>")))
 }
 
 fn message_of(
@@ -226,7 +226,7 @@ fn message_of(
         Some("user" | "custom" | "hookMessage") => request(builder, message, draft).into_iter().collect(),
         Some("assistant") => {
             if let Some(model) = message.text_of("model").filter(|model| !model.starts_with('<')) {
-                builder.model(&model);
+                builder.set_model(&model);
             }
             assistant_text(builder, message, &draft)
         }
@@ -234,12 +234,12 @@ fn message_of(
         Some("bashExecution") if !message.is_true("excludeFromContext") => {
             let text = |name| message.text_of(name).unwrap_or_default();
             let text = format!("Ran `{}`:\n{}", text("command"), text("output"));
-            let body = builder.made(&text);
+            let body = builder.new_string(&text);
             vec![(Kind::ChatRequest, EventDraft { span: message.span(), body, ..draft })]
         }
         Some("bashExecution" | "branchSummary" | "compactionSummary") => Vec::new(),
         _ => {
-            builder.unknown(message);
+            builder.count_unknown(message);
             Vec::new()
         }
     }
@@ -254,11 +254,11 @@ fn request(builder: &mut EventBuilder, node: JsonNode<'_>, draft: EventDraft) ->
         let blocks: Vec<Span> = content
             .items()
             .filter_map(|block| match block.text_of("type").as_deref() {
-                Some("image") => Some(builder.made("[image]")),
+                Some("image") => Some(builder.new_string("[image]")),
                 _ => {
                     let text = block.string("text").map(JsonNode::span);
                     if text.is_none() {
-                        builder.unknown(block);
+                        builder.count_unknown(block);
                     }
                     text
                 }
@@ -285,14 +285,14 @@ fn assistant_text(
     }
     let api = message.text_of("api").unwrap_or_default();
     let several = content.items().len() > 1;
-    let list = several.then(|| builder.items(content, None));
+    let list = several.then(|| builder.add_items(content, None));
     let mut found: Vec<(Kind, EventDraft)> = Vec::new();
     let mut thought = None;
     for (element, block) in content.items().enumerate() {
-        let deletion = element_of(list, element);
+        let deletion = element_deletion(list, element);
         let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
         let Some((kind, draft)) = block_of(builder, block, &api, draft) else {
-            builder.unknown(block);
+            builder.count_unknown(block);
             continue;
         };
         if kind == Kind::Reasoning {
@@ -302,7 +302,9 @@ fn assistant_text(
             && let Some(element) = block.position(name)
         {
             // Google's signature is on the part that follows the reasoning.
-            thought.also.push(Deletion::Element(ElementRef { list: builder.members(block), element }));
+            thought
+                .further_deletions
+                .push(Deletion::Element(ElementRef { list: builder.add_members(block), element }));
         }
         found.push((kind, draft));
     }
@@ -333,7 +335,7 @@ fn block_of(
         "toolCall" => {
             let arguments = block.get("arguments");
             let mut edits: Vec<EditSite> =
-                arguments.map(|value| value.edit_site(values::object)).into_iter().collect();
+                arguments.map(|value| value.edit_site(values::empty_object)).into_iter().collect();
             // The rest of a stream that was interrupted.
             edits.extend(block.get("partialJson").map(|value| value.edit_site(values::text)));
             let draft = EventDraft {
@@ -382,22 +384,22 @@ fn metadata(builder: &mut EventBuilder, block: JsonNode<'_>, api: &str) -> Span 
     } else {
         return Span::default();
     };
-    builder.made_raw(&kept.to_string())
+    builder.new_json(&kept.to_string())
 }
 
 fn result(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) -> (Kind, EventDraft) {
     let mut edits = Vec::new();
     let body = match message.get("content") {
         Some(content) => {
-            let write = if content.is_string() { values::text } else { values::blocks };
+            let write = if content.is_string() { values::text } else { values::text_block };
             edits.push(content.edit_site(write));
             builder.text(content)
         }
-        None => builder.made(""),
+        None => builder.new_string(""),
     };
     let is_own = message.text_of("toolName").is_some_and(|name| TOOLS.contains(&&*name));
     let details = message.get("details").filter(|details| is_own && details.is_object());
-    edits.extend(details.map(|details| details.edit_site(values::object)));
+    edits.extend(details.map(|details| details.edit_site(values::empty_object)));
     let id = message.string_span("toolCallId");
     let kind = Kind::ToolResponse { is_error: message.is_true("isError") };
     (kind, EventDraft { span: message.span(), id, body, edits, ..draft })

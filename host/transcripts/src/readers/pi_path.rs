@@ -88,13 +88,13 @@ pub(super) fn tie(
         && let Names::Kept { first: FirstKept::Id(span, _), .. } = &entries[path[compacted]].names
         && from < compacted
     {
-        builder.first(*span, records(&path[from..=compacted]));
+        builder.add_first_record(*span, records(&path[from..=compacted]));
     }
     for entry in entries {
         if let Names::Marked { span, id } = &entry.names
             && let Some(marked) = path.iter().position(|place| entries[*place].id.as_ref() == Some(id))
         {
-            builder.first(*span, records(&path[marked..]));
+            builder.add_first_record(*span, records(&path[marked..]));
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
 use crate::reader::SummaryPair;
-use crate::sample::{Sample, not_of};
+use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -79,16 +79,16 @@ impl Reader for SweAgent {
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        builder.document(WANTED, |builder, document| {
+        builder.read_document(WANTED, |builder, document| {
             let list = ["history", "messages"].iter().find_map(|name| document.get(name)).unwrap_or(document);
             if !list.is_array() {
-                return Err(not_of("SWE-agent", document.span().start, "it has no list of messages"));
+                return Err(format_error("SWE-agent", document.span().start, "it has no list of messages"));
             }
             messages(builder, list, document.get("trajectory"))
         })
     }
 
-    fn says_thoughts(&self) -> bool {
+    fn shows_reasoning(&self) -> bool {
         true
     }
 
@@ -126,11 +126,11 @@ impl<'a> Twins<'a> {
     fn new(builder: &mut EventBuilder, trajectory: Option<JsonNode<'a>>) -> Self {
         let mut twins = Self { steps: Vec::new(), sent: HashMap::new() };
         let Some(trajectory) = trajectory.filter(|trajectory| trajectory.is_array()) else { return twins };
-        let list = builder.items(trajectory, None);
+        let list = builder.add_items(trajectory, None);
         for (element, step) in trajectory.items().enumerate() {
             twins.steps.push((ElementRef { list, element }, step));
             let Some(query) = step.get("query").filter(|query| query.is_array()) else { continue };
-            let list = builder.items(query, None);
+            let list = builder.add_items(query, None);
             for (element, message) in query.items().enumerate() {
                 if let Some(content) = message.get("content") {
                     twins
@@ -178,14 +178,14 @@ fn messages(
     trajectory: Option<JsonNode<'_>>,
 ) -> Result<(), Unreadable> {
     let twins = Twins::new(builder, trajectory);
-    let number = builder.items(list, None);
+    let number = builder.add_items(list, None);
     let all: Vec<JsonNode<'_>> = list.items().collect();
     let (mut is_open, mut next_step) = (false, 0);
     let mut waiting: Vec<Waiting> = Vec::new();
     for (element, message) in all.iter().copied().enumerate() {
         let at = ElementRef { list: number, element };
         if !message.is_object() {
-            return Err(not_of("SWE-agent", message.span().start, "a message is not an object"));
+            return Err(format_error("SWE-agent", message.span().start, "a message is not an object"));
         }
         if message.is_true("is_demo") {
             continue;
@@ -198,7 +198,7 @@ fn messages(
                 let step = twins.step(message, next_step);
                 // The steps in between have no message in the list.
                 for (place, _) in twins.steps.iter().take(step.map_or(0, |step| step + 1)).skip(next_step) {
-                    builder.mention(at, *place);
+                    builder.add_mention(at, *place);
                 }
                 next_step = step.map_or(next_step, |step| step + 1);
                 let step = step.and_then(|step| twins.steps.get(step)).map(|(_, step)| *step);
@@ -209,7 +209,7 @@ fn messages(
                 let before = builder.len();
                 let ids = assistant(builder, message, &forms, &draft);
                 if builder.len() == before {
-                    builder.unknown(message);
+                    builder.count_unknown(message);
                 }
                 let observation = observation.map(JsonNode::span);
                 waiting = ids.into_iter().map(|(id, span)| Waiting { id, span, observation }).collect();
@@ -230,13 +230,13 @@ fn messages(
             }
             Some("user") => {
                 if message.get("content").is_none() {
-                    builder.unknown(message);
+                    builder.count_unknown(message);
                 }
                 let content = message.get("content").filter(|content| !content.is_null());
                 let body = content.map_or_else(Span::default, |content| builder.text(content));
-                let body = if body.is_empty() { builder.made("") } else { body };
+                let body = if body.is_empty() { builder.new_string("") } else { body };
                 if !is_open {
-                    builder.turn(None);
+                    builder.start_turn(None);
                     is_open = true;
                 }
                 builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
@@ -263,15 +263,15 @@ fn messages(
             Some("system") => {
                 if let Some(content) = message.get("content") {
                     let text = builder.text(content);
-                    builder.system_at(text);
+                    builder.add_system_at(text);
                 }
             }
-            Some(_) => builder.unknown(message),
+            Some(_) => builder.count_unknown(message),
             None if message.get("object").is_some() || message.get("type").is_some() => {
                 let found = responses::read(builder, message, &draft);
                 waiting.extend(found.into_iter().map(|(id, span)| Waiting { id, span, observation: None }));
             }
-            None => return Err(not_of("SWE-agent", message.span().start, "a message has no role")),
+            None => return Err(format_error("SWE-agent", message.span().start, "a message has no role")),
         }
     }
     Ok(())
@@ -296,16 +296,17 @@ fn assistant(
         builder.add(Kind::Reasoning, EventDraft { body, metadata, deletion, ..draft.clone() });
     }
     if !own.rest.trim().is_empty() {
-        let body = builder.made(own.rest.trim());
+        let body = builder.new_string(own.rest.trim());
         builder.add(Kind::Message, EventDraft { body, ..draft.clone() });
     }
     if let Some(command) = &own.command {
-        let (id, name) = (builder.next_id(), builder.made(if own.is_fenced { "bash" } else { "command" }));
+        let (id, name) =
+            (builder.next_id(), builder.new_string(if own.is_fenced { "bash" } else { "command" }));
         let body = match command.as_str() {
             "" => "{}".into(),
             command => json!({ "command": command }).to_string(),
         };
-        let body = builder.made_raw(&body);
+        let body = builder.new_json(&body);
         let edits = forms.iter().flat_map(|form| form.without_arguments(0)).collect();
         let deletion = Deletion::Several(forms.iter().flat_map(Form::without_call).collect());
         builder.add(Kind::ToolRequest, EventDraft { id, name, body, edits, deletion, ..draft.clone() });
@@ -314,9 +315,9 @@ fn assistant(
     let Some(calls) = message.get("tool_calls").filter(|calls| calls.items().len() > 0) else {
         return Vec::new();
     };
-    let members = builder.members(message);
+    let members = builder.add_members(message);
     let holder = message.position("tool_calls").map(|element| ElementRef { list: members, element });
-    let list = builder.items(calls, holder);
+    let list = builder.add_items(calls, holder);
     let mut ids = Vec::new();
     for (place, call) in calls.items().enumerate() {
         let Some(function) = call.get("function") else { continue };
@@ -324,7 +325,7 @@ fn assistant(
         let span = id.map_or_else(|| builder.next_id(), JsonNode::span);
         let name = builder.tool_name(function, "name");
         let body = function.get("arguments").filter(|value| value.is_string() || value.is_object());
-        let body = body.map_or_else(|| builder.made_raw("{}"), JsonNode::span);
+        let body = body.map_or_else(|| builder.new_json("{}"), JsonNode::span);
         let edits = forms.iter().flat_map(|form| form.without_arguments(place)).collect();
         let mut deletions = vec![Deletion::Element(ElementRef { list, element: place })];
         if place == 0 {
@@ -353,9 +354,9 @@ fn answer(
     draft: EventDraft,
 ) {
     let Some(content) = message.get("content") else { return };
-    let body = if content.is_null() { builder.made("") } else { builder.text(content) };
+    let body = if content.is_null() { builder.new_string("") } else { builder.text(content) };
     let edit = |content: JsonNode<'_>| {
-        let write = if content.is_array() { values::blocks } else { values::text };
+        let write = if content.is_array() { values::text_block } else { values::text };
         content.edit_site(write)
     };
     let mut edits = vec![edit(content)];

@@ -18,41 +18,41 @@ pub(super) fn content_member(text: &str) -> String {
 }
 
 /// Empty arguments, as an object.
-pub(super) fn object(_: &str) -> String {
+pub(super) fn empty_object(_: &str) -> String {
     "{}".into()
 }
 
 /// An empty command of a local shell.
-pub(super) fn no_command(_: &str) -> String {
+pub(super) fn empty_command(_: &str) -> String {
     json!({ "type": "exec", "command": [], "env": {} }).to_string()
 }
 
 /// An empty list of commands of a shell.
-pub(super) fn no_commands(_: &str) -> String {
+pub(super) fn empty_commands(_: &str) -> String {
     json!({ "commands": [] }).to_string()
 }
 
 /// The output of a shell.
-pub(super) fn shell(text: &str) -> String {
+pub(super) fn shell_output(text: &str) -> String {
     json!([{ "stdout": text, "stderr": "", "outcome": { "type": "exit", "exit_code": 0 } }]).to_string()
 }
 
 /// The output of a failed shell command.
-pub(super) fn failed_shell(text: &str) -> String {
+pub(super) fn failed_shell_output(text: &str) -> String {
     json!([{ "stdout": text, "stderr": "", "outcome": { "type": "exit", "exit_code": 1 } }]).to_string()
 }
 
 /// The error of an MCP server's tool.
-pub(super) fn failed_mcp(text: &str) -> String {
+pub(super) fn mcp_error(text: &str) -> String {
     json!({ "type": "mcp_tool_execution_error", "content": [{ "type": "text", "text": text }] }).to_string()
 }
 
 /// Empty arguments, as a string that contains an object.
-pub(super) fn object_in_string(_: &str) -> String {
+pub(super) fn empty_object_in_string(_: &str) -> String {
     "\"{}\"".into()
 }
 
 /// An array with one block of text.
-pub(super) fn blocks(text: &str) -> String {
+pub(super) fn text_block(text: &str) -> String {
     json!([{ "type": "text", "text": text }]).to_string()
 }

@@ -37,7 +37,7 @@ pub(super) fn event(
     };
     let name = NAMES.iter().find_map(|name| attachment.text_of(name));
     let metadata = json!({ "attachment": name.as_deref().unwrap_or(&kind) });
-    let metadata = builder.made_raw(&metadata.to_string());
+    let metadata = builder.new_json(&metadata.to_string());
     Some((Kind::ChatRequest, EventDraft { span: attachment.span(), body, metadata, ..draft }))
 }
 
@@ -47,7 +47,7 @@ fn collect(builder: &mut EventBuilder, value: JsonNode<'_>, depth: usize, texts:
         return;
     }
     if value.text_of("type").as_deref() == Some("image") {
-        texts.push(builder.made("[image]"));
+        texts.push(builder.new_string("[image]"));
         return;
     }
     for name in TEXTS {

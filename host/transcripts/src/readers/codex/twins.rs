@@ -176,7 +176,7 @@ pub(super) fn tie(found: &mut [Found], twins: Vec<Twin>) {
         }
         // The first key is the most specific one.
         if let Some(item) = items.first() {
-            found[*item].draft.also.push(twin.deletion);
+            found[*item].draft.further_deletions.push(twin.deletion);
         }
         for item in items {
             let Found { kind, draft, .. } = &mut found[item];

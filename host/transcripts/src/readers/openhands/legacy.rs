@@ -60,7 +60,7 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &Even
         event.get("tool_call_metadata").and_then(|metadata| metadata.get("model_response"))
     {
         if let Some(model) = response.text_of("model") {
-            builder.model(&model);
+            builder.set_model(&model);
         }
         model_response(response, record);
     }
@@ -72,7 +72,7 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &Even
             "finish" | "reject" => final_message(args, draft, record),
             "system" => {
                 if let Some(content) = args.text_of("content") {
-                    builder.system(&content);
+                    builder.add_system(&content);
                 }
             }
             "condensation" => {
@@ -94,7 +94,7 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &Even
     {
         result(builder, event, &observation, draft, record);
     } else if event.get("observation").is_none() {
-        builder.unknown(event);
+        builder.count_unknown(event);
     }
 }
 
@@ -126,7 +126,7 @@ fn message(
     let Some(content) = args.string("content") else { return };
     let has_images = || args.get("image_urls").is_some_and(|images| images.raw().len() > 4);
     let body =
-        if content.raw().len() > 2 || !has_images() { content.span() } else { builder.made("[image]") };
+        if content.raw().len() > 2 || !has_images() { content.span() } else { builder.new_string("[image]") };
     let kind = if of_user { Kind::ChatRequest } else { Kind::Message };
     record.opens = of_user;
     if of_user || content.raw().len() > 2 {
@@ -183,12 +183,12 @@ fn call(
     let of_metadata = |name: &str| metadata.and_then(|metadata| metadata.string(name));
     let id = of_metadata("tool_call_id");
     let name = of_metadata("function_name").or(args.string("name")).or(event.string("action"));
-    let name = name.map_or_else(|| builder.made("unknown"), JsonNode::span);
-    let body = builder.made_raw(&arguments(args));
+    let name = name.map_or_else(|| builder.new_string("unknown"), JsonNode::span);
+    let body = builder.new_json(&arguments(args));
     let emptied = |value: JsonNode<'_>| match value.raw().first() {
         Some(b'"') => Some(EditSite { span: value.span(), write: empty }),
         Some(b'[') => Some(EditSite { span: value.span(), write: |_| "[]".into() }),
-        Some(b'{') => Some(value.edit_site(values::object)),
+        Some(b'{') => Some(value.edit_site(values::empty_object)),
         _ => None,
     };
     let mut edits: Vec<EditSite> = arguments_of_model(args).filter_map(|(_, value)| emptied(value)).collect();
@@ -198,11 +198,11 @@ fn call(
     let mut deletions = vec![];
     deletions.extend(event.string("action").map(|action| Deletion::Value(action.span(), "\"think\"")));
     deletions.extend(message.map(|message| Deletion::Value(message.span(), "\"\"")));
-    let members = builder.members(args);
+    let members = builder.add_members(args);
     let kept = |key: &[u8]| matches!(key, b"thought" | b"reasoning_content");
     let gone = args.members().enumerate().filter(|(_, (key, _))| !kept(key));
     deletions.extend(gone.map(|(element, _)| Deletion::Element(ElementRef { list: members, element })));
-    let members = builder.members(event);
+    let members = builder.add_members(event);
     deletions.extend(
         event
             .position("tool_call_metadata")
@@ -255,7 +255,7 @@ fn result(
     record: &mut Record,
 ) {
     let Some(content) = event.get("content") else { return };
-    let body = if content.is_null() { builder.made("") } else { builder.text(content) };
+    let body = if content.is_null() { builder.new_string("") } else { builder.text(content) };
     let mut edits = vec![content.edit_site(values::text)];
     edits.extend(event.string("message").map(|message| EditSite { span: message.span(), write: empty }));
     if let Some(extras) = event.get("extras") {
@@ -268,7 +268,7 @@ fn result(
         }
         for name in ["dom_object", "axtree_object", "extra_element_properties"] {
             let tree = extras.get(name).filter(|tree| tree.is_object());
-            edits.extend(tree.map(|tree| tree.edit_site(values::object)));
+            edits.extend(tree.map(|tree| tree.edit_site(values::empty_object)));
         }
     }
     let failed = event.get("success").is_some_and(|success| success.raw() == b"false");
@@ -288,7 +288,7 @@ fn model_response(response: JsonNode<'_>, record: &mut Record) {
         for call in message.get("tool_calls").into_iter().flat_map(JsonNode::items) {
             let arguments = call.get("function").and_then(|function| function.string("arguments"));
             if let (Some(id), Some(arguments)) = (call.get("id"), arguments) {
-                let edit = arguments.edit_site(values::object_in_string);
+                let edit = arguments.edit_site(values::empty_object_in_string);
                 record.twins.push((format!("call {}", as_json(id)), edit));
             }
         }

@@ -50,7 +50,7 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &Even
         Some("UserRejectObservation") => refusal(event, "rejection_reason", draft, record),
         Some("SystemPromptEvent") => {
             let parts = ["system_prompt", "dynamic_context"].into_iter().filter_map(|name| event.get(name));
-            parts.filter_map(|part| part.text_of("text")).for_each(|text| builder.system(&text));
+            parts.filter_map(|part| part.text_of("text")).for_each(|text| builder.add_system(&text));
         }
         Some("Condensation") => {
             if let Some(ids) = event.get("forgotten_event_ids") {
@@ -59,7 +59,7 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &Even
         }
         kind => {
             if !kind.is_some_and(|kind| IGNORED.contains(&kind)) {
-                builder.unknown(event);
+                builder.count_unknown(event);
             }
         }
     }
@@ -101,7 +101,7 @@ fn message(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, 
         .collect();
     let body = match texts.as_slice() {
         [one] => *one,
-        [] if !blocks.is_empty() => builder.made("[image]"),
+        [] if !blocks.is_empty() => builder.new_string("[image]"),
         several => builder.joined(several),
     };
     match message.text_of("role").as_deref() {
@@ -129,11 +129,11 @@ fn action(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, r
     let of_call = |name: &str| call.and_then(|call| call.string(name));
     let id = of_call("id").or(event.string("tool_call_id")).map_or_else(Span::default, JsonNode::span);
     let name = of_call("name").or(event.string("tool_name"));
-    let name = name.map_or_else(|| builder.made("unknown"), JsonNode::span);
+    let name = name.map_or_else(|| builder.new_string("unknown"), JsonNode::span);
     let arguments = of_call("arguments");
-    let body = arguments.map_or_else(|| builder.made_raw("{}"), JsonNode::span);
+    let body = arguments.map_or_else(|| builder.new_json("{}"), JsonNode::span);
     let mut edits: Vec<EditSite> = Vec::new();
-    edits.extend(arguments.map(|value| value.edit_site(values::object_in_string)));
+    edits.extend(arguments.map(|value| value.edit_site(values::empty_object_in_string)));
     // The parsed arguments, and the argument in which the model describes the call.
     let twins = ["action", "summary"].into_iter().filter_map(|name| event.get(name));
     edits.extend(twins.map(|twin| twin.edit_site(values::null)));
@@ -143,7 +143,7 @@ fn action(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, r
 
 /// Returns a deletion that turns an action into a message: it loses its call and keeps its text.
 fn as_message(builder: &mut EventBuilder, event: JsonNode<'_>) -> Deletion {
-    let list = builder.members(event);
+    let list = builder.add_members(event);
     let spans = event.member_spans();
     let mut deletions: Vec<Deletion> = OF_ACTIONS
         .iter()
@@ -188,7 +188,7 @@ fn thoughts(
             found.push((thought.span(), metadata(builder, &[("anthropic_thinking_signature", signature)])));
         } else if let Some(data) = block.string("data") {
             let metadata = metadata(builder, &[("anthropic_redacted_thinking", Some(data))]);
-            found.push((builder.made(""), metadata));
+            found.push((builder.new_string(""), metadata));
         }
     }
     if found.is_empty()
@@ -225,7 +225,7 @@ fn metadata(builder: &mut EventBuilder, kept: &[(&str, Option<JsonNode<'_>>)]) -
         value.map(|value| format!("\"{name}\":{}", super::as_json(value)))
     };
     let members: Vec<String> = kept.iter().filter_map(member).collect();
-    if members.is_empty() { Span::default() } else { builder.made_raw(&format!("{{{}}}", members.join(","))) }
+    if members.is_empty() { Span::default() } else { builder.new_json(&format!("{{{}}}", members.join(","))) }
 }
 
 fn observation(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
@@ -235,16 +235,16 @@ fn observation(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDra
     let content = observation.get("content").or(observation.string("output"));
     let body = match content {
         Some(content) => builder.text(content),
-        None => builder.made(""),
+        None => builder.new_string(""),
     };
     let mut edits: Vec<EditSite> = Vec::new();
     match (content, observation.member_spans().last()) {
         (Some(content), _) => {
-            let write = if content.is_string() { values::text } else { values::blocks };
+            let write = if content.is_string() { values::text } else { values::text_block };
             edits.push(content.edit_site(write));
         }
         (None, Some(last)) => {
-            let write = |text: &str| format!(", \"content\": {}", values::blocks(text));
+            let write = |text: &str| format!(", \"content\": {}", values::text_block(text));
             edits.push(EditSite { span: Span { start: last.end, end: last.end }, write });
         }
         (None, None) => {}

@@ -106,7 +106,7 @@ impl Form {
                 let function = calls.get(place).and_then(|call| call.get("function"));
                 let arguments = function.and_then(|function| function.get("arguments"));
                 let command = extra.get(place).and_then(|action| action.string("command"));
-                let arguments = arguments.map(|value| value.edit_site(values::object_in_string));
+                let arguments = arguments.map(|value| value.edit_site(values::empty_object_in_string));
                 let command = command.map(|value| value.edit_site(values::text));
                 arguments.into_iter().chain(command).collect()
             })
@@ -164,11 +164,11 @@ pub(super) fn thoughts(builder: &mut EventBuilder, message: JsonNode<'_>, form: 
     for block in message.get("thinking_blocks").into_iter().flat_map(JsonNode::items) {
         let (body, name, kept) = match (block.string("thinking"), block.string("data")) {
             (Some(thought), _) => (thought.span(), "anthropic_thinking_signature", block.string("signature")),
-            (None, Some(data)) => (builder.made(""), "anthropic_redacted_thinking", Some(data)),
+            (None, Some(data)) => (builder.new_string(""), "anthropic_redacted_thinking", Some(data)),
             (None, None) => continue,
         };
         let metadata = kept.map_or_else(Span::default, |kept| {
-            builder.made_raw(&format!("{{\"{name}\":{}}}", String::from_utf8_lossy(kept.raw())))
+            builder.new_json(&format!("{{\"{name}\":{}}}", String::from_utf8_lossy(kept.raw())))
         });
         found.push(EventDraft { body, metadata, ..EventDraft::default() });
     }

@@ -20,7 +20,7 @@ pub(super) fn read(
     let Some(items) = message.get("output").filter(|items| items.is_array()) else { return Vec::new() };
     let actions = message.get("extra").and_then(|extra| extra.get("actions"));
     let mut actions = actions.into_iter().flat_map(JsonNode::items);
-    let list = builder.items(items, None);
+    let list = builder.add_items(items, None);
     for (element, item) in items.items().enumerate() {
         let draft = EventDraft {
             span: item.span(),
@@ -36,22 +36,22 @@ pub(super) fn read(
             }
             Some("reasoning") => {
                 let body = item.get("summary").map_or_else(Span::default, |summary| builder.text(summary));
-                let body = if body.is_empty() { builder.made("") } else { body };
+                let body = if body.is_empty() { builder.new_string("") } else { body };
                 let kept = [("openai_item_id", "id"), ("openai_encrypted_content", "encrypted_content")];
                 let kept: Vec<String> = kept
                     .iter()
                     .filter_map(|(name, own)| Some((name, item.string(own)?)))
                     .map(|(name, value)| format!("\"{name}\":{}", String::from_utf8_lossy(value.raw())))
                     .collect();
-                let metadata = builder.made_raw(&format!("{{{}}}", kept.join(",")));
+                let metadata = builder.new_json(&format!("{{{}}}", kept.join(",")));
                 builder.add(Kind::Reasoning, EventDraft { body, metadata, ..draft });
             }
             Some("function_call") => {
                 let (Some(id), Some(name)) = (item.string("call_id"), item.string("name")) else { continue };
                 let arguments = item.string("arguments");
-                let body = arguments.map_or_else(|| builder.made_raw("{}"), JsonNode::span);
+                let body = arguments.map_or_else(|| builder.new_json("{}"), JsonNode::span);
                 let command = actions.next().and_then(|action| action.string("command"));
-                let arguments = arguments.map(|value| value.edit_site(values::object_in_string));
+                let arguments = arguments.map(|value| value.edit_site(values::empty_object_in_string));
                 let command = command.map(|value| value.edit_site(values::text));
                 let edits = arguments.into_iter().chain(command).collect();
                 let draft = EventDraft { id: id.span(), name: name.span(), body, edits, ..draft };
