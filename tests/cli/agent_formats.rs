@@ -27,7 +27,7 @@ fn session() -> (World, Transcript) {
     (world, Transcript::at(path))
 }
 
-fn strip(world: &World) {
+fn strip_tools(world: &World) {
     world.run(&["s.jsonl", "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
 }
 
@@ -35,14 +35,14 @@ fn read_sidecar(world: &World) -> Value {
     serde_json::from_slice(&fs::read(world.path(SIDECAR)).unwrap()).unwrap()
 }
 
-fn shown(world: &World) -> Value {
+fn show_json(world: &World) -> Value {
     world.run(&["show", "s.jsonl", "--json"]).exits(0).line()
 }
 
 #[test]
 fn writes_overlays_to_sidecar_and_leaves_transcript_untouched() {
     let (world, transcript) = session();
-    let written = fs::metadata(&transcript.path).unwrap().modified().unwrap();
+    let modified = fs::metadata(&transcript.path).unwrap().modified().unwrap();
     let output =
         world.run(&["s.jsonl", "--strategy", "strip-tools", "--keep-last", "1", "--json"]).exits(0).line();
     assert_eq!(output["format"], "claude-code");
@@ -50,7 +50,7 @@ fn writes_overlays_to_sidecar_and_leaves_transcript_untouched() {
     assert_eq!(transcript.now(), transcript.before());
     assert_eq!(
         fs::metadata(&transcript.path).unwrap().modified().unwrap(),
-        written,
+        modified,
         "the transcript was written to"
     );
     assert_eq!(fs::metadata(world.path(SIDECAR)).unwrap().permissions().mode() & 0o777, 0o640);
@@ -65,16 +65,16 @@ fn writes_overlays_to_sidecar_and_leaves_transcript_untouched() {
 #[test]
 fn second_run_appends_to_sidecar() {
     let (world, _) = session();
-    strip(&world);
+    strip_tools(&world);
     let first = fs::read(world.path(SIDECAR)).unwrap();
     world
         .run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"])
         .exits(0)
         .says("  2  strip-reasoning");
     let second = fs::read(world.path(SIDECAR)).unwrap();
-    let kept = first.strip_suffix(b"\n]\n}\n").unwrap();
-    assert!(second.starts_with(kept), "the bytes of the first overlay must be kept");
-    let output = shown(&world);
+    let prefix = first.strip_suffix(b"\n]\n}\n").unwrap();
+    assert!(second.starts_with(prefix), "the bytes of the first overlay must be kept");
+    let output = show_json(&world);
     assert_eq!(output["overlays"].as_array().unwrap().len(), 2);
     assert_eq!(output["format"], "claude-code");
     assert!(output["totals"]["all"]["view"].as_u64() < output["totals"]["all"]["raw"].as_u64());
@@ -83,7 +83,7 @@ fn second_run_appends_to_sidecar() {
 #[test]
 fn reset_of_last_overlay_removes_sidecar() {
     let (world, transcript) = session();
-    strip(&world);
+    strip_tools(&world);
     world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
     world.run(&["s.jsonl", "--reset=3"]).exits(2).says("has no overlay 3; it has 2");
     world.run(&["s.jsonl", "--reset=1", "--dry-run"]).exits(0).says("1 overlay would be removed");
@@ -97,8 +97,8 @@ fn reset_of_last_overlay_removes_sidecar() {
 #[test]
 fn overlays_apply_after_transcript_grows() {
     let (world, _) = session();
-    strip(&world);
-    let before = shown(&world);
+    strip_tools(&world);
+    let before = show_json(&world);
     let line = String::from_utf8(sample("claude-code.jsonl")).unwrap();
     let last: Value = serde_json::from_str(line.lines().last().unwrap()).unwrap();
     let mut next = last.clone();
@@ -114,7 +114,7 @@ fn overlays_apply_after_transcript_grows() {
 #[test]
 fn reports_unapplied_overlay_of_edited_events() {
     let (world, transcript) = session();
-    strip(&world);
+    strip_tools(&world);
     let edited =
         String::from_utf8(transcript.before().to_vec()).unwrap().replace("ls: no such file", "ls: nothing");
     world.file("s.jsonl", edited.as_bytes());
@@ -125,21 +125,21 @@ fn reports_unapplied_overlay_of_edited_events() {
         "warning: s.jsonl: 1 overlay is not applied: the events in the range have changed since; `jp-compact show` \
          lists them\n"
     );
-    let row = &shown(&world)["overlays"][0];
+    let row = &show_json(&world)["overlays"][0];
     assert_eq!(row["remarks"], json!(["not applied, because the events in its range have changed"]));
     assert_eq!(row["tokens"]["before"], row["tokens"]["after"]);
     // The overlay is kept. It applies again when the original events are back.
     world.file("s.jsonl", transcript.before());
     assert_ne!(
-        shown(&world)["overlays"][0]["tokens"]["before"],
-        shown(&world)["overlays"][0]["tokens"]["after"]
+        show_json(&world)["overlays"][0]["tokens"]["before"],
+        show_json(&world)["overlays"][0]["tokens"]["after"]
     );
 }
 
 #[test]
 fn skips_overlay_of_rewound_turns() {
     let (world, transcript) = session();
-    strip(&world);
+    strip_tools(&world);
     let lines: Vec<&[u8]> = transcript.before().split_inclusive(|byte| *byte == b'\n').take(11).collect();
     world.file("s.jsonl", &lines.concat());
     world.run(&["show", "s.jsonl"]).exits(0).says("1 overlay is not applied");
@@ -154,15 +154,15 @@ fn skips_overlay_of_rewound_turns() {
 #[test]
 fn prints_view_in_source_format() {
     let (world, transcript) = session();
-    strip(&world);
+    strip_tools(&world);
     let output =
         world.run(&["print", "s.jsonl", "--compacted", "--as", "source", "-o", "small.jsonl"]).exits(0);
     assert_eq!((output.text(), output.stderr.as_str()), ("", ""));
-    let small = fs::read_to_string(world.path("small.jsonl")).unwrap();
+    let compacted = fs::read_to_string(world.path("small.jsonl")).unwrap();
     assert_eq!(fs::metadata(world.path("small.jsonl")).unwrap().permissions().mode() & 0o777, 0o640);
     let before = String::from_utf8(transcript.before().to_vec()).unwrap();
-    assert_eq!(small.lines().count(), before.lines().count());
-    let changed: Vec<_> = small.lines().zip(before.lines()).filter(|(new, old)| new != old).collect();
+    assert_eq!(compacted.lines().count(), before.lines().count());
+    let changed: Vec<_> = compacted.lines().zip(before.lines()).filter(|(new, old)| new != old).collect();
     assert!(!changed.is_empty());
     for (new, old) in changed {
         assert!(old.contains("tool_use") || old.contains("tool_result"), "{old}");
@@ -174,7 +174,7 @@ fn prints_view_in_source_format() {
         .run(&["print", "s.jsonl", "--compacted", "--as", "source", "-o", "small.jsonl"])
         .exits(4)
         .says("/here/small.jsonl already exists");
-    assert_eq!(fs::read_to_string(world.path("small.jsonl")).unwrap(), small);
+    assert_eq!(fs::read_to_string(world.path("small.jsonl")).unwrap(), compacted);
     world
         .run(&["print", "s.jsonl", "--as", "source", "-o", "no/such.jsonl"])
         .exits(4)
@@ -185,18 +185,18 @@ fn prints_view_in_source_format() {
 #[test]
 fn reset_removes_unreadable_sidecar() {
     let (world, transcript) = session();
-    strip(&world);
-    let whole = fs::read(world.path(SIDECAR)).unwrap();
-    let newer = String::from_utf8(whole.clone())
+    strip_tools(&world);
+    let valid = fs::read(world.path(SIDECAR)).unwrap();
+    let newer = String::from_utf8(valid.clone())
         .unwrap()
         .replace("\"jp_compact_sidecar\": 1", "\"jp_compact_sidecar\": 2");
-    for bad in [&whole[..whole.len() / 2], b"", b"[]", b"{}", newer.as_bytes()] {
-        world.file(SIDECAR, bad);
+    for invalid in [&valid[..valid.len() / 2], b"", b"[]", b"{}", newer.as_bytes()] {
+        world.file(SIDECAR, invalid);
         let output = world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4);
         let output = output
             .says("failed to read /here/.s.jsonl.jp-compact")
             .says("hint: `--reset` removes the sidecar file");
-        assert_eq!(fs::read(world.path(SIDECAR)).unwrap(), bad, "{}", output.stderr);
+        assert_eq!(fs::read(world.path(SIDECAR)).unwrap(), invalid, "{}", output.stderr);
     }
     world.run(&["s.jsonl", "--reset"]).exits(0);
     transcript.assert_untouched();
@@ -217,21 +217,21 @@ fn symlink_and_target_share_one_sidecar() {
     std::os::unix::fs::symlink(world.path("s.jsonl"), world.path("link.jsonl")).unwrap();
     world.run(&["link.jsonl", "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
     assert!(!world.path(".link.jsonl.jp-compact").exists());
-    assert_eq!(shown(&world)["overlays"].as_array().unwrap().len(), 1);
+    assert_eq!(show_json(&world)["overlays"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn locks_folder_of_symlink_target_and_reports_lock_holder() {
     let (world, transcript) = session();
     std::os::unix::fs::symlink(world.path("s.jsonl"), world.home("link.jsonl")).unwrap();
-    let held = fs::File::open(transcript.folder()).unwrap();
-    held.lock().unwrap();
+    let lock = fs::File::open(transcript.folder()).unwrap();
+    lock.lock().unwrap();
     let arguments =
         ["../home/link.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1", "--lock-timeout", "10ms"];
     let holder = format!("is locked by process {} (", std::process::id());
     world.run(&arguments).exits(5).says(&holder).says("no lock on /here in 0.01 s").says("--lock-timeout");
     transcript.assert_untouched();
-    drop(held);
+    drop(lock);
     world.run(&arguments).exits(0);
     assert!(!world.home(".local/state/jp-compact/locks").exists());
 }
@@ -241,14 +241,17 @@ fn locks_folder_of_symlink_target_and_reports_lock_holder() {
 fn concurrent_writers_with_own_state_folders_lose_nothing() {
     const WRITERS: usize = 16;
     let (world, transcript) = session();
-    let pipe = |name: &str| {
+    let create_pipe = |name: &str| {
         let path = world.path(name);
         assert!(Command::new("/bin/mkfifo").arg(&path).status().unwrap().success());
         fs::File::options().read(true).write(true).open(path).unwrap()
     };
-    let (mut here, mut gate) = (pipe("here"), pipe("gate"));
-    let (at, go) = (world.path("here"), world.path("gate"));
-    world.plugin("meets", &format!("echo >> {}\nread line < {}\n{STRIP}", at.display(), go.display()));
+    let (mut arrivals, mut gate) = (create_pipe("here"), create_pipe("gate"));
+    let (arrivals_path, gate_path) = (world.path("here"), world.path("gate"));
+    world.plugin(
+        "meets",
+        &format!("echo >> {}\nread line < {}\n{STRIP}", arrivals_path.display(), gate_path.display()),
+    );
     let arguments = "s.jsonl --strategy meets --trust-dir plugins --sandbox=contained --keep-last 0";
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
@@ -256,7 +259,7 @@ fn concurrent_writers_with_own_state_folders_lose_nothing() {
             world.spawn(command.env("XDG_STATE_HOME", world.path(&format!("state{writer}"))))
         })
         .collect();
-    here.read_exact(&mut [0; WRITERS]).unwrap();
+    arrivals.read_exact(&mut [0; WRITERS]).unwrap();
     gate.write_all(&[b'\n'; WRITERS]).unwrap();
     let output: Vec<CommandOutput> = writers
         .into_iter()
@@ -267,15 +270,15 @@ fn concurrent_writers_with_own_state_folders_lose_nothing() {
         .map(|output| format!("{:?} {}", output.code, output.stderr))
         .collect::<Vec<_>>()
         .join("\n");
-    let done = output.iter().filter(|output| output.code == Some(0)).count();
-    assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(done), "{outputs}");
+    let succeeded = output.iter().filter(|output| output.code == Some(0)).count();
+    assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(succeeded), "{outputs}");
     // A writer may time out on the lock. It then fails with exit code 5.
-    assert!(done > 0 && output.iter().all(|output| matches!(output.code, Some(0 | 5))), "{outputs}");
+    assert!(succeeded > 0 && output.iter().all(|output| matches!(output.code, Some(0 | 5))), "{outputs}");
     assert_eq!(transcript.now(), transcript.before());
 }
 
 /// Returns the names of the sidecar files.
-fn sidecars(world: &World) -> Vec<String> {
+fn sidecar_names(world: &World) -> Vec<String> {
     let entries = fs::read_dir(world.path(".")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<_> = names.filter(|name| name.contains("jp")).collect();
@@ -286,17 +289,17 @@ fn sidecars(world: &World) -> Vec<String> {
 #[test]
 fn reads_old_sidecar_name_and_renames_on_write() {
     let (world, transcript) = session();
-    strip(&world);
+    strip_tools(&world);
     fs::rename(world.path(SIDECAR), world.path(OLD_SIDECAR)).unwrap();
-    assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(1));
-    assert_eq!(sidecars(&world), [OLD_SIDECAR], "a reading command must not write");
+    assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(1));
+    assert_eq!(sidecar_names(&world), [OLD_SIDECAR], "a reading command must not write");
     world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0).says("  2  strip");
-    assert_eq!(sidecars(&world), [SIDECAR]);
-    assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(2));
+    assert_eq!(sidecar_names(&world), [SIDECAR]);
+    assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(2));
 
     fs::rename(world.path(SIDECAR), world.path(OLD_SIDECAR)).unwrap();
     world.run(&["s.jsonl", "--reset=1"]).exits(0);
-    assert_eq!(sidecars(&world), [SIDECAR]);
+    assert_eq!(sidecar_names(&world), [SIDECAR]);
     fs::rename(world.path(SIDECAR), world.path(OLD_SIDECAR)).unwrap();
     world.run(&["s.jsonl", "--reset"]).exits(0).says("1 overlay removed");
     transcript.assert_untouched();
@@ -305,12 +308,12 @@ fn reads_old_sidecar_name_and_renames_on_write() {
 #[test]
 fn new_sidecar_name_takes_precedence() {
     let (world, transcript) = session();
-    strip(&world);
+    strip_tools(&world);
     let one_overlay = fs::read(world.path(SIDECAR)).unwrap();
     world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
     for old in [&one_overlay[..], b"no overlays"] {
         world.file(OLD_SIDECAR, old);
-        assert_eq!(shown(&world)["overlays"].as_array().map(Vec::len), Some(2));
+        assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(2));
     }
     world.run(&["s.jsonl", "--reset"]).exits(0).says("2 overlays removed");
     transcript.assert_untouched();
@@ -331,7 +334,7 @@ fn reports_unreadable_sidecar_by_its_old_name() {
 #[test]
 fn rejects_sidecar_as_transcript() {
     let (world, _) = session();
-    strip(&world);
+    strip_tools(&world);
     fs::copy(world.path(SIDECAR), world.path(OLD_SIDECAR)).unwrap();
     for name in [SIDECAR, OLD_SIDECAR] {
         world
@@ -346,8 +349,8 @@ fn rejects_sidecar_as_transcript() {
 #[test]
 fn unknown_format_error_lists_known_formats() {
     let world = World::new();
-    let cut_off = "Caused by:\n  byte 19: the input ends in the middle of a value";
-    for (name, bytes, place) in [
+    let truncated = "Caused by:\n  byte 19: the input ends in the middle of a value";
+    for (name, bytes, cause) in [
         ("a.json", &b"{\"a\": 1}"[..], ""),
         (
             "a.jsonl",
@@ -356,13 +359,13 @@ fn unknown_format_error_lists_known_formats() {
         ),
         ("b.bin", b"\x7fELF\x02\x01", "Caused by:\n  byte 0: not a JSON value"),
         ("c.txt", b"hello", "Caused by:\n  byte 0: not a JSON value"),
-        ("d.jsonl", b"{\"type\":\"summary\", ", cut_off),
+        ("d.jsonl", b"{\"type\":\"summary\", ", truncated),
     ] {
         world.file(name, bytes);
         let output =
             world.run(&["show", name]).exits(4).says(&format!("failed to detect the format of /here/{name}"));
-        let output = output.says("claude-code").says("--format NAME").says(place);
-        assert_eq!(output.stderr.contains("Caused by"), !place.is_empty(), "{}", output.stderr);
+        let output = output.says("claude-code").says("--format NAME").says(cause);
+        assert_eq!(output.stderr.contains("Caused by"), !cause.is_empty(), "{}", output.stderr);
     }
     world.file("empty", b"");
     world.run(&["show", "empty"]).exits(4).says("failed to read /here/empty");
@@ -371,7 +374,7 @@ fn unknown_format_error_lists_known_formats() {
 #[test]
 fn reports_position_when_truncated_before_detection() {
     let world = World::new();
-    for (name, bytes, says) in [
+    for (name, bytes, message) in [
         ("a.json", &b"{\"messages\": [{\"role\": \"user\", "[..], "byte 31: "),
         ("b.jsonl", b"{\"a\": 1}\n{\"a\": \n{\"a\": 1}\n", "byte 16: line 2: "),
         ("c.json", b"\xef\xbb\xbf{\"a\": nul}", "byte 12: "),
@@ -381,7 +384,7 @@ fn reports_position_when_truncated_before_detection() {
             .run(&["show", name])
             .exits(4)
             .says(&format!("failed to detect the format of /here/{name}"))
-            .says(says);
+            .says(message);
     }
 }
 
@@ -401,18 +404,20 @@ fn format_option_overrides_detection_but_is_validated() {
 #[test]
 fn warns_about_incomplete_last_line() {
     let (world, transcript) = session();
-    let torn = &transcript.before()[..transcript.before().len() - 20];
-    world.file("s.jsonl", torn);
+    let truncated = &transcript.before()[..transcript.before().len() - 20];
+    world.file("s.jsonl", truncated);
     let output = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
-    assert_eq!(output.stdout, torn);
+    assert_eq!(output.stdout, truncated);
     assert!(
         output.stderr.contains("is cut off and was skipped: the program may still be writing it"),
         "{}",
         output.stderr
     );
-    strip(&world);
+    strip_tools(&world);
     let output = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
-    assert!(output.stdout.len() < torn.len() && output.stdout.ends_with(&torn[torn.len() - 100..]));
+    assert!(
+        output.stdout.len() < truncated.len() && output.stdout.ends_with(&truncated[truncated.len() - 100..])
+    );
 }
 
 #[test]
@@ -427,10 +432,10 @@ fn reads_any_format_from_stdin() {
 #[test]
 fn strategy_receives_format_and_normalized_events() {
     let (world, _) = session();
-    let keep = "cat > seen; echo '{\"type\":\"decline\",\"id\":\"1\",\"reason\":\"seen\"}'";
-    let keep = keep.replace("seen;", &format!("{};", world.path("seen").display()));
-    let described = crate::support::plugin_script("look", &json!({ "input": "full" }), &keep);
-    world.script("plugins/look", &described);
+    let save_request = "cat > seen; echo '{\"type\":\"decline\",\"id\":\"1\",\"reason\":\"seen\"}'";
+    let save_request = save_request.replace("seen;", &format!("{};", world.path("seen").display()));
+    let script = crate::support::plugin_script("look", &json!({ "input": "full" }), &save_request);
+    world.script("plugins/look", &script);
     world.run(&[
         "s.jsonl",
         "--strategy",
@@ -448,8 +453,8 @@ fn strategy_receives_format_and_normalized_events() {
         lines.filter(|line| line["type"] == "event").map(|mut line| line["event"].take()).collect();
     let call = events.iter().find(|event| event["type"] == "tool_call_request").unwrap();
     assert_eq!(call["arguments"], json!({ "file_path": "/home/ada/garden/tap.log" }));
-    let answer = events.iter().find(|event| event["is_error"] == true).unwrap();
-    assert_eq!(answer["content"], "ls: no such file");
+    let response = events.iter().find(|event| event["is_error"] == true).unwrap();
+    assert_eq!(response["content"], "ls: no such file");
 }
 
 #[test]
@@ -467,12 +472,12 @@ fn import_creates_jp_conversation_with_overlays() {
     let mut text = String::from_utf8(sample("claude-code.jsonl")).unwrap();
     let long = "This text is removed when the call is stripped";
     for short in [r"1\tdrip\n2\tdrip ö", "ls: no such file", "12 mm", ""] {
-        for before in [r#""content":"#, r#""text":"#] {
-            text = text.replace(&format!(r#"{before}"{short}""#), &format!(r#"{before}"{long}""#));
+        for prefix in [r#""content":"#, r#""text":"#] {
+            text = text.replace(&format!(r#"{prefix}"{short}""#), &format!(r#"{prefix}"{long}""#));
         }
     }
     let transcript = Transcript::at(world.file("s.jsonl", text.as_bytes()));
-    strip(&world);
+    strip_tools(&world);
     let output = world.run(&["import", "s.jsonl", "--to", "imported", "--json"]).exits(0).line();
     assert_eq!(output["overlays"], 1);
     let imported = Transcript::at(world.path("imported/events.json"));
@@ -507,13 +512,14 @@ fn print_preserves_request_body_of_same_provider() {
     assert_eq!(world.run(&["print", "body.json", "--as", "openai"]).exits(0).stdout, bytes);
     world.run(&["body.json", "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
     let source = world.run(&["print", "body.json", "--compacted", "--as", "source"]).exits(0).stdout;
-    let own = world.run(&["print", "body.json", "--compacted", "--as", "openai"]).exits(0).stdout;
-    assert!(own == source && own != bytes);
-    let body: Value = serde_json::from_slice(&own).unwrap();
+    let same_provider = world.run(&["print", "body.json", "--compacted", "--as", "openai"]).exits(0).stdout;
+    assert!(same_provider == source && same_provider != bytes);
+    let body: Value = serde_json::from_slice(&same_provider).unwrap();
     assert_eq!(body["model"], "gpt-5");
     // A body for another provider is rendered. A list of messages without a body is rendered too.
-    let other = world.run(&["print", "body.json", "--compacted", "--as", "anthropic"]).exits(0).stdout;
-    assert!(serde_json::from_slice::<Value>(&other).unwrap()["model"].is_null());
+    let other_provider =
+        world.run(&["print", "body.json", "--compacted", "--as", "anthropic"]).exits(0).stdout;
+    assert!(serde_json::from_slice::<Value>(&other_provider).unwrap()["model"].is_null());
     let list = sample("openai-chat.json");
     let list = serde_json::from_slice::<Value>(&list).unwrap()["messages"].to_string();
     world.file("list.json", list.as_bytes());
@@ -574,12 +580,12 @@ fn keeps_malformed_line_and_warns() {
     let text = String::from_utf8(sample("claude-code.jsonl")).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();
     lines.insert(5, "{\"type\":\"user\",\"uuid");
-    let torn = lines.join("\n") + "\n";
-    world.file("s.jsonl", torn.as_bytes());
+    let truncated = lines.join("\n") + "\n";
+    world.file("s.jsonl", truncated.as_bytes());
     let output = world.run(&["print", "s.jsonl", "--as", "source"]).exits(0);
-    assert_eq!(output.text(), torn);
+    assert_eq!(output.text(), truncated);
     output.says("line 6 is not JSON").says("was skipped");
-    strip(&world);
+    strip_tools(&world);
     let output = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
     assert!(output.text().lines().any(|line| line == lines[5]), "{}", output.text());
 }

@@ -35,7 +35,7 @@ impl Aimock {
 
     /// Runs a summary with a model of this server, and checks the exit code and a part of stderr.
     #[track_caller]
-    fn check(&self, model: &str, code: i32, says: &str) {
+    fn check(&self, model: &str, code: i32, message: &str) {
         let (world, transcript) = summary_strategy(REPORT_ERROR);
         let mut command = strategy_command(&world, "asks", &["--model", model]);
         for (name, path) in [
@@ -49,7 +49,7 @@ impl Aimock {
         for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"] {
             command.env(name, "sk-sekret-0123456789");
         }
-        let output = world.finish(&mut command).exits(code).says(says);
+        let output = world.finish(&mut command).exits(code).says(message);
         assert!(!output.stderr.contains("sekret"), "{}", output.stderr);
         if code == 0 {
             assert_eq!(transcript.overlays()[0]["summary"]["summary"], "They talked.");
@@ -68,12 +68,12 @@ impl Drop for Aimock {
 
 /// Checks that every provider fails with this message after all retries.
 #[track_caller]
-fn check_failure(flags: &[&str], says: &str) {
+fn check_failure(flags: &[&str], message: &str) {
     let server = Aimock::start(flags);
     std::thread::scope(|scope| {
         for model in ["openai/m", "anthropic/m", "gemini/m"] {
             let server = &server;
-            scope.spawn(move || server.check(model, 18, says));
+            scope.spawn(move || server.check(model, 18, message));
         }
     });
 }

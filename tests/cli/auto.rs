@@ -17,46 +17,46 @@ fn long_turns(turns: usize) -> Conversation {
     })
 }
 
-fn scene(conversation: &Conversation) -> (World, Transcript) {
+fn conversation_world(conversation: &Conversation) -> (World, Transcript) {
     let world = World::new();
     let transcript = world.conversation("conversation", conversation);
     (world, transcript)
 }
 
 #[track_caller]
-fn auto(world: &World, more: &[&str]) -> CommandOutput {
-    world.run(&[&["auto", "conversation"], more].concat())
+fn auto(world: &World, extra: &[&str]) -> CommandOutput {
+    world.run(&[&["auto", "conversation"], extra].concat())
 }
 
 /// Returns the reason that a dry run reports for the decision.
 #[track_caller]
-fn reason(world: &World, more: &[&str]) -> String {
-    let output = auto(world, &[&["--dry-run", "--json"], more].concat()).exits(0);
+fn decision_reason(world: &World, extra: &[&str]) -> String {
+    let output = auto(world, &[&["--dry-run", "--json"], extra].concat()).exits(0);
     output.line()["why"].as_str().unwrap().to_owned()
 }
 
 #[track_caller]
-fn is_due(world: &World, more: &[&str]) -> bool {
-    let line = auto(world, &[&["--dry-run", "--json"], more].concat()).exits(0).line();
+fn is_due(world: &World, extra: &[&str]) -> bool {
+    let line = auto(world, &[&["--dry-run", "--json"], extra].concat()).exits(0).line();
     line["due"].as_bool().unwrap()
 }
 
 /// Returns the number of tokens in the view.
 #[track_caller]
-fn view_tokens(world: &World, more: &[&str]) -> u64 {
+fn view_tokens(world: &World, extra: &[&str]) -> u64 {
     let line =
-        auto(world, &[&["--dry-run", "--json", "--context-window", "1"], more].concat()).exits(0).line();
+        auto(world, &[&["--dry-run", "--json", "--context-window", "1"], extra].concat()).exits(0).line();
     line["report"]["tokens"]["before"].as_u64().unwrap()
 }
 
 /// Returns a `--set` option for a key of `auto`.
-fn set(pair: &str) -> String {
+fn set_auto(pair: &str) -> String {
     format!("--set={AUTO}.{pair}")
 }
 
 /// Returns an option that makes every conversation due.
 fn always_due() -> String {
-    set("token_threshold=1")
+    set_auto("token_threshold=1")
 }
 
 fn ranges(overlays: &[Value]) -> Vec<(u64, u64)> {
@@ -66,7 +66,7 @@ fn ranges(overlays: &[Value]) -> Vec<(u64, u64)> {
 
 #[test]
 fn compacts_above_share_of_context_window() {
-    let (world, transcript) = scene(&Conversation::with_turns(8));
+    let (world, transcript) = conversation_world(&Conversation::with_turns(8));
     let output = auto(&world, &["--context-window", "1000"]).exits(0);
     insta::assert_snapshot!(output.stderr, @"conversation/events.json: not due: JP sends a model about 278 tokens (chars/4), and 750 are allowed");
     transcript.assert_untouched();
@@ -85,66 +85,69 @@ fn compacts_above_share_of_context_window() {
 
 #[test]
 fn triggers_above_threshold_not_at_it() {
-    let (world, _) = scene(&Conversation::with_turns(8));
-    let view = view_tokens(&world, &[]);
-    let tokens = |tokens: u64| is_due(&world, &[&set(&format!("token_threshold={tokens}"))]);
-    assert_eq!((tokens(view), tokens(view - 1)), (false, true));
-    let window = |window: u64, more: &[&str]| {
-        is_due(&world, &[&["--context-window", &window.to_string()], more].concat())
+    let (world, _) = conversation_world(&Conversation::with_turns(8));
+    let view_size = view_tokens(&world, &[]);
+    let due_at_threshold = |tokens: u64| is_due(&world, &[&set_auto(&format!("token_threshold={tokens}"))]);
+    assert_eq!((due_at_threshold(view_size), due_at_threshold(view_size - 1)), (false, true));
+    let due_in_window = |window: u64, extra: &[&str]| {
+        is_due(&world, &[&["--context-window", &window.to_string()], extra].concat())
     };
-    assert_eq!((window(view, &[]), window(view * 4 / 3 + 2, &[])), (true, false));
-    let half = set("trigger_ratio=0.5");
-    assert_eq!((window(view * 2 - 2, &[&half]), window(view * 2, &[&half])), (true, false));
+    assert_eq!((due_in_window(view_size, &[]), due_in_window(view_size * 4 / 3 + 2, &[])), (true, false));
+    let half_ratio = set_auto("trigger_ratio=0.5");
+    assert_eq!(
+        (due_in_window(view_size * 2 - 2, &[&half_ratio]), due_in_window(view_size * 2, &[&half_ratio])),
+        (true, false)
+    );
     // The option overrides the configured threshold.
-    assert!(!window(view * 2, &[&always_due()]));
+    assert!(!due_in_window(view_size * 2, &[&always_due()]));
 }
 
 #[test]
 fn profile_overrides_trigger_ratio() {
-    let (world, _) = scene(&Conversation::with_turns(8));
+    let (world, _) = conversation_world(&Conversation::with_turns(8));
     let view = view_tokens(&world, &[]);
-    let own = "--set=conversation.compaction.profiles.light.trigger_ratio=0.1";
+    let ratio = "--set=conversation.compaction.profiles.light.trigger_ratio=0.1";
     let window = format!("--context-window={}", view * 5);
-    assert!(!is_due(&world, &[&window, own]));
-    assert!(is_due(&world, &[&window, own, "--profile", "light"]));
+    assert!(!is_due(&world, &[&window, ratio]));
+    assert!(is_due(&world, &[&window, ratio, "--profile", "light"]));
 }
 
 #[test]
 fn requires_more_turns_than_min_turns() {
-    let (world, transcript) = scene(&Conversation::with_turns(5));
-    let text = reason(&world, &[&always_due()]);
+    let (world, transcript) = conversation_world(&Conversation::with_turns(5));
+    let text = decision_reason(&world, &[&always_due()]);
     assert_eq!(text, "not due: the conversation has 5 turns, and more than 5 are required (auto.min_turns)");
     auto(&world, &[&always_due()]).exits(0).says(&text);
     transcript.assert_untouched();
-    assert!(is_due(&world, &[&always_due(), &set("min_turns=4")]));
+    assert!(is_due(&world, &[&always_due(), &set_auto("min_turns=4")]));
 }
 
 #[test]
 fn context_window_comes_from_most_specific_model() {
-    let (world, _) = scene(&Conversation::with_turns(8));
+    let (world, _) = conversation_world(&Conversation::with_turns(8));
     world.file(
         "windows.toml",
         b"[llm]\nmodel = \"openai/g\"\n[llm.models.\"openai/g\"]\ncontext_window = 2000\n",
     );
-    let allowed = |more: &[&str], tokens: &str| {
-        let reason = reason(&world, more);
+    let assert_allowed = |extra: &[&str], tokens: &str| {
+        let reason = decision_reason(&world, extra);
         assert!(reason.ends_with(&format!(", and {tokens} are allowed")), "{reason}");
     };
-    let windows = ["--config", "windows.toml"];
-    allowed(&windows, "1,500");
-    allowed(&["--model", "openai/gpt-4o"], "96,000");
+    let config = ["--config", "windows.toml"];
+    assert_allowed(&config, "1,500");
+    assert_allowed(&["--model", "openai/gpt-4o"], "96,000");
     world.file(
         "conversation/base_config.json",
         br#"{"assistant":{"model":{"id":{"provider":"anthropic","name":"claude-haiku-4-5"}}}}"#,
     );
-    allowed(&windows, "150,000");
-    allowed(&[&windows[..], &["--model", "openai/g"]].concat(), "1,500");
-    allowed(&[&windows[..], &["--model", "openai/g", "--context-window", "4000"]].concat(), "3,000");
+    assert_allowed(&config, "150,000");
+    assert_allowed(&[&config[..], &["--model", "openai/g"]].concat(), "1,500");
+    assert_allowed(&[&config[..], &["--model", "openai/g", "--context-window", "4000"]].concat(), "3,000");
 }
 
 #[test]
 fn unknown_context_window_is_reported_and_skips() {
-    let (world, transcript) = scene(&Conversation::with_turns(8));
+    let (world, transcript) = conversation_world(&Conversation::with_turns(8));
     let output = auto(&world, &[]).exits(0);
     insta::assert_snapshot!(output.stderr, @"conversation/events.json: skipped: the context window is unknown because no model is configured; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`");
     let output = auto(&world, &["--model", "openai/unknown"]).exits(0);
@@ -157,32 +160,35 @@ fn unknown_context_window_is_reported_and_skips() {
 
 #[test]
 fn trigger_ignores_compacted_content() {
-    let (world, _) = scene(&Conversation::with_turns(8));
+    let (world, _) = conversation_world(&Conversation::with_turns(8));
     let before = view_tokens(&world, &[]);
     let line = world.run(&["conversation", "--json"]).exits(0).line();
     let after = line["tokens"]["after"].as_u64().unwrap();
     assert!(after < before);
-    assert!(!is_due(&world, &[&set(&format!("token_threshold={after}"))]));
+    assert!(!is_due(&world, &[&set_auto(&format!("token_threshold={after}"))]));
 }
 
 #[test]
 fn runs_even_if_auto_is_disabled() {
-    let (world, transcript) = scene(&Conversation::with_turns(8));
-    auto(&world, &[&always_due(), &set("enabled=false")]).exits(0);
+    let (world, transcript) = conversation_world(&Conversation::with_turns(8));
+    auto(&world, &[&always_due(), &set_auto("enabled=false")]).exits(0);
     assert_eq!(transcript.overlays().len(), 2);
 }
 
 #[test]
 fn profile_option_overrides_configuration() {
-    let kinds = |more: &[&str]| {
-        let (world, transcript) = scene(&Conversation::with_turns(8));
-        let line = auto(&world, &[&[&always_due()[..], "--json"], more].concat()).exits(0).line();
+    let profile_and_overlays = |extra: &[&str]| {
+        let (world, transcript) = conversation_world(&Conversation::with_turns(8));
+        let line = auto(&world, &[&[&always_due()[..], "--json"], extra].concat()).exits(0).line();
         (line["profile"].as_str().unwrap().to_owned(), transcript.overlays().len())
     };
-    assert_eq!(kinds(&[]), ("default".into(), 2));
-    assert_eq!(kinds(&[&set("profile=light")]), ("light".into(), 1));
-    assert_eq!(kinds(&[&set("profile=light"), "--profile", "default"]), ("default".into(), 2));
-    let (world, _) = scene(&Conversation::with_turns(8));
+    assert_eq!(profile_and_overlays(&[]), ("default".into(), 2));
+    assert_eq!(profile_and_overlays(&[&set_auto("profile=light")]), ("light".into(), 1));
+    assert_eq!(
+        profile_and_overlays(&[&set_auto("profile=light"), "--profile", "default"]),
+        ("default".into(), 2)
+    );
+    let (world, _) = conversation_world(&Conversation::with_turns(8));
     auto(&world, &["--profile", "nope"]).exits(2).says("there is no profile `nope`");
 }
 
@@ -190,8 +196,8 @@ fn profile_option_overrides_configuration() {
 #[track_caller]
 fn check_ranges(older: &[Value], profile: &str, expect: &[(u64, u64)]) {
     let conversation =
-        older.iter().fold(long_turns(10), |conversation, older| conversation.compaction(older.clone()));
-    let (world, transcript) = scene(&conversation);
+        older.iter().fold(long_turns(10), |conversation, overlay| conversation.compaction(overlay.clone()));
+    let (world, transcript) = conversation_world(&conversation);
     auto(&world, &[&always_due(), "--profile", profile]).exits(0);
     assert_eq!(ranges(&transcript.overlays()), expect, "{profile} after {older:?}");
 }
@@ -215,7 +221,7 @@ fn continues_after_last_compaction_of_same_kind() {
 
 #[test]
 fn respects_keep_options_of_profile() {
-    let (world, transcript) = scene(&long_turns(10));
+    let (world, transcript) = conversation_world(&long_turns(10));
     let keep = |key: &str| format!("--set=conversation.compaction.profiles.light.{key}");
     auto(&world, &[&always_due(), "--profile=light", &keep("keep_last=5"), &keep("keep_first=2")]).exits(0);
     assert_eq!(ranges(&transcript.overlays()), [(2, 4)]);
@@ -223,7 +229,7 @@ fn respects_keep_options_of_profile() {
 
 #[test]
 fn jp_rules_compact_only_newer_turns() {
-    let (world, transcript) = scene(&long_turns(10));
+    let (world, transcript) = conversation_world(&long_turns(10));
     let rules = br#"{"conversation":{"compaction":{"rules":[{"keep_last":1,"reasoning":"strip"}]}}}"#;
     world.file("conversation/base_config.json", rules);
     for _ in 0..3 {
@@ -236,10 +242,10 @@ fn jp_rules_compact_only_newer_turns() {
 
 #[test]
 fn always_profiles_run_before_trigger_is_evaluated() {
-    let (world, transcript) = scene(&long_turns(10));
+    let (world, transcript) = conversation_world(&long_turns(10));
     let view = view_tokens(&world, &[]);
-    let threshold = set(&format!("token_threshold={}", view - 1));
-    let always = set("always=[\"light\"]");
+    let threshold = set_auto(&format!("token_threshold={}", view - 1));
+    let always = set_auto("always=[\"light\"]");
     assert!(is_due(&world, &[&threshold]));
     let output = auto(&world, &[&threshold, &always]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
@@ -256,8 +262,9 @@ fn always_profiles_run_before_trigger_is_evaluated() {
 
 #[test]
 fn dry_run_reports_that_always_profiles_are_not_counted() {
-    let (world, transcript) = scene(&long_turns(10));
-    let output = auto(&world, &["--dry-run", "--context-window=100000", &set("always=[\"light\"]")]).exits(0);
+    let (world, transcript) = conversation_world(&long_turns(10));
+    let output =
+        auto(&world, &["--dry-run", "--context-window=100000", &set_auto("always=[\"light\"]")]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: auto would compact turns 0-6 with profile `light`: about 5,535 -> 4,800 tokens (-13 %, chars/4)
     conversation/events.json: the trigger ignores this saving, because a dry run appends nothing
@@ -268,17 +275,17 @@ fn dry_run_reports_that_always_profiles_are_not_counted() {
 
 #[test]
 fn small_saving_is_declined_by_auto_and_warned_by_compact() {
-    let (world, transcript) = scene(&Conversation::with_turns(8));
-    let least = "--set=conversation.compaction.min_saving=0.9";
-    auto(&world, &[&always_due(), least]).exits(0).says("% of the view; the minimum is 90 %");
+    let (world, transcript) = conversation_world(&Conversation::with_turns(8));
+    let min_saving = "--set=conversation.compaction.min_saving=0.9";
+    auto(&world, &[&always_due(), min_saving]).exits(0).says("% of the view; the minimum is 90 %");
     transcript.assert_untouched();
-    world.run(&["conversation", least]).exits(0).says("less than 90 % (min_saving)");
+    world.run(&["conversation", min_saving]).exits(0).says("less than 90 % (min_saving)");
     assert_eq!(transcript.overlays().len(), 2);
 }
 
 #[test]
 fn dry_run_previews_compaction() {
-    let (world, transcript) = scene(&Conversation::with_turns(8));
+    let (world, transcript) = conversation_world(&Conversation::with_turns(8));
     let output = auto(&world, &[&always_due(), "--dry-run", "--profile=light"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 1 overlay would be appended
@@ -296,12 +303,12 @@ fn dry_run_previews_compaction() {
 
 #[test]
 fn json_prints_one_line_per_transcript() {
-    let (world, _) = scene(&Conversation::with_turns(8));
+    let (world, _) = conversation_world(&Conversation::with_turns(8));
     let line = auto(&world, &[&always_due(), "--json"]).exits(0).line();
     let members: Vec<_> = line.as_object().unwrap().keys().map(String::as_str).collect();
-    let all =
+    let expected =
         ["path", "conversation_id", "profile", "always", "due", "why", "estimator", "report", "warning"];
-    assert_eq!(members, all);
+    assert_eq!(members, expected);
     assert_eq!(
         (&line["due"], &line["warning"], &line["estimator"]),
         (&json!(true), &json!(null), &json!("chars/4"))
@@ -312,10 +319,10 @@ fn json_prints_one_line_per_transcript() {
 
 #[test]
 fn evaluates_each_transcript_separately() {
-    let (world, small) = scene(&Conversation::with_turns(6));
+    let (world, small) = conversation_world(&Conversation::with_turns(6));
     let large = world.conversation("large", &long_turns(10));
     world.raw("bad", b"{}");
-    let threshold = set("token_threshold=2000");
+    let threshold = set_auto("token_threshold=2000");
     let output = world.run(&["auto", "conversation", "bad", "large", &threshold, "--json"]).exits(19);
     let lines = output.lines();
     assert_eq!((&lines[0]["due"], &lines[2]["due"]), (&json!(false), &json!(true)));
@@ -327,10 +334,10 @@ fn evaluates_each_transcript_separately() {
 #[test]
 fn repeated_runs_append_nothing() {
     for profile in ["default", "light", "offline"] {
-        let (world, transcript) = scene(&long_turns(10));
+        let (world, transcript) = conversation_world(&long_turns(10));
         let run = |saving: &str| {
-            let least = format!("--set=conversation.compaction.min_saving={saving}");
-            auto(&world, &[&always_due(), "--profile", profile, &least]).exits(0);
+            let min_saving = format!("--set=conversation.compaction.min_saving={saving}");
+            auto(&world, &[&always_due(), "--profile", profile, &min_saving]).exits(0);
         };
         run("0.01");
         let after_first_run = transcript.now();
@@ -343,11 +350,12 @@ fn repeated_runs_append_nothing() {
 
 #[test]
 fn tokens_exact_counts_with_tokenizer() {
-    let (world, _) = scene(&long_turns(10));
-    let exact = view_tokens(&world, &["--tokens=exact"]);
-    assert_ne!(view_tokens(&world, &[]), exact);
-    let at = |tokens: u64| is_due(&world, &["--tokens=exact", &set(&format!("token_threshold={tokens}"))]);
-    assert_eq!((at(exact), at(exact - 1)), (false, true));
+    let (world, _) = conversation_world(&long_turns(10));
+    let exact_count = view_tokens(&world, &["--tokens=exact"]);
+    assert_ne!(view_tokens(&world, &[]), exact_count);
+    let due_at_threshold =
+        |tokens: u64| is_due(&world, &["--tokens=exact", &set_auto(&format!("token_threshold={tokens}"))]);
+    assert_eq!((due_at_threshold(exact_count), due_at_threshold(exact_count - 1)), (false, true));
     let output = auto(&world, &["--tokens=exact", "--context-window=100000"]).exits(0);
     assert!(
         output.stderr.contains("tokens (o200k)") && !output.stderr.contains("about"),
@@ -358,14 +366,15 @@ fn tokens_exact_counts_with_tokenizer() {
 
 #[test]
 fn failure_without_summary_keeps_its_exit_code() {
-    let (world, transcript) = scene(&Conversation::with_turns(8));
+    let (world, transcript) = conversation_world(&Conversation::with_turns(8));
     world.plugin("odd", "exit 3");
-    let sums = plugin_script("sums", &json!({"produces": ["summary"]}), "exit 3");
-    world.script("plugins/sums", &sums);
-    let run = |strategies: &str, more: &[&str]| {
+    let summarizer = plugin_script("sums", &json!({"produces": ["summary"]}), "exit 3");
+    world.script("plugins/sums", &summarizer);
+    let run = |strategies: &str, extra: &[&str]| {
         let profile = format!("--set=conversation.compaction.profiles.p.strategies={strategies}");
-        let all = [&always_due()[..], &profile, "--profile=p", "--trust-dir=plugins", "--sandbox=contained"];
-        auto(&world, &[&all[..], more].concat())
+        let options =
+            [&always_due()[..], &profile, "--profile=p", "--trust-dir=plugins", "--sandbox=contained"];
+        auto(&world, &[&options[..], extra].concat())
     };
     run("[\"odd\"]", &[]).exits(13);
     run("[\"odd\", \"sums\"]", &[]).exits(13);
@@ -373,14 +382,14 @@ fn failure_without_summary_keeps_its_exit_code() {
     run("[\"sums\"]", &[])
         .exits(0)
         .says("warning: conversation/events.json: nothing was compacted: strategy `sums`");
-    run("[\"sums\"]", &[&set("on_failure=fail")]).exits(18);
+    run("[\"sums\"]", &[&set_auto("on_failure=fail")]).exits(18);
     run("[{name = \"strip-tools\", options = {mode = \"all\"}}]", &[]).exits(2);
     transcript.assert_untouched();
 }
 
 #[test]
 fn rejects_stdin() {
-    let (world, _) = scene(&Conversation::with_turns(8));
+    let (world, _) = conversation_world(&Conversation::with_turns(8));
     world.run(&["auto", "-"]).exits(2);
 }
 

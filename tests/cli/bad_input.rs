@@ -12,7 +12,7 @@ use crate::support::{Conversation, World, append_event, is_root};
 
 /// Checks that every command rejects these bytes with this message.
 #[track_caller]
-fn check_rejected(bytes: &[u8], says: &str) {
+fn check_rejected(bytes: &[u8], message: &str) {
     let world = World::new();
     let transcript = world.raw("conversation", bytes);
     for arguments in [
@@ -25,7 +25,7 @@ fn check_rejected(bytes: &[u8], says: &str) {
     ] {
         let output = world.run(arguments).exits(4).says("failed to read ");
         assert!(output.stderr.contains("conversation/events.json\n\nCaused by:\n  "), "{}", output.stderr);
-        assert!(output.stderr.contains(says), "`{says}` is not in:\n{}", output.stderr);
+        assert!(output.stderr.contains(message), "`{message}` is not in:\n{}", output.stderr);
         assert_eq!(output.stderr.matches("error: ").count(), 1, "{}", output.stderr);
         assert_eq!(output.text(), "", "{arguments:?}");
     }
@@ -34,15 +34,15 @@ fn check_rejected(bytes: &[u8], says: &str) {
 
 /// Checks that these bytes can be printed but not compacted.
 #[track_caller]
-fn check_read_only(bytes: &[u8], says: &str) {
+fn check_read_only(bytes: &[u8], message: &str) {
     let world = World::new();
     let transcript = world.raw("conversation", bytes);
     world.run(&["print", "conversation"]).exits(0);
     world.run(&["show", "conversation"]).exits(0);
-    world.run(&["conversation", "--dry-run"]).exits(4).says(says);
+    world.run(&["conversation", "--dry-run"]).exits(4).says(message);
     let source = world.run(&["print", "conversation", "--as", "source", "--compacted"]).exits(0);
     assert!(source.stdout == bytes, "unknown elements must be kept");
-    world.run(&["conversation"]).exits(4).says(says);
+    world.run(&["conversation"]).exits(4).says(message);
     transcript.assert_untouched();
 }
 
@@ -57,8 +57,8 @@ fn rejects_input_that_is_not_json() {
 #[test]
 fn rejects_input_truncated_at_any_byte() {
     let bytes = Conversation::with_turns(5).bytes();
-    for cut in [1, 2, 10, bytes.len() / 2, bytes.len() - 20, bytes.len() - 2] {
-        check_rejected(&bytes[..cut], "byte ");
+    for length in [1, 2, 10, bytes.len() / 2, bytes.len() - 20, bytes.len() - 2] {
+        check_rejected(&bytes[..length], "byte ");
     }
 }
 
@@ -100,9 +100,9 @@ fn rejects_known_event_without_required_members() {
 #[test]
 fn rejects_invalid_utf8() {
     let mut bytes = Conversation::with_turns(5).bytes();
-    let at = bytes.windows(8).position(|window| window == b"greeting").unwrap();
-    bytes[at] = 0xff;
-    check_rejected(&bytes, &format!("byte {at}"));
+    let index = bytes.windows(8).position(|window| window == b"greeting").unwrap();
+    bytes[index] = 0xff;
+    check_rejected(&bytes, &format!("byte {index}"));
 }
 
 #[test]
@@ -166,21 +166,21 @@ fn reports_missing_permissions() {
     }
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(5));
-    let forbid = |path: &std::path::Path, mode| {
+    let set_mode = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
-    forbid(&transcript.path, 0o000);
+    set_mode(&transcript.path, 0o000);
     for arguments in [&["conversation"][..], &["print", "conversation"]] {
         let output = world.run(arguments).exits(4).says("/here/conversation/events.json");
         assert!(output.stderr.contains("Permission denied"), "{}", output.stderr);
     }
-    forbid(&transcript.path, 0o644);
-    forbid(transcript.folder(), 0o555);
+    set_mode(&transcript.path, 0o644);
+    set_mode(transcript.folder(), 0o555);
     world.run(&["print", "conversation"]).exits(0);
     let output = world.run(&["conversation"]).exits(4).says("/here/conversation/events.json");
     assert!(output.stderr.contains("Permission denied"), "{}", output.stderr);
     transcript.assert_untouched();
-    forbid(transcript.folder(), 0o755);
+    set_mode(transcript.folder(), 0o755);
 }
 
 #[test]
@@ -201,16 +201,16 @@ fn full_disk_keeps_old_file() {
 #[test]
 fn element_without_type_or_time_is_readable_but_blocks_append() {
     let bytes = Conversation::with_turns(5).bytes();
-    let says = "element 30 (byte ";
+    let message = "element 30 (byte ";
     check_read_only(
         &append_event(&bytes, &json!({"timestamp": "2026-01-01 00:00:00.0", "note": "mine"})),
-        says,
+        message,
     );
-    check_read_only(&append_event(&bytes, &json!({"type": "note"})), says);
-    check_read_only(&append_event(&bytes, &json!({"type": "turn_start"})), says);
-    check_read_only(&append_event(&bytes, &json!({"type": "turn_start", "timestamp": 7})), says);
-    check_read_only(&append_event(&bytes, &json!("a lone string")), says);
-    check_read_only(&append_event(&bytes, &json!(null)), says);
+    check_read_only(&append_event(&bytes, &json!({"type": "note"})), message);
+    check_read_only(&append_event(&bytes, &json!({"type": "turn_start"})), message);
+    check_read_only(&append_event(&bytes, &json!({"type": "turn_start", "timestamp": 7})), message);
+    check_read_only(&append_event(&bytes, &json!("a lone string")), message);
+    check_read_only(&append_event(&bytes, &json!(null)), message);
 }
 
 #[test]
@@ -236,8 +236,8 @@ fn accepts_empty_array() {
 #[test]
 fn accepts_one_line_of_several_megabytes() {
     let world = World::new();
-    let long = Conversation::with_turns(4).turn(&"long ".repeat(1 << 20)).message("x");
-    let bytes = serde_json::to_vec(long.elements()).unwrap();
+    let conversation = Conversation::with_turns(4).turn(&"long ".repeat(1 << 20)).message("x");
+    let bytes = serde_json::to_vec(conversation.elements()).unwrap();
     assert!(bytes.len() > 5 << 20 && !bytes.contains(&b'\n'));
     let transcript = world.raw("conversation", &bytes);
     world.run(&["conversation", "--keep-last", "0"]).exits(0);
@@ -249,12 +249,12 @@ fn accepts_one_line_of_several_megabytes() {
 #[test]
 fn preserves_bytes_of_unknown_events() {
     let world = World::new();
-    let strange =
+    let conversation =
         Conversation::with_turns(5).event("a_later_type", json!({"a": 1.5, "b": ["\u{1f600}", null]}));
-    let transcript = world.conversation("conversation", &strange);
+    let transcript = world.conversation("conversation", &conversation);
     world.run(&["conversation", "--keep-last", "0"]).exits(0);
     assert_eq!(transcript.overlays().len(), 2);
     let source = world.run(&["print", "conversation", "--as", "source", "--compacted"]).exits(0);
-    let event = serde_json::to_string_pretty(&strange.elements()[30]).unwrap().replace('\n', "\n  ");
+    let event = serde_json::to_string_pretty(&conversation.elements()[30]).unwrap().replace('\n', "\n  ");
     assert!(source.text().contains(&event), "{event}");
 }

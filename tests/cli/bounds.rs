@@ -32,11 +32,11 @@ fn check_in(world: &World, flags: &str, expect: Option<(u64, u64)>) {
 
 /// Checks that a run with these options is a usage error with this message.
 #[track_caller]
-fn check_rejected(flags: &str, says: &str) {
+fn check_rejected(flags: &str, message: &str) {
     let world = World::new();
     let transcript = world.conversation("conversation", &hourly_turns());
     let arguments: Vec<_> = ["conversation"].into_iter().chain(flags.split_whitespace()).collect();
-    let output = world.run(&arguments).exits(2).says(says);
+    let output = world.run(&arguments).exits(2).says(message);
     assert!(output.stderr.starts_with("error: "), "{}", output.stderr);
     transcript.assert_untouched();
 }

@@ -46,17 +46,17 @@ const AUTO: [&str; 7] =
 fn view(world: &World) -> Vec<(u64, String, String)> {
     let output = world.run(&["print", "conversation", "--compacted", "--json"]).exits(0);
     let view: Vec<Value> = serde_json::from_str(output.text()).unwrap();
-    let text = |event: &Value| {
+    let event_text = |event: &Value| {
         ["content", "message"]
             .iter()
             .find_map(|key| Some(event[*key].as_str()?.to_owned()))
             .unwrap_or_default()
     };
-    let item = |item: &Value| {
+    let describe = |item: &Value| {
         let event = &item["event"];
-        (item["turn"].as_u64().unwrap(), event["type"].as_str().unwrap().to_owned(), text(event))
+        (item["turn"].as_u64().unwrap(), event["type"].as_str().unwrap().to_owned(), event_text(event))
     };
-    view.iter().map(item).collect()
+    view.iter().map(describe).collect()
 }
 
 fn range(overlay: &Value) -> (u64, u64) {
@@ -67,9 +67,9 @@ fn range(overlay: &Value) -> (u64, u64) {
 fn one_configuration_key_enables_collapse() {
     let world = World::new();
     world.conversation("conversation", &long_conversation(10));
-    let profile = |more: &[&str]| {
+    let profile = |extra: &[&str]| {
         let arguments = ["auto", "conversation", "--context-window", "4706", "--json", "--dry-run"];
-        world.run(&[&arguments[..], more].concat()).exits(0).line()["profile"].clone()
+        world.run(&[&arguments[..], extra].concat()).exits(0).line()["profile"].clone()
     };
     assert_eq!(profile(&[]), "default", "collapse must not be the default");
     assert_eq!(profile(&["--set=conversation.compaction.auto.profile=collapse"]), "collapse");
@@ -91,8 +91,8 @@ fn collapses_only_conversations_above_threshold() {
     let output = run_with_answers(&world, &AUTO, &["They made steps."]).exits(0).line();
     assert_eq!(output["due"], true, "{output}");
     assert_eq!(range(&transcript.overlays()[0]), (0, 5));
-    let again = run_with_answers(&world, &AUTO, &[]).exits(0).line();
-    assert_eq!(again["due"], false, "{again}");
+    let second_run = run_with_answers(&world, &AUTO, &[]).exits(0).line();
+    assert_eq!(second_run["due"], false, "{second_run}");
 }
 
 #[test]
@@ -115,11 +115,11 @@ fn keeps_recent_messages() {
     let before = view(&world);
     run_with_answers(&world, &RUN, &["They made steps."]).exits(0);
     let after = view(&world);
-    let kept = |view: &[(u64, String, String)]| {
-        let from = view.iter().position(|(.., text)| text.starts_with("Request 6:")).unwrap();
-        view[from..].iter().map(|(_, kind, text)| (kind.clone(), text.clone())).collect::<Vec<_>>()
+    let events_from_turn_6 = |view: &[(u64, String, String)]| {
+        let start = view.iter().position(|(.., text)| text.starts_with("Request 6:")).unwrap();
+        view[start..].iter().map(|(_, kind, text)| (kind.clone(), text.clone())).collect::<Vec<_>>()
     };
-    assert_eq!(kept(&after), kept(&before));
+    assert_eq!(events_from_turn_6(&after), events_from_turn_6(&before));
     assert_eq!(transcript.overlays().len(), 1);
 }
 
@@ -132,8 +132,8 @@ fn repeated_runs_merge_summaries_without_looping() {
         let text = format!("Summary {run}.");
         run_with_answers(&world, &AUTO, &[&text]).exits(0);
         // Directly afterwards nothing is due, and no request is sent.
-        let again = run_with_answers(&world, &AUTO, &[]).exits(0).line();
-        assert_eq!(again["due"], false, "{again}");
+        let second_run = run_with_answers(&world, &AUTO, &[]).exits(0).line();
+        assert_eq!(second_run["due"], false, "{second_run}");
         let overlays = transcript.overlays();
         assert_eq!(overlays.len(), 1, "run {run}");
         assert_eq!(overlays[0]["from_turn"], 0, "the new summary must include the earlier ones");
@@ -144,9 +144,9 @@ fn repeated_runs_merge_summaries_without_looping() {
 
         let elements: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
         let turns = elements.iter().filter(|element| element["type"] == "turn_start").count();
-        let more = grow(Conversation::new(), turns, 5);
+        let added = grow(Conversation::new(), turns, 5);
         conversation = elements.into_iter().fold(Conversation::new(), Conversation::element);
-        conversation = more.elements().iter().cloned().fold(conversation, Conversation::element);
+        conversation = added.elements().iter().cloned().fold(conversation, Conversation::element);
         transcript = world.conversation("conversation", &conversation);
     }
 }
@@ -155,7 +155,7 @@ fn repeated_runs_merge_summaries_without_looping() {
 fn manual_runs_stop_when_only_last_turn_remains() {
     let world = World::new();
     let transcript = world.conversation("conversation", &long_conversation(10));
-    let mut ends = Vec::new();
+    let mut last_turns = Vec::new();
     for run in 0..10 {
         let text = format!("Summary {run}.");
         let before = transcript.overlays().len();
@@ -165,11 +165,11 @@ fn manual_runs_stop_when_only_last_turn_remains() {
         run_with_answers(&world, &RUN, &[&*text][usize::from(!needs_answer)..]).exits(0);
         let overlays = transcript.overlays();
         if overlays.len() > before {
-            ends.push(range(overlays.last().unwrap()).1);
+            last_turns.push(range(overlays.last().unwrap()).1);
         }
     }
-    assert!(ends.len() < 10 && ends.windows(2).all(|pair| pair[0] < pair[1]), "{ends:?}");
-    assert_eq!(ends.last(), Some(&8), "{ends:?}");
+    assert!(last_turns.len() < 10 && last_turns.windows(2).all(|pair| pair[0] < pair[1]), "{last_turns:?}");
+    assert_eq!(last_turns.last(), Some(&8), "{last_turns:?}");
 }
 
 /// Runs a strategy over all turns. Returns the header that it receives, and the requests that it sends.
@@ -180,9 +180,9 @@ fn exchange(world: &World, strategy: &str) -> (Value, String) {
     world.run(&[&arguments[..], &["--keep-last", "0", "--record", "record"]].concat()).exits(0);
     let record = std::fs::read_to_string(world.path("record")).unwrap();
     let lines: Vec<Value> = record.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let parsed = |line: &Value| serde_json::from_str::<Value>(line["line"].as_str()?).ok();
-    let header = lines.iter().filter_map(parsed).find(|message| message["type"] == "compact").unwrap();
-    let requests = lines.iter().filter(|line| line["from"] == "strategy").filter_map(parsed);
+    let parse_message = |line: &Value| serde_json::from_str::<Value>(line["line"].as_str()?).ok();
+    let header = lines.iter().filter_map(parse_message).find(|message| message["type"] == "compact").unwrap();
+    let requests = lines.iter().filter(|line| line["from"] == "strategy").filter_map(parse_message);
     let requests: Vec<String> = requests
         .filter(|message| message["type"] == "needs")
         .map(|needs| needs["requests"].to_string())
@@ -199,8 +199,8 @@ fn only_collapse_receives_earlier_summaries() {
     let transcript = world.conversation("conversation", &conversation);
     let (header, requests) = exchange(&world, "collapse");
     assert_eq!(header["context"]["previous_summaries"][0]["text"], EARLIER);
-    for shown in [EARLIER, "Answer 0.", "Answer 2.", "make step-1"] {
-        assert!(requests.contains(shown), "{shown}");
+    for part in [EARLIER, "Answer 0.", "Answer 2.", "make step-1"] {
+        assert!(requests.contains(part), "{part}");
     }
     let (header, requests) = exchange(&world, "summarize");
     assert!(
@@ -220,21 +220,21 @@ fn only_collapse_receives_earlier_summaries() {
 fn invented_code_block_is_retried_then_rejected() {
     let world = World::new();
     let transcript = world.conversation("conversation", &long_conversation(10));
-    let (right, wrong) = ("Run:\n```\nmake step-1\n```", "Run:\n```\nmake step-one\n```");
-    run_with_answers(&world, &RUN, &[wrong, wrong])
+    let (quoted, invented) = ("Run:\n```\nmake step-1\n```", "Run:\n```\nmake step-one\n```");
+    run_with_answers(&world, &RUN, &[invented, invented])
         .exits(17)
         .says("is neither in the turns nor in an earlier summary");
     transcript.assert_untouched();
-    run_with_answers(&world, &RUN, &[wrong, right]).exits(0);
-    assert_eq!(transcript.overlays()[0]["summary"]["summary"], right);
+    run_with_answers(&world, &RUN, &[invented, quoted]).exits(0);
+    assert_eq!(transcript.overlays()[0]["summary"]["summary"], quoted);
 }
 
 #[test]
 fn rejected_summary_is_only_a_warning_in_auto() {
     let world = World::new();
     let transcript = world.conversation("conversation", &long_conversation(10));
-    let wrong = "Run:\n```\nmake step-one\n```";
-    let output = run_with_answers(&world, &AUTO, &[wrong, wrong]).exits(0).line();
+    let invented = "Run:\n```\nmake step-one\n```";
+    let output = run_with_answers(&world, &AUTO, &[invented, invented]).exits(0).line();
     assert!(output["warning"].as_str().unwrap().contains("answer_refused"), "{output}");
     transcript.assert_untouched();
 }
@@ -250,9 +250,9 @@ fn declines_fewer_than_two_turns() {
 #[test]
 fn includes_older_summary_that_range_would_split() {
     let world = World::new();
-    let older = |from: usize, to: usize, text: String| json!({"from_turn": from, "to_turn": to, "summary": {"summary": text}});
+    let summary = |from: usize, to: usize, text: String| json!({"from_turn": from, "to_turn": to, "summary": {"summary": text}});
     // The second summary covers the middle of the first. The view shows the first one twice.
-    let conversation = long_conversation(12).compaction(older(2, 9, "a".repeat(2000))).compaction(older(
+    let conversation = long_conversation(12).compaction(summary(2, 9, "a".repeat(2000))).compaction(summary(
         5,
         6,
         "b".to_owned(),
@@ -281,8 +281,8 @@ fn fork_of_collapsed_conversation_collapses_independently() {
     let events = std::fs::read(world.path("conversation/events.json")).unwrap();
     let elements: Vec<Value> = serde_json::from_slice(&events).unwrap();
     let forked = elements.into_iter().fold(Conversation::new(), Conversation::element);
-    let more = grow(Conversation::new(), 10, 5);
-    let forked = more.elements().iter().cloned().fold(forked, Conversation::element);
+    let added = grow(Conversation::new(), 10, 5);
+    let forked = added.elements().iter().cloned().fold(forked, Conversation::element);
     let transcript = world.conversation("conversation", &forked);
     let (header, requests) = exchange(&world, "collapse");
     assert_eq!(header["context"]["previous_summaries"][0]["text"], "They made steps.");

@@ -100,9 +100,9 @@ fn second_run_has_nothing_to_do() {
     let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     world.run(&["conversation"]).exits(0);
     let after = transcript.now();
-    let again = world.run(&["conversation", "--json"]).exits(0).line();
-    assert_eq!(again["overlays"], json!([]));
-    assert_eq!(again["declines"].as_array().unwrap().len(), 2);
+    let second_run = world.run(&["conversation", "--json"]).exits(0).line();
+    assert_eq!(second_run["overlays"], json!([]));
+    assert_eq!(second_run["declines"].as_array().unwrap().len(), 2);
     assert_eq!(transcript.now(), after);
 }
 
@@ -126,8 +126,8 @@ fn dry_run_rejects_read_only_sources() {
     std::os::unix::fs::symlink(&transcript.path, world.path("link.json")).unwrap();
     fs::copy(&transcript.path, world.path("copy.json")).unwrap();
     for name in ["link.json", "copy.json"] {
-        let dry = world.run(&[name, "--dry-run"]).exits(4);
-        assert_eq!(dry.stderr, world.run(&[name]).exits(4).stderr);
+        let dry_run = world.run(&[name, "--dry-run"]).exits(4);
+        assert_eq!(dry_run.stderr, world.run(&[name]).exits(4).stderr);
     }
     transcript.assert_untouched();
 }
@@ -185,8 +185,9 @@ fn verbose_prints_stderr_of_strategies() {
 #[test]
 fn reports_that_open_last_turn_is_skipped() {
     let world = World::new();
-    let waiting = Conversation::with_turns(2).turn("And now?").request("fs_read_file", json!({"path": "b"}));
-    let transcript = world.conversation("conversation", &waiting);
+    let with_open_turn =
+        Conversation::with_turns(2).turn("And now?").request("fs_read_file", json!({"path": "b"}));
+    let transcript = world.conversation("conversation", &with_open_turn);
     world
         .run(&["conversation", "--keep-last", "0"])
         .exits(0)
@@ -347,8 +348,8 @@ echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool
 fn dry_run_prints_effect_per_turn() {
     let world = World::new();
     world.conversation("conversation", &Conversation::with_turns(5));
-    let dry = world.run(&["conversation", "--dry-run", "--strategy", "strip-reasoning"]).exits(0);
-    insta::assert_snapshot!(dry.stderr, @r"
+    let dry_run = world.run(&["conversation", "--dry-run", "--strategy", "strip-reasoning"]).exits(0);
+    insta::assert_snapshot!(dry_run.stderr, @r"
     conversation/events.json: 1 overlay would be appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       turn 0: 35 -> 23 tokens
@@ -363,7 +364,7 @@ fn dry_run_prints_effect_per_turn() {
         assert!(turn["after"].as_u64() < turn["before"].as_u64(), "{turn}");
     }
     // The real run has the same effect.
-    let done = world.run(&["conversation", "--json", "--strategy", "strip-reasoning"]).exits(0).line();
-    assert_eq!(done["turns"], line["turns"]);
-    assert_eq!(done["tokens"], line["tokens"]);
+    let real_run = world.run(&["conversation", "--json", "--strategy", "strip-reasoning"]).exits(0).line();
+    assert_eq!(real_run["turns"], line["turns"]);
+    assert_eq!(real_run["tokens"], line["tokens"]);
 }

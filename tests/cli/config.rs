@@ -16,7 +16,7 @@ fn write(path: &Path, text: &str) {
 }
 
 #[track_caller]
-fn shown(world: &World, arguments: &[&str]) -> Value {
+fn config_json(world: &World, arguments: &[&str]) -> Value {
     world.run(&[&["config", "--json"], arguments].concat()).exits(0).line()
 }
 
@@ -33,21 +33,21 @@ const TRANSCRIPT: &str = "space/.jp/conversations/17738399468-x";
 #[test]
 fn later_layers_override_earlier_ones() {
     let world = World::new();
-    let keeps = |arguments: &[&str]| {
-        let shown = shown(&world, arguments);
-        let origin = &shown["origins"]["conversation.compaction.keep_last"];
-        (shown.pointer(KEEP_LAST).unwrap().as_u64().unwrap(), world.normalize(origin.as_str().unwrap()))
+    let keep_last_and_origin = |arguments: &[&str]| {
+        let line = config_json(&world, arguments);
+        let origin = &line["origins"]["conversation.compaction.keep_last"];
+        (line.pointer(KEEP_LAST).unwrap().as_u64().unwrap(), world.normalize(origin.as_str().unwrap()))
     };
-    assert_eq!(keeps(&[]), (3, "built in".into()));
+    assert_eq!(keep_last_and_origin(&[]), (3, "built in".into()));
     write(&world.home(".config/jp-compact/config.toml"), "[conversation.compaction]\nkeep_last = 4\n");
-    assert_eq!(keeps(&[]), (4, "/home/.config/jp-compact/config.toml:2".into()));
+    assert_eq!(keep_last_and_origin(&[]), (4, "/home/.config/jp-compact/config.toml:2".into()));
     world.file(".jp-compact.toml", b"conversation.compaction.keep_last = 5\n");
-    assert_eq!(keeps(&[]), (5, "/here/.jp-compact.toml:1".into()));
+    assert_eq!(keep_last_and_origin(&[]), (5, "/here/.jp-compact.toml:1".into()));
     world.file("mine.toml", b"conversation.compaction.keep_last = 6\n");
-    assert_eq!(keeps(&["--config", "mine.toml"]), (6, "/here/mine.toml:1".into()));
+    assert_eq!(keep_last_and_origin(&["--config", "mine.toml"]), (6, "/here/mine.toml:1".into()));
     let set = "conversation.compaction.keep_last=7";
-    assert_eq!(keeps(&["--config", "mine.toml", "--set", set]), (7, format!("--set {set}")));
-    assert_eq!(keeps(&["--cfg", set]).0, 7);
+    assert_eq!(keep_last_and_origin(&["--config", "mine.toml", "--set", set]), (7, format!("--set {set}")));
+    assert_eq!(keep_last_and_origin(&["--cfg", set]).0, 7);
 }
 
 #[test]
@@ -66,15 +66,15 @@ fn uses_workspace_of_transcript_not_current_folder() {
     write_conversation(&world);
     world.file(".jp-compact.toml", b"conversation.compaction.keep_last = 8\n");
     world.file("space/.jp-compact.toml", b"conversation.compaction.keep_last = 9\n");
-    assert_eq!(shown(&world, &[]).pointer(KEEP_LAST), Some(&json!(8)));
-    assert_eq!(shown(&world, &[TRANSCRIPT]).pointer(KEEP_LAST), Some(&json!(9)));
+    assert_eq!(config_json(&world, &[]).pointer(KEEP_LAST), Some(&json!(8)));
+    assert_eq!(config_json(&world, &[TRANSCRIPT]).pointer(KEEP_LAST), Some(&json!(9)));
 }
 
 #[test]
 fn reads_only_model_and_rules_from_jp_files() {
     let world = World::new();
     write_conversation(&world);
-    let jp_config = shown(&world, &[TRANSCRIPT]);
+    let jp_config = config_json(&world, &[TRANSCRIPT]);
     assert_eq!(jp_config["assistant_model"], "p/second");
     assert_eq!(jp_config["default_profile"], "default");
     let base = json!({ "conversation": { "compaction": { "rules": ["t=o:2.."], "keep_last": 9 } } });
@@ -157,10 +157,10 @@ fn every_layer_accepts_printed_example() {
     let world = World::new();
     let example = world.run(&["config", "--example"]).exits(0);
     world.file(".jp-compact.toml", &example.stdout);
-    let shown = shown(&world, &["--config", ".jp-compact.toml"]);
-    let compaction = &shown["config"]["conversation"]["compaction"];
+    let line = config_json(&world, &["--config", ".jp-compact.toml"]);
+    let compaction = &line["config"]["conversation"]["compaction"];
     assert_eq!(compaction["profiles"]["offline"]["strategies"], json!(["digest"]));
-    assert_eq!(shown["config"]["conversation"]["tools"], Value::Null, "the example must contain no hints");
+    assert_eq!(line["config"]["conversation"]["tools"], Value::Null, "the example must contain no hints");
 }
 
 #[test]
@@ -193,8 +193,8 @@ fn rejects_provider_settings_in_workspace_file() {
     hint: set it in your own configuration: ~/.config/jp-compact/config.toml, `--config` or `--set`
     ");
     fs::rename(world.path(".jp-compact.toml"), world.path("mine.toml")).unwrap();
-    let mine = shown(&world, &["--config", "mine.toml"]);
-    assert_eq!(mine["config"]["llm"]["providers"]["openai"]["base_url"], "https://evil.example/v1");
+    let line = config_json(&world, &["--config", "mine.toml"]);
+    assert_eq!(line["config"]["llm"]["providers"]["openai"]["base_url"], "https://evil.example/v1");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::consent::{Scene, TALK, TEAM};
+use crate::consent::{CONVERSATION, Scene, TEAM};
 use crate::support::{CommandOutput, Conversation, is_root};
 
 #[track_caller]
@@ -37,19 +37,19 @@ fn rules_with_summary(instructions: &str) -> Value {
 #[test]
 fn user_configuration_needs_no_approval() {
     let scene = Scene::with_config("");
-    assert_sends_request(&scene, &[TALK, "--profile=heavy", "--model=openai/mine"]);
-    scene.run(&[TALK, "--reset"]).exits(0);
-    assert_sends_request(&scene, &[TALK, "--compact=s", "--set=llm.model=openai/mine"]);
-    scene.run(&[TALK, "--reset"]).exits(0);
-    assert_sends_request(&scene, &[TALK, "--strategy=summarize:model=openai/mine"]);
-    scene.run(&[TALK, "--reset"]).exits(0);
+    assert_sends_request(&scene, &[CONVERSATION, "--profile=heavy", "--model=openai/mine"]);
+    scene.run(&[CONVERSATION, "--reset"]).exits(0);
+    assert_sends_request(&scene, &[CONVERSATION, "--compact=s", "--set=llm.model=openai/mine"]);
+    scene.run(&[CONVERSATION, "--reset"]).exits(0);
+    assert_sends_request(&scene, &[CONVERSATION, "--strategy=summarize:model=openai/mine"]);
+    scene.run(&[CONVERSATION, "--reset"]).exits(0);
     scene.world.file("mine.toml", TEAM.as_bytes());
-    assert_sends_request(&scene, &[TALK, "--config=mine.toml"]);
-    scene.run(&[TALK, "--reset"]).exits(0);
-    let own = scene.world.home(".config/jp-compact/config.toml");
-    fs::create_dir_all(own.parent().unwrap()).unwrap();
-    fs::write(own, TEAM).unwrap();
-    assert_sends_request(&scene, &[TALK]);
+    assert_sends_request(&scene, &[CONVERSATION, "--config=mine.toml"]);
+    scene.run(&[CONVERSATION, "--reset"]).exits(0);
+    let user_config = scene.world.home(".config/jp-compact/config.toml");
+    fs::create_dir_all(user_config.parent().unwrap()).unwrap();
+    fs::write(user_config, TEAM).unwrap();
+    assert_sends_request(&scene, &[CONVERSATION]);
 }
 
 #[test]
@@ -57,69 +57,72 @@ fn workspace_profile_without_model_needs_no_approval() {
     let scene = Scene::with_config(
         "conversation.compaction.default_profile = \"light\"\nllm.model = \"openai/theirs\"\n",
     );
-    scene.run(&[TALK]).exits(0);
-    scene.run(&[TALK, "--strategy=summarize:model=openai/mine"]).exits(0);
+    scene.run(&[CONVERSATION]).exits(0);
+    scene.run(&[CONVERSATION, "--strategy=summarize:model=openai/mine"]).exits(0);
     scene.assert_requests(1);
 }
 
 #[test]
 fn workspace_choice_of_built_in_profile_needs_approval() {
     let scene = Scene::with_config("conversation.compaction.default_profile = \"heavy\"\n");
-    assert_needs_approval(&scene, &[TALK, "--model=openai/mine"], "project").says("chooses profile `heavy`");
+    assert_needs_approval(&scene, &[CONVERSATION, "--model=openai/mine"], "project")
+        .says("chooses profile `heavy`");
 }
 
 #[test]
 fn workspace_change_to_profile_needs_approval() {
     let scene =
         Scene::with_config("conversation.compaction.profiles.heavy.summary.instructions = \"Mine.\"\n");
-    let heavy = [TALK, "--profile=heavy", "--model=openai/mine"];
-    assert_needs_approval(&scene, &heavy, "project").says("defines or changes profile `heavy`");
+    let arguments = [CONVERSATION, "--profile=heavy", "--model=openai/mine"];
+    assert_needs_approval(&scene, &arguments, "project").says("defines or changes profile `heavy`");
 }
 
 #[test]
 fn workspace_strategy_options_need_approval() {
-    let file = |focus: &str| {
+    let config_with_focus = |focus: &str| {
         format!(
             "conversation.compaction.default_profile = \"team\"\n\
              conversation.compaction.profiles.team.strategies = [{{ name = \"summarize\", options = {{ focus = \"{focus}\" }} }}]\n"
         )
     };
-    let scene = Scene::with_config(&file("keys"));
-    let run = [TALK, "--set=llm.model=openai/mine"];
-    assert_needs_approval(&scene, &run, "project");
-    scene.run(&[TALK, "--reset"]).exits(0);
-    scene.world.file("project/.jp-compact.toml", file("all keys").as_bytes());
-    scene.run(&run).exits(11);
+    let scene = Scene::with_config(&config_with_focus("keys"));
+    let arguments = [CONVERSATION, "--set=llm.model=openai/mine"];
+    assert_needs_approval(&scene, &arguments, "project");
+    scene.run(&[CONVERSATION, "--reset"]).exits(0);
+    scene.world.file("project/.jp-compact.toml", config_with_focus("all keys").as_bytes());
+    scene.run(&arguments).exits(11);
     scene.assert_requests(1);
 }
 
 #[test]
 fn workspace_model_needs_approval() {
     let scene = Scene::with_config("llm.model = \"openai/theirs\"\n");
-    assert_needs_approval(&scene, &[TALK, "--profile=heavy"], "project")
+    assert_needs_approval(&scene, &[CONVERSATION, "--profile=heavy"], "project")
         .says("names the model `openai/theirs`");
     assert_eq!(scene.model.requests()[0]["model"], "theirs");
-    scene.run(&[TALK, "--reset"]).exits(0);
+    scene.run(&[CONVERSATION, "--reset"]).exits(0);
     scene.world.file("project/.jp-compact.toml", b"llm.model = \"openai/dearer\"\n");
     scene
-        .run(&[TALK, "--profile=heavy"])
+        .run(&[CONVERSATION, "--profile=heavy"])
         .exits(11)
         .says("hint: `--model openai/dearer` allows this model for one run");
-    assert_sends_request(&scene, &[TALK, "--profile=heavy", "--model=openai/dearer"]);
+    assert_sends_request(&scene, &[CONVERSATION, "--profile=heavy", "--model=openai/dearer"]);
 }
 
 #[test]
 fn jp_rules_need_approval() {
     let scene = Scene::with_config("");
-    let file = "[[conversation.compaction.rules]]\nkeep_first = 0\n[conversation.compaction.rules.summary]\n\
+    let config = "[[conversation.compaction.rules]]\nkeep_first = 0\n[conversation.compaction.rules.summary]\n\
                 model.id = { provider = \"openai\", name = \"theirs\" }\ninstructions = \"Mallory.\"\n";
-    scene.world.file("project/.jp/config.toml", file.as_bytes());
-    assert_needs_approval(&scene, &[TALK], "project").says("defines or changes profile `rules`");
+    scene.world.file("project/.jp/config.toml", config.as_bytes());
+    assert_needs_approval(&scene, &[CONVERSATION], "project").says("defines or changes profile `rules`");
     fs::remove_file(scene.world.path("project/.jp/config.toml")).unwrap();
-    scene.run(&[TALK, "--reset"]).exits(0);
+    scene.run(&[CONVERSATION, "--reset"]).exits(0);
     // Rules in the file of a conversation are shown for it, and approved for the workspace.
-    scene.world.file(&format!("{TALK}/base_config.json"), rules_with_summary("Eve.").to_string().as_bytes());
-    assert_needs_approval(&scene, &["batch", "project"], TALK);
+    scene
+        .world
+        .file(&format!("{CONVERSATION}/base_config.json"), rules_with_summary("Eve.").to_string().as_bytes());
+    assert_needs_approval(&scene, &["batch", "project"], CONVERSATION);
 }
 
 #[test]
@@ -141,14 +144,14 @@ fn transcript_outside_workspace_needs_approval_of_folder() {
 #[test]
 fn query_uses_model_of_conversation_without_approval() {
     let scene = Scene::with_config("");
-    let own = json!({"assistant": {"model": {"id": {"provider": "openai", "name": "own"}}}});
-    scene.world.file(&format!("{TALK}/base_config.json"), own.to_string().as_bytes());
-    assert_sends_request(&scene, &["query", TALK, "--", "And now?"]);
-    assert_sends_request(&scene, &["query", TALK, "--compact=s", "--", "And now?"]);
+    let base_config = json!({"assistant": {"model": {"id": {"provider": "openai", "name": "own"}}}});
+    scene.world.file(&format!("{CONVERSATION}/base_config.json"), base_config.to_string().as_bytes());
+    assert_sends_request(&scene, &["query", CONVERSATION, "--", "And now?"]);
+    assert_sends_request(&scene, &["query", CONVERSATION, "--compact=s", "--", "And now?"]);
     assert_eq!(scene.model.requests()[0]["model"], "own");
-    scene.run(&[TALK, "--reset"]).exits(0);
+    scene.run(&[CONVERSATION, "--reset"]).exits(0);
     // The conversation's model may answer queries without approval, but it may not summarize.
-    let output = assert_needs_approval(&scene, &[TALK, "--profile=heavy"], TALK);
+    let output = assert_needs_approval(&scene, &[CONVERSATION, "--profile=heavy"], CONVERSATION);
     output
         .says("names the model `openai/own`")
         .says("hint: `--model openai/own` allows this model for one run; review the request");
@@ -157,34 +160,34 @@ fn query_uses_model_of_conversation_without_approval() {
 #[test]
 fn model_named_in_record_is_rejected() {
     let scene = Scene::with_config("");
-    let own = json!({"delta": {"assistant": {"model": {"id": "openai/theirs"}}}});
-    let talk = Conversation::bulky(6).event("config_delta", own);
-    let record = json!({"id": 1, "transcript": talk.elements()});
-    let ask = |extra: &[&str]| {
+    let delta = json!({"delta": {"assistant": {"model": {"id": "openai/theirs"}}}});
+    let conversation = Conversation::bulky(6).event("config_delta", delta);
+    let record = json!({"id": 1, "transcript": conversation.elements()});
+    let run_batch = |extra: &[&str]| {
         let mut command = scene.world.command(&[&["batch", "--ndjson", "--profile=heavy"], extra].concat());
         scene.model.configure(&mut command);
         let input = scene.world.file("records", format!("{record}\n").as_bytes());
         scene.world.finish(command.stdin(fs::File::open(input).unwrap())).exits(0).line()
     };
-    let line = ask(&[]);
+    let line = run_batch(&[]);
     assert_eq!(line["error"]["code"], "strategy_not_trusted", "{line}");
     assert!(line["error"]["message"].as_str().unwrap().contains("names the model `openai/theirs`"), "{line}");
     scene.assert_requests(0);
-    assert_eq!(ask(&["--model=openai/mine"])["ok"], true);
+    assert_eq!(run_batch(&["--model=openai/mine"])["ok"], true);
     scene.assert_requests(1);
 }
 
 #[test]
 fn workspace_always_profiles_need_approval() {
     let scene = Scene::with_config("[conversation.compaction.auto]\nalways = [\"heavy\"]\n");
-    let output = assert_needs_approval(&scene, &["auto", TALK, "--model=openai/mine"], "project");
+    let output = assert_needs_approval(&scene, &["auto", CONVERSATION, "--model=openai/mine"], "project");
     output.says("chooses profile `heavy` (`auto.always`)");
 }
 
 #[test]
 fn query_needs_approval_for_workspace_model() {
     let scene = Scene::with_config("llm.model = \"openai/theirs\"\n");
-    assert_needs_approval(&scene, &["query", TALK, "--", "And now?"], "project");
+    assert_needs_approval(&scene, &["query", CONVERSATION, "--", "And now?"], "project");
 }
 
 #[test]
@@ -221,10 +224,11 @@ fn skips_workspace_file_of_another_owner() {
     let scene = Scene::with_config(TEAM);
     let file = scene.world.path("project/.jp-compact.toml");
     std::os::unix::fs::chown(&file, Some(12_345), None).unwrap();
-    let output = scene.run(&[TALK, TALK]).exits(0).says("`--config /here/project/.jp-compact.toml`");
+    let output =
+        scene.run(&[CONVERSATION, CONVERSATION]).exits(0).says("`--config /here/project/.jp-compact.toml`");
     assert_eq!(output.stderr.matches("it is owned by uid 12345").count(), 1, "{}", output.stderr);
     scene.assert_requests(0);
-    assert_sends_request(&scene, &[TALK, "--config=project/.jp-compact.toml"]);
+    assert_sends_request(&scene, &[CONVERSATION, "--config=project/.jp-compact.toml"]);
 }
 
 #[test]
@@ -233,12 +237,12 @@ fn ignores_approvals_that_others_can_write() {
     scene.trust("project");
     let folder = scene.world.home(".local/state/jp-compact/approved");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-    scene.run(&[TALK]).exits(11).says("can be written to by every user");
+    scene.run(&[CONVERSATION]).exits(11).says("can be written to by every user");
     scene.run(&["config", "trust", "project", "--yes"]).exits(11);
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
     for record in fs::read_dir(&folder).unwrap() {
         fs::write(record.unwrap().path(), "garbage").unwrap();
     }
-    scene.run(&[TALK]).exits(11).says("jp-compact config trust /here/project");
+    scene.run(&[CONVERSATION]).exits(11).says("jp-compact config trust /here/project");
     scene.assert_requests(0);
 }

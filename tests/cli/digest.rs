@@ -96,13 +96,13 @@ fn lists_requests_files_commands_and_errors() {
 fn is_deterministic() {
     let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json")).unwrap();
     let world = World::new();
-    let bytes = || {
+    let compacted_bytes = || {
         let transcript = world.raw("conversation", &sample);
-        let now = ["--now", "2026-11-21T07:40:00Z", "--keep-last", "1"];
-        world.run(&[&["conversation", "--strategy", "digest"][..], &now].concat()).exits(0);
+        let options = ["--now", "2026-11-21T07:40:00Z", "--keep-last", "1"];
+        world.run(&[&["conversation", "--strategy", "digest"][..], &options].concat()).exits(0);
         transcript.now()
     };
-    assert_eq!(bytes(), bytes());
+    assert_eq!(compacted_bytes(), compacted_bytes());
 }
 
 #[test]

@@ -30,26 +30,26 @@ fn reports_limits() {
     assert_eq!(limits["private_dir_bytes"], 268_435_456, "{line}");
     let threads = limits["threads"].take();
     let text = world.run(&["doctor"]).exits(0).text().to_owned();
-    let says = if threads.is_null() { "not limited, because" } else { "at most 512 for each strategy" };
-    assert!(text.contains(says), "{text}");
+    let expected = if threads.is_null() { "not limited, because" } else { "at most 512 for each strategy" };
+    assert!(text.contains(expected), "{text}");
     assert!(text.contains("268435456 bytes, 16384 files and folders, 64 levels"), "{text}");
 }
 
 #[test]
 fn lists_key_variables_without_values() {
     let world = World::new();
-    let with_key = |words: &[&str]| {
-        let output = world.finish(world.command(words).env("OPENAI_API_KEY", "sk-sekret")).exits(0);
+    let run_with_key = |arguments: &[&str]| {
+        let output = world.finish(world.command(arguments).env("OPENAI_API_KEY", "sk-sekret")).exits(0);
         assert!(!format!("{output:?}").contains("sekret"));
         output
     };
-    let text = with_key(&["doctor"]);
-    assert!(text.text().contains("OPENAI_API_KEY (set)"), "{}", text.text());
-    assert!(text.text().contains("ANTHROPIC_API_KEY (not set)"), "{}", text.text());
-    let keys = with_key(&["doctor", "--json"]).line()["keys"].clone();
-    let set: Vec<_> = keys.as_array().unwrap().iter().filter(|key| key["is_set"] == true).collect();
+    let output = run_with_key(&["doctor"]);
+    assert!(output.text().contains("OPENAI_API_KEY (set)"), "{}", output.text());
+    assert!(output.text().contains("ANTHROPIC_API_KEY (not set)"), "{}", output.text());
+    let keys = run_with_key(&["doctor", "--json"]).line()["keys"].clone();
+    let keys_in_use: Vec<_> = keys.as_array().unwrap().iter().filter(|key| key["is_set"] == true).collect();
     assert_eq!(
-        set,
+        keys_in_use,
         [&serde_json::json!({"provider": "openai", "variable": "OPENAI_API_KEY", "is_set": true})]
     );
 }

@@ -154,8 +154,8 @@ fn ambiguous_strategy() {
 
 /// Compacts on a machine without Landlock. The run must fail.
 #[track_caller]
-fn run_without_landlock(world: &World, words: &[&str]) -> CommandOutput {
-    let mut command = world.command(&[&["conversation"], words].concat());
+fn run_without_landlock(world: &World, extra: &[&str]) -> CommandOutput {
+    let mut command = world.command(&[&["conversation"], extra].concat());
     world.finish(command.env("JP_COMPACT_TEST_LANDLOCK", "0")).exits(11)
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Conversation, Transcript, World};
 
 /// Returns six turns. Turns 0-1 are summarized, turns 1-4 stripped.
-fn compacted() -> Conversation {
+fn compacted_conversation() -> Conversation {
     Conversation::with_turns(6)
         .compaction(json!({"from_turn": 0, "to_turn": 1, "summary": {"summary": "They said hello."}}))
         .compaction(json!({"from_turn": 1, "to_turn": 4, "reasoning": "strip"}))
@@ -38,7 +38,7 @@ fn copies_bytes_and_leaves_source_untouched() {
     let world = World::new();
     world.file("conversation/metadata.json", b"{\"title\": \"hello\"}");
     world.file("conversation/lock", b"");
-    let source = world.conversation("conversation", &compacted());
+    let source = world.conversation("conversation", &compacted_conversation());
     let output = world.run(&["fork", "conversation", "copy"]).exits(0);
     assert_eq!(output.text(), "");
     insta::assert_snapshot!(output.stderr, @"copy: 6 turns copied from conversation/events.json, 2 overlays");
@@ -54,7 +54,7 @@ fn copies_bytes_and_leaves_source_untouched() {
 #[test]
 fn last_copies_turns_and_clips_overlays() {
     let world = World::new();
-    let source = world.conversation("conversation", &compacted());
+    let source = world.conversation("conversation", &compacted_conversation());
     let output = world.run(&["fork", "conversation", "copy", "--last", "3"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     copy: the last 3 of 6 turns copied from conversation/events.json, 1 overlay
@@ -71,7 +71,7 @@ fn last_copies_turns_and_clips_overlays() {
 #[test]
 fn reports_dropped_partial_summary() {
     let world = World::new();
-    world.conversation("conversation", &compacted());
+    world.conversation("conversation", &compacted_conversation());
     let output = world.run(&["fork", "conversation", "copy", "--last", "5"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     copy: the last 5 of 6 turns copied from conversation/events.json, 1 overlay
@@ -108,8 +108,8 @@ fn compact_option_compacts_only_the_fork() {
     let world = World::new();
     let source = world.conversation("conversation", &Conversation::with_turns(6));
     world.file("set.toml", b"[conversation.compaction]\nkeep_last = 1\n");
-    let more = ["--last", "4", "--compact=r", "--config", "set.toml"];
-    let output = world.run(&[&["fork", "conversation", "copy"][..], &more].concat()).exits(0);
+    let options = ["--last", "4", "--compact=r", "--config", "set.toml"];
+    let output = world.run(&[&["fork", "conversation", "copy"][..], &options].concat()).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     copy: the last 4 of 6 turns copied from conversation/events.json, 0 overlays
     copy/events.json: 1 overlay appended
@@ -131,7 +131,7 @@ fn compact_option_compacts_only_the_fork() {
 #[test]
 fn dry_run_creates_nothing() {
     let world = World::new();
-    let source = world.conversation("conversation", &compacted());
+    let source = world.conversation("conversation", &compacted_conversation());
     let output = world.run(&["fork", "conversation", "copy", "--last", "3", "--compact", "-n"]).exits(0);
     output.says("copy: the last 3 of 6 turns would be copied").says("copy/events.json:");
     source.assert_untouched();
@@ -160,14 +160,14 @@ fn fork_among_jp_conversations_requires_unused_id() {
     world.file(".jp/.id", b"otvo8\n");
     world.conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(3));
     let fork = |dest: &str| world.run(&["fork", "jp-c17738399468", dest, "--last", "1", "--compact=r"]);
-    let taken = fork(".jp/conversations/17738399468-copy").exits(4);
-    taken.says("JP would confuse conversation 17738399468 with ");
+    let conflict = fork(".jp/conversations/17738399468-copy").exits(4);
+    conflict.says("JP would confuse conversation 17738399468 with ");
     fork(".jp/conversations/copy").exits(4).says("its name does not begin with a valid id");
     fork(".jp/conversations/17738399470-copy").exits(0);
     let line = world.run(&["show", "17738399470", "--json"]).exits(0).line();
     assert_eq!(line["conversation_id"], "17738399470");
-    let kept = names(&world.path(".jp/conversations"));
-    assert_eq!(kept, ["17738399468-review", "17738399470-copy"]);
+    let folders = names(&world.path(".jp/conversations"));
+    assert_eq!(folders, ["17738399468-review", "17738399470-copy"]);
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn reset_restores_original_bytes_after_every_strategy() {
     each_case(|case| {
         let name = case.file_name().unwrap().to_str().unwrap();
         let bytes = fs::read(case.join("events.json")).unwrap();
-        let older = String::from_utf8_lossy(&bytes).matches("\"compaction\"").count();
+        let older_overlays = String::from_utf8_lossy(&bytes).matches("\"compaction\"").count();
         let world = World::new();
         let mut appended = 0;
         let transcript = world.raw("conversation", &bytes);
@@ -59,13 +59,13 @@ fn reset_restores_original_bytes_after_every_strategy() {
             appended += run.line()["overlays"].as_array().unwrap().len();
         }
         assert_eq!(transcript.overlays().len(), appended, "{name}");
-        if older == 0 {
+        if older_overlays == 0 {
             world.run(&["conversation", "--reset"]).exits(0);
         } else {
             // Remove only the new overlays, which are the last ones.
             let shown = world.run(&["show", "conversation", "--json"]).exits(0).line();
-            let last = shown["overlays"].as_array().unwrap().len();
-            for number in (last + 1 - appended..=last).rev() {
+            let overlay_count = shown["overlays"].as_array().unwrap().len();
+            for number in (overlay_count + 1 - appended..=overlay_count).rev() {
                 world.run(&["conversation", &format!("--reset={number}")]).exits(0);
             }
         }
@@ -78,8 +78,8 @@ fn printed_view_matches_jp() {
     each_case(|case| {
         let Ok(expect) = fs::read(case.join("projected.json")) else { return };
         let world = World::new();
-        let name = case.join("events.json");
-        let printed = world.run(&["print", name.to_str().unwrap(), "--compacted", "--json"]).exits(0);
+        let path = case.join("events.json");
+        let printed = world.run(&["print", path.to_str().unwrap(), "--compacted", "--json"]).exits(0);
         let expect: Value = serde_json::from_slice(&expect).unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&printed.stdout).unwrap(), expect, "{}", case.display());
     });

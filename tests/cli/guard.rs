@@ -30,8 +30,8 @@ const BLANK: &str = "the view now violates G5 turn 0 event 4: the tool's respons
 #[test]
 fn rejects_view_that_breaks_a_rule() {
     let (world, transcript) = world(&Conversation::with_turns(2), &replacement(" \\n"));
-    for more in [&[][..], &["--dry-run"], &["--provider", "all"]] {
-        let output = world.run_plugin("odd", more).exits(17);
+    for extra in [&[][..], &["--dry-run"], &["--provider", "all"]] {
+        let output = world.run_plugin("odd", extra).exits(17);
         insta::allow_duplicates! {
             insta::assert_snapshot!(output.stderr, @r"
             error: failed to append to /here/conversation/events.json: the view would violate a lint rule
@@ -51,8 +51,8 @@ fn rejects_view_that_breaks_a_rule() {
 #[test]
 fn allow_invalid_appends_anyway() {
     let (world, transcript) = world(&Conversation::with_turns(2), &replacement(""));
-    let dry = world.run_plugin("odd", &["--allow-invalid", "--dry-run", "--json"]).exits(0);
-    assert_eq!(notes(&dry), [BLANK]);
+    let dry_run = world.run_plugin("odd", &["--allow-invalid", "--dry-run", "--json"]).exits(0);
+    assert_eq!(notes(&dry_run), [BLANK]);
     transcript.assert_untouched();
     world.run_plugin("odd", &["--allow-invalid"]).exits(0).says(BLANK);
     assert_eq!(transcript.overlays().len(), 1);
@@ -72,21 +72,22 @@ fn existing_violation_is_reported_and_compaction_continues() {
     let lost = json!({"id": "lost", "content": "", "is_error": false});
     let orphan = Conversation::with_turns(2).event("tool_call_response", lost).message(" ");
     let (world, transcript) = world(&orphan, STRIP);
-    let was = "the view still violates G1 turn 1 event 12: the tool response `lost` has no request (and 1 more); \
+    let warning = "the view still violates G1 turn 1 event 12: the tool response `lost` has no request (and 1 more); \
                `jp-compact lint` lists all violations";
-    assert_eq!(notes(&world.run_plugin("odd", &["-n", "--json"]).exits(0)), [was]);
-    world.run_plugin("odd", &[]).exits(0).says(was);
+    assert_eq!(notes(&world.run_plugin("odd", &["-n", "--json"]).exits(0)), [warning]);
+    world.run_plugin("odd", &[]).exits(0).says(warning);
     assert_eq!(transcript.overlays().len(), 1);
 }
 
 #[test]
 fn uncovered_violation_of_history_is_only_reported() {
-    let answer = json!({"id": "call_2", "content": "", "is_error": false});
-    let across = Conversation::with_turns(1).turn("Look.").request("fs_read_file", json!({}));
-    let across = across.turn("Well?").event("tool_call_response", answer).message("There.");
-    let hidden = across.compaction(json!({"from_turn": 1, "to_turn": 2, "tool_calls": {"policy": "omit"}}));
+    let response = json!({"id": "call_2", "content": "", "is_error": false});
+    let split_call = Conversation::with_turns(1).turn("Look.").request("fs_read_file", json!({}));
+    let split_call = split_call.turn("Well?").event("tool_call_response", response).message("There.");
+    let hidden_call =
+        split_call.compaction(json!({"from_turn": 1, "to_turn": 2, "tool_calls": {"policy": "omit"}}));
     let strip = STRIP.replace(r#""from_turn":0,"to_turn":0"#, r#""from_turn":0,"to_turn":2"#);
-    let (world, transcript) = world(&hidden, &strip);
+    let (world, transcript) = world(&hidden_call, &strip);
     world.run(&["lint", "conversation"]).exits(0);
     world.run_plugin("odd", &[]).exits(0).says("the view still violates G2 turn 1 event 8");
     assert_eq!(transcript.overlays().len(), 1);
@@ -114,21 +115,21 @@ fn checks_events_added_during_run() {
 fn reports_small_savings() {
     let long = "All work and no play makes Jack a dull boy. ".repeat(200);
     let (world, transcript) = world(&Conversation::with_turns(1).turn("Go on.").message(&long), STRIP);
-    let low = world.run_plugin("odd", &["-n", "--json"]).exits(0);
-    assert_eq!(notes(&low), ["the view would shrink by only 0.2 %, less than 1 % (min_saving)"]);
-    let line = low.line();
+    let small_saving = world.run_plugin("odd", &["-n", "--json"]).exits(0);
+    assert_eq!(notes(&small_saving), ["the view would shrink by only 0.2 %, less than 1 % (min_saving)"]);
+    let line = small_saving.line();
     let [before, after] = ["before", "after"].map(|when| line["tokens"][when].as_i64().unwrap());
     assert_eq!(line["saved"], json!({"tokens": before - after, "percent": 0.2}));
     assert!(before > after);
     transcript.assert_untouched();
 
     world.conversation("conversation", &Conversation::with_turns(1));
-    let high = world.run_plugin("odd", &["-n", "--json"]).exits(0);
-    assert_eq!(notes(&high), [""; 0]);
+    let large_saving = world.run_plugin("odd", &["-n", "--json"]).exits(0);
+    assert_eq!(notes(&large_saving), [""; 0]);
     world.plugin("odd", &replacement(&long[..400]));
-    let grew = world.run_plugin("odd", &["-n", "--json"]).exits(0);
-    assert_eq!(notes(&grew), ["the view would not shrink"]);
-    let grown = world.run_plugin("odd", &["--json"]).exits(0);
-    assert_eq!(notes(&grown), ["the view did not shrink; `--reset=N` removes overlay N"]);
-    assert!(grew.line()["saved"]["tokens"].as_i64().unwrap() < 0);
+    let preview = world.run_plugin("odd", &["-n", "--json"]).exits(0);
+    assert_eq!(notes(&preview), ["the view would not shrink"]);
+    let output = world.run_plugin("odd", &["--json"]).exits(0);
+    assert_eq!(notes(&output), ["the view did not shrink; `--reset=N` removes overlay N"]);
+    assert!(preview.line()["saved"]["tokens"].as_i64().unwrap() < 0);
 }

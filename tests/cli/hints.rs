@@ -29,10 +29,10 @@ fn world() -> (World, Transcript) {
 
 /// Compacts with these `--set` values, and returns the overlay that affects tool calls.
 #[track_caller]
-fn stored(sets: &[&str], more: &[&str]) -> Value {
+fn stored_overlay(sets: &[&str], extra: &[&str]) -> Value {
     let (world, transcript) = world();
     let sets = sets.iter().flat_map(|set| ["--set", set]);
-    let arguments: Vec<_> = ["conversation"].into_iter().chain(sets).chain(more.iter().copied()).collect();
+    let arguments: Vec<_> = ["conversation"].into_iter().chain(sets).chain(extra.iter().copied()).collect();
     world.run(&arguments).exits(0);
     let overlays = transcript.overlays();
     overlays.iter().find(|overlay| overlay["tool_calls"].is_object()).unwrap().clone()
@@ -40,7 +40,7 @@ fn stored(sets: &[&str], more: &[&str]) -> Value {
 
 #[test]
 fn stores_hint_with_overlay() {
-    let overlay = stored(&[KEEP_READ], &[]);
+    let overlay = stored_overlay(&[KEEP_READ], &[]);
     assert_eq!(overlay["type"], "jp_compact_overlay");
     assert_eq!(overlay["tool_calls"], json!({"policy": "strip", "request": true, "response": true}));
     assert_eq!(overlay["tool_overrides"], json!({"fs_read_file": {"request": "keep"}}));
@@ -48,7 +48,7 @@ fn stores_hint_with_overlay() {
 
 #[test]
 fn one_word_hint_covers_request_and_response() {
-    let overlay = stored(&["conversation.tools.fs_create_file.compaction=strip-requests"], &[]);
+    let overlay = stored_overlay(&["conversation.tools.fs_create_file.compaction=strip-requests"], &[]);
     let overrides = &overlay["tool_overrides"];
     // The profile already strips requests, so only the difference is stored.
     assert_eq!(*overrides, json!({"fs_create_file": {"response": "keep"}}));
@@ -61,7 +61,7 @@ fn omits_hint_that_changes_nothing() {
         "conversation.tools.fs_read_file.compaction.response=strip",
         "conversation.tools.not_used_here.compaction=keep",
     ] {
-        let overlay = stored(&[set], &[]);
+        let overlay = stored_overlay(&[set], &[]);
         assert_eq!(overlay["type"], "compaction", "{set}");
         let strip = json!({"policy": "strip", "request": true, "response": true});
         assert_eq!(overlay["tool_calls"], strip, "{set}");
@@ -70,13 +70,13 @@ fn omits_hint_that_changes_nothing() {
 
 #[test]
 fn hint_overrides_policy_in_both_directions() {
-    let strips = "conversation.tools.fs_create_file.compaction.request=strip";
-    let overlay = stored(&[strips, KEEP_READ], &["--compact=t=sres"]);
+    let strip = "conversation.tools.fs_create_file.compaction.request=strip";
+    let overlay = stored_overlay(&[strip, KEEP_READ], &["--compact=t=sres"]);
     let overrides = &overlay["tool_overrides"];
     assert_eq!(*overrides, json!({"fs_create_file": {"request": "strip"}}));
-    let omitted = stored(&[KEEP_READ], &["--compact=t=omit"]);
+    let overlay_with_omit = stored_overlay(&[KEEP_READ], &["--compact=t=omit"]);
     assert_eq!(
-        (&omitted["type"], &omitted["tool_calls"]),
+        (&overlay_with_omit["type"], &overlay_with_omit["tool_calls"]),
         (&json!("compaction"), &json!({"policy": "omit"}))
     );
 }
@@ -132,12 +132,12 @@ fn show_reports_that_jp_ignores_hints() {
 #[test]
 fn strategy_receives_hints() {
     let (world, _) = world();
-    let seen = world.path("seen");
+    let header_path = world.path("seen");
     let decline = r#"echo '{"type":"decline","id":"c1","reason":"seen"}'"#;
-    let run = format!("read -r header\necho \"$header\" > {}\n{decline}", seen.display());
+    let run = format!("read -r header\necho \"$header\" > {}\n{decline}", header_path.display());
     world.script("plugins/sees", &plugin_script("sees", &json!({}), &run));
     world.run_plugin("sees", &["--set", KEEP_READ, "--set", "conversation.tools.t.compaction=keep"]).exits(0);
-    let header: Value = serde_json::from_str(&fs::read_to_string(seen).unwrap()).unwrap();
+    let header: Value = serde_json::from_str(&fs::read_to_string(header_path).unwrap()).unwrap();
     let hints = json!({"fs_read_file": {"request": "keep"}, "t": {"request": "keep", "response": "keep"}});
     assert_eq!(header["context"]["tool_hints"], hints);
 }

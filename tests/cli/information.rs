@@ -66,8 +66,8 @@ fn strategy_list_executes_nothing() {
 #[test]
 fn strategy_show_runs_trusted_plugin() {
     let world = World::new();
-    let sneaky = json!({"description": "a \u{1b}[31mred\nlie"});
-    world.script("plugins/mine", &plugin_script("mine", &sneaky, DECLINE));
+    let members = json!({"description": "a \u{1b}[31mred\nlie"});
+    world.script("plugins/mine", &plugin_script("mine", &members, DECLINE));
     let arguments = ["strategy", "show", "mine", "--trust-dir", "plugins", "--sandbox=contained"];
     let output = world.run(&arguments).exits(0);
     assert!(output.text().starts_with("mine 1.0.0: a \\u{1b}[31mred"), "{}", output.text());
@@ -104,9 +104,9 @@ fn examples_in_help_work() {
             .split_once("Example")
             .unwrap_or_else(|| panic!("the help of `{command}` has no example"));
         for line in examples.lines().filter(|line| line.trim_start().starts_with("jp-compact ")) {
-            let words: Vec<_> =
+            let arguments: Vec<_> =
                 line.split_whitespace().skip(1).take_while(|word| !["|", ">", "<"].contains(word)).collect();
-            let output = world.run(&words);
+            let output = world.run(&arguments);
             assert!(matches!(output.code, Some(0 | 4)), "{line}: {}", output.stderr);
         }
     }
@@ -120,9 +120,9 @@ fn help_lists_every_exit_code() {
     let codes: Vec<i32> =
         codes.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
     assert_eq!(codes, [0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 130]);
-    let short = world.run(&["-h"]).exits(0);
-    assert!(!short.text().contains("Exit codes"));
-    assert!(short.text().lines().all(|line| line.len() <= 100));
+    let short_help = world.run(&["-h"]).exits(0);
+    assert!(!short_help.text().contains("Exit codes"));
+    assert!(short_help.text().lines().all(|line| line.len() <= 100));
 }
 
 #[test]

@@ -9,14 +9,14 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{CommandOutput, Conversation, STRIP, Transcript, World};
 
-/// Starts a run of two strategies. The second one reports its process ids, and then runs `then`. Sends `signal` to the
+/// Starts a run of two strategies. The second one reports its process ids, and then runs `script`. Sends `signal` to the
 /// host, and checks that no process is left and that the transcript is untouched.
 #[track_caller]
-fn check(world: &World, signal: Signal, then: &str) {
+fn check(world: &World, signal: Signal, script: &str) {
     let transcript = Transcript::at(world.path("conversation/events.json"));
     let pid_pipe = world.path("pids");
     assert!(Command::new("/bin/mkfifo").arg(&pid_pipe).status().unwrap().success());
-    world.plugin("reports", &format!("sleep 1000 & echo $$ $! > {}\n{then}", pid_pipe.display()));
+    world.plugin("reports", &format!("sleep 1000 & echo $$ $! > {}\n{script}", pid_pipe.display()));
     let strategies = ["-s", "strip-tools", "-s", "reports", "--trust-dir", "plugins", "--sandbox=contained"];
     let child = world.spawn(&mut world.command(&[&["conversation"], &strategies[..]].concat()));
 
@@ -35,17 +35,17 @@ fn check(world: &World, signal: Signal, then: &str) {
         ");
     }
     for pid in pids.split_whitespace() {
-        assert!(is_gone(pid), "process {pid} is still running");
+        assert!(process_ends(pid), "process {pid} is still running");
     }
     transcript.assert_untouched();
 }
 
 /// Waits for a process to end. A zombie counts as ended, because its command line is empty.
-pub(crate) fn is_gone(pid: &str) -> bool {
-    let lives = || fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
+pub(crate) fn process_ends(pid: &str) -> bool {
+    let is_running = || fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
     (0..1_000_000).any(|_| {
         std::thread::yield_now();
-        !lives()
+        !is_running()
     })
 }
 

@@ -67,7 +67,7 @@ impl AgentLoop {
 }
 
 /// Adds this many calls of `Read`, each with a result of this many bytes.
-fn reads(conversation: Conversation, calls: usize, bytes: usize) -> Conversation {
+fn add_reads(conversation: Conversation, calls: usize, bytes: usize) -> Conversation {
     (0..calls).fold(conversation, |conversation, call| {
         conversation.call("Read", json!({"path": format!("src/{call}.rs")}), &"x".repeat(bytes))
     })
@@ -77,15 +77,15 @@ fn reads(conversation: Conversation, calls: usize, bytes: usize) -> Conversation
 fn micro_runs_first_then_threshold_triggers_summary() {
     let agent = AgentLoop::with_model(Model::with_answer(SUMMARY));
     // 250,000 tokens of results. With placeholders for the ten older ones: 125,000.
-    let conversation = reads(Conversation::new().turn("FIRST: follow the skill."), 20, 50_000);
+    let conversation = add_reads(Conversation::new().turn("FIRST: follow the skill."), 20, 50_000);
     let transcript = agent.world.conversation("conversation", &conversation.message("Step 1 is done."));
     let report = agent.iterate();
     assert_eq!((&report["due"], agent.model.requests().len()), (&json!(false), 0), "{report}");
     assert_eq!(agent.result_lengths(), [[21; 10], [50_000; 10]].concat());
 
     // Ten more results of 900,000 bytes in total: 225,000 tokens, with placeholders for the ten older ones.
-    let transcript = agent.extend(&transcript, |talk| {
-        reads(talk.turn("Go on."), 10, 90_000).message("LAST: step 3 of 5 is done.")
+    let transcript = agent.extend(&transcript, |conversation| {
+        add_reads(conversation.turn("Go on."), 10, 90_000).message("LAST: step 3 of 5 is done.")
     });
     let report = agent.iterate();
     assert_eq!(report["due"], true, "{report}");
@@ -103,7 +103,9 @@ fn micro_runs_first_then_threshold_triggers_summary() {
     assert_eq!(agent.view()[1]["message"], SUMMARY);
 
     // The next results are recent, and nothing is due.
-    agent.extend(&transcript, |talk| reads(talk.turn("Step 4."), 3, 5000).message("Done."));
+    agent.extend(&transcript, |conversation| {
+        add_reads(conversation.turn("Step 4."), 3, 5000).message("Done.")
+    });
     let report = agent.iterate();
     assert_eq!(
         (&report["due"], &report["always"][0]["report"]["overlays"]),
@@ -117,18 +119,18 @@ fn micro_runs_first_then_threshold_triggers_summary() {
 #[test]
 fn triggers_above_threshold_not_at_it() {
     let agent = AgentLoop::with_model(Model::with_answer(SUMMARY));
-    let exactly = |tokens: usize| {
+    let is_due_at = |tokens: usize| {
         let request = "x".repeat(4 * tokens);
         agent.world.conversation("conversation", &Conversation::new().turn(&request));
         agent.iterate()["due"].clone()
     };
-    assert_eq!([exactly(204_800), exactly(204_801)], [false, true]);
+    assert_eq!([is_due_at(204_800), is_due_at(204_801)], [false, true]);
 }
 
 #[test]
 fn provider_failure_is_a_warning() {
     let agent = AgentLoop::with_model(Model::with_response(ResponseTemplate::new(401)));
-    let conversation = reads(Conversation::new().turn("Look."), 12, 90_000).message("Done.");
+    let conversation = add_reads(Conversation::new().turn("Look."), 12, 90_000).message("Done.");
     let transcript = agent.world.conversation("conversation", &conversation);
     let report = agent.iterate();
     assert_eq!(report["due"], true, "{report}");

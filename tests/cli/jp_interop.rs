@@ -44,9 +44,9 @@ pub(crate) fn assert_jp_loads(folder: &Path) {
 
 /// Returns whether a time has JP's form, such as `2026-03-18 11:58:01.2358`.
 fn has_jp_time_format(time: &Value) -> bool {
-    let shape: String =
+    let pattern: String =
         time.as_str().unwrap_or_default().chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect();
-    shape.trim_end_matches('9') == "9999-99-99 99:99:99."
+    pattern.trim_end_matches('9') == "9999-99-99 99:99:99."
 }
 
 fn sample(name: &str) -> Vec<u8> {
@@ -69,13 +69,13 @@ fn imported_conversation_meets_jp_requirements() {
     );
     world.file("s.jsonl", &session);
     world.file("chat.json", &sample("openai-chat.json"));
-    for (source, to, title) in [
+    for (source, folder_name, title) in [
         ("s.jsonl", "17738399471-imported", json!("Water the garden")),
         ("chat.json", "17738399472", Value::Null),
     ] {
-        let to = format!(".jp/conversations/{to}");
-        world.run(&["import", source, "--to", &to]).exits(0);
-        let folder = world.path(&to);
+        let destination = format!(".jp/conversations/{folder_name}");
+        world.run(&["import", source, "--to", &destination]).exits(0);
+        let folder = world.path(&destination);
         assert_jp_loads(&folder);
         assert_eq!(names(&folder), ["base_config.json", "events.json", "metadata.json"]);
         let metadata = metadata(&folder);
@@ -104,9 +104,9 @@ fn fork_meets_jp_requirements_and_does_not_expire() {
     world.file(".jp/.id", b"otvo8\n");
     fs::create_dir_all(world.path(".jp/conversations")).unwrap();
     world.file("bare/events.json", &Conversation::with_turns(3).bytes());
-    let dest = ".jp/conversations/17738399470-fork";
-    world.run(&["fork", "bare", dest]).exits(0);
-    assert_jp_loads(&world.path(dest));
+    let destination = ".jp/conversations/17738399470-fork";
+    world.run(&["fork", "bare", destination]).exits(0);
+    assert_jp_loads(&world.path(destination));
 
     let source_metadata = json!({
         "title": "t", "last_activated_at": "2026-03-18 11:58:01.0", "pinned_at": "2026-03-18 11:58:01.0",
@@ -114,15 +114,15 @@ fn fork_meets_jp_requirements_and_does_not_expire() {
     });
     world.file("bare/metadata.json", source_metadata.to_string().as_bytes());
     world.file("bare/base_config.json", b"{\"mine\":1}");
-    let dest = ".jp/conversations/17738399471";
-    world.run(&["fork", "bare", dest, "--last", "1"]).exits(0);
-    let copied = metadata(&world.path(dest));
+    let destination = ".jp/conversations/17738399471";
+    world.run(&["fork", "bare", destination, "--last", "1"]).exits(0);
+    let copied = metadata(&world.path(destination));
     let kept = json!({
         "title": "t", "last_activated_at": "2026-03-18 11:58:01.0", "pinned_at": "2026-03-18 11:58:01.0",
         "labels": {"a": ""},
     });
     assert_eq!(copied, kept);
-    assert_eq!(fs::read(world.path(dest).join("base_config.json")).unwrap(), b"{\"mine\":1}");
+    assert_eq!(fs::read(world.path(destination).join("base_config.json")).unwrap(), b"{\"mine\":1}");
 }
 
 #[test]
@@ -130,7 +130,8 @@ fn rejects_ids_that_jp_cannot_read_or_distinguish() {
     let world = World::new();
     world.file(".jp/.id", b"otvo8\n");
     world.conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(3));
-    let fork = |dest: &str| world.run(&["fork", ID, &format!(".jp/conversations/{dest}")]).exits(4);
+    let fork =
+        |destination: &str| world.run(&["fork", ID, &format!(".jp/conversations/{destination}")]).exits(4);
     for id in ["99999999999", "017738399469", "92233720368547758070"] {
         fork(id).says("does not begin with a valid id");
     }
@@ -144,51 +145,58 @@ fn rejects_ids_that_jp_cannot_read_or_distinguish() {
 fn two_copies(world: &World) -> (Transcript, Transcript) {
     world.file(".jp/.id", b"otvo8\n");
     let conversation = Conversation::with_turns(5);
-    let shared = world.conversation(&format!(".jp/conversations/{ID}-a-slug"), &conversation);
-    let own = world.home(&format!(".local/share/jp/workspace/work-otvo8/conversations/{ID}-a-slug"));
-    let own = world.conversation(own.to_str().unwrap(), &conversation);
-    (shared, own)
+    let workspace_copy = world.conversation(&format!(".jp/conversations/{ID}-a-slug"), &conversation);
+    let folder = world.home(&format!(".local/share/jp/workspace/work-otvo8/conversations/{ID}-a-slug"));
+    let user_copy = world.conversation(folder.to_str().unwrap(), &conversation);
+    (workspace_copy, user_copy)
 }
 
 #[test]
 fn two_copies_stay_equal_through_appends_and_resets() {
     let world = World::new();
-    let (shared, own) = two_copies(&world);
-    let path = || world.run(&["show", ID, "--json"]).exits(0).line()["path"].clone();
-    let loaded = path();
+    let (workspace_copy, user_copy) = two_copies(&world);
+    let shown_path = || world.run(&["show", ID, "--json"]).exits(0).line()["path"].clone();
+    let first_path = shown_path();
     for round in 0..3 {
         world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
         world.run(&[ID, "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
-        assert_eq!(own.overlays().len(), 2, "round {round}");
-        assert_eq!(shared.now(), own.now());
-        assert_eq!(path(), loaded, "JP must load the same copy");
+        assert_eq!(user_copy.overlays().len(), 2, "round {round}");
+        assert_eq!(workspace_copy.now(), user_copy.now());
+        assert_eq!(shown_path(), first_path, "JP must load the same copy");
         world.run(&[ID, "--reset=1"]).exits(0);
-        assert_eq!(shared.now(), own.now());
+        assert_eq!(workspace_copy.now(), user_copy.now());
         world.run(&[ID, "--reset"]).exits(0);
-        assert_eq!((shared.now(), own.now()), (shared.before().to_vec(), own.before().to_vec()));
+        assert_eq!(
+            (workspace_copy.now(), user_copy.now()),
+            (workspace_copy.before().to_vec(), user_copy.before().to_vec())
+        );
     }
 }
 
 #[test]
 fn overlays_in_only_one_copy_are_not_a_conflict() {
     // Version 0.1.0 wrote overlays only to the copy that JP loads.
-    for newer_has_them in [true, false] {
+    for newer_has_overlays in [true, false] {
         let world = World::new();
-        let (shared, own) = two_copies(&world);
+        let (workspace_copy, user_copy) = two_copies(&world);
         world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
-        let without = if newer_has_them { &shared } else { &own };
-        fs::write(&without.path, without.before()).unwrap();
-        let (old, new) = if newer_has_them { (shared, own) } else { (own, shared) };
+        let copy_without_overlays = if newer_has_overlays { &workspace_copy } else { &user_copy };
+        fs::write(&copy_without_overlays.path, copy_without_overlays.before()).unwrap();
+        let (old, new) =
+            if newer_has_overlays { (workspace_copy, user_copy) } else { (user_copy, workspace_copy) };
         let hour = std::time::Duration::from_secs(3_600);
         let long_ago = std::time::SystemTime::now() - hour;
-        for transcript in
+        for path in
             [&old.path, &old.folder().join("base_config.json"), &new.folder().join("base_config.json")]
         {
-            File::options().append(true).open(transcript).unwrap().set_modified(long_ago).unwrap();
+            File::options().append(true).open(path).unwrap().set_modified(long_ago).unwrap();
         }
         let line = world.run(&[ID, "--strategy", "strip-reasoning", "--json"]).exits(0).line();
         assert_eq!(line["path"], new.path.to_str().unwrap());
-        assert_eq!(new.overlays().len(), if newer_has_them { 2 } else { 1 } + usize::from(!newer_has_them));
+        assert_eq!(
+            new.overlays().len(),
+            if newer_has_overlays { 2 } else { 1 } + usize::from(!newer_has_overlays)
+        );
         assert_eq!(old.now(), new.now());
     }
 }
@@ -204,8 +212,8 @@ fn reset_removes_receipts_left_by_jp() {
     fs::write(&transcript.path, format!("{:#}\n", Value::from(elements))).unwrap();
     let output = world.run(&["conversation", "--reset"]).exits(0);
     output.says("no overlay to remove");
-    let left: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
-    assert!(left.iter().all(|element| element["type"] != "jp_compact_receipt"));
+    let remaining: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
+    assert!(remaining.iter().all(|element| element["type"] != "jp_compact_receipt"));
 }
 
 #[test]

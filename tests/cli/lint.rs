@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{Conversation, World};
 
 /// Returns a conversation with two unanswered tool calls in the second turn, and a blank request in the third.
-fn broken() -> Conversation {
+fn invalid_conversation() -> Conversation {
     Conversation::with_turns(1)
         .turn("Look.")
         .request("fs_read_file", json!({"path": "a"}))
@@ -19,8 +19,8 @@ fn broken() -> Conversation {
 fn valid_conversation_is_clean_for_every_provider() {
     let world = World::new();
     world.conversation("conversation", &Conversation::with_turns(2));
-    for more in [&[][..], &["--provider", "all"], &["--provider", "gemini"]] {
-        let output = world.run(&[&["lint", "conversation"], more].concat()).exits(0);
+    for extra in [&[][..], &["--provider", "all"], &["--provider", "gemini"]] {
+        let output = world.run(&[&["lint", "conversation"], extra].concat()).exits(0);
         assert_eq!((output.text(), output.stderr.as_str()), ("conversation/events.json: clean\n", ""));
     }
 }
@@ -28,7 +28,7 @@ fn valid_conversation_is_clean_for_every_provider() {
 #[test]
 fn violations_have_rule_turn_and_event() {
     let world = World::new();
-    world.conversation("conversation", &broken());
+    world.conversation("conversation", &invalid_conversation());
     let output = world.run(&["lint", "conversation"]).exits(3);
     insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 3 violations
@@ -46,8 +46,12 @@ fn violations_have_rule_turn_and_event() {
         json!({"rule": "G5", "provider": null, "turn": 2, "event": 12, "message": "the request is blank"})
     );
     let violations_of = |name: &str| {
-        let found = line["violations"].as_array().unwrap().iter().filter(|found| found["provider"] == name);
-        found.map(|found| format!("{} {}", found["rule"], found["event"])).collect::<Vec<_>>().join(", ")
+        let violations = line["violations"].as_array().unwrap().iter();
+        let of_provider = violations.filter(|violation| violation["provider"] == name);
+        of_provider
+            .map(|violation| format!("{} {}", violation["rule"], violation["event"]))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     assert_eq!(violations_of("anthropic"), r#""A3" 8, "A3" 8, "A4" 12"#);
     assert_eq!(violations_of("openai"), r#""C2" 8, "C2" 8, "G5" 12"#);
@@ -86,12 +90,13 @@ fn provider_rules_are_reported_with_provider_name() {
 #[test]
 fn checks_the_view() {
     let world = World::new();
-    let covered = broken().compaction(json!({"from_turn": 1, "to_turn": 2, "summary": {"summary": "S"}}));
-    world.conversation("conversation", &covered);
+    let summarized =
+        invalid_conversation().compaction(json!({"from_turn": 1, "to_turn": 2, "summary": {"summary": "S"}}));
+    world.conversation("conversation", &summarized);
     world.run(&["lint", "conversation"]).exits(0);
-    let blank = Conversation::with_turns(2)
+    let with_blank_summary = Conversation::with_turns(2)
         .compaction(json!({"from_turn": 0, "to_turn": 0, "summary": {"summary": ""}}));
-    let output = world.pipe(&["lint", "-"], &blank.bytes()).exits(3);
+    let output = world.pipe(&["lint", "-"], &with_blank_summary.bytes()).exits(3);
     insta::assert_snapshot!(output.text(), @r"
     standard input: 1 violation
       G5 turn 0: the summary is blank
@@ -118,7 +123,7 @@ fn warns_when_ollama_would_truncate_view() {
 #[test]
 fn print_renders_body_of_each_provider() {
     let world = World::new();
-    world.conversation("conversation", &broken());
+    world.conversation("conversation", &invalid_conversation());
     for (provider, member) in [
         ("anthropic", "messages"),
         ("openai", "messages"),
@@ -140,11 +145,11 @@ fn print_renders_body_of_each_provider() {
 #[test]
 fn print_renders_view_or_whole_history() {
     let world = World::new();
-    let build = Conversation::with_turns(2)
+    let conversation = Conversation::with_turns(2)
         .compaction(json!({"from_turn": 0, "to_turn": 0, "summary": {"summary": "S"}}));
-    world.conversation("conversation", &build);
-    let messages = |more: &[&str]| {
-        let output = world.run(&[&["print", "conversation", "--as", "openai"], more].concat()).exits(0);
+    world.conversation("conversation", &conversation);
+    let messages = |extra: &[&str]| {
+        let output = world.run(&[&["print", "conversation", "--as", "openai"], extra].concat()).exits(0);
         let body: Value = serde_json::from_slice(&output.stdout).unwrap();
         body["messages"].as_array().unwrap().clone()
     };

@@ -37,12 +37,12 @@ struct Scene {
 pub(crate) fn summary_strategy(on_failure: &str) -> (World, Transcript) {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(5));
-    let more = json!({"needs": ["llm"], "produces": ["summary"], "options_schema": {
+    let members = json!({"needs": ["llm"], "produces": ["summary"], "options_schema": {
         "type": "object", "properties": {"model": {"type": "string"}}, "additionalProperties": false,
     }});
     let seen = world.path("seen");
     let run = SUMMARIZE.replace("ON_FAILURE", on_failure).replace("SEEN", seen.to_str().unwrap());
-    world.script("plugins/asks/asks", &plugin_script("asks", &more, &run));
+    world.script("plugins/asks/asks", &plugin_script("asks", &members, &run));
     grant(&world, "llm = true");
     (world, transcript)
 }
@@ -56,10 +56,10 @@ fn grant(world: &World, permissions: &str) {
 }
 
 /// Returns a command that runs that strategy.
-pub(crate) fn strategy_command(world: &World, spec: &str, more: &[&str]) -> Command {
-    let all = ["conversation", "--strategy", spec, "--trust-dir", "plugins", "--sandbox=contained"];
-    let fixed = ["--keep-last", "0", "--now", "2026-11-21T07:40:00Z"];
-    world.command(&[&all[..], &fixed, more].concat())
+pub(crate) fn strategy_command(world: &World, spec: &str, extra: &[&str]) -> Command {
+    let options = ["conversation", "--strategy", spec, "--trust-dir", "plugins", "--sandbox=contained"];
+    let bounds = ["--keep-last", "0", "--now", "2026-11-21T07:40:00Z"];
+    world.command(&[&options[..], &bounds, extra].concat())
 }
 
 impl Scene {
@@ -87,21 +87,21 @@ impl Scene {
 
     /// Runs the strategy with the address and the key of the model in its environment.
     #[track_caller]
-    fn run(&self, more: &[&str]) -> CommandOutput {
-        let output = self.run_unset(&[&["--model", "openai/g"], more].concat(), &[]);
+    fn run(&self, extra: &[&str]) -> CommandOutput {
+        let output = self.run_unset(&[&["--model", "openai/g"], extra].concat(), &[]);
         assert!(!format!("{output:?}").contains("sekret"), "{output:?}");
         output
     }
 
-    #[track_caller]
     /// Like `run`, but without a default model and without these environment variables.
-    fn run_unset(&self, more: &[&str], unset: &[&str]) -> CommandOutput {
-        self.run_spec("asks", more, unset)
+    #[track_caller]
+    fn run_unset(&self, extra: &[&str], unset: &[&str]) -> CommandOutput {
+        self.run_spec("asks", extra, unset)
     }
 
     #[track_caller]
-    fn run_spec(&self, spec: &str, more: &[&str], unset: &[&str]) -> CommandOutput {
-        let mut command = strategy_command(&self.world, spec, more);
+    fn run_spec(&self, spec: &str, extra: &[&str], unset: &[&str]) -> CommandOutput {
+        let mut command = strategy_command(&self.world, spec, extra);
         command.env("OPENAI_BASE_URL", self.server.uri()).env("OPENAI_API_KEY", KEY);
         for name in unset {
             command.env_remove(name);
@@ -117,10 +117,10 @@ impl Scene {
 }
 
 /// Returns a chat completion with this text and `finish_reason`.
-pub(crate) fn completion(text: &str, finish: &str) -> ResponseTemplate {
+pub(crate) fn completion(text: &str, finish_reason: &str) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_json(json!({
         "id": "x", "object": "chat.completion", "created": 1, "model": "g-1",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}],
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish_reason}],
         "usage": {"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 35},
     }))
 }
@@ -150,20 +150,22 @@ fn strategy_receives_model_and_context_window() {
     scene.world.run(&["conversation", "--reset"]).exits(0);
     scene.run_spec("asks", &["--model", "openai/other"], &[]).exits(0);
     let models: Vec<_> = scene.headers().iter().map(|header| header["context"]["llm"].clone()).collect();
-    let known = json!({"model": "openai/gpt-5", "context_window": 400_000});
+    let gpt_5 = json!({"model": "openai/gpt-5", "context_window": 400_000});
     let other = json!({"model": "openai/other"});
-    assert_eq!(models, [known.clone(), known, other.clone(), other]);
+    assert_eq!(models, [gpt_5.clone(), gpt_5, other.clone(), other]);
     let requested: Vec<_> = scene.requests().iter().map(|body| body["model"].clone()).collect();
     assert_eq!(requested, ["gpt-5", "other"]);
 }
 
 #[test]
 fn rejects_truncated_or_filtered_answer() {
-    for (finish, words) in [("length", "cut off"), ("content_filter", "stopped for `content_filter`")] {
+    for (finish_reason, message) in
+        [("length", "cut off"), ("content_filter", "stopped for `content_filter`")]
+    {
         for on_failure in [REPORT_ERROR, DECLINE_WITHOUT_SUMMARY] {
             let scene = Scene::with_failure_handler(on_failure);
-            scene.respond_with(completion("They tal", finish));
-            scene.run(&[]).exits(17).says(words).says("the strategy reported: no summary");
+            scene.respond_with(completion("They tal", finish_reason));
+            scene.run(&[]).exits(17).says(message).says("the strategy reported: no summary");
             scene.transcript.assert_untouched();
         }
     }
@@ -199,8 +201,8 @@ fn accepts_result_made_without_answer() {
 #[test]
 fn retries_rate_limited_request() {
     let scene = Scene::new();
-    let busy = ResponseTemplate::new(429).insert_header("retry-after", "0");
-    let mock = Mock::given(any()).respond_with(busy).up_to_n_times(2);
+    let response = ResponseTemplate::new(429).insert_header("retry-after", "0");
+    let mock = Mock::given(any()).respond_with(response).up_to_n_times(2);
     scene.runtime.block_on(mock.mount(&scene.server));
     scene.respond_with(completion("They talked.", "stop"));
     scene.run(&[]).exits(0);
@@ -267,21 +269,21 @@ fn write_strategy_with_requests(world: &World, requests: &Value) {
     let run = format!(
         "read -r header\ncase \"$header\" in\n*'\"answers\":{{}}'*) cat <<'END'\n{needs}\nEND\n;;\n*) {DECLINE_WITHOUT_SUMMARY} ;;\nesac"
     );
-    let more = json!({"needs": ["llm"], "produces": ["summary"]});
-    world.script("plugins/asks/asks", &plugin_script("asks", &more, &run));
+    let members = json!({"needs": ["llm"], "produces": ["summary"]});
+    world.script("plugins/asks/asks", &plugin_script("asks", &members, &run));
 }
 
-fn complete(text: &str, max_tokens: u64) -> Value {
+fn completion_request(text: &str, max_tokens: u64) -> Value {
     json!({"kind": "llm.complete", "messages": [{"role": "user", "content": text}], "max_tokens": max_tokens})
 }
 
 /// Checks that a run exceeds its budget before it sends a request.
 #[track_caller]
-fn over_budget(requests: &Value, more: &[&str], says: &str) {
+fn check_over_budget(requests: &Value, extra: &[&str], message: &str) {
     let scene = Scene::new();
     scene.respond_with(short_answer());
     write_strategy_with_requests(&scene.world, requests);
-    let output = scene.run(more).exits(18).says(says).says("(budget_exhausted)");
+    let output = scene.run(extra).exits(18).says(message).says("(budget_exhausted)");
     assert_eq!(scene.requests(), Vec::<Value>::new());
     output.says("hint: nothing was appended; raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`");
 }
@@ -292,18 +294,19 @@ fn short_answer() -> ResponseTemplate {
 
 #[test]
 fn default_budget_limits_each_run() {
-    let large = json!({"a": complete("sum up", 2_000_000)});
-    over_budget(
+    let large = json!({"a": completion_request("sum up", 2_000_000)});
+    check_over_budget(
         &large,
         &[],
         "about 2000002 tokens are needed, and 2000000 are left of the budget of 2000000",
     );
     // The requests of one round are counted together before the first one is sent.
-    let halves = json!({"a": complete("sum up", 1_000_000), "b": complete("sum up", 1_000_000)});
-    over_budget(&halves, &[], "about 2000004 tokens are needed");
-    let two = json!({"a": complete("one", 1), "b": complete("two", 1)});
-    over_budget(
-        &two,
+    let halves =
+        json!({"a": completion_request("sum up", 1_000_000), "b": completion_request("sum up", 1_000_000)});
+    check_over_budget(&halves, &[], "about 2000004 tokens are needed");
+    let two_requests = json!({"a": completion_request("one", 1), "b": completion_request("two", 1)});
+    check_over_budget(
+        &two_requests,
         &["--llm-budget-requests", "1"],
         "2 requests are needed, and 1 are left of the budget of 1",
     );
@@ -313,9 +316,9 @@ fn default_budget_limits_each_run() {
 fn user_sets_budget_and_workspace_cannot() {
     let scene = Scene::new();
     scene.respond_with(short_answer());
-    write_strategy_with_requests(&scene.world, &json!({"a": complete("sum up", 2_000_000)}));
-    let more = b"[llm]\nbudget_tokens = 3000000\n";
-    scene.world.file(".jp-compact.toml", more);
+    write_strategy_with_requests(&scene.world, &json!({"a": completion_request("sum up", 2_000_000)}));
+    let config = b"[llm]\nbudget_tokens = 3000000\n";
+    scene.world.file(".jp-compact.toml", config);
     scene.run(&[]).exits(2).says("`llm.budget_tokens` is not allowed in a workspace file");
     fs::rename(scene.world.path(".jp-compact.toml"), scene.world.path("mine.toml")).unwrap();
     scene.run(&["--config", "mine.toml"]).exits(0).says("declined: no summary");
@@ -332,8 +335,8 @@ fn rejects_path_traversal_in_model_name() {
     let mut command = strategy_command(&scene.world, &format!("asks:model={EVIL}"), &[]);
     command.env("GOOGLE_GEMINI_BASE_URL", scene.server.uri()).env("GEMINI_API_KEY", KEY);
     scene.world.finish(&mut command).exits(2).says(EVIL);
-    for more in [&["--model", EVIL][..], &["--set", &format!("llm.model={EVIL}")]] {
-        let mut command = strategy_command(&scene.world, "asks", more);
+    for extra in [&["--model", EVIL][..], &["--set", &format!("llm.model={EVIL}")]] {
+        let mut command = strategy_command(&scene.world, "asks", extra);
         command.env("GOOGLE_GEMINI_BASE_URL", scene.server.uri()).env("GEMINI_API_KEY", KEY);
         scene.world.finish(&mut command).exits(2).says("expected a model as `provider/name`");
     }

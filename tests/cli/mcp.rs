@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
 
-use crate::interrupt::is_gone;
+use crate::interrupt::process_ends;
 use crate::support::{Agent, Conversation, Model, World, plugin_script, wait_for_exit};
 
 const NOW: [&str; 3] = ["--now", "2026-11-21T07:40:00Z", "--sandbox=contained"];
@@ -62,8 +62,9 @@ fn lists_tools_with_schemas() {
         assert_eq!((&schema["type"], &schema["required"]), (&json!("object"), &json!(["transcript"])));
         assert_eq!(schema["additionalProperties"], false);
         let properties = schema["properties"].as_object().unwrap();
-        let described = |value: &Value| value["description"].as_str().is_some_and(|text| text.len() > 30);
-        assert!(described(tool) && properties.values().all(described), "{tool}");
+        let has_description =
+            |value: &Value| value["description"].as_str().is_some_and(|text| text.len() > 30);
+        assert!(has_description(tool) && properties.values().all(has_description), "{tool}");
     }
     let read_only: Vec<_> = tools.iter().map(|tool| tool["annotations"]["readOnlyHint"] == true).collect();
     assert_eq!(read_only, [false, true, true, true, false]);
@@ -121,7 +122,7 @@ fn stats_show_and_print_match_commands() {
         assert_eq!(result.text(), text);
         assert_eq!(result.0["structuredContent"], world.run(&[command, "project/talk", "--json"]).line());
     }
-    for (arguments, args) in [
+    for (arguments, options) in [
         (json!({"transcript": "talk"}), &[][..]),
         (json!({"transcript": "talk", "compacted": true}), &["--compacted"]),
         (json!({"transcript": "talk", "compacted": true, "as": "json"}), &["--compacted", "--as=json"]),
@@ -132,7 +133,7 @@ fn stats_show_and_print_match_commands() {
         ),
     ] {
         let result = agent.call("print", arguments).succeeds();
-        assert_eq!(result.text(), world.run(&[&["print", "project/talk"], args].concat()).exits(0).text());
+        assert_eq!(result.text(), world.run(&[&["print", "project/talk"], options].concat()).exits(0).text());
     }
     assert_eq!(agent.close().exits(0).stderr, "");
 }
@@ -170,10 +171,10 @@ fn resolves_ids_only_in_served_workspace() {
     // A server in a subfolder of the workspace does not serve the workspace.
     let mut command = world.command(&["mcp"]);
     command.current_dir(world.path("project/.jp/conversations/17738399469-here"));
-    let mut inner = Agent::connect_command(&world, command);
-    inner.call("stats", json!({"transcript": "17738399470"})).fails(4).says("is not inside");
-    inner.call("stats", json!({"transcript": "."})).succeeds().says("2 turns");
-    inner.close().exits(0);
+    let mut subfolder_agent = Agent::connect_command(&world, command);
+    subfolder_agent.call("stats", json!({"transcript": "17738399470"})).fails(4).says("is not inside");
+    subfolder_agent.call("stats", json!({"transcript": "."})).succeeds().says("2 turns");
+    subfolder_agent.close().exits(0);
     agent.close().exits(0);
 }
 
@@ -185,7 +186,7 @@ fn errors_match_command_line() {
     world.file("config.toml", config.as_bytes());
     let options = ["--config", "../config.toml", "--plugin-dir", "../plugins"];
     let mut agent = Agent::connect(&world, &[&options[..], &["--allow-model"]].concat());
-    for (arguments, args, code) in [
+    for (arguments, command_line, code) in [
         (json!({"transcript": "nothing.json"}), &["nothing.json"][..], 4),
         (json!({"transcript": "talk", "profile": "none"}), &["talk", "--profile=none"], 2),
         (json!({"transcript": "talk", "focus": "the task"}), &["talk", "--focus=the task"], 2),
@@ -194,7 +195,7 @@ fn errors_match_command_line() {
         (json!({"transcript": "-"}), &["-"], 2),
     ] {
         let result = agent.call("compact", arguments).fails(code);
-        let mut command = world.command(&[args, &options[..]].concat());
+        let mut command = world.command(&[command_line, &options[..]].concat());
         let output = world.finish(command.current_dir(world.path("project"))).exits(code.into());
         let text = world.normalize(result.text());
         assert_eq!(text.strip_suffix(&format!("\nexit code: {code}\n")), Some(&*output.stderr));
@@ -334,7 +335,7 @@ fn cancelled_call_stops_and_server_continues() {
     let (mut agent, id, pids) = start_endless_call(&world);
     let params = json!({"requestId": id, "reason": "no time"});
     agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
-    assert!(pids.iter().all(|pid| is_gone(pid)), "{pids:?}");
+    assert!(pids.iter().all(|pid| process_ends(pid)), "{pids:?}");
     agent.call("compact", json!({"transcript": "talk", "dry_run": true})).succeeds();
     assert_eq!(events(&world, "project/talk"), before);
     agent.close().exits(0);
@@ -347,10 +348,13 @@ fn closed_stdin_stops_running_strategies() {
     let (mut agent, id, pids) = start_endless_call(&world);
     drop(agent.stdin.take());
     // The running call may or may not be answered.
-    let rest: Vec<_> = agent.stdout.by_ref().map(|line| line.unwrap()).collect();
-    assert!(rest.len() <= 1 && rest.iter().all(|line| line.contains(&format!("\"id\":{id}"))), "{rest:?}");
+    let answers: Vec<_> = agent.stdout.by_ref().map(|line| line.unwrap()).collect();
+    assert!(
+        answers.len() <= 1 && answers.iter().all(|line| line.contains(&format!("\"id\":{id}"))),
+        "{answers:?}"
+    );
     wait_for_exit(&world, agent.server).exits(0);
-    assert!(pids.iter().all(|pid| is_gone(pid)), "{pids:?}");
+    assert!(pids.iter().all(|pid| process_ends(pid)), "{pids:?}");
     assert_eq!(events(&world, "project/talk"), before);
 }
 
@@ -362,15 +366,15 @@ fn signal_stops_server_and_strategies() {
         kill_process(Pid::from_child(&agent.server), signal).unwrap();
         let Agent { server, stdin: _open, .. } = agent;
         wait_for_exit(&world, server).exits(130);
-        assert!(pids.iter().all(|pid| is_gone(pid)), "{pids:?}");
+        assert!(pids.iter().all(|pid| process_ends(pid)), "{pids:?}");
     }
 }
 
 #[test]
 fn handles_immediate_close_and_invalid_folders() {
     let world = world();
-    let idle = Agent::start(&world, world.command(&["mcp", "project"])).close().exits(0);
-    assert_eq!(idle.stderr, "");
+    let output = Agent::start(&world, world.command(&["mcp", "project"])).close().exits(0);
+    assert_eq!(output.stderr, "");
     world.run(&["mcp", "nothing"]).exits(4).says("nothing");
     world.run(&["mcp", "project/talk/events.json"]).exits(4);
     let help = world.run(&["mcp", "--help"]).exits(0);

@@ -18,38 +18,38 @@ const SECRET: &str = "the code is 4711";
 /// Runs a strategy that replaces a served folder by a symlink to a copy outside. Checks that the call fails, and that
 /// nothing outside changes.
 #[track_caller]
-fn check_swapped(world: &World, swapped: &str, transcript: &str) {
-    let [inside, aside, outside] =
-        [&format!("project/{swapped}"), "project/aside", "outside"].map(|name| world.path(name));
+fn check_swapped(world: &World, folder: &str, transcript: &str) {
+    let [served, moved, outside] =
+        [&format!("project/{folder}"), "project/aside", "outside"].map(|name| world.path(name));
     world.plugin(
         "moves",
-        &format!("mv {0} {1}\nln -s {2} {0}\n{STRIP}", inside.display(), aside.display(), outside.display()),
+        &format!("mv {0} {1}\nln -s {2} {0}\n{STRIP}", served.display(), moved.display(), outside.display()),
     );
     let config = "[conversation.compaction.profiles.moving]\nstrategies = [\"moves\"]\nkeep_last = 0\n";
     world.file("project/.jp-compact.toml", config.as_bytes());
     let before = snapshot(&outside);
     let mut agent = Agent::connect(world, &["--trust-dir", "../plugins", "--sandbox=contained"]);
-    let called = agent.call("compact", json!({"transcript": transcript, "profile": "moving"}));
-    assert!(fs::symlink_metadata(&inside).unwrap().is_symlink(), "the folder was not replaced: {}", called.0);
-    assert_eq!(snapshot(&outside), before, "{}", called.0);
-    called.fails(4);
+    let result = agent.call("compact", json!({"transcript": transcript, "profile": "moving"}));
+    assert!(fs::symlink_metadata(&served).unwrap().is_symlink(), "the folder was not replaced: {}", result.0);
+    assert_eq!(snapshot(&outside), before, "{}", result.0);
+    result.fails(4);
     agent.close().exits(0);
 }
 
 /// Returns every path below a folder, with the content of files.
 fn snapshot(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
-    let mut all = Vec::new();
+    let mut entries = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            all.extend(snapshot(&path));
-            all.push((path.display().to_string(), Vec::new()));
+            entries.extend(snapshot(&path));
+            entries.push((path.display().to_string(), Vec::new()));
         } else {
-            all.push((path.display().to_string(), fs::read(&path).unwrap()));
+            entries.push((path.display().to_string(), fs::read(&path).unwrap()));
         }
     }
-    all.sort();
-    all
+    entries.sort();
+    entries
 }
 
 #[test]
@@ -95,12 +95,12 @@ fn folder_link_race_reads_nothing_outside() {
         world.conversation("secret", &Conversation::with_turns(1).turn(SECRET).message("Noted."));
     symlink(world.path("secret"), world.path("project/link")).unwrap();
     let mut agent = Agent::connect(&world, &[]);
-    let (is_over, [talk, link]) =
+    let (is_done, [talk, link]) =
         (AtomicBool::new(false), ["talk", "link"].map(|name| world.path("project").join(name)));
     let mut answers: Vec<Value> = Vec::new();
     thread::scope(|scope| {
-        let swapping = scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
+        let swapper = scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
                 renameat_with(CWD, &talk, CWD, &link, RenameFlags::EXCHANGE).unwrap();
             }
         });
@@ -112,8 +112,8 @@ fn folder_link_race_reads_nothing_outside() {
                 break;
             }
         }
-        is_over.store(true, Ordering::Relaxed);
-        swapping.join().unwrap();
+        is_done.store(true, Ordering::Relaxed);
+        swapper.join().unwrap();
     });
     let leak = answers.iter().position(|answer| answer.to_string().contains(SECRET));
     assert_eq!(leak, None, "the secret was read; {} requests were sent", answers.len());
@@ -128,26 +128,29 @@ fn answers_oversized_and_malformed_requests() {
     let world = World::new();
     world.conversation("project/talk", &Conversation::with_turns(1));
     let mut agent = Agent::connect(&world, &[]);
-    let write = |agent: &mut Agent<'_>, parts: &[&[u8]]| {
+    let send_parts = |agent: &mut Agent<'_>, parts: &[&[u8]]| {
         parts.iter().for_each(|part| agent.stdin.as_mut().unwrap().write_all(part).unwrap());
     };
     let long = vec![b'a'; 17 << 20];
-    let refused = |answer: &Value, id: &Value, why: &str| {
+    let assert_rejected = |answer: &Value, id: &Value, reason: &str| {
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32600), id), "{answer}");
-        assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(reason), "{answer}");
     };
-    write(&mut agent, &[b"{\"jsonrpc\":\"2.0\",\"id\":91,\"method\":\"ping\",\"x\":\"", &long, b"\"}\n"]);
-    refused(&agent.receive(), &json!(91), "longer than 4194304 bytes");
+    send_parts(
+        &mut agent,
+        &[b"{\"jsonrpc\":\"2.0\",\"id\":91,\"method\":\"ping\",\"x\":\"", &long, b"\"}\n"],
+    );
+    assert_rejected(&agent.receive(), &json!(91), "longer than 4194304 bytes");
     // The id may be at the end of an oversized line.
-    write(&mut agent, &[b"{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"x\":\"", &long]);
-    refused(&agent.receive(), &Value::Null, "Invalid");
-    write(&mut agent, &[b"\",\"id\":\"last\"}\n"]);
-    refused(&agent.receive(), &json!("last"), "longer than");
+    send_parts(&mut agent, &[b"{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"x\":\"", &long]);
+    assert_rejected(&agent.receive(), &Value::Null, "Invalid");
+    send_parts(&mut agent, &[b"\",\"id\":\"last\"}\n"]);
+    assert_rejected(&agent.receive(), &json!("last"), "longer than");
     let garbage: Vec<u8> =
-        (0_u32..99_999).map(|at| at.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+        (0_u32..99_999).map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
     let garbage: Vec<u8> = garbage.into_iter().filter(|byte| *byte != b'\n').collect();
-    write(&mut agent, &[&garbage, b"\n"]);
-    refused(&agent.receive(), &Value::Null, "Invalid");
+    send_parts(&mut agent, &[&garbage, b"\n"]);
+    assert_rejected(&agent.receive(), &Value::Null, "Invalid");
     let deep = ["[".repeat(50_000), "]".repeat(50_000)];
     let parts = [
         b"{\"jsonrpc\":\"2.0\",\"id\":92,\"method\":\"ping\",\"x\":",
@@ -155,12 +158,12 @@ fn answers_oversized_and_malformed_requests() {
         deep[1].as_bytes(),
         b"}\n",
     ];
-    write(&mut agent, &parts);
-    refused(&agent.receive(), &json!(92), "nested too deeply");
+    send_parts(&mut agent, &parts);
+    assert_rejected(&agent.receive(), &json!(92), "nested too deeply");
     agent.call("stats", json!({"transcript": "talk"})).succeeds();
     // Stdin ends within a line.
-    write(&mut agent, &[b"{\"jsonrpc\":\"2.0\",\"id\":93,"]);
+    send_parts(&mut agent, &[b"{\"jsonrpc\":\"2.0\",\"id\":93,"]);
     drop(agent.stdin.take());
-    refused(&agent.receive(), &Value::Null, "Invalid");
+    assert_rejected(&agent.receive(), &Value::Null, "Invalid");
     agent.close().exits(0);
 }

@@ -36,9 +36,9 @@ fn check(mode: &str, protocol: &str) {
     let conversation = (0..4).fold(Conversation::bulky(2), |conversation, _| conversation.whole_turn());
     let transcript = world.conversation("project/talk", &conversation);
     let model = Model::with_answer("Feature X: step 2 of 5 is done.");
-    let arguments_with = |more: Value| {
+    let arguments_with = |members: Value| {
         let mut arguments = json!({"transcript": "talk"});
-        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         arguments
     };
     let calls = [
@@ -50,11 +50,11 @@ fn check(mode: &str, protocol: &str) {
         ("reset", arguments_with(json!({"number": 1}))),
     ];
     let reports = session(mode, &world, &model, &calls);
-    let [listed, stats, compacted, shown, printed, outside, reset] = reports.as_slice() else {
+    let [tools, stats, compacted, shown, printed, rejected, reset] = reports.as_slice() else {
         panic!("{reports:#?}")
     };
     assert_eq!(
-        listed,
+        tools,
         &json!({"protocol": protocol, "tools": ["compact", "stats", "show", "print", "reset"]})
     );
     let failed: Vec<_> = reports[1..].iter().map(|call| call["failed"] == true).collect();
@@ -67,7 +67,7 @@ fn check(mode: &str, protocol: &str) {
     assert_eq!(shown["structured"]["overlays"].as_array().map(Vec::len), Some(1));
     let text = printed["text"].as_str().unwrap();
     assert!(text.contains("Feature X: step 2 of 5 is done.") && !text.contains("no importance"), "{text}");
-    assert_eq!(outside["structured"]["error"]["code"], 4);
+    assert_eq!(rejected["structured"]["error"]["code"], 4);
     assert_eq!(reset["structured"]["removed"], 1);
     transcript.assert_same_bytes();
 }

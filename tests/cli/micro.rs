@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{Conversation, Transcript, World};
 
 /// Adds this many calls of `Read`, each with a result of this many bytes.
-fn reads(conversation: Conversation, calls: usize, bytes: usize) -> Conversation {
+fn add_reads(conversation: Conversation, calls: usize, bytes: usize) -> Conversation {
     (0..calls).fold(conversation, |conversation, number| {
         conversation.call("Read", json!({"path": format!("src/{number}.rs")}), &"x".repeat(bytes))
     })
@@ -21,12 +21,12 @@ fn results(world: &World) -> Vec<String> {
 }
 
 /// Returns the sequence numbers of the calls of each overlay.
-fn seqs(transcript: &Transcript) -> Vec<Vec<u64>> {
-    let listed = |overlay: &Value| {
+fn replaced_seqs(transcript: &Transcript) -> Vec<Vec<u64>> {
+    let call_seqs = |overlay: &Value| {
         let calls = overlay["tool_calls"]["calls"].as_array().unwrap();
         calls.iter().map(|call| call["seq"].as_u64().unwrap()).collect()
     };
-    transcript.overlays().iter().map(listed).collect()
+    transcript.overlays().iter().map(call_seqs).collect()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn replaces_calls_of_j_cli_example_except_skill() {
         .message("I'm loading the skill")
         .call("LoadSkill", json!({"name": "review"}), &skill);
     let world = World::new();
-    let transcript = world.conversation("conversation", &reads(example, 3, 900));
+    let transcript = world.conversation("conversation", &add_reads(example, 3, 900));
     let spec = "micro:keep_recent=3";
     world.run(&["conversation", "--strategy", spec, "--keep-last", "0"]).exits(0);
     let recent = "x".repeat(900);
@@ -53,8 +53,8 @@ fn replaces_calls_of_j_cli_example_except_skill() {
 #[test]
 fn profile_keeps_ten_results_and_short_ones() {
     let world = World::new();
-    let conversation = reads(Conversation::new().turn("Look."), 1, 800);
-    let conversation = reads(reads(conversation, 2, 801), 10, 5000);
+    let conversation = add_reads(Conversation::new().turn("Look."), 1, 800);
+    let conversation = add_reads(add_reads(conversation, 2, 801), 10, 5000);
     world.conversation("conversation", &conversation);
     world.run(&["conversation", "--profile", "micro"]).exits(0);
     let results = results(&world);
@@ -67,33 +67,33 @@ fn profile_keeps_ten_results_and_short_ones() {
 #[test]
 fn later_runs_replace_only_newly_old_results() {
     let world = World::new();
-    let conversation = reads(Conversation::new().turn("Look."), 12, 900);
+    let conversation = add_reads(Conversation::new().turn("Look."), 12, 900);
     world.conversation("conversation", &conversation);
     let run = || world.run(&["conversation", "--profile", "micro"]).exits(0);
     run();
     run().says("declined: the view shows no old and long result in range that is not exempt");
 
-    let more = world.conversation("conversation", &reads(conversation, 1, 900));
+    let grown = world.conversation("conversation", &add_reads(conversation, 1, 900));
     run();
     run();
     // Events 3, 5, and so on are the responses.
-    assert_eq!(seqs(&more), [vec![3, 5, 7]]);
+    assert_eq!(replaced_seqs(&grown), [vec![3, 5, 7]]);
 }
 
 /// Runs `auto` with `micro` as an `always` profile and with this threshold.
-fn auto(world: &World, threshold: u64, more: &[&str]) -> Value {
-    let set = "conversation.compaction.auto";
+fn auto(world: &World, threshold: u64, extra: &[&str]) -> Value {
+    let key = "conversation.compaction.auto";
     let (always, threshold) =
-        (format!("--set={set}.always=[\"micro\"]"), format!("--set={set}.token_threshold={threshold}"));
-    let turns = format!("--set={set}.min_turns=1");
+        (format!("--set={key}.always=[\"micro\"]"), format!("--set={key}.token_threshold={threshold}"));
+    let turns = format!("--set={key}.min_turns=1");
     let arguments = ["auto", "conversation", "--json", &always, &threshold, &turns];
-    world.run(&[&arguments[..], more].concat()).exits(0).line()
+    world.run(&[&arguments[..], extra].concat()).exits(0).line()
 }
 
 #[test]
 fn always_micro_runs_before_threshold_is_checked() {
     let world = World::new();
-    let conversation = reads(Conversation::new().turn("Look."), 20, 4000).message("Done.").whole_turn();
+    let conversation = add_reads(Conversation::new().turn("Look."), 20, 4000).message("Done.").whole_turn();
     // 20,000 tokens, 10,000 of them in old results.
     let transcript = world.conversation("conversation", &conversation);
     let report = auto(&world, 12_000, &[]);
@@ -109,15 +109,15 @@ fn always_micro_runs_before_threshold_is_checked() {
     transcript.assert_untouched();
     let elements: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
     let grown = elements.into_iter().fold(Conversation::new(), Conversation::element);
-    let transcript = world.conversation("conversation", &reads(grown, 3, 4000));
+    let transcript = world.conversation("conversation", &add_reads(grown, 3, 4000));
     auto(&world, 12_000, &[]);
-    assert_eq!(seqs(&transcript).concat().len(), 3);
+    assert_eq!(replaced_seqs(&transcript).concat().len(), 3);
 }
 
 #[test]
 fn missing_answer_above_threshold_is_a_warning() {
     let world = World::new();
-    let conversation = reads(Conversation::new().turn("Look."), 20, 4000).message("Done.");
+    let conversation = add_reads(Conversation::new().turn("Look."), 20, 4000).message("Done.");
     let conversation = (0..4).fold(conversation, |conversation, _| conversation.whole_turn());
     let transcript = world.conversation("conversation", &conversation);
     world.file("answers.json", b"{}");

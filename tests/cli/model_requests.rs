@@ -31,21 +31,21 @@ impl Scene {
 
     /// Runs `auto` with the profile `heavy`, so that it is always due.
     #[track_caller]
-    fn auto(&self, more: &[&str]) -> CommandOutput {
-        let due = "--set=conversation.compaction.auto.token_threshold=1";
-        self.run(&[&["auto", "conversation", "--profile=heavy", due], more].concat())
+    fn auto(&self, extra: &[&str]) -> CommandOutput {
+        let threshold = "--set=conversation.compaction.auto.token_threshold=1";
+        self.run(&[&["auto", "conversation", "--profile=heavy", threshold], extra].concat())
     }
 
     /// Summarizes these turns with the profile `heavy`.
     #[track_caller]
-    fn summarize(&self, from: &str, to: &str, more: &[&str]) -> CommandOutput {
-        self.run(&[&["conversation", "--profile=heavy", "--from", from, "--to", to], more].concat())
+    fn summarize(&self, from: &str, to: &str, extra: &[&str]) -> CommandOutput {
+        self.run(&[&["conversation", "--profile=heavy", "--from", from, "--to", to], extra].concat())
     }
 
     /// Asserts the number of requests to the model so far.
     #[track_caller]
-    fn assert_requests(&self, times: usize) {
-        assert_eq!(self.model.requests().len(), times);
+    fn assert_requests(&self, count: usize) {
+        assert_eq!(self.model.requests().len(), count);
     }
 }
 
@@ -56,8 +56,8 @@ fn repeated_runs_send_one_request() {
     scene.assert_requests(1);
     let after_first_run = scene.transcript.now();
     assert_eq!(scene.transcript.overlays().len(), 1);
-    for least in ["0", "0.01", "0", "0.01", "0", "0.01", "0", "0.01", "0"] {
-        scene.auto(&[&format!("--set=conversation.compaction.min_saving={least}")]).exits(0);
+    for min_saving in ["0", "0.01", "0", "0.01", "0", "0.01", "0", "0.01", "0"] {
+        scene.auto(&[&format!("--set=conversation.compaction.min_saving={min_saving}")]).exits(0);
     }
     assert!(scene.transcript.now() == after_first_run);
     scene.assert_requests(1);
@@ -83,11 +83,11 @@ fn failed_summary_leaves_conversation_untouched() {
 
 #[test]
 fn on_failure_fail_turns_warning_into_error() {
-    let fail = "--set=conversation.compaction.auto.on_failure=fail";
+    let on_failure = "--set=conversation.compaction.auto.on_failure=fail";
     for response in [ResponseTemplate::new(401), Model::completion("half of", "length")] {
         let scene = Scene::new(Model::with_response(response));
-        scene.auto(&[fail]).exits(18);
-        let line = scene.auto(&[fail, "--json"]).exits(18).line();
+        scene.auto(&[on_failure]).exits(18);
+        let line = scene.auto(&[on_failure, "--json"]).exits(18).line();
         assert_eq!(line["error"]["code"], 18);
         scene.transcript.assert_untouched();
     }
@@ -181,8 +181,8 @@ fn auto_does_not_repeat_rejected_request() {
     let scene = Scene::new(Model::with_answer(&"word ".repeat(4_000)));
     scene.auto(&[]).exits(0).says("characters, and must be shorter than its events");
     scene.assert_requests(1);
-    let again = scene.auto(&[]).exits(0);
-    again
+    let second_run = scene.auto(&[]).exits(0);
+    second_run
         .says("no model was asked, because an earlier answer to this request was rejected: the summary has ");
     scene.auto(&["--set=conversation.compaction.auto.on_failure=fail"]).exits(18);
     scene.assert_requests(1);
@@ -198,14 +198,14 @@ fn auto_does_not_repeat_rejected_request() {
 fn auto_does_not_repeat_request_with_small_saving() {
     let scene =
         Scene::with_conversation(Model::with_answer(&"word ".repeat(30)), &Conversation::with_turns(10));
-    let least = "--set=conversation.compaction.min_saving=0.85";
-    let keep = "--set=conversation.compaction.keep_last=1";
-    scene.auto(&[least, keep]).exits(0).says("it would save ");
+    let min_saving = "--set=conversation.compaction.min_saving=0.85";
+    let keep_last = "--set=conversation.compaction.keep_last=1";
+    scene.auto(&[min_saving, keep_last]).exits(0).says("it would save ");
     scene.assert_requests(1);
-    scene.auto(&[least, keep]).exits(0).says("no model was asked again: it would save ");
+    scene.auto(&[min_saving, keep_last]).exits(0).says("no model was asked again: it would save ");
     scene.assert_requests(1);
     scene.transcript.assert_untouched();
-    scene.auto(&["--set=conversation.compaction.min_saving=0.01", keep]).exits(0);
+    scene.auto(&["--set=conversation.compaction.min_saving=0.01", keep_last]).exits(0);
     scene.assert_requests(2);
     assert_eq!(scene.transcript.overlays().len(), 1);
 }

@@ -33,9 +33,9 @@ fn assert_no_forged_line(output: &CommandOutput) {
 
 #[track_caller]
 fn check_lines(text: &str) {
-    let ends_a_line =
+    let is_line_break =
         |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
-    for line in text.split(ends_a_line) {
+    for line in text.split(is_line_break) {
         assert!(!line.trim_start().starts_with("FORGED"), "{text}");
     }
 }
@@ -47,10 +47,10 @@ fn echo(line: &Value) -> String {
 
 /// Writes a strategy with forged texts in its manifest and its description. It runs `run` for a request.
 fn write_plugin(world: &World, run: &str) {
-    let more = json!({ "description": forged("d"), "version": forged("1"), "wants": [forged("w")],
+    let members = json!({ "description": forged("d"), "version": forged("1"), "wants": [forged("w")],
         "features": [forged("f")],
         "options_schema": { "properties": { forged("o"): { "description": forged("p"), "default": forged("q") } } } });
-    let script = plugin_script("forger", &more, run).replace("describe) cat", "describe) exec cat");
+    let script = plugin_script("forger", &members, run).replace("describe) cat", "describe) exec cat");
     world.script("plugins/forger/main.sh", &script);
     let manifest = format!(
         "manifest = 1\nname = \"forger\"\nversion = {}\ndescription = {}\nprotocols = [1]\n[run]\ncommand = [\"./main.sh\"]\n\
@@ -82,9 +82,9 @@ fn world(run: &str) -> World {
 #[test]
 fn escapes_line_breaks_in_descriptions() {
     let world = world("exit 1");
-    let trusted = ["--trust-dir", "plugins", "--sandbox=contained"];
+    let trust = ["--trust-dir", "plugins", "--sandbox=contained"];
     assert_escaped(&world.run(&["strategy", "list", "--plugin-dir", "plugins"]).exits(0));
-    assert_escaped(&world.run(&[&["strategy", "show", "forger"][..], &trusted].concat()).exits(0));
+    assert_escaped(&world.run(&[&["strategy", "show", "forger"][..], &trust].concat()).exits(0));
     assert_escaped(&world.run(&["strategy", "list", "--plugin-dir", "plugins"]).exits(0));
     assert_no_forged_line(&world.run(&["strategy", "test", "plugins/forger"]));
     assert_escaped(&world.run(&["strategy", "trust", "plugins/forger"]).exits(0));
@@ -139,9 +139,9 @@ fn escapes_line_breaks_in_receipts() {
     let world = world("exit 1");
     let bytes = Conversation::with_turns(2).bytes();
     let mut events: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
-    let stamp = "2026-01-01 00:00:00.0";
-    events.push(json!({ "timestamp": stamp, "type": "compaction", "from_turn": 0, "to_turn": 0, "reasoning": "strip" }));
-    events.push(json!({ "timestamp": stamp, "type": "jp_compact_receipt", "from_turn": 0, "to_turn": 0,
+    let timestamp = "2026-01-01 00:00:00.0";
+    events.push(json!({ "timestamp": timestamp, "type": "compaction", "from_turn": 0, "to_turn": 0, "reasoning": "strip" }));
+    events.push(json!({ "timestamp": timestamp, "type": "jp_compact_receipt", "from_turn": 0, "to_turn": 0,
         "strategy": forged("s"), "version": forged("v"), "tier": forged("t") }));
     world.raw("conversation", &serde_json::to_vec(&events).unwrap());
     assert_escaped(&world.run(&["show", "conversation"]).exits(0));

@@ -12,12 +12,12 @@ fn truncates_printed_logs_and_diagnostics() {
     let world = World::new();
     world.conversation("conversation", &Conversation::with_turns(2));
     let log = r#"{"type":"log","id":"c1","level":"info","message":"l"}"#;
-    let found = r#"{"severity":"warning","code":"c","message":"m"}"#;
+    let diagnostic = r#"{"severity":"warning","code":"c","message":"m"}"#;
     let strip =
         r#"{"from_turn":0,"to_turn":0,"tool_calls":{"policy":"strip","request":true,"response":true}}"#;
     let run = format!(
         "awk 'BEGIN {{ for (i = 0; i < 20000; i++) print {log:?};\n\
-         printf \"%s\", {:?}; for (i = 0; i < 20000; i++) printf \"%s%s\", i ? \",\" : \"\", {found:?}; print \"]}}\" }}'",
+         printf \"%s\", {:?}; for (i = 0; i < 20000; i++) printf \"%s%s\", i ? \",\" : \"\", {diagnostic:?}; print \"]}}\" }}'",
         format!(r#"{{"type":"result","id":"c1","compactions":[{strip}],"diagnostics":["#)
     );
     world.plugin("floods", &run);
@@ -55,11 +55,12 @@ fn show_truncates_long_overlay_list() {
     let world = World::new();
     let mut events: Vec<Value> = serde_json::from_slice(&Conversation::with_turns(4).bytes()).unwrap();
     for number in 0..5_000 {
-        let stamp = format!("2026-02-01 {:02}:{:02}:{:02}.0", number / 3600, number / 60 % 60, number % 60);
+        let timestamp =
+            format!("2026-02-01 {:02}:{:02}:{:02}.0", number / 3600, number / 60 % 60, number % 60);
         let (from, to) = (number % 3, 3);
-        events.push(json!({ "timestamp": stamp, "type": "compaction", "from_turn": from, "to_turn": to, "reasoning": "strip" }));
+        events.push(json!({ "timestamp": timestamp, "type": "compaction", "from_turn": from, "to_turn": to, "reasoning": "strip" }));
         events.push(
-            json!({ "timestamp": stamp, "type": "jp_compact_receipt", "from_turn": from, "to_turn": to,
+            json!({ "timestamp": timestamp, "type": "jp_compact_receipt", "from_turn": from, "to_turn": to,
             "strategy": format!("s{number}"), "version": "1", "tier": "isolated" }),
         );
     }

@@ -83,8 +83,8 @@ fn json_is_array_of_events_sent_to_provider() {
         json!({"turn": 0, "origin": {"kept": 0}, "event": {"timestamp": "2026-03-18 11:58:04.0",
                "type": "tool_call_request", "id": "call_1", "name": "fs_read_file", "arguments": {"path": "a"}}})
     );
-    let short = world.run(&["print", "conversation", "--json"]).exits(0);
-    assert_eq!(short.stdout, json.stdout);
+    let json_option = world.run(&["print", "conversation", "--json"]).exits(0);
+    assert_eq!(json_option.stdout, json.stdout);
 
     world.run(&["conversation", "--to", "0"]).exits(0);
     let whole = world.run(&["print", "conversation", "--json"]).exits(0);
@@ -127,8 +127,8 @@ fn dash_reads_stdin() {
         [&["print"][..], &["print", "--json"], &["print", "--as", "source"], &["print", "--compacted"]]
     {
         let arguments_for = |name| [arguments, &[name]].concat();
-        let piped = world.pipe(&arguments_for("-"), &bytes).exits(0);
-        assert_eq!(piped.stdout, world.run(&arguments_for("conversation")).exits(0).stdout);
+        let from_stdin = world.pipe(&arguments_for("-"), &bytes).exits(0);
+        assert_eq!(from_stdin.stdout, world.run(&arguments_for("conversation")).exits(0).stdout);
     }
     let shown = world.pipe(&["show", "-"], &bytes).exits(0);
     assert!(shown.text().starts_with("standard input: 2 turns"), "{}", shown.text());
@@ -150,13 +150,13 @@ const HOSTILE: &str = "\u{1b}[2J\u{9b}31m\u{202e}evil\u{2066}\r\u{7}\u{e0041}\u{
 /// Asserts that a text contains no control characters except newline and tab, and no bidirectional or tag characters.
 #[track_caller]
 fn assert_harmless(text: &str) {
-    let harmful = |c: &char| {
+    let is_harmful = |c: &char| {
         c.is_control() && *c != '\n' && *c != '\t'
             || ('\u{202a}'..='\u{202e}').contains(c)
             || ('\u{2066}'..='\u{2069}').contains(c)
             || ('\u{e0000}'..='\u{e007f}').contains(c)
     };
-    assert_eq!(text.chars().find(harmful), None, "{text:?}");
+    assert_eq!(text.chars().find(is_harmful), None, "{text:?}");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn escapes_terminal_sequences_in_errors() {
     {
         world.plugin(name, &format!("cat <<'END'\n{answer}\nEND\ncat <<'END' >&2\n{HOSTILE}\nEND"));
     }
-    let plugin = |name| {
+    let strategy_arguments = |name| {
         ["good", "-v", "--strategy", name, "--trust-dir", "plugins", "--sandbox=contained", "--to", "0"]
     };
     for (arguments, code) in [
@@ -217,9 +217,9 @@ fn escapes_terminal_sequences_in_errors() {
         (&["good", "--strategy", &format!("strip-tools:{HOSTILE}=1")], 2),
         (&["good", "--from", HOSTILE], 2),
         (&["schema", HOSTILE], 2),
-        (&plugin("declines"), 0),
-        (&plugin("errs"), 16),
-        (&plugin("talks"), 15),
+        (&strategy_arguments("declines"), 0),
+        (&strategy_arguments("errs"), 16),
+        (&strategy_arguments("talks"), 15),
     ] {
         let output = world.run(arguments).exits(code);
         assert_harmless(&output.stderr);
@@ -230,8 +230,8 @@ fn escapes_terminal_sequences_in_errors() {
 #[test]
 fn closed_stdout_is_not_an_error() {
     let world = World::new();
-    let long = Conversation::with_turns(3000);
-    world.conversation("conversation", &long);
+    let conversation = Conversation::with_turns(3000);
+    world.conversation("conversation", &conversation);
     for arguments in [&["print", "conversation"][..], &["print", "conversation", "--json"], &["--help"]] {
         let mut command = world.command(arguments);
         let mut child = world.spawn(&mut command);

@@ -88,11 +88,11 @@ fn profile_sets_model_and_instructions() {
     let options = json!({"instructions": "Paths.", "model": "p/m"});
     // The answer is replayed only for exactly this request.
     record_answers(&world, &options, "3", &recorded_answer("They read it."));
-    let with = "--profile heavy --llm-replay answers.json --set @profiles.heavy.summary.model=p/m";
-    run(&world, "conversation", with).exits(18).says("no answer was recorded");
-    let both = format!("{with} --set @profiles.heavy.summary.instructions=Paths.");
+    let with_model = "--profile heavy --llm-replay answers.json --set @profiles.heavy.summary.model=p/m";
+    run(&world, "conversation", with_model).exits(18).says("no answer was recorded");
+    let with_instructions = format!("{with_model} --set @profiles.heavy.summary.instructions=Paths.");
     let options = r#"{"model":"p/m","instructions":"Paths.","max_tokens":4096}"#;
-    assert_eq!(compact(&world, &both), [format!("summarize {options} 0-2")]);
+    assert_eq!(compact(&world, &with_instructions), [format!("summarize {options} 0-2")]);
 }
 
 #[test]
@@ -233,14 +233,14 @@ fn strategies_of_profile_share_one_snapshot() {
 
 #[test]
 fn profile_lists_strategies_with_options() {
-    let list =
+    let profile =
         r#"--set @profiles.p.strategies=[{name="strip-tools",options={mode="omit"}},"strip-reasoning"]"#;
-    check(&format!("{list} -p p"), &[r#"strip-tools {"mode":"omit"} 0-2"#, "strip-reasoning {} 0-2"]);
-    let wrong = list.replace("omit", "melt");
-    check_rejected(&format!("{wrong} -p p"), "melt");
+    check(&format!("{profile} -p p"), &[r#"strip-tools {"mode":"omit"} 0-2"#, "strip-reasoning {} 0-2"]);
+    let invalid = profile.replace("omit", "melt");
+    check_rejected(&format!("{invalid} -p p"), "melt");
     let world = World::new();
     let transcript = world.conversation("conversation", &hourly_turns());
-    let unknown = list.replace("strip-tools", "strip-tolls");
+    let unknown = profile.replace("strip-tools", "strip-tolls");
     run(&world, "conversation", &format!("{unknown} -p p")).exits(10).says("strip-tolls");
     transcript.assert_untouched();
 }
@@ -257,8 +257,8 @@ fn set_option_replaces_policy_of_profile() {
 fn min_saving_is_configurable() {
     let world = World::new();
     world.conversation("conversation", &hourly_turns());
-    let quiet = run(&world, "conversation", "-n");
-    assert!(!quiet.stderr.contains("(min_saving)"), "{}", quiet.stderr);
+    let output = run(&world, "conversation", "-n");
+    assert!(!output.stderr.contains("(min_saving)"), "{}", output.stderr);
     run(&world, "conversation", "-n --set @min_saving=0.99").exits(0).says("less than 99 % (min_saving)");
     // No request is sent.
     run(&world, "conversation", "-p heavy --llm-replay answers.json --set @min_saving=0.99").exits(2);
@@ -271,15 +271,15 @@ fn min_saving_is_configurable() {
 
 #[test]
 fn overlap_mode_is_configurable() {
-    let nested = "-p offline --from 1 --to 2";
+    let inner_range = "-p offline --from 1 --to 2";
     for (arguments, expect) in [
-        (nested.to_owned(), "digest {} 1-2"),
-        (format!("{nested} --set @overlap=union"), "digest {} 0-4"),
-        (format!("{nested} --set @overlap=union --overlap partial"), "digest {} 1-2"),
+        (inner_range.to_owned(), "digest {} 1-2"),
+        (format!("{inner_range} --set @overlap=union"), "digest {} 0-4"),
+        (format!("{inner_range} --set @overlap=union --overlap partial"), "digest {} 1-2"),
     ] {
-        let older = json!({"from_turn": 0, "to_turn": 4, "summary": {"summary": "S"}});
+        let summary = json!({"from_turn": 0, "to_turn": 4, "summary": {"summary": "S"}});
         let world = World::new();
-        world.conversation("conversation", &Conversation::bulky(6).compaction(older));
+        world.conversation("conversation", &Conversation::bulky(6).compaction(summary));
         assert_eq!(compact(&world, &arguments), [expect], "{arguments}");
     }
 }
@@ -305,14 +305,14 @@ fn jp_rules_are_default_profile_unless_configured() {
         if from_base {
             world.file("conversation/base_config.json", rules().to_string().as_bytes());
         }
-        let before = Transcript::at(world.path("conversation/events.json"));
-        let fresh = || std::fs::write(&before.path, before.before()).unwrap();
+        let transcript = Transcript::at(world.path("conversation/events.json"));
+        let restore = || std::fs::write(&transcript.path, transcript.before()).unwrap();
         for arguments in ["", "--profile rules", "--compact", "--set @default_profile=rules"] {
             assert_eq!(compact(&world, arguments), BY_RULES, "{arguments}");
-            fresh();
+            restore();
         }
         assert_eq!(compact(&world, "--set @default_profile=light"), ["strip-reasoning {} 0-2"]);
-        fresh();
+        restore();
         world.file(".jp-compact.toml", b"conversation.compaction.default_profile = \"light\"\n");
         assert_eq!(compact(&world, ""), ["strip-reasoning {} 0-2"]);
     }
@@ -322,8 +322,8 @@ fn jp_rules_are_default_profile_unless_configured() {
 fn warns_about_invalid_jp_rules() {
     let world = World::new();
     let transcript = world.conversation("conversation", &hourly_turns());
-    let wrong = rules().to_string().replace("t=o", "t=melt");
-    world.file("conversation/base_config.json", wrong.as_bytes());
+    let invalid_rules = rules().to_string().replace("t=o", "t=melt");
+    world.file("conversation/base_config.json", invalid_rules.as_bytes());
     let output = run(&world, "conversation", "-n").exits(0);
     assert_eq!(
         output.stderr.matches("warning: ignored JP's compaction rules in ").count(),
@@ -331,8 +331,8 @@ fn warns_about_invalid_jp_rules() {
         "{}",
         output.stderr
     );
-    for silent in ["-n --quiet", "-n --strategy strip-tools"] {
-        let output = run(&world, "conversation", silent).exits(0);
+    for arguments in ["-n --quiet", "-n --strategy strip-tools"] {
+        let output = run(&world, "conversation", arguments).exits(0);
         assert!(!output.stderr.contains("warning"), "{}", output.stderr);
     }
     transcript.assert_untouched();

@@ -47,8 +47,9 @@ impl Scene {
 
     #[track_caller]
     fn run(&self, extra: &[&str]) -> CommandOutput {
-        let all = [&["query", "conversation", "--model", "openai/g"], &NOW[..], extra, &["--", "And now?"]];
-        let mut command = self.world.command(&all.concat());
+        let arguments =
+            [&["query", "conversation", "--model", "openai/g"], &NOW[..], extra, &["--", "And now?"]];
+        let mut command = self.world.command(&arguments.concat());
         command.env("OPENAI_BASE_URL", self.server.uri()).env("OPENAI_API_KEY", KEY);
         self.world.finish(&mut command)
     }
@@ -64,7 +65,7 @@ impl Scene {
     }
 }
 
-fn turn(answer: &str) -> [Value; 3] {
+fn turn_elements(answer: &str) -> [Value; 3] {
     let timestamp = "2026-11-21 07:40:00.0";
     [
         json!({"timestamp": timestamp, "type": "turn_start"}),
@@ -82,7 +83,7 @@ fn appends_turn_after_unchanged_history() {
     let scene = Scene::with_answer(&Conversation::with_turns(1), "It ends.");
     let output = scene.run(&[]).exits(0);
     assert_eq!((output.text(), output.stderr.as_str()), ("It ends.\n", ""));
-    let expected = turn("It ends.")
+    let expected = turn_elements("It ends.")
         .iter()
         .fold(scene.transcript.before().to_vec(), |bytes, event| append_event(&bytes, event));
     assert!(scene.transcript.now() == expected, "the turn must be appended in JP's layout");
@@ -118,7 +119,7 @@ fn compact_option_compacts_before_request() {
     let elements = scene.appended();
     let expected = ["compaction", "jp_compact_receipt", "turn_start", "chat_request", "chat_response"];
     assert_eq!(types(&elements), expected);
-    assert_eq!(elements[2..], turn("Done."));
+    assert_eq!(elements[2..], turn_elements("Done."));
     assert_eq!(
         (&line["turn"], &line["answer"], &line["model"]),
         (&json!(6), &json!("Done."), &json!("openai/g-1"))
@@ -134,7 +135,7 @@ fn skips_compaction_with_small_saving() {
     let scene = Scene::with_answer(&Conversation::with_turns(6), "Done.");
     let output = scene.run(&["--compact=r", "--set", "conversation.compaction.min_saving=0.9"]).exits(0);
     output.says("nothing to append").says("the minimum is 90 %");
-    assert_eq!(scene.appended(), turn("Done."));
+    assert_eq!(scene.appended(), turn_elements("Done."));
 }
 
 #[test]
@@ -190,12 +191,12 @@ fn auto_compacts_after_turn_when_enabled() {
     let (scene, output) = run_with_auto(&["enabled=true", "token_threshold=100"]);
     output.says("auto compacted turns 0-5 with profile `default`");
     let elements = scene.appended();
-    assert_eq!(elements[..3], turn("Done."));
+    assert_eq!(elements[..3], turn_elements("Done."));
     assert_eq!(elements[3]["type"], "compaction");
-    for disabled in [["enabled=false", "token_threshold=100"], ["enabled=true", "token_threshold=9000"]] {
-        let (scene, output) = run_with_auto(&disabled);
+    for settings in [["enabled=false", "token_threshold=100"], ["enabled=true", "token_threshold=9000"]] {
+        let (scene, output) = run_with_auto(&settings);
         assert_eq!(output.stderr, "");
-        assert_eq!(scene.appended(), turn("Done."));
+        assert_eq!(scene.appended(), turn_elements("Done."));
     }
 }
 
@@ -230,7 +231,7 @@ fn concurrent_overlay_is_not_a_conflict() {
                        "reasoning": "strip"});
     scene.respond_with(AppendDuringRequest { path: scene.transcript.path.clone(), event: event.clone() });
     scene.run(&[]).exits(0);
-    assert_eq!(scene.appended(), [&[event][..], &turn("Done.")].concat());
+    assert_eq!(scene.appended(), [&[event][..], &turn_elements("Done.")].concat());
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Jp {
 
     /// Returns the ids and titles that JP lists. Asserts that JP moved no conversation to its trash.
     #[track_caller]
-    fn lists(&self) -> Vec<(String, Value)> {
+    fn list(&self) -> Vec<(String, Value)> {
         let listed: Vec<Value> = serde_json::from_str(&self.run(&["-F", "json", "c", "ls"])).unwrap();
         for storage in self.storages() {
             assert!(!storage.join(".trash").exists(), "JP moved a conversation to its trash");
@@ -69,17 +69,17 @@ impl Jp {
 
     /// Returns the conversation folders of the workspace and of the user.
     fn storages(&self) -> [PathBuf; 2] {
-        let shelf = self.world.home(".local/share/jp/workspace");
-        let user = fs::read_dir(shelf).unwrap().next().unwrap().unwrap().path();
-        [self.world.path(".jp/conversations"), user.join("conversations")]
+        let workspaces = self.world.home(".local/share/jp/workspace");
+        let user_workspace = fs::read_dir(workspaces).unwrap().next().unwrap().unwrap().path();
+        [self.world.path(".jp/conversations"), user_workspace.join("conversations")]
     }
 
     /// Returns the events files of both copies of a conversation.
     fn copies(&self, id: &str) -> [PathBuf; 2] {
         self.storages().map(|storage| {
             let folders = fs::read_dir(storage).unwrap().map(|entry| entry.unwrap().path());
-            let is_meant = |folder: &PathBuf| folder.file_name().unwrap().to_str().unwrap().starts_with(id);
-            folders.into_iter().find(is_meant).unwrap().join("events.json")
+            let has_id = |folder: &PathBuf| folder.file_name().unwrap().to_str().unwrap().starts_with(id);
+            folders.into_iter().find(has_id).unwrap().join("events.json")
         })
     }
 
@@ -111,12 +111,12 @@ fn jp_lists_imported_and_forked_conversations() {
     let jp = Jp::new();
     let sessions = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/transcripts/tests/formats/samples");
     let mut expected = vec![(format!("jp-c{ID}"), json!("Fix the tests of duration"))];
-    for (place, name) in ["claude-code.jsonl", "openai-chat.json", "codex.jsonl", "pi.jsonl", "opencode.json"]
+    for (index, name) in ["claude-code.jsonl", "openai-chat.json", "codex.jsonl", "pi.jsonl", "opencode.json"]
         .into_iter()
         .enumerate()
         .filter(|(_, name)| sessions.join(name).exists())
     {
-        let id = 17_738_399_470 + place;
+        let id = 17_738_399_470 + index;
         let source = sessions.join(name);
         jp.world
             .run(&["import", source.to_str().unwrap(), "--to", &format!(".jp/conversations/{id}")])
@@ -126,7 +126,7 @@ fn jp_lists_imported_and_forked_conversations() {
     jp.world.file("bare/events.json", &Conversation::with_turns(3).bytes());
     jp.world.run(&["fork", "bare", ".jp/conversations/17738399490-fork"]).exits(0);
     expected.push(("jp-c17738399490".into(), Value::Null));
-    let listed = jp.lists();
+    let listed = jp.list();
     let ids = |listed: &[(String, Value)]| {
         let mut ids: Vec<_> = listed.iter().map(|(id, _)| id.clone()).collect();
         ids.sort();
@@ -155,7 +155,7 @@ fn jp_prints_our_view_and_saves_our_bytes() {
         let written = fs::read(&copy).unwrap();
         assert_eq!(written, fs::read(other).unwrap());
 
-        // JP prints the view, stored as a separate conversation, like its own compacted view.
+        // Our view is stored as a separate conversation. JP prints it like its own compacted view.
         let view = jp.world.run(&["print", ID, "--compacted", "--as", "source"]).exits(0).stdout;
         let id = 17_738_399_480 + round;
         for name in ["base_config.json", "metadata.json"] {
@@ -188,7 +188,7 @@ fn both_copies_stay_equal_through_jp_saves() {
         let [copy, other] = jp.copies(ID);
         assert_eq!(fs::read(copy).unwrap(), fs::read(other).unwrap());
         assert_eq!(jp.elements("compaction") + jp.elements("jp_compact_receipt"), 0);
-        assert_eq!(jp.lists().len(), 1);
+        assert_eq!(jp.list().len(), 1);
         jp.save();
     }
 }
@@ -200,7 +200,7 @@ fn jp_fork_drops_overlays() {
     jp.save();
     jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
     jp.run(&["c", "fork", &format!("jp-c{ID}")]);
-    let fork = jp.lists().into_iter().map(|(id, _)| id).find(|id| *id != format!("jp-c{ID}")).unwrap();
+    let fork = jp.list().into_iter().map(|(id, _)| id).find(|id| *id != format!("jp-c{ID}")).unwrap();
     let [copy, _] = jp.copies(fork.strip_prefix("jp-c").unwrap());
     let text = fs::read_to_string(copy).unwrap();
     assert!(!text.contains("\"compaction\"") && !text.contains("jp_compact_"), "{text}");
@@ -214,17 +214,17 @@ fn check_rule(first: &str, last: &str) {
     // The array of tables must come last, because it ends the section before it.
     jp.world.file(".jp/config.toml", format!("{CONFIG}\n{rule}").as_bytes());
     let output = jp.run(&["c", "compact", &format!("jp-c{ID}"), "--dry-run"]);
-    let theirs = output.lines().find_map(|line| {
+    let jp_range = output.lines().find_map(|line| {
         let range = line.strip_prefix("Would have compacted turns ")?.split(' ').next()?;
         let (from, to) = range.split_once("..")?;
         Some((from.parse::<u64>().ok()? - 1, to.parse::<u64>().ok()? - 1))
     });
     let line = jp.world.run(&[ID, "--profile", "rules", "--dry-run", "--json"]).exits(0).line();
-    let ours = line["overlays"]
+    let our_range = line["overlays"]
         .as_array()
         .and_then(|overlays| overlays.first())
         .map(|overlay| (overlay["from_turn"].as_u64().unwrap(), overlay["to_turn"].as_u64().unwrap()));
-    assert_eq!(ours, theirs, "{rule}\n{output}");
+    assert_eq!(our_range, jp_range, "{rule}\n{output}");
 }
 
 #[test]
@@ -254,16 +254,16 @@ fn jp_save_race_loses_overlay_but_no_event() {
     // `jp query` opens its lock file after it has loaded the conversation. strace delays the `flock` call. No server
     // listens at the model's address, so JP saves its configuration change and exits with an error.
     let program = program();
-    let words =
+    let strace_options =
         ["-f", "-qq", "-e", "trace=flock", "-e", "inject=flock:delay_enter=10000000", "-o", "/dev/null"];
     let id = format!("jp-c{ID}");
     let query = [program.to_str().unwrap(), "query", "--id", &id, "-m", "llamacpp/x", "And now?"];
     let settings =
         ["-c", "assistant.request.max_retries=0", "-c", "providers.llm.llamacpp.base_url=http://127.0.0.1:9"];
-    let arguments = [&words[..], &query, &settings].concat();
+    let arguments = [&strace_options[..], &query, &settings].concat();
     let mut command = jp.command(Path::new("/usr/bin/strace"), &arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut waiting = command.spawn().unwrap();
+    let mut jp_query = command.spawn().unwrap();
     let started = Instant::now();
     while !lock.exists() {
         assert!(started.elapsed() < Duration::from_secs(60), "JP did not open its lock file");
@@ -271,11 +271,11 @@ fn jp_save_race_loses_overlay_but_no_event() {
     }
     jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
     assert_eq!((jp.elements("compaction"), jp.elements("jp_compact_receipt")), (2, 1));
-    assert_eq!(waiting.try_wait().unwrap(), None, "JP must not have saved yet");
-    waiting.wait().unwrap();
+    assert_eq!(jp_query.try_wait().unwrap(), None, "JP must not have saved yet");
+    jp_query.wait().unwrap();
     assert_eq!(jp.elements("config_delta"), 1, "JP must have saved");
-    let left = (jp.elements("compaction"), jp.elements("jp_compact_receipt"));
-    assert_eq!(left, (1, 0), "expected the overlay to be lost");
+    let remaining = (jp.elements("compaction"), jp.elements("jp_compact_receipt"));
+    assert_eq!(remaining, (1, 0), "expected the overlay to be lost");
     assert_eq!(jp.elements("chat_request"), 4, "an event was lost");
     jp.world.run(&[ID, "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
     assert_eq!(jp.elements("compaction"), 2, "the next run must append the overlay again");

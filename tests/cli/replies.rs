@@ -9,7 +9,7 @@ use crate::support::{CommandOutput, Conversation, DECLINE, STRIP, World, plugin_
 
 /// Checks that a strategy with these lines fails with this exit code and message.
 #[track_caller]
-fn fails(run: &str, code: i32, message: &str) -> CommandOutput {
+fn check_failure(run: &str, code: i32, message: &str) -> CommandOutput {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(2));
     world.plugin("odd", run);
@@ -25,39 +25,46 @@ fn fails(run: &str, code: i32, message: &str) -> CommandOutput {
 /// Checks that a result with these compactions is rejected.
 #[track_caller]
 fn check_rejected(compactions: &str, message: &str) {
-    fails(&format!(r#"echo '{{"type":"result","id":"c1","compactions":{compactions}}}'"#), 17, message);
+    check_failure(
+        &format!(r#"echo '{{"type":"result","id":"c1","compactions":{compactions}}}'"#),
+        17,
+        message,
+    );
 }
 
 /// Checks that a result with this compaction is not a valid message.
 #[track_caller]
-fn violates(compaction: &str) {
+fn check_violation(compaction: &str) {
     let line = format!(r#"{{"type":"result","id":"c1","compactions":[{compaction}]}}"#);
-    fails(&format!("echo '{line}'"), 15, "is not a valid message");
+    check_failure(&format!("echo '{line}'"), 15, "is not a valid message");
 }
 
 #[test]
 fn crash_prints_stderr() {
-    fails("echo first words >&2; echo last words >&2; exit 3", 13, "last words");
-    fails("exit 3", 13, "it ended with exit code 3 without an answer");
+    check_failure("echo first words >&2; echo last words >&2; exit 3", 13, "last words");
+    check_failure("exit 3", 13, "it ended with exit code 3 without an answer");
 }
 
 #[test]
 fn crash_prints_last_lines_of_long_stderr() {
-    let output =
-        fails("i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo line $i. >&2; done; exit 1", 13, "line 60.");
+    let output = check_failure(
+        "i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo line $i. >&2; done; exit 1",
+        13,
+        "line 60.",
+    );
     assert!(output.stderr.contains("line 21.") && !output.stderr.contains("line 20."), "{}", output.stderr);
 }
 
 #[test]
 fn death_by_signal_is_a_crash() {
-    fails("kill -9 $$", 13, "it ended with signal 9 without an answer");
-    fails(&format!("{STRIP}; kill -9 $$"), 13, "it answered, but then ended with signal 9");
+    check_failure("kill -9 $$", 13, "it ended with signal 9 without an answer");
+    check_failure(&format!("{STRIP}; kill -9 $$"), 13, "it answered, but then ended with signal 9");
 }
 
 #[test]
 fn discards_answer_of_failed_process() {
-    fails(&format!("{STRIP}; exit 1"), 13, "it answered, but then ended with exit code 1");
-    fails(&format!("{DECLINE}; exit 1"), 13, "it answered, but then ended with exit code 1");
+    check_failure(&format!("{STRIP}; exit 1"), 13, "it answered, but then ended with exit code 1");
+    check_failure(&format!("{DECLINE}; exit 1"), 13, "it answered, but then ended with exit code 1");
 }
 
 #[test]
@@ -82,33 +89,37 @@ fn strategy_receives_its_limits() {
 
 #[test]
 fn child_holding_stdout_violates_protocol() {
-    fails(&format!("sleep 1000 & {STRIP}"), 15, "kept its output open");
+    check_failure(&format!("sleep 1000 & {STRIP}"), 15, "kept its output open");
 }
 
 #[test]
 fn requires_exactly_one_answer() {
-    fails("true", 15, "without a result, decline, needs or error");
-    fails(&format!("{STRIP}; {STRIP}"), 15, "it sent another line after its terminal reply");
-    fails(&format!("{STRIP}; {DECLINE}"), 15, "it sent another line after its terminal reply");
-    fails(&format!("{STRIP}; echo bye"), 15, "it sent another line after its terminal reply: bye");
+    check_failure("true", 15, "without a result, decline, needs or error");
+    check_failure(&format!("{STRIP}; {STRIP}"), 15, "it sent another line after its terminal reply");
+    check_failure(&format!("{STRIP}; {DECLINE}"), 15, "it sent another line after its terminal reply");
+    check_failure(&format!("{STRIP}; echo bye"), 15, "it sent another line after its terminal reply: bye");
 }
 
 #[test]
 fn rejects_text_that_is_not_a_message() {
-    fails(&format!("echo thinking...; {STRIP}"), 15, "line 1 of its output is not a valid message");
-    fails(
+    check_failure(&format!("echo thinking...; {STRIP}"), 15, "line 1 of its output is not a valid message");
+    check_failure(
         "printf '{\"type\":\"result\",\"id\":\"c1\",\"compac'",
         15,
         "line 1 of its output is not a valid message",
     );
-    fails(&format!("printf '\\357\\273\\277'; {STRIP}"), 15, "line 1 of its output is not a valid message");
-    fails("echo '[\"result\",\"c1\"]'", 15, "is not a valid message");
+    check_failure(
+        &format!("printf '\\357\\273\\277'; {STRIP}"),
+        15,
+        "line 1 of its output is not a valid message",
+    );
+    check_failure("echo '[\"result\",\"c1\"]'", 15, "is not a valid message");
 }
 
 #[test]
 fn rejects_answer_with_wrong_id() {
-    fails(&STRIP.replace("c1", "c2"), 15, "it replied to request `c2`, but the request is `c1`");
-    fails(
+    check_failure(&STRIP.replace("c1", "c2"), 15, "it replied to request `c2`, but the request is `c1`");
+    check_failure(
         &format!("echo '{{\"type\":\"log\",\"id\":\"x\",\"level\":\"info\",\"message\":\"\"}}'; {STRIP}"),
         15,
         "`x`",
@@ -117,28 +128,28 @@ fn rejects_answer_with_wrong_id() {
 
 #[test]
 fn rejects_invalid_utf8() {
-    fails(&format!("printf '\\377\\n'; {STRIP}"), 15, "is not UTF-8 at byte 0");
-    let sneaky = r#"printf '{"type":"decline","id":"c1","reason":"\377"}\n'"#;
-    fails(sneaky, 15, "is not UTF-8 at byte 38");
+    check_failure(&format!("printf '\\377\\n'; {STRIP}"), 15, "is not UTF-8 at byte 0");
+    let invalid_byte = r#"printf '{"type":"decline","id":"c1","reason":"\377"}\n'"#;
+    check_failure(invalid_byte, 15, "is not UTF-8 at byte 38");
 }
 
 #[test]
 fn rejects_too_much_output() {
-    fails("exec yes", 15, "it wrote more than 8388608 bytes to stdout");
+    check_failure("exec yes", 15, "it wrote more than 8388608 bytes to stdout");
 }
 
 #[test]
 fn error_reply_prints_message_and_hint() {
     let error = r#"echo '{"type":"error","id":"c1","code":"no_luck","message":"the moon is wrong","transient":true,"hint":"wait"}'"#;
-    let output = fails(error, 16, "the moon is wrong (no_luck)");
+    let output = check_failure(error, 16, "the moon is wrong (no_luck)");
     assert!(output.stderr.ends_with("\nhint: `odd` suggests: wait\n"), "{}", output.stderr);
-    fails(&format!("{error}; exit 7"), 16, "the moon is wrong");
+    check_failure(&format!("{error}; exit 7"), 16, "the moon is wrong");
 }
 
 #[test]
 fn rejects_needs_without_grant() {
     let needs = r#"echo '{"type":"needs","id":"c1","requests":{"s0":{"kind":"llm.complete","messages":[],"max_tokens":1}},"state":""}'"#;
-    fails(needs, 11, "which was not granted");
+    check_failure(needs, 11, "which was not granted");
 }
 
 #[test]
@@ -189,13 +200,13 @@ fn rejects_blank_summaries() {
 
 #[test]
 fn rejects_unknown_or_invalid_members() {
-    violates(r#"{"from_turn":0,"to_turn":0,"tool_call":{"policy":"omit"}}"#);
-    violates(
+    check_violation(r#"{"from_turn":0,"to_turn":0,"tool_call":{"policy":"omit"}}"#);
+    check_violation(
         r#"{"from_turn":0,"to_turn":0,"tool_calls":{"policy":"omit"},"timestamp":"2099-01-01 00:00:00.0"}"#,
     );
-    violates(r#"{"from_turn":-1,"to_turn":0,"tool_calls":{"policy":"omit"}}"#);
-    violates(r#"{"from_turn":0.0,"to_turn":0,"tool_calls":{"policy":"omit"}}"#);
-    violates(r#"{"from_turn":0,"to_turn":0,"tool_calls":{"policy":"shred"}}"#);
+    check_violation(r#"{"from_turn":-1,"to_turn":0,"tool_calls":{"policy":"omit"}}"#);
+    check_violation(r#"{"from_turn":0.0,"to_turn":0,"tool_calls":{"policy":"omit"}}"#);
+    check_violation(r#"{"from_turn":0,"to_turn":0,"tool_calls":{"policy":"shred"}}"#);
 }
 
 #[test]

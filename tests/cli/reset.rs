@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Conversation, Transcript, World};
 
-fn compacted() -> (World, Transcript) {
+fn compacted_world() -> (World, Transcript) {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(5));
     world.run(&["conversation"]).exits(0).says("2 overlays appended");
@@ -13,17 +13,17 @@ fn compacted() -> (World, Transcript) {
 
 #[test]
 fn restores_original_bytes() {
-    let (world, transcript) = compacted();
+    let (world, transcript) = compacted_world();
     let output = world.run(&["conversation", "--reset"]).exits(0);
     assert_eq!(output.stderr, "2 overlays removed from conversation/events.json\n");
     transcript.assert_same_bytes();
-    let again = world.run(&["conversation", "--reset"]).exits(0);
-    assert_eq!(again.stderr, "no overlay to remove in conversation/events.json\n");
+    let second_reset = world.run(&["conversation", "--reset"]).exits(0);
+    assert_eq!(second_reset.stderr, "no overlay to remove in conversation/events.json\n");
 }
 
 #[test]
 fn removing_one_overlay_removes_its_receipt() {
-    let (world, transcript) = compacted();
+    let (world, transcript) = compacted_world();
     world.run(&["conversation", "--reset=1"]).exits(0).says("1 overlay removed");
     let overlays = transcript.overlays();
     assert_eq!(overlays.len(), 1);
@@ -35,9 +35,9 @@ fn removing_one_overlay_removes_its_receipt() {
 #[test]
 fn numbers_include_overlays_of_jp() {
     let world = World::new();
-    let own =
+    let with_jp_overlay =
         Conversation::with_turns(5).compaction(json!({"from_turn": 0, "to_turn": 0, "reasoning": "strip"}));
-    let transcript = world.conversation("conversation", &own);
+    let transcript = world.conversation("conversation", &with_jp_overlay);
     let output = world.run(&["conversation", "--strategy", "strip-tools", "--json"]).exits(0).line();
     assert_eq!(output["overlays"][0]["number"], 2);
     world.run(&["conversation", "--reset=2"]).exits(0);
@@ -48,18 +48,18 @@ fn numbers_include_overlays_of_jp() {
 
 #[test]
 fn rejects_invalid_numbers() {
-    let (world, transcript) = compacted();
+    let (world, transcript) = compacted_world();
     let before = Transcript::at(transcript.path);
     world.run(&["conversation", "--reset=3"]).exits(2).says("has no overlay 3; it has 2");
-    for wrong in ["0", "-1", "x", ""] {
-        world.run(&["conversation", &format!("--reset={wrong}")]).exits(2);
+    for number in ["0", "-1", "x", ""] {
+        world.run(&["conversation", &format!("--reset={number}")]).exits(2);
     }
     before.assert_untouched();
 }
 
 #[test]
 fn number_without_equals_sign_removes_nothing() {
-    let (world, transcript) = compacted();
+    let (world, transcript) = compacted_world();
     let before = Transcript::at(transcript.path);
     world.run(&["conversation", "--reset", "1"]).exits(2).says("`--reset=1`");
     world.run(&["--reset", "1", "conversation"]).exits(2).says("`--reset=1`");
@@ -68,17 +68,18 @@ fn number_without_equals_sign_removes_nothing() {
 
 #[test]
 fn rejects_strategy_and_range_options() {
-    let (world, transcript) = compacted();
+    let (world, transcript) = compacted_world();
     let before = Transcript::at(transcript.path);
-    for more in [["--strategy", "strip-tools"], ["--to", "3"], ["--keep-last", "0"], ["--keep-first", "0"]] {
-        world.run(&[&["conversation", "--reset"], &more[..]].concat()).exits(2);
+    for options in [["--strategy", "strip-tools"], ["--to", "3"], ["--keep-last", "0"], ["--keep-first", "0"]]
+    {
+        world.run(&[&["conversation", "--reset"], &options[..]].concat()).exits(2);
     }
     before.assert_untouched();
 }
 
 #[test]
 fn dry_run_changes_nothing() {
-    let (world, transcript) = compacted();
+    let (world, transcript) = compacted_world();
     let before = Transcript::at(transcript.path);
     world.run(&["conversation", "--reset", "--dry-run"]).exits(0).says("2 overlays would be removed");
     let line = world.run(&["conversation", "--reset=2", "-n", "--json"]).exits(0).line();
@@ -119,8 +120,8 @@ fn resets_several_transcripts_and_reports_each() {
 
 #[test]
 fn restores_other_layouts() {
-    let pretty: Value = serde_json::from_slice(&Conversation::with_turns(5).bytes()).unwrap();
-    for bytes in [pretty.to_string(), format!(" {pretty} \n\n"), format!("{pretty}\r\n")] {
+    let events: Value = serde_json::from_slice(&Conversation::with_turns(5).bytes()).unwrap();
+    for bytes in [events.to_string(), format!(" {events} \n\n"), format!("{events}\r\n")] {
         let world = World::new();
         let transcript = world.raw("conversation", bytes.as_bytes());
         world.run(&["conversation"]).exits(0);

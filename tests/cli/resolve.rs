@@ -15,10 +15,10 @@ fn world() -> (World, [Transcript; 2]) {
 
 /// Checks that a run is rejected with this exit code and this part of its message, and changes nothing.
 #[track_caller]
-fn check_rejected(words: &[&str], code: i32, message: &str) {
+fn check_rejected(arguments: &[&str], code: i32, message: &str) {
     let (world, transcripts) = world();
-    for more in [&[][..], &["--dry-run"], &["--overlap", "union"]] {
-        let output = world.run(&[words, more].concat()).exits(code).says(message);
+    for extra in [&[][..], &["--dry-run"], &["--overlap", "union"]] {
+        let output = world.run(&[arguments, extra].concat()).exits(code).says(message);
         assert_eq!(output.text(), "");
     }
     transcripts.iter().for_each(Transcript::assert_untouched);

@@ -154,9 +154,9 @@ fn projection_example_heavy_profile() {
 fn when_summary_is_set_reasoning_and_tool_calls_are_ignored() {
     let (world, transcript) = example_world();
     record_answers(&world, &json!({}), "3", &recorded_answer("Set up."));
-    let both = ["reasoning", "tool_calls"]
+    let policies = ["reasoning", "tool_calls"]
         .map(|policy| format!("conversation.compaction.profiles.heavy.{policy}=strip"));
-    let heavy = ["--profile", "heavy", "--set", &both[0], "--set", &both[1]];
+    let heavy = ["--profile", "heavy", "--set", &policies[0], "--set", &policies[1]];
     for selection in [heavy.as_slice(), &["--compact=r+t+s"]] {
         let arguments = [&["conversation", "--llm-replay", "answers.json"], selection].concat();
         world.run(&arguments).exits(0).says("1 overlay appended");
@@ -169,11 +169,11 @@ fn when_summary_is_set_reasoning_and_tool_calls_are_ignored() {
 #[track_caller]
 fn check_range(arguments: &str, expect: Option<(u64, u64)>) {
     let world = World::new();
-    let older = json!({"from_turn": 0, "to_turn": 1, "tool_calls": {"policy": "omit"}});
-    world.conversation("conversation", &hourly_turns().compaction(older));
+    let earlier_overlay = json!({"from_turn": 0, "to_turn": 1, "tool_calls": {"policy": "omit"}});
+    world.conversation("conversation", &hourly_turns().compaction(earlier_overlay));
     let fixed = ["conversation", "--profile", "light", "--now", "2026-03-18T16:30:00Z", "--json"];
-    let all: Vec<_> = fixed.into_iter().chain(arguments.split_whitespace()).collect();
-    let line = world.run(&all).exits(0).line();
+    let command_line: Vec<_> = fixed.into_iter().chain(arguments.split_whitespace()).collect();
+    let line = world.run(&command_line).exits(0).line();
     let overlay = line["overlays"].get(0);
     let turns =
         overlay.map(|overlay| (overlay["from_turn"].as_u64().unwrap(), overlay["to_turn"].as_u64().unwrap()));
@@ -240,12 +240,12 @@ fn stacking_semantics() {
 /// Runs a strategy that summarizes the requested range. With `chooses_range` it summarizes turns 2 to 3 instead, unless
 /// the range is exact.
 fn run_summarizer(world: &World, chooses_range: bool, bounds: [&str; 2]) -> CommandOutput {
-    let answer = |range: &str| {
+    let echo_result = |range: &str| {
         let result = r#"{"type":"result","id":"c1","compactions":[RANGE,"summary":{"summary":"S"}}]}"#;
         format!("echo '{}'", result.replace("RANGE", range))
     };
-    let requested = answer("'\"$range\"'");
-    let chosen = if chooses_range { answer(r#"{"from_turn":2,"to_turn":3"#) } else { requested.clone() };
+    let requested = echo_result("'\"$range\"'");
+    let chosen = if chooses_range { echo_result(r#"{"from_turn":2,"to_turn":3"#) } else { requested.clone() };
     let run = format!(
         "read -r header\necho \"$header\" >> {}\n\
          range=$(echo \"$header\" | sed 's/.*\"range\":\\({{[^}}]*\\)}}.*/\\1/')\n\
@@ -282,18 +282,22 @@ fn with_summary(from: u64, to: u64) -> (World, Transcript) {
 
 #[test]
 fn summary_overlap_resolution_extends_what_is_asked_for() {
-    for (old, typed, expect) in [
+    for (summarized, requested, expect) in [
         ((0, 2), (1, 4), (0, 4)),
         ((2, 4), (0, 3), (0, 4)),
         ((2, 3), (0, 4), (0, 4)),
         ((0, 4), (1, 2), (1, 2)),
         ((0, 1), (2, 4), (2, 4)),
     ] {
-        let (world, transcript) = with_summary(old.0, old.1);
-        let bounds = [typed.0.to_string(), typed.1.to_string()];
+        let (world, transcript) = with_summary(summarized.0, summarized.1);
+        let bounds = [requested.0.to_string(), requested.1.to_string()];
         run_summarizer(&world, false, [&bounds[0], &bounds[1]]).exits(0);
         let expect = range(expect.0, expect.1);
-        assert_eq!(requests(&world), [(range(typed.0, typed.1), expect.clone(), false)], "{old:?}");
+        assert_eq!(
+            requests(&world),
+            [(range(requested.0, requested.1), expect.clone(), false)],
+            "{summarized:?}"
+        );
         let overlay = &transcript.overlays()[0];
         assert_eq!(json!({"from_turn": overlay["from_turn"], "to_turn": overlay["to_turn"]}), expect);
     }
@@ -301,9 +305,9 @@ fn summary_overlap_resolution_extends_what_is_asked_for() {
 
 #[test]
 fn summary_overlap_resolution_repeats_until_none_is_partial() {
-    let older = |from, to| json!({"from_turn": from, "to_turn": to, "summary": {"summary": "older"}});
+    let summary = |from, to| json!({"from_turn": from, "to_turn": to, "summary": {"summary": "older"}});
     let world = World::new();
-    world.conversation("conversation", &hourly_turns().compaction(older(0, 2)).compaction(older(2, 3)));
+    world.conversation("conversation", &hourly_turns().compaction(summary(0, 2)).compaction(summary(2, 3)));
     run_summarizer(&world, false, ["3", "4"]).exits(0);
     assert_eq!(requests(&world), [(range(3, 4), range(0, 4), false)]);
 }
@@ -333,13 +337,15 @@ fn summary_overlap_resolution_ignores_other_policies() {
 #[test]
 fn raw_stream_invariant() {
     let world = World::new();
-    let stripped =
+    let strip_overlay =
         json!({"from_turn": 0, "to_turn": 5, "reasoning": "strip", "tool_calls": {"policy": "omit"}});
-    let older = json!({"from_turn": 0, "to_turn": 2, "summary": {"summary": "OLDER WORDS"}});
-    let transcript =
-        world.conversation("conversation", &Conversation::bulky(6).compaction(stripped).compaction(older));
-    let all = ["conversation", "--profile", "offline", "--to", "4"];
-    world.run(&all).exits(0);
+    let summary_overlay = json!({"from_turn": 0, "to_turn": 2, "summary": {"summary": "OLDER WORDS"}});
+    let transcript = world.conversation(
+        "conversation",
+        &Conversation::bulky(6).compaction(strip_overlay).compaction(summary_overlay),
+    );
+    let arguments = ["conversation", "--profile", "offline", "--to", "4"];
+    world.run(&arguments).exits(0);
     let summary = transcript.overlays()[0]["summary"]["summary"].as_str().unwrap().to_owned();
     assert!(!summary.contains("OLDER WORDS"), "{summary}");
     assert!(summary.contains("src/main.rs"), "the digest must include calls that the view omits: {summary}");
@@ -365,26 +371,28 @@ fn a_dry_run_cannot_preview_summaries() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = runtime.block_on(MockServer::start());
     let (world, transcript) = example_world();
-    let heavy = |more: &[&str]| {
-        let mut command = world.command(&[&["conversation", "--profile", "heavy"], more].concat());
+    let run_heavy = |extra: &[&str]| {
+        let mut command = world.command(&[&["conversation", "--profile", "heavy"], extra].concat());
         command.env("OPENAI_BASE_URL", server.uri()).env("OPENAI_API_KEY", "k");
         world.finish(&mut command)
     };
     let request_count = || runtime.block_on(server.received_requests()).unwrap().len();
-    heavy(&["--dry-run", "--model", "openai/g"]).exits(0).says("would summarize turns 0-2 using openai/g");
+    run_heavy(&["--dry-run", "--model", "openai/g"])
+        .exits(0)
+        .says("would summarize turns 0-2 using openai/g");
     // The model of the profile takes precedence over the command line.
-    let own = "conversation.compaction.profiles.heavy.summary.model=anthropic/claude-haiku-4-5";
-    heavy(&["--dry-run", "--model", "openai/g", "--set", own])
+    let profile_model = "conversation.compaction.profiles.heavy.summary.model=anthropic/claude-haiku-4-5";
+    run_heavy(&["--dry-run", "--model", "openai/g", "--set", profile_model])
         .exits(0)
         .says("would summarize turns 0-2 using anthropic/claude-haiku-4-5");
-    let both = r#"conversation.compaction.profiles.heavy={strategies=["strip-tools","summarize"]}"#;
-    heavy(&["--dry-run", "--model", "openai/g", "--set", both])
+    let two_strategies = r#"conversation.compaction.profiles.heavy={strategies=["strip-tools","summarize"]}"#;
+    run_heavy(&["--dry-run", "--model", "openai/g", "--set", two_strategies])
         .exits(0)
         .says("strip-tools [version]  turns 0-2: tool_calls")
         .says("turn 2: 24 -> 25 tokens")
         .says("would summarize turns 0-2 using openai/g");
     assert_eq!(request_count(), 0);
-    heavy(&["--model", "openai/g"]).exits(18);
+    run_heavy(&["--model", "openai/g"]).exits(18);
     assert_eq!(request_count(), 1, "the real run must send a request");
     transcript.assert_untouched();
 }

@@ -83,12 +83,12 @@ fn render(world: &World, origin: &str, transcript: &str) -> [Body; 5] {
 }
 
 /// Renders every file, in two threads.
-fn render_all(all: &[PathBuf], make: impl Fn(&Path) -> Vec<Body> + Sync) -> Vec<Body> {
-    let make = |some: &[PathBuf]| some.iter().flat_map(|path| make(path)).collect::<Vec<_>>();
-    let (left, right) = all.split_at(all.len() / 2);
+fn render_all(paths: &[PathBuf], render_file: impl Fn(&Path) -> Vec<Body> + Sync) -> Vec<Body> {
+    let render_part = |part: &[PathBuf]| part.iter().flat_map(|path| render_file(path)).collect::<Vec<_>>();
+    let (left, right) = paths.split_at(paths.len() / 2);
     thread::scope(|scope| {
-        let left = scope.spawn(|| make(left));
-        let right = make(right);
+        let left = scope.spawn(|| render_part(left));
+        let right = render_part(right);
         left.join().unwrap().into_iter().chain(right).collect()
     })
 }
@@ -115,12 +115,13 @@ fn sdks_accept_every_golden_view() {
     let mut bodies =
         render_all(&cases, |case| render(&World::new(), &name(case), case.to_str().unwrap()).into());
     let world = World::new();
-    world.conversation("signed", &signed());
+    world.conversation("signed", &signed_conversation());
     bodies.extend(render(&world, "signed", "signed"));
-    let all = bodies.iter().map(|body| body.body.to_string()).collect::<String>();
-    for text in ["tool_result", "\"signature\"", "redacted_thinking", "encrypted_content", "thoughtSignature"]
+    let text = bodies.iter().map(|body| body.body.to_string()).collect::<String>();
+    for member in
+        ["tool_result", "\"signature\"", "redacted_thinking", "encrypted_content", "thoughtSignature"]
     {
-        assert!(all.contains(text), "no rendered body contains {text}");
+        assert!(text.contains(member), "no rendered body contains {member}");
     }
     for (body, errors) in bodies.iter().zip(body_errors(bodies.iter())) {
         assert!(errors.is_empty() && body.violations.is_empty(), "{}: {errors:#?}", body.origin);
@@ -129,27 +130,31 @@ fn sdks_accept_every_golden_view() {
 }
 
 /// Returns a conversation with the metadata that each provider expects back, and two unanswered calls.
-fn signed() -> Conversation {
-    let signed = [
+fn signed_conversation() -> Conversation {
+    let metadata_of_providers = [
         json!({"anthropic_thinking_signature": "c2ln"}),
         json!({"anthropic_redacted_thinking": "c2ln"}),
         json!({"openai_item_id": "cnNfMQ==", "openai_encrypted_content": "c2ln"}),
         json!({"google_thought_signature": "YzJsbg=="}),
     ];
-    let think = |this: Conversation, metadata: &Value| {
-        this.event("chat_response", json!({"reasoning": "Where?", "metadata": metadata}))
+    let add_reasoning = |conversation: Conversation, metadata: &Value| {
+        conversation.event("chat_response", json!({"reasoning": "Where?", "metadata": metadata}))
     };
-    let talk = signed.iter().fold(Conversation::new().turn("Look."), think);
-    let talk = talk.request("look", json!({"at": "a"})).request("look", json!({"at": "b"}));
-    signed.iter().fold(talk.turn("And now?"), think).call("look", json!({}), "nothing")
+    let conversation = metadata_of_providers.iter().fold(Conversation::new().turn("Look."), add_reasoning);
+    let conversation = conversation.request("look", json!({"at": "a"})).request("look", json!({"at": "b"}));
+    metadata_of_providers.iter().fold(conversation.turn("And now?"), add_reasoning).call(
+        "look",
+        json!({}),
+        "nothing",
+    )
 }
 
 #[test]
 #[ignore = "needs Python and the SDKs; CI runs it"]
 fn sdks_accept_every_transcript_before_and_after_compaction() {
     let mut paths = entries("host/transcripts/tests/formats/samples");
-    let ours = paths.len();
-    assert!(ours > 40, "the project's own samples are missing");
+    let own_count = paths.len();
+    assert!(own_count > 40, "the project's own samples are missing");
     let shared = entries("../shared/data/transcripts");
     paths.extend(shared.iter().flat_map(|folder| entries(folder.to_str().unwrap())));
     let bodies = render_all(&paths, render_transcript);
@@ -158,24 +163,26 @@ fn sdks_accept_every_transcript_before_and_after_compaction() {
     let sources = bodies.iter().filter_map(|body| body.source.as_deref());
     let mut errors = body_errors(bodies.iter().chain(sources));
     let mut source_errors = errors.split_off(bodies.len()).into_iter();
-    let (mut own, mut wrong) = (String::new(), Vec::new());
-    for (number, (body, errors)) in bodies.iter().zip(&errors).enumerate() {
+    let (mut known_errors, mut failures) = (String::new(), Vec::new());
+    for (index, (body, errors)) in bodies.iter().zip(&errors).enumerate() {
         let source = body.source.as_deref();
         let allowed =
-            source.map(|source| (places(&source_errors.next().unwrap()), source.violations.clone()));
+            source.map(|source| (without_indices(&source_errors.next().unwrap()), source.violations.clone()));
         let (allowed_errors, allowed_violations) = allowed.unwrap_or_default();
-        if !places(errors).is_subset(&allowed_errors) || !body.violations.is_subset(&allowed_violations) {
-            wrong.push((&body.origin, errors, &body.violations));
+        if !without_indices(errors).is_subset(&allowed_errors)
+            || !body.violations.is_subset(&allowed_violations)
+        {
+            failures.push((&body.origin, errors, &body.violations));
         }
-        if number < ours * (1 + STRATEGIES.len()) * PROVIDERS.len()
+        if index < own_count * (1 + STRATEGIES.len()) * PROVIDERS.len()
             && source.is_some_and(|source| source.origin == body.origin)
         {
-            own.extend(errors.iter().map(|error| format!("{}: {error}\n", body.origin)));
+            known_errors.extend(errors.iter().map(|error| format!("{}: {error}\n", body.origin)));
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(failures.is_empty(), "{failures:#?}");
     // Errors that the project's samples contain on purpose.
-    insta::assert_snapshot!(own, @r#"
+    insta::assert_snapshot!(known_errors, @r#"
     anthropic.json, anthropic: messages.9.content.1: matches no type: ["mcp_tool_use"]
     anthropic.json, anthropic: messages.9.content.2: matches no type: ["mcp_tool_result"]
     gemini-own-tools.json, gemini: model: Extra inputs are not permitted
@@ -243,27 +250,28 @@ fn render_transcript(path: &Path) -> Vec<Body> {
 /// The API accepts it only together with that reasoning. It also accepts items without an id: `OpenAI`'s Codex sends
 /// none.
 fn restore_ids(body: &mut Value, source: &Value) {
-    let none = Vec::new();
-    let named = source["input"].as_array().unwrap_or(&none);
+    let empty = Vec::new();
+    let source_items = source["input"].as_array().unwrap_or(&empty);
     for item in body.get_mut("input").and_then(Value::as_array_mut).into_iter().flatten() {
-        let matches_item = |named: &&Value| {
-            let mut unnamed = (*named).clone();
-            unnamed.as_object_mut().is_some_and(|members| members.remove("id").is_some()) && unnamed == *item
+        let matches_item = |source_item: &&Value| {
+            let mut without_id = (*source_item).clone();
+            without_id.as_object_mut().is_some_and(|members| members.remove("id").is_some())
+                && without_id == *item
         };
-        if let Some(named) = named.iter().find(matches_item) {
-            *item = named.clone();
+        if let Some(source_item) = source_items.iter().find(matches_item) {
+            *item = source_item.clone();
         }
     }
 }
 
 /// Replaces the list indices in errors by `*`.
-fn places(errors: &BTreeSet<String>) -> BTreeSet<String> {
-    let place = |line: &String| {
-        let (place, error) = line.split_once(": ").unwrap();
-        let steps = place.split('.').map(|step| if step.parse::<u32>().is_ok() { "*" } else { step });
+fn without_indices(errors: &BTreeSet<String>) -> BTreeSet<String> {
+    let replace_indices = |line: &String| {
+        let (location, error) = line.split_once(": ").unwrap();
+        let steps = location.split('.').map(|step| if step.parse::<u32>().is_ok() { "*" } else { step });
         format!("{}: {error}", steps.collect::<Vec<_>>().join("."))
     };
-    errors.iter().map(place).collect()
+    errors.iter().map(replace_indices).collect()
 }
 
 /// A valid body for each provider, and changes that make it invalid. A change has a provider, a JSON pointer, a new
@@ -283,24 +291,24 @@ fn sdks_reject_invalid_bodies_at_the_right_place() {
         taken.keys().eq(&names)
             && breaches.iter().map(|breach| breach.0.as_str()).collect::<BTreeSet<_>>() == names
     );
-    let apply = |(provider, place, value, _): &(String, String, Value, String)| {
+    let invalid_body = |(provider, pointer, value, _): &(String, String, Value, String)| {
         let mut body = taken[provider].clone();
-        let (parent, member) = place.rsplit_once('/').unwrap();
+        let (parent, member) = pointer.rsplit_once('/').unwrap();
         let members = body.pointer_mut(parent).and_then(Value::as_object_mut).unwrap();
         match value {
-            Value::Null => assert!(members.remove(member).is_some(), "{place}"),
+            Value::Null => assert!(members.remove(member).is_some(), "{pointer}"),
             value => drop(members.insert(member.into(), value.clone())),
         }
         body
     };
-    let broken: Vec<_> = breaches.iter().map(apply).collect();
-    let broken = breaches.iter().zip(&broken).map(|(breach, body)| (breach.0.as_str(), body));
+    let invalid_bodies: Vec<_> = breaches.iter().map(invalid_body).collect();
+    let invalid_bodies = breaches.iter().zip(&invalid_bodies).map(|(breach, body)| (breach.0.as_str(), body));
     let bodies: Vec<_> =
-        taken.iter().map(|(provider, body)| (provider.as_str(), body)).chain(broken).collect();
+        taken.iter().map(|(provider, body)| (provider.as_str(), body)).chain(invalid_bodies).collect();
     let mut errors = sdk_errors(&bodies);
-    let broken = errors.split_off(taken.len());
+    let expected_errors = errors.split_off(taken.len());
     assert!(errors.iter().all(BTreeSet::is_empty), "{errors:#?}");
-    for ((provider, place, value, expected), errors) in breaches.into_iter().zip(&broken) {
-        assert_eq!(errors, &BTreeSet::from([expected]), "{provider} {place} {value}");
+    for ((provider, pointer, value, expected), errors) in breaches.into_iter().zip(&expected_errors) {
+        assert_eq!(errors, &BTreeSet::from([expected]), "{provider} {pointer} {value}");
     }
 }

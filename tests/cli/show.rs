@@ -127,11 +127,11 @@ fn prints_only_totals_without_overlays() {
 #[test]
 fn json_names_the_estimator() {
     let world = World::new();
-    let ask = r#"[{"timestamp": "2026-04-02 09:00:00.0", "type": "turn_start"},
+    let events = r#"[{"timestamp": "2026-04-02 09:00:00.0", "type": "turn_start"},
         {"timestamp": "2026-04-02 09:00:01.0", "type": "chat_request", "content": "internationalization of antidisestablishmentarianism"}]"#;
-    world.raw("words", ask.as_bytes());
-    let tokens = |words: &[&str]| {
-        let line = world.run(&[&["show", "words", "--json"], words].concat()).exits(0).line();
+    world.raw("words", events.as_bytes());
+    let tokens = |extra: &[&str]| {
+        let line = world.run(&[&["show", "words", "--json"], extra].concat()).exits(0).line();
         (line["totals"]["all"]["raw"].clone(), line["estimator"].clone())
     };
     assert_eq!(tokens(&[]), (13.into(), "chars/4".into()));

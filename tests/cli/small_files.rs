@@ -36,29 +36,29 @@ fn run(world: &World, arguments: &[&str]) -> CommandOutput {
     CommandOutput::new(world, output)
 }
 
-fn pipe(path: &Path) {
+fn create_pipe(path: &Path) {
     assert!(Command::new("/bin/mkfifo").arg(path).status().unwrap().success());
 }
 
 /// Replaces a small file by each kind of hostile file, and checks a command that reads it.
 #[track_caller]
-fn check(name: &str, arguments: &[&str], code: i32, says: &str) {
+fn check(name: &str, arguments: &[&str], code: i32, message: &str) {
     let (world, transcript) = workspace();
     let path = world.path(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let long = world.file("long", &vec![b' '; 5 << 20]);
-    let plants: [(&str, &dyn Fn()); 4] = [
-        ("a pipe", &|| pipe(&path)),
+    let hostile_files: [(&str, &dyn Fn()); 4] = [
+        ("a pipe", &|| create_pipe(&path)),
         ("a link to a device", &|| symlink("/dev/zero", &path).unwrap()),
         ("a link to a file", &|| symlink(&long, &path).unwrap()),
         ("too long", &|| assert!(fs::copy(&long, &path).unwrap() > 0)),
     ];
-    for (kind, plant) in plants {
+    for (kind, create) in hostile_files {
         let _ = fs::remove_file(&path);
-        plant();
+        create();
         let output = run(&world, arguments);
         assert_eq!(output.code, Some(code), "{kind}: {}", output.stderr);
-        assert!(output.stderr.contains(says), "{kind}: `{says}` is not in:\n{}", output.stderr);
+        assert!(output.stderr.contains(message), "{kind}: `{message}` is not in:\n{}", output.stderr);
     }
     assert_eq!(transcript.now(), transcript.before());
 }
@@ -98,7 +98,7 @@ fn follows_symlink_to_user_configuration() {
 fn config_option_reads_pipes_and_symlinks() {
     let (world, _) = workspace();
     let text = "conversation.compaction.keep_last = 7\n";
-    pipe(&world.path("pipe"));
+    create_pipe(&world.path("pipe"));
     symlink("file", world.path("link")).unwrap();
     world.file("file", text.as_bytes());
     let path = world.path("pipe");
@@ -121,7 +121,7 @@ fn rejects_symlinked_lock() {
     assert!(!world.path("planted").exists());
 
     fs::remove_file(&lock).unwrap();
-    pipe(&lock);
+    create_pipe(&lock);
     run(&world, &[FOLDER]).exits(4).says("it is a named pipe");
 
     fs::remove_dir_all(world.path(".jp/locks")).unwrap();
@@ -139,13 +139,13 @@ fn rejects_symlinked_lock() {
 #[test]
 fn rejects_symlinked_report_file() {
     let (world, _) = workspace();
-    let mine = world.file("mine", b"precious");
-    symlink(&mine, world.path("report.json.part")).unwrap();
-    for more in [&[][..], &["--resume"]] {
+    let target = world.file("mine", b"precious");
+    symlink(&target, world.path("report.json.part")).unwrap();
+    for extra in [&[][..], &["--resume"]] {
         let output =
-            run(&world, &[&["batch", "--dry-run", "--report", "report.json", FOLDER], more].concat());
+            run(&world, &[&["batch", "--dry-run", "--report", "report.json", FOLDER], extra].concat());
         assert_ne!(output.code, Some(0), "{}", output.stderr);
         assert!(output.stderr.contains("it is a symbolic link"), "{}", output.stderr);
-        assert_eq!(fs::read(&mine).unwrap(), b"precious");
+        assert_eq!(fs::read(&target).unwrap(), b"precious");
     }
 }

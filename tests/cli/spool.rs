@@ -52,28 +52,29 @@ fn conversation() -> Conversation {
 #[test]
 fn events_file_and_stdin_give_same_result_in_jail() {
     if !Path::new("/usr/bin/python3").exists() {
-        let missing = "python3 is missing; reading events from a file is not tested";
-        assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{missing}");
+        let skipped = "python3 is missing; reading events from a file is not tested";
+        assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{skipped}");
         #[expect(clippy::print_stderr, reason = "reports the skipped test")]
         {
-            eprintln!("{missing}");
+            eprintln!("{skipped}");
         }
         return;
     }
     let answers = [("by-file", "[\"events.file\"]", "file"), ("inline", "[]", "inline")].map(
-        |(name, features, mode)| {
+        |(name, features, expected_mode)| {
             let world = World::new();
             let transcript = world.conversation("conversation", &conversation());
             world.script(
                 &format!("plugins/{name}"),
                 &STRATEGY.replace("NAME", name).replace("FEATURES", features),
             );
-            let words = ["conversation", "--strategy", name, "--trust-dir", "plugins", "--sandbox=require"];
+            let arguments =
+                ["conversation", "--strategy", name, "--trust-dir", "plugins", "--sandbox=require"];
             // `World::run` asserts that no temporary file is left.
-            let output = world.run(&[&words[..], &["--keep-last", "0"]].concat()).exits(0);
+            let output = world.run(&[&arguments[..], &["--keep-last", "0"]].concat()).exits(0);
             let (_, log) = output.stderr.split_once(": info: ").unwrap();
-            let (found, digest) = log.lines().next().unwrap().split_once(' ').unwrap();
-            assert_eq!(found, mode);
+            let (received_mode, digest) = log.lines().next().unwrap().split_once(' ').unwrap();
+            assert_eq!(received_mode, expected_mode);
             let overlays = transcript.appended();
             let policy = |event: &Value| event.get("tool_calls").cloned();
             (digest.to_owned(), overlays.iter().filter_map(policy).collect::<Vec<_>>())

@@ -116,9 +116,9 @@ fn unreadable_transcript_does_not_stop_others() {
 #[test]
 fn counts_exact_tokens_of_stdin() {
     let world = World::new();
-    let ask = r#"[{"timestamp": "2026-04-02 09:00:00.0", "type": "turn_start"},
+    let events = r#"[{"timestamp": "2026-04-02 09:00:00.0", "type": "turn_start"},
         {"timestamp": "2026-04-02 09:00:01.0", "type": "chat_request", "content": "internationalization of antidisestablishmentarianism"}]"#;
-    let output = world.pipe(&["stats", "-", "--json", "--tokens", "exact"], ask.as_bytes()).exits(0);
+    let output = world.pipe(&["stats", "-", "--json", "--tokens", "exact"], events.as_bytes()).exits(0);
     let line = output.line();
     assert_eq!((&line["path"], &line["estimator"]), (&json!("standard input"), &json!("o200k")));
     assert_eq!(line["stats"]["all"]["tokens"]["before"], 9);

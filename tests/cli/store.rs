@@ -33,9 +33,9 @@ fn user_copy(world: &World, conversation: &Conversation, age: u64) -> Transcript
 fn write_aged(world: &World, folder: PathBuf, conversation: &Conversation, age: u64) -> Transcript {
     let transcript = world.conversation(folder.to_str().unwrap(), conversation);
     for name in ["events.json", "base_config.json"] {
-        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 - age);
+        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 - age);
         let file = File::options().append(true).open(folder.join(name)).unwrap();
-        file.set_times(FileTimes::new().set_modified(then)).unwrap();
+        file.set_times(FileTimes::new().set_modified(modified)).unwrap();
     }
     Transcript::at(transcript.path)
 }
@@ -45,9 +45,9 @@ fn finds_id_in_enclosing_workspace() {
     let world = workspace();
     let transcript = workspace_copy(&world, &Conversation::with_turns(5), 0);
     fs::create_dir_all(world.path("deep/er")).unwrap();
-    for (at, id) in [(".", ID), ("deep/er", "jp-c17738399468"), (".jp", ID)] {
+    for (folder, id) in [(".", ID), ("deep/er", "jp-c17738399468"), (".jp", ID)] {
         let mut command = world.command(&["show", id, "--json"]);
-        let line = world.finish(command.current_dir(world.path(at))).exits(0).line();
+        let line = world.finish(command.current_dir(world.path(folder))).exits(0).line();
         assert_eq!(line["path"], transcript.path.to_str().unwrap());
     }
     world.run(&["jp-c17738399468"]).exits(0);
@@ -70,8 +70,8 @@ fn reports_unknown_and_invalid_ids() {
         .run(&["show", "17738399469"])
         .exits(4)
         .says("failed to find conversation 17738399469 in /here/.jp or the user's storage");
-    for text in ["jp-cx", "jp-c", "../17738399468", "177383994681773839946817738399468"] {
-        world.run(&["show", text]).exits(4).says("failed to find a transcript at");
+    for id in ["jp-cx", "jp-c", "../17738399468", "177383994681773839946817738399468"] {
+        world.run(&["show", id]).exits(4).says("failed to find a transcript at");
     }
     let nowhere = World::new();
     nowhere.run(&["show", ID]).exits(4).says("the current folder is not in a workspace");
@@ -79,11 +79,15 @@ fn reports_unknown_and_invalid_ids() {
 
 #[test]
 fn compacts_newer_of_two_copies() {
-    for (age_of_shared, age_of_own) in [(0, 9), (9, 0), (0, 0)] {
+    for (workspace_age, user_age) in [(0, 9), (9, 0), (0, 0)] {
         let world = workspace();
-        let shared = workspace_copy(&world, &Conversation::with_turns(5), age_of_shared);
-        let own = user_copy(&world, &Conversation::with_turns(5), age_of_own);
-        let (newer, older) = if age_of_shared < age_of_own { (shared, own) } else { (own, shared) };
+        let in_workspace = workspace_copy(&world, &Conversation::with_turns(5), workspace_age);
+        let in_user_storage = user_copy(&world, &Conversation::with_turns(5), user_age);
+        let (newer, older) = if workspace_age < user_age {
+            (in_workspace, in_user_storage)
+        } else {
+            (in_user_storage, in_workspace)
+        };
         for name in [ID, older.folder().to_str().unwrap(), older.path.to_str().unwrap()] {
             let line = world.run(&[name, "--dry-run", "--json"]).exits(0).line();
             assert_eq!(line["path"], newer.path.to_str().unwrap(), "{name}");
@@ -97,27 +101,30 @@ fn compacts_newer_of_two_copies() {
 #[test]
 fn accepts_shorter_older_copy() {
     let world = workspace();
-    let shared = workspace_copy(&world, &Conversation::with_turns(4), 9);
-    let own = user_copy(&world, &Conversation::with_turns(5), 0);
+    let in_workspace = workspace_copy(&world, &Conversation::with_turns(4), 9);
+    let in_user_storage = user_copy(&world, &Conversation::with_turns(5), 0);
     world.run(&[ID]).exits(0);
-    assert_eq!(own.overlays().len(), 2);
-    shared.assert_untouched();
+    assert_eq!(in_user_storage.overlays().len(), 2);
+    in_workspace.assert_untouched();
 }
 
 #[test]
 fn rejects_copies_that_disagree() {
     let world = workspace();
-    let shared = workspace_copy(&world, &Conversation::with_turns(5), 9);
-    let own = user_copy(&world, &Conversation::with_turns(4).turn("Something else").message("entirely"), 0);
-    for arguments in [&[ID][..], &[own.folder().to_str().unwrap()], &[shared.folder().to_str().unwrap()]] {
+    let in_workspace = workspace_copy(&world, &Conversation::with_turns(5), 9);
+    let in_user_storage =
+        user_copy(&world, &Conversation::with_turns(4).turn("Something else").message("entirely"), 0);
+    for arguments in
+        [&[ID][..], &[in_user_storage.folder().to_str().unwrap()], &[in_workspace.folder().to_str().unwrap()]]
+    {
         let output = world.run(arguments).exits(5).says("two copies of the conversation disagree");
-        for transcript in [&shared, &own] {
+        for transcript in [&in_workspace, &in_user_storage] {
             let path = world.normalize(transcript.path.to_str().unwrap());
             assert!(output.stderr.contains(&path), "{path} is not in:\n{}", output.stderr);
         }
     }
-    shared.assert_untouched();
-    own.assert_untouched();
+    in_workspace.assert_untouched();
+    in_user_storage.assert_untouched();
     world.run(&["print", ID]).exits(0);
 }
 
@@ -136,46 +143,47 @@ fn user_storage_follows_environment_variable() {
 fn lock_timeout_leaves_conversation_untouched() {
     let world = workspace();
     let in_workspace = workspace_copy(&world, &Conversation::with_turns(5), 0);
-    let alone = world.conversation("conversation", &Conversation::with_turns(5));
+    let lone = world.conversation("conversation", &Conversation::with_turns(5));
     let lock = world.home(".local/share/jp/workspace/work-otvo8/locks/jp-c17738399468.lock");
     fs::create_dir(lock.parent().unwrap()).unwrap();
-    let locks = [File::create(&lock).unwrap(), File::open(alone.folder()).unwrap()];
+    let locks = [File::create(&lock).unwrap(), File::open(lone.folder()).unwrap()];
     locks.iter().for_each(|lock| lock.lock().unwrap());
 
-    let waiting = [ID, "conversation"].map(|name| world.spawn(&mut world.command(&[name])));
-    let [first, second] = waiting.map(|child| CommandOutput::new(&world, child.wait_with_output().unwrap()));
-    let says = format!("): no lock on {} in 10 s", world.normalize(lock.to_str().unwrap()));
+    let children = [ID, "conversation"].map(|name| world.spawn(&mut world.command(&[name])));
+    let [first, second] = children.map(|child| CommandOutput::new(&world, child.wait_with_output().unwrap()));
+    let message = format!("): no lock on {} in 10 s", world.normalize(lock.to_str().unwrap()));
     let holder = format!("is locked by process {} (", std::process::id());
-    first.exits(5).says(&says).says(&holder);
+    first.exits(5).says(&message).says(&holder);
     second.exits(5).says("no lock on /here/conversation in 10 s");
     in_workspace.assert_untouched();
-    alone.assert_untouched();
+    lone.assert_untouched();
 
     drop(locks);
     world.run(&[ID, "conversation"]).exits(0);
     assert_eq!(in_workspace.overlays().len(), 2);
-    assert_eq!(alone.overlays().len(), 2);
+    assert_eq!(lone.overlays().len(), 2);
 }
 
-/// Replaces the events by `then` while a strategy runs. Checks the exit code, and returns the final bytes.
+/// Replaces the events by `new_bytes` while a strategy runs. Checks the exit code, and returns the final bytes.
 #[track_caller]
-fn change_during_run(then: &[u8], code: i32) -> Vec<u8> {
+fn change_during_run(new_bytes: &[u8], code: i32) -> Vec<u8> {
     // JP renames a new file over the old one. An editor may write to the file itself.
-    let [renamed, written_into] = ["mv", "cp"].map(|how| {
+    let [after_rename, after_copy] = ["mv", "cp"].map(|program| {
         let world = World::new();
         let transcript = world.conversation("conversation", &Conversation::with_turns(5));
-        let later = world.file("later.json", then);
-        world.plugin("slow", &format!("{how} {} {}\n{STRIP}", later.display(), transcript.path.display()));
+        let later = world.file("later.json", new_bytes);
+        world
+            .plugin("slow", &format!("{program} {} {}\n{STRIP}", later.display(), transcript.path.display()));
         let output = world.run_plugin("slow", &["--now", "2026-11-01T00:00:00Z"]).exits(code);
         let now = transcript.now();
         if code != 0 {
             assert!(output.stderr.contains("/here/conversation/events.json"), "{}", output.stderr);
-            assert!(now == then, "the transcript was written to");
+            assert!(now == new_bytes, "the transcript was written to");
         }
         now
     });
-    assert_eq!(renamed.len(), written_into.len());
-    written_into
+    assert_eq!(after_rename.len(), after_copy.len());
+    after_copy
 }
 
 #[test]

@@ -44,8 +44,8 @@ fn resolves_strategies_before_reading_transcripts() {
 
 /// Runs a command on a machine without Landlock.
 #[track_caller]
-fn run_without_landlock(world: &World, words: &[&str]) -> CommandOutput {
-    world.finish(world.command(words).env("JP_COMPACT_TEST_LANDLOCK", "0"))
+fn run_without_landlock(world: &World, arguments: &[&str]) -> CommandOutput {
+    world.finish(world.command(arguments).env("JP_COMPACT_TEST_LANDLOCK", "0"))
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn trusts_plugins_of_trust_dir_but_not_of_plugin_dir() {
     world.plugin("mine", &format!(": > {}; {STRIP}", started.display()));
     let arguments = ["conversation", "--strategy", "mine", "--keep-last", "0", "--json"];
     for tier in [&[][..], &["--sandbox=require"], &[CONTAINED]] {
-        let typed = [&arguments[..], &["--plugin-dir", "plugins"], tier].concat();
-        world.run(&typed).exits(11).says("strategy `mine` is not trusted");
+        let arguments = [&arguments[..], &["--plugin-dir", "plugins"], tier].concat();
+        world.run(&arguments).exits(11).says("strategy `mine` is not trusted");
     }
     assert!(!started.exists(), "the plugin ran");
     transcript.assert_untouched();
-    let typed = [&arguments[..], &["--trust-dir", "plugins", CONTAINED]].concat();
-    let line = world.run(&typed).exits(0).line();
+    let arguments = [&arguments[..], &["--trust-dir", "plugins", CONTAINED]].concat();
+    let line = world.run(&arguments).exits(0).line();
     assert_eq!(line["tier"], "contained", "{line}");
 }
 
@@ -235,8 +235,8 @@ fn version_mismatch_reports_the_older_side() {
 #[test]
 fn accepts_additional_protocols_and_unknown_members() {
     let (world, transcript) = world();
-    let more = json!({"protocols": [1, 2], "features": ["flying"], "wants": ["gold"], "color": "red"});
-    world.script("plugins/newer", &plugin_script("newer", &more, STRIP));
+    let members = json!({"protocols": [1, 2], "features": ["flying"], "wants": ["gold"], "color": "red"});
+    world.script("plugins/newer", &plugin_script("newer", &members, STRIP));
     world.run_plugin("newer", &[]).exits(0);
     assert_eq!(transcript.overlays().len(), 1);
 }
@@ -269,7 +269,7 @@ fn strategy_environment_is_minimal() {
 #[test]
 fn sends_declared_amount_of_input() {
     let (world, _) = world();
-    let sent = |input: &str| -> Vec<Value> {
+    let sent_lines = |input: &str| -> Vec<Value> {
         let path = world.path("sent");
         let run = format!("cat > {}\n{DECLINE}", path.display());
         world.script("plugins/reads", &plugin_script("reads", &json!({"input": input}), &run));
@@ -277,9 +277,9 @@ fn sends_declared_amount_of_input() {
         let text = fs::read_to_string(path).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
-    assert_eq!(sent("none").len(), 1);
-    assert_eq!(sent("outline")[0]["outline"]["tools"], json!(["fs_read_file"]));
-    let full = sent("full");
+    assert_eq!(sent_lines("none").len(), 1);
+    assert_eq!(sent_lines("outline")[0]["outline"]["tools"], json!(["fs_read_file"]));
+    let full = sent_lines("full");
     assert_eq!(full[0]["events"], json!({"mode": "inline", "count": 12}));
     assert_eq!(full.len(), 14);
     assert_eq!(full[4]["event"]["arguments"], json!({"path": "src/main.rs"}), "arguments must be decoded");

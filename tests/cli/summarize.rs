@@ -20,8 +20,8 @@ fn exchange_keeping(world: &World, options: &Value, last: &str) -> (String, Vec<
     let record = world.path("record");
     let _ = std::fs::remove_file(&record);
     let arguments = ["strategy", "run", strategy.to_str().unwrap(), "conversation", "--sandbox=contained"];
-    let more = ["--keep-last", last, "--options", &options, "--record", "record"];
-    world.run(&[&arguments[..], &more].concat()).exits(0);
+    let options_and_record = ["--keep-last", last, "--options", &options, "--record", "record"];
+    world.run(&[&arguments[..], &options_and_record].concat()).exits(0);
     let record = std::fs::read_to_string(record).unwrap();
     let lines = record.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let replies = lines.filter(|line| line["from"] == "strategy");
@@ -126,27 +126,27 @@ fn answer_becomes_the_summary() {
 fn rejects_blank_refused_truncated_and_long_answers() {
     let world = World::new();
     let transcript = world.conversation("conversation", &long_output());
-    let err = |code: &str| json!({"err": {"code": code, "message": "no"}});
-    for (answer, words) in [
+    let error_answer = |code: &str| json!({"err": {"code": code, "message": "no"}});
+    for (answer, message) in [
         (recorded_answer(" \n"), "the summary is blank, and would erase its range"),
-        (err("llm_refused"), "(llm_refused)"),
-        (err("llm_truncated"), "(llm_truncated)"),
+        (error_answer("llm_refused"), "(llm_refused)"),
+        (error_answer("llm_truncated"), "(llm_truncated)"),
         (
             recorded_answer(&"x".repeat(100_000)),
             "the summary has 100000 characters, and must be shorter than its events",
         ),
     ] {
-        run_with_recorded_answer(&world, &answer).exits(17).says(words);
+        run_with_recorded_answer(&world, &answer).exits(17).says(message);
     }
-    run_with_recorded_answer(&world, &err("llm_unavailable")).exits(18);
+    run_with_recorded_answer(&world, &error_answer("llm_unavailable")).exits(18);
     std::fs::remove_file(world.path("answers.json")).unwrap();
     transcript.assert_untouched();
 }
 
 /// Compacts all turns but the last one, with this model if there is one.
-fn run_with_model(world: &World, model: Option<&Model>, more: &[&str]) -> CommandOutput {
-    let fixed = ["--model", "openai/g", "--keep-last", "1", "--now", "2026-11-21T07:40:00Z"];
-    let mut command = world.command(&[&["conversation"], &fixed[..], more].concat());
+fn run_with_model(world: &World, model: Option<&Model>, extra: &[&str]) -> CommandOutput {
+    let options = ["--model", "openai/g", "--keep-last", "1", "--now", "2026-11-21T07:40:00Z"];
+    let mut command = world.command(&[&["conversation"], &options[..], extra].concat());
     if let Some(model) = model {
         model.configure(&mut command);
     }
@@ -155,7 +155,7 @@ fn run_with_model(world: &World, model: Option<&Model>, more: &[&str]) -> Comman
 
 #[test]
 fn rejects_incomplete_provider_answers() {
-    for (text, finish, words) in [
+    for (text, finish_reason, message) in [
         ("They rea", "length", "its answer was cut off at the token limit (llm_truncated)"),
         ("I will not", "content_filter", "it stopped for `content_filter` (llm_refused)"),
         (" \n", "stop", "its answer has no text (llm_refused)"),
@@ -167,9 +167,9 @@ fn rejects_incomplete_provider_answers() {
     ] {
         let world = World::new();
         let transcript = world.conversation("conversation", &long_output());
-        let model = Model::with_response(Model::completion(text, finish));
-        run_with_model(&world, Some(&model), &["--strategy", "summarize"]).exits(17).says(words);
-        assert_eq!(model.requests().len(), 1, "{finish}");
+        let model = Model::with_response(Model::completion(text, finish_reason));
+        run_with_model(&world, Some(&model), &["--strategy", "summarize"]).exits(17).says(message);
+        assert_eq!(model.requests().len(), 1, "{finish_reason}");
         transcript.assert_untouched();
     }
 }
@@ -177,9 +177,10 @@ fn rejects_incomplete_provider_answers() {
 #[test]
 fn splits_range_above_context_window_and_replays() {
     let world = World::new();
-    let long = |name: &str| format!("{name} {}", "and so on, ".repeat(350));
-    let turn = |conversation: Conversation, name: &str| conversation.turn(&long(name)).message("Yes.");
-    let conversation = ["ALPHA", "BETA", "GAMMA"].into_iter().fold(Conversation::new(), turn);
+    let long_request = |name: &str| format!("{name} {}", "and so on, ".repeat(350));
+    let add_turn =
+        |conversation: Conversation, name: &str| conversation.turn(&long_request(name)).message("Yes.");
+    let conversation = ["ALPHA", "BETA", "GAMMA"].into_iter().fold(Conversation::new(), add_turn);
     let transcript = world.conversation("conversation", &conversation);
     world.file("windows.toml", b"[llm.models.\"openai/g\"]\ncontext_window = 2600\n");
     let run = |model: Option<&Model>, file: &str| {
@@ -189,9 +190,13 @@ fn splits_range_above_context_window_and_replays() {
     let model = Model::with_answer("NOTES of a part.");
     run(Some(&model), "--llm-record").says("2 parts were merged");
     let bodies: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
-    let holds = |part: &str| bodies.iter().map(|body| body.matches(part).count()).collect::<Vec<_>>();
-    assert_eq!([holds("ALPHA"), holds("BETA")], [[1, 0, 0], [0, 1, 0]]);
-    assert_eq!((holds("NOTES of a part."), holds("GAMMA")), (vec![0, 0, 2], vec![0, 0, 0]));
+    let counts_in_bodies =
+        |part: &str| bodies.iter().map(|body| body.matches(part).count()).collect::<Vec<_>>();
+    assert_eq!([counts_in_bodies("ALPHA"), counts_in_bodies("BETA")], [[1, 0, 0], [0, 1, 0]]);
+    assert_eq!(
+        (counts_in_bodies("NOTES of a part."), counts_in_bodies("GAMMA")),
+        (vec![0, 0, 2], vec![0, 0, 0])
+    );
     assert_eq!(transcript.overlays()[0]["summary"]["summary"], "NOTES of a part.");
     let recorded = transcript.now();
     // The replay needs neither the server nor a key.
@@ -238,15 +243,15 @@ fn focus_reaches_strategies_with_that_option() {
     let world = World::new();
     let transcript = world.conversation("conversation", &long_output());
     record_answers(&world, &json!({"focus": "the rhymes"}), "1", &recorded_answer("In rhymes."));
-    for (profile, more) in [("heavy", vec!["conversation"]), ("heavy", vec!["auto", "conversation"])] {
-        let set = "conversation.compaction.auto";
-        let due = [format!("--set={set}.token_threshold=1"), format!("--set={set}.min_turns=1")];
+    for (profile, command) in [("heavy", vec!["conversation"]), ("heavy", vec!["auto", "conversation"])] {
+        let auto = "conversation.compaction.auto";
+        let due = [format!("--set={auto}.token_threshold=1"), format!("--set={auto}.min_turns=1")];
         let focus = ["--profile", profile, "--focus", "the rhymes"];
         let keep = "--set=conversation.compaction.keep_last=1";
         let due: Vec<&str> = due.iter().map(String::as_str).collect();
-        let arguments = [&more[..], &focus, &due, &[keep, "--llm-replay", "answers.json"]].concat();
+        let arguments = [&command[..], &focus, &due, &[keep, "--llm-replay", "answers.json"]].concat();
         world.run(&arguments).exits(0);
-        assert_eq!(transcript.overlays()[0]["summary"]["summary"], "In rhymes.", "{more:?}");
+        assert_eq!(transcript.overlays()[0]["summary"]["summary"], "In rhymes.", "{command:?}");
         assert_eq!(transcript.appended()[1]["options"]["focus"], "the rhymes");
         world.run(&["conversation", "--reset"]).exits(0);
     }

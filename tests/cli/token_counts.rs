@@ -9,9 +9,10 @@ use crate::support::{Agent, CommandOutput, Conversation, World};
 
 /// Returns three turns, each with a long result of `Read`.
 fn conversation() -> Conversation {
-    let read =
-        |this: Conversation| this.turn("Read it.").call("Read", json!({"path": "a.rs"}), &"x".repeat(4000));
-    (0..3).fold(Conversation::new(), |this, _| read(this).message("It is read."))
+    let output = "x".repeat(4000);
+    (0..3).fold(Conversation::new(), |conversation, _| {
+        conversation.turn("Read it.").call("Read", json!({"path": "a.rs"}), &output).message("It is read.")
+    })
 }
 
 fn world() -> World {
@@ -24,8 +25,8 @@ const MICRO: [&str; 4] = ["--strategy", "micro:keep_recent=0", "--keep-last", "0
 /// The tokens of the history, which JP sends in full.
 const ALL_TOKENS: u64 = 3020;
 
-fn micro(world: &World, more: &[&str]) -> CommandOutput {
-    world.run(&[&["project/talk"], &MICRO[..], more].concat()).exits(0)
+fn run_micro(world: &World, extra: &[&str]) -> CommandOutput {
+    world.run(&[&["project/talk"], &MICRO[..], extra].concat()).exits(0)
 }
 
 /// Asserts that JP sends the whole history and that the view is small.
@@ -41,35 +42,35 @@ fn assert_jp_unchanged(tokens: &Value) {
 fn assert_jp_first(text: &str, jp: &str, overlay: &str) {
     let (before, after) = text.split_once(jp).unwrap_or_else(|| panic!("`{jp}` is not in:\n{text}"));
     assert!(!before.contains("jp-compact's own view"), "{text}");
-    let ours =
+    let own_view_line =
         after.lines().find(|line| line.contains("jp-compact's own view")).unwrap_or_else(|| panic!("{text}"));
-    assert!(ours.contains(overlay), "{text}");
+    assert!(own_view_line.contains(overlay), "{text}");
 }
 
 #[test]
 fn reports_that_jp_sends_unchanged_tokens() {
     let world = world();
-    let dry = micro(&world, &["--dry-run"]).stderr;
+    let dry_run = run_micro(&world, &["--dry-run"]).stderr;
     let unchanged = "JP would send a model about 3,020 tokens, was 3,020 (unchanged, chars/4)\n";
-    assert_jp_first(&dry, unchanged, "JP does not apply overlay 1");
-    assert_jp_unchanged(&micro(&world, &["--dry-run", "--json"]).line()["tokens"]);
-    let done = micro(&world, &["--json"]).line();
-    assert_jp_unchanged(&done["tokens"]);
-    assert_eq!(done["overlays"][0]["applied_by_jp"], false);
+    assert_jp_first(&dry_run, unchanged, "JP does not apply overlay 1");
+    assert_jp_unchanged(&run_micro(&world, &["--dry-run", "--json"]).line()["tokens"]);
+    let report = run_micro(&world, &["--json"]).line();
+    assert_jp_unchanged(&report["tokens"]);
+    assert_eq!(report["overlays"][0]["applied_by_jp"], false);
 }
 
 #[test]
 fn counts_overlays_that_jp_applies() {
     let world = world();
-    micro(&world, &[]);
+    run_micro(&world, &[]);
     let line =
         world.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0", "--json"]).exits(0).line();
     let jp_tokens = &line["tokens"]["jp"];
     assert_eq!(jp_tokens["before"], ALL_TOKENS);
     assert!(jp_tokens["after"].as_u64().unwrap() < ALL_TOKENS / 10, "{line}");
-    let alone = World::new();
-    alone.conversation("project/talk", &conversation());
-    let output = alone.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
+    let fresh_world = World::new();
+    fresh_world.conversation("project/talk", &conversation());
+    let output = fresh_world.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
     assert!(
         output.stderr.contains("  JP sends a model about ") && !output.stderr.contains("own view"),
         "{}",
@@ -80,7 +81,7 @@ fn counts_overlays_that_jp_applies() {
 #[test]
 fn show_and_stats_report_jp_first() {
     let world = world();
-    micro(&world, &[]);
+    run_micro(&world, &[]);
     let jp = "JP sends a model about 3,020 of 3,020 tokens\n";
     for command in ["show", "stats"] {
         let output = world.run(&[command, "project/talk"]).exits(0);
@@ -101,10 +102,10 @@ fn show_and_stats_report_jp_first() {
 #[test]
 fn mcp_reports_tokens_sent_by_jp() {
     let world = world();
-    let micro = json!({"transcript": "talk", "profile": "micro"});
+    let arguments = json!({"transcript": "talk", "profile": "micro"});
     let set = "conversation.compaction.profiles.micro.strategies=[{name=\"micro\",options={keep_recent=0}}]";
     let mut agent = Agent::connect(&world, &["--set", set]);
-    let compacted = agent.call("compact", micro);
+    let compacted = agent.call("compact", arguments);
     assert_jp_unchanged(&compacted.0["structuredContent"]["tokens"]);
     assert_jp_first(compacted.text(), "JP sends a model about 3,020 tokens", "JP does not apply overlay 1");
     for tool in ["show", "stats"] {
@@ -118,18 +119,18 @@ fn mcp_reports_tokens_sent_by_jp() {
 #[test]
 fn batch_gate_uses_tokens_sent_by_jp() {
     let world = world();
-    let words = [&["batch", "project", "--json"], &MICRO[..]].concat();
-    let batch = |more: &[&str], code: i32| world.run(&[&words[..], more].concat()).exits(code);
-    let output = batch(&["-n"], 0);
+    let arguments = [&["batch", "project", "--json"], &MICRO[..]].concat();
+    let run_batch = |extra: &[&str], code: i32| world.run(&[&arguments[..], extra].concat()).exits(code);
+    let output = run_batch(&["-n"], 0);
     assert!(output.stderr.contains("; JP sends a model 3,020 of 3,020 tokens"), "{}", output.stderr);
     assert!(output.stderr.contains("jp-compact's own views have"), "{}", output.stderr);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_jp_unchanged(&report["transcripts"][0]["tokens"]);
     assert_jp_unchanged(&report["total"]["tokens"]);
     assert_eq!(report["total"]["saved_percent"], 0.0);
-    batch(&["-n", "--require-saving", "30"], 3).says("found 0.0 %: the views save 9");
+    run_batch(&["-n", "--require-saving", "30"], 3).says("found 0.0 %: the views save 9");
     // The written view is what a model receives, so the report has no separate count for JP.
-    let output = batch(&["--out", "views", "--require-saving", "30"], 0);
+    let output = run_batch(&["--out", "views", "--require-saving", "30"], 0);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["total"]["tokens"].get("jp"), None);
 }
@@ -139,9 +140,9 @@ fn ndjson_reports_tokens_sent_by_jp() {
     let world = world();
     let events: Value = serde_json::from_slice(&conversation().bytes()).unwrap();
     let record = format!("{}\n", json!({"id": 1, "transcript": events}));
-    let words = [&["batch", "--ndjson"], &MICRO[..]].concat();
-    assert_jp_unchanged(&world.pipe(&words, record.as_bytes()).exits(0).line()["saved"]["tokens"]);
-    let view = world.pipe(&[&words[..], &["--view"]].concat(), record.as_bytes()).exits(0).line();
+    let arguments = [&["batch", "--ndjson"], &MICRO[..]].concat();
+    assert_jp_unchanged(&world.pipe(&arguments, record.as_bytes()).exits(0).line()["saved"]["tokens"]);
+    let view = world.pipe(&[&arguments[..], &["--view"]].concat(), record.as_bytes()).exits(0).line();
     assert_eq!(view["saved"]["tokens"].get("jp"), None, "a returned view must have no count for JP");
 }
 
@@ -150,14 +151,17 @@ fn other_formats_report_no_sender() {
     let world = World::new();
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/host/transcripts/tests/formats/samples");
     fs::copy(format!("{samples}/claude-code.jsonl"), world.path("session.jsonl")).unwrap();
-    let words = ["session.jsonl", "-s", "strip-tools", "--keep-last", "0"];
-    let output = world.run(&[&words[..], &["-n"]].concat()).exits(0);
+    let arguments = ["session.jsonl", "-s", "strip-tools", "--keep-last", "0"];
+    let output = world.run(&[&arguments[..], &["-n"]].concat()).exits(0);
     assert!(
         output.stderr.contains("the view that `print --compacted` prints has about "),
         "{}",
         output.stderr
     );
-    assert_eq!(world.run(&[&words[..], &["--json"]].concat()).exits(0).line()["tokens"]["jp"], Value::Null);
+    assert_eq!(
+        world.run(&[&arguments[..], &["--json"]].concat()).exits(0).line()["tokens"]["jp"],
+        Value::Null
+    );
     for command in ["show", "stats"] {
         let output = world.run(&[command, "session.jsonl"]).exits(0);
         assert!(
@@ -171,7 +175,7 @@ fn other_formats_report_no_sender() {
 #[test]
 fn show_prints_number_of_overlay_in_jp() {
     let world = world();
-    micro(&world, &[]);
+    run_micro(&world, &[]);
     world.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
     let output = world.run(&["show", "project/talk"]).exits(0);
     assert!(
@@ -193,8 +197,8 @@ fn show_prints_number_of_overlay_in_jp() {
 fn show_reports_that_over_is_not_implemented() {
     let world = World::new();
     let policy = json!({"policy": "omit", "over": 100});
-    let over = conversation().compaction(json!({"from_turn": 0, "to_turn": 2, "tool_calls": policy}));
-    let transcript = world.conversation("talk", &over);
+    let conversation = conversation().compaction(json!({"from_turn": 0, "to_turn": 2, "tool_calls": policy}));
+    let transcript = world.conversation("talk", &conversation);
     let output = world.run(&["show", "talk"]).exits(0);
     let note =
         "no effect, because its condition `over` is not implemented; JP ignores `over` and applies the rest";

@@ -51,7 +51,7 @@ fn check(mut pipe: File, mut host: Child) {
     assert!(output.contains("INFO | last words strategy=\"talks\""), "{output}");
 }
 
-fn print_and_wait(world: &World, id: &str) -> String {
+fn print_and_wait_script(world: &World, id: &str) -> String {
     PRINT_AND_WAIT.replace("PIPE", world.path("pipe").to_str().unwrap()).replace("ID", id)
 }
 
@@ -72,9 +72,9 @@ const ARGUMENTS: [&str; 9] = [
 fn verbose_streams_output_of_process() {
     let world = World::new();
     world.conversation("conversation", &Conversation::with_turns(2));
-    world.plugin("talks", &format!("{}{DECLINE}", print_and_wait(&world, "c1")));
-    let words = [&["conversation", "-v"], &ARGUMENTS[..]].concat();
-    check(create_pipe(&world), world.spawn(&mut world.command(&words)));
+    world.plugin("talks", &format!("{}{DECLINE}", print_and_wait_script(&world, "c1")));
+    let arguments = [&["conversation", "-v"], &ARGUMENTS[..]].concat();
+    check(create_pipe(&world), world.spawn(&mut world.command(&arguments)));
 }
 
 #[test]
@@ -85,13 +85,13 @@ fn verbose_streams_output_of_worker() {
     }
     let body = format!(
         "while IFS= read -r line; do\nid=${{line#*'\"id\":\"'}}; id=${{id%%'\"'*}}\n{}\n{}\ndone\n",
-        print_and_wait(&world, "'\"$id\"'"),
+        print_and_wait_script(&world, "'\"$id\"'"),
         DECLINE.replace("c1", "'\"$id\"'"),
     );
     // Run the same lines for the verb `worker`.
     let script =
         plugin_script("talks", &json!({"features": ["worker"]}), &body).replace("run)", "run|worker)");
     world.script("plugins/talks", &script);
-    let words = [&["one", "two", "-v"], &ARGUMENTS[..]].concat();
-    check(create_pipe(&world), world.spawn(&mut world.command(&words)));
+    let arguments = [&["one", "two", "-v"], &ARGUMENTS[..]].concat();
+    check(create_pipe(&world), world.spawn(&mut world.command(&arguments)));
 }

@@ -20,58 +20,59 @@ fn two_workspaces(world: &World, one: &str, two: &str) -> [(String, Transcript);
 #[test]
 fn each_transcript_uses_configuration_of_its_workspace() {
     let world = World::new();
-    let keeps = "conversation.compaction.keep_last = 1\n";
-    let names = "conversation.compaction.default_profile = \"mine\"\n\
+    let keep_last = "conversation.compaction.keep_last = 1\n";
+    let default_profile = "conversation.compaction.default_profile = \"mine\"\n\
                  conversation.compaction.profiles.mine.strategies = [\"digest\"]\n";
-    let [(one, of_one), (two, of_two)] = two_workspaces(&world, keeps, names);
+    let [(one, transcript_one), (two, transcript_two)] = two_workspaces(&world, keep_last, default_profile);
     world.run(&[&one, &two]).exits(0);
-    assert_eq!(receipts(&of_one), [format!("{REASONING} 0-4"), format!("{TOOLS} 0-4")]);
-    assert_eq!(receipts(&of_two), ["digest {} 0-2"]);
+    assert_eq!(receipts(&transcript_one), [format!("{REASONING} 0-4"), format!("{TOOLS} 0-4")]);
+    assert_eq!(receipts(&transcript_two), ["digest {} 0-2"]);
 }
 
 #[test]
 fn command_line_may_name_workspace_profile() {
-    let mine = "conversation.compaction.profiles.mine.strategies = [\"digest\"]\n";
+    let profile = "conversation.compaction.profiles.mine.strategies = [\"digest\"]\n";
     for flag in ["--profile=mine", "--compact=mine", "--set=conversation.compaction.default_profile=mine"] {
         let world = World::new();
-        let [(one, of_one), (two, of_two)] = two_workspaces(&world, mine, "");
+        let [(one, transcript_one), (two, transcript_two)] = two_workspaces(&world, profile, "");
         world.run(&[&one, flag]).exits(0);
-        assert_eq!(receipts(&of_one), ["digest {} 0-2"], "{flag}");
+        assert_eq!(receipts(&transcript_one), ["digest {} 0-2"], "{flag}");
         world.run(&[&two, flag]).exits(2).says("mine");
-        of_two.assert_untouched();
+        transcript_two.assert_untouched();
     }
 }
 
 #[test]
 fn invalid_configuration_fails_only_its_transcript() {
     let world = World::new();
-    let [(one, of_one), (two, of_two)] = two_workspaces(&world, "[conversation]\nwrong = 1\n", "");
+    let [(one, transcript_one), (two, transcript_two)] =
+        two_workspaces(&world, "[conversation]\nwrong = 1\n", "");
     world.run(&[&one]).exits(2).says("/here/one/.jp-compact.toml").says("unknown field `wrong`");
     let output = world.run(&[&one, &two, "--json"]).exits(19).says("1 of 2 transcripts failed");
     assert_eq!(output.lines()[0]["error"]["code"], 2, "{}", output.text());
-    of_one.assert_untouched();
-    assert_eq!(receipts(&of_two).len(), 2);
+    transcript_one.assert_untouched();
+    assert_eq!(receipts(&transcript_two).len(), 2);
 }
 
 #[test]
 fn workspace_cannot_set_provider_address() {
     let world = World::new();
     let address = "[llm.providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
-    let [(one, of_one), _] = two_workspaces(&world, address, "");
+    let [(one, transcript_one), _] = two_workspaces(&world, address, "");
     world
         .run(&[one.as_str(), "--profile", "heavy", "--model", "openai/g"])
         .exits(2)
         .says("`llm.providers` is not allowed in a workspace file");
-    of_one.assert_untouched();
+    transcript_one.assert_untouched();
 }
 
 #[test]
 fn workspace_model_requires_approval() {
     let world = World::new();
     let [(one, _), (two, _)] = two_workspaces(&world, "llm.model = \"openai/of-one\"\n", "");
-    let dry = ["--profile", "heavy", "--dry-run"];
-    world.run(&[&[one.as_str()][..], &dry].concat()).exits(11).says("jp-compact config trust /here/one");
+    let dry_run = ["--profile", "heavy", "--dry-run"];
+    world.run(&[&[one.as_str()][..], &dry_run].concat()).exits(11).says("jp-compact config trust /here/one");
     world.run(&["config", "trust", "one", "--yes"]).exits(0);
-    world.run(&[&[one.as_str()][..], &dry].concat()).exits(0).says("turns 0-2 using openai/of-one");
-    world.run(&[&[two.as_str()][..], &dry].concat()).exits(18).says("none is configured");
+    world.run(&[&[one.as_str()][..], &dry_run].concat()).exits(0).says("turns 0-2 using openai/of-one");
+    world.run(&[&[two.as_str()][..], &dry_run].concat()).exits(18).says("none is configured");
 }

@@ -18,19 +18,19 @@ pub(crate) struct Agent<'a> {
 
 impl<'a> Agent<'a> {
     /// Starts a server for the folder `project`, and initializes the session.
-    pub(crate) fn connect(world: &'a World, more: &[&str]) -> Self {
-        Self::connect_command(world, world.command(&[&["mcp", "project"], more].concat()))
+    pub(crate) fn connect(world: &'a World, extra: &[&str]) -> Self {
+        Self::connect_command(world, world.command(&[&["mcp", "project"], extra].concat()))
     }
 
     /// Like `connect`, with a server that may send requests to `model`.
-    pub(crate) fn connect_with_model(world: &'a World, model: &Model, more: &[&str]) -> Self {
+    pub(crate) fn connect_with_model(world: &'a World, model: &Model, extra: &[&str]) -> Self {
         let mut command =
-            world.command(&[&["mcp", "project", "--allow-model", "--model", "openai/g"], more].concat());
+            world.command(&[&["mcp", "project", "--allow-model", "--model", "openai/g"], extra].concat());
         model.configure(&mut command);
         Self::connect_command(world, command)
     }
 
-    /// Starts this command as the server, and initializes the session.
+    /// Starts a server with this command, and initializes the session.
     pub(crate) fn connect_command(world: &'a World, command: Command) -> Self {
         let mut agent = Self::start(world, command);
         let answer = agent.request(

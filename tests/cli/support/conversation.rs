@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone)]
 pub(crate) struct Conversation {
     elements: Vec<Value>,
-    at: Timestamp,
+    next_time: Timestamp,
     calls: usize,
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn hourly_turns() -> Conversation {
 
 impl Conversation {
     pub(crate) fn new() -> Self {
-        Self { elements: Vec::new(), at: "2026-03-18T11:58:01Z".parse().unwrap(), calls: 0 }
+        Self { elements: Vec::new(), next_time: "2026-03-18T11:58:01Z".parse().unwrap(), calls: 0 }
     }
 
     /// Returns a conversation with this many whole turns.
@@ -35,12 +35,17 @@ impl Conversation {
     /// Returns a conversation with this many turns, each with a tool call that has a long output.
     pub(crate) fn bulky(turns: usize) -> Self {
         let output = "a line of no importance\n".repeat(100);
-        let call = |this: Self| this.call("fs_read_file", json!({ "path": "src/main.rs" }), &output);
-        (0..turns).fold(Self::new(), |this, _| call(this.turn("Read it.")).message("It is read."))
+        (0..turns).fold(Self::new(), |conversation, _| {
+            conversation
+                .turn("Read it.")
+                .call("fs_read_file", json!({ "path": "src/main.rs" }), &output)
+                .message("It is read.")
+        })
     }
 
+    /// Sets the time of the next event.
     pub(crate) fn at(self, time: &str) -> Self {
-        Self { at: time.parse().unwrap(), ..self }
+        Self { next_time: time.parse().unwrap(), ..self }
     }
 
     /// Adds a turn with reasoning, a tool call and a message.
@@ -53,10 +58,10 @@ impl Conversation {
 
     /// Adds an event of this type with these members.
     pub(crate) fn event(mut self, kind: &str, members: Value) -> Self {
-        let time = self.at.strftime("%Y-%m-%d %H:%M:%S.0").to_string();
+        let time = self.next_time.strftime("%Y-%m-%d %H:%M:%S.0").to_string();
         let mut event = json!({ "timestamp": time, "type": kind });
         event.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        self.at += SignedDuration::from_secs(1);
+        self.next_time += SignedDuration::from_secs(1);
         self.element(event)
     }
 
@@ -82,7 +87,10 @@ impl Conversation {
     pub(crate) fn request(mut self, tool: &str, arguments: Value) -> Self {
         self.calls += 1;
         let id = format!("call_{}", self.calls);
-        self.event("tool_call_request", json!({ "id": id, "name": tool, "arguments": encoded(arguments) }))
+        self.event(
+            "tool_call_request",
+            json!({ "id": id, "name": tool, "arguments": encode_strings(arguments) }),
+        )
     }
 
     pub(crate) fn call(self, tool: &str, arguments: Value, content: &str) -> Self {
@@ -95,13 +103,12 @@ impl Conversation {
     }
 
     fn call_with_response(self, tool: &str, arguments: Value, content: &str, is_error: bool) -> Self {
-        let this = self.request(tool, arguments);
-        let response =
-            json!({ "id": format!("call_{}", this.calls), "content": encode(content), "is_error": is_error });
-        this.event("tool_call_response", response)
+        let conversation = self.request(tool, arguments);
+        let response = json!({ "id": format!("call_{}", conversation.calls), "content": encode(content), "is_error": is_error });
+        conversation.event("tool_call_response", response)
     }
 
-    /// Adds one of JP's own overlays.
+    /// Adds an overlay of the type that JP writes itself.
     pub(crate) fn compaction(self, members: Value) -> Self {
         self.event("compaction", members)
     }
@@ -131,11 +138,13 @@ fn encode(text: &str) -> String {
 }
 
 /// Encodes every string in a value with base64, like JP does for arguments.
-fn encoded(value: Value) -> Value {
+fn encode_strings(value: Value) -> Value {
     match value {
         Value::String(text) => encode(&text).into(),
-        Value::Array(values) => values.into_iter().map(encoded).collect(),
-        Value::Object(members) => members.into_iter().map(|(key, value)| (key, encoded(value))).collect(),
+        Value::Array(values) => values.into_iter().map(encode_strings).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(key, value)| (key, encode_strings(value))).collect()
+        }
         other => other,
     }
 }

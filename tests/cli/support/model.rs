@@ -27,10 +27,10 @@ impl Model {
     }
 
     /// Returns a chat completion with this text and `finish_reason`.
-    pub(crate) fn completion(text: &str, finish: &str) -> ResponseTemplate {
+    pub(crate) fn completion(text: &str, finish_reason: &str) -> ResponseTemplate {
         ResponseTemplate::new(200).set_body_json(json!({
             "id": "x", "object": "chat.completion", "created": 1, "model": "g",
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}],
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish_reason}],
             "usage": {"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 35},
         }))
     }

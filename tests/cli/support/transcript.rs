@@ -17,7 +17,7 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
-    /// Captures the present state of the file.
+    /// Captures the state of this file.
     #[track_caller]
     pub(crate) fn at(path: PathBuf) -> Self {
         let before = fs::read(&path).unwrap();
@@ -30,10 +30,12 @@ impl Transcript {
         self.path.parent().unwrap()
     }
 
+    /// Returns the bytes at the time of the capture.
     pub(crate) fn before(&self) -> &[u8] {
         &self.before
     }
 
+    /// Returns the present bytes.
     pub(crate) fn now(&self) -> Vec<u8> {
         fs::read(&self.path).unwrap()
     }
@@ -107,14 +109,16 @@ fn through_last_element(bytes: &[u8]) -> &[u8] {
 fn assert_jp_can_read(element: &Value) {
     let members = element.as_object().unwrap();
     let time = element["timestamp"].as_str().unwrap();
-    let well_formed = time.len() > 20 && time.is_ascii() && &time[10..11] == " " && &time[19..20] == ".";
-    assert!(well_formed && (!time.ends_with('0') || time.ends_with(".0")), "not JP's time: {time}");
+    let has_date_and_fraction =
+        time.len() > 20 && time.is_ascii() && &time[10..11] == " " && &time[19..20] == ".";
+    assert!(has_date_and_fraction && (!time.ends_with('0') || time.ends_with(".0")), "not JP's time: {time}");
     assert!(element["from_turn"].is_u64() && element["to_turn"].is_u64(), "{element}");
     match element["type"].as_str().unwrap() {
         "compaction" => {
-            let known = ["timestamp", "type", "from_turn", "to_turn", "summary", "reasoning", "tool_calls"];
+            let jp_members =
+                ["timestamp", "type", "from_turn", "to_turn", "summary", "reasoning", "tool_calls"];
             assert!(
-                members.keys().all(|key| known.contains(&key.as_str())),
+                members.keys().all(|key| jp_members.contains(&key.as_str())),
                 "JP would drop a key: {element}"
             );
             if let Some(reasoning) = members.get("reasoning") {

@@ -127,9 +127,10 @@ impl World {
 
     /// Compacts `conversation` with one strategy of `plugins/`.
     #[track_caller]
-    pub(crate) fn run_plugin(&self, name: &str, more: &[&str]) -> CommandOutput {
-        let all = ["--strategy", name, "--trust-dir", "plugins", "--sandbox=contained", "--keep-last", "0"];
-        let arguments: Vec<_> = ["conversation"].iter().chain(&all).chain(more).collect();
+    pub(crate) fn run_plugin(&self, name: &str, extra: &[&str]) -> CommandOutput {
+        let options =
+            ["--strategy", name, "--trust-dir", "plugins", "--sandbox=contained", "--keep-last", "0"];
+        let arguments: Vec<_> = ["conversation"].iter().chain(&options).chain(extra).collect();
         self.run(&arguments)
     }
 
