@@ -16,14 +16,14 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn byte(&mut self) -> u8 {
         let (first, rest) = self.0.split_first().unwrap_or((&0, &[]));
         self.0 = rest;
         *first
     }
 
-    /// A number below `end`, or 0.
+    /// Returns a number below `end`, or 0.
     pub fn below(&mut self, end: usize) -> usize {
         usize::from(self.byte()).checked_rem(end).unwrap_or_default()
     }
@@ -34,8 +34,8 @@ impl<'a> Choices<'a> {
     }
 
     /// Returns one of several values.
-    pub fn pick<T: Clone>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())].clone()
+    pub fn pick<T: Clone>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())].clone()
     }
 
     /// Returns a time in 2026, or an extreme one. Years before 0 are excluded, because no clock returns them

@@ -32,46 +32,46 @@ pub fn check(input: &[u8]) {
     }
     let config = Config::from_layers(&layers, jp.clone());
     let config = match (config, Config::from_layers(&layers, jp.clone())) {
-        (Ok(config), Ok(again)) => {
-            assert_eq!(config.to_json(), again.to_json(), "the configuration must depend on the layers only");
+        (Ok(config), Ok(second)) => {
+            assert_eq!(config.to_json(), second.to_json(), "the configuration must depend on the layers only");
             config
         }
-        (Err(wrong), Err(again)) => {
-            assert_eq!(wrong, again, "the error must depend on the layers only");
-            return check_error(&wrong, &layers);
+        (Err(error), Err(second)) => {
+            assert_eq!(error, second, "the error must depend on the layers only");
+            return check_error(&error, &layers);
         }
         (first, second) => panic!("{first:?}, then {second:?}"),
     };
     check_invariants(&config, &layers);
-    let own: Vec<_> = layers.iter().filter(|(source, _)| source.is_the_users()).cloned().collect();
-    if let Ok(own) = Config::from_layers(&own, JpOwn::default()) {
-        check_consent(&config, &own);
+    let own_layers: Vec<_> = layers.iter().filter(|(source, _)| source.is_the_users()).cloned().collect();
+    if let Ok(own_config) = Config::from_layers(&own_layers, JpOwn::default()) {
+        check_consent(&config, &own_config);
     }
     check_round_trip(&config, jp);
 }
 
 /// Checks that only calls of the user's own layers run without approval.
-fn check_consent(config: &Config, own: &Config) {
-    let same = |planned: &Planned<'_>, own: Result<Planned<'_>, config::Error>| {
+fn check_consent(config: &Config, own_config: &Config) {
+    let check_equal_calls = |planned: &Planned<'_>, own: Result<Planned<'_>, config::Error>| {
         if planned.provenance.foreign().is_empty() {
             let own = own.expect("the own layers contain this profile");
             assert_eq!(planned.calls, own.calls, "a call of another layer runs without approval");
         }
     };
     for name in config.profiles.keys() {
-        same(&config.named(name).expect("the profile exists"), own.named(name));
+        check_equal_calls(&config.named(name).expect("the profile exists"), own_config.named(name));
     }
-    same(&config.by_default().expect("a default exists"), own.by_default());
-    same(&config.by_auto().expect("the profile of `auto` exists"), own.by_auto());
-    let (always, own_always) = (config.by_always().expect("the calls exist"), own.by_always());
+    check_equal_calls(&config.by_default().expect("a default exists"), own_config.by_default());
+    check_equal_calls(&config.by_auto().expect("the profile of `auto` exists"), own_config.by_auto());
+    let (always, own_always) = (config.by_always().expect("the calls exist"), own_config.by_always());
     if always.iter().all(|planned| planned.provenance.foreign().is_empty()) {
         let calls = |all: &[Planned<'_>]| all.iter().map(|planned| planned.calls.clone()).collect::<Vec<_>>();
         assert_eq!(calls(&always), calls(&own_always.expect("the own layers contain these calls")));
     }
     if let Some(named) = config.configured_model().filter(|named| named.foreign.is_none()) {
-        assert_eq!(own.llm.model, Some(named.model), "a model of another layer is used");
+        assert_eq!(own_config.llm.model, Some(named.model), "a model of another layer is used");
     }
-    assert_eq!(own.foreign(|_| true), [], "own layers must not need an approval");
+    assert_eq!(own_config.foreign(|_| true), [], "own layers must not need an approval");
 }
 
 /// Reads a text as JP's configuration, like a configuration change in the stream.
@@ -84,13 +84,13 @@ fn jp_config(text: &str) -> JpOwn {
 }
 
 /// Checks that an error is not empty and that its line exists.
-fn check_error(wrong: &ConfigError, layers: &[(Source, String)]) {
-    assert!(!wrong.to_string().is_empty());
-    if let Some((line, _)) = wrong.at {
+fn check_error(error: &ConfigError, layers: &[(Source, String)]) {
+    assert!(!error.to_string().is_empty());
+    if let Some((line, _)) = error.at {
         let lines = |text: &str| text.matches('\n').count() + 1;
         let longest =
-            layers.iter().filter(|(source, _)| *source == wrong.source).map(|(_, text)| lines(text));
-        assert!(line >= 1 && longest.max().is_some_and(|lines| line <= lines), "line {line}: {wrong}");
+            layers.iter().filter(|(source, _)| *source == error.source).map(|(_, text)| lines(text));
+        assert!(line >= 1 && longest.max().is_some_and(|lines| line <= lines), "line {line}: {error}");
     }
 }
 
@@ -115,13 +115,13 @@ fn check_round_trip(config: &Config, jp: JpOwn) {
     for explain in [false, true] {
         let text = config.to_toml(explain);
         let layers = [(Source::File("/again.toml".into()), text.clone())];
-        let again = Config::from_layers(&layers, jp.clone())
-            .unwrap_or_else(|wrong| panic!("failed to read the written configuration: {wrong}\n{text}"));
+        let reread = Config::from_layers(&layers, jp.clone())
+            .unwrap_or_else(|error| panic!("failed to read the written configuration: {error}\n{text}"));
         let values = |config: &Config| {
             let mut json = config.to_json();
             json.as_object_mut().map(|json| json.remove("origins"));
             json
         };
-        assert_eq!(values(&again), values(config), "the configuration differs after a round trip\n{text}");
+        assert_eq!(values(&reread), values(config), "the configuration differs after a round trip\n{text}");
     }
 }

@@ -26,17 +26,17 @@ pub fn check(input: &[u8]) {
     let bytes = Bytes::copy_from_slice(text);
     let detected = transcripts::detect(&bytes);
     assert_eq!(detected, transcripts::detect(&bytes), "the format must depend on the bytes only");
-    if let Some(wrong) = transcripts::malformed(&bytes) {
-        invariants::check_error(&wrong, bytes.len());
+    if let Some(error) = transcripts::malformed(&bytes) {
+        invariants::check_error(&error, bytes.len());
     }
-    if let Err(wrong) = Sidecar::read(bytes.clone()) {
-        invariants::check_error(&wrong, bytes.len());
+    if let Err(error) = Sidecar::read(bytes.clone()) {
+        invariants::check_error(&error, bytes.len());
     }
     let other = choices.pick(&Format::ALL);
     for format in detected.into_iter().chain((detected != Some(other)).then_some(other)) {
         match transcripts::read(format, bytes.clone()) {
             Ok(stream) => check_format(format, &stream, &mut choices.clone()),
-            Err(wrong) => invariants::check_error(&wrong, bytes.len()),
+            Err(error) => invariants::check_error(&error, bytes.len()),
         }
     }
 }
@@ -48,26 +48,26 @@ fn check_format(format: Format, stream: &Transcript, choices: &mut Choices<'_>) 
     }
     match transcripts::examine(stream) {
         Ok(warning) => assert!(warning.is_none_or(|warning| !warning.is_empty())),
-        Err(wrong) => assert!(!wrong.to_string().is_empty()),
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
     invariants::check_stream(stream, choices);
     if format == Format::Jp {
         // JP's own overlays are in the file itself; the target `stream` checks them.
         return;
     }
-    assert_eq!(written(stream, &[]), *stream.bytes(), "without overlays the output must equal the source");
+    assert_eq!(render_view(stream, &[]), *stream.bytes(), "without overlays the output must equal the source");
     let overlays = overlays(stream, choices);
     let view = project_through(stream, &overlays);
     invariants::check_view(stream, &overlays, &view, choices);
     let source = Bytes::from(jp_compact_core::splice::concat(&transcripts::render(stream, &view), stream.bytes()));
     if !sent(stream, &view).is_empty() {
-        let again = transcripts::read(format, source.clone()).unwrap_or_else(|wrong| {
+        let reread = transcripts::read(format, source.clone()).unwrap_or_else(|error| {
             panic!(
-                "{format}: failed to read the written transcript: {wrong}\n{}",
+                "{format}: failed to read the written transcript: {error}\n{}",
                 String::from_utf8_lossy(&source)
             )
         });
-        assert_eq!(written(&again, &[]), source, "a second round trip must change nothing");
+        assert_eq!(render_view(&reread, &[]), source, "a second round trip must change nothing");
     }
     check_sidecar(stream, choices);
     check_import(stream);
@@ -76,16 +76,16 @@ fn check_format(format: Format, stream: &Transcript, choices: &mut Choices<'_>) 
 /// Returns overlays of various kinds over some of the turns.
 fn overlays(stream: &Transcript, choices: &mut Choices<'_>) -> Vec<Overlay> {
     let Some(last) = stream.turns().checked_sub(1) else { return Vec::new() };
-    let mut some = |covering: fn(Overlay) -> Overlay| {
+    let mut random_overlay = |with_policy: fn(Overlay) -> Overlay| {
         let (from, length) = (choices.below(last + 1), choices.below(last + 1));
-        covering(overlay(last - from, (last - from + length).min(last)))
+        with_policy(overlay(last - from, (last - from + length).min(last)))
     };
-    let reasoning = some(|overlay| Overlay { reasoning: Some(Reasoning::Strip), ..overlay });
-    let stripped = some(|overlay| Overlay { tool_calls: Some(strip(true, true)), ..overlay });
-    let requests = some(|overlay| Overlay { tool_calls: Some(strip(true, false)), ..overlay });
-    let omitted = some(|overlay| Overlay { tool_calls: Some(ToolPolicy::Omit), ..overlay });
-    let summary = some(|overlay| Overlay { summary: Some("S \"\u{e9}\"\nT".into()), ..overlay });
-    let second = some(|overlay| Overlay { summary: Some("Second".into()), ..overlay });
+    let reasoning = random_overlay(|overlay| Overlay { reasoning: Some(Reasoning::Strip), ..overlay });
+    let stripped = random_overlay(|overlay| Overlay { tool_calls: Some(strip(true, true)), ..overlay });
+    let requests = random_overlay(|overlay| Overlay { tool_calls: Some(strip(true, false)), ..overlay });
+    let omitted = random_overlay(|overlay| Overlay { tool_calls: Some(ToolPolicy::Omit), ..overlay });
+    let summary = random_overlay(|overlay| Overlay { summary: Some("S \"\u{e9}\"\nT".into()), ..overlay });
+    let second = random_overlay(|overlay| Overlay { summary: Some("Second".into()), ..overlay });
     match choices.below(10) {
         0 => vec![Overlay { tool_calls: Some(ToolPolicy::Omit), ..overlay(0, last) }],
         1 => vec![Overlay { summary: Some("All".into()), ..overlay(0, last) }],
@@ -124,42 +124,42 @@ fn check_sidecar(stream: &Transcript, choices: &mut Choices<'_>) {
     let survey = Survey::new(stream);
     let Some(range) = invariants::range(&survey, choices) else { return };
     let entries = entries(invariants::propose(&survey, range, choices));
-    let Ok(made) = append::stamp(stream, &entries, choices.time()) else { return };
-    if made.is_empty() {
+    let Ok(stamped) = append::stamp(stream, &entries, choices.time()) else { return };
+    if stamped.is_empty() {
         return;
     }
     let snapshot = Snapshot { bytes: stream.bytes().len() as u64, sha256: "0".repeat(64) };
-    let file = sidecar::with(stream.format(), stream.sidecar(), &entries, &made, &snapshot, &|range| range.to_string());
+    let file = sidecar::with(stream.format(), stream.sidecar(), &entries, &stamped, &snapshot, &|range| range.to_string());
     let sidecar = Sidecar::read(file.into()).expect("a written sidecar is readable");
     assert_eq!((sidecar.format(), sidecar.snapshot()), (stream.format(), &snapshot));
-    assert_eq!(sidecar.overlays(), made.len());
-    let (none, removed) = sidecar.without(Reset::All).expect("removing all overlays cannot fail");
-    assert_eq!((none.len(), removed), (0, made.len()));
-    let overlays: Vec<Overlay> = made.iter().map(|made| made.overlay.clone()).collect();
+    assert_eq!(sidecar.overlays(), stamped.len());
+    let (empty, removed_count) = sidecar.without(Reset::All).expect("removing all overlays cannot fail");
+    assert_eq!((empty.len(), removed_count), (0, stamped.len()));
+    let overlays: Vec<Overlay> = stamped.iter().map(|stamped| stamped.overlay.clone()).collect();
     let grown = stream.clone().with_sidecar(sidecar).expect("the sidecar belongs to the stream");
     assert_eq!(without_positions(grown.overlays()), without_positions(&overlays));
     assert_eq!(grown.turns(), stream.turns());
     assert!(grown.raw_input().eq(stream.raw_input()), "a sidecar must not change raw events");
-    let foreseen = project_through(stream, &overlays);
-    assert_eq!(sent(&grown, &project(&grown)), sent(stream, &foreseen), "the view must be as predicted");
+    let predicted = project_through(stream, &overlays);
+    assert_eq!(sent(&grown, &project(&grown)), sent(stream, &predicted), "the view must be as predicted");
     invariants::check_view(&grown, grown.overlays(), &project(&grown), choices);
 }
 
 /// Checks that an imported conversation has the same view.
 fn check_import(stream: &Transcript) {
     let imported = import(stream);
-    let jps = Stream::parse(imported.events.into()).expect("an import is a JP stream");
-    assert_eq!(append::check(&jps), Ok(()), "JP must be able to load the import");
-    assert_eq!(jps.turns(), stream.turns());
-    assert_eq!(jps.numbered().count(), stream.numbered().count());
-    assert_eq!(sent(&jps, &project(&jps)), sent(stream, &project(stream)), "the views must be equal");
+    let jp_stream = Stream::parse(imported.events.into()).expect("an import is a JP stream");
+    assert_eq!(append::check(&jp_stream), Ok(()), "JP must be able to load the import");
+    assert_eq!(jp_stream.turns(), stream.turns());
+    assert_eq!(jp_stream.numbered().count(), stream.numbered().count());
+    assert_eq!(sent(&jp_stream, &project(&jp_stream)), sent(stream, &project(stream)), "the views must be equal");
     for file in [imported.base_config, imported.metadata] {
         serde_json::from_slice::<Map<String, Value>>(&file).expect("a file of the conversation is an object");
     }
 }
 
 /// Returns a view in the format of its transcript.
-fn written(transcript: &Transcript, overlays: &[Overlay]) -> Vec<u8> {
+fn render_view(transcript: &Transcript, overlays: &[Overlay]) -> Vec<u8> {
     let view = project_through(transcript, overlays);
     jp_compact_core::splice::concat(&transcripts::render(transcript, &view), transcript.bytes())
 }

@@ -28,9 +28,9 @@ pub(crate) fn sent(stream: &Stream, view: &View) -> Sent {
 }
 
 /// Checks that a parse error has a valid offset and a message.
-pub(crate) fn check_error(wrong: &Unreadable, bytes: usize) {
-    assert!(wrong.at <= bytes, "byte {} of {bytes}", wrong.at);
-    assert!(!wrong.what.is_empty(), "a parse error needs a message");
+pub(crate) fn check_error(error: &Unreadable, bytes: usize) {
+    assert!(error.at <= bytes, "byte {} of {bytes}", error.at);
+    assert!(!error.what.is_empty(), "a parse error needs a message");
 }
 
 /// Checks everything that the host computes from a stream before it calls a strategy, and the requests.
@@ -69,15 +69,15 @@ fn check_numbers(stream: &Stream) {
 /// Checks that a view can be printed, linted, and rendered for a provider without lint errors.
 pub(crate) fn check_view(stream: &Stream, overlays: &[Overlay], view: &View, choices: &mut Choices<'_>) {
     assert!(view.items().is_sorted_by_key(|item| item.turn), "the turns of a view must not decrease");
-    let mut shown = Vec::new();
-    view.write_json(stream, &mut shown).expect("writing to memory cannot fail");
-    let shown: Vec<Value> = serde_json::from_slice(&shown).expect("a printed view is JSON");
-    assert_eq!(shown.len(), view.events(stream).count());
+    let mut printed = Vec::new();
+    view.write_json(stream, &mut printed).expect("writing to memory cannot fail");
+    let printed: Vec<Value> = serde_json::from_slice(&printed).expect("a printed view is JSON");
+    assert_eq!(printed.len(), view.events(stream).count());
     let _ = lint::view(stream, overlays, view);
     let provider = choices.pick(&Provider::ALL);
     let rendered = render::render(stream, view, provider);
-    let found = lint::body(provider, &rendered);
-    assert!(found.is_empty(), "{provider}: {found:?}\n{}", rendered.body);
+    let violations = lint::body(provider, &rendered);
+    assert!(violations.is_empty(), "{provider}: {violations:?}\n{}", rendered.body);
     let _ = lint::body(provider, &render::as_is(stream, view, provider));
     let _ = render::spoken(stream, view, "And now?");
 }
@@ -96,16 +96,16 @@ pub(crate) fn range(survey: &Survey<'_>, choices: &mut Choices<'_>) -> Option<Tu
             _ => bound::duration(&format!("{}h", number & 63)).map(Bound::Ago),
         }
     };
-    let wanted = Selection { from: bound(), to: bound(), keep: Keep { first: 0, last: 0 } };
-    if let Some(range) = bound::resolve(stream, wanted.from, wanted.to, now) {
+    let selection = Selection { from: bound(), to: bound(), keep: Keep { first: 0, last: 0 } };
+    if let Some(range) = bound::resolve(stream, selection.from, selection.to, now) {
         assert!(range.to() < stream.turns(), "{range} of {}", stream.turns());
     }
-    let selected = select(survey, wanted, now).ok()?;
-    let whole = |range: TurnRange| range.to() < stream.turns() && survey.pairs.split_by(range).is_none();
-    assert!(whole(selected.range) && selected.range == selected.requested, "{selected:?}");
+    let selected = select(survey, selection, now).ok()?;
+    let is_closed = |range: TurnRange| range.to() < stream.turns() && survey.pairs.split_by(range).is_none();
+    assert!(is_closed(selected.range) && selected.range == selected.requested, "{selected:?}");
     let overlap = choices.pick(&[Overlap::Partial, Overlap::Union]);
     let Ok(closed) = select_for_summary(survey, &selected, &[], overlap) else { return Some(selected.range) };
-    assert!(whole(closed.range) && closed.range.covers(closed.requested), "{closed:?}");
+    assert!(is_closed(closed.range) && closed.range.covers(closed.requested), "{closed:?}");
     let payload = json!([{
         "from_turn": closed.range.from(), "to_turn": closed.range.to(), "summary": { "summary": "S" },
     }]);
@@ -166,7 +166,7 @@ fn check_requests(survey: &Survey<'_>, range: TurnRange, choices: &mut Choices<'
 
 /// Returns a proposal that a strategy might make for a range, or nothing if the host rejects it.
 pub(crate) fn propose(survey: &Survey<'_>, range: TurnRange, choices: &mut Choices<'_>) -> Vec<Compaction> {
-    let covering = |policies: Value| {
+    let with_range = |policies: Value| {
         let mut payload = json!({ "from_turn": range.from(), "to_turn": range.to() });
         if let (Value::Object(payload), Value::Object(policies)) = (&mut payload, policies) {
             payload.extend(policies);
@@ -175,18 +175,18 @@ pub(crate) fn propose(survey: &Survey<'_>, range: TurnRange, choices: &mut Choic
     };
     let tools = |request: bool, response: bool| json!({ "tool_calls": { "policy": "strip", "request": request, "response": response } });
     let proposal = match choices.below(8) {
-        0 => json!([covering(json!({ "reasoning": "strip" })), covering(tools(true, true))]),
-        1 => json!([covering(json!({ "summary": { "summary": "S \"\u{e9}\n\u{1f600}" } }))]),
-        2 => json!([covering(json!({ "tool_calls": { "policy": "omit" } }))]),
-        3 => json!([covering(json!({ "reasoning": "strip" }))]),
-        4 => json!([covering(tools(true, false))]),
-        5 => json!([covering(tools(false, true))]),
+        0 => json!([with_range(json!({ "reasoning": "strip" })), with_range(tools(true, true))]),
+        1 => json!([with_range(json!({ "summary": { "summary": "S \"\u{e9}\n\u{1f600}" } }))]),
+        2 => json!([with_range(json!({ "tool_calls": { "policy": "omit" } }))]),
+        3 => json!([with_range(json!({ "reasoning": "strip" }))]),
+        4 => json!([with_range(tools(true, false))]),
+        5 => json!([with_range(tools(false, true))]),
         6 => {
-            json!([covering(json!({ "reasoning": "strip", "tool_calls": selected(survey, range, choices) }))])
+            json!([with_range(json!({ "reasoning": "strip", "tool_calls": selected(survey, range, choices) }))])
         }
         _ => json!([
-            covering(json!({ "summary": { "summary": "S" } })),
-            covering(json!({ "tool_calls": { "policy": "omit" } })),
+            with_range(json!({ "summary": { "summary": "S" } })),
+            with_range(json!({ "tool_calls": { "policy": "omit" } })),
         ]),
     };
     let tool = |name: &str| json!({ name: { "request": "keep" } });
@@ -201,12 +201,12 @@ pub(crate) fn propose(survey: &Survey<'_>, range: TurnRange, choices: &mut Choic
 /// Returns a selective policy for some calls in the range.
 fn selected(survey: &Survey<'_>, range: TurnRange, choices: &mut Choices<'_>) -> Value {
     let stream = survey.stream;
-    let inside = stream.numbered().filter(|(_, element)| {
+    let tool_events = stream.numbered().filter(|(_, element)| {
         let event = &stream.events()[*element];
         event.kind.is_tool() && range.contains(event.turn)
     });
     let mut calls = Vec::new();
-    for (seq, element) in inside {
+    for (seq, element) in tool_events {
         let is_request = stream.events()[element].kind == jp_compact_core::event::Kind::ToolRequest;
         calls.push(match choices.below(4) {
             0 => json!({ "seq": seq, "omit": true }),

@@ -75,10 +75,10 @@ fn line_bytes(line: &InputLine) -> &[u8] {
 fn check_line(line: &Bytes, choices: &mut Choices<'_>) {
     let record = match record::read(line) {
         Ok(record) => record,
-        Err(wrong) => {
+        Err(error) => {
             check_answer(
-                &wrong.id,
-                &ndjson::refusal(&wrong.id, &RecordError::new(Code::BadRecord, wrong.what)),
+                &error.id,
+                &ndjson::refusal(&error.id, &RecordError::new(Code::BadRecord, error.what)),
             );
             return;
         }
@@ -105,8 +105,8 @@ fn check_line(line: &Bytes, choices: &mut Choices<'_>) {
                 );
             }
         }
-        Err(RecordFailure::Record(what)) => {
-            check_answer(&id, &ndjson::refusal(&id, &RecordError::new(Code::BadRecord, what)));
+        Err(RecordFailure::Record(reason)) => {
+            check_answer(&id, &ndjson::refusal(&id, &RecordError::new(Code::BadRecord, reason)));
         }
         Err(RecordFailure::Failed(failure)) => {
             let error = RecordError::new(Code::TranscriptInvalid, failure.to_string());
@@ -123,8 +123,8 @@ struct Echoed<'a> {
 
 /// Checks that an answer is one line, is valid by the schema, and has the id of its record.
 fn check_answer(id: &[u8], line: &[u8]) -> Value {
-    let without = line.strip_suffix(b"\n").expect("an answer ends its line");
-    assert!(!without.contains(&b'\n'), "an answer is one line");
+    let body = line.strip_suffix(b"\n").expect("an answer ends its line");
+    assert!(!body.contains(&b'\n'), "an answer is one line");
     let answer: Value = serde_json::from_slice(line).expect("an answer is JSON");
     assert!(SCHEMA.is_valid(&answer), "the schema rejects the answer: {answer}");
     assert_eq!(answer["id"], serde_json::from_slice::<Value>(id).expect("an id is JSON"));
@@ -176,13 +176,13 @@ fn check_embedding(raw: &Bytes, format_name: Option<Format>) {
     if transcripts::read(format, file.clone()).is_err() {
         return;
     }
-    let mut out = Vec::new();
-    if record::embed(&file, form, &mut out).is_err() {
+    let mut embedded = Vec::new();
+    if record::embed(&file, form, &mut embedded).is_err() {
         assert_ne!(form, RecordForm::Text, "embedding a text cannot fail");
         return;
     }
-    assert!(!out.contains(&b'\n'), "an embedded transcript must be one line");
-    let extracted = record::file(&Bytes::from(out), format_name).expect("an embedded transcript is readable");
+    assert!(!embedded.contains(&b'\n'), "an embedded transcript must be one line");
+    let extracted = record::file(&Bytes::from(embedded), format_name).expect("an embedded transcript is readable");
     assert_eq!(extracted.1, form);
     match form {
         RecordForm::Text | RecordForm::Lines => assert_eq!(extracted.0, file),

@@ -49,11 +49,11 @@ pub fn check(input: &[u8]) {
     match &answer.terminal {
         Terminal::Result(result) => check_proposal(stream, result.compactions.clone(), &mut choices),
         Terminal::Needs(needs) => {
-            let known = needs.requests.keys().next().filter(|_| choices.flag()).cloned();
+            let answered_key = needs.requests.keys().next().filter(|_| choices.flag()).cloned();
             let answers: BTreeMap<String, Answered> =
-                known.into_iter().map(|key| (key, Answered::Ok(serde_json::Map::new()))).collect();
-            let checked = reply::check_needs(needs, u32::from(choices.byte()), &answers);
-            assert!(answers.is_empty() || checked.is_err(), "a key of an earlier answer must be rejected");
+                answered_key.into_iter().map(|key| (key, Answered::Ok(serde_json::Map::new()))).collect();
+            let result = reply::check_needs(needs, u32::from(choices.byte()), &answers);
+            assert!(answers.is_empty() || result.is_err(), "a key of an earlier answer must be rejected");
         }
         Terminal::Decline(_) | Terminal::Error(_) => {}
     }
@@ -85,9 +85,9 @@ fn check_round_trip(output: &[u8], answer: &Answer) {
 fn check_proposal(stream: &Stream, proposal: Vec<jp_compact_schema::Payload>, choices: &mut Choices<'_>) {
     let survey = Survey::new(stream);
     let Some(range) = invariants::range(&survey, choices) else { return };
-    let all = [ContentKind::Summary, ContentKind::Reasoning, ContentKind::ToolCalls];
-    let which = choices.byte();
-    let produces: Vec<ContentKind> = (0..3).filter(|bit| which >> bit & 1 == 0).map(|bit| all[bit]).collect();
+    let kinds = [ContentKind::Summary, ContentKind::Reasoning, ContentKind::ToolCalls];
+    let kind_mask = choices.byte();
+    let produces: Vec<ContentKind> = (0..3).filter(|bit| kind_mask >> bit & 1 == 0).map(|bit| kinds[bit]).collect();
     let hints: BTreeMap<String, ToolHint> = BTreeMap::new();
     let asked = Asked {
         produces: &produces,
@@ -95,9 +95,9 @@ fn check_proposal(stream: &Stream, proposal: Vec<jp_compact_schema::Payload>, ch
         by_model: choices.flag(),
         ..invariants::asked(&survey, range, &hints)
     };
-    let checked = validate(&asked, proposal.clone());
-    assert_eq!(checked, validate(&asked, proposal.clone()), "validation must be reproducible");
-    let compactions = match checked {
+    let result = validate(&asked, proposal.clone());
+    assert_eq!(result, validate(&asked, proposal.clone()), "validation must be reproducible");
+    let compactions = match result {
         Ok(compactions) => compactions,
         Err(refusal) => {
             assert!(refusal.to_string().len() < QUOTED_MAX, "an error must be short");

@@ -23,31 +23,31 @@ pub fn check(input: &[u8]) {
     let split = choices.below(256) * bytes.len() / 256;
     let mut indexer = Indexer::default();
     indexer.advance(&bytes[..split]);
-    let by_parts = indexer.finish(bytes.clone());
+    let incremental = indexer.finish(bytes.clone());
     assert_eq!(
         format!("{index:?}"),
-        format!("{by_parts:?}"),
+        format!("{incremental:?}"),
         "an index must not depend on how the bytes arrive"
     );
     let index = match index {
         Ok(index) => index,
-        Err(wrong) => return invariants::check_error(&wrong, bytes.len()),
+        Err(error) => return invariants::check_error(&error, bytes.len()),
     };
     serde_json::from_slice::<Vec<Value>>(&bytes).expect("an indexed stream is a JSON array");
     let removal = reset(&index, Reset::All).expect("removing all overlays cannot fail");
     assert_eq!(removal.overlays, index.overlays());
-    let plain = Bytes::from(concat(&removal.pieces, &bytes));
-    let plain = Stream::parse(plain).expect("a reset removes malformed overlays");
-    assert!(plain.overlays().is_empty());
+    let after_reset = Bytes::from(concat(&removal.pieces, &bytes));
+    let after_reset = Stream::parse(after_reset).expect("a reset removes malformed overlays");
+    assert!(after_reset.overlays().is_empty());
     let stream = match Stream::from_index(index) {
         Ok(stream) => stream,
-        Err(wrong) => return invariants::check_error(&wrong, bytes.len()),
+        Err(error) => return invariants::check_error(&error, bytes.len()),
     };
     check_spans(&stream);
-    assert!(plain.raw_input().eq(stream.raw_input()), "a reset must keep the raw input");
+    assert!(after_reset.raw_input().eq(stream.raw_input()), "a reset must keep the raw input");
     assert_eq!(
-        without(plain.bytes(), Reset::All).as_ref(),
-        Some(plain.bytes()),
+        reset_file(after_reset.bytes(), Reset::All).as_ref(),
+        Some(after_reset.bytes()),
         "a second reset must change nothing"
     );
     invariants::check_stream(&stream, &mut choices);
@@ -81,15 +81,15 @@ fn check_source(stream: &Stream) {
     let pieces = source::render(stream, &view);
     let bytes = stream.bytes();
     if stream.events().iter().all(|event| !event.kind.is_overlay()) {
-        let same = concat(&pieces, bytes) == *bytes;
+        let is_unchanged = concat(&pieces, bytes) == *bytes;
         let has_receipts = stream.events().len() != view.items().len();
-        assert!(same || has_receipts, "without overlays the output must equal the file");
+        assert!(is_unchanged || has_receipts, "without overlays the output must equal the file");
     }
     let written = Bytes::from(concat(&pieces, bytes));
-    let again = Stream::parse(written.clone()).expect("a written view is a stream");
-    assert!(again.overlays().is_empty());
-    assert_eq!(sent(&again, &project(&again)), sent(stream, &view), "the views must be equal");
-    assert_eq!(concat(&source::render(&again, &project(&again)), &written), written);
+    let reread = Stream::parse(written.clone()).expect("a written view is a stream");
+    assert!(reread.overlays().is_empty());
+    assert_eq!(sent(&reread, &project(&reread)), sent(stream, &view), "the views must be equal");
+    assert_eq!(concat(&source::render(&reread, &project(&reread)), &written), written);
 }
 
 fn check_append(stream: &Stream, choices: &mut Choices<'_>) {
@@ -103,8 +103,8 @@ fn check_append(stream: &Stream, choices: &mut Choices<'_>) {
 /// byte.
 pub(crate) fn check_appended(stream: &Stream, compactions: Vec<Compaction>, choices: &mut Choices<'_>) {
     let entries = entries(compactions);
-    let Ok(made) = append::stamp(stream, &entries, choices.time()) else { return };
-    let (bytes, pieces) = (stream.bytes(), append::append(stream, &entries, &made));
+    let Ok(stamped) = append::stamp(stream, &entries, choices.time()) else { return };
+    let (bytes, pieces) = (stream.bytes(), append::append(stream, &entries, &stamped));
     let mut file = Bytes::from(concat(&pieces, bytes));
     check_history(stream, &pieces, &file);
     let grown = Stream::parse(file.clone()).expect("a stream with new overlays is readable");
@@ -112,40 +112,40 @@ pub(crate) fn check_appended(stream: &Stream, compactions: Vec<Compaction>, choi
     assert_eq!(grown.turns(), stream.turns());
     let newest = stream.overlays().iter().map(|overlay| overlay.stamp).max();
     assert!(
-        made.iter().all(|made| Some(made.overlay.stamp) > newest),
+        stamped.iter().all(|stamped| Some(stamped.overlay.stamp) > newest),
         "new overlays must have the latest stamps"
     );
-    let made_overlays: Vec<_> = made.iter().map(|made| made.overlay.clone()).collect();
+    let new_overlays: Vec<_> = stamped.iter().map(|stamped| stamped.overlay.clone()).collect();
     assert_eq!(
         without_positions(&grown.overlays()[stream.overlays().len()..]),
-        without_positions(&made_overlays)
+        without_positions(&new_overlays)
     );
-    let foreseen = [stream.overlays(), &made_overlays].concat();
-    let foreseen = project_through(stream, &foreseen);
-    assert_eq!(sent(stream, &foreseen), sent(&grown, &project(&grown)), "the view must be as predicted");
+    let predicted = [stream.overlays(), &new_overlays].concat();
+    let predicted = project_through(stream, &predicted);
+    assert_eq!(sent(stream, &predicted), sent(&grown, &project(&grown)), "the view must be as predicted");
     invariants::check_view(&grown, grown.overlays(), &project(&grown), choices);
-    assert_eq!(without(&file, Reset::All), without(bytes, Reset::All));
-    if made.is_empty() {
+    assert_eq!(reset_file(&file, Reset::All), reset_file(bytes, Reset::All));
+    if stamped.is_empty() {
         return;
     }
-    for made in made.iter().rev() {
-        file = without(&file, Reset::One(made.number)).expect("the overlay exists");
+    for stamped in stamped.iter().rev() {
+        file = reset_file(&file, Reset::One(stamped.number)).expect("the overlay exists");
     }
-    let again = Stream::parse(file.clone()).expect("the stream is readable");
-    if again.events().len() == stream.events().len() {
+    let restored = Stream::parse(file.clone()).expect("the stream is readable");
+    if restored.events().len() == stream.events().len() {
         assert_eq!(&file, bytes, "removing must restore the bytes");
     }
     // The removal of an overlay also removes earlier receipts without an overlay. Therefore compare without
     // receipts.
     let elements = |stream: &Stream| {
-        let stays = stream.events().iter().filter(|event| event.kind != Kind::Receipt);
-        stays.map(|event| event.span.slice(stream.bytes()).to_vec()).collect::<Vec<_>>()
+        let kept = stream.events().iter().filter(|event| event.kind != Kind::Receipt);
+        kept.map(|event| event.span.slice(stream.bytes()).to_vec()).collect::<Vec<_>>()
     };
-    assert_eq!(elements(&again), elements(stream), "only appended elements may be removed");
+    assert_eq!(elements(&restored), elements(stream), "only appended elements may be removed");
 }
 
 /// Returns the file without the overlays that `which` selects.
-fn without(file: &Bytes, which: Reset) -> Option<Bytes> {
+fn reset_file(file: &Bytes, which: Reset) -> Option<Bytes> {
     let index = index::index(file.clone()).expect("the stream is readable");
     reset(&index, which).map(|removal| concat(&removal.pieces, file).into())
 }
@@ -181,12 +181,12 @@ fn check_fork(stream: &Stream, choices: &mut Choices<'_>) {
     let last = choices.below(stream.turns() + 2);
     let fork = fork(stream, Some(last));
     let file = Bytes::from(concat(&fork.pieces, stream.bytes()));
-    let cut = Stream::parse(file).expect("a fork is readable");
-    assert_eq!(cut.turns(), stream.turns().min(last));
+    let forked = Stream::parse(file).expect("a fork is readable");
+    assert_eq!(forked.turns(), stream.turns().min(last));
     assert_eq!(fork.overlays.len(), stream.overlays().len());
-    let stays = |event: &&Event| event.seq.is_some() && event.turn >= fork.cut;
-    let kept = stream.events().iter().filter(stays).map(|event| event.span.slice(stream.bytes()));
-    assert!(kept.eq(cut.raw_input()), "the kept events must not change");
-    let view = project(&cut);
-    invariants::check_view(&cut, cut.overlays(), &view, choices);
+    let is_kept = |event: &&Event| event.seq.is_some() && event.turn >= fork.cut;
+    let kept = stream.events().iter().filter(is_kept).map(|event| event.span.slice(stream.bytes()));
+    assert!(kept.eq(forked.raw_input()), "the kept events must not change");
+    let view = project(&forked);
+    invariants::check_view(&forked, forked.overlays(), &view, choices);
 }
