@@ -46,10 +46,10 @@ fn lines(records: &[Value]) -> Vec<u8> {
 
 /// Sends records and returns the run. Validates each record and answer against the published schemas.
 #[track_caller]
-fn ask(world: &World, arguments: &[&str], input: &[u8]) -> CommandOutput {
+fn run_records(world: &World, arguments: &[&str], input: &[u8]) -> CommandOutput {
     let output = world.pipe(arguments, input);
-    let asked = input.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    for (record, answer) in asked.zip(output.text().lines()) {
+    let records = input.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    for (record, answer) in records.zip(output.text().lines()) {
         let is_record = match parse_answer(answer) {
             BatchAnswer::Good(_) => true,
             BatchAnswer::Bad(bad) => !matches!(bad.error.code, Code::BadRecord | Code::RecordTooLarge),
@@ -85,7 +85,7 @@ fn record(id: &Value, turns: usize) -> Value {
 }
 
 /// Returns the member `name` of a JSON object as it is written in the line.
-fn raw<'a>(line: &'a str, name: &str) -> &'a str {
+fn raw_member<'a>(line: &'a str, name: &str) -> &'a str {
     #[derive(serde::Deserialize)]
     struct Members<'a>(#[serde(borrow)] std::collections::HashMap<String, &'a serde_json::value::RawValue>);
     let members: Members<'a> = serde_json::from_str(line).unwrap();

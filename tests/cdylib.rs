@@ -53,14 +53,14 @@ fn c_header_has_the_layout_of_the_rust_types() {
 
 /// Returns the declarations of a C text on one line, without comments.
 fn declarations(text: &str) -> String {
-    let mut kept = String::new();
+    let mut code = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("/*") {
-        kept += before;
+        code += before;
         rest = after.split_once("*/").unwrap().1;
     }
-    kept += rest;
-    kept.split_whitespace().collect::<Vec<_>>().join(" ")
+    code += rest;
+    code.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

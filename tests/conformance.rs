@@ -22,7 +22,7 @@ use jp_compact_runtime::jail::{Abilities, Confinement};
 use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
 use tokio::sync::Semaphore;
 
-/// The number of plugins that are checked at once. The checks have short deadlines, which a crowd would miss.
+/// The number of plugins that are checked at once. With more plugins, the checks would miss their short deadlines.
 static SLOTS: Semaphore = Semaphore::const_new(3);
 
 /// Runs the checks of a plugin in the jail.
@@ -211,15 +211,15 @@ fn unexpected_hostile_result((mode, expected): &(&str, Option<&str>)) -> Option<
 
 /// Runs the cases in parallel, because they mostly wait for interpreters.
 #[track_caller]
-fn check_all<T: Sync>(cases: &[T], wrong: fn(&T) -> Option<String>) {
-    let found: Vec<_> = std::thread::scope(|scope| {
+fn check_all<T: Sync>(cases: &[T], run_case: fn(&T) -> Option<String>) {
+    let failures: Vec<_> = std::thread::scope(|scope| {
         let chunks = cases.chunks(cases.len().div_ceil(4));
         let threads: Vec<_> = chunks
-            .map(|cases| scope.spawn(move || cases.iter().filter_map(wrong).collect::<Vec<_>>()))
+            .map(|cases| scope.spawn(move || cases.iter().filter_map(run_case).collect::<Vec<_>>()))
             .collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
@@ -300,9 +300,9 @@ fn exchange_is_printed_with_all_rounds() {
     let home = Home::new();
     install_broken(home.0.path(), "summary");
     let args = ["strategy", "run", "./broken", "sample", "--keep-last", "1"];
-    let (code, shown, stderr) = home.run(&[&args[..], &["--record", "exchange.jsonl"]].concat());
-    assert_eq!((code, stderr.trim_end()), (0, "the host would append its compaction"), "{shown}");
-    let kinds = |line: &str, from: &str| {
+    let (code, exchange, stderr) = home.run(&[&args[..], &["--record", "exchange.jsonl"]].concat());
+    assert_eq!((code, stderr.trim_end()), (0, "the host would append its compaction"), "{exchange}");
+    let kind = |line: &str, from: &str| {
         let message: serde_json::Value = serde_json::from_str(line).unwrap();
         format!("{from}{}", message["type"].as_str().unwrap())
     };
@@ -310,13 +310,13 @@ fn exchange_is_printed_with_all_rounds() {
     let headers = |kinds: Vec<String>| -> Vec<String> {
         kinds.into_iter().filter(|kind| !kind.starts_with(">event")).collect()
     };
-    let printed = shown.lines().filter(|line| !line.contains("bytes)"));
-    assert_eq!(headers(printed.map(|line| kinds(&line[2..], &line[..1])).collect()), expected);
+    let printed = exchange.lines().filter(|line| !line.contains("bytes)"));
+    assert_eq!(headers(printed.map(|line| kind(&line[2..], &line[..1])).collect()), expected);
     let record = std::fs::read_to_string(home.0.path().join("exchange.jsonl")).unwrap();
     let recorded = record.lines().map(|line| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let from = if line["from"] == "host" { ">" } else { "<" };
-        kinds(line["line"].as_str().unwrap(), from)
+        kind(line["line"].as_str().unwrap(), from)
     });
     assert_eq!(headers(recorded.collect()), expected);
     assert_eq!(
@@ -331,7 +331,7 @@ fn exchange_has_the_exit_code_of_a_run() {
     if !world::has("python3") {
         return;
     }
-    let ends = [
+    let modes = [
         ("none", 0),
         ("D02", 12),
         ("D03", 12),
@@ -344,7 +344,7 @@ fn exchange_has_the_exit_code_of_a_run() {
         ("N03", 15),
         ("P11", 0),
     ];
-    for (mode, expected) in ends {
+    for (mode, expected) in modes {
         let home = Home::new();
         install_broken(home.0.path(), mode);
         let (code, _, stderr) =
@@ -400,9 +400,9 @@ fn check_template(language: &str, needs: &[&str]) {
         return;
     }
     let base = tempfile::tempdir().unwrap();
-    let mut new = assert_cmd::Command::new(cargo_bin("jp-compact"));
-    new.env_clear().env("HOME", base.path()).current_dir(base.path());
-    let assert = new.args(["strategy", "new", "my-own", "--lang", language]).assert().success();
+    let mut new_command = assert_cmd::Command::new(cargo_bin("jp-compact"));
+    new_command.env_clear().env("HOME", base.path()).current_dir(base.path());
+    let assert = new_command.args(["strategy", "new", "my-own", "--lang", language]).assert().success();
     let stderr = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
     if let Some(line) = stderr.lines().find_map(|line| line.trim().strip_prefix('(')) {
         let mut shell = std::process::Command::new("sh");
@@ -415,7 +415,7 @@ fn check_template(language: &str, needs: &[&str]) {
     check_passes(&base.path().join("my-own"));
     // Only the sources are trusted, not a build folder of the compiler.
     assert!(!base.path().join("my-own/target").exists());
-    new.assert().code(2);
+    new_command.assert().code(2);
 }
 
 #[test]

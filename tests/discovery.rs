@@ -17,7 +17,7 @@ const USER: &str = ".local/share/jp-compact/plugins";
 const WORKSPACE: &str = ".jp/compact/plugins";
 
 /// Returns name, origin and path of each listed strategy that is not bundled.
-fn listed(home: &Home, args: &[&str]) -> Vec<[String; 3]> {
+fn list_strategies(home: &Home, args: &[&str]) -> Vec<[String; 3]> {
     let list = home.json(&[&["strategy", "list", "--json"], args].concat());
     let row = |row: &Value| {
         let path = Path::new(row["path"].as_str().unwrap());
@@ -36,9 +36,9 @@ fn listed(home: &Home, args: &[&str]) -> Vec<[String; 3]> {
 }
 
 #[track_caller]
-fn lists(home: &Home, args: &[&str], expect: &[[&str; 3]]) {
+fn check_list(home: &Home, args: &[&str], expect: &[[&str; 3]]) {
     let expect: Vec<_> = expect.iter().map(|row| row.map(str::to_owned)).collect();
-    assert_eq!(listed(home, args), expect);
+    assert_eq!(list_strategies(home, args), expect);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn first_strategy_in_search_order_shadows_the_others() {
             ("user", "shadowed")
         ]
     );
-    lists(
+    check_list(
         &home,
         &[],
         &[
@@ -84,7 +84,7 @@ fn other_files_are_skipped_and_names_are_file_stems() {
         ["keep-errors", "plugin-dir", "dir/keep_errors.py"],
         ["tool-dedupe", "plugin-dir", "dir/libtool_dedupe.so"],
     ];
-    lists(&home, &["--plugin-dir", "dir"], &expect);
+    check_list(&home, &["--plugin-dir", "dir"], &expect);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn file_reached_by_two_paths_is_listed_once() {
     fs::create_dir(home.path("hard")).unwrap();
     fs::hard_link(home.path("dir/once"), home.path("hard/once")).unwrap();
     let args = ["--plugin-dir", "link", "--plugin-dir", "dir", "--plugin-dir", "hard"];
-    lists(&home, &args, &[["once", "plugin-dir", "link/once"]]);
+    check_list(&home, &args, &[["once", "plugin-dir", "link/once"]]);
 }
 
 #[test]
@@ -143,9 +143,9 @@ fn same_bytes_are_described_once() {
     home.ok(&["strategy", "show", "plugin", "--trust-dir", "dir", "--sandbox=contained"]);
     home.ok(&["strategy", "trust", "./dir/plugin"]);
     assert_eq!(home.verbs(), ["describe", "run", "run"]);
-    let kept =
+    let cache_files =
         fs::read_dir(home.path(".cache/jp-compact/descriptions")).unwrap().map(|entry| entry.unwrap().path());
-    for file in kept {
+    for file in cache_files {
         assert_eq!(home::mode(&file), 0o600);
         fs::write(file, "garbage").unwrap();
     }
@@ -160,11 +160,11 @@ fn cached_descriptions_in_a_writable_folder_are_ignored() {
     let compact = home.compact("plugin", &["--trust-dir", "dir", "--dry-run"]);
     home.ok(&compact);
     let folder = home.path(".cache/jp-compact/descriptions");
-    let own = fs::metadata(&folder).unwrap().permissions();
+    let permissions = fs::metadata(&folder).unwrap().permissions();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
     home.ok(&compact);
     assert_eq!(home.verbs(), ["describe", "run", "describe", "run"]);
-    fs::set_permissions(&folder, own).unwrap();
+    fs::set_permissions(&folder, permissions).unwrap();
     fs::rename(&folder, home.path("elsewhere")).unwrap();
     std::os::unix::fs::symlink(home.path("elsewhere"), &folder).unwrap();
     home.ok(&compact);
@@ -213,7 +213,7 @@ fn name_of_a_bundled_strategy_is_exit_10_with_both_paths() {
 fn bundled_strategy_shadows_a_user_strategy() {
     let home = Home::new();
     home.strategy(&format!("{USER}/strip-tools"), "strip-tools");
-    lists(&home, &[], &[["strip-tools", "shadowed", ".local/share/jp-compact/plugins/strip-tools"]]);
+    check_list(&home, &[], &[["strip-tools", "shadowed", ".local/share/jp-compact/plugins/strip-tools"]]);
     home.ok(&home.compact("strip-tools", &[]));
     assert_eq!(home.diary(), Vec::<Vec<String>>::new());
 }
@@ -224,10 +224,10 @@ fn untrusted_strategy_that_hides_a_trusted_one_is_exit_10() {
     let trusted = home.strategy(&format!("{USER}/twice"), "twice");
     home.ok(&["strategy", "trust", "twice"]);
     home.ok(&home.compact("twice", &["--dry-run"]));
-    let hiding = home.install(&format!("{WORKSPACE}/twice"), &(home.script("twice", "") + "# another\n"));
+    let untrusted = home.install(&format!("{WORKSPACE}/twice"), &(home.script("twice", "") + "# another\n"));
     let stderr = home.fails(&home.compact("twice", &[]), 10);
     assert!(
-        stderr.contains(&*trusted.to_string_lossy()) && stderr.contains(&*hiding.to_string_lossy()),
+        stderr.contains(&*trusted.to_string_lossy()) && stderr.contains(&*untrusted.to_string_lossy()),
         "{stderr}"
     );
     // Once both are trusted, the first runs.

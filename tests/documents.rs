@@ -29,9 +29,9 @@ struct Document {
     text: String,
 }
 
-/// Every text file of the project, generated folders aside.
+/// Returns every text file of the project, except in generated folders.
 fn documents() -> Vec<Document> {
-    let mut found = Vec::new();
+    let mut documents = Vec::new();
     let mut folders = vec![PathBuf::from(ROOT)];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -41,19 +41,22 @@ fn documents() -> Vec<Document> {
                 let is_ours = ![".git", "target", "node_modules", "__pycache__"].contains(&&*name)
                     && !path.join("CACHEDIR.TAG").exists();
                 folders.extend(is_ours.then_some(path));
-            } else if path.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known))
+            } else if path
+                .extension()
+                .is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
                 || path.parent().is_some_and(|folder| folder.file_name().is_some_and(|name| name == ".ci"))
             {
-                let below = path.strip_prefix(ROOT).unwrap().to_str().unwrap().to_owned();
-                found.extend(fs::read_to_string(&path).ok().map(|text| Document { path: below, text }));
+                let relative = path.strip_prefix(ROOT).unwrap().to_str().unwrap().to_owned();
+                documents
+                    .extend(fs::read_to_string(&path).ok().map(|text| Document { path: relative, text }));
             }
         }
     }
-    assert!(found.len() > 300, "only {} files were found", found.len());
-    found
+    assert!(documents.len() > 300, "only {} files were found", documents.len());
+    documents
 }
 
-/// The lines of a Markdown text that are not in a fenced block.
+/// Returns the lines of a Markdown text that are not in a fenced block.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     text.lines().filter(move |line| {
@@ -63,15 +66,15 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The anchors of a Markdown text, as GitHub makes them of its headings.
+/// Returns the anchors of a Markdown text, as GitHub derives them from its headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut counts = BTreeMap::new();
     let headings = prose(text).filter(|line| line.starts_with('#'));
     headings
         .map(|heading| {
             let heading = heading.trim_start_matches('#').trim().to_lowercase();
-            let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-            let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+            let characters = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+            let anchor: String = characters.map(|c| if c == ' ' { '-' } else { c }).collect();
             let count = counts.entry(anchor.clone()).or_insert(0);
             *count += 1;
             if *count == 1 { anchor } else { format!("{anchor}-{}", *count - 1) }
@@ -79,26 +82,27 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A path without `.` and `..`.
-fn normal(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
+/// Returns a path without `.` and `..`.
+fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
     for component in path.components() {
         match component {
-            Component::ParentDir => drop(out.pop()),
+            Component::ParentDir => drop(normalized.pop()),
             Component::CurDir => {}
-            other => out.push(other),
+            other => normalized.push(other),
         }
     }
-    out
+    normalized
 }
 
-/// The error of a link, if there is one. `target` is relative to `folder`, and may have an anchor.
-fn broken(folder: &Path, own: &str, target: &str) -> Option<String> {
+/// Returns the error of a link, if there is one. `target` is relative to `folder`, and may have an anchor. A target
+/// without a file is an anchor in `own_text`.
+fn link_error(folder: &Path, own_text: &str, target: &str) -> Option<String> {
     let (file, anchor) = target.split_once('#').map_or((target, None), |(file, anchor)| (file, Some(anchor)));
     let text = if file.is_empty() {
-        own.to_owned()
+        own_text.to_owned()
     } else {
-        let path = Path::new(ROOT).join(normal(&folder.join(file)));
+        let path = Path::new(ROOT).join(normalize(&folder.join(file)));
         if !path.exists() {
             return Some(format!("{target} does not exist"));
         }
@@ -112,12 +116,12 @@ fn broken(folder: &Path, own: &str, target: &str) -> Option<String> {
 }
 
 #[track_caller]
-fn none(wrong: impl IntoIterator<Item = String>) {
-    let wrong: Vec<String> = wrong.into_iter().collect();
-    assert!(wrong.is_empty(), "\n  {}\n", wrong.join("\n  "));
+fn assert_none(violations: impl IntoIterator<Item = String>) {
+    let violations: Vec<String> = violations.into_iter().collect();
+    assert!(violations.is_empty(), "\n  {}\n", violations.join("\n  "));
 }
 
-/// The targets of the links in a line of Markdown.
+/// Returns the targets of the links in a line of Markdown.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     let inline = line.split("](").skip(1).filter_map(|link| link.split(')').next());
     let defined =
@@ -128,46 +132,47 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn links_in_markdown_exist() {
     let mut count = 0;
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     for Document { path, text } in documents().iter().filter(|document| document.path.ends_with(".md")) {
         let folder = Path::new(path).parent().unwrap();
         for target in prose(text).flat_map(links).filter(|target| !target.contains("://")) {
             count += 1;
-            wrong.extend(broken(folder, text, target).map(|why| format!("{path}: {why}")));
+            violations.extend(link_error(folder, text, target).map(|error| format!("{path}: {error}")));
         }
     }
     assert!(count > 40, "only {count} links were found");
-    none(wrong);
+    assert_none(violations);
 }
 
 #[test]
 fn citations_of_documents_exist() {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '#');
     let mut count = 0;
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     for Document { path, text } in documents() {
-        for (at, _) in text.match_indices("docs/") {
-            let is_start = !text[..at].ends_with(|c: char| is_part(c));
-            let end = text[at..].find(|c| !is_part(c)).map_or(text.len(), |length| at + length);
-            let target = text[at..end].trim_end_matches('.');
+        for (start, _) in text.match_indices("docs/") {
+            let is_start = !text[..start].ends_with(|c: char| is_part(c));
+            let end = text[start..].find(|c| !is_part(c)).map_or(text.len(), |length| start + length);
+            let target = text[start..end].trim_end_matches('.');
             if is_start && (target.contains(".md") || target.ends_with('/')) {
                 count += 1;
-                wrong.extend(broken(Path::new(""), "", target).map(|why| format!("{path}: {why}")));
+                violations
+                    .extend(link_error(Path::new(""), "", target).map(|error| format!("{path}: {error}")));
             }
         }
     }
     assert!(count > 10, "only {count} citations were found");
-    none(wrong);
+    assert_none(violations);
 }
 
-/// The words of a text that look like the name of a document: `NAME.md`, or `NAME, "Section"` in capitals.
-fn cited(text: &str) -> BTreeSet<String> {
+/// Returns the words of a text that look like the name of a document: `NAME.md`, or `NAME, "Section"` in capitals.
+fn cited_names(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
-    let mut cited = BTreeSet::new();
+    let mut cited_names = BTreeSet::new();
     for (at, _) in text.match_indices(".md") {
         let start = text[..at].rfind(|c| !is_part(c)).map_or(0, |before| before + 1);
         if at > start + 2 && !text[..start].ends_with('/') {
-            cited.insert(format!("{}.md", &text[start..at]));
+            cited_names.insert(format!("{}.md", &text[start..at]));
         }
     }
     for (at, _) in text.match_indices(", \"") {
@@ -176,10 +181,10 @@ fn cited(text: &str) -> BTreeSet<String> {
         let is_in_comment =
             text[..at].rfind('\n').map_or(text, |line| &text[line + 1..]).trim_start().starts_with("//");
         if is_in_comment && name.len() > 3 && name.chars().all(|c| c.is_ascii_uppercase() || c == '-') {
-            cited.insert(format!("{name}.md"));
+            cited_names.insert(format!("{name}.md"));
         }
     }
-    cited
+    cited_names
 }
 
 #[test]
@@ -187,36 +192,39 @@ fn cited_documents_are_in_the_repository() {
     let documents = documents();
     let names: BTreeSet<&str> =
         documents.iter().filter_map(|document| Path::new(&document.path).file_name()?.to_str()).collect();
-    none(documents.iter().filter(|document| document.path != "tests/documents.rs").flat_map(|document| {
-        let missing = cited(&document.text).into_iter();
-        let missing = missing.filter(|name| !names.contains(&**name) && !NOT_DOCUMENTS.contains(&&**name));
-        missing.map(|name| format!("{} cites {name}", document.path))
-    }));
+    assert_none(documents.iter().filter(|document| document.path != "tests/documents.rs").flat_map(
+        |document| {
+            let missing = cited_names(&document.text).into_iter();
+            let missing =
+                missing.filter(|name| !names.contains(&**name) && !NOT_DOCUMENTS.contains(&&**name));
+            missing.map(|name| format!("{} cites {name}", document.path))
+        },
+    ));
 }
 
 #[test]
 fn cited_rfds_have_an_address() {
     let store = fs::read_to_string(Path::new(ROOT).join("docs/reference/store.md")).unwrap();
-    let mut wrong = BTreeSet::new();
+    let mut violations = BTreeSet::new();
     for Document { path, text } in documents() {
-        for (at, _) in text.match_indices("RFD ") {
-            let number: String = text[at + 4..].chars().take_while(char::is_ascii_alphanumeric).collect();
+        for (start, _) in text.match_indices("RFD ") {
+            let number: String = text[start + 4..].chars().take_while(char::is_ascii_alphanumeric).collect();
             let is_number = number.len() == 3 && number.ends_with(|c: char| c.is_ascii_digit());
             let is_listed = store
                 .lines()
                 .any(|line| line.starts_with(&format!("| RFD {number} |")) && line.contains("https://"));
             if is_number && !is_listed {
-                wrong.insert(format!("{path} cites RFD {number}"));
+                violations.insert(format!("{path} cites RFD {number}"));
             }
         }
     }
-    none(wrong);
+    assert_none(violations);
 }
 
 #[test]
 fn decisions_follow_the_template() {
     let mut numbers = Vec::new();
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     for Document { path, text } in documents() {
         let Some(name) = path.strip_prefix("docs/decisions/") else { continue };
         let number = &name[..4];
@@ -224,10 +232,10 @@ fn decisions_follow_the_template() {
         let headings: Vec<_> = prose(&text).filter_map(|line| line.strip_prefix("## ")).collect();
         let has_head = text.starts_with(&format!("# {number}: ")) && text.contains("\n- **Status**: ");
         if !has_head || !text.contains("\n- **Date**: ") || headings != SECTIONS {
-            wrong.push(path);
+            violations.push(path);
         }
     }
-    none(wrong);
+    assert_none(violations);
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "decisions are numbered without gaps");
 }
@@ -247,7 +255,7 @@ fn paths_in_architecture_exist() {
         Path::new(ROOT).join(path).exists() || documents.iter().any(is_suffix)
     };
     let paths = text.lines().flat_map(quoted).filter(|path| path.ends_with(".rs") || path.ends_with('/'));
-    none(paths.filter(|path| !path.contains('*') && !exists(path)));
+    assert_none(paths.filter(|path| !path.contains('*') && !exists(path)));
 }
 
 #[test]
@@ -258,19 +266,19 @@ fn dependencies_are_listed() {
     let names = dependencies.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name);
     let page = page("dependencies.md");
     let words: BTreeSet<_> = page.split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_'))).collect();
-    none(
+    assert_none(
         names
             .filter(|name| !name.starts_with("jp-compact") && !words.contains(name))
             .map(|name| format!("{name} has no reason")),
     );
 }
 
-/// A page of the reference.
+/// Returns a page of the reference.
 fn page(name: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join("docs/reference").join(name)).unwrap()
 }
 
-/// A home folder with one conversation.
+/// Creates a home folder with one conversation.
 fn home() -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     let conversation = home.path().join("17738399468-sample");
@@ -286,7 +294,7 @@ fn jp_compact(home: &Path, arguments: &[&str]) -> Output {
     command.env_clear().env("HOME", home).current_dir(home).args(arguments).output().unwrap()
 }
 
-/// The rows of the first table under a heading, cell by cell.
+/// Returns the rows of the first table under a heading, as cells.
 fn table<'a>(page: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
     let section =
         page.split(&format!("\n{heading}\n")).nth(1).unwrap_or_else(|| panic!("{heading} is missing"));
@@ -295,7 +303,7 @@ fn table<'a>(page: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
     rows.map(|row| row.split('|').skip(1).map(str::trim).collect()).collect()
 }
 
-/// The names in backticks.
+/// Returns the names in backticks.
 fn quoted(text: &str) -> BTreeSet<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
@@ -310,7 +318,9 @@ fn lint_rules_have_a_heading_each() {
     assert!(rules.len() > 20);
     let page = page("lint-rules.md");
     let headings = anchors(&page);
-    none(rules.iter().filter(|rule| !headings.contains(*rule)).map(|rule| format!("{rule} has no heading")));
+    assert_none(
+        rules.iter().filter(|rule| !headings.contains(*rule)).map(|rule| format!("{rule} has no heading")),
+    );
     let documented = page.lines().filter(|line| line.starts_with("### ")).count();
     assert_eq!(documented, rules.len(), "a heading is not a rule");
 }
@@ -322,11 +332,11 @@ fn formats_have_a_heading_each() {
     let names = help.split_once("--format").unwrap().1.split_once("[possible values: ").unwrap().1;
     let names = names.split_once(']').unwrap().0.split_whitespace().map(|name| name.trim_end_matches(','));
     let headings = anchors(&page("formats.md"));
-    none(names.filter(|name| !headings.contains(*name)).map(|name| format!("{name} has no heading")));
+    assert_none(names.filter(|name| !headings.contains(*name)).map(|name| format!("{name} has no heading")));
 }
 
-/// The section of the configuration that a heading is about, with names in place of the placeholders.
-fn key_of(heading: &str) -> String {
+/// Returns the section of the configuration that a heading names, with examples instead of placeholders.
+fn section_of(heading: &str) -> String {
     let key = heading.trim_start_matches('#').trim().trim_matches('`');
     key.replace("\"PROVIDER/NAME\"", "\"a/b\"").replace("NAME", "x")
 }
@@ -336,28 +346,29 @@ fn configuration_lists_every_key_with_its_default() {
     let (home, page) = (home(), page("configuration.md"));
     let built_in = jp_compact(home.path(), &["config", "--json"]);
     let built_in: Value = serde_json::from_slice(&built_in.stdout).unwrap();
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     let headings: Vec<&str> =
         page.lines().filter(|line| line.starts_with('#') && line.trim_end().ends_with('`')).collect();
     assert!(headings.len() >= 8);
     for heading in headings {
-        let section = key_of(heading);
+        let section = section_of(heading);
         let set = format!("{section}.no_such_key=1");
-        let refused = String::from_utf8(jp_compact(home.path(), &["config", "--set", &set]).stderr).unwrap();
-        let known = refused.split_once("expected").map(|(_, known)| quoted(known.lines().next().unwrap()));
+        let stderr = String::from_utf8(jp_compact(home.path(), &["config", "--set", &set]).stderr).unwrap();
+        let known_keys =
+            stderr.split_once("expected").map(|(_, known_keys)| quoted(known_keys.lines().next().unwrap()));
         let rows = table(&page, heading);
-        let listed: BTreeSet<_> = rows.iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
-        if known.as_ref() != Some(&listed) {
-            wrong.push(format!("{heading} lists {listed:?}, and the program has {known:?}"));
+        let listed_keys: BTreeSet<_> = rows.iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
+        if known_keys.as_ref() != Some(&listed_keys) {
+            violations.push(format!("{heading} lists {listed_keys:?}, and the program has {known_keys:?}"));
         }
         for row in &rows {
             let key = format!("{section}.{}", row[0].trim_matches('`'));
             let default = key.split('.').try_fold(&built_in["config"], |value, name| value.get(name));
             let default = default.filter(|value| !value.is_object()).map(|value| format!("`{value}`"));
             if row[1].starts_with('`') && default.as_deref() != Some(row[1]) {
-                wrong.push(format!("the default of {key} is {default:?}, not {}", row[1]));
+                violations.push(format!("the default of {key} is {default:?}, not {}", row[1]));
             } else if !row[1].starts_with('`') && default.is_some() {
-                wrong.push(format!("{key} has the default {default:?}"));
+                violations.push(format!("{key} has the default {default:?}"));
             }
             if let Some(example) = row[2].strip_prefix('`') {
                 // A profile that only keeps turns is an error, so the example is added to a built-in profile.
@@ -365,12 +376,12 @@ fn configuration_lists_every_key_with_its_default() {
                 let set = format!("{key}={}", example.trim_matches('`'));
                 let output = jp_compact(home.path(), &["config", "--set", &set]);
                 if !output.status.success() {
-                    wrong.push(format!("{set}: {}", String::from_utf8_lossy(&output.stderr)));
+                    violations.push(format!("{set}: {}", String::from_utf8_lossy(&output.stderr)));
                 }
             }
         }
     }
-    none(wrong);
+    assert_none(violations);
 }
 
 /// Compares the members of a document with the table under its heading.
@@ -424,9 +435,9 @@ fn json_output_has_the_listed_members() {
         });
         check_members(&page, heading, &serde_json::from_str(line).unwrap());
     }
-    let failed = jp_compact(home.path(), &["./missing", "--json"]);
-    let failed: Value = serde_json::from_slice(&failed.stdout).unwrap();
-    check_members(&page, "Errors", &failed["error"]);
+    let error_output = jp_compact(home.path(), &["./missing", "--json"]);
+    let error_output: Value = serde_json::from_slice(&error_output.stdout).unwrap();
+    check_members(&page, "Errors", &error_output["error"]);
     let printed = jp_compact(home.path(), &["print", sample, "--as", "json"]);
     let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
     check_members(&page, "print", &printed[0]);

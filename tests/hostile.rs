@@ -19,15 +19,15 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use table::{End, Row, TABLE, Tier};
-use world::{Ran, World, has_compiler};
+use table::{ExpectedEnd, Row, TABLE, Tier};
+use world::{RunOutput, World, has_compiler};
 
 /// SIGTERM, two seconds, SIGKILL, and a quarter of a second for processes that hold the pipes.
 const AFTER_DEADLINE: Duration = Duration::from_millis(2250);
-/// Factor for the time of a plain run, because a busy machine slows every run.
+/// Factor for the time of the baseline run, because a busy machine slows every run.
 const SLACK: u32 = 20;
 /// Number of rows that run in parallel. They mostly wait.
-const AT_ONCE: usize = 4;
+const PARALLEL_ROWS: usize = 4;
 
 /// The error of a run, if any.
 type Verdict = Result<(), String>;
@@ -37,54 +37,54 @@ fn ensure(condition: bool, message: impl Fn() -> String) -> Verdict {
 }
 
 /// Checks the conditions that hold after every run.
-fn check_end(world: &World, output: &Ran, row: &Row, plain: Duration) -> Verdict {
-    let bound = Duration::from_secs(row.deadline) + AFTER_DEADLINE + plain * SLACK;
-    ensure(output.wall <= bound, || format!("it took {:?}, more than {bound:?}", output.wall))?;
+fn check_end(world: &World, output: &RunOutput, row: &Row, baseline: Duration) -> Verdict {
+    let limit = Duration::from_secs(row.deadline) + AFTER_DEADLINE + baseline * SLACK;
+    ensure(output.elapsed <= limit, || format!("it took {:?}, more than {limit:?}", output.elapsed))?;
     // A killed process may need a moment to disappear.
     let started = Instant::now();
     while !world.processes().is_empty() && started.elapsed() < Duration::from_secs(10) {
         std::thread::yield_now();
     }
     ensure(world.processes().is_empty(), || format!("left: {:?}", world.processes()))?;
-    ensure(world.left_in_temp() == 0, || "a private directory is left".into())?;
+    ensure(world.folders_in_temp() == 0, || "a private directory is left".into())?;
     let is_harmless = |c: char| !c.is_control() || c == '\n' || c == '\t';
     ensure(output.stderr.chars().all(is_harmless), || format!("not escaped: {:?}", output.stderr))
 }
 
 /// Runs a row with one process per request.
-fn run_process(row: &Row, tier: Tier, plain: Duration) -> Verdict {
+fn run_process(row: &Row, tier: Tier, baseline: Duration) -> Verdict {
     let Some(end) = row.end(tier) else { return Ok(()) };
     let world = World::new(1);
     let output = world.run(row.mode, tier, Duration::from_secs(row.deadline), &[]);
     let (code, message, errors) = match end {
-        End::Success => (0, "1 overlay appended", 0),
-        End::Failure(code, message) => (code, message, 1),
+        ExpectedEnd::Success => (0, "1 overlay appended", 0),
+        ExpectedEnd::Failure(code, message) => (code, message, 1),
     };
     ensure(output.code == Some(code) && output.stderr.contains(message), || {
         format!("{:?}: {}", output.code, output.stderr)
     })?;
-    let found = output.stderr.lines().filter(|line| line.starts_with("error: ")).count();
-    ensure(found == errors, || format!("{found} messages: {}", output.stderr))?;
+    let error_count = output.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    ensure(error_count == errors, || format!("{error_count} messages: {}", output.stderr))?;
     let (appended, unchanged) = (world.appended(), world.unchanged());
     ensure((appended, unchanged) == (1 - errors, errors), || {
         format!("{appended} appended, {unchanged} not")
     })?;
-    check_end(&world, &output, row, plain)
+    check_end(&world, &output, row, baseline)
 }
 
 /// Runs a row with workers for two conversations.
-fn run_worker(row: &Row, tier: Tier, plain: Duration) -> Verdict {
+fn run_worker(row: &Row, tier: Tier, baseline: Duration) -> Verdict {
     let Some(end) = row.worker(tier) else { return Ok(()) };
     let world = World::new(2);
     let output = world.run(row.mode, tier, Duration::from_secs(row.deadline), &["--json"]);
     let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (appended, unchanged) = (world.appended(), world.unchanged());
     match end {
-        End::Success => {
+        ExpectedEnd::Success => {
             ensure(output.code == Some(0), || format!("{:?}: {}", output.code, output.stderr))?;
             ensure((appended, unchanged) == (2, 0), || format!("{appended} appended, {unchanged} not"))?;
         }
-        End::Failure(code, message) => {
+        ExpectedEnd::Failure(code, message) => {
             ensure(output.code == Some(19), || format!("{:?}: {}", output.code, output.stderr))?;
             let is_expected = |line: &Value| {
                 line["error"]["code"] == code && line["error"]["causes"].to_string().contains(message)
@@ -95,7 +95,7 @@ fn run_worker(row: &Row, tier: Tier, plain: Duration) -> Verdict {
             ensure((appended, unchanged) == (0, 2), || format!("{appended} appended, {unchanged} not"))?;
         }
     }
-    check_end(&world, &output, row, plain)
+    check_end(&world, &output, row, baseline)
 }
 
 /// Runs every row at every tier and collects all errors.
@@ -104,25 +104,25 @@ fn check_all_rows(attempt: fn(&Row, Tier, Duration) -> Verdict) {
     if !has_compiler() {
         return;
     }
-    let plain = World::new(1).run("answers", Tier::Jailed, Duration::from_secs(60), &[]);
-    assert_eq!(plain.code, Some(0), "{}", plain.stderr);
+    let baseline = World::new(1).run("answers", Tier::Jailed, Duration::from_secs(60), &[]);
+    assert_eq!(baseline.code, Some(0), "{}", baseline.stderr);
     let tiers = [Tier::Contained, Tier::Jailed, Tier::Granted];
     let attempts = TABLE.iter().flat_map(|row| tiers.map(|tier| (row, tier)));
-    let (waiting, wrong) = (Mutex::new(attempts), Mutex::new(Vec::new()));
+    let (attempts, failures) = (Mutex::new(attempts), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..PARALLEL_ROWS {
             scope.spawn(|| {
                 loop {
-                    let Some((row, tier)) = waiting.lock().unwrap().next() else { return };
-                    if let Err(what) = attempt(row, tier, plain.wall) {
-                        wrong.lock().unwrap().push(format!("{} {tier:?}: {what}", row.mode));
+                    let Some((row, tier)) = attempts.lock().unwrap().next() else { return };
+                    if let Err(error) = attempt(row, tier, baseline.elapsed) {
+                        failures.lock().unwrap().push(format!("{} {tier:?}: {error}", row.mode));
                     }
                 }
             });
         }
     });
-    let wrong = wrong.into_inner().unwrap();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn private_directory_limit_counts_files_that_were_removed() {
     if !has_compiler() {
         return;
     }
-    let limit = |bytes: &str| format!("limits.private_dir_bytes={bytes}");
+    let limit_option = |bytes: &str| format!("limits.private_dir_bytes={bytes}");
     let jailed = Tier::Jailed;
     for (mode, tiers) in [
         ("fills-its-folder", [Tier::Contained, jailed]),
@@ -150,14 +150,15 @@ fn private_directory_limit_counts_files_that_were_removed() {
     ] {
         for tier in tiers {
             let world = World::new(1);
-            let output = world.run(mode, tier, Duration::from_secs(30), &["--set", &limit("4_000_000")]);
+            let output =
+                world.run(mode, tier, Duration::from_secs(30), &["--set", &limit_option("4_000_000")]);
             let message = "it put more than 4000000 bytes into its private directory";
             assert!(
                 output.code == Some(15) && output.stderr.contains(message),
                 "{mode} {tier:?}: {}",
                 output.stderr
             );
-            assert_eq!((world.unchanged(), world.left_in_temp()), (1, 0), "{mode} {tier:?}");
+            assert_eq!((world.unchanged(), world.folders_in_temp()), (1, 0), "{mode} {tier:?}");
         }
     }
     let world = World::new(1);
@@ -171,18 +172,18 @@ fn strategy_that_changes_its_file_runs_as_it_was_started() {
         return;
     }
     let world = World::new(1);
-    let own = world.install();
-    let before = fs::read(&own).unwrap();
+    let executable = world.install();
+    let before = fs::read(&executable).unwrap();
     let output = world.run_own("changes-its-file", Tier::Jailed);
     assert_eq!((output.code, world.appended()), (Some(0), 1), "{}", output.stderr);
-    assert_eq!(fs::read(&own).unwrap(), before, "the strategy wrote outside of its jail");
+    assert_eq!(fs::read(&executable).unwrap(), before, "the strategy wrote outside of its jail");
 
     let world = World::new(1);
-    let own = world.install();
+    let executable = world.install();
     for run in 1..=2 {
         let output = world.run_own("changes-its-file", Tier::Contained);
         assert_eq!(output.code, Some(0), "{run}: {}", output.stderr);
-        assert_eq!(fs::read(&own).unwrap(), b"#!/bin/false\n");
+        assert_eq!(fs::read(&executable).unwrap(), b"#!/bin/false\n");
         // The strategy has also changed the host's copy. The host detects that.
         world.install();
     }
@@ -192,11 +193,11 @@ fn strategy_that_changes_its_file_runs_as_it_was_started() {
 fn remaining_process_is_detected() {
     let world = World::new(0);
     let mut command = std::process::Command::new("sleep");
-    let mut left = command.arg("1000").env("TMPDIR", world.path("tmp")).spawn().unwrap();
+    let mut child = command.arg("1000").env("TMPDIR", world.path("tmp")).spawn().unwrap();
     let started = Instant::now();
     while world.processes().is_empty() {
         assert!(started.elapsed() < Duration::from_secs(60), "the process was not found");
     }
-    left.kill().unwrap();
-    left.wait().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

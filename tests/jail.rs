@@ -66,24 +66,24 @@ fn everything_holds_for_another_user() {
     }
     let tools = tempfile::tempdir().unwrap();
     fs::set_permissions(tools.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let own = std::env::current_exe().unwrap();
+    let test_executable = std::env::current_exe().unwrap();
     for name in EXECUTABLES {
         install(&executable(name), &tools.path().join(name));
     }
-    for (name, path) in [("probe", &*PROBE), ("tests", &own)] {
+    for (name, path) in [("probe", &*PROBE), ("tests", &test_executable)] {
         install(path, &tools.path().join(name));
     }
-    let room = tools.path().join("room");
-    fs::create_dir(&room).unwrap();
-    fs::set_permissions(&room, fs::Permissions::from_mode(0o1777)).unwrap();
+    let home = tools.path().join("room");
+    fs::create_dir(&home).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o1777)).unwrap();
     let mut command = Command::new(tools.path().join("probe"));
     command.args(["as", NOBODY]).arg(tools.path().join("tests")).args(["--skip", "everything_holds"]);
     command
         .env_clear()
         .env(TOOLS, tools.path())
-        .env("TMPDIR", &room)
+        .env("TMPDIR", &home)
         .env("PATH", "/usr/bin:/bin")
-        .env("HOME", &room);
+        .env("HOME", &home);
     let output = command.output().unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));

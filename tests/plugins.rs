@@ -14,7 +14,7 @@ mod world;
 use serde_json::{Value, json};
 use world::{Conversation, World};
 
-/// Two turns that read, write and run, and two turns that are kept.
+/// Returns two turns that read, write and run, and two turns that are kept.
 fn conversation() -> Conversation {
     let mut conversation = Conversation::default();
     conversation.turn("look at it");
@@ -183,17 +183,17 @@ fn truncate_keeps_head_and_tail() {
             ("r2", cut),
         ],
     );
-    let all = |_: &Value, output: &str| output == "\n[... 2700 characters cut ...]\nEND";
-    let most = |_: &Value, output: &str| output == "\n[... 7997 characters cut ...]\nld ";
+    let short_output = |_: &Value, output: &str| output == "\n[... 2700 characters cut ...]\nEND";
+    let long_output = |_: &Value, output: &str| output == "\n[... 7997 characters cut ...]\nld ";
     check(
         "truncate:head=0,tail=3",
         &[
-            ("r1", most),
+            ("r1", long_output),
             ("t1", unchanged),
             ("g1", unchanged),
             ("w1", unchanged),
             ("g1", unchanged),
-            ("r2", all),
+            ("r2", short_output),
         ],
     );
 }
@@ -214,7 +214,7 @@ fn drop_arguments_strips_arguments_above_its_size() {
     );
 }
 
-/// A call without a response, whose id occurs again in later turns, and an event of an unknown type.
+/// Returns a call without a response, whose id occurs again in later turns, and an event of an unknown type.
 fn irregular_conversation() -> Conversation {
     let mut conversation = Conversation::default();
     conversation.turn("look at a");
@@ -234,10 +234,10 @@ fn irregular_conversation() -> Conversation {
 
 #[test]
 fn call_without_a_response_stays_without_one() {
-    let again = "[the same call was made again in turn 3]";
+    let note = "[the same call was made again in turn 3]";
     let expect: [(&str, &[&str]); 6] = [
         ("dedupe", &["", "a a", "b, whole"]),
-        ("dedupe:mode=note", &["", again, "a a", again, "b, whole"]),
+        ("dedupe:mode=note", &["", note, "a a", note, "b, whole"]),
         ("supersede", &["", "[read again in turn 3]", "a a", "gone", "b, whole"]),
         ("keep-errors", &["", "[compacted]", "[compacted]", "gone", "[compacted]"]),
         ("drop-large", &["", "[compacted]", "[compacted]", "gone", "b, whole"]),

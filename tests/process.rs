@@ -78,11 +78,15 @@ impl TestDir {
     /// or, before the exec, on the runner's command line. Both are empty for a zombie.
     fn processes(&self) -> usize {
         let name = self.0.path().to_str().unwrap().as_bytes();
-        let names_it = |file: &Path| {
+        let mentions_test_dir = |file: &Path| {
             std::fs::read(file).is_ok_and(|bytes| bytes.windows(name.len()).any(|window| window == name))
         };
         let processes = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
-        processes.filter(|path| names_it(&path.join("environ")) || names_it(&path.join("cmdline"))).count()
+        processes
+            .filter(|path| {
+                mentions_test_dir(&path.join("environ")) || mentions_test_dir(&path.join("cmdline"))
+            })
+            .count()
     }
 
     /// Returns the names in the directory and in its private directories.
@@ -338,14 +342,14 @@ fn dropping_the_future_kills_the_group() {
     let test_dir = TestDir::new();
     block_on(async {
         let run = pin!(process::run(Launch { stdin: lines(1), ..test_dir.launch(&["marks-and-hangs"]) }));
-        let marked = async {
+        let wait_for_mark = async {
             while !test_dir.files().contains(&"marked".to_owned()) {
                 tokio::task::yield_now().await;
             }
         };
         tokio::select! {
             result = run => panic!("{result:?}"),
-            () = marked => {}
+            () = wait_for_mark => {}
         }
         assert!(test_dir.processes() > 0, "the search for processes must find the strategy");
     });

@@ -19,7 +19,7 @@ fn readme() -> String {
     fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap()
 }
 
-/// The fenced block after a mark.
+/// Returns the fenced block after a mark.
 fn block(mark: &str) -> String {
     let readme = readme();
     let (_, rest) = readme.split_once(&format!("<!-- {mark} -->\n```")).unwrap();
@@ -27,7 +27,7 @@ fn block(mark: &str) -> String {
     block.split_once("\n```").unwrap().0.to_owned() + "\n"
 }
 
-/// The first two columns of the table under a heading, without code marks.
+/// Returns the first two columns of the table under a heading, without code marks.
 fn table(heading: &str) -> Vec<(String, String)> {
     let readme = readme();
     let section = readme.split_once(&format!("\n## {heading}\n")).unwrap().1;
@@ -66,17 +66,17 @@ fn first_command_prints_the_shown_output() {
     for file in ["events.json", "base_config.json", "metadata.json"] {
         fs::copy(Path::new(ROOT).join("tests/sample").join(file), target.join(file)).unwrap();
     }
-    let mut shown = String::new();
+    let mut printed = String::new();
     for command in commands {
         let arguments: Vec<_> = command.split(' ').collect();
         assert_eq!(arguments[0], "target/release/jp-compact");
         let output = jp_compact(folder.path(), &arguments[1..]);
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));
-        shown += &(text(&output.stderr) + &text(&output.stdout));
+        printed += &(text(&output.stderr) + &text(&output.stdout));
     }
     let expected = block("output");
     let expected = expected.strip_suffix("...\n").unwrap();
-    assert!(shown.starts_with(expected), "expected\n{expected}\nbut the output is\n{shown}");
+    assert!(printed.starts_with(expected), "expected\n{expected}\nbut the output is\n{printed}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn exit_codes_match_the_help() {
     let codes: Vec<_> = codes
         .lines()
         .filter_map(|line| line.trim().split_once("  "))
-        .map(|(code, what)| (code.to_owned(), what.to_owned()))
+        .map(|(code, meaning)| (code.to_owned(), meaning.to_owned()))
         .collect();
     let readme = readme();
     let listed = readme.split_once("\n## Exit codes\n").unwrap().1.split("\n## ").next().unwrap();
@@ -101,7 +101,7 @@ fn exit_codes_match_the_help() {
     let listed: Vec<_> = listed
         .split(" · ")
         .filter_map(|code| code.strip_prefix('`')?.split_once("` "))
-        .map(|(code, what)| (code.to_owned(), what.to_owned()))
+        .map(|(code, meaning)| (code.to_owned(), meaning.to_owned()))
         .collect();
     assert_eq!(listed, codes);
 }

@@ -47,10 +47,10 @@ impl TestDir {
     fn runner_after(&self, stage: &[&str], flags: &[&str], args: &[&str]) -> Command {
         let host_pid = std::process::id().to_string();
         let dir = self.dir.to_str().unwrap();
-        let call = [&[RUNNER, "--host-pid", &host_pid, "--dir", dir], flags, &["--"], args].concat();
-        let all = [stage, &call].concat();
-        let mut command = Command::new(all[0]);
-        command.args(&all[1..]).stdin(Stdio::null());
+        let runner_call = [&[RUNNER, "--host-pid", &host_pid, "--dir", dir], flags, &["--"], args].concat();
+        let command_line = [stage, &runner_call].concat();
+        let mut command = Command::new(command_line[0]);
+        command.args(&command_line[1..]).stdin(Stdio::null());
         command
     }
 
@@ -160,10 +160,10 @@ fn runner_joins_the_given_control_group() {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mounted = mounts.lines().find(|line| line.contains(" - cgroup2 "));
     let Some(root) = mounted.and_then(|line| line.split(' ').nth(4)) else { return };
-    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
-    let Some(own) = own.lines().find_map(|line| line.strip_prefix("0::/")) else { return };
+    let own_group = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let Some(own_group) = own_group.lines().find_map(|line| line.strip_prefix("0::/")) else { return };
     let name = format!("jp-compact-test-{}", std::process::id());
-    let group = Path::new(root).join(own).join(&name);
+    let group = Path::new(root).join(own_group).join(&name);
     if std::fs::create_dir(&group).is_err() {
         return;
     }
@@ -183,9 +183,9 @@ fn runner_joins_the_given_control_group() {
 #[test]
 fn worker_has_no_processor_time_limit() {
     let limits = TestDir::new().output(&[], &["/bin/cat", "/proc/self/limits"]);
-    let own = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let host_limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let cpu = |limits: &str| limits.lines().find(|line| line.starts_with("Max cpu")).map(str::to_owned);
-    assert_eq!(cpu(&limits), cpu(&own));
+    assert_eq!(cpu(&limits), cpu(&host_limits));
 }
 
 #[test]
@@ -381,13 +381,13 @@ fn check_command_dies_with_the_host(flags: &[&str], strategy: &[&str]) {
     host.kill().unwrap();
     host.wait().unwrap();
     // The input stays open, so only the death of the strategy ends its output.
-    let (ended, waits) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut rest = String::new();
         let _ = stdout.read_to_string(&mut rest);
-        let _ = ended.send(rest);
+        let _ = sender.send(rest);
     });
-    let rest = waits.recv_timeout(std::time::Duration::from_secs(60));
+    let rest = receiver.recv_timeout(std::time::Duration::from_secs(60));
     drop(stdin);
     assert_eq!(rest.as_deref(), Ok(""), "a process still holds the output");
 }

@@ -45,15 +45,15 @@ fn request(id: &str, options: &Value, kinds: &Value) -> String {
     format!("{header}\n")
 }
 
-fn full() -> Value {
+fn kinds_with_content() -> Value {
     json!({"reasoning": 1, "reasoning_tokens": 9, "tool_calls": 1, "tool_errors": 0, "tool_request_tokens": 9, "tool_response_tokens": 9})
 }
 
-fn empty() -> Value {
+fn kinds_without_content() -> Value {
     json!({"reasoning": 0, "reasoning_tokens": 0, "tool_calls": 0, "tool_errors": 0, "tool_request_tokens": 0, "tool_response_tokens": 0})
 }
 
-fn answers(strategy: &Path, verb: &str, input: &str) -> Vec<Reply> {
+fn replies_of(strategy: &Path, verb: &str, input: &str) -> Vec<Reply> {
     let output =
         start(strategy, verb).write_stdin(input).assert().success().stderr("").get_output().stdout.clone();
     String::from_utf8(output).unwrap().lines().map(|line| Reply::parse(line).unwrap()).collect()
@@ -61,7 +61,7 @@ fn answers(strategy: &Path, verb: &str, input: &str) -> Vec<Reply> {
 
 #[track_caller]
 fn check(strategy: &Path, options: &Value, expect: &Value) {
-    let replies = answers(strategy, "run", &request("c1", options, &full()));
+    let replies = replies_of(strategy, "run", &request("c1", options, &kinds_with_content()));
     let expect = json!({"type": "result", "id": "c1", "compactions": [expect]});
     assert_eq!(serde_json::to_value(&replies).unwrap(), json!([expect]));
 }
@@ -134,7 +134,7 @@ fn strip_tools_proposes_the_policy_of_its_mode() {
 #[test]
 fn strategies_decline_if_the_view_has_nothing_to_strip() {
     for strategy in strategies() {
-        let replies = answers(strategy, "run", &request("c1", &json!({}), &empty()));
+        let replies = replies_of(strategy, "run", &request("c1", &json!({}), &kinds_without_content()));
         assert!(matches!(&replies[..], [Reply::Decline(decline)] if decline.id == "c1"), "{replies:?}");
     }
 }
@@ -142,8 +142,10 @@ fn strategies_decline_if_the_view_has_nothing_to_strip() {
 #[test]
 fn workers_answer_until_stdin_closes() {
     for strategy in strategies() {
-        let input = request("a", &json!({}), &full()) + "\n" + &request("b", &json!({}), &empty());
-        let replies = answers(strategy, "worker", &input);
+        let input = request("a", &json!({}), &kinds_with_content())
+            + "\n"
+            + &request("b", &json!({}), &kinds_without_content());
+        let replies = replies_of(strategy, "worker", &input);
         assert!(matches!(&replies[..], [Reply::Result(_), Reply::Decline(_)]), "{replies:?}");
         assert_eq!(replies.iter().map(Reply::id).collect::<Vec<_>>(), [Some("a"), Some("b")]);
     }
@@ -152,7 +154,8 @@ fn workers_answer_until_stdin_closes() {
 #[test]
 fn strip_tools_rejects_an_unknown_mode() {
     let [_, strategy] = strategies();
-    let replies = answers(strategy, "run", &request("c1", &json!({"mode": "shred"}), &full()));
+    let replies =
+        replies_of(strategy, "run", &request("c1", &json!({"mode": "shred"}), &kinds_with_content()));
     assert!(matches!(&replies[..], [Reply::Error(error)] if error.code == "options_invalid"), "{replies:?}");
 }
 

@@ -53,10 +53,10 @@ struct Hit {
     text: String,
 }
 
-fn hits(passage: &Passage) -> Vec<Hit> {
+fn find_constructions(passage: &Passage) -> Vec<Hit> {
     let mut hits = Vec::new();
-    for at in 0..passage.words.len() {
-        let rest = &passage.words[at..];
+    for start in 0..passage.words.len() {
+        let rest = &passage.words[start..];
         for (name, forms) in CONSTRUCTIONS {
             if forms.iter().any(|form| matches(form, rest)) && !is_question(rest) {
                 let text: Vec<&str> = rest.iter().take(8).map(|word| word.text.as_str()).collect();
@@ -74,7 +74,7 @@ fn matches(form: &str, words: &[Word]) -> bool {
 
 fn matches_word(part: &str, word: &Word) -> bool {
     if let Some(part) = part.strip_prefix('^') {
-        return word.opens && matches_word(part, word);
+        return word.opens_sentence && matches_word(part, word);
     }
     match part.strip_prefix('!') {
         Some(other) => word.is_word() && word.text != other,
@@ -85,7 +85,7 @@ fn matches_word(part: &str, word: &Word) -> bool {
 /// Returns whether words begin with a question that opens with its pronoun.
 fn is_question(words: &[Word]) -> bool {
     let end = words.iter().find(|word| [".", "?", "!", ";"].contains(&word.text.as_str()));
-    words[0].opens && end.is_some_and(|end| end.text == "?")
+    words[0].opens_sentence && end.is_some_and(|end| end.text == "?")
 }
 
 /// Finds the files with an ending, except in `target` and in hidden folders other than `.github`.
@@ -109,41 +109,44 @@ fn passages(file: &str) -> Vec<Passage> {
 
 #[test]
 fn prose_is_plain() {
-    let mut all = Vec::new();
-    files(Path::new(env!("CARGO_MANIFEST_DIR")), ".rs", &mut all);
-    files(Path::new(env!("CARGO_MANIFEST_DIR")), ".md", &mut all);
-    all.sort();
-    all.retain(|file| !NOT_OURS.iter().any(|start| file.starts_with(start)));
+    let mut files_to_read = Vec::new();
+    files(Path::new(env!("CARGO_MANIFEST_DIR")), ".rs", &mut files_to_read);
+    files(Path::new(env!("CARGO_MANIFEST_DIR")), ".md", &mut files_to_read);
+    files_to_read.sort();
+    files_to_read.retain(|file| !NOT_OURS.iter().any(|start| file.starts_with(start)));
     let mut found: BTreeMap<Kind, (usize, Vec<String>)> = BTreeMap::new();
-    for file in all {
+    for file in files_to_read {
         for passage in passages(&file) {
-            let (words, places) = found.entry(passage.kind).or_default();
+            let (words, locations) = found.entry(passage.kind).or_default();
             *words += passage.words.iter().filter(|word| word.is_word()).count();
             let describe = |hit: Hit| format!("{file}:{}: {}: {}", hit.line, hit.name, hit.text);
-            places.extend(hits(&passage).into_iter().map(describe));
+            locations.extend(find_constructions(&passage).into_iter().map(describe));
         }
     }
-    let mut wrong = String::new();
+    let mut excess = String::new();
     for kind in [Kind::Comment, Kind::Literal, Kind::Markdown] {
-        let (words, places) = &found[&kind];
-        let rate = 1e4 * places.len() as f64 / *words as f64;
-        println!("{kind:?}: {} in {words} words, {rate:.0} per 10,000, {BUDGET} are allowed", places.len());
+        let (words, locations) = &found[&kind];
+        let rate = 1e4 * locations.len() as f64 / *words as f64;
+        println!(
+            "{kind:?}: {} in {words} words, {rate:.0} per 10,000, {BUDGET} are allowed",
+            locations.len()
+        );
         if rate > BUDGET {
-            wrong += &format!("\n{kind:?}: {rate:.0} per 10,000\n  {}\n", worst(places).join("\n  "));
+            excess += &format!("\n{kind:?}: {rate:.0} per 10,000\n  {}\n", worst(locations).join("\n  "));
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(excess.is_empty(), "{excess}");
 }
 
 /// Returns the places of the files with the most constructions, at most 100.
-fn worst(places: &[String]) -> Vec<&str> {
-    let file = |place: &str| place.split(':').next().unwrap_or_default().to_owned();
+fn worst(locations: &[String]) -> Vec<&str> {
+    let file = |location: &str| location.split(':').next().unwrap_or_default().to_owned();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for place in places {
-        *counts.entry(file(place)).or_default() += 1;
+    for location in locations {
+        *counts.entry(file(location)).or_default() += 1;
     }
-    let mut worst: Vec<&str> = places.iter().map(String::as_str).collect();
-    worst.sort_by_key(|place| std::cmp::Reverse(counts[&file(place)]));
+    let mut worst: Vec<&str> = locations.iter().map(String::as_str).collect();
+    worst.sort_by_key(|location| std::cmp::Reverse(counts[&file(location)]));
     worst.truncate(100);
     worst
 }
@@ -152,7 +155,7 @@ fn worst(places: &[String]) -> Vec<&str> {
 #[track_caller]
 fn check(text: &str, expect: &[(usize, &str)]) {
     let found: Vec<(usize, &str)> =
-        prose::rust(text).iter().flat_map(hits).map(|hit| (hit.line, hit.name)).collect();
+        prose::rust(text).iter().flat_map(find_constructions).map(|hit| (hit.line, hit.name)).collect();
     assert_eq!(found, expect, "{text}");
 }
 
@@ -196,7 +199,8 @@ fn constructions_are_found_in_all_kinds_of_text() {
     check("f(\"nobody\");", &[]);
     check("r#\"{\"a\": \"it is no b\"}\"#", &[]);
     let check = |text: &str, expect: &[usize]| {
-        let found: Vec<usize> = prose::markdown(text).iter().flat_map(hits).map(|hit| hit.line).collect();
+        let found: Vec<usize> =
+            prose::markdown(text).iter().flat_map(find_constructions).map(|hit| hit.line).collect();
         assert_eq!(found, expect, "{text}");
     };
     check("# It is no title\n", &[1]);

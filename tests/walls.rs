@@ -23,11 +23,11 @@ use serde_json::{Value, json};
 use sources::{Name, Source};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| sources::all(Path::new(ROOT)));
+static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| sources::read_all(Path::new(ROOT)));
 static METADATA: LazyLock<Value> = LazyLock::new(metadata);
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const ARROWS: [(&str, &[&str]); 10] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 10] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-core", &["jp-compact-schema"]),
     ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-core"]),
@@ -63,7 +63,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ),
 ];
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
-const ALL_OF: [(&str, &[&str]); 4] = [
+const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 4] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
     ("jp-compact-core", PURE),
     ("jp-compact-transcripts", PURE),
@@ -71,7 +71,7 @@ const ALL_OF: [(&str, &[&str]); 4] = [
 ];
 const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror", "wide"];
 /// Crates that only these packages depend on, except in tests.
-const ONLY_IN: [(&str, &[&str]); 22] = [
+const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 22] = [
     ("bpe-openai", &["jp-compact"]),
     ("clap", &["jp-compact"]),
     ("clap_complete", &["jp-compact"]),
@@ -107,7 +107,7 @@ const ONLY_IN: [(&str, &[&str]); 22] = [
 
 /// The crates that the folders of the root package may name. The first matching folder counts. `std` is always
 /// allowed.
-const CRATES: [(&str, &[&str]); 4] = [
+const NAMED_CRATES: [(&str, &[&str]); 4] = [
     (
         "host/cli/",
         &[
@@ -168,7 +168,7 @@ const KNOWN_CYCLES: &[(&str, &str, usize)] = &[];
 const CRATE_LINES_MAX: usize = 10_000;
 
 /// Paths to files, processes, the clock, the environment, the network or threads.
-const WORLD: [&str; 18] = [
+const SIDE_EFFECTS: [&str; 18] = [
     "std::env",
     "std::fs",
     "std::io::stderr",
@@ -338,42 +338,52 @@ fn metadata() -> Value {
 
 /// Returns the dependencies of a package: the name, and whether only tests use it.
 fn dependencies(package: &Value) -> Vec<(&str, bool)> {
-    let all = package["dependencies"].as_array().unwrap().iter();
-    all.map(|of| (of["name"].as_str().unwrap(), of["kind"] == "dev")).collect()
+    let dependencies = package["dependencies"].as_array().unwrap().iter();
+    dependencies
+        .map(|dependency| (dependency["name"].as_str().unwrap(), dependency["kind"] == "dev"))
+        .collect()
 }
 
-fn wrong_arrows(metadata: &Value) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let ours: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+fn forbidden_dependencies(metadata: &Value) -> Vec<String> {
+    let mut violations = Vec::new();
+    let own_packages: BTreeSet<&str> = PACKAGE_DEPENDENCIES.iter().map(|(name, _)| *name).collect();
     let packages = metadata["packages"].as_array().unwrap();
     for package in packages {
         let name = package["name"].as_str().unwrap();
-        let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
-            wrong.push(format!("{name} is not listed as a package"));
+        let Some((_, allowed)) = PACKAGE_DEPENDENCIES.iter().find(|(known, _)| *known == name) else {
+            violations.push(format!("{name} is not listed as a package"));
             continue;
         };
-        let only = ALL_OF.iter().find(|(known, _)| *known == name).map(|(_, only)| *only);
+        let allowed_external = EXTERNAL_DEPENDENCIES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, allowed_external)| *allowed_external);
         for (other, for_tests) in dependencies(package) {
-            let arrow = if for_tests { "tests with" } else { "depends on" };
-            let of_ours = ours.contains(other);
-            let closed = ONLY_IN.iter().any(|(closed, users)| *closed == other && !users.contains(&name));
-            let extra = only.is_some_and(|only| !only.contains(&other));
-            if of_ours && !allowed.contains(&other) || !of_ours && !for_tests && (closed || extra) {
-                wrong.push(format!("{name} {arrow} {other}"));
+            let verb = if for_tests { "tests with" } else { "depends on" };
+            let is_own = own_packages.contains(other);
+            let is_restricted = RESTRICTED_DEPENDENCIES
+                .iter()
+                .any(|(restricted, users)| *restricted == other && !users.contains(&name));
+            let is_not_listed =
+                allowed_external.is_some_and(|allowed_external| !allowed_external.contains(&other));
+            if is_own && !allowed.contains(&other)
+                || !is_own && !for_tests && (is_restricted || is_not_listed)
+            {
+                violations.push(format!("{name} {verb} {other}"));
             }
         }
         // Nothing can depend on the command line, because it is not a library.
         let libraries = package["targets"].as_array().unwrap().iter();
         if name == "jp-compact" && libraries.filter(|target| target["kind"] == json!(["lib"])).count() > 0 {
-            wrong.push(format!("{name} has a library"));
+            violations.push(format!("{name} has a library"));
         }
     }
-    for (name, _) in ARROWS {
+    for (name, _) in PACKAGE_DEPENDENCIES {
         if packages.iter().all(|package| package["name"] != name) {
-            wrong.push(format!("{name} is missing"));
+            violations.push(format!("{name} is missing"));
         }
     }
-    wrong
+    violations
 }
 
 /// Returns the dependencies of the root package: the crate, and whether only tests use it.
@@ -383,47 +393,49 @@ fn crates_of_root(metadata: &Value) -> Vec<(String, bool)> {
     dependencies(root).into_iter().map(|(name, for_tests)| (name.replace('-', "_"), for_tests)).collect()
 }
 
-fn wrong_crates(source: &Source, known: &[(String, bool)]) -> Vec<String> {
-    let Some((_, allowed)) = CRATES.iter().find(|(folder, _)| source.file.starts_with(folder)) else {
+fn forbidden_crates(source: &Source, known: &[(String, bool)]) -> Vec<String> {
+    let Some((_, allowed)) = NAMED_CRATES.iter().find(|(folder, _)| source.file.starts_with(folder)) else {
         return Vec::new();
     };
     if source.file.starts_with("strategies/sdk/") {
         return Vec::new();
     }
     let is_known = |name: &Name| known.iter().any(|(known, _)| known == name.first());
-    let for_tests =
+    let is_only_for_tests =
         |name: &Name| name.in_tests && !known.iter().any(|(known, dev)| known == name.first() && !dev);
-    let wrong = |name: &&Name| is_known(name) && !allowed.contains(&name.first()) && !for_tests(name);
-    found(source, source.names.iter().filter(wrong))
+    let is_violation =
+        |name: &&Name| is_known(name) && !allowed.contains(&name.first()) && !is_only_for_tests(name);
+    names_found(source, source.names.iter().filter(is_violation))
 }
 
-/// Pure crates name no file, process, clock, environment, network or terminal.
-fn wrong_world(source: &Source) -> Vec<String> {
-    let pure = PURE_FOLDERS.iter().any(|folder| source.file.starts_with(folder));
-    let wrong = |name: &&Name| [&WORLD[..], &PRINTING].concat().iter().any(|path| name.is_within(path));
-    if pure { found(source, source.production().filter(wrong)) } else { Vec::new() }
+/// Returns the names of files, processes, clocks, environment, network, or terminals in pure crates.
+fn side_effects_in_pure_crates(source: &Source) -> Vec<String> {
+    let is_pure = PURE_FOLDERS.iter().any(|folder| source.file.starts_with(folder));
+    let is_violation =
+        |name: &&Name| [&SIDE_EFFECTS[..], &PRINTING].concat().iter().any(|path| name.is_within(path));
+    if is_pure { names_found(source, source.production().filter(is_violation)) } else { Vec::new() }
 }
 
-/// The runtime uses requests, replies and their validation.
-fn wrong_core_in_runtime(source: &Source) -> Vec<String> {
+/// Returns the names of parts of core that the runtime may not use.
+fn forbidden_core_in_runtime(source: &Source) -> Vec<String> {
     let is_allowed = |name: &Name| CORE_IN_RUNTIME.iter().any(|path| name.is_within(path));
-    let wrong = |name: &&Name| name.first() == "jp_compact_core" && !is_allowed(name);
-    let of_runtime = source.file.starts_with("host/runtime/src/");
-    if of_runtime { found(source, source.production().filter(wrong)) } else { Vec::new() }
+    let is_violation = |name: &&Name| name.first() == "jp_compact_core" && !is_allowed(name);
+    let is_in_runtime = source.file.starts_with("host/runtime/src/");
+    if is_in_runtime { names_found(source, source.production().filter(is_violation)) } else { Vec::new() }
 }
 
-/// Core does not name the formats of other agents.
-fn wrong_formats_in_core(source: &Source) -> Vec<String> {
-    let wrong = |name: &&Name| name.path.split("::").any(|segment| FOREIGN_FORMATS.contains(&segment));
-    let of_core = source.file.starts_with("host/core/src/");
-    if of_core { found(source, source.production().filter(wrong)) } else { Vec::new() }
+/// Returns the formats of other agents that core names.
+fn foreign_formats_in_core(source: &Source) -> Vec<String> {
+    let is_violation = |name: &&Name| name.path.split("::").any(|segment| FOREIGN_FORMATS.contains(&segment));
+    let is_in_core = source.file.starts_with("host/core/src/");
+    if is_in_core { names_found(source, source.production().filter(is_violation)) } else { Vec::new() }
 }
 
-/// The modules of a crate have no cycles, and the list of known cycles is up to date.
-fn wrong_cycles(crates: &[Crate<'_>], known: &[(&str, &str, usize)]) -> Vec<String> {
-    let mut wrong = Vec::new();
+/// Returns the cycles of modules, and the entries of the list of known cycles that are outdated.
+fn module_cycles(crates: &[Crate<'_>], known: &[(&str, &str, usize)]) -> Vec<String> {
+    let mut violations = Vec::new();
     for krate in crates {
-        wrong.extend(krate.globs());
+        violations.extend(krate.globs());
         for (parent, level) in krate.levels() {
             let cycles = module_graph::cycles(&level);
             let count: usize = cycles.iter().map(Vec::len).sum();
@@ -432,7 +444,7 @@ fn wrong_cycles(crates: &[Crate<'_>], known: &[(&str, &str, usize)]) -> Vec<Stri
             if count > allowed {
                 let cycles: Vec<String> = cycles.iter().map(|cycle| cycle.join(", ")).collect();
                 let parent = if parent.is_empty() { "the crate" } else { &parent };
-                wrong.push(format!("{}: cycle in {parent}: {}", krate.folder, cycles.join("; ")));
+                violations.push(format!("{}: cycle in {parent}: {}", krate.folder, cycles.join("; ")));
             }
         }
     }
@@ -441,180 +453,182 @@ fn wrong_cycles(crates: &[Crate<'_>], known: &[(&str, &str, usize)]) -> Vec<Stri
         let levels = known.levels();
         let cycles = levels.get(*parent).map(module_graph::cycles).unwrap_or_default();
         if cycles.is_empty() {
-            wrong.push(format!(
+            violations.push(format!(
                 "{folder}: no cycle is left in `{parent}`; delete it from KNOWN_CYCLES ({count})"
             ));
         }
     }
-    wrong
+    violations
 }
 
-/// A crate is small enough to be read as one unit.
-fn wrong_crate_sizes(folders: &[String], sources: &[Source]) -> Vec<String> {
-    let mut wrong = Vec::new();
+/// Returns the crates that have too many lines to be read as one unit.
+fn oversized_crates(folders: &[String], sources: &[Source]) -> Vec<String> {
+    let mut violations = Vec::new();
     for folder in folders {
         let is_other = |file: &str| {
             folders.iter().any(|other| other.len() > folder.len() && file.starts_with(other.as_str()))
         };
-        let own = sources.iter().filter(|source| source.file.starts_with(folder) && !is_other(&source.file));
-        let lines: usize = own.map(|source| source.lines).sum();
+        let own_sources =
+            sources.iter().filter(|source| source.file.starts_with(folder) && !is_other(&source.file));
+        let lines: usize = own_sources.map(|source| source.lines).sum();
         if lines > CRATE_LINES_MAX {
-            wrong.push(format!("{folder} has {lines} lines, at most {CRATE_LINES_MAX} are allowed"));
+            violations.push(format!("{folder} has {lines} lines, at most {CRATE_LINES_MAX} are allowed"));
         }
     }
-    wrong
+    violations
 }
 
-/// The command line reads no files and starts no processes. The engine does.
-fn wrong_in_cli(source: &Source) -> Vec<String> {
+/// Returns the names in the command line that read files or start processes. Only the engine does that.
+fn side_effects_in_cli(source: &Source) -> Vec<String> {
     if !source.file.starts_with("host/cli/") {
         return Vec::new();
     }
-    let allowed = |name: &Name| match &*source.file {
+    let is_allowed = |name: &Name| match &*source.file {
         // A descriptor without the line buffer of the standard library's stdout.
         "host/cli/output.rs" => name.is_within("std::fs::File"),
         "host/cli/main.rs" => name.is_within("std::env::args_os"),
         _ => false,
     };
-    let world = ["std::fs", "std::env", "std::net", "std::process", "tokio::fs", "tokio::net"];
-    let wrong = |name: &&Name| {
-        let exit = name.is_within("std::process::ExitCode") && !name.path.ends_with('*');
-        world.iter().any(|path| name.is_within(path)) && !exit && !allowed(name)
+    let side_effects = ["std::fs", "std::env", "std::net", "std::process", "tokio::fs", "tokio::net"];
+    let is_violation = |name: &&Name| {
+        let is_exit_code = name.is_within("std::process::ExitCode") && !name.path.ends_with('*');
+        side_effects.iter().any(|path| name.is_within(path)) && !is_exit_code && !is_allowed(name)
     };
-    found(source, source.production().filter(wrong))
+    names_found(source, source.production().filter(is_violation))
 }
 
-fn wrong_doors<'a>(sources: impl IntoIterator<Item = &'a Source>) -> Vec<String> {
-    let mut wrong = Vec::new();
+fn door_violations<'a>(sources: impl IntoIterator<Item = &'a Source>) -> Vec<String> {
+    let mut violations = Vec::new();
     // The runner is a process of its own, so the doors of ARCHITECTURE.md do not apply to it.
-    let held = |file: &str| file.starts_with("host/") && !file.starts_with("host/runner/");
-    let host: Vec<&Source> = sources.into_iter().filter(|source| held(&source.file)).collect();
+    let is_host_file = |file: &str| file.starts_with("host/") && !file.starts_with("host/runner/");
+    let host: Vec<&Source> = sources.into_iter().filter(|source| is_host_file(&source.file)).collect();
     for door in DOORS {
-        let leads = |name: &&Name| door.names.iter().any(|path| name.is_within(path));
+        let uses_door = |name: &&Name| door.names.iter().any(|path| name.is_within(path));
         for source in &host {
             if !door.files.contains(&&*source.file) {
-                wrong.extend(found(source, source.production().filter(leads)));
+                violations.extend(names_found(source, source.production().filter(uses_door)));
             }
         }
         if let Some(calls) = door.once {
-            let opens = |name: &&Name| !name.imported && calls.iter().any(|path| name.is_within(path));
-            let count: usize = host.iter().map(|source| source.production().filter(opens).count()).sum();
+            let is_call = |name: &&Name| !name.imported && calls.iter().any(|path| name.is_within(path));
+            let count: usize = host.iter().map(|source| source.production().filter(is_call).count()).sum();
             if count != 1 {
-                wrong.push(format!("{} occurs {count} times in the host", calls[0]));
+                violations.push(format!("{} occurs {count} times in the host", calls[0]));
             }
         }
     }
-    wrong
+    violations
 }
 
-fn wrong_unsafe(sources: &[Source]) -> Vec<String> {
-    let unsafe_: Vec<&Source> = sources.iter().filter(|source| source.has_unsafe).collect();
+fn unsafe_violations(sources: &[Source]) -> Vec<String> {
+    let unsafe_sources: Vec<&Source> = sources.iter().filter(|source| source.has_unsafe).collect();
     // The C types of shared libraries, and the expansion of `export_strategy!`.
     let folders = ["host/runner/", "strategies/sdk/src/abi.rs", "strategies/sdk/src/export.rs"];
     let elsewhere =
-        unsafe_.iter().filter(|source| !folders.iter().any(|folder| source.file.starts_with(folder)));
-    let mut wrong: Vec<String> =
+        unsafe_sources.iter().filter(|source| !folders.iter().any(|folder| source.file.starts_with(folder)));
+    let mut violations: Vec<String> =
         elsewhere.map(|source| format!("{} contains unsafe code", source.file)).collect();
-    let lines: usize = unsafe_.iter().map(|source| source.lines).sum();
+    let lines: usize = unsafe_sources.iter().map(|source| source.lines).sum();
     if lines > 320 {
-        wrong.push(format!("files with unsafe code have {lines} lines, at most 320 are allowed"));
+        violations.push(format!("files with unsafe code have {lines} lines, at most 320 are allowed"));
     }
-    wrong
+    violations
 }
 
-/// Every file has a module header, no `#[allow]` and no `include!`, and at most 500 lines.
-fn wrong_form(source: &Source) -> Vec<String> {
+/// Checks that a file has a module header, no `#[allow]`, no `include!`, and at most 500 lines.
+fn form_violations(source: &Source) -> Vec<String> {
     let file = &source.file;
     let in_tests = file.starts_with("tests/") || file.contains("/tests/");
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     if !source.opens_with_doc {
-        wrong.push(format!("{file} has no module header (`//!`) in its first line"));
+        violations.push(format!("{file} has no module header (`//!`) in its first line"));
     }
     if source.allows > 0 {
-        wrong.push(format!("{file} has `#[allow]` instead of `#[expect]`"));
+        violations.push(format!("{file} has `#[allow]` instead of `#[expect]`"));
     }
     if source.lines > 500 && !in_tests {
-        wrong.push(format!("{file} has {} lines, at most 500 are allowed", source.lines));
+        violations.push(format!("{file} has {} lines, at most 500 are allowed", source.lines));
     }
     // Included code would escape all walls.
-    wrong.extend(found(source, source.names.iter().filter(|name| name.path == "include!")));
-    wrong
+    violations.extend(names_found(source, source.names.iter().filter(|name| name.path == "include!")));
+    violations
 }
 
-fn found<'a>(source: &Source, names: impl Iterator<Item = &'a Name>) -> Vec<String> {
+fn names_found<'a>(source: &Source, names: impl Iterator<Item = &'a Name>) -> Vec<String> {
     let paths: BTreeSet<&str> = names.map(|name| &*name.path).collect();
     paths.into_iter().map(|path| format!("{} names {path}", source.file)).collect()
 }
 
-fn wrong_root(root: &Path) -> Vec<String> {
+fn root_violations(root: &Path) -> Vec<String> {
     let missing = FILES.iter().filter(|file| !root.join(file).is_file());
-    let mut wrong: Vec<String> = missing.map(|file| format!("{file} is missing")).collect();
+    let mut violations: Vec<String> = missing.map(|file| format!("{file} is missing")).collect();
     let entries = fs::read_dir(root).unwrap().map(|entry| entry.unwrap());
     let folders = entries.filter(|entry| entry.path().is_dir());
     let names: BTreeSet<String> = folders.map(|folder| folder.file_name().into_string().unwrap()).collect();
-    wrong.extend(
+    violations.extend(
         FOLDERS.iter().filter(|name| !names.contains(**name)).map(|name| format!("{name}/ is missing")),
     );
-    let other = |name: &&String| !name.starts_with('.') && *name != "target" && !FOLDERS.contains(&&***name);
-    wrong.extend(names.iter().filter(other).map(|name| format!("{name}/ is not a known folder")));
-    wrong
+    let is_unknown =
+        |name: &&String| !name.starts_with('.') && *name != "target" && !FOLDERS.contains(&&***name);
+    violations.extend(names.iter().filter(is_unknown).map(|name| format!("{name}/ is not a known folder")));
+    violations
 }
 
 #[track_caller]
-fn none(wrong: impl IntoIterator<Item = String>) {
-    let wrong: Vec<String> = wrong.into_iter().collect();
-    assert!(wrong.is_empty(), "\n  {}\n", wrong.join("\n  "));
+fn assert_none(violations: impl IntoIterator<Item = String>) {
+    let violations: Vec<String> = violations.into_iter().collect();
+    assert!(violations.is_empty(), "\n  {}\n", violations.join("\n  "));
 }
 
 #[test]
 fn packages_depend_in_one_direction() {
-    none(wrong_arrows(&METADATA));
+    assert_none(forbidden_dependencies(&METADATA));
 }
 
 #[test]
 fn executables_name_only_their_own_crates() {
     let known = crates_of_root(&METADATA);
-    none(SOURCES.iter().flat_map(|source| wrong_crates(source, &known)));
+    assert_none(SOURCES.iter().flat_map(|source| forbidden_crates(source, &known)));
 }
 
 #[test]
 fn pure_crates_name_no_side_effects() {
-    none(SOURCES.iter().flat_map(wrong_world));
+    assert_none(SOURCES.iter().flat_map(side_effects_in_pure_crates));
 }
 
 #[test]
 fn command_line_reads_no_files_and_starts_no_processes() {
-    none(SOURCES.iter().flat_map(wrong_in_cli));
+    assert_none(SOURCES.iter().flat_map(side_effects_in_cli));
 }
 
 #[test]
 fn each_side_effect_has_one_door() {
-    none(wrong_doors(&*SOURCES));
+    assert_none(door_violations(&*SOURCES));
 }
 
 #[test]
 fn unsafe_code_is_only_in_the_runner_and_short() {
-    none(wrong_unsafe(&SOURCES));
+    assert_none(unsafe_violations(&SOURCES));
 }
 
 #[test]
 fn sources_have_headers_and_bounded_length() {
-    none(SOURCES.iter().flat_map(wrong_form));
+    assert_none(SOURCES.iter().flat_map(form_violations));
 }
 
 #[test]
 fn root_holds_the_known_files_and_folders() {
-    none(wrong_root(Path::new(ROOT)));
+    assert_none(root_violations(Path::new(ROOT)));
 }
 
 #[test]
 fn runtime_uses_only_replies_of_core() {
-    none(SOURCES.iter().flat_map(wrong_core_in_runtime));
+    assert_none(SOURCES.iter().flat_map(forbidden_core_in_runtime));
 }
 
 #[test]
 fn core_names_no_foreign_format() {
-    none(SOURCES.iter().flat_map(wrong_formats_in_core));
+    assert_none(SOURCES.iter().flat_map(foreign_formats_in_core));
 }
 
 fn crates() -> Vec<Crate<'static>> {
@@ -635,27 +649,27 @@ fn module_graph() {
             print!("{}", module_graph::print(&level, if parent.is_empty() { "  " } else { "    " }));
         }
     }
-    none(wrong_cycles(&crates, KNOWN_CYCLES));
+    assert_none(module_cycles(&crates, KNOWN_CYCLES));
 }
 
 #[test]
 fn crates_have_bounded_length() {
-    none(wrong_crate_sizes(&module_graph::folders(&METADATA), &SOURCES));
+    assert_none(oversized_crates(&module_graph::folders(&METADATA), &SOURCES));
 }
 
 #[test]
 fn functions_have_descriptive_names() {
-    none(SOURCES.iter().flat_map(names::vague_functions));
+    assert_none(SOURCES.iter().flat_map(names::vague_functions));
 }
 
 #[test]
 fn tests_state_a_behavior() {
-    none(SOURCES.iter().flat_map(names::tests_without_behavior));
+    assert_none(SOURCES.iter().flat_map(names::tests_without_behavior));
 }
 
 #[test]
 fn public_type_names_are_unique() {
-    none(names::types_defined_twice(&SOURCES));
+    assert_none(names::types_defined_twice(&SOURCES));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A folder with one file of each kind of bad input. Each bad file is reported on one line; the others are
+//! A folder with one file of each kind of bad input. Each bad file is reported on one line. The others are
 //! compacted. `JP_COMPACT_TEST_BATCH=10000` sets the size of the folder.
 
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::set::{Set, name};
+use crate::set::{Set, folder_name};
 use crate::support::{Conversation, World, is_root};
 
-fn count() -> usize {
+fn folder_size() -> usize {
     std::env::var("JP_COMPACT_TEST_BATCH").map_or(200, |count| count.parse().unwrap())
 }
 
@@ -21,9 +21,9 @@ fn add_bad_files(set: &Set) -> BTreeMap<&'static str, &'static str> {
     let good = Conversation::bulky(6);
     let bytes = good.bytes();
     let mut expected = BTreeMap::new();
-    let mut raw = |name: &'static str, bytes: &[u8], what: &'static str| {
-        set.world.raw(&format!("set/{name}"), bytes);
-        expected.insert(name, what);
+    let mut raw = |folder_name: &'static str, bytes: &[u8], message: &'static str| {
+        set.world.raw(&format!("set/{folder_name}"), bytes);
+        expected.insert(folder_name, message);
     };
     raw("bad-binary", b"\x00\xff\x7fELF\x01\x02", "byte 0");
     raw("bad-empty", b"", "the file is empty");
@@ -75,7 +75,7 @@ pub(crate) fn unprivileged(args: &[&str], world: &World) -> Option<Command> {
 
 #[test]
 fn each_bad_file_is_reported_and_the_others_are_compacted() {
-    let set = Set::new(count());
+    let set = Set::new(folder_size());
     let mut expected = add_bad_files(&set);
     let args = Set::arguments(&["--report", "r.json", "--junit", "j.xml"]);
     let mut command = unprivileged(&args, &set.world).unwrap_or_else(|| {
@@ -92,13 +92,13 @@ fn each_bad_file_is_reported_and_the_others_are_compacted() {
     assert_eq!((report.total.compacted, report.total.failed), (good, bad), "{}", output.stderr);
     let failed: Vec<_> = report.transcripts.iter().filter(|entry| entry.error.is_some()).collect();
     assert_eq!(
-        failed.iter().map(|entry| name(entry)).collect::<Vec<_>>(),
+        failed.iter().map(|entry| folder_name(entry)).collect::<Vec<_>>(),
         expected.keys().copied().collect::<Vec<_>>()
     );
     for entry in failed {
         let error = entry.error.as_ref().unwrap();
         let text = format!("{} {:?}", error.message, error.causes);
-        assert!(text.contains(expected[name(entry)]), "{}: {text}", entry.path);
+        assert!(text.contains(expected[folder_name(entry)]), "{}: {text}", entry.path);
         assert_eq!(error.code, 4);
         let lines: Vec<_> = output.stderr.lines().filter(|line| line.contains(&entry.path)).collect();
         assert_eq!(lines.len(), 1, "{lines:?}");

@@ -14,14 +14,14 @@ use crate::support::{CommandOutput, Conversation, World};
 /// Adds a problem to `set`, next to two good conversations. Returns the file whose lock the test holds, if
 /// any.
 type Problem = fn(&World) -> Option<File>;
-/// The exit code of the error and a part of its message; `None` if the problem is not an error.
+/// The exit code of the error and a part of its message. `None` if the problem is not an error.
 type Expected = Option<(u64, &'static str)>;
 /// The path and the error of each transcript, as a command reports them.
 type Errors = Vec<(String, Value)>;
 
 const SESSION_SAMPLE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/host/transcripts/tests/formats/samples/claude-code.jsonl");
-const ID: &str = ".jp/conversations/17738399468-talk";
+const CONVERSATION: &str = ".jp/conversations/17738399468-talk";
 
 fn chmod(path: impl AsRef<Path>, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -39,7 +39,7 @@ fn add_session(world: &World) {
 /// Every problem with its expected error.
 const PROBLEMS: &[(&str, Problem, Expected)] = &[
     ("nothing", |_| None, None),
-    ("broken", |world| discard(world.raw("set/x", b"[{")), Some((4, "failed to read"))),
+    ("broken", |world| no_lock(world.raw("set/x", b"[{")), Some((4, "failed to read"))),
     ("timeless", without_timestamp, Some((4, "failed to append"))),
     ("symlink", link_to_events, Some((4, "is a symlink"))),
     ("read-only file", read_only_file, None),
@@ -60,22 +60,23 @@ const PROBLEMS: &[(&str, Problem, Expected)] = &[
     ("sidecar is a symlink", symlinked_sidecar, Some((4, "symlink"))),
 ];
 
-fn set_mode(path: impl AsRef<Path>, bits: u32) -> Option<File> {
-    chmod(path, bits);
+fn set_mode(path: impl AsRef<Path>, mode: u32) -> Option<File> {
+    chmod(path, mode);
     None
 }
 
-fn add_link(to: &str, path: impl AsRef<Path>) -> Option<File> {
-    symlink(to, path).unwrap();
+fn add_link(target: &str, path: impl AsRef<Path>) -> Option<File> {
+    symlink(target, path).unwrap();
     None
 }
 
-fn discard<T>(_: T) -> Option<File> {
+/// Discards the result of a problem that holds no lock.
+fn no_lock<T>(_: T) -> Option<File> {
     None
 }
 
 fn without_timestamp(world: &World) -> Option<File> {
-    discard(world.conversation("set/x", &Conversation::bulky(5).element(json!({"type": "note"}))))
+    no_lock(world.conversation("set/x", &Conversation::bulky(5).element(json!({"type": "note"}))))
 }
 
 fn link_to_events(world: &World) -> Option<File> {
@@ -105,7 +106,7 @@ fn locked(world: &World) -> Option<File> {
 }
 
 fn locked_by_jp(world: &World) -> Option<File> {
-    add_conversation(world, &format!("set/{ID}"));
+    add_conversation(world, &format!("set/{CONVERSATION}"));
     hold_lock(&world.file("set/.jp/locks/jp-c17738399468.lock", b""))
 }
 
@@ -116,18 +117,18 @@ fn hold_lock(path: &Path) -> Option<File> {
 }
 
 fn symlinked_lock_folder(world: &World) -> Option<File> {
-    add_conversation(world, &format!("set/{ID}"));
+    add_conversation(world, &format!("set/{CONVERSATION}"));
     fs::create_dir(world.path("elsewhere")).unwrap();
     add_link("../../elsewhere", world.path("set/.jp/locks"))
 }
 
 fn unwritable_lock_folder(world: &World) -> Option<File> {
-    add_conversation(world, &format!("set/{ID}"));
+    add_conversation(world, &format!("set/{CONVERSATION}"));
     set_mode(world.path("set/.jp"), 0o555)
 }
 
 fn two_copies(world: &World) -> Option<File> {
-    add_conversation(world, &format!("set/{ID}"));
+    add_conversation(world, &format!("set/{CONVERSATION}"));
     world.file("set/.jp/.id", b"otvo8\n");
     let other = world.home(".local/share/jp/workspace/set-otvo8/conversations/17738399468-talk");
     fs::create_dir_all(&other).unwrap();
@@ -175,21 +176,21 @@ fn run(world: &World, args: &[&str]) -> Option<CommandOutput> {
 /// Returns the contents of every file below the current folder and the home by path. An unreadable file
 /// counts as empty.
 fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
+    let mut contents = BTreeMap::new();
     for root in [world.path(""), world.home("")] {
-        walk(&root, &mut found);
+        collect_files(&root, &mut contents);
     }
-    found.retain(|path, _| !path.contains("/.cache/") && !path.contains("/.local/state/"));
-    found
+    contents.retain(|path, _| !path.contains("/.cache/") && !path.contains("/.local/state/"));
+    contents
 }
 
-fn walk(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
+fn collect_files(folder: &Path, contents: &mut BTreeMap<String, Vec<u8>>) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let path = entry.path();
         if entry.file_type().unwrap().is_dir() {
-            walk(&path, found);
+            collect_files(&path, contents);
         } else {
-            found.insert(path.display().to_string(), fs::read(&path).unwrap_or_default());
+            contents.insert(path.display().to_string(), fs::read(&path).unwrap_or_default());
         }
     }
 }
@@ -199,23 +200,32 @@ const STRIP: [&str; 6] = ["-s", "strip-tools", "--keep-last", "1", "--lock-timeo
 /// Returns the path of each transcript in a batch report, with the code, message and causes of its error.
 fn batch_errors(output: &CommandOutput, world: &World) -> Errors {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let error =
-        |entry: &Value| (entry["path"].as_str().unwrap().to_owned(), normalized(&entry["error"], world));
-    report["transcripts"].as_array().unwrap().iter().map(error).collect()
+    let path_and_error =
+        |entry: &Value| (entry["path"].as_str().unwrap().to_owned(), normalize_error(&entry["error"], world));
+    report["transcripts"].as_array().unwrap().iter().map(path_and_error).collect()
 }
 
 /// Like `batch_errors`, for the output of a command with transcripts as arguments.
 fn single_errors(output: &CommandOutput, world: &World) -> Errors {
-    let error =
-        |line: &Value| (world.normalize(line["path"].as_str().unwrap()), normalized(&line["error"], world));
-    output.lines().iter().map(error).collect()
+    let path_and_error = |line: &Value| {
+        (world.normalize(line["path"].as_str().unwrap()), normalize_error(&line["error"], world))
+    };
+    output.lines().iter().map(path_and_error).collect()
 }
 
 /// Removes the parts that differ between runs: the temporary folder, and the process that holds a lock.
-fn normalized(error: &Value, world: &World) -> Value {
+fn normalize_error(error: &Value, world: &World) -> Value {
     serde_json::from_str(&world.normalize(&error.to_string())).unwrap()
 }
 
+/// The outcome of a dry or a real run.
+struct Outcome {
+    code: Option<i32>,
+    errors: Errors,
+    stderr: String,
+}
+
+/// Checks that a dry run and the real run have the same outcome, and that they report the expected error.
 #[track_caller]
 fn check(
     name: &str,
@@ -224,7 +234,7 @@ fn check(
     args: &[&str],
     errors: fn(&CommandOutput, &World) -> Errors,
 ) {
-    let [dry, real] = [&["-n"][..], &[]].map(|extra| {
+    let [dry_run, real_run] = [&["-n"][..], &[]].map(|extra| {
         let (world, lock) = world(problem);
         let before = files(&world);
         let output = run(&world, &[args, &STRIP, &["--json"], extra].concat());
@@ -237,12 +247,18 @@ fn check(
         }
         let output = output?;
         assert!(extra.is_empty() || files(&world) == before, "{name}: a dry run wrote something");
-        Some((output.code, errors(&output, &world), output.stderr))
+        Some(Outcome { code: output.code, errors: errors(&output, &world), stderr: output.stderr })
     });
     // Root may do everything, so the problem cannot be set up.
-    let (Some(dry), Some(real)) = (dry, real) else { return };
-    assert_eq!((dry.0, &dry.1), (real.0, &real.1), "{name}: {args:?}\n{}\n{}", dry.2, real.2);
-    let failed: Vec<_> = dry.1.iter().filter(|(_, error)| !error.is_null()).collect();
+    let (Some(dry_run), Some(real_run)) = (dry_run, real_run) else { return };
+    assert_eq!(
+        (dry_run.code, &dry_run.errors),
+        (real_run.code, &real_run.errors),
+        "{name}: {args:?}\n{}\n{}",
+        dry_run.stderr,
+        real_run.stderr
+    );
+    let failed: Vec<_> = dry_run.errors.iter().filter(|(_, error)| !error.is_null()).collect();
     match (expect, failed.as_slice()) {
         (None, []) => {}
         (Some((code, message)), [(_, error)]) => {
@@ -263,15 +279,15 @@ fn batch_dry_run_reports_the_errors_of_the_real_run() {
 #[test]
 fn single_transcript_dry_run_reports_the_errors_of_the_real_run() {
     for (name, problem, expect) in PROBLEMS {
-        let (setup, _held) = world(*problem);
-        let names = ["set/x", &format!("set/{ID}"), "set/x/session.jsonl"];
-        let third = names.into_iter().rfind(|name| {
+        let (setup, _lock) = world(*problem);
+        let names = ["set/x", &format!("set/{CONVERSATION}"), "set/x/session.jsonl"];
+        let problem_path = names.into_iter().rfind(|name| {
             let path = setup.path(name);
             path.is_file() || path.join("events.json").symlink_metadata().is_ok()
         });
         restore_modes(&setup);
-        let third = third.map(str::to_owned);
-        let args: Vec<&str> = ["set/a"].into_iter().chain(third.as_deref()).chain(["set/b"]).collect();
+        let problem_path = problem_path.map(str::to_owned);
+        let args: Vec<&str> = ["set/a"].into_iter().chain(problem_path.as_deref()).chain(["set/b"]).collect();
         check(name, *problem, *expect, &args, single_errors);
     }
 }
@@ -292,15 +308,15 @@ fn dry_run_with_out_folder_reports_the_errors_of_the_real_run() {
         ("lock", locked, None),
         (
             "existing view",
-            |world| discard(world.file("views/a/events.json", b"mine")),
+            |world| no_lock(world.file("views/a/events.json", b"mine")),
             Some((4, "already exists")),
         ),
         (
             "file in place of a folder",
-            |world| discard(world.file("views/a", b"mine")),
+            |world| no_lock(world.file("views/a", b"mine")),
             Some((4, "failed to write the view")),
         ),
-        ("broken", |world| discard(world.raw("set/x", b"[{")), Some((4, "failed to read"))),
+        ("broken", |world| no_lock(world.raw("set/x", b"[{")), Some((4, "failed to read"))),
     ];
     for (name, problem, expect) in problems {
         check(name, problem, expect, &["batch", "set", "--out", "views"], batch_errors);
@@ -341,7 +357,7 @@ fn reset_dry_run_reports_the_errors_of_the_real_run() {
             4,
         ),
     ];
-    for (number, (problem, code)) in problems.into_iter().enumerate() {
+    for (index, (problem, code)) in problems.into_iter().enumerate() {
         for extra in [&["--dry-run"][..], &[]] {
             let world = World::new();
             add_compacted(&world);
@@ -351,7 +367,7 @@ fn reset_dry_run_reports_the_errors_of_the_real_run() {
             drop(lock);
             chmod(world.path("talk"), 0o755);
             let Some(output) = output else { return };
-            assert_eq!(output.code, Some(code), "{number} {extra:?}: {}", output.stderr);
+            assert_eq!(output.code, Some(code), "{index} {extra:?}: {}", output.stderr);
             assert!(extra.is_empty() || files(&world) == before);
         }
     }

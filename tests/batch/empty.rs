@@ -5,7 +5,7 @@ use std::fs;
 
 use jp_compact_schema::report::BatchReport;
 
-use crate::set::{Set, read};
+use crate::set::{Set, parse_report};
 use crate::support::World;
 
 const GATES: [&[&str]; 5] = [
@@ -26,12 +26,12 @@ fn world_without_transcripts() -> World {
 
 /// Runs a batch over `set` and checks the exit code, the message, and the outcome of the gates.
 #[track_caller]
-fn check(world: &World, more: &[&str], code: i32, message: &str, gates: &[(bool, &str)]) -> BatchReport {
-    let args = [&["batch", "set", "-n", "-s", "strip-tools", "--json"], more].concat();
+fn check(world: &World, extra: &[&str], code: i32, message: &str, gates: &[(bool, &str)]) -> BatchReport {
+    let args = [&["batch", "set", "-n", "-s", "strip-tools", "--json"], extra].concat();
     let output = world.run(&args).exits(code).says(message);
-    let report = read(&output.stdout);
+    let report = parse_report(&output.stdout);
     let found: Vec<_> = report.gates.iter().map(|gate| (gate.met, &*gate.found)).collect();
-    assert_eq!(found, gates, "{more:?}");
+    assert_eq!(found, gates, "{extra:?}");
     report
 }
 
@@ -50,10 +50,14 @@ fn gates_fail_without_a_transcript() {
 #[test]
 fn missing_paths_alone_are_not_found() {
     let set = Set::new(1);
-    for words in
+    for arguments in
         [&["batch", "undo"][..], &["batch", "gone", "undo", "--allow-empty"], &["batch", "gone", "-n"]]
     {
-        set.world.run(&[words, &["-s", "strip-tools"]].concat()).exits(4).says("failed: ").says(words[1]);
+        set.world
+            .run(&[arguments, &["-s", "strip-tools"]].concat())
+            .exits(4)
+            .says("failed: ")
+            .says(arguments[1]);
     }
     // A path that exists is compacted, and the missing one is reported.
     set.world.run(&["batch", "undo", "set", "-s", "strip-tools"]).exits(19).says("1 compacted, 1 failed");
@@ -90,7 +94,7 @@ fn empty_shard_passes_when_another_shard_has_transcripts() {
     let set = Set::new(1);
     let empty = ["0/2", "1/2"].into_iter().find(|shard| {
         let output = set.batch(&["-n", "--json", "--shard", shard]).exits(0);
-        read(&output.stdout).transcripts.is_empty()
+        parse_report(&output.stdout).transcripts.is_empty()
     });
     let empty = empty.unwrap();
     for gate in GATES {
@@ -113,8 +117,8 @@ fn every_shard_of_an_empty_batch_fails() {
 fn saving_gate_fails_when_every_transcript_failed() {
     let world = World::new();
     world.raw("set/a", b"{}");
-    let found = [(false, "no successful transcript"), (true, "1 transcript failed")];
-    check(&world, &["--require-saving", "0", "--max-failures", "1"], 3, "require-saving not met", &found);
+    let findings = [(false, "no successful transcript"), (true, "1 transcript failed")];
+    check(&world, &["--require-saving", "0", "--max-failures", "1"], 3, "require-saving not met", &findings);
     check(&world, &["--max-failures", "1"], 0, "1 failed", &[(true, "1 transcript failed")]);
 }
 
@@ -122,12 +126,12 @@ fn saving_gate_fails_when_every_transcript_failed() {
 fn stream_without_records_is_an_error_like_an_empty_folder() {
     let world = World::new();
     let args = ["batch", "--ndjson", "-s", "strip-tools"];
-    for stream in [&b""[..], b"\n\n  \n"] {
-        let pipe = |more: &[&str], code: i32| world.pipe(&[&args[..], more].concat(), stream).exits(code);
-        pipe(&[], 4).says("stdin has no record");
-        pipe(&["--fail-on-error"], 3).says("stdin has no record");
-        pipe(&["--allow-empty"], 0);
-        pipe(&["--allow-empty", "--fail-on-error"], 0);
+    for input in [&b""[..], b"\n\n  \n"] {
+        let run = |extra: &[&str], code: i32| world.pipe(&[&args[..], extra].concat(), input).exits(code);
+        run(&[], 4).says("stdin has no record");
+        run(&["--fail-on-error"], 3).says("stdin has no record");
+        run(&["--allow-empty"], 0);
+        run(&["--allow-empty", "--fail-on-error"], 0);
     }
     // An error answer counts as an answer.
     world.pipe(&args, b"x\n").exits(0);

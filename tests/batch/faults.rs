@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use jp_compact_schema::report::{Status, TranscriptReport};
 
 use crate::processes;
-use crate::set::{Set, name};
+use crate::set::{Set, folder_name};
 use crate::support::{CommandOutput, Conversation, World};
 
 /// Declines every request.
@@ -22,7 +22,10 @@ const TRUSTED_UNCONFINED: [&str; 3] = ["--trust-dir", "plugins", "--sandbox=cont
 fn failed(entries: &[TranscriptReport]) -> Vec<(&str, u8, String)> {
     let error =
         |entry: &TranscriptReport| entry.error.clone().map(|error| (error.code, format!("{error:?}")));
-    entries.iter().filter_map(|entry| error(entry).map(|(code, text)| (name(entry), code, text))).collect()
+    entries
+        .iter()
+        .filter_map(|entry| error(entry).map(|(code, text)| (folder_name(entry), code, text)))
+        .collect()
 }
 
 #[test]
@@ -84,14 +87,17 @@ fn skipped_parts_of_a_transcript_are_reported_as_warnings() {
     world.file("set/torn.jsonl", &session[..session.len() - 20]);
     let rewound = world.file("set/rewound.jsonl", &session);
     let args = ["batch", "set", "--strategy", "strip-tools", "--keep-last", "1", "--report", "r.json"];
-    let torn = "warning: set/torn.jsonl: line 30 is cut off and was skipped";
-    assert_eq!(world.run(&args).exits(0).says(torn).stderr.lines().count(), 2);
+    let truncation_warning = "warning: set/torn.jsonl: line 30 is cut off and was skipped";
+    assert_eq!(world.run(&args).exits(0).says(truncation_warning).stderr.lines().count(), 2);
     let text = String::from_utf8(session).unwrap();
     fs::write(rewound, text.replacen("\"content\":\"", "\"content\":\"Please: ", 1)).unwrap();
-    let output =
-        world.run(&args).exits(0).says(torn).says("warning: set/rewound.jsonl: 1 overlay is not applied");
+    let output = world
+        .run(&args)
+        .exits(0)
+        .says(truncation_warning)
+        .says("warning: set/rewound.jsonl: 1 overlay is not applied");
     assert_eq!(output.stderr.lines().count(), 3, "{}", output.stderr);
-    let report = crate::set::read(&fs::read(world.path("r.json")).unwrap());
+    let report = crate::set::parse_report(&fs::read(world.path("r.json")).unwrap());
     let warnings: Vec<_> = report.transcripts.iter().map(|entry| entry.warnings.len()).collect();
     assert_eq!(warnings, [1, 1]);
     assert!(report.transcripts[1].warnings[0].starts_with("line 30 is cut off"));
@@ -178,9 +184,9 @@ fn reader_that_closes_the_pipe_does_not_stop_the_batch() {
     let set = Set::new(160);
     let args = Set::arguments(&["--json"]);
     let mut child = set.world.spawn(set.world.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()));
-    let mut first = [0; 1];
+    let mut first_byte = [0; 1];
     let mut stdout = child.stdout.take().unwrap();
-    stdout.read_exact(&mut first).unwrap();
+    stdout.read_exact(&mut first_byte).unwrap();
     assert!(!processes::running_below(&set.path("")).is_empty(), "it must still be writing");
     drop(stdout);
     assert_eq!(child.wait().unwrap().code(), Some(0));

@@ -9,7 +9,7 @@ use std::path::Path;
 use jp_compact_schema::report::Status::{Compacted, Skipped, Unchanged};
 use serde_json::json;
 
-use crate::set::{Set, name, read, statuses};
+use crate::set::{Set, folder_name, parse_report, statuses};
 use crate::support::{Conversation, Transcript, World, append_event};
 
 #[test]
@@ -18,7 +18,7 @@ fn compacts_and_reports_every_conversation_in_order() {
     let output = set.batch(&["--report", "r.json", "--jobs", "3"]).exits(0);
     assert_eq!(output.text(), "");
     let report = set.report("r.json");
-    let names: Vec<_> = report.transcripts.iter().map(name).collect();
+    let names: Vec<_> = report.transcripts.iter().map(folder_name).collect();
     assert_eq!(names, ["a0", "a1", "a10", "a11", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"]);
     for transcript in &set.transcripts {
         assert_eq!(transcript.overlays().len(), 1);
@@ -26,12 +26,12 @@ fn compacts_and_reports_every_conversation_in_order() {
     let total = &report.total;
     assert_eq!((total.transcripts, total.compacted, total.overlays, total.failed), (12, 12, 12, 0));
     assert!(report.complete && !report.dry_run);
-    let all = total.size.all;
-    let sum: u64 = report.transcripts.iter().map(|entry| entry.size.all.tokens.after).sum();
-    assert_eq!(all.tokens.after, sum);
-    assert!(all.tokens.before > sum && all.bytes.before > all.bytes.after);
+    let size = total.size.all;
+    let tokens_after: u64 = report.transcripts.iter().map(|entry| entry.size.all.tokens.after).sum();
+    assert_eq!(size.tokens.after, tokens_after);
+    assert!(size.tokens.before > tokens_after && size.bytes.before > size.bytes.after);
     let by_type: u64 = total.size.by_type.values().map(|size| size.bytes.before).sum();
-    assert_eq!(by_type, all.bytes.before);
+    assert_eq!(by_type, size.bytes.before);
     assert_eq!(total.size.by_tool.keys().collect::<Vec<_>>(), ["fs_read_file"]);
     let overlay = &report.transcripts[0].overlays[0];
     assert_eq!((&*overlay.strategy, &*overlay.version), ("strip-tools", env!("CARGO_PKG_VERSION")));
@@ -46,24 +46,24 @@ fn compacts_and_reports_every_conversation_in_order() {
 
 #[test]
 fn number_of_jobs_does_not_change_the_bytes() {
-    let bytes = |jobs: &str| {
+    let compacted_bytes = |jobs: &str| {
         let set = Set::new(7);
         set.batch(&["--strategy", "micro:min_bytes=10", "--jobs", jobs]).exits(0);
         set.transcripts.iter().map(Transcript::now).collect::<Vec<_>>()
     };
-    assert_eq!(bytes("1"), bytes("4"));
+    assert_eq!(compacted_bytes("1"), compacted_bytes("4"));
 }
 
 #[test]
 fn dry_run_reports_the_same_and_writes_nothing() {
     let set = Set::new(3);
-    set.batch(&["--dry-run", "--report", "dry.json"]).exits(0).says("(dry run)");
+    set.batch(&["--dry-run", "--report", "dry_run.json"]).exits(0).says("(dry run)");
     set.assert_untouched();
-    set.batch(&["--report", "wet.json"]).exits(0);
-    let (dry, wet) = (set.report("dry.json"), set.report("wet.json"));
-    assert!(dry.dry_run);
-    assert_eq!(dry.total.size, wet.total.size);
-    assert_eq!(statuses(&dry), statuses(&wet));
+    set.batch(&["--report", "real_run.json"]).exits(0);
+    let (dry_run, real_run) = (set.report("dry_run.json"), set.report("real_run.json"));
+    assert!(dry_run.dry_run);
+    assert_eq!(dry_run.total.size, real_run.total.size);
+    assert_eq!(statuses(&dry_run), statuses(&real_run));
 }
 
 #[test]
@@ -72,11 +72,12 @@ fn repeated_run_skips_compacted_and_redoes_grown_transcripts() {
     set.batch(&[]).exits(0);
     let after = set.transcripts[0].now();
     let event = json!({"timestamp": "2026-07-01 00:00:00.0", "type": "turn_start"});
-    let ask = json!({"timestamp": "2026-07-01 00:00:01.0", "type": "chat_request", "content": "More?"});
-    let say = json!({"timestamp": "2026-07-01 00:00:02.0", "type": "chat_response", "message": "No."});
-    let more =
-        [event, ask, say].iter().fold(set.transcripts[1].now(), |bytes, event| append_event(&bytes, event));
-    fs::write(&set.transcripts[1].path, &more).unwrap();
+    let request = json!({"timestamp": "2026-07-01 00:00:01.0", "type": "chat_request", "content": "More?"});
+    let response = json!({"timestamp": "2026-07-01 00:00:02.0", "type": "chat_response", "message": "No."});
+    let grown = [event, request, response]
+        .iter()
+        .fold(set.transcripts[1].now(), |bytes, event| append_event(&bytes, event));
+    fs::write(&set.transcripts[1].path, &grown).unwrap();
 
     let output = set.batch(&["--report", "r.json"]).exits(0).says("1 compacted, 2 skipped");
     assert_eq!(output.text(), "");
@@ -84,7 +85,7 @@ fn repeated_run_skips_compacted_and_redoes_grown_transcripts() {
     assert_eq!(statuses(&report), [("a0", Skipped), ("a1", Compacted), ("a2", Skipped)]);
     assert!(report.transcripts[0].declines[0].reason.contains("overlay 1"));
     assert_eq!(set.transcripts[0].now(), after);
-    assert!(set.transcripts[1].now().len() > more.len());
+    assert!(set.transcripts[1].now().len() > grown.len());
     // A third run finds nothing to do.
     set.batch(&[]).exits(0).says("3 skipped");
 }
@@ -103,10 +104,10 @@ fn other_turns_or_options_are_compacted_again() {
 #[test]
 fn declined_strategy_is_asked_again() {
     let set = Set::new(1);
-    let both = ["--strategy", "strip-reasoning", "--report", "r.json"];
-    set.batch(&both).exits(0).says("1 compacted");
+    let options = ["--strategy", "strip-reasoning", "--report", "r.json"];
+    set.batch(&options).exits(0).says("1 compacted");
     let after = set.transcripts[0].now();
-    set.batch(&both).exits(0).says("1 skipped");
+    set.batch(&options).exits(0).says("1 skipped");
     assert_eq!(set.transcripts[0].now(), after);
     let report = set.report("r.json");
     let strategies: Vec<_> =
@@ -144,7 +145,7 @@ fn conversations_in_a_gitignored_jp_folder_are_found() {
     }
     let args = ["batch", "ws", "--strategy", "strip-tools", "--json"];
     let output = world.run(&args).exits(0);
-    let report = read(&output.stdout);
+    let report = parse_report(&output.stdout);
     let ids: Vec<_> =
         report.transcripts.iter().map(|entry| entry.conversation_id.as_deref().unwrap()).collect();
     assert_eq!(ids, ["17738399460", "17738399461", "17738399462"]);
@@ -155,7 +156,11 @@ fn glob_pattern_is_expanded() {
     let set = Set::new(3);
     let found = |pattern: &str| {
         let output = set.world.run(&["batch", pattern, "-n", "--strategy", "strip-tools", "--json"]).exits(0);
-        read(&output.stdout).transcripts.iter().map(|entry| name(entry).to_owned()).collect::<Vec<_>>()
+        parse_report(&output.stdout)
+            .transcripts
+            .iter()
+            .map(|entry| folder_name(entry).to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(found("set/a[01]"), ["a0", "a1"]);
     assert_eq!(found("set/*/events.json"), ["a0", "a1", "a2"]);
@@ -167,23 +172,23 @@ fn missing_folder_is_one_failure() {
     let world = World::new();
     fs::create_dir(world.path("set")).unwrap();
     let output = world.run(&["batch", "set", "gone", "--strategy", "strip-tools", "--json"]).exits(4);
-    let report = read(&output.says("failed: gone: ").stdout);
+    let report = parse_report(&output.says("failed: gone: ").stdout);
     assert_eq!((report.total.transcripts, report.total.failed), (1, 1));
 }
 
 #[test]
 fn shards_partition_the_transcripts() {
     let set = Set::new(9);
-    let mut found = BTreeSet::new();
+    let mut paths = BTreeSet::new();
     let mut count = 0;
-    for part in ["0/3", "1/3", "2/3"] {
-        let output = set.batch(&["-n", "--json", "--shard", part]).exits(0);
-        let report = read(&output.stdout);
+    for shard in ["0/3", "1/3", "2/3"] {
+        let output = set.batch(&["-n", "--json", "--shard", shard]).exits(0);
+        let report = parse_report(&output.stdout);
         assert_eq!(report.shard.unwrap().of, 3);
         count += report.transcripts.len();
-        found.extend(report.transcripts.iter().map(|entry| entry.path.clone()));
+        paths.extend(report.transcripts.iter().map(|entry| entry.path.clone()));
     }
-    assert_eq!((count, found.len()), (9, 9));
+    assert_eq!((count, paths.len()), (9, 9));
     set.batch(&["--shard", "3/3"]).exits(2).says("3 is not below 3");
 }
 
@@ -214,10 +219,10 @@ fn arbitrary_file_names_are_handled() {
     let output = world.run(&args).exits(19);
     assert!(!output.stderr.contains(['\x07', '\x1b']), "{}", output.stderr);
     assert_eq!(output.stderr.lines().count(), 2, "{}", output.stderr);
-    let report = read(&fs::read(world.path("r.json")).unwrap());
+    let report = parse_report(&fs::read(world.path("r.json")).unwrap());
     assert_eq!((report.total.compacted, report.total.failed), (3, 1));
-    let odd = report.transcripts.iter().find(|entry| entry.path.contains("utf-8")).unwrap();
-    assert_eq!(odd.path_base64.as_deref(), Some("c2V0L25vdCD/IHV0Zi04L2V2ZW50cy5qc29u"));
+    let not_utf_8 = report.transcripts.iter().find(|entry| entry.path.contains("utf-8")).unwrap();
+    assert_eq!(not_utf_8.path_base64.as_deref(), Some("c2V0L25vdCD/IHV0Zi04L2V2ZW50cy5qc29u"));
     let junit = fs::read_to_string(world.path("j.xml")).unwrap();
     assert!(junit.contains(r#"name="set/\u{1b}[2J &lt;&amp;&quot;&gt;/events.json""#), "{junit}");
     assert!(!junit.contains(['\x07', '\x1b']));
@@ -230,14 +235,14 @@ fn arbitrary_file_names_are_handled() {
 #[test]
 fn each_transcript_uses_the_profile_of_its_workspace() {
     let world = World::new();
-    for (workspace, keep) in [("one", 0), ("two", 9)] {
+    for (workspace, keep_last) in [("one", 0), ("two", 9)] {
         let folder = format!("set/{workspace}/.jp/conversations/17738399468-c");
         world.conversation(&folder, &Conversation::bulky(6));
-        let config = format!("[conversation.compaction]\nkeep_last = {keep}\n");
+        let config = format!("[conversation.compaction]\nkeep_last = {keep_last}\n");
         world.file(&format!("set/{workspace}/.jp-compact.toml"), config.as_bytes());
     }
     let output = world.run(&["batch", "set", "--json"]).exits(0);
-    let report = read(&output.stdout);
+    let report = parse_report(&output.stdout);
     let statuses: Vec<_> = report.transcripts.iter().map(|entry| entry.status).collect();
     assert_eq!(statuses, [Compacted, Unchanged]);
     assert!(report.transcripts[1].notes[0].contains('9'), "{:?}", report.transcripts[1].notes);

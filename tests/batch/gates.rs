@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::set::{NOW, Set, read};
+use crate::set::{NOW, Set, parse_report};
 use crate::support::{Conversation, Transcript};
 
 /// Runs with one gate and checks the exit code, whether the gate is met, and the reported finding.
 #[track_caller]
 fn check(set: &Set, flags: &[&str], code: i32, found: &str) {
     let output = set.batch(&[flags, &["--json", "-n"]].concat()).exits(code);
-    let gates = read(&output.stdout).gates;
+    let gates = parse_report(&output.stdout).gates;
     assert_eq!(gates.len(), 1, "{gates:?}");
     let gate = &gates[0];
     assert_eq!((gate.met, &*gate.found), (code != 3, found));
@@ -21,7 +21,7 @@ fn check(set: &Set, flags: &[&str], code: i32, found: &str) {
 #[test]
 fn saving_is_measured_over_all_transcripts() {
     let set = Set::new(3);
-    let saved = read(&set.batch(&["--json", "-n"]).stdout).total.saved_percent;
+    let saved = parse_report(&set.batch(&["--json", "-n"]).stdout).total.saved_percent;
     assert!((20.0..80.0).contains(&saved), "{saved}");
     let found = format!("{saved:.1} %");
     check(&set, &["--require-saving", "20"], 0, &found);
@@ -39,7 +39,7 @@ fn saving_of_an_earlier_run_counts() {
 #[test]
 fn require_fit_checks_each_view() {
     let set = Set::new(3);
-    let report = read(&set.batch(&["--json", "-n"]).stdout);
+    let report = parse_report(&set.batch(&["--json", "-n"]).stdout);
     let mut sizes: Vec<_> = report.transcripts.iter().map(|entry| entry.size.all.tokens.after).collect();
     sizes.sort_unstable();
     check(&set, &["--require-fit", &sizes[2].to_string()], 0, "0 failing transcripts");

@@ -11,19 +11,19 @@ use crate::processes;
 use crate::set::Set;
 use crate::support::CommandOutput;
 
-/// Starts a batch whose strategy writes its process id and waits for `go`. Interrupts the batch once, then
-/// calls `then`.
+/// Starts a batch whose strategy writes its process id and waits for the pipe `go`. Interrupts the batch once, then
+/// calls `after_interrupt`.
 #[track_caller]
-fn run_interrupted(set: &Set, then: impl FnOnce(Pid)) -> CommandOutput {
-    let (started, go) = (set.path("started"), set.path("go"));
-    for fifo in [&started, &go] {
+fn run_interrupted(set: &Set, after_interrupt: impl FnOnce(Pid)) -> CommandOutput {
+    let (started, continue_pipe) = (set.path("started"), set.path("go"));
+    for fifo in [&started, &continue_pipe] {
         assert!(Command::new("/bin/mkfifo").arg(fifo).status().unwrap().success());
     }
     let run = format!(
         "if [ ! -e {0}.done ]; then : > {0}.done; echo $$ > {0}; read line < {1}; fi\n\
          sed -n 's/^{{\"type\":\"compact\",\"id\":\"\\([^\"]*\\)\".*/{{\"type\":\"decline\",\"id\":\"\\1\",\"reason\":\"no\"}}/p'",
         started.display(),
-        go.display()
+        continue_pipe.display()
     );
     set.world.plugin("waits", &run);
     let args = Set::arguments(&["-s", "waits", "--trust-dir", "plugins", "--sandbox=contained", "-j", "1"]);
@@ -36,7 +36,7 @@ fn run_interrupted(set: &Set, then: impl FnOnce(Pid)) -> CommandOutput {
         "expected the batch, its worker and a child process"
     );
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    then(Pid::from_child(&child));
+    after_interrupt(Pid::from_child(&child));
     let output = CommandOutput::new(&set.world, child.wait_with_output().unwrap());
     assert_eq!(processes::running_below(&set.path("")), Vec::<String>::new());
     output
@@ -51,15 +51,15 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
     let output =
         output.says("interrupted: finishing the transcripts in progress").says("same command with --resume");
     let report = set.report("r.json");
-    let done = report.transcripts.len();
-    assert!(!report.complete && (1..60).contains(&done), "{done}\n{}", output.stderr);
+    let finished = report.transcripts.len();
+    assert!(!report.complete && (1..60).contains(&finished), "{finished}\n{}", output.stderr);
     assert_eq!(
         set.transcripts.iter().filter(|transcript| transcript.now() != transcript.before()).count(),
-        done
+        finished
     );
     set.batch(&["--report", "r.json", "--resume"])
         .exits(0)
-        .says(&format!("{done} of them in an earlier run"));
+        .says(&format!("{finished} of them in an earlier run"));
     let report = set.report("r.json");
     assert!(report.complete);
     assert_eq!(report.transcripts.len(), 60);
@@ -72,8 +72,8 @@ fn second_interrupt_stops_at_once() {
     let output = run_interrupted(&set, |pid| {
         // The system may merge two early signals into one. Therefore send until the batch has handled the
         // second one.
-        let part = set.path("r.json.part");
-        while fs::read(&part).is_ok() {
+        let partial_report = set.path("r.json.part");
+        while fs::read(&partial_report).is_ok() {
             let _ = kill_process(pid, Signal::INT);
             std::thread::yield_now();
         }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::set::{Set, read};
+use crate::set::{Set, parse_report};
 use crate::support::{Conversation, World};
 
 #[test]
@@ -15,8 +15,8 @@ fn out_writes_views_and_leaves_transcripts_unchanged() {
     set.assert_untouched();
     let files: Vec<_> = (0..4).map(|number| format!("a{number}/events.json")).collect();
     assert_eq!(set.files("views"), files);
-    let written = fs::metadata(set.path("views/a0/events.json")).unwrap();
-    assert_eq!(written.permissions().mode() & 0o777, 0o640);
+    let metadata = fs::metadata(set.path("views/a0/events.json")).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o640);
     for entry in set.report("r.json").transcripts {
         assert!(entry.out.unwrap().path.ends_with("/events.json"));
     }
@@ -63,7 +63,7 @@ fn two_views_with_the_same_path_are_one_failure() {
     let output = output.says(
         "failed: two/c/events.json: its view would have the same path as the view of one/c/events.json",
     );
-    assert_eq!(read(&output.stdout).total.compacted, 1);
+    assert_eq!(parse_report(&output.stdout).total.compacted, 1);
     // A conversation given as an argument keeps the name of its folder.
     world.conversation("d", &Conversation::bulky(6));
     let args = ["batch", "one/c", "d/events.json", "--strategy", "strip-tools", "--out", "more"];

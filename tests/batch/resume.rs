@@ -8,7 +8,7 @@ use jp_compact_schema::report::Status::{Compacted, Failed};
 use crate::set::{Set, statuses};
 
 /// Clears the fields that differ between runs.
-fn plain(mut report: BatchReport) -> BatchReport {
+fn without_times(mut report: BatchReport) -> BatchReport {
     report.total.elapsed_ms = 0.0;
     report.total.resumed = 0;
     report.transcripts.iter_mut().for_each(|entry| entry.elapsed_ms = 0.0);
@@ -22,9 +22,9 @@ fn resume_skips_finished_work_and_writes_a_complete_report() {
     let args = ["--out", "views", "--report", "r.json"];
     set.batch(&args).exits(19);
     let before = set.report("r.json");
-    let again = [&args[..], &["--resume"]].concat();
-    set.batch(&again).exits(19).says("4 compacted, 1 failed, 4 of them in an earlier run");
-    assert_eq!(plain(set.report("r.json")), plain(before.clone()));
+    let resume = [&args[..], &["--resume"]].concat();
+    set.batch(&resume).exits(19).says("4 compacted, 1 failed, 4 of them in an earlier run");
+    assert_eq!(without_times(set.report("r.json")), without_times(before.clone()));
 
     // Repaired and changed transcripts are compacted. A missing view is written again. A changed view is
     // kept.
@@ -32,14 +32,14 @@ fn resume_skips_finished_work_and_writes_a_complete_report() {
     fs::write(&set.transcripts[1].path, set.transcripts[0].before()).unwrap();
     fs::remove_file(set.path("views/a2/events.json")).unwrap();
     fs::write(set.path("views/a3/events.json"), "mine").unwrap();
-    set.batch(&again).exits(19).says("4 compacted, 1 failed, 1 of them in an earlier run");
+    set.batch(&resume).exits(19).says("4 compacted, 1 failed, 1 of them in an earlier run");
     let report = set.report("r.json");
     let expected =
         [("a0", Compacted), ("a1", Compacted), ("a2", Compacted), ("a3", Failed), ("b", Compacted)];
     assert_eq!(statuses(&report), expected);
-    let view = |name: &str| fs::read(set.path(&format!("views/{name}/events.json"))).unwrap();
-    assert_eq!(view("a1"), view("a0"));
-    assert_eq!(view("a3"), b"mine");
+    let read_view = |name: &str| fs::read(set.path(&format!("views/{name}/events.json"))).unwrap();
+    assert_eq!(read_view("a1"), read_view("a0"));
+    assert_eq!(read_view("a3"), b"mine");
 }
 
 #[test]

@@ -27,13 +27,13 @@ impl Set {
     }
 
     /// Returns the arguments of a batch over `set` with a strategy that strips tool calls.
-    pub(crate) fn arguments<'a>(more: &[&'a str]) -> Vec<&'a str> {
-        [&["batch", "set"], &STRIP[..], more].concat()
+    pub(crate) fn arguments<'a>(extra: &[&'a str]) -> Vec<&'a str> {
+        [&["batch", "set"], &STRIP[..], extra].concat()
     }
 
     #[track_caller]
-    pub(crate) fn batch(&self, more: &[&str]) -> CommandOutput {
-        self.world.run(&Self::arguments(more))
+    pub(crate) fn batch(&self, extra: &[&str]) -> CommandOutput {
+        self.world.run(&Self::arguments(extra))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -42,7 +42,7 @@ impl Set {
 
     #[track_caller]
     pub(crate) fn report(&self, name: &str) -> BatchReport {
-        read(&fs::read(self.path(name)).unwrap())
+        parse_report(&fs::read(self.path(name)).unwrap())
     }
 
     #[track_caller]
@@ -53,27 +53,27 @@ impl Set {
     /// Returns the paths of the files below a folder, sorted.
     pub(crate) fn files(&self, folder: &str) -> Vec<String> {
         let root = self.path(folder);
-        let mut found = Vec::new();
-        walk(&root, &mut found);
-        let below = |path: &PathBuf| path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
-        let mut names: Vec<_> = found.iter().map(below).collect();
+        let mut paths = Vec::new();
+        collect_files(&root, &mut paths);
+        let relative_path = |path: &PathBuf| path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+        let mut names: Vec<_> = paths.iter().map(relative_path).collect();
         names.sort();
         names
     }
 }
 
 /// Treats symlinks as files, because one may point to its own folder.
-fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+fn collect_files(folder: &Path, paths: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.map(Result::unwrap) {
         let path = entry.path();
-        if entry.file_type().unwrap().is_dir() { walk(&path, found) } else { found.push(path) }
+        if entry.file_type().unwrap().is_dir() { collect_files(&path, paths) } else { paths.push(path) }
     }
 }
 
 /// Parses a report. Fails if the report has a member that its type lacks.
 #[track_caller]
-pub(crate) fn read(bytes: &[u8]) -> BatchReport {
+pub(crate) fn parse_report(bytes: &[u8]) -> BatchReport {
     let value: Value = serde_json::from_slice(bytes).unwrap();
     let report: BatchReport = serde_json::from_value(value.clone()).unwrap();
     assert_eq!(serde_json::to_value(&report).unwrap(), value);
@@ -82,11 +82,11 @@ pub(crate) fn read(bytes: &[u8]) -> BatchReport {
 
 /// Returns the status of each transcript by its folder.
 pub(crate) fn statuses(report: &BatchReport) -> Vec<(&str, Status)> {
-    report.transcripts.iter().map(|entry| (name(entry), entry.status)).collect()
+    report.transcripts.iter().map(|entry| (folder_name(entry), entry.status)).collect()
 }
 
 /// Returns the name of a transcript's folder.
-pub(crate) fn name(entry: &TranscriptReport) -> &str {
+pub(crate) fn folder_name(entry: &TranscriptReport) -> &str {
     let folder = entry.path.strip_suffix("/events.json").unwrap_or(&entry.path);
     folder.rsplit('/').next().unwrap()
 }

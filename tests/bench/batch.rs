@@ -17,15 +17,15 @@ use crate::{JP_COMPACT, PEERS, SEED, generate};
 const BYTES: usize = 110_000;
 const STRATEGIES: [&str; 3] = ["strip-reasoning", "strip-tools", "micro"];
 /// Enough calls to measure the cost of one process per call.
-const CALLED: usize = 50;
+const CALLED_TRANSCRIPTS: usize = 50;
 
 /// Adds the rows of this module to the table. Uses `count` transcripts, and ten times as many for the memory
 /// row.
 pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) -> io::Result<()> {
     let set = folder.join("set");
-    let files = make(&set, 0, count)?;
-    let fresh = folder.join("fresh");
-    let dry = || run(batch(folder, &set).arg("--dry-run"));
+    let files = generate_set(&set, 0, count)?;
+    let copy = folder.join("fresh");
+    let dry_run = || run(batch(folder, &set).arg("--dry-run"));
     let reported = || {
         let used =
             run(batch(folder, &set).args(["--dry-run", "--report", "report.json"]).current_dir(folder));
@@ -33,59 +33,67 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) 
         used
     };
     let read = || Ok(Usage { wall: read_all(&files)?, ..Usage::default() });
-    let wet = || {
-        if fresh.exists() {
-            fs::remove_dir_all(&fresh)?;
+    let real_run = || {
+        if copy.exists() {
+            fs::remove_dir_all(&copy)?;
         }
-        run(command("cp", folder).arg("-r").arg(&set).arg(&fresh))?;
+        run(command("cp", folder).arg("-r").arg(&set).arg(&copy))?;
         run(&mut command("sync", folder))?;
-        run(&mut batch(folder, &fresh))
+        run(&mut batch(folder, &copy))
     };
-    let (mut dry_side, mut reported, mut read, mut wet) = (dry, reported, read, wet);
-    let [dried, reported, read, wet] =
-        alternate(runs.min(3), [&mut dry_side, &mut reported, &mut read, &mut wet])?;
-    let what = format!("batch of {count}");
+    let (mut dry_side, mut reported, mut read, mut real_run) = (dry_run, reported, read, real_run);
+    let [dry_run_usage, reported, read, real_run] =
+        alternate(runs.min(3), [&mut dry_side, &mut reported, &mut read, &mut real_run])?;
+    let row = format!("batch of {count}");
     table.times(
-        &format!("{what}, --dry-run: wall / two threads that read"),
-        dried.wall,
+        &format!("{row}, --dry-run: wall / two threads that read"),
+        dry_run_usage.wall,
         read.wall,
         Some(10.0),
     );
-    table.times(&format!("{what}, with a report: wall / the same"), reported.wall, read.wall, Some(10.0));
-    table.times(&format!("{what}, appended and synced: wall / the same"), wet.wall, read.wall, Some(100.0));
+    table.times(&format!("{row}, with a report: wall / the same"), reported.wall, read.wall, Some(10.0));
+    table.times(
+        &format!("{row}, appended and synced: wall / the same"),
+        real_run.wall,
+        read.wall,
+        Some(100.0),
+    );
 
     peers(table, folder, runs, &set, count)?;
 
-    let called = count.min(CALLED);
-    let few = folder.join("few");
-    make(&few, 0, called)?;
-    let mut together = || run(batch(folder, &few).arg("--dry-run"));
-    let mut each = || {
+    let called = count.min(CALLED_TRANSCRIPTS);
+    let few_transcripts = folder.join("few");
+    generate_set(&few_transcripts, 0, called)?;
+    let mut one_batch = || run(batch(folder, &few_transcripts).arg("--dry-run"));
+    let mut one_process_per_call = || {
         let mut used = Usage::default();
         for number in 0..called {
             for strategy in STRATEGIES {
-                let mut one = command(JP_COMPACT, folder);
-                one.args(["-q", "--dry-run", "--strategy", strategy]).arg(few.join(name(number)));
-                used = used + run(&mut one)?;
+                let mut command_once = command(JP_COMPACT, folder);
+                command_once
+                    .args(["-q", "--dry-run", "--strategy", strategy])
+                    .arg(few_transcripts.join(name(number)));
+                used = used + run(&mut command_once)?;
             }
         }
         Ok(used)
     };
-    let [together, each] = alternate(runs.min(3), [&mut together, &mut each])?;
+    let [one_batch, one_process_per_call] =
+        alternate(runs.min(3), [&mut one_batch, &mut one_process_per_call])?;
     table.times(
         &format!("batch of {called}: wall / a process for each call"),
-        together.wall,
-        each.wall,
+        one_batch.wall,
+        one_process_per_call.wall,
         Some(1.0 / 6.0),
     );
 
-    make(&set, count, count * 9)?;
-    let mut more = || run(batch(folder, &set).arg("--dry-run"));
-    let [more] = alternate(1, [&mut more])?;
+    generate_set(&set, count, count * 9)?;
+    let mut ten_times = || run(batch(folder, &set).arg("--dry-run"));
+    let [ten_times] = alternate(1, [&mut ten_times])?;
     table.peak(
         &format!("batch of {}: peak / of {count}", count * 10),
-        more.peak_bytes,
-        dried.peak_bytes,
+        ten_times.peak_bytes,
+        dry_run_usage.peak_bytes,
         1.3,
     );
     Ok(())
@@ -98,31 +106,31 @@ fn peers(table: &mut Table, folder: &Path, runs: usize, set: &Path, count: usize
         ("node, two threads", ["node", "-e", "0"], ["node", "batch.js"]),
     ];
     let [views, theirs] = ["views", "theirs"].map(|name| folder.join(name));
-    let emptied = |folder: &Path| if folder.exists() { fs::remove_dir_all(folder) } else { Ok(()) };
+    let remove_if_present = |folder: &Path| if folder.exists() { fs::remove_dir_all(folder) } else { Ok(()) };
     for (name, probe, program) in peers {
-        let what = format!("batch of {count}, --out: wall / {name}");
+        let row = format!("batch of {count}, --out: wall / {name}");
         if run(command(probe[0], folder).args(&probe[1..]).stderr(Stdio::null())).is_err() {
-            table.absent(&what);
+            table.absent(&row);
             continue;
         }
         let mut ours = || {
-            emptied(&views)?;
+            remove_if_present(&views)?;
             run(batch(folder, set).arg("--out").arg(&views))
         };
         let mut peer = || {
-            emptied(&theirs)?;
+            remove_if_present(&theirs)?;
             run(command(program[0], folder).current_dir(PEERS).arg(program[1]).arg(set).arg(&theirs))
         };
         let [ours, peer] = alternate(runs.min(3), [&mut ours, &mut peer])?;
-        table.times(&what, ours.wall, peer.wall, None);
-        same(&views, &theirs, count)?;
+        table.times(&row, ours.wall, peer.wall, None);
+        check_equal_views(&views, &theirs, count)?;
     }
-    emptied(&views)?;
-    emptied(&theirs)
+    remove_if_present(&views)?;
+    remove_if_present(&theirs)
 }
 
-/// Checks that two folders contain equal views, so that a peer that does less is rejected.
-fn same(ours: &Path, theirs: &Path, count: usize) -> io::Result<()> {
+/// Checks that two folders contain equal views. Otherwise a peer could win by doing less.
+fn check_equal_views(ours: &Path, theirs: &Path, count: usize) -> io::Result<()> {
     let view = |folder: &Path, number| -> io::Result<serde_json::Value> {
         Ok(serde_json::from_slice(&fs::read(folder.join(name(number)).join("events.json"))?)?)
     };
@@ -145,7 +153,7 @@ fn name(number: usize) -> String {
 }
 
 /// Generates `count` conversations and returns the paths of their streams.
-fn make(set: &Path, first: usize, count: usize) -> io::Result<Vec<PathBuf>> {
+fn generate_set(set: &Path, first: usize, count: usize) -> io::Result<Vec<PathBuf>> {
     (first..first + count)
         .map(|number| {
             let folder = set.join(name(number));
@@ -159,7 +167,7 @@ fn make(set: &Path, first: usize, count: usize) -> io::Result<Vec<PathBuf>> {
 fn read_all(files: &[PathBuf]) -> io::Result<std::time::Duration> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let (started, next) = (Instant::now(), AtomicUsize::new(0));
-    let work = || {
+    let read_files = || {
         let mut buffer = Vec::with_capacity(2 * BYTES);
         while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
             buffer.clear();
@@ -168,7 +176,7 @@ fn read_all(files: &[PathBuf]) -> io::Result<std::time::Duration> {
         io::Result::Ok(())
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(read_files)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
     })?;
     Ok(started.elapsed())

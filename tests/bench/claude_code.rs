@@ -24,14 +24,15 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, bytes: usize) 
         .args(["-q", "--keep-last", "0", "--strategy", "strip-reasoning"])
         .arg(&session))?;
     let out = folder.join("out");
-    let once = |used: io::Result<Usage>| used.and_then(|used| fs::remove_file(&out).map(|()| used));
+    let remove_output = |used: io::Result<Usage>| used.and_then(|used| fs::remove_file(&out).map(|()| used));
     let ours = || {
         let mut command = command(JP_COMPACT, folder);
         command.arg("print").arg(&session).args(["--compacted", "--as", "source"]);
-        once(run_into(&mut command, &out))
+        remove_output(run_into(&mut command, &out))
     };
-    let (mut first, mut cp) = (ours, || once(run(command("cp", folder).arg(&session).arg(&out))));
-    let [used, copied] = alternate(runs, [&mut first, &mut cp])?;
+    let (mut ours_once, mut cp) =
+        (ours, || remove_output(run(command("cp", folder).arg(&session).arg(&out))));
+    let [used, copied] = alternate(runs, [&mut ours_once, &mut cp])?;
     table.times("Claude Code session, stripped: CPU / cp", used.cpu, copied.cpu, Some(4.0));
     let size = fs::metadata(&session)?.len();
     table.peak("Claude Code session, stripped: peak / file", used.peak_bytes, size, 1.5);
@@ -40,18 +41,18 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, bytes: usize) 
         ("node", ["node", "-e", "0"], ["node", "strip_claude.js"]),
     ];
     for (name, probe, program) in peers {
-        let what = format!("Claude Code session, stripped: CPU / {name}");
+        let row = format!("Claude Code session, stripped: CPU / {name}");
         if run(command(probe[0], folder).args(&probe[1..]).stderr(Stdio::null())).is_err() {
-            table.absent(&what);
+            table.absent(&row);
             continue;
         }
         let mut second = ours;
         let mut peer = || {
             let mut command = command(program[0], folder);
-            once(run_into(command.current_dir(PEERS).arg(program[1]).arg(&session), &out))
+            remove_output(run_into(command.current_dir(PEERS).arg(program[1]).arg(&session), &out))
         };
         let [used, peer] = alternate(runs.min(3), [&mut second, &mut peer])?;
-        table.times(&what, used.cpu, peer.cpu, None);
+        table.times(&row, used.cpu, peer.cpu, None);
     }
     Ok(())
 }
@@ -81,8 +82,8 @@ struct Session<W> {
 
 impl<W: Write> Session<W> {
     fn turn(&mut self) -> io::Result<()> {
-        let asked = prose(&mut self.random, 300, 100);
-        self.line("user", json!({ "role": "user", "content": asked }), None)?;
+        let request = prose(&mut self.random, 300, 100);
+        self.line("user", json!({ "role": "user", "content": request }), None)?;
         for _ in 0..12 {
             let thought = prose(&mut self.random, 500, 200);
             let signature = signature(&mut self.random, 400);
@@ -97,8 +98,8 @@ impl<W: Write> Session<W> {
             if failed {
                 block["is_error"] = true.into();
             }
-            let twin = json!({ "filePath": path, "originalFile": output, "structuredPatch": [] });
-            self.line("user", json!({ "role": "user", "content": [block] }), Some(twin))?;
+            let tool_use_result = json!({ "filePath": path, "originalFile": output, "structuredPatch": [] });
+            self.line("user", json!({ "role": "user", "content": [block] }), Some(tool_use_result))?;
         }
         let answer = prose(&mut self.random, 400, 100);
         self.assistant(json!({ "type": "text", "text": answer }))
@@ -117,7 +118,7 @@ impl<W: Write> Session<W> {
         self.line("assistant", message, None)
     }
 
-    fn line(&mut self, kind: &str, message: Value, twin: Option<Value>) -> io::Result<()> {
+    fn line(&mut self, kind: &str, message: Value, tool_use_result: Option<Value>) -> io::Result<()> {
         self.lines += 1;
         let uuid = format!("00000000-0000-4000-8000-{:012}", self.lines);
         let mut line = json!({
@@ -132,8 +133,8 @@ impl<W: Write> Session<W> {
             "uuid": uuid,
             "timestamp": format!("2026-03-01T{:02}:{:02}:{:02}.120Z", self.lines / 3600 % 24, self.lines / 60 % 60, self.lines % 60),
         });
-        if let Some(twin) = twin {
-            line["toolUseResult"] = twin;
+        if let Some(tool_use_result) = tool_use_result {
+            line["toolUseResult"] = tool_use_result;
         }
         self.parent = uuid.into();
         let text = format!("{line}\n");

@@ -130,8 +130,8 @@ impl<W: Write> Generator<'_, W> {
         self.event(600_000, "turn_start", json!({}))?;
         self.user()?;
         let target = TURN_BYTES.min(self.end / 12);
-        let until = self.payload.responses + target / 2 + self.random.below(target.max(1));
-        while self.payload.responses < until && self.remaining() > 0 {
+        let end = self.payload.responses + target / 2 + self.random.below(target.max(1));
+        while self.payload.responses < end && self.remaining() > 0 {
             self.reasoning()?;
             if self.random.percent(40) {
                 let size = self.random.size(40, 3);
@@ -187,16 +187,16 @@ impl<W: Write> Generator<'_, W> {
     /// Writes one or more tool calls, then their responses.
     fn calls(&mut self) -> io::Result<()> {
         let count = if self.random.percent(60) { 1 } else { 2 + self.random.below(4) };
-        let mut asked = Vec::with_capacity(count);
+        let mut requests = Vec::with_capacity(count);
         for _ in 0..count {
             let id = random_text::call_id(&mut self.random);
             let (name, arguments) = self.request();
             self.payload.arguments += arguments_bytes(&arguments);
             let request = json!({ "id": id, "name": name, "arguments": arguments });
             self.event(3000, "tool_call_request", request)?;
-            asked.push((id, name));
+            requests.push((id, name));
         }
-        for (id, name) in asked {
+        for (id, name) in requests {
             if name == "fs_modify_file" && self.random.percent(50) {
                 self.inquiry(&id, name)?;
             }
@@ -257,9 +257,9 @@ impl<W: Write> Generator<'_, W> {
 
     /// Returns a tool's output in base64.
     fn content(&mut self, name: &str) -> String {
-        let most = self.remaining().min(self.end / 12).max(48);
+        let max_bytes = self.remaining().min(self.end / 12).max(48);
         let random = &mut self.random;
-        let size = (random.size(48, 9) * 3 / 4).min(most);
+        let size = (random.size(48, 9) * 3 / 4).min(max_bytes);
         encode(match name {
             "fs_modify_file" | "fs_create_file" => {
                 format!("File modified successfully: {}", random_text::path(random))
@@ -272,8 +272,8 @@ impl<W: Write> Generator<'_, W> {
 }
 
 /// Formats a timestamp as JP does: trailing zeros trimmed, but at least one digit.
-fn timestamp(at: Timestamp) -> String {
-    let text = at.strftime("%Y-%m-%d %H:%M:%S.%6f").to_string();
+fn timestamp(time: Timestamp) -> String {
+    let text = time.strftime("%Y-%m-%d %H:%M:%S.%6f").to_string();
     let trimmed = text.trim_end_matches('0');
     if trimmed.ends_with('.') { format!("{trimmed}0") } else { trimmed.to_owned() }
 }

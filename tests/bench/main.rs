@@ -23,8 +23,8 @@ fn check(seed: u64, bytes: usize) {
     let stream = Stream::parse(Bytes::from(out)).unwrap();
     assert_eq!((stream.events().len(), stream.turns()), (written.events, written.turns));
 
-    let payload = |wanted: fn(Kind) -> bool| -> usize {
-        let events = stream.events().iter().filter(|event| wanted(event.kind));
+    let payload = |is_counted: fn(Kind) -> bool| -> usize {
+        let events = stream.events().iter().filter(|event| is_counted(event.kind));
         events.map(|event| event.body.end - event.body.start).sum()
     };
     let shares = [
@@ -34,10 +34,10 @@ fn check(seed: u64, bytes: usize) {
         (payload(|kind| kind == Kind::ChatRequest), USER),
         (payload(|kind| kind == Kind::Message), ASSISTANT),
     ];
-    let all: usize = shares.iter().map(|(bytes, _)| bytes).sum();
+    let total: usize = shares.iter().map(|(bytes, _)| bytes).sum();
     for (bytes, percent) in shares {
-        let off = (bytes * 1000 / all).abs_diff(percent * 10);
-        assert!(off <= 20, "{bytes} of {all} bytes differ from {percent} %");
+        let difference = (bytes * 1000 / total).abs_diff(percent * 10);
+        assert!(difference <= 20, "{bytes} of {total} bytes differ from {percent} %");
     }
 }
 

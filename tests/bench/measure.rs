@@ -43,8 +43,7 @@ pub(crate) fn command(program: impl AsRef<Path>, home: &Path) -> Command {
     command
 }
 
-/// Runs a command to its end. An exit code other than 0 is an error; the command's own message goes to
-/// stderr.
+/// Runs a command to its end. An exit code other than 0 is an error. The command prints its message to stderr.
 pub(crate) fn run(command: &mut Command) -> io::Result<Usage> {
     let started = Instant::now();
     let ended = command.spawn().and_then(Wait4::wait4);
@@ -77,12 +76,12 @@ pub(crate) struct Runs {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) median: Duration,
-    pub(crate) least: Duration,
+    pub(crate) min: Duration,
 }
 
 impl Times {
     fn new(times: impl Iterator<Item = Duration> + Clone) -> Self {
-        Self { median: median(times.clone()), least: times.min().unwrap_or_default() }
+        Self { median: median(times.clone()), min: times.min().unwrap_or_default() }
     }
 }
 
@@ -97,9 +96,9 @@ pub(crate) fn alternate<const SIDES: usize>(
     let mut used = [const { Vec::new() }; SIDES];
     for run in 0..=runs {
         for (side, used) in sides.iter_mut().zip(&mut used) {
-            let once = side()?;
+            let usage = side()?;
             if run > 0 {
-                used.push(once);
+                used.push(usage);
             }
         }
     }

@@ -157,13 +157,14 @@ impl Bench {
     fn print(&self, table: &mut Table, row: &str, conversation: &str) -> io::Result<()> {
         let events = self.events(conversation);
         let out = self.folder.join("out");
-        let once = |used: io::Result<Usage>| used.and_then(|used| fs::remove_file(&out).map(|()| used));
+        let remove_output =
+            |used: io::Result<Usage>| used.and_then(|used| fs::remove_file(&out).map(|()| used));
         let mut ours = || {
             let mut command = command(JP_COMPACT, &self.folder);
             command.arg("print").arg(&events).args(["--compacted", "--as", "source"]);
-            once(run_into(&mut command, &out))
+            remove_output(run_into(&mut command, &out))
         };
-        let mut cp = || once(self.copy_file(&events, &out));
+        let mut cp = || remove_output(self.copy_file(&events, &out));
         let [ours, cp] = alternate(self.runs, [&mut ours, &mut cp])?;
         table.times(&format!("{row}: CPU / cp"), ours.cpu, cp.cpu, Some(2.5));
         table.peak(&format!("{row}: peak / file"), ours.peak_bytes, fs::metadata(&events)?.len(), 1.3);
@@ -203,20 +204,22 @@ impl Bench {
             self.copy_conversation("small", "copy")?;
             run(self.compact_command("copy", strategies).args(extra))
         };
-        let (mut baseline, mut one) = (|| run(&mut self.tool("true")), || compact(&["strip-tools"], &[]));
-        let mut dry = || compact(&["strip-tools"], &["--dry-run"]);
-        let mut two = || compact(&["strip-reasoning", "strip-tools"], &[]);
+        let (mut baseline, mut one_strategy) =
+            (|| run(&mut self.tool("true")), || compact(&["strip-tools"], &[]));
+        let mut dry_run = || compact(&["strip-tools"], &["--dry-run"]);
+        let mut two_strategies = || compact(&["strip-reasoning", "strip-tools"], &[]);
         let mut cp = || {
             self.copy_conversation("small", "copy")?;
             let (from, to) = (self.events("small"), self.folder.join("copy/another"));
             Ok(self.copy_file(&from, &to)? + self.sync_file(&to)?)
         };
-        let sides: [measure::Side<'_>; 5] = [&mut baseline, &mut one, &mut dry, &mut two, &mut cp];
-        let [baseline, one, dry, two, cp] = alternate(self.runs * 15, sides)?;
-        table.times("100 KB, one strategy: wall / true", one.wall, baseline.wall, Some(12.0));
-        table.times("100 KB, one, --dry-run: wall / true", dry.wall, baseline.wall, None);
-        table.times("100 KB, the two default ones: wall / true", two.wall, baseline.wall, None);
-        table.times("100 KB, one strategy: wall / cp and sync", one.wall, cp.wall, None);
+        let sides: [measure::Side<'_>; 5] =
+            [&mut baseline, &mut one_strategy, &mut dry_run, &mut two_strategies, &mut cp];
+        let [baseline, one_strategy, dry_run, two_strategies, cp] = alternate(self.runs * 15, sides)?;
+        table.times("100 KB, one strategy: wall / true", one_strategy.wall, baseline.wall, Some(12.0));
+        table.times("100 KB, one, --dry-run: wall / true", dry_run.wall, baseline.wall, None);
+        table.times("100 KB, the two default ones: wall / true", two_strategies.wall, baseline.wall, None);
+        table.times("100 KB, one strategy: wall / cp and sync", one_strategy.wall, cp.wall, None);
         Ok(())
     }
 

@@ -25,7 +25,7 @@ use crate::table::Table;
 
 const TRUE: &str = "/bin/true";
 /// Number of requests per run, because one request is too short to be measured.
-const TRIPS: u32 = 200;
+const REQUESTS: u32 = 200;
 /// Size of the executable for the trust row.
 const TRUSTED_BYTES: usize = 5 << 20;
 const TRUSTED: &str = "known";
@@ -63,8 +63,8 @@ fn environment(folder: &Path) -> Environment {
 }
 
 fn registry(environment: &Environment) -> io::Result<Registry> {
-    let wanted = ExtraFolders { trust_dirs: &[], plugin_dirs: &[] };
-    Registry::discover(environment, &wanted).map_err(io::Error::other)
+    let folders = ExtraFolders { trust_dirs: &[], plugin_dirs: &[] };
+    Registry::discover(environment, &folders).map_err(io::Error::other)
 }
 
 fn trusted(environment: &Environment) -> io::Result<Trust> {
@@ -104,13 +104,13 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
     let sessions = Sessions::new(starter(), Duration::from_secs(60)).with_workers(1);
     let measure = |(described, header): &(Described, CompactRequest)| {
         runtime.block_on(async {
-            let begun = Instant::now();
-            for _ in 0..TRIPS {
+            let started = Instant::now();
+            for _ in 0..REQUESTS {
                 let header = CompactRequest { id: sessions.id(), ..header.clone() };
                 let answer = sessions.ask(described, header, &Body::Nothing).await;
                 answer.map_err(io::Error::other)?;
             }
-            Ok(Usage { wall: begun.elapsed() / TRIPS, ..Usage::default() })
+            Ok(Usage { wall: started.elapsed() / REQUESTS, ..Usage::default() })
         })
     };
     let outline = request_of(Input::Outline, fs::read(streams.small)?)?;
@@ -139,9 +139,9 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
 
     let plugin = registry.find(&folder.join(TRUSTED).to_string_lossy()).map_err(io::Error::other)?;
     let mut cleared = || {
-        let begun = Instant::now();
+        let started = Instant::now();
         let cleared = trust.clear(&plugin).map_err(io::Error::other)?;
-        let used = Usage { wall: begun.elapsed(), ..Usage::default() };
+        let used = Usage { wall: started.elapsed(), ..Usage::default() };
         drop(cleared);
         Ok(used)
     };
@@ -175,13 +175,13 @@ fn header(described: &Described, stream: &Stream) -> CompactRequest {
 /// Reduces a stream to `turns` turns. The start elements of later turns get an unknown type, so the size of the
 /// stream is unchanged.
 fn merge_turns(mut bytes: Vec<u8>, turns: usize) -> Vec<u8> {
-    for start in starts(&bytes).into_iter().skip(turns) {
+    for start in turn_starts(&bytes).into_iter().skip(turns) {
         bytes[start + TURN_START.len() - 2] = b'x';
     }
     bytes
 }
 
-fn starts(bytes: &[u8]) -> Vec<usize> {
+fn turn_starts(bytes: &[u8]) -> Vec<usize> {
     let windows = bytes.windows(TURN_START.len()).enumerate();
-    windows.filter(|(_, window)| *window == TURN_START).map(|(at, _)| at).collect()
+    windows.filter(|(_, window)| *window == TURN_START).map(|(index, _)| index).collect()
 }

@@ -39,25 +39,30 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<
         runtime.block_on(process::run(launch)).map(drop).map_err(io::Error::other)
     };
     let confinement = jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated);
-    let mut spawn = || times(|| run(&mut command(TRUE, folder)).map(drop));
-    let mut contained = || times(|| start(Confinement::Contained));
-    let mut isolated = || times(|| start(confinement));
+    let mut spawn = || mean_time(|| run(&mut command(TRUE, folder)).map(drop));
+    let mut contained = || mean_time(|| start(Confinement::Contained));
+    let mut isolated = || mean_time(|| start(confinement));
     let [spawned, contained, isolated] = alternate(runs, [&mut spawn, &mut contained, &mut isolated])?;
     let ballast = vec![1_u8; BALLAST_BYTES];
-    let [full] = alternate(runs, [&mut || times(|| start(confinement))])?;
+    let [with_ballast] = alternate(runs, [&mut || mean_time(|| start(confinement))])?;
     drop(std::hint::black_box(ballast));
     table.times("strategy, contained / spawn of true", contained.wall, spawned.wall, None);
     let tier = confinement.tier();
     table.times(&format!("strategy, {tier} / spawn of true"), isolated.wall, spawned.wall, Some(4.0));
-    table.times(&format!("strategy, {tier}: host with 1 GB / without"), full.wall, isolated.wall, Some(1.25));
+    table.times(
+        &format!("strategy, {tier}: host with 1 GB / without"),
+        with_ballast.wall,
+        isolated.wall,
+        Some(1.25),
+    );
     Ok(())
 }
 
 /// Returns the mean time of one start over `STARTS` starts.
-fn times(mut start: impl FnMut() -> io::Result<()>) -> io::Result<Usage> {
-    let begun = Instant::now();
+fn mean_time(mut start: impl FnMut() -> io::Result<()>) -> io::Result<Usage> {
+    let started = Instant::now();
     for _ in 0..STARTS {
         start()?;
     }
-    Ok(Usage { wall: begun.elapsed() / STARTS as u32, ..Usage::default() })
+    Ok(Usage { wall: started.elapsed() / STARTS as u32, ..Usage::default() })
 }

@@ -14,45 +14,45 @@ impl Table {
     }
 
     /// Compares times. A row without a target is informative.
-    pub(crate) fn times(&mut self, what: &str, ours: Times, other: Times, target: Option<f64>) {
+    pub(crate) fn times(&mut self, label: &str, ours: Times, other: Times, target: Option<f64>) {
         let ratio = |ours: Duration, other: Duration| ours.as_secs_f64() / other.as_secs_f64().max(1e-9);
-        let (median, least) = (ratio(ours.median, other.median), ratio(ours.least, other.least));
-        let ratios = [format!("{median:.2}"), format!("{least:.2}")];
-        self.row(what, [time(ours.median), time(other.median)], ratios, &verdict(median, target));
+        let (median, min) = (ratio(ours.median, other.median), ratio(ours.min, other.min));
+        let ratios = [format!("{median:.2}"), format!("{min:.2}")];
+        self.row(label, [time(ours.median), time(other.median)], ratios, &verdict(median, target));
     }
 
     /// Compares peak memory with the size of the file.
-    pub(crate) fn peak(&mut self, what: &str, peak_bytes: u64, file_bytes: u64, target: f64) {
+    pub(crate) fn peak(&mut self, label: &str, peak_bytes: u64, file_bytes: u64, target: f64) {
         let ratio = peak_bytes as f64 / file_bytes as f64;
         let sides = [megabytes(peak_bytes), megabytes(file_bytes)];
-        self.row(what, sides, [format!("{ratio:.2}"), String::new()], &verdict(ratio, Some(target)));
+        self.row(label, sides, [format!("{ratio:.2}"), String::new()], &verdict(ratio, Some(target)));
     }
 
     /// Reports how far the peak memory exceeds the size of the file.
-    pub(crate) fn excess(&mut self, what: &str, peak_bytes: u64, file_bytes: u64, target_mb: f64) {
+    pub(crate) fn excess(&mut self, label: &str, peak_bytes: u64, file_bytes: u64, target_mb: f64) {
         let excess = (peak_bytes as f64 - file_bytes as f64) / 1e6;
         let sides = [megabytes(peak_bytes), megabytes(file_bytes)];
         let verdict = verdict(excess, Some(target_mb)).replace(',', " MB,");
-        self.row(what, sides, [format!("+{excess:.1} MB"), String::new()], &verdict);
+        self.row(label, sides, [format!("+{excess:.1} MB"), String::new()], &verdict);
     }
 
     /// Adds a row for a peer that is not installed.
-    pub(crate) fn absent(&mut self, what: &str) {
-        self.row(what, ["-".into(), "absent".into()], ["-".into(), "-".into()], "");
+    pub(crate) fn absent(&mut self, label: &str) {
+        self.row(label, ["-".into(), "absent".into()], ["-".into(), "-".into()], "");
     }
 
-    fn row(&mut self, what: &str, [ours, other]: [String; 2], [ratio, least]: [String; 2], verdict: &str) {
-        self.0.push([what.to_owned(), ours, other, ratio, least, verdict.to_owned()]);
+    fn row(&mut self, label: &str, [ours, other]: [String; 2], [ratio, min]: [String; 2], verdict: &str) {
+        self.0.push([label.to_owned(), ours, other, ratio, min, verdict.to_owned()]);
     }
 }
 
 impl std::fmt::Display for Table {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let width = |column: usize| self.0.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let [what, ours, other, ratio, least] = [0, 1, 2, 3, 4].map(width);
+        let [label, ours, other, ratio, min] = [0, 1, 2, 3, 4].map(width);
         for row in &self.0 {
             let line = format!(
-                "{:what$}  {:>ours$}  {:>other$}  {:>ratio$}  {:>least$}  {}",
+                "{:label$}  {:>ours$}  {:>other$}  {:>ratio$}  {:>min$}  {}",
                 row[0], row[1], row[2], row[3], row[4], row[5]
             );
             writeln!(out, "{}", line.trim_end())?;

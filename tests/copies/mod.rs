@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::crash_walk::crash_walk;
-use crate::locks;
+use crate::is_transcript_lock;
 use crate::strace::Strace;
 use crate::world::{APPEND, ORPHAN, RESET, World, host, turns};
 
@@ -54,8 +54,8 @@ fn crash_at_every_call(mut copies: Copies, args: &[&str]) {
     (copies.world.before, _) = copies.bytes();
     copies.restore();
     copies.world.succeeds(args);
-    let (after, same) = copies.bytes();
-    assert!(after == same && after != copies.world.before);
+    let (after, other_after) = copies.bytes();
+    assert!(after == other_after && after != copies.world.before);
     assert!(copies.workspace_copy_is_loaded());
     copies.restore();
     let (mut neither, mut one, mut both) = (0, 0, 0);
@@ -63,26 +63,26 @@ fn crash_at_every_call(mut copies: Copies, args: &[&str]) {
         copies.restore();
         copies.world.trace(&strace, options, args)
     };
-    crash_walk(locks, run, |traced, is_new_step| {
-        let died_at = traced.text(traced.calls.len().saturating_sub(3));
+    crash_walk(is_transcript_lock, run, |traced, is_new_step| {
+        let killed_at = traced.text(traced.calls.len().saturating_sub(3));
         let (loaded, other) = copies.bytes();
         let count = match (loaded == after, other == after) {
             (false, false) => &mut neither,
             (false, true) => &mut one,
             (true, true) => &mut both,
-            (true, false) => panic!("the loaded copy was written first, killed at\n{died_at}"),
+            (true, false) => panic!("the loaded copy was written first, killed at\n{killed_at}"),
         };
         *count += usize::from(is_new_step);
         for bytes in [&loaded, &other] {
-            assert!(*bytes == after || *bytes == copies.world.before, "killed at\n{died_at}");
+            assert!(*bytes == after || *bytes == copies.world.before, "killed at\n{killed_at}");
         }
-        assert!(copies.workspace_copy_is_loaded(), "killed at\n{died_at}");
+        assert!(copies.workspace_copy_is_loaded(), "killed at\n{killed_at}");
         copies.world.succeeds(args);
         // The strategy proposes the same overlay again, so a repeated append adds a second one.
         let history = loaded.strip_suffix(b"\n]\n").unwrap();
         let (loaded_now, other) = copies.bytes();
-        assert!(loaded_now == other, "killed at\n{died_at}");
-        assert!(loaded_now == after || loaded_now.starts_with(history), "killed at\n{died_at}");
+        assert!(loaded_now == other, "killed at\n{killed_at}");
+        assert!(loaded_now == after || loaded_now.starts_with(history), "killed at\n{killed_at}");
         assert!(copies.workspace_copy_is_loaded());
         for folder in [copies.other.parent().unwrap(), &copies.world.folder] {
             let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());

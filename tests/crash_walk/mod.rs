@@ -12,24 +12,25 @@ const MISSES: usize = 12;
 /// The number of recorded runs.
 const RECORDINGS: usize = 5;
 
-/// Kills a command at each step from the first call that `begins` accepts. `run` prepares the files, and runs
+/// Kills a command at each step from the first call that `is_first_step` accepts. `run` prepares the files, and runs
 /// the command with these options of strace. `check` gets each killed run, and whether it died at a new step.
 #[track_caller]
 pub(crate) fn crash_walk(
-    begins: impl Fn(&Call) -> bool,
+    is_first_step: impl Fn(&Call) -> bool,
     mut run: impl FnMut(&[String]) -> TracedRun,
     mut check: impl FnMut(&TracedRun, bool),
 ) {
     for _ in 0..RECORDINGS {
         let recorded = run(&[]);
         assert!(recorded.status.success(), "{}", recorded.stderr);
-        let mut walk = Walk::new(&recorded.calls, &begins);
+        let mut walk = Walk::new(&recorded.calls, &is_first_step);
         let mut misses = 0;
         while let Some(inject) = walk.next_kill() {
             let traced = run(&["-e".into(), inject]);
-            let is_new = traced.status.signal() == Some(9) && walk.record_death(&traced.calls, &begins);
-            check(&traced, is_new);
-            misses = if is_new { 0 } else { misses + 1 };
+            let is_new_step =
+                traced.status.signal() == Some(9) && walk.record_death(&traced.calls, &is_first_step);
+            check(&traced, is_new_step);
+            misses = if is_new_step { 0 } else { misses + 1 };
             if misses > MISSES {
                 break;
             }
@@ -55,31 +56,31 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     #[track_caller]
-    fn new(recorded: &'a [Call], begins: impl Fn(&Call) -> bool) -> Self {
-        let start = recorded.iter().position(begins).expect("the command makes a step");
+    fn new(recorded: &'a [Call], is_first_step: impl Fn(&Call) -> bool) -> Self {
+        let start = recorded.iter().position(is_first_step).expect("the command makes a step");
         let (earlier, calls) = recorded.split_at(start);
-        let steps: Vec<usize> = (0..calls.len()).filter(|at| calls[*at].names_a_file()).collect();
+        let steps: Vec<usize> = (0..calls.len()).filter(|index| calls[*index].names_a_file()).collect();
         Self { calls, earlier: earlier.to_vec(), missing: (0..steps.len()).collect(), steps }
     }
 
     /// Returns strace's option that kills the next run at the first missing step.
     fn next_kill(&self) -> Option<String> {
-        let at = self.steps[*self.missing.first()?];
-        let name = &self.calls[at].name;
-        let calls = self.earlier.iter().chain(&self.calls[..=at]);
+        let index = self.steps[*self.missing.first()?];
+        let name = &self.calls[index].name;
+        let calls = self.earlier.iter().chain(&self.calls[..=index]);
         let ordinal = calls.filter(|call| call.name == *name).count();
         Some(format!("inject={name}:signal=SIGKILL:when={ordinal}"))
     }
 
     /// Returns whether a killed run died at a missing step.
-    fn record_death(&mut self, killed: &[Call], begins: impl Fn(&Call) -> bool) -> bool {
-        let Some(start) = killed.iter().position(begins) else { return false };
+    fn record_death(&mut self, killed: &[Call], is_first_step: impl Fn(&Call) -> bool) -> bool {
+        let Some(start) = killed.iter().position(is_first_step) else { return false };
         let (earlier, calls) = killed.split_at(start);
         self.earlier = earlier.to_vec();
-        let died: Vec<&str> =
+        let step_names: Vec<&str> =
             calls.iter().filter(|call| call.names_a_file()).map(|call| &*call.name).collect();
-        let expected = self.steps.iter().map(|at| &*self.calls[*at].name).take(died.len());
+        let expected = self.steps.iter().map(|index| &*self.calls[*index].name).take(step_names.len());
         let is_step = calls.last().is_some_and(Call::names_a_file);
-        is_step && expected.eq(died.iter().copied()) && self.missing.remove(&(died.len() - 1))
+        is_step && expected.eq(step_names.iter().copied()) && self.missing.remove(&(step_names.len() - 1))
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::crash_walk::crash_walk;
-use crate::locks;
+use crate::is_transcript_lock;
 use crate::strace::{Call, Strace, TracedRun};
 use crate::world::{NOW, PLUGINS, World, host};
 
@@ -94,9 +94,9 @@ impl Scenario {
 
     /// Returns whether a call is the first kind that can change something.
     fn is_first_change(&self, call: &Call) -> bool {
-        let makes = call.name.starts_with("mkdir") || call.has_flag("O_EXCL");
-        locks(call)
-            || makes && call.paths().iter().any(|path| self.world.root.join(path).starts_with(&self.folder))
+        let creates = call.name.starts_with("mkdir") || call.has_flag("O_EXCL");
+        is_transcript_lock(call)
+            || creates && call.paths().iter().any(|path| self.world.root.join(path).starts_with(&self.folder))
     }
 
     /// Checks the folder after a crash, and that the next run succeeds and cleans up.
@@ -108,15 +108,15 @@ impl Scenario {
         after: &FolderContents,
         is_between: &dyn Fn(&FolderContents) -> bool,
     ) -> bool {
-        let died_at = || traced.text(traced.calls.len().saturating_sub(3));
-        let (making, found): (FolderContents, FolderContents) =
+        let killed_at = || traced.text(traced.calls.len().saturating_sub(3));
+        let (temporary, found): (FolderContents, FolderContents) =
             self.contents().into_iter().partition(|(path, _)| is_temporary(path));
         let is_whole = found == *before || found == *after || is_between(&found);
-        assert!(is_whole, "neither before nor after: {:?}, killed at\n{}", found.keys(), died_at());
-        let tops: BTreeSet<_> = making.keys().map(|path| path.components().next()).collect();
-        assert!(tops.len() <= 1, "{tops:?}, killed at\n{}", died_at());
+        assert!(is_whole, "neither before nor after: {:?}, killed at\n{}", found.keys(), killed_at());
+        let temporary_roots: BTreeSet<_> = temporary.keys().map(|path| path.components().next()).collect();
+        assert!(temporary_roots.len() <= 1, "{temporary_roots:?}, killed at\n{}", killed_at());
         self.restore(before);
-        assert_eq!(self.run(), *after, "after a death at\n{}", died_at());
+        assert_eq!(self.run(), *after, "killed at\n{}", killed_at());
         self.restore(before);
         found == *after
     }
@@ -151,9 +151,9 @@ impl Scenario {
     }
 }
 
-fn collect_files(folder: &Path, below: &Path, tree: &mut FolderContents) {
-    for entry in fs::read_dir(folder.join(below)).unwrap() {
-        let path = below.join(entry.unwrap().file_name());
+fn collect_files(folder: &Path, relative: &Path, tree: &mut FolderContents) {
+    for entry in fs::read_dir(folder.join(relative)).unwrap() {
+        let path = relative.join(entry.unwrap().file_name());
         if folder.join(&path).is_dir() {
             collect_files(folder, &path, tree);
             tree.insert(path, None);
@@ -171,7 +171,7 @@ fn is_temporary(path: &Path) -> bool {
     })
 }
 
-fn append() -> String {
+fn append_command() -> String {
     format!("{SESSION} --strategy quick --keep-last 0 --sandbox=contained --trust-dir {PLUGINS} --now {NOW}")
 }
 
@@ -183,43 +183,43 @@ fn check(scenario: &Scenario, least: (usize, usize)) {
 
 #[test]
 fn crash_at_any_call_leaves_the_old_or_the_new_sidecar() {
-    check(&Scenario::new(&append()), (10, 4));
-    check(&Scenario::new(&append()).after(&append()), (10, 4));
+    check(&Scenario::new(&append_command()), (10, 4));
+    check(&Scenario::new(&append_command()).after(&append_command()), (10, 4));
 }
 
 #[test]
 fn crash_at_any_call_of_a_rename_leaves_a_valid_sidecar() {
-    let scenario = Scenario::new(&append()).after(&append());
+    let scenario = Scenario::new(&append_command()).after(&append_command());
     fs::rename(scenario.folder.join(SIDECAR), scenario.folder.join(OLD_SIDECAR)).unwrap();
-    let walked = scenario.crash_at_every_call(&|found, before, after| {
-        // Both names may exist: the new sidecar, which takes precedence, is complete, and the old one is
-        // unchanged.
+    let counts = scenario.crash_at_every_call(&|found, before, after| {
+        // Both names may exist. The new sidecar takes precedence and is complete. The old one is unchanged.
         let at = |tree: &FolderContents, name: &str| tree.get(Path::new(name)).cloned();
         at(found, SIDECAR) == at(after, SIDECAR)
             && at(found, OLD_SIDECAR) == at(before, OLD_SIDECAR)
             && found.len() == 3
     });
-    let Some((old, new)) = walked else { return };
+    let Some((old, new)) = counts else { return };
     assert!(old >= 10 && new >= 3, "{old} before, {new} after");
 }
 
 #[test]
 fn crash_at_any_call_of_a_reset_leaves_the_old_sidecar_or_none() {
-    check(&Scenario::new(&format!("{SESSION} --reset")).after(&append()), (5, 2));
-    let half = Scenario::new(&format!("{SESSION} --reset=1")).after(&append()).after(&append());
-    check(&half, (10, 4));
+    check(&Scenario::new(&format!("{SESSION} --reset")).after(&append_command()), (5, 2));
+    let one_of_two =
+        Scenario::new(&format!("{SESSION} --reset=1")).after(&append_command()).after(&append_command());
+    check(&one_of_two, (10, 4));
 }
 
 #[test]
 fn crash_at_any_call_of_a_reset_restores_no_older_overlays() {
-    let scenario = Scenario::new(&format!("{SESSION} --reset")).after(&append());
+    let scenario = Scenario::new(&format!("{SESSION} --reset")).after(&append_command());
     fs::copy(scenario.folder.join(SIDECAR), scenario.folder.join(OLD_SIDECAR)).unwrap();
     // The old name is removed first.
-    let walked = scenario.crash_at_every_call(&|found, before, _| {
+    let counts = scenario.crash_at_every_call(&|found, before, _| {
         let at = |tree: &FolderContents, name: &str| tree.get(Path::new(name)).cloned();
         at(found, SIDECAR) == at(before, SIDECAR) && at(found, OLD_SIDECAR).is_none()
     });
-    assert!(walked.is_none_or(|(old, new)| old >= 5 && new >= 1));
+    assert!(counts.is_none_or(|(old, new)| old >= 5 && new >= 1));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn crash_at_any_call_of_an_import_leaves_all_or_nothing() {
 #[test]
 fn crash_at_any_call_of_a_print_leaves_all_or_nothing() {
     let args = format!("print {SESSION} --compacted --as source -o place/small.jsonl");
-    check(&Scenario::new(&args).after(&append()), (5, 2));
+    check(&Scenario::new(&args).after(&append_command()), (5, 2));
 }
 
 /// Returns a batch of two transcripts with overlays. It keeps every turn, so no strategy runs. The views differ from the
@@ -245,49 +245,49 @@ fn batch() -> Scenario {
     }
     ["place/in/a.jsonl", "place/in/deep/b.jsonl"]
         .into_iter()
-        .fold(scenario, |scenario, path| scenario.after(&append().replace(SESSION, path)))
+        .fold(scenario, |scenario, path| scenario.after(&append_command().replace(SESSION, path)))
 }
 
 /// Returns the part of a tree below a folder.
-fn below(tree: &FolderContents, folder: &str) -> FolderContents {
-    let inside = tree.iter().filter(|(path, _)| path.starts_with(folder));
-    inside.map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+fn subtree(tree: &FolderContents, folder: &str) -> FolderContents {
+    let entries = tree.iter().filter(|(path, _)| path.starts_with(folder));
+    entries.map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
 }
 
 /// Returns the calls of a batch that concern its files, from the first call that changes a file: the name of each call
 /// and its number among the thread's calls of that name. strace counts per thread and kills at the first match.
-fn moments(scenario: &Scenario, whole: &TracedRun) -> BTreeSet<(String, usize)> {
-    let concerns = |call: &Call| {
+fn kill_points(scenario: &Scenario, recorded: &TracedRun) -> BTreeSet<(String, usize)> {
+    let is_in_folder = |call: &Call| {
         let files = [call.file(0), call.opened()].into_iter().flatten().map(Path::to_path_buf);
         files.chain(call.paths()).any(|path| scenario.world.root.join(path).starts_with(&scenario.folder))
     };
-    let calls = &whole.all_calls;
-    let first = calls.iter().position(|call| call.has_flag("O_CREAT") && concerns(call)).unwrap();
+    let calls = &recorded.all_calls;
+    let first = calls.iter().position(|call| call.has_flag("O_CREAT") && is_in_folder(call)).unwrap();
     let mut counts = HashMap::new();
-    let mut moments = BTreeSet::new();
-    for (at, call) in calls.iter().enumerate() {
+    let mut kill_points = BTreeSet::new();
+    for (index, call) in calls.iter().enumerate() {
         let count: &mut usize = counts.entry((call.pid, &call.name)).or_default();
         *count += 1;
-        if at >= first && concerns(call) {
-            moments.insert((call.name.clone(), *count));
+        if index >= first && is_in_folder(call) {
+            kill_points.insert((call.name.clone(), *count));
         }
     }
-    moments
+    kill_points
 }
 
 /// Checks that every file a killed batch left is complete or has a temporary name.
 #[track_caller]
-fn check_batch(found: &FolderContents, expected: &FolderContents, died_at: &str) {
-    for (path, bytes) in below(found, "out").iter().filter(|(path, _)| !is_temporary(path)) {
-        assert_eq!(expected.get(path), Some(bytes), "{} killed at {died_at}", path.display());
+fn check_batch(found: &FolderContents, expected: &FolderContents, killed_at: &str) {
+    for (path, bytes) in subtree(found, "out").iter().filter(|(path, _)| !is_temporary(path)) {
+        assert_eq!(expected.get(path), Some(bytes), "{} killed at {killed_at}", path.display());
     }
     let text = |name: &str| Some(String::from_utf8(found.get(Path::new(name))?.clone()?).unwrap());
     if let Some(report) = text("report.json") {
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-        assert_eq!(report["complete"], true, "killed at {died_at}");
+        assert_eq!(report["complete"], true, "killed at {killed_at}");
     }
     if let Some(junit) = text("junit.xml") {
-        assert!(junit.trim_end().ends_with("</testsuites>"), "killed at {died_at}: {junit}");
+        assert!(junit.trim_end().ends_with("</testsuites>"), "killed at {killed_at}: {junit}");
     }
 }
 
@@ -296,15 +296,15 @@ fn crash_at_any_call_of_a_batch_leaves_whole_views_and_resumes() {
     let Some(strace) = Strace::find(host()) else { return };
     let scenario = batch();
     let before = scenario.contents();
-    let whole = scenario.trace(&strace, &["-f".into()]);
-    assert!(whole.status.success(), "{}", whole.stderr);
-    assert_eq!(whole.all_calls.iter().filter(|call| call.name == "execve").count(), 1, "no strategy runs");
-    let expected = below(&scenario.contents(), "out");
+    let recorded = scenario.trace(&strace, &["-f".into()]);
+    assert!(recorded.status.success(), "{}", recorded.stderr);
+    assert_eq!(recorded.all_calls.iter().filter(|call| call.name == "execve").count(), 1, "no strategy runs");
+    let expected = subtree(&scenario.contents(), "out");
     assert_eq!(expected.values().flatten().count(), 2, "{:?}", expected.keys());
     assert_ne!(expected[Path::new("out/a.jsonl")], before[Path::new("in/a.jsonl")]);
     let resume: Vec<_> = scenario.args.iter().map(String::as_str).chain(["--resume"]).collect();
-    let (mut deaths, mut left) = (0, BTreeSet::new());
-    for (name, ordinal) in moments(&scenario, &whole) {
+    let (mut kills, mut states) = (0, BTreeSet::new());
+    for (name, ordinal) in kill_points(&scenario, &recorded) {
         scenario.restore(&before);
         let inject = format!("inject={name}:signal=SIGKILL:when={ordinal}");
         let options = ["-f".into(), "-e".into(), format!("trace={name}"), "-e".into(), inject];
@@ -312,42 +312,53 @@ fn crash_at_any_call_of_a_batch_leaves_whole_views_and_resumes() {
             // The threads divided the work differently in this run.
             continue;
         }
-        deaths += 1;
-        let died_at = format!("{name} {ordinal}");
+        kills += 1;
+        let killed_at = format!("{name} {ordinal}");
         let found = scenario.contents();
-        assert_eq!(below(&found, "in"), below(&before, "in"), "killed at {died_at}");
-        check_batch(&found, &expected, &died_at);
+        assert_eq!(subtree(&found, "in"), subtree(&before, "in"), "killed at {killed_at}");
+        check_batch(&found, &expected, &killed_at);
         let names = found.keys().filter(|path| !is_temporary(path)).cloned();
-        left.insert((names.collect::<Vec<_>>(), found.keys().filter(|path| is_temporary(path)).count()));
+        states.insert((names.collect::<Vec<_>>(), found.keys().filter(|path| is_temporary(path)).count()));
 
         let output = scenario.command(&resume).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "killed at {died_at}: {stderr}");
-        let last = scenario.contents();
-        assert_eq!(below(&last, "in"), below(&before, "in"), "killed at {died_at}");
-        assert_eq!(below(&last, "out"), expected, "killed at {died_at}");
-        check_batch(&last, &expected, &died_at);
-        assert!(last.contains_key(Path::new("report.json")), "killed at {died_at}");
-        let is_left = |path: &PathBuf| is_temporary(path) || path.ends_with("report.json.part");
-        assert!(!last.keys().any(is_left), "killed at {died_at}: {:?}", last.keys());
+        assert!(output.status.success(), "killed at {killed_at}: {stderr}");
+        let resumed = scenario.contents();
+        assert_eq!(subtree(&resumed, "in"), subtree(&before, "in"), "killed at {killed_at}");
+        assert_eq!(subtree(&resumed, "out"), expected, "killed at {killed_at}");
+        check_batch(&resumed, &expected, &killed_at);
+        assert!(resumed.contains_key(Path::new("report.json")), "killed at {killed_at}");
+        let is_leftover = |path: &PathBuf| is_temporary(path) || path.ends_with("report.json.part");
+        assert!(!resumed.keys().any(is_leftover), "killed at {killed_at}: {:?}", resumed.keys());
     }
-    assert!(deaths >= 80 && left.len() >= 8, "{deaths} deaths, {} states: {left:#?}", left.len());
+    assert!(kills >= 80 && states.len() >= 8, "{kills} kills, {} states: {states:#?}", states.len());
 }
 
 /// Checks that a file was synced before it got its name, and that its folder was synced afterwards.
 #[track_caller]
 fn check_synced(calls: &[Call], path: &Path) {
-    let text = || calls.iter().map(|call| format!("  {call:?}\n")).collect::<String>();
-    let named = calls.iter().position(|call| {
-        let names = call.name.starts_with("rename") || call.name == "linkat";
-        names && call.paths().last().is_some_and(|last| last == path)
+    let call_list = || calls.iter().map(|call| format!("  {call:?}\n")).collect::<String>();
+    let naming_call = calls.iter().position(|call| {
+        let gives_name = call.name.starts_with("rename") || call.name == "linkat";
+        gives_name && call.paths().last().is_some_and(|last| last == path)
     });
-    let named = named.unwrap_or_else(|| panic!("{} was never named:\n{}", path.display(), text()));
-    let made = calls[named].paths()[0].clone();
-    let synced = |call: &Call, file: &Path| call.name == "fsync" && call.file(0) == Some(file);
-    assert!(calls[..named].iter().any(|call| synced(call, &made)), "{}:\n{}", made.display(), text());
+    let naming_call =
+        naming_call.unwrap_or_else(|| panic!("{} was never named:\n{}", path.display(), call_list()));
+    let temporary = calls[naming_call].paths()[0].clone();
+    let is_fsync = |call: &Call, file: &Path| call.name == "fsync" && call.file(0) == Some(file);
+    assert!(
+        calls[..naming_call].iter().any(|call| is_fsync(call, &temporary)),
+        "{}:\n{}",
+        temporary.display(),
+        call_list()
+    );
     let folder = path.parent().unwrap();
-    assert!(calls[named..].iter().any(|call| synced(call, folder)), "{}:\n{}", folder.display(), text());
+    assert!(
+        calls[naming_call..].iter().any(|call| is_fsync(call, folder)),
+        "{}:\n{}",
+        folder.display(),
+        call_list()
+    );
 }
 
 #[test]

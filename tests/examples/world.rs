@@ -34,8 +34,8 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// Reports a missing program. With `JP_COMPACT_TEST_ALL` set, this is a failure.
-fn report_missing(what: &str) {
-    let missing = format!("{what} is missing: its example plugin was not run");
+fn report_missing(program: &str) {
+    let missing = format!("{program} is missing: its example plugin was not run");
     assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{missing}");
     #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
     {
@@ -213,11 +213,11 @@ impl Conversation {
 
     /// Adds a call without a response.
     pub(crate) fn open_call(&mut self, id: &str, tool: &str, arguments: &Value) {
-        let stored = arguments.as_object().unwrap().iter();
-        let stored: serde_json::Map<_, _> = stored
+        let encoded = arguments.as_object().unwrap().iter();
+        let encoded: serde_json::Map<_, _> = encoded
             .map(|(key, value)| (key.clone(), json!(STANDARD.encode(value.as_str().unwrap()))))
             .collect();
-        self.push(json!({"type": "tool_call_request", "id": id, "name": tool, "arguments": stored}));
+        self.push(json!({"type": "tool_call_request", "id": id, "name": tool, "arguments": encoded}));
     }
 
     pub(crate) fn push(&mut self, mut event: Value) {

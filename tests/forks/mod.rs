@@ -10,7 +10,7 @@ use crate::world::{World, host};
 
 const ORPHAN: &str = ".jpc-fork-";
 
-fn fork(world: &World, strace: &Strace, options: &[String]) -> TracedRun {
+fn trace_fork(world: &World, strace: &Strace, options: &[String]) -> TracedRun {
     strace.run(&world.root, options, |command| {
         command.arg(host()).args(["fork", "conversation", "copy", "--last", "3"]);
         world.set_environment(command);
@@ -18,7 +18,7 @@ fn fork(world: &World, strace: &Strace, options: &[String]) -> TracedRun {
 }
 
 /// Returns a conversation with all files that JP stores next to the events.
-fn world() -> World {
+fn world_with_all_files() -> World {
     let world = World::new();
     for name in ["base_config.json", "metadata.json"] {
         fs::write(world.folder.join(name), "{}\n").unwrap();
@@ -46,36 +46,36 @@ fn orphans(world: &World) -> usize {
 #[test]
 fn fork_is_on_disk_before_it_is_reported() {
     let Some(strace) = Strace::find(host()) else { return };
-    let world = world();
-    let traced = fork(&world, &strace, &[]);
+    let world = world_with_all_files();
+    let traced = trace_fork(&world, &strace, &[]);
     assert!(traced.status.success(), "{}", traced.stderr);
-    let mut at = traced.find(0, "creation of a folder", |call| call.name.starts_with("mkdir"));
+    let mut index = traced.find(0, "creation of a folder", |call| call.name.starts_with("mkdir"));
     for _ in 0..3 {
-        let created = traced.find(at, "exclusive create", |call| call.has_flag("O_EXCL"));
+        let created = traced.find(index, "exclusive create", |call| call.has_flag("O_EXCL"));
         let file = traced.calls[created].opened().unwrap().to_owned();
-        at = traced
+        index = traced
             .find(created, "fsync of the file", |call| call.name == "fsync" && call.file(0) == Some(&file));
     }
-    at = traced.find(at + 1, "fsync of the folder", |call| call.name == "fsync");
-    at = traced.find(at, "rename", |call| call.name.starts_with("rename"));
-    at = traced.find(at, "fsync of the parent folder", |call| {
+    index = traced.find(index + 1, "fsync of the folder", |call| call.name == "fsync");
+    index = traced.find(index, "rename", |call| call.name.starts_with("rename"));
+    index = traced.find(index, "fsync of the parent folder", |call| {
         call.name == "fsync" && call.file(0) == Some(&*world.root)
     });
     let report = world.root.join("stderr");
-    traced.find(at, "report", |call| call.writes() && call.file(0) == Some(&report));
+    traced.find(index, "report", |call| call.writes() && call.file(0) == Some(&report));
 }
 
 #[test]
 fn crash_at_any_call_of_a_fork_leaves_all_or_nothing() {
     let Some(strace) = Strace::find(host()) else { return };
-    let world = world();
-    assert!(fork(&world, &strace, &[]).status.success());
+    let world = world_with_all_files();
+    assert!(trace_fork(&world, &strace, &[]).status.success());
     let expected = files(&world);
     assert_eq!(expected.as_ref().map(BTreeMap::len), Some(3));
     let (mut none, mut all) = (0, 0);
     let run = |options: &[String]| {
         let _ = fs::remove_dir_all(world.root.join("copy"));
-        fork(&world, &strace, options)
+        trace_fork(&world, &strace, options)
     };
     let creates_a_folder = |call: &Call| call.name.starts_with("mkdir");
     crash_walk(creates_a_folder, run, |traced, _is_new_step| {
@@ -94,7 +94,7 @@ fn crash_at_any_call_of_a_fork_leaves_all_or_nothing() {
             }
         }
         let _ = fs::remove_dir_all(world.root.join("copy"));
-        assert!(fork(&world, &strace, &[]).status.success());
+        assert!(trace_fork(&world, &strace, &[]).status.success());
         assert!(files(&world) == expected);
         assert_eq!(orphans(&world), 0, "the next run must remove leftovers");
         assert_eq!(world.bytes(), world.before);

@@ -32,46 +32,46 @@ impl Home {
         self.root.join(relative)
     }
 
-    /// Prepares the executable with arguments; the home is its current folder.
-    pub(crate) fn command(&self, words: &[&str]) -> Command {
+    /// Returns a command that runs the executable in the home folder.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(cargo_bin!("jp-compact"));
         command.env_clear().env("HOME", &self.root).env("TMPDIR", self.path("tmp"));
-        command.current_dir(&self.root).args(words).stdin(Stdio::null());
+        command.current_dir(&self.root).args(arguments).stdin(Stdio::null());
         command
     }
 
-    pub(crate) fn run(&self, words: &[&str]) -> Output {
-        self.command(words).output().unwrap()
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
     }
 
     /// Runs a command that must succeed, and returns its stdout.
     #[track_caller]
-    pub(crate) fn ok(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)
     }
 
     #[track_caller]
-    pub(crate) fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.ok(words)).unwrap()
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(arguments)).unwrap()
     }
 
     /// Runs a command that must fail with an exit code, and returns its stderr.
     /// Asserts that the conversation is unchanged.
     #[track_caller]
-    pub(crate) fn fails(&self, words: &[&str], code: i32) -> String {
+    pub(crate) fn fails(&self, arguments: &[&str], code: i32) -> String {
         let before = fs::read(self.path("conversation/events.json")).unwrap();
-        let output = self.run(words);
-        assert_eq!(output.status.code(), Some(code), "{words:?}: {}", text(&output.stderr));
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
         assert_eq!(fs::read(self.path("conversation/events.json")).unwrap(), before);
         text(&output.stderr)
     }
 
     /// Returns the arguments that compact with one strategy, with `--sandbox=contained`.
-    pub(crate) fn compact<'a>(&self, strategy: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-        let words = ["conversation", "--keep-last", "1", "--sandbox=contained", "--strategy", strategy];
-        [&words[..], more].concat()
+    pub(crate) fn compact<'a>(&self, strategy: &'a str, extra: &[&'a str]) -> Vec<&'a str> {
+        let arguments = ["conversation", "--keep-last", "1", "--sandbox=contained", "--strategy", strategy];
+        [&arguments[..], extra].concat()
     }
 
     /// Installs an executable file. `install` writes it in a process of its own, because a test that forks at
@@ -95,13 +95,13 @@ impl Home {
         self.install(relative, &self.script(name, ""))
     }
 
-    pub(crate) fn script(&self, name: &str, more: &str) -> String {
+    pub(crate) fn script(&self, name: &str, extra: &str) -> String {
         let diary = self.path("diary");
         format!(
             r#"#!/bin/sh
 echo "$1 $0 ${{GRANTED-unset}}" >> {}
 case "$1" in
-describe) echo '{{"type":"describe","protocols":[1],"name":"{name}","version":"1.0.0","description":"Strips all of it","produces":["tool_calls"],"input":"none"{more}}}' ;;
+describe) echo '{{"type":"describe","protocols":[1],"name":"{name}","version":"1.0.0","description":"Strips all of it","produces":["tool_calls"],"input":"none"{extra}}}' ;;
 run) sed 's/^{{"type":"compact","id":"\([^"]*\)".*"requested_range":\({{[^}}]*\)}}.*/{{"type":"result","id":"\1","compactions":[\2,"tool_calls":{{"policy":"omit"}}}}]}}/' ;;
 esac
 "#,

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds.
 #[track_caller]
-fn until(failure: &str, condition: impl Fn() -> bool) {
+fn wait_until(failure: &str, condition: impl Fn() -> bool) {
     let started = Instant::now();
     while !condition() {
         assert!(started.elapsed() < PATIENCE, "{failure}");
@@ -23,10 +23,10 @@ fn until(failure: &str, condition: impl Fn() -> bool) {
 fn check_no_process_remains(mode: &str, tier: Tier, processes: usize) {
     let world = World::new(1);
     let mut host = world.start(mode, tier);
-    until("the strategy did not start", || world.processes().len() >= processes);
+    wait_until("the strategy did not start", || world.processes().len() >= processes);
     host.kill().unwrap();
     host.wait().unwrap();
-    until("processes remain", || world.processes().is_empty());
+    wait_until("processes remain", || world.processes().is_empty());
 }
 
 #[test]
@@ -52,15 +52,15 @@ fn next_run_removes_leftovers_of_killed_runs_only() {
     let world = World::new(1);
     let mut host = world.start("hangs", Tier::Jailed);
     // The folder of the events and the private directory.
-    until("the host created no folders", || world.left_in_temp() == 2);
+    wait_until("the host created no folders", || world.folders_in_temp() == 2);
     // The running host keeps its folders while other runs start and end.
-    let another = || world.run("exit-1", Tier::Jailed, PATIENCE, &[]);
-    assert_eq!((another().code, world.left_in_temp()), (Some(13), 2));
+    let run_another = || world.run("exit-1", Tier::Jailed, PATIENCE, &[]);
+    assert_eq!((run_another().code, world.folders_in_temp()), (Some(13), 2));
     host.kill().unwrap();
     host.wait().unwrap();
-    until("processes remain", || world.processes().is_empty());
-    assert_eq!(world.left_in_temp(), 2);
-    let output = another();
-    assert_eq!((output.code, world.left_in_temp()), (Some(13), 0), "{}", output.stderr);
+    wait_until("processes remain", || world.processes().is_empty());
+    assert_eq!(world.folders_in_temp(), 2);
+    let output = run_another();
+    assert_eq!((output.code, world.folders_in_temp()), (Some(13), 0), "{}", output.stderr);
     assert!(!output.stderr.contains("warning"), "{}", output.stderr);
 }

@@ -31,7 +31,7 @@ const LOG: &str = r#"{"type":"log","id":"c1","level":"info","message":"m"}"#;
 const DECLINE: &str = r#"{"type":"decline","id":"c1","reason":"no"}"#;
 
 /// Replies that are not in the shared collection. `@STRIP@` and the like represent the texts above.
-const OWN: [(Verdict, &[u8]); 49] = [
+const OWN_REPLIES: [(Verdict, &[u8]); 49] = [
     // One terminal line, with insignificant lines or white space around it.
     (Verdict::Accepted, b"@STRIP@\r\n\r\n"),
     (Verdict::Accepted, b" \t@STRIP@ \t\n"),
@@ -89,9 +89,9 @@ const OWN: [(Verdict, &[u8]); 49] = [
 ];
 
 /// Sends a reply and checks its verdict. Returns the error.
-fn play(reply: &[u8], is_right: impl Fn(Verdict) -> bool) -> Result<(), String> {
+fn check_reply(reply: &[u8], is_expected: impl Fn(Verdict) -> bool) -> Result<(), String> {
     let world = World::new(1);
-    let output = world.play(reply);
+    let output = world.run_reply(reply);
     let verdict = match (output.code, world.appended() + world.unchanged()) {
         (Some(0), 1) if world.unchanged() == 1 => Verdict::Declined,
         (Some(0), _) => Verdict::Accepted,
@@ -101,8 +101,8 @@ fn play(reply: &[u8], is_right: impl Fn(Verdict) -> bool) -> Result<(), String> 
         other => return Err(format!("{other:?}: {}", output.stderr)),
     };
     let errors = output.stderr.lines().filter(|line| line.starts_with("error: ")).count();
-    let is_bad = !matches!(verdict, Verdict::Accepted | Verdict::Declined);
-    if !is_right(verdict) || errors != usize::from(is_bad) || is_bad && world.unchanged() != 1 {
+    let is_failure = !matches!(verdict, Verdict::Accepted | Verdict::Declined);
+    if !is_expected(verdict) || errors != usize::from(is_failure) || is_failure && world.unchanged() != 1 {
         return Err(format!("{verdict:?}: {}", output.stderr));
     }
     // Text for a terminal must be escaped in any case.
@@ -118,15 +118,15 @@ fn play(reply: &[u8], is_right: impl Fn(Verdict) -> bool) -> Result<(), String> 
     Ok(())
 }
 
-fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
-    let (from, mut rest, mut made) = (from.as_bytes(), bytes, Vec::with_capacity(bytes.len()));
-    while let Some(at) = rest.windows(from.len()).position(|window| window == from) {
-        made.extend_from_slice(&rest[..at]);
-        made.extend_from_slice(to.as_bytes());
-        rest = &rest[at + from.len()..];
+fn replace(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let (from, mut rest, mut output) = (from.as_bytes(), bytes, Vec::with_capacity(bytes.len()));
+    while let Some(index) = rest.windows(from.len()).position(|window| window == from) {
+        output.extend_from_slice(&rest[..index]);
+        output.extend_from_slice(to.as_bytes());
+        rest = &rest[index + from.len()..];
     }
-    made.extend_from_slice(rest);
-    made
+    output.extend_from_slice(rest);
+    output
 }
 
 #[test]
@@ -135,16 +135,16 @@ fn own_replies_get_their_verdicts() {
         return;
     }
     let texts = [("@STRIP@", STRIP), ("@LOG@", LOG), ("@DECLINE@", DECLINE), ("@RESULT@", RESULT)];
-    let made =
-        |reply: &[u8]| texts.iter().fold(reply.to_vec(), |bytes, (from, to)| replaced(&bytes, from, to));
-    let wrong: Vec<_> = OWN
+    let fill_in =
+        |reply: &[u8]| texts.iter().fold(reply.to_vec(), |bytes, (from, to)| replace(&bytes, from, to));
+    let failures: Vec<_> = OWN_REPLIES
         .iter()
         .filter_map(|(verdict, reply)| {
-            let error = play(&made(reply), |found| found == *verdict).err()?;
+            let error = check_reply(&fill_in(reply), |actual| actual == *verdict).err()?;
             Some(format!("{} should be {verdict:?}: {error}", String::from_utf8_lossy(reply)))
         })
         .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[derive(Deserialize)]
@@ -167,13 +167,13 @@ fn shared_replies_get_their_verdicts() {
         return;
     }
     let verdicts: BTreeMap<String, Expected> = serde_json::from_slice(&verdicts).unwrap();
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for (name, Expected { verdict, why }) in &verdicts {
-        let reply = replaced(&fs::read(folder.join(name)).unwrap(), "@ID@", "c1");
-        let is_right = |found| (verdict == "reject") == (found != Verdict::Accepted);
-        if let Err(error) = play(&reply, is_right) {
-            wrong.push(format!("{name} should be {verdict}, {why}: {error}"));
+        let reply = replace(&fs::read(folder.join(name)).unwrap(), "@ID@", "c1");
+        let is_expected = |actual| (verdict == "reject") == (actual != Verdict::Accepted);
+        if let Err(error) = check_reply(&reply, is_expected) {
+            failures.push(format!("{name} should be {verdict}, {why}: {error}"));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

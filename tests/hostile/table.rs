@@ -3,7 +3,7 @@
 
 /// The end of a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum End {
+pub(crate) enum ExpectedEnd {
     /// Its overlay is appended.
     Success,
     /// An error with this exit code and message. No byte of the transcript is changed.
@@ -25,18 +25,18 @@ pub(crate) enum Tier {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) mode: &'static str,
-    contained: End,
-    jailed: End,
-    granted: Option<End>,
+    contained: ExpectedEnd,
+    jailed: ExpectedEnd,
+    granted: Option<ExpectedEnd>,
     /// The end for each of two conversations with a worker, if it differs. `None` if a worker cannot behave
     /// like this.
-    worker: Option<End>,
+    worker: Option<ExpectedEnd>,
     /// The deadline in seconds.
     pub(crate) deadline: u64,
 }
 
 impl Row {
-    pub(crate) fn end(&self, tier: Tier) -> Option<End> {
+    pub(crate) fn end(&self, tier: Tier) -> Option<ExpectedEnd> {
         match tier {
             Tier::Contained => Some(self.contained),
             Tier::Jailed => Some(self.jailed),
@@ -44,13 +44,13 @@ impl Row {
         }
     }
 
-    pub(crate) fn worker(&self, tier: Tier) -> Option<End> {
+    pub(crate) fn worker(&self, tier: Tier) -> Option<ExpectedEnd> {
         // A worker that may not start processes fails like any other process.
-        let denied = matches!(self.jailed, End::Failure(13, "fork")) && tier == Tier::Jailed;
+        let denied = matches!(self.jailed, ExpectedEnd::Failure(13, "fork")) && tier == Tier::Jailed;
         self.worker.and_then(|worker| if denied { Some(self.jailed) } else { self.end(tier).map(|_| worker) })
     }
 
-    const fn with_worker_end(self, end: End) -> Self {
+    const fn with_worker_end(self, end: ExpectedEnd) -> Self {
         Self { worker: Some(end), ..self }
     }
 
@@ -65,7 +65,7 @@ const SHORT: u64 = 2;
 const LONG: u64 = 30;
 
 const fn fails(mode: &'static str, code: i32, message: &'static str) -> Row {
-    let end = End::Failure(code, message);
+    let end = ExpectedEnd::Failure(code, message);
     let deadline = if code == 14 { SHORT } else { LONG };
     Row { mode, contained: end, jailed: end, granted: None, worker: Some(end), deadline }
 }
@@ -73,21 +73,21 @@ const fn fails(mode: &'static str, code: i32, message: &'static str) -> Row {
 const fn succeeds(mode: &'static str) -> Row {
     Row {
         mode,
-        contained: End::Success,
-        jailed: End::Success,
+        contained: ExpectedEnd::Success,
+        jailed: ExpectedEnd::Success,
         granted: None,
-        worker: Some(End::Success),
+        worker: Some(ExpectedEnd::Success),
         deadline: LONG,
     }
 }
 
 /// A mode that starts processes. In the jail it fails unless `subprocess` is granted.
-const fn forks(mode: &'static str, contained: End, granted: End) -> Row {
-    let jailed = End::Failure(13, "fork");
+const fn forks(mode: &'static str, contained: ExpectedEnd, granted: ExpectedEnd) -> Row {
+    let jailed = ExpectedEnd::Failure(13, "fork");
     Row { mode, contained, jailed, granted: Some(granted), worker: None, deadline: LONG }
 }
 
-const HOLDS_PIPES: End = End::Failure(15, "a process it started kept its output open");
+const HOLDS_PIPES: ExpectedEnd = ExpectedEnd::Failure(15, "a process it started kept its output open");
 const OUTPUT_AFTER_ANSWER: &str = "it sent another line after its terminal reply";
 const NO_MESSAGE: &str = "is not a valid message";
 const TOO_MUCH_OUTPUT: &str = "it wrote more than 8388608 bytes to stdout";
@@ -105,10 +105,12 @@ pub(crate) const TABLE: [Row; 54] = [
     fails("hangs-in-describe", 14, TIMED_OUT).without_worker(),
     // Modes that start processes. The last answer of a worker is accepted before the remaining processes are
     // visible.
-    forks("forks-2000", HOLDS_PIPES, HOLDS_PIPES).with_worker_end(End::Success),
-    forks("leaves-a-grandchild-on-the-pipes", HOLDS_PIPES, HOLDS_PIPES).with_worker_end(End::Success),
-    forks("escapes-with-setsid", End::Success, End::Success).with_worker_end(End::Success),
-    forks("escapes-with-setsid-and-the-pipes", HOLDS_PIPES, HOLDS_PIPES).with_worker_end(End::Success),
+    forks("forks-2000", HOLDS_PIPES, HOLDS_PIPES).with_worker_end(ExpectedEnd::Success),
+    forks("leaves-a-grandchild-on-the-pipes", HOLDS_PIPES, HOLDS_PIPES).with_worker_end(ExpectedEnd::Success),
+    forks("escapes-with-setsid", ExpectedEnd::Success, ExpectedEnd::Success)
+        .with_worker_end(ExpectedEnd::Success),
+    forks("escapes-with-setsid-and-the-pipes", HOLDS_PIPES, HOLDS_PIPES)
+        .with_worker_end(ExpectedEnd::Success),
     // Modes that use too many resources.
     fails("takes-all-memory", 13, "it ended with signal 6 without an answer"),
     fails("nests-folders", 15, "it put folders nested more than 64 deep into its private directory"),
@@ -127,9 +129,9 @@ pub(crate) const TABLE: [Row; 54] = [
     fails("exit-1", 13, "last words"),
     fails("writes-nothing", 15, "without a result, decline, needs or error"),
     fails("a-result-then-exit-1", 13, "it answered, but then ended with exit code 1")
-        .with_worker_end(End::Success),
+        .with_worker_end(ExpectedEnd::Success),
     fails("a-result-then-a-signal", 13, "it answered, but then ended with signal 9")
-        .with_worker_end(End::Success),
+        .with_worker_end(ExpectedEnd::Success),
     fails("reports-an-error", 16, "not like this (mine)"),
     // Modes that write invalid replies.
     fails("half-a-json", 15, NO_MESSAGE),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::table::Tier;
 
-/// More than a pipe holds, so that the tests notice an unread pipe.
+/// Larger than the buffer of a pipe. A run therefore hangs if nothing reads the pipe.
 const RESPONSE_BYTES: usize = 100_000;
 /// Longer than any run that ends by itself.
 const NEVER: Duration = Duration::from_secs(300);
@@ -26,11 +26,11 @@ pub(crate) struct World {
 
 /// The result of a run.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RunOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    pub(crate) wall: Duration,
+    pub(crate) elapsed: Duration,
 }
 
 /// Returns whether a compiler is installed. Without one the tests are skipped with a message.
@@ -71,9 +71,9 @@ impl Plugins {
         {
             run_successfully(Command::new("cp").arg(&hostile).arg(bare.join(name)));
         }
-        let foreign = if cfg!(target_arch = "x86_64") { 183_u8 } else { 62 };
+        let machine = if cfg!(target_arch = "x86_64") { 183_u8 } else { 62 };
         let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0".to_vec();
-        elf.extend([foreign, 0, 1, 0, 0, 0]);
+        elf.extend([machine, 0, 1, 0, 0, 0]);
         elf.resize(120, 0);
         for (name, bytes, mode) in [
             ("without-a-shebang", &b"echo hello\n"[..], "755"),
@@ -81,9 +81,11 @@ impl Plugins {
             ("without-its-interpreter", b"#!/nowhere/interpreter\necho hello\n", "755"),
             ("without-the-run-bit", b"#!/bin/sh\necho hello\n", "644"),
         ] {
-            let draft = plugins.temp.path().join("draft");
-            fs::write(&draft, bytes).unwrap();
-            run_successfully(Command::new("install").args(["-m", mode]).arg(&draft).arg(bare.join(name)));
+            let source_file = plugins.temp.path().join("draft");
+            fs::write(&source_file, bytes).unwrap();
+            run_successfully(
+                Command::new("install").args(["-m", mode]).arg(&source_file).arg(bare.join(name)),
+            );
         }
         run_successfully(Command::new("cp").arg(&hostile).arg(granted.join("hostile")));
         let manifest = "manifest = 1\nname = \"hostile\"\nversion = \"1.0.0\"\ndescription = \"means harm\"\n\
@@ -125,15 +127,15 @@ impl World {
 
     /// Runs the executable on all conversations.
     #[track_caller]
-    pub(crate) fn run(&self, mode: &str, tier: Tier, deadline: Duration, more: &[&str]) -> Ran {
-        let has_a_name = PLUGINS.folder(tier).join(mode).exists();
-        let spec = if has_a_name { mode.to_owned() } else { format!("hostile:mode={mode}") };
-        self.run_spec(&spec, tier, &PLUGINS.folder(tier), deadline, more)
+    pub(crate) fn run(&self, mode: &str, tier: Tier, deadline: Duration, extra: &[&str]) -> RunOutput {
+        let is_executable = PLUGINS.folder(tier).join(mode).exists();
+        let spec = if is_executable { mode.to_owned() } else { format!("hostile:mode={mode}") };
+        self.run_spec(&spec, tier, &PLUGINS.folder(tier), deadline, extra)
     }
 
     /// Runs the strategy `plays`, which writes the bytes of `reply`.
     #[track_caller]
-    pub(crate) fn play(&self, reply: &[u8]) -> Ran {
+    pub(crate) fn run_reply(&self, reply: &[u8]) -> RunOutput {
         let file = self.path("reply");
         fs::write(&file, reply).unwrap();
         let (spec, tier) = (format!("plays:path={}", file.display()), Tier::Contained);
@@ -142,18 +144,18 @@ impl World {
 
     /// Installs the strategy in the folder of this world and returns its path.
     pub(crate) fn install(&self) -> PathBuf {
-        let own = self.path("plugins/hostile");
-        fs::create_dir_all(own.parent().unwrap()).unwrap();
-        run_successfully(Command::new("cp").arg(PLUGINS.folder(Tier::Contained).join("hostile")).arg(&own));
-        own
+        let path = self.path("plugins/hostile");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        run_successfully(Command::new("cp").arg(PLUGINS.folder(Tier::Contained).join("hostile")).arg(&path));
+        path
     }
 
     /// Runs the strategy that `install` has installed.
     #[track_caller]
-    pub(crate) fn run_own(&self, mode: &str, tier: Tier) -> Ran {
-        let own = self.path("plugins");
-        let spec = format!("hostile:mode={mode},path={}", own.join("hostile").display());
-        self.run_spec(&spec, tier, &own, NEVER, &[])
+    pub(crate) fn run_own(&self, mode: &str, tier: Tier) -> RunOutput {
+        let folder = self.path("plugins");
+        let spec = format!("hostile:mode={mode},path={}", folder.join("hostile").display());
+        self.run_spec(&spec, tier, &folder, NEVER, &[])
     }
 
     /// Returns the output of another command for the first conversation.
@@ -173,19 +175,26 @@ impl World {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    fn command(&self, spec: &str, tier: Tier, folder: &Path, deadline: Duration, more: &[&str]) -> Command {
+    fn command(&self, spec: &str, tier: Tier, folder: &Path, deadline: Duration, extra: &[&str]) -> Command {
         let mut command = Command::new(cargo_bin!("jp-compact"));
         command.env_clear().env("HOME", self.temp.path()).env("TMPDIR", self.path("tmp"));
         command.current_dir(self.temp.path());
         command.args(self.transcripts().iter().map(|path| path.parent().unwrap()));
         let sandbox = if tier == Tier::Contained { "--sandbox=contained" } else { "--sandbox=require" };
         command.args(["--strategy", spec, "--keep-last", "0", sandbox, "--trust-dir"]);
-        command.arg(folder).arg(format!("--deadline={}s", deadline.as_secs())).args(more);
+        command.arg(folder).arg(format!("--deadline={}s", deadline.as_secs())).args(extra);
         command
     }
 
-    fn run_spec(&self, spec: &str, tier: Tier, folder: &Path, deadline: Duration, more: &[&str]) -> Ran {
-        let mut command = self.command(spec, tier, folder, deadline, more);
+    fn run_spec(
+        &self,
+        spec: &str,
+        tier: Tier,
+        folder: &Path,
+        deadline: Duration,
+        extra: &[&str],
+    ) -> RunOutput {
+        let mut command = self.command(spec, tier, folder, deadline, extra);
         let started = Instant::now();
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -198,8 +207,8 @@ impl World {
         let mut text = String::new();
         stdout.read_to_string(&mut text).unwrap();
         let status: ExitStatus = child.wait().unwrap();
-        let wall = started.elapsed();
-        Ran { code: status.code(), stdout: text, stderr: stderr_reader.join().unwrap(), wall }
+        let elapsed = started.elapsed();
+        RunOutput { code: status.code(), stdout: text, stderr: stderr_reader.join().unwrap(), elapsed }
     }
 
     /// Returns the number of transcripts that are unchanged.
@@ -224,17 +233,20 @@ impl World {
     /// the exec, on the runner's command line. Both are empty for a zombie.
     pub(crate) fn processes(&self) -> Vec<String> {
         let folder = self.temp.path().to_str().unwrap().as_bytes();
-        let names = |file: PathBuf| {
+        let mentions_folder = |file: PathBuf| {
             fs::read(file).is_ok_and(|bytes| bytes.windows(folder.len()).any(|window| window == folder))
         };
-        let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-        all.filter(|process| names(process.join("environ")) || names(process.join("cmdline")))
+        let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        processes
+            .filter(|process| {
+                mentions_folder(process.join("environ")) || mentions_folder(process.join("cmdline"))
+            })
             .map(|process| fs::read_to_string(process.join("stat")).unwrap_or_default())
             .collect()
     }
 
     /// Returns the number of remaining private directories.
-    pub(crate) fn left_in_temp(&self) -> usize {
+    pub(crate) fn folders_in_temp(&self) -> usize {
         fs::read_dir(self.path("tmp")).unwrap().count()
     }
 }

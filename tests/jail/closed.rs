@@ -22,15 +22,15 @@ fn runner_through_probe(fixture: &Fixture, args: &[&str]) -> PathBuf {
 }
 
 #[track_caller]
-fn check_start_fails(without: &str, expect: &str) {
+fn check_start_fails(feature: &str, expect: &str) {
     let fixture = Fixture::new();
-    let runner = runner_through_probe(&fixture, &["without", without]);
+    let runner = runner_through_probe(&fixture, &["without", feature]);
     let launch = |confinement: Confinement<'_>| fixture.launch(&runner, confinement, &PROBE, &["nothing"]);
     assert!(launch(Confinement::Contained).unwrap().status.success());
     for landlock in versions() {
         let jail = fixture.jail(landlock);
         let Err(ProcessError::Start { reason, .. }) = launch(Confinement::Isolated(&jail)) else {
-            panic!("started without {without}")
+            panic!("started without {feature}")
         };
         assert!(reason.contains(expect), "{reason}");
     }
@@ -47,15 +47,16 @@ fn jailed_strategy_does_not_start_without_seccomp() {
 }
 
 /// Returns a command that runs this test binary through the probe.
-fn rerun(args: &[&str], test: &str) -> Command {
+fn rerun_command(args: &[&str], test: &str) -> Command {
     let mut command = Command::new(&*PROBE);
     command.args(args).arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
     command
 }
 
 #[track_caller]
-fn check_abilities_without(what: &str, expect: &str) {
-    let output = rerun(&["without", what], "closed::print_abilities").arg("--ignored").output().unwrap();
+fn check_abilities_without(feature: &str, expect: &str) {
+    let output =
+        rerun_command(&["without", feature], "closed::print_abilities").arg("--ignored").output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains(expect), "{stdout}");
 }
@@ -69,37 +70,37 @@ fn print_abilities() {
 
 #[test]
 fn missing_kernel_features_are_detected() {
-    let here = Abilities::of_machine();
-    assert!(here.seccomp);
+    let abilities = Abilities::of_machine();
+    assert!(abilities.seccomp);
     check_abilities_without("landlock", "Abilities { landlock: 0, seccomp: true }");
     check_abilities_without(
         "seccomp",
-        &format!("Abilities {{ landlock: {}, seccomp: false }}", here.landlock),
+        &format!("Abilities {{ landlock: {}, seccomp: false }}", abilities.landlock),
     );
 }
 
 /// The executable on a machine without one feature, in a home with a conversation and a strategy of the user.
 struct MachineWithout<'a> {
     home: tempfile::TempDir,
-    what: &'a str,
+    feature: &'a str,
 }
 
 impl<'a> MachineWithout<'a> {
-    fn new(what: &'a str) -> Self {
-        let this = Self { home: tempfile::tempdir().unwrap(), what };
+    fn new(feature: &'a str) -> Self {
+        let machine = Self { home: tempfile::tempdir().unwrap(), feature };
         for folder in ["conversation", "plugins"] {
-            fs::create_dir(this.home.path().join(folder)).unwrap();
+            fs::create_dir(machine.home.path().join(folder)).unwrap();
         }
-        fs::write(this.home.path().join("conversation/events.json"), SAMPLE).unwrap();
-        fs::write(this.home.path().join("text"), STRATEGY).unwrap();
-        install(&this.home.path().join("text"), &this.home.path().join("plugins/mine"));
-        this
+        fs::write(machine.home.path().join("conversation/events.json"), SAMPLE).unwrap();
+        fs::write(machine.home.path().join("text"), STRATEGY).unwrap();
+        install(&machine.home.path().join("text"), &machine.home.path().join("plugins/mine"));
+        machine
     }
 
     /// Returns the exit code and the output.
     fn run(&self, args: &[&str]) -> (Option<i32>, String) {
         let mut command = Command::new(&*PROBE);
-        command.args(["without", self.what]).arg(executable("jp-compact")).args(args);
+        command.args(["without", self.feature]).arg(executable("jp-compact")).args(args);
         command.env_clear().env("HOME", self.home.path()).env("TMPDIR", self.home.path());
         let output = command.current_dir(self.home.path()).output().unwrap();
         let output_text =
@@ -110,9 +111,9 @@ impl<'a> MachineWithout<'a> {
     #[track_caller]
     fn check(&self, args: &[&str], code: i32, expect: &str) {
         let args = [&["conversation", "--keep-last", "0", "--json", "--dry-run"], args].concat();
-        let (found, text) = self.run(&args);
-        assert_eq!(found, Some(code), "{args:?} without {}: {text}", self.what);
-        assert!(text.contains(expect), "{args:?} without {}: {text}", self.what);
+        let (exit_code, text) = self.run(&args);
+        assert_eq!(exit_code, Some(code), "{args:?} without {}: {text}", self.feature);
+        assert!(text.contains(expect), "{args:?} without {}: {text}", self.feature);
         assert_eq!(self.home.path().join("started").exists(), code == 0 && args.contains(&"mine"), "{text}");
     }
 }
@@ -129,18 +130,18 @@ esac
 "#;
 
 #[track_caller]
-fn check_only_bundled_strategies_run(what: &str, lacks: &str) {
-    let machine = MachineWithout::new(what);
-    let lacks = format!("this machine lacks {lacks}");
-    let mine = ["--strategy", "mine", "--trust-dir", "plugins"];
+fn check_only_bundled_strategies_run(feature: &str, feature_name: &str) {
+    let machine = MachineWithout::new(feature);
+    let message = format!("this machine lacks {feature_name}");
+    let arguments = ["--strategy", "mine", "--trust-dir", "plugins"];
     machine.check(&[], 0, r#""tier":"contained""#);
-    machine.check(&["--sandbox=require"], 11, &lacks);
-    machine.check(&mine, 11, &lacks);
-    machine.check(&[&mine[..], &["--sandbox=require"]].concat(), 11, &lacks);
+    machine.check(&["--sandbox=require"], 11, &message);
+    machine.check(&arguments, 11, &message);
+    machine.check(&[&arguments[..], &["--sandbox=require"]].concat(), 11, &message);
     // Trust is required in addition.
-    let stranger = ["--strategy", "./plugins/mine", "--sandbox=contained"];
-    machine.check(&stranger, 11, "is not trusted");
-    machine.check(&[&mine[..], &["--sandbox=contained"]].concat(), 0, r#""tier":"contained""#);
+    let untrusted = ["--strategy", "./plugins/mine", "--sandbox=contained"];
+    machine.check(&untrusted, 11, "is not trusted");
+    machine.check(&[&arguments[..], &["--sandbox=contained"]].concat(), 0, r#""tier":"contained""#);
 }
 
 #[test]

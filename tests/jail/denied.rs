@@ -32,11 +32,11 @@ fn reading_files_is_denied() {
 #[test]
 fn writing_files_is_denied() {
     let fixture = Fixture::new();
-    let fresh = || fixture.path(&format!("new-{}", fs::read_dir(fixture.base.path()).unwrap().count()));
+    let new_path = || fixture.path(&format!("new-{}", fs::read_dir(fixture.base.path()).unwrap().count()));
     fixture.check_denied(&["write", &fixture.transcript()], "EACCES");
-    fixture.check_denied(&["create", &fresh()], "EACCES");
-    fixture.check_denied(&["mkdir", &fresh()], "EACCES");
-    fixture.check_denied(&["mkfifo", &fresh()], "EACCES");
+    fixture.check_denied(&["create", &new_path()], "EACCES");
+    fixture.check_denied(&["mkdir", &new_path()], "EACCES");
+    fixture.check_denied(&["mkfifo", &new_path()], "EACCES");
     fixture.check_denied(&["truncate", &fixture.transcript()], "EPERM");
     fixture.check_denied(&["create", &format!("/var/tmp/jp-compact-{}", std::process::id())], "EACCES");
     fs::remove_file(format!("/var/tmp/jp-compact-{}", std::process::id())).unwrap();
@@ -77,8 +77,8 @@ fn reading_extended_attributes_is_denied() {
         fixture.check_denied_in_jail(&[attempt, &fixture.path("data")], "EOPNOTSUPP");
     }
     if fixture.outcome(Confinement::Contained, &["setxattr", &fixture.transcript()]) == "allowed" {
-        let given = fixture.outcome(Confinement::Contained, &["getxattr", &fixture.transcript()]);
-        assert_eq!(given, "allowed", "the check needs a file system with attributes");
+        let result = fixture.outcome(Confinement::Contained, &["getxattr", &fixture.transcript()]);
+        assert_eq!(result, "allowed", "the check needs a file system with attributes");
     }
 }
 
@@ -109,14 +109,14 @@ fn inspecting_other_processes_is_denied() {
     fixture.check_denied(&["read-environment-of-parent"], "EACCES");
     fixture.check_denied(&["read-arguments-of-parent"], "EACCES");
     fixture.check_denied(&["list-processes"], "EACCES");
-    let here = format!("{:p}", NOBODY.as_ptr());
+    let address = format!("{:p}", NOBODY.as_ptr());
     // The system itself may forbid this between processes that are not parent and child.
     fixture.check_denied_in_jail(&["read-memory-of-parent"], "EACCES");
-    fixture.check_denied_in_jail(&["read-memory-by-call", &here], "EPERM");
+    fixture.check_denied_in_jail(&["read-memory-by-call", &address], "EPERM");
     fixture.check_denied_in_jail(&["ptrace"], "EPERM");
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
     if scope.is_err() || scope.is_ok_and(|scope| scope.trim() == "0") {
-        for args in [&["read-memory-of-parent"][..], &["read-memory-by-call", &here], &["ptrace"]] {
+        for args in [&["read-memory-of-parent"][..], &["read-memory-by-call", &address], &["ptrace"]] {
             assert_eq!(fixture.outcome(Confinement::Contained, args), "allowed");
         }
     }
@@ -199,9 +199,9 @@ fn sockets_are_denied() {
     let fixture = Fixture::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    let _named = UnixDatagram::bind(fixture.path("socket")).unwrap();
+    let _socket = UnixDatagram::bind(fixture.path("socket")).unwrap();
     let name = format!("jp-compact-{}-{port}", std::process::id());
-    let _abstract = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let _abstract_socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
     fixture.check_denied(&["tcp", &port], "EPERM");
     fixture.check_denied(&["tcp-listen"], "EPERM");
     fixture.check_denied_in_jail(&["tcp6"], "EPERM");
@@ -209,25 +209,25 @@ fn sockets_are_denied() {
     fixture.check_denied(&["netlink"], "EPERM");
     fixture.check_denied_in_jail(&["vsock"], "EPERM");
     fixture.check_denied_in_jail(&["packet"], "EPERM");
-    let granted = Fixture::with_permissions(network());
-    for to in [&fixture.path("socket"), &format!("@{name}")] {
-        fixture.check_denied(&["unix", to], "EPERM");
-        for fixture in [&fixture, &granted] {
-            fixture.check_denied(&["datagram-from-a-pair", to], "EPERM");
-            fixture.check_denied(&["datagram-from-a-raw-pair", to], "EPERM");
+    let with_network = Fixture::with_permissions(network());
+    for address in [&fixture.path("socket"), &format!("@{name}")] {
+        fixture.check_denied(&["unix", address], "EPERM");
+        for fixture in [&fixture, &with_network] {
+            fixture.check_denied(&["datagram-from-a-pair", address], "EPERM");
+            fixture.check_denied(&["datagram-from-a-raw-pair", address], "EPERM");
         }
     }
-    granted.check_allowed(&["tcp", &port]);
-    granted.check_allowed(&["udp"]);
-    granted.check_denied(&["unix", &fixture.path("socket")], "EPERM");
-    granted.check_denied(&["netlink"], "EPERM");
+    with_network.check_allowed(&["tcp", &port]);
+    with_network.check_allowed(&["udp"]);
+    with_network.check_denied(&["unix", &fixture.path("socket")], "EPERM");
+    with_network.check_denied(&["netlink"], "EPERM");
 }
 
 #[test]
 fn network_permission_does_not_allow_listening() {
     const MPTCP: &str = "262";
-    let (nothing, granted) = (Fixture::new(), Fixture::with_permissions(network()));
-    for fixture in [&nothing, &granted] {
+    let (without_permission, with_network) = (Fixture::new(), Fixture::with_permissions(network()));
+    for fixture in [&without_permission, &with_network] {
         fixture.check_denied(&["listen-unbound", "0"], "EPERM");
         // Not every kernel supports MPTCP.
         fixture.check_denied_in_jail(&["listen-unbound", MPTCP], "EPERM");
@@ -236,13 +236,13 @@ fn network_permission_does_not_allow_listening() {
         fixture.check_denied(&["accept4"], "EPERM");
     }
     for landlock in versions() {
-        let jail = granted.jail(landlock);
-        let result = granted.outcome(Confinement::Isolated(&jail), &["tcp-listen"]);
+        let jail = with_network.jail(landlock);
+        let result = with_network.outcome(Confinement::Isolated(&jail), &["tcp-listen"]);
         // From version 4 on, Landlock denies the bind already.
         assert_eq!(result, if landlock >= 4 { "EACCES" } else { "EPERM" });
     }
     // Some resolvers bind their socket.
-    granted.check_allowed(&["udp-bind"]);
+    with_network.check_allowed(&["udp-bind"]);
 }
 
 #[test]
@@ -278,12 +278,12 @@ fn system_calls_of_another_architecture_end_the_process() {
         fixture.run(confinement, &["call-of-another-architecture"]).unwrap().status.signal()
     };
     // On a machine without such calls they are a fault.
-    let (denied, fault) = (Some(31), Some(11));
+    let (bad_system_call, fault) = (Some(31), Some(11));
     let contained = signal(Confinement::Contained);
     assert!([None, fault].contains(&contained), "{contained:?}");
     for landlock in versions() {
         let isolated = signal(Confinement::Isolated(&fixture.jail(landlock)));
-        assert_eq!(isolated, if contained.is_none() { denied } else { fault });
+        assert_eq!(isolated, if contained.is_none() { bad_system_call } else { fault });
     }
 }
 

@@ -37,12 +37,12 @@ pub(crate) struct Crate<'a> {
 impl<'a> Crate<'a> {
     /// Takes the sources below a folder that ends with `/`. Folders of other crates below it are left out.
     pub(crate) fn new(folder: &str, others: &[String], sources: &'a [Source]) -> Self {
-        let inner: Vec<&String> =
+        let inner_folders: Vec<&String> =
             others.iter().filter(|other| *other != folder && other.starts_with(folder)).collect();
         let mut modules = BTreeMap::new();
         for source in sources {
             let Some(file) = source.file.strip_prefix(folder) else { continue };
-            let in_other = inner.iter().any(|other| source.file.starts_with(&***other));
+            let in_other = inner_folders.iter().any(|other| source.file.starts_with(&***other));
             if in_other || source.only_for_tests {
                 continue;
             }
@@ -66,10 +66,10 @@ impl<'a> Crate<'a> {
         for (from, source) in &self.modules {
             for name in source.production() {
                 for to in self.targets(from, &name.path, 0) {
-                    if let Some((parent, a, b)) = siblings(from, &to)
-                        && let Some(uses) = levels.get_mut(parent).and_then(|level| level.get_mut(a))
+                    if let Some((parent, user, used)) = siblings(from, &to)
+                        && let Some(uses) = levels.get_mut(parent).and_then(|level| level.get_mut(user))
                     {
-                        uses.insert(b.to_owned());
+                        uses.insert(used.to_owned());
                     }
                 }
             }
@@ -80,13 +80,14 @@ impl<'a> Crate<'a> {
 
     /// Returns glob imports from the crate itself, because their edges cannot be read.
     pub(crate) fn globs(&self) -> Vec<String> {
-        let own = |path: &str| {
+        let is_own_path = |path: &str| {
             let first = path.split("::").next().unwrap_or_default();
             ["crate", "self", "super"].contains(&first) || self.modules.contains_key(first)
         };
         let mut globs = Vec::new();
         for source in self.modules.values() {
-            let names = source.production().filter(|name| name.path.ends_with("::*") && own(&name.path));
+            let names =
+                source.production().filter(|name| name.path.ends_with("::*") && is_own_path(&name.path));
             globs.extend(names.map(|name| format!("{} imports {}", source.file, name.path)));
         }
         globs
@@ -154,8 +155,8 @@ pub(crate) fn cycles(level: &Level) -> Vec<Vec<String>> {
         level.keys().map(|module| (module, reachable(level, module))).collect();
     let mut cycles = BTreeSet::new();
     for (module, reached) in &reachable {
-        let both = |other: &&&String| reachable[**other].contains(module);
-        let cycle: Vec<String> = reached.iter().filter(both).map(|other| (**other).clone()).collect();
+        let is_mutual = |other: &&&String| reachable[**other].contains(module);
+        let cycle: Vec<String> = reached.iter().filter(is_mutual).map(|other| (**other).clone()).collect();
         if cycle.len() > 1 {
             cycles.insert(cycle);
         }
@@ -165,11 +166,11 @@ pub(crate) fn cycles(level: &Level) -> Vec<Vec<String>> {
 
 fn reachable<'a>(level: &'a Level, from: &'a String) -> BTreeSet<&'a String> {
     let mut reached = BTreeSet::new();
-    let mut open = vec![from];
-    while let Some(module) = open.pop() {
+    let mut pending = vec![from];
+    while let Some(module) = pending.pop() {
         for next in level[module].iter().filter(|next| **next != *module) {
             if reached.insert(next) {
-                open.push(next);
+                pending.push(next);
             }
         }
     }
@@ -205,8 +206,8 @@ fn siblings<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str, &'a str
     let mut parent = 0;
     for (a, b) in from.split("::").zip(to.split("::")) {
         if a != b {
-            let different = !a.is_empty() && !b.is_empty();
-            return different.then(|| (from[..parent].trim_end_matches("::"), a, b));
+            let both_named = !a.is_empty() && !b.is_empty();
+            return both_named.then(|| (from[..parent].trim_end_matches("::"), a, b));
         }
         parent += a.len() + 2;
     }

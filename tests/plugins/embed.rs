@@ -32,10 +32,10 @@ fn embedded_host_runs_only_trusted_strategies() {
     let base = temp.path().canonicalize().unwrap();
     install(&base);
 
-    let refused = embed(&base, &[]);
-    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-    assert!(refused.stdout.is_empty(), "{refused:?}");
-    let stderr = String::from_utf8(refused.stderr).unwrap();
+    let untrusted = embed(&base, &[]);
+    assert_eq!(untrusted.status.code(), Some(1), "{untrusted:?}");
+    assert!(untrusted.stdout.is_empty(), "{untrusted:?}");
+    let stderr = String::from_utf8(untrusted.stderr).unwrap();
     assert!(stderr.contains("is not trusted"), "{stderr}");
 
     // The second run finds the record of the first.

@@ -23,7 +23,7 @@ pub(crate) struct Word {
     pub(crate) text: String,
     pub(crate) line: usize,
     /// Whether the word is the first of a sentence, with a capital.
-    pub(crate) opens: bool,
+    pub(crate) opens_sentence: bool,
 }
 
 /// The replacement for text that is not searched.
@@ -64,7 +64,7 @@ pub(crate) fn rust(text: &str) -> Vec<Passage> {
 
 /// Reads the paragraphs of a Markdown document.
 pub(crate) fn markdown(text: &str) -> Vec<Passage> {
-    let lines: Vec<(usize, &str)> = text.lines().enumerate().map(|(at, line)| (at + 1, line)).collect();
+    let lines: Vec<(usize, &str)> = text.lines().enumerate().map(|(index, line)| (index + 1, line)).collect();
     paragraphs(Kind::Markdown, &lines)
 }
 
@@ -100,9 +100,9 @@ fn token(text: &str) -> (usize, Option<&str>) {
 
 fn end_of_literal(body: &str, quote: char) -> usize {
     let mut escaped = false;
-    for (at, letter) in body.char_indices() {
+    for (index, letter) in body.char_indices() {
         if letter == quote && !escaped {
-            return at;
+            return index;
         }
         escaped = letter == '\\' && !escaped;
     }
@@ -111,8 +111,8 @@ fn end_of_literal(body: &str, quote: char) -> usize {
 
 /// Returns the passages of a literal, unless it is data: JSON, a script, markup or a few words.
 fn message(literal: &str, line: usize) -> Vec<Passage> {
-    let data = ["{\"", "[", "#!", "<", "//"].iter().any(|start| literal.trim_start().starts_with(start));
-    if data || literal.contains("\":") || literal.contains("\\\":") {
+    let is_data = ["{\"", "[", "#!", "<", "//"].iter().any(|start| literal.trim_start().starts_with(start));
+    if is_data || literal.contains("\":") || literal.contains("\\\":") {
         return Vec::new();
     }
     let text = literal.replace("\\n", "\n\n").replace("\\\"", "\"");
@@ -120,7 +120,7 @@ fn message(literal: &str, line: usize) -> Vec<Passage> {
     let step = usize::from(literal.contains('\n'));
     let lines = text.split('\n').enumerate();
     let lines: Vec<(usize, &str)> =
-        lines.map(|(at, part)| (line + at * step, part.trim_end_matches('\\'))).collect();
+        lines.map(|(index, part)| (line + index * step, part.trim_end_matches('\\'))).collect();
     let mut passages = paragraphs(Kind::Literal, &lines);
     passages.retain(|passage| passage.words.iter().filter(|word| word.is_word()).count() >= SHORTEST_LITERAL);
     passages
@@ -133,16 +133,16 @@ fn paragraphs(kind: Kind, lines: &[(usize, &str)]) -> Vec<Passage> {
     let mut fenced = false;
     for (number, line) in lines {
         let line = line.trim();
-        let fence = line.starts_with("```");
-        fenced ^= fence;
-        let cited = fence || fenced || line.starts_with('>');
-        let item = ["- ", "* ", "| ", "#"].iter().any(|mark| line.starts_with(mark));
-        if cited || item || line.is_empty() {
+        let is_fence = line.starts_with("```");
+        fenced ^= is_fence;
+        let is_skipped = is_fence || fenced || line.starts_with('>');
+        let starts_item = ["- ", "* ", "| ", "#"].iter().any(|mark| line.starts_with(mark));
+        if is_skipped || starts_item || line.is_empty() {
             passages.extend(passage(kind, &std::mem::take(&mut paragraph)));
         }
         if line.starts_with("| ") {
             passages.extend(line.split(" | ").filter_map(|cell| passage(kind, &[(*number, cell)])));
-        } else if !cited {
+        } else if !is_skipped {
             paragraph.push((*number, line));
         }
     }
@@ -153,7 +153,7 @@ fn paragraphs(kind: Kind, lines: &[(usize, &str)]) -> Vec<Passage> {
 fn passage(kind: Kind, lines: &[(usize, &str)]) -> Option<Passage> {
     let mut words: Vec<Word> = Vec::new();
     let mut cited: Option<(char, usize)> = None;
-    let mut opens = true;
+    let mut opens_sentence = true;
     for (line, text) in lines {
         let mut rest = *text;
         while let Some(first) = rest.chars().next() {
@@ -166,13 +166,13 @@ fn passage(kind: Kind, lines: &[(usize, &str)]) -> Option<Passage> {
                     // Everything since the opening mark is one opaque word.
                     Some((mark, start)) if mark == first => {
                         words.truncate(start);
-                        words.push(Word { text: OPAQUE.to_owned(), line: *line, opens: false });
+                        words.push(Word { text: OPAQUE.to_owned(), line: *line, opens_sentence: false });
                         cited = None;
                     }
                     Some(_) => {}
                     None => cited = Some((first, words.len())),
                 }
-                opens = false;
+                opens_sentence = false;
             } else if first.is_alphanumeric() || first == '_' {
                 // The ending of a genitive or a contraction is not a word.
                 if let Some(ending) = rest.strip_prefix('\'') {
@@ -181,12 +181,12 @@ fn passage(kind: Kind, lines: &[(usize, &str)]) -> Option<Passage> {
                 words.push(Word {
                     text: word.to_lowercase(),
                     line: *line,
-                    opens: opens && first.is_uppercase(),
+                    opens_sentence: opens_sentence && first.is_uppercase(),
                 });
-                opens = false;
+                opens_sentence = false;
             } else if ",.;:?!()".contains(first) {
-                words.push(Word { text: word.to_owned(), line: *line, opens: false });
-                opens = ".:;?!".contains(first);
+                words.push(Word { text: word.to_owned(), line: *line, opens_sentence: false });
+                opens_sentence = ".:;?!".contains(first);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::support::{Conversation, World};
-use crate::{STRIP, ask, lines, raw, record};
+use crate::{STRIP, lines, raw_member, record, run_records};
 
 #[test]
 fn jp_array_is_returned_with_its_overlays_appended() {
@@ -15,11 +15,11 @@ fn jp_array_is_returned_with_its_overlays_appended() {
     // Unusual white space must be kept.
     let given = serde_json::to_string(&events).unwrap().replace("\"type\":", "\"type\" :  ");
     let line = format!("{{\"id\":  1, \"transcript\": {given} }}\n");
-    let output = ask(&world, &STRIP, line.as_bytes()).exits(0);
+    let output = run_records(&world, &STRIP, line.as_bytes()).exits(0);
     assert_eq!(output.text().lines().count(), 1);
-    let whole = raw(output.text(), "transcript");
-    let added = whole.strip_prefix(given.strip_suffix(']').unwrap()).unwrap();
-    assert!(added.starts_with(",{") && added.ends_with("}]"), "{added}");
+    let transcript_text = raw_member(output.text(), "transcript");
+    let appended = transcript_text.strip_prefix(given.strip_suffix(']').unwrap()).unwrap();
+    assert!(appended.starts_with(",{") && appended.ends_with("}]"), "{appended}");
     let answer = output.line();
     let transcript = answer["transcript"].as_array().unwrap();
     assert_eq!(transcript.len(), events.len() + 4, "expected two overlays, each with its receipt");
@@ -35,7 +35,7 @@ fn text_is_returned_as_the_file_that_compacting_writes() {
     let transcript = world.conversation("c", &Conversation::with_turns(2));
     let text = String::from_utf8(Conversation::with_turns(2).bytes()).unwrap();
     let records = lines(&[json!({ "id": "t", "transcript": text }), json!({ "id": "p", "path": "c" })]);
-    let output = ask(&world, &STRIP, &records).exits(0);
+    let output = run_records(&world, &STRIP, &records).exits(0);
     assert_eq!(
         fs::read_to_string(&transcript.path).unwrap(),
         text,
@@ -53,8 +53,9 @@ fn text_is_returned_as_the_file_that_compacting_writes() {
 fn unchanged_transcript_is_returned_byte_for_byte() {
     let world = World::new();
     let given = r#"[ {"timestamp":"2026-03-18 11:58:01.0", "type":"turn_start"}, {"type":"later", "timestamp":"2026-03-18 11:58:02.0", "x":1.50e0} ]"#;
-    let output = ask(&world, &STRIP, format!("{{\"id\":null,\"transcript\":{given}}}\n").as_bytes()).exits(0);
-    assert_eq!(raw(output.text(), "transcript"), given);
+    let output =
+        run_records(&world, &STRIP, format!("{{\"id\":null,\"transcript\":{given}}}\n").as_bytes()).exits(0);
+    assert_eq!(raw_member(output.text(), "transcript"), given);
     assert_eq!(output.line()["saved"]["overlays"], 0);
     assert!(!output.line()["declines"].as_array().unwrap().is_empty());
 }
@@ -63,7 +64,7 @@ fn unchanged_transcript_is_returned_byte_for_byte() {
 fn dry_run_returns_only_the_saving() {
     let world = World::new();
     let output =
-        ask(&world, &[&STRIP[..], &["--dry-run"]].concat(), &lines(&[record(&json!(1), 2)])).exits(0);
+        run_records(&world, &[&STRIP[..], &["--dry-run"]].concat(), &lines(&[record(&json!(1), 2)])).exits(0);
     let answer = output.line();
     assert_eq!(answer["saved"]["overlays"], 2);
     assert!(answer.get("transcript").is_none() && answer.get("view").is_none(), "{answer}");
@@ -85,7 +86,7 @@ fn samples() -> Vec<(String, String)> {
 }
 
 /// Parses a text as JSON, or as an array with one value per line. Ignores a byte order mark.
-fn value(text: &str) -> Value {
+fn parse_values(text: &str) -> Value {
     let text = text.trim_start_matches('\u{feff}');
     let parse_lines = || text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
     serde_json::from_str(text).unwrap_or_else(|_| parse_lines())
@@ -97,10 +98,10 @@ fn foreign_transcripts_are_returned_with_their_sidecar_overlays() {
     for (name, text) in samples() {
         let path = world.file(&name, text.as_bytes());
         let records = [json!({ "id": 0, "transcript": text }), json!({ "id": 1, "path": name })];
-        let given = value(&text).to_string();
+        let given = parse_values(&text).to_string();
         let mut input = lines(&records);
         input.extend(format!("{{\"id\":2,\"transcript\":{given}}}\n").into_bytes());
-        let output = ask(&world, &STRIP, &input).exits(0);
+        let output = run_records(&world, &STRIP, &input).exits(0);
         let sidecar = world.path(&format!(".{name}.jp-compact"));
         assert!(!sidecar.exists(), "a batch of records must not write files");
         let arguments = [&[&*name], &STRIP[2..]].concat();
@@ -115,7 +116,7 @@ fn foreign_transcripts_are_returned_with_their_sidecar_overlays() {
             assert_eq!(answer["transcript"].as_str(), Some(&*text), "{name}");
             assert_eq!(answer["overlays"], expected["overlays"], "{name}");
         }
-        assert_eq!(raw(output.text().lines().nth(2).unwrap(), "transcript"), given, "{name}");
+        assert_eq!(raw_member(output.text().lines().nth(2).unwrap(), "transcript"), given, "{name}");
         assert_eq!(answers[2]["format"], answers[0]["format"], "{name}");
         assert_eq!(fs::read_to_string(path).unwrap(), text);
     }
@@ -125,8 +126,12 @@ fn foreign_transcripts_are_returned_with_their_sidecar_overlays() {
 fn skipped_parts_of_a_transcript_are_warnings_in_the_answer() {
     let world = World::new();
     let (_, text) = samples().into_iter().find(|(name, _)| name == "claude-code.jsonl").unwrap();
-    let torn = &text[..text.len() - 20];
-    let output = ask(&world, &STRIP, &lines(&[json!({ "transcript": torn }), json!({ "transcript": text })]));
+    let truncated = &text[..text.len() - 20];
+    let output = run_records(
+        &world,
+        &STRIP,
+        &lines(&[json!({ "transcript": truncated }), json!({ "transcript": text })]),
+    );
     let answers = output.exits(0).lines();
     assert_eq!(answers[0]["warnings"].as_array().map(Vec::len), Some(1), "{}", answers[0]);
     assert!(answers[0]["warnings"][0].as_str().unwrap().contains("is cut off"));
@@ -136,18 +141,18 @@ fn skipped_parts_of_a_transcript_are_warnings_in_the_answer() {
 #[test]
 fn view_equals_the_output_of_print_in_the_form_of_the_record() {
     let world = World::new();
-    let mut all = samples();
-    all.push(("events.json".into(), String::from_utf8(Conversation::with_turns(3).bytes()).unwrap()));
+    let mut transcripts = samples();
+    transcripts.push(("events.json".into(), String::from_utf8(Conversation::with_turns(3).bytes()).unwrap()));
     let view = [&STRIP[..], &["--view"]].concat();
     let mut changed = 0;
-    for (name, text) in all {
+    for (name, text) in transcripts {
         world.file(&name, text.as_bytes());
         let records = [
             json!({ "id": "text", "transcript": text }),
             json!({ "id": "path", "path": name }),
-            json!({ "id": "value", "transcript": value(&text) }),
+            json!({ "id": "value", "transcript": parse_values(&text) }),
         ];
-        let output = ask(&world, &view, &lines(&records)).exits(0);
+        let output = run_records(&world, &view, &lines(&records)).exits(0);
         world.run(&[&[&*name], &STRIP[2..]].concat()).exits(0);
         let printed = world.run(&["print", &name, "--compacted", "--as", "source"]).exits(0);
         changed += usize::from(printed.text() != text);
@@ -155,7 +160,7 @@ fn view_equals_the_output_of_print_in_the_form_of_the_record() {
         for answer in &answers[..2] {
             assert_eq!(answer["view"].as_str(), Some(printed.text()), "{name}, {}", answer["id"]);
         }
-        assert_eq!(answers[2]["view"], value(printed.text()), "{name}");
+        assert_eq!(answers[2]["view"], parse_values(printed.text()), "{name}");
         assert!(answers.iter().all(|answer| answer.get("overlays").is_none()));
     }
     assert!(changed >= 3, "some views must differ from their sources");

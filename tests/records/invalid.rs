@@ -8,7 +8,7 @@ use jp_compact_schema::catalog;
 use serde_json::{Value, json};
 
 use crate::support::World;
-use crate::{STRIP, ask, lines, parse_answer, record};
+use crate::{STRIP, lines, parse_answer, record, run_records};
 
 /// Declines every request.
 const DECLINE: &str =
@@ -19,7 +19,7 @@ const DECLINE: &str =
 fn check(line: &[u8], id: &Value, code: &str, message: &str) {
     let world = World::new();
     let good = lines(&[record(&json!("good"), 2)]);
-    let output = ask(&world, &STRIP, &[&good, line, b"\n", &good[..]].concat()).exits(0);
+    let output = run_records(&world, &STRIP, &[&good, line, b"\n", &good[..]].concat()).exits(0);
     let answers = output.lines();
     assert_eq!(answers.len(), 3, "{}", output.text());
     assert_eq!((&answers[0]["ok"], &answers[2]), (&json!(true), &answers[0]));
@@ -55,17 +55,27 @@ fn incomplete_record_is_answered_with_its_id() {
 
 #[test]
 fn deeply_nested_record_is_answered_with_its_id() {
-    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let nested = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let message = "deeper";
-    check(format!(r#"{{"transcript":{deep},"id":1}}"#).as_bytes(), &json!(1), "transcript_invalid", message);
-    check(format!(r#"{{"id":1,"transcript":{deep}}}"#).as_bytes(), &json!(1), "transcript_invalid", message);
+    check(
+        format!(r#"{{"transcript":{nested},"id":1}}"#).as_bytes(),
+        &json!(1),
+        "transcript_invalid",
+        message,
+    );
+    check(
+        format!(r#"{{"id":1,"transcript":{nested}}}"#).as_bytes(),
+        &json!(1),
+        "transcript_invalid",
+        message,
+    );
 }
 
 #[test]
 fn blank_lines_are_ignored_and_ids_may_repeat() {
     let world = World::new();
     let line = lines(&[record(&json!("same"), 2)]);
-    let output = ask(&world, &STRIP, &[b"\n \t\r\n", &line[..], b"\n", &line].concat()).exits(0);
+    let output = run_records(&world, &STRIP, &[b"\n \t\r\n", &line[..], b"\n", &line].concat()).exits(0);
     let answers = output.lines();
     assert_eq!((answers.len(), &answers[0]["id"]), (2, &json!("same")));
     assert_eq!(answers[0], answers[1]);
@@ -74,15 +84,15 @@ fn blank_lines_are_ignored_and_ids_may_repeat() {
 #[test]
 fn last_line_without_a_line_break_is_answered() {
     let world = World::new();
-    let whole = record(&json!("last"), 2).to_string();
-    let output = ask(&world, &STRIP, whole.as_bytes()).exits(0);
+    let line = record(&json!("last"), 2).to_string();
+    let output = run_records(&world, &STRIP, line.as_bytes()).exits(0);
     assert_eq!(output.line()["ok"], true, "a missing line break must be accepted");
-    let output = ask(&world, &STRIP, &whole.as_bytes()[..whole.len() - 1]).exits(0);
+    let output = run_records(&world, &STRIP, &line.as_bytes()[..line.len() - 1]).exits(0);
     assert_eq!(
         (&output.line()["id"], &output.line()["error"]["code"]),
         (&json!("last"), &json!("bad_record"))
     );
-    assert_eq!(ask(&world, &STRIP, b"").exits(4).text(), "");
+    assert_eq!(run_records(&world, &STRIP, b"").exits(4).text(), "");
 }
 
 #[test]
@@ -92,9 +102,9 @@ fn too_long_line_is_rejected_with_its_id() {
     let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let writer = std::thread::spawn(move || {
         stdin.write_all(br#"{"id":"long","transcript":""#).unwrap();
-        let much = vec![b'a'; 1 << 20];
+        let megabyte = vec![b'a'; 1 << 20];
         for _ in 0..129 {
-            stdin.write_all(&much).unwrap();
+            stdin.write_all(&megabyte).unwrap();
         }
         stdin.write_all(b"\"}\n").unwrap();
         stdin.write_all(&lines(&[record(&json!("good"), 2)])).unwrap();
@@ -137,7 +147,7 @@ fn failed_record_does_not_affect_other_records() {
     ];
     let records: Vec<Value> =
         [1, 2, 1, 3, 1, 4, 5, 1].into_iter().map(|turns| record(&json!(turns), turns)).collect();
-    let output = ask(&world, &arguments, &lines(&records)).exits(0);
+    let output = run_records(&world, &arguments, &lines(&records)).exits(0);
     let answers = output.lines();
     let ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
     assert_eq!(ids, [1, 2, 1, 3, 1, 4, 5, 1]);
@@ -155,9 +165,10 @@ fn failed_record_does_not_affect_other_records() {
         assert_eq!(answer["ok"], json!(error.is_null()));
     }
     assert!(answers[1]["error"]["message"].as_str().unwrap().contains("oh dear"), "{}", answers[1]);
-    let output = ask(&world, &[&arguments[..], &["--fail-on-error"]].concat(), &lines(&records)).exits(19);
+    let output =
+        run_records(&world, &[&arguments[..], &["--fail-on-error"]].concat(), &lines(&records)).exits(19);
     assert_eq!(output.lines().len(), 8, "every record must be answered");
-    ask(&world, &[&arguments[..], &["--fail-on-error"]].concat(), &lines(&records[..1])).exits(0);
+    run_records(&world, &[&arguments[..], &["--fail-on-error"]].concat(), &lines(&records[..1])).exits(0);
 }
 
 #[test]
@@ -182,7 +193,7 @@ fn crashed_worker_is_replaced() {
     ];
     let records: Vec<Value> =
         (0..40).map(|number| record(&json!(number), if number % 10 == 5 { 2 } else { 1 })).collect();
-    let answers = ask(&world, &arguments, &lines(&records)).exits(0).lines();
+    let answers = run_records(&world, &arguments, &lines(&records)).exits(0).lines();
     assert_eq!(answers.len(), 40);
     for (number, answer) in answers.iter().enumerate() {
         assert_eq!(answer["id"], json!(number));
@@ -207,7 +218,7 @@ fn help_lists_all_error_codes() {
 #[test]
 fn configuration_error_is_reported_before_reading_records() {
     let world = World::new();
-    let output = ask(&world, &["batch", "--ndjson", "--strategy", "unknown"], b"{}\n").exits(10);
+    let output = run_records(&world, &["batch", "--ndjson", "--strategy", "unknown"], b"{}\n").exits(10);
     assert_eq!(output.text(), "");
-    ask(&world, &["batch", "--ndjson", "--profile", "unknown"], b"{}\n").exits(2);
+    run_records(&world, &["batch", "--ndjson", "--profile", "unknown"], b"{}\n").exits(2);
 }

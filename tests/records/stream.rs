@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::{CommandOutput, World};
-use crate::{STRIP, ask, lines, parse_answer, processes, record};
+use crate::{STRIP, lines, parse_answer, processes, record, run_records};
 
 fn start(world: &World, arguments: &[&str]) -> (Child, ChildStdin, BufReader<ChildStdout>) {
     let mut child = world.spawn(world.command(arguments).stdin(Stdio::piped()));
@@ -18,7 +18,7 @@ fn start(world: &World, arguments: &[&str]) -> (Child, ChildStdin, BufReader<Chi
 }
 
 #[track_caller]
-fn next(stdout: &mut BufReader<ChildStdout>) -> Value {
+fn next_answer(stdout: &mut BufReader<ChildStdout>) -> Value {
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     parse_answer(&line);
@@ -26,7 +26,7 @@ fn next(stdout: &mut BufReader<ChildStdout>) -> Value {
 }
 
 /// Installs a strategy whose first run waits for `gate`. Each run reports its progress in `progress`.
-fn slow(world: &World) -> (PathBuf, File) {
+fn install_slow_strategy(world: &World) -> (PathBuf, File) {
     let (gate, progress, first) = (world.path("gate"), world.path("progress"), world.path("first"));
     for fifo in [&gate, &progress] {
         rustix::fs::mkfifoat(rustix::fs::CWD, fifo, 0o600.into()).unwrap();
@@ -64,12 +64,12 @@ fn answer_is_written_before_the_next_record_arrives() {
     let (mut child, mut stdin, mut stdout) = start(&world, &STRIP);
     for id in 0..5 {
         stdin.write_all(&lines(&[record(&json!(id), 2)])).unwrap();
-        let answer = next(&mut stdout);
+        let answer = next_answer(&mut stdout);
         assert_eq!((&answer["id"], &answer["ok"]), (&json!(id), &json!(true)));
         // A record may arrive in two parts.
         stdin.write_all(b"{\"id\":\"half\",").unwrap();
         stdin.write_all(b"\"path\":3}\n").unwrap();
-        assert_eq!(next(&mut stdout)["id"], "half");
+        assert_eq!(next_answer(&mut stdout)["id"], "half");
     }
     drop(stdin);
     assert!(child.wait().unwrap().success());
@@ -78,7 +78,7 @@ fn answer_is_written_before_the_next_record_arrives() {
 #[test]
 fn answers_keep_the_order_of_their_records() {
     let world = World::new();
-    let (gate, progress) = slow(&world);
+    let (gate, progress) = install_slow_strategy(&world);
     let (mut child, mut stdin, mut stdout) = start(&world, &SLOW);
     let mut progress = BufReader::new(progress).lines().map(Result::unwrap);
     stdin.write_all(&lines(&[record(&json!("slow"), 1)])).unwrap();
@@ -87,7 +87,7 @@ fn answers_keep_the_order_of_their_records() {
     // Later records are processed while the first one waits.
     assert_eq!((progress.next().unwrap(), progress.next().unwrap()), ("done".into(), "done".into()));
     open_gate(&gate);
-    let ids: Vec<_> = (0..3).map(|_| next(&mut stdout)["id"].clone()).collect();
+    let ids: Vec<_> = (0..3).map(|_| next_answer(&mut stdout)["id"].clone()).collect();
     assert_eq!(ids, ["slow", "b", "c"]);
     drop(stdin);
     assert!(child.wait().unwrap().success());
@@ -96,14 +96,14 @@ fn answers_keep_the_order_of_their_records() {
 #[test]
 fn interrupt_stops_reading_and_answers_records_in_progress() {
     let world = World::new();
-    let (gate, progress) = slow(&world);
+    let (gate, progress) = install_slow_strategy(&world);
     let (mut child, mut stdin, mut stdout) = start(&world, &SLOW);
     let mut progress = BufReader::new(progress).lines().map(Result::unwrap);
     stdin.write_all(&lines(&[record(&json!("in progress"), 1)])).unwrap();
     assert_eq!(progress.next().unwrap(), "started");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     open_gate(&gate);
-    assert_eq!(next(&mut stdout)["id"], "in progress");
+    assert_eq!(next_answer(&mut stdout)["id"], "in progress");
     // Stdin is still open.
     assert_eq!(child.wait().unwrap().code(), Some(130));
     drop(stdin);
@@ -115,7 +115,7 @@ fn interrupt_stops_reading_and_answers_records_in_progress() {
 #[test]
 fn second_interrupt_stops_at_once() {
     let world = World::new();
-    let (_gate, progress) = slow(&world);
+    let (_gate, progress) = install_slow_strategy(&world);
     let (mut child, stdin, mut stdout) = start(&world, &SLOW);
     let mut progress = BufReader::new(progress).lines().map(Result::unwrap);
     (&stdin).write_all(&lines(&[record(&json!("in progress"), 1)])).unwrap();
@@ -164,11 +164,11 @@ fn closed_stdout_leaves_no_process() {
         rustix::fs::mkfifoat(rustix::fs::CWD, world.path(fifo), 0o600.into()).unwrap();
     }
     // A record with one turn waits for the gate, and a record with two turns waits forever.
-    let here = world.path("");
+    let folder = world.path("");
     let run = format!(
         "cd '{}'; read -r line; echo started >progress; case $line in *'\"to_turn\":0'*) read -r x <gate ;; *) exec cat never ;; esac\n\
          echo what",
-        here.display()
+        folder.display()
     );
     world.plugin("stuck", &run);
     let progress = File::options().read(true).write(true).open(world.path("progress")).unwrap();
@@ -178,13 +178,13 @@ fn closed_stdout_leaves_no_process() {
     stdin.write_all(&lines(&[record(&json!(1), 1), record(&json!(2), 2)])).unwrap();
     assert_eq!((progress.next().unwrap(), progress.next().unwrap()), ("started".into(), "started".into()));
     assert!(
-        processes::running_below(&here).len() > 3,
+        processes::running_below(&folder).len() > 3,
         "expected the batch, a worker and a process per record"
     );
     drop(stdout);
     open_gate(&world.path("gate"));
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert_eq!(processes::running_below(&here), Vec::<String>::new());
+    assert_eq!(processes::running_below(&folder), Vec::<String>::new());
     drop(stdin);
 }
 
@@ -194,7 +194,7 @@ fn same_records_get_the_same_bytes() {
     let mut records: Vec<_> = (0..40).map(|id| record(&json!(id), 1 + id % 5)).collect();
     records.insert(7, json!({ "id": "bad" }));
     let input = lines(&records);
-    let first = ask(&world, &STRIP, &input).exits(0);
+    let first = run_records(&world, &STRIP, &input).exits(0);
     assert_eq!(first.lines().len(), 41);
-    assert_eq!(first.stdout, ask(&world, &STRIP, &input).exits(0).stdout);
+    assert_eq!(first.stdout, run_records(&world, &STRIP, &input).exits(0).stdout);
 }

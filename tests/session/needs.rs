@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jp_compact_runtime::session::Error;
 use jp_compact_runtime::session::{Recorded, Sessions};
-use jp_compact_schema::{Answer as Given, Message, NeedRequest, Role};
+use jp_compact_schema::{Answer as RecordedAnswer, Message, NeedRequest, Role};
 use serde_json::{Map, json};
 
 use crate::world::{
@@ -38,7 +38,7 @@ fn model_answers_only_with_permission() {
         max_tokens: None,
     };
     let text = Map::from_iter([("text".to_owned(), json!("hi there")), ("model".to_owned(), json!("m"))]);
-    let recorded = Recorded::default().with(&question, Given::Ok(text));
+    let recorded = Recorded::default().with(&question, RecordedAnswer::Ok(text));
     for workers_max in [0, 1] {
         let ask = |recorded: &Recorded| {
             let world = World::new(workers_max);

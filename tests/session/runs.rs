@@ -31,11 +31,12 @@ use crate::world::{NEVER, World, block_on, starter};
 fn conversation(folder: &Path, turns: usize, request_chars: usize) -> PathBuf {
     let mut events = Vec::new();
     for turn in 0..turns {
-        let at = |second: usize| format!("2026-01-01 00:{turn:02}:{second:02}.0");
-        events.push(json!({"timestamp": at(0), "type": "turn_start"}));
-        events
-            .push(json!({"timestamp": at(1), "type": "chat_request", "content": "x".repeat(request_chars)}));
-        events.push(json!({"timestamp": at(2), "type": "chat_response", "message": "answer"}));
+        let timestamp = |second: usize| format!("2026-01-01 00:{turn:02}:{second:02}.0");
+        events.push(json!({"timestamp": timestamp(0), "type": "turn_start"}));
+        events.push(
+            json!({"timestamp": timestamp(1), "type": "chat_request", "content": "x".repeat(request_chars)}),
+        );
+        events.push(json!({"timestamp": timestamp(2), "type": "chat_response", "message": "answer"}));
     }
     events.push(
         json!({"timestamp": "2026-01-02 00:00:00.0", "type": "compaction", "from_turn": 1, "to_turn": 3,
@@ -47,7 +48,7 @@ fn conversation(folder: &Path, turns: usize, request_chars: usize) -> PathBuf {
     path
 }
 
-fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> RunSettings {
+fn run_settings(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> RunSettings {
     RunSettings {
         strategies,
         policy: RunPolicy {
@@ -78,16 +79,15 @@ fn run(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> RunSettings
 }
 
 /// Compacts a transcript and returns the outcomes of the report, or the cause of the error.
-fn outcomes(world: &World, transcript: &Path, run: &RunSettings) -> Result<String, String> {
+fn outcomes(world: &World, transcript: &Path, settings: &RunSettings) -> Result<String, String> {
     let environment = Environment::bare(world.folder.path());
-    let report =
-        block_on(compact(run, &open(transcript.as_os_str(), &environment).unwrap())).map_err(|failure| {
-            std::error::Error::source(&failure).map(ToString::to_string).unwrap_or_default()
-        })?;
+    let report = block_on(compact(settings, &open(transcript.as_os_str(), &environment).unwrap())).map_err(
+        |failure| std::error::Error::source(&failure).map(ToString::to_string).unwrap_or_default(),
+    )?;
     Ok(report.steps.iter().map(|step| format!("{:?}\n", step.outcome)).collect())
 }
 
-fn ready(world: &World, mode: &str, input: Input) -> Ready {
+fn ready_strategy(world: &World, mode: &str, input: Input) -> Ready {
     let mut described = world.described();
     described.description.input = input;
     Ready { described, options: world.header(mode).options, range: None, provenance: Provenance::typed() }
@@ -99,20 +99,20 @@ fn low_saving_is_declined_if_the_run_requires_a_saving() {
     let transcript = conversation(world.folder.path(), 6, 400);
     let bytes = || fs::read(transcript.join("events.json")).unwrap();
     let before = bytes();
-    let declining = |min_saving| {
+    let settings_with_min_saving = |min_saving| {
         let sessions = Sessions::new(starter(world.folder.path(), None), NEVER);
-        let strategies = vec![ready(&world, "chooses-its-own-range", Input::None)];
-        let mut run = run(sessions, strategies, false);
-        run.limits.min_saving = min_saving;
-        run.policy.on_low_saving = OnLowSaving::Decline;
-        run
+        let strategies = vec![ready_strategy(&world, "chooses-its-own-range", Input::None)];
+        let mut settings = run_settings(sessions, strategies, false);
+        settings.limits.min_saving = min_saving;
+        settings.policy.on_low_saving = OnLowSaving::Decline;
+        settings
     };
-    let declined = outcomes(&world, &transcript, &declining(0.99)).unwrap();
+    let declined = outcomes(&world, &transcript, &settings_with_min_saving(0.99)).unwrap();
     assert!(declined.starts_with("Declined(\"it would save "), "{declined}");
     assert!(declined.contains("% of the view; the minimum is 99 %"), "{declined}");
     assert!(bytes() == before, "a declined compaction must not be written");
-    let made = outcomes(&world, &transcript, &declining(MIN_SAVING)).unwrap();
-    assert!(made.starts_with("Made("), "{made}");
+    let accepted = outcomes(&world, &transcript, &settings_with_min_saving(MIN_SAVING)).unwrap();
+    assert!(accepted.starts_with("Made("), "{accepted}");
     assert!(bytes() != before);
 }
 
@@ -122,15 +122,23 @@ fn range_that_is_not_closed_is_requested_exactly_once_more() {
         let world = World::new(workers_max);
         let transcript = conversation(world.folder.path(), 6, 1);
         let sessions = || Sessions::new(starter(world.folder.path(), None), NEVER).with_workers(workers_max);
-        let own = run(sessions(), vec![ready(&world, "chooses-its-own-range", Input::None)], true);
-        let made = outcomes(&world, &transcript, &own).unwrap();
-        assert!(made.contains("from_turn: 1, to_turn: 4"), "{made}");
+        let settings = run_settings(
+            sessions(),
+            vec![ready_strategy(&world, "chooses-its-own-range", Input::None)],
+            true,
+        );
+        let outcome = outcomes(&world, &transcript, &settings).unwrap();
+        assert!(outcome.contains("from_turn: 1, to_turn: 4"), "{outcome}");
         assert_eq!(world.arrivals().len(), 2);
         assert!(world.arrivals().iter().all(|(_, id)| id == "c1"));
 
-        let insisting = run(sessions(), vec![ready(&world, "insists-on-its-own-range", Input::None)], true);
-        let refused = outcomes(&world, &transcript, &insisting).unwrap_err();
-        assert!(refused.contains("range_not_closed"), "{refused}");
+        let insisting_settings = run_settings(
+            sessions(),
+            vec![ready_strategy(&world, "insists-on-its-own-range", Input::None)],
+            true,
+        );
+        let error = outcomes(&world, &transcript, &insisting_settings).unwrap_err();
+        assert!(error.contains("range_not_closed"), "{error}");
         assert_eq!(world.arrivals().len(), 4);
     }
 }
@@ -142,16 +150,19 @@ fn many_events_are_sent_in_a_private_file_that_is_removed() {
     let spool = Arc::new(Spool::make(world.folder.path()).unwrap());
     let folder = spool.folder().to_owned();
     let sessions = Sessions::new(starter(world.folder.path(), Some(spool)), NEVER);
-    let twice = vec![ready(&world, "reads-a-file", Input::Full), ready(&world, "reads-a-file", Input::Full)];
-    let run = run(sessions, twice, true);
-    let declined = outcomes(&world, &transcript, &run).unwrap();
+    let strategies = vec![
+        ready_strategy(&world, "reads-a-file", Input::Full),
+        ready_strategy(&world, "reads-a-file", Input::Full),
+    ];
+    let settings = run_settings(sessions, strategies, true);
+    let declined = outcomes(&world, &transcript, &settings).unwrap();
     let (first, second) = declined.trim().split_once('\n').unwrap();
     assert_eq!(first, second, "a range and scope must have one file");
     let path = first.strip_prefix("Declined(\"400 27 ").unwrap().strip_suffix("\")").unwrap();
     assert_eq!(Path::new(path).parent(), Some(folder.as_path()));
     assert!(!Path::new(path).exists());
     assert!(folder.exists());
-    drop(run);
+    drop(settings);
     assert!(!folder.exists());
 }
 
@@ -161,8 +172,8 @@ fn events_are_sent_inline_without_the_feature() {
     let transcript = conversation(world.folder.path(), 9, 1_000_000);
     let spool = Arc::new(Spool::make(world.folder.path()).unwrap());
     let sessions = Sessions::new(starter(world.folder.path(), Some(spool)), NEVER);
-    let run = run(sessions, vec![ready(&world, "is-sent-events", Input::Full)], true);
-    assert_eq!(outcomes(&world, &transcript, &run).unwrap(), "Declined(\"inline\")\n");
+    let settings = run_settings(sessions, vec![ready_strategy(&world, "is-sent-events", Input::Full)], true);
+    assert_eq!(outcomes(&world, &transcript, &settings).unwrap(), "Declined(\"inline\")\n");
 }
 
 #[test]
@@ -186,8 +197,9 @@ fn bundled_strategies_answer_equally_with_and_without_workers() {
             abilities: Abilities::of_machine(),
         };
         let strategies = block_on(prepare(&specs, &Provenance::typed(), &preparation, &environment));
-        let run = run(Sessions::new(starter, NEVER).with_workers(workers_max), strategies.unwrap(), true);
-        outcomes(&world, &sample, &run).unwrap()
+        let settings =
+            run_settings(Sessions::new(starter, NEVER).with_workers(workers_max), strategies.unwrap(), true);
+        outcomes(&world, &sample, &settings).unwrap()
     });
     assert!(answers[0].contains("Made("), "{}", answers[0]);
     assert_eq!(answers[0], answers[1]);

@@ -240,20 +240,20 @@ fn closing_ends_all_workers() {
 
 /// Lets the strategy continue after its progress was received.
 #[derive(Debug, Default)]
-struct Watching {
+struct RecordingWatch {
     marker: PathBuf,
-    seen: Mutex<Vec<String>>,
+    events: Mutex<Vec<String>>,
 }
 
-impl Watch for Watching {
+impl Watch for RecordingWatch {
     fn progress(&self, strategy: &str, id: &str, progress: &Progress) {
         let Progress { done, total, message, .. } = progress;
-        self.seen.lock().unwrap().push(format!("{strategy} {id} {done} {total:?} {message:?}"));
+        self.events.lock().unwrap().push(format!("{strategy} {id} {done} {total:?} {message:?}"));
         fs::write(&self.marker, "").unwrap();
     }
 
     fn ended(&self, id: &str) {
-        self.seen.lock().unwrap().push(format!("{id} ended"));
+        self.events.lock().unwrap().push(format!("{id} ended"));
     }
 }
 
@@ -261,12 +261,13 @@ impl Watch for Watching {
 fn progress_is_received_before_the_answer() {
     for workers_max in [0, 1] {
         let world = World::new(workers_max);
-        let watching = Arc::new(Watching { marker: world.path("marker").into(), ..Watching::default() });
+        let watch =
+            Arc::new(RecordingWatch { marker: world.path("marker").into(), ..RecordingWatch::default() });
         let sessions = Sessions::new(starter(world.folder.path(), None), NEVER)
             .with_workers(workers_max)
-            .watched_by(Arc::clone(&watching) as Arc<dyn Watch>);
+            .watched_by(Arc::clone(&watch) as Arc<dyn Watch>);
         let world = World { sessions, ..world };
         reason(block_on(world.ask("progresses")));
-        assert_eq!(*watching.seen.lock().unwrap(), ["worker c1 1 Some(2) Some(\"half\")", "c1 ended"]);
+        assert_eq!(*watch.events.lock().unwrap(), ["worker c1 1 Some(2) Some(\"half\")", "c1 ended"]);
     }
 }

@@ -86,30 +86,30 @@ impl World {
         modes: [&str; N],
     ) -> [Result<CompleteReply, Error>; N] {
         let mut answers = modes.map(|mode| Some(Box::pin(self.ask(mode))));
-        let mut done = modes.map(|_| None);
+        let mut results = modes.map(|_| None);
         std::future::poll_fn(|context| {
-            for (waiting, done) in answers.iter_mut().zip(&mut done) {
-                if let Some(future) = waiting
+            for (pending, result) in answers.iter_mut().zip(&mut results) {
+                if let Some(future) = pending
                     && let std::task::Poll::Ready(answer) = future.as_mut().poll(context)
                 {
-                    (*waiting, *done) = (None, Some(answer));
+                    (*pending, *result) = (None, Some(answer));
                 }
             }
-            if done.iter().all(Option::is_some) {
+            if results.iter().all(Option::is_some) {
                 std::task::Poll::Ready(())
             } else {
                 std::task::Poll::Pending
             }
         })
         .await;
-        done.map(Option::unwrap)
+        results.map(Option::unwrap)
     }
 
     /// Returns the process and the id of each request in order of arrival. Processes are numbered from 0.
     pub(crate) fn arrivals(&self) -> Vec<(usize, String)> {
         let note = fs::read_to_string(self.path("note")).unwrap_or_default();
         let mut processes: Vec<&str> = Vec::new();
-        let number = |line| {
+        let numbered_arrival = |line| {
             let (process, id): (&str, &str) = str::split_once(line, ' ').unwrap();
             let index = processes.iter().position(|known| *known == process).unwrap_or_else(|| {
                 processes.push(process);
@@ -117,7 +117,7 @@ impl World {
             });
             (index, id.to_owned())
         };
-        note.lines().map(number).collect()
+        note.lines().map(numbered_arrival).collect()
     }
 
     #[track_caller]

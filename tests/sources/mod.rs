@@ -51,12 +51,12 @@ pub(crate) struct Name {
 impl Name {
     /// Returns whether this is the given path, is below it, or is a glob import that can contain it.
     pub(crate) fn is_within(&self, path: &str) -> bool {
-        let below = |path: &str, above: &str| {
+        let is_at_or_below = |path: &str, above: &str| {
             path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
         };
         match self.path.strip_suffix("::*") {
-            Some(all) => below(all, path) || below(path, all),
-            None => below(&self.path, path),
+            Some(parent) => is_at_or_below(parent, path) || is_at_or_below(path, parent),
+            None => is_at_or_below(&self.path, path),
         }
     }
 
@@ -96,19 +96,19 @@ impl Source {
 }
 
 /// Reads every source of the project, except in `target` and in hidden folders.
-pub(crate) fn all(root: &Path) -> Vec<Source> {
+pub(crate) fn read_all(root: &Path) -> Vec<Source> {
     let mut files = Vec::new();
-    walk(root, &mut files);
+    collect_files(root, &mut files);
     files.sort();
     let relative = |file: &Path| file.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
     let read = |file: &PathBuf| Source::read(&relative(file), &std::fs::read_to_string(file).unwrap());
     let mut sources: Vec<Source> = files.iter().map(read).collect();
-    let for_tests: Vec<String> = sources.iter().flat_map(|source| source.test_modules.clone()).collect();
+    let test_modules: Vec<String> = sources.iter().flat_map(|source| source.test_modules.clone()).collect();
     for source in &mut sources {
-        let of_tests = |module: &String| {
+        let is_in_test_module = |module: &String| {
             source.file.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
         };
-        if source.file.contains("/tests/") || for_tests.iter().any(of_tests) {
+        if source.file.contains("/tests/") || test_modules.iter().any(is_in_test_module) {
             source.only_for_tests = true;
             source.names.iter_mut().for_each(|name| name.in_tests = true);
         }
@@ -116,7 +116,7 @@ pub(crate) fn all(root: &Path) -> Vec<Source> {
     sources
 }
 
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -124,7 +124,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
             continue;
         }
         if path.is_dir() {
-            walk(&path, files);
+            collect_files(&path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
         }
@@ -152,13 +152,13 @@ impl Reader {
 
     /// Replaces the first segment of each path by its import, until no import applies.
     fn resolve(&mut self) {
-        let mut for_tests = self.imports.clone();
+        let mut all_imports = self.imports.clone();
         for (local, paths) in &self.test_imports {
-            for_tests.entry(local.clone()).or_default().extend(paths.iter().cloned());
+            all_imports.entry(local.clone()).or_default().extend(paths.iter().cloned());
         }
         let mut resolved = Vec::new();
         for name in &self.source.names {
-            let imports = if name.in_tests { &for_tests } else { &self.imports };
+            let imports = if name.in_tests { &all_imports } else { &self.imports };
             for path in meanings(&name.path, imports, 0) {
                 let name = Name { path, ..name.clone() };
                 // A single word without an import is an item of the file, a local variable, or in the prelude.
@@ -221,7 +221,7 @@ impl Reader {
         loop {
             if let Some((ident, rest)) = cursor.ident() {
                 if !path.is_empty() && !path.ends_with("::") {
-                    self.loose(std::mem::take(&mut path));
+                    self.push_token_path(std::mem::take(&mut path));
                 }
                 path.push_str(&ident.to_string());
                 cursor = rest;
@@ -231,29 +231,29 @@ impl Reader {
             } else {
                 let path = std::mem::take(&mut path);
                 if let Some((inside, _, _, rest)) = cursor.any_group() {
-                    self.loose(path);
+                    self.push_token_path(path);
                     self.tokens(inside);
                     cursor = rest;
                 } else if let Some((punct, rest)) = cursor.punct() {
                     // `name!` before a bracket is a macro; before `=` it is a comparison.
                     let called = punct.as_char() == '!' && rest.any_group().is_some();
-                    self.loose(if called && !path.is_empty() { path + "!" } else { path });
+                    self.push_token_path(if called && !path.is_empty() { path + "!" } else { path });
                     cursor = rest;
                 } else if let Some((_, rest)) = cursor.literal() {
-                    self.loose(path);
+                    self.push_token_path(path);
                     cursor = rest;
                 } else if let Some((_, rest)) = cursor.lifetime() {
-                    self.loose(path);
+                    self.push_token_path(path);
                     cursor = rest;
                 } else {
-                    self.loose(path);
+                    self.push_token_path(path);
                     return;
                 }
             }
         }
     }
 
-    fn loose(&mut self, path: String) {
+    fn push_token_path(&mut self, path: String) {
         let path = path.trim_start_matches("::").trim_end_matches("::");
         if !path.is_empty() {
             self.name(path.to_owned(), false);
@@ -269,9 +269,9 @@ impl Reader {
 
 impl<'ast> Visit<'ast> for Reader {
     fn visit_item(&mut self, item: &'ast Item) {
-        let tests = for_tests(attributes(item));
+        let only_for_tests = is_only_for_tests(attributes(item));
         if let Item::Mod(module) = item
-            && tests
+            && only_for_tests
             && module.content.is_none()
         {
             let file = Path::new(&self.source.file);
@@ -283,14 +283,14 @@ impl<'ast> Visit<'ast> for Reader {
             self.source.test_modules.push(folder.join(module.ident.to_string()).to_str().unwrap().to_owned());
         }
         if let Some(name) = public_type(item)
-            && !tests
+            && !only_for_tests
             && self.in_tests == 0
         {
             self.source.public_types.push(name);
         }
         let inline = matches!(item, Item::Mod(module) if module.content.is_some());
         self.inline += usize::from(inline);
-        self.in_tests_if(tests, |reader| visit::visit_item(reader, item));
+        self.in_tests_if(only_for_tests, |reader| visit::visit_item(reader, item));
         self.inline -= usize::from(inline);
     }
 
@@ -313,7 +313,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_impl_item(&mut self, item: &'ast ImplItem) {
-        let tests = matches!(item, ImplItem::Fn(item) if for_tests(&item.attrs));
+        let tests = matches!(item, ImplItem::Fn(item) if is_only_for_tests(&item.attrs));
         self.in_tests_if(tests, |reader| visit::visit_impl_item(reader, item));
     }
 
@@ -362,11 +362,15 @@ fn meanings(path: &str, imports: &Imports, depth: usize) -> Vec<String> {
                 ("", true) => format!("{above}!"),
                 _ => format!("{above}::{rest}"),
             };
-            let ends = |above: &String| above.split("::").next() == Some(word);
+            let is_itself = |above: &String| above.split("::").next() == Some(word);
             imported
                 .iter()
                 .flat_map(|above| {
-                    if ends(above) { vec![join(above)] } else { meanings(&join(above), imports, depth + 1) }
+                    if is_itself(above) {
+                        vec![join(above)]
+                    } else {
+                        meanings(&join(above), imports, depth + 1)
+                    }
                 })
                 .collect()
         }
@@ -382,9 +386,9 @@ fn double_colon(cursor: Cursor<'_>) -> Option<Cursor<'_>> {
 
 fn any_ident(mut cursor: Cursor<'_>, word: &str) -> bool {
     while let Some((_, rest)) = cursor.token_tree() {
-        let here = cursor.ident().is_some_and(|(ident, _)| ident == word);
+        let matches_token = cursor.ident().is_some_and(|(ident, _)| ident == word);
         let inside = cursor.any_group().is_some_and(|(inside, ..)| any_ident(inside, word));
-        if here || inside {
+        if matches_token || inside {
             return true;
         }
         cursor = rest;
@@ -393,7 +397,7 @@ fn any_ident(mut cursor: Cursor<'_>, word: &str) -> bool {
 }
 
 /// Returns whether attributes restrict an item to tests: `#[test]`, or a `cfg` that requires `test`.
-fn for_tests(attributes: &[Attribute]) -> bool {
+fn is_only_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::Path(path) => path.is_ident("test"),
         Meta::List(list) if list.path.is_ident("cfg") => {

@@ -45,13 +45,14 @@ impl Call {
 
     /// Returns whether the call names a file or folder, by its path or by a descriptor.
     pub(crate) fn names_a_file(&self) -> bool {
-        let descriptors = self.args.iter().chain([&self.result]).filter_map(|word| path_of_descriptor(word));
+        let descriptors =
+            self.args.iter().chain([&self.result]).filter_map(|argument| path_of_descriptor(argument));
         descriptors.chain(self.paths().iter().map(PathBuf::as_path)).any(Path::is_absolute)
     }
 
     /// Returns whether an argument contains this flag.
     pub(crate) fn has_flag(&self, flag: &str) -> bool {
-        self.args.iter().any(|arg| arg.split('|').any(|word| word == flag))
+        self.args.iter().any(|arg| arg.split('|').any(|part| part == flag))
     }
 
     /// Returns the result if it is a number and not an error.
@@ -70,8 +71,8 @@ impl Call {
     }
 }
 
-fn path_of_descriptor(word: &str) -> Option<&Path> {
-    let (_descriptor, path) = word.split_once('<')?;
+fn path_of_descriptor(argument: &str) -> Option<&Path> {
+    let (_descriptor, path) = argument.split_once('<')?;
     Some(Path::new(&path[..path.rfind('>')?]))
 }
 
@@ -90,10 +91,10 @@ pub(crate) struct TracedRun {
 impl TracedRun {
     /// Returns the index of the first matching call from `start` on.
     #[track_caller]
-    pub(crate) fn find(&self, start: usize, what: &str, matches: impl Fn(&Call) -> bool) -> usize {
+    pub(crate) fn find(&self, start: usize, description: &str, matches: impl Fn(&Call) -> bool) -> usize {
         let found = self.calls[start..].iter().position(matches);
-        let at = found.unwrap_or_else(|| panic!("no {what} in\n{}", self.text(start)));
-        start + at
+        let index = found.unwrap_or_else(|| panic!("no {description} in\n{}", self.text(start)));
+        start + index
     }
 
     pub(crate) fn count(&self, matches: impl Fn(&Call) -> bool) -> usize {
@@ -121,7 +122,7 @@ impl Strace {
         let found =
             std::env::split_paths(&paths).map(|folder| folder.join("strace")).find(|path| path.is_file());
         let Some(path) = found else {
-            skip("strace is not installed");
+            report_skipped("strace is not installed");
             return None;
         };
         // A kernel may forbid tracing, and an old strace cannot inject faults.
@@ -133,14 +134,14 @@ impl Strace {
         match tried {
             Ok(output) if output.status.success() => Some(Self(path)),
             Ok(output) => {
-                skip(&format!(
+                report_skipped(&format!(
                     "strace does not work here: {}",
                     String::from_utf8_lossy(&output.stderr).trim()
                 ));
                 None
             }
             Err(error) => {
-                skip(&format!("strace does not start: {error}"));
+                report_skipped(&format!("strace does not start: {error}"));
                 None
             }
         }
@@ -154,14 +155,15 @@ impl Strace {
         options: &[String],
         command: impl FnOnce(&mut Command),
     ) -> TracedRun {
-        let file = |name: &str| scratch.join(name);
-        let create = |name: &str| Stdio::from(fs::File::create(file(name)).unwrap());
+        let path = |name: &str| scratch.join(name);
+        let output_file = |name: &str| Stdio::from(fs::File::create(path(name)).unwrap());
         let mut strace = Command::new(&self.0);
-        strace.args(["-y", "-s", "16", "-o"]).arg(file("trace")).args(options).arg("--").env_clear();
+        strace.args(["-y", "-s", "16", "-o"]).arg(path("trace")).args(options).arg("--").env_clear();
         command(&mut strace);
-        let spawned = strace.stdin(Stdio::null()).stdout(create("stdout")).stderr(create("stderr")).spawn();
+        let spawned =
+            strace.stdin(Stdio::null()).stdout(output_file("stdout")).stderr(output_file("stderr")).spawn();
         let status = spawned.unwrap().wait().unwrap();
-        let text = |name: &str| String::from_utf8_lossy(&fs::read(file(name)).unwrap()).into_owned();
+        let text = |name: &str| String::from_utf8_lossy(&fs::read(path(name)).unwrap()).into_owned();
         let mut calls = parse(&text("trace"));
         let all_calls = calls.clone();
         if let Some(pid) = calls.first().map(|call| call.pid) {
@@ -172,8 +174,8 @@ impl Strace {
 }
 
 /// Reports that a test is skipped.
-pub(crate) fn skip(why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+pub(crate) fn report_skipped(reason: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 
 /// Parses the calls of a trace. Lines start with a pid only under `-f`. An interrupted call has two lines,
@@ -195,32 +197,32 @@ pub(crate) fn parse(trace: &str) -> Vec<Call> {
             unfinished.push((pid, head.to_owned()));
             continue;
         }
-        let whole = match line.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>")) {
+        let text = match line.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>")) {
             Some((_name, tail)) => {
-                let at = unfinished
+                let index = unfinished
                     .iter()
                     .position(|(other, _)| *other == pid)
                     .expect("a resumed call was started");
-                unfinished.remove(at).1 + tail
+                unfinished.remove(index).1 + tail
             }
             None => line.to_owned(),
         };
-        calls.push(call(pid, &whole));
+        calls.push(parse_call(pid, &text));
     }
     calls
 }
 
-fn call(pid: u32, line: &str) -> Call {
+fn parse_call(pid: u32, line: &str) -> Call {
     let (name, rest) = line.split_once('(').unwrap_or_else(|| panic!("not a call: {line}"));
-    let (args, rest) = arguments(rest);
+    let (args, rest) = split_arguments(rest);
     let result = rest.trim_start().strip_prefix('=').unwrap_or_else(|| panic!("no result: {line}"));
     Call { pid, name: name.to_owned(), args, result: result.trim().to_owned() }
 }
 
 /// Splits the arguments of a call at top-level commas. Returns them and the text after the parenthesis.
-fn arguments(text: &str) -> (Vec<String>, &str) {
+fn split_arguments(text: &str) -> (Vec<String>, &str) {
     let (mut args, mut start, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0_u32, false, false);
-    for (at, byte) in text.bytes().enumerate() {
+    for (index, byte) in text.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
@@ -228,14 +230,14 @@ fn arguments(text: &str) -> (Vec<String>, &str) {
             _ if quoted => {}
             b'(' | b'[' | b'{' | b'<' => depth += 1,
             b')' if depth == 0 => {
-                args.extend(Some(text[start..at].trim().to_owned()).filter(|arg| !arg.is_empty()));
-                return (args, &text[at + 1..]);
+                args.extend(Some(text[start..index].trim().to_owned()).filter(|arg| !arg.is_empty()));
+                return (args, &text[index + 1..]);
             }
             // `1<<5` and `->` do not open a group.
             b')' | b']' | b'}' | b'>' => depth = depth.saturating_sub(1),
             b',' if depth == 0 => {
-                args.push(text[start..at].trim().to_owned());
-                start = at + 1;
+                args.push(text[start..index].trim().to_owned());
+                start = index + 1;
             }
             _ => {}
         }

@@ -7,7 +7,7 @@ use crate::home::{Home, set_mode};
 use crate::{manifest, run_suggested_command};
 
 /// Copies a shell to a user folder.
-fn own_shell(home: &Home) -> PathBuf {
+fn copy_shell(home: &Home) -> PathBuf {
     fs::create_dir_all(home.path("own")).unwrap();
     let shell = home.path("own/shell");
     fs::copy("/bin/sh", &shell).unwrap();
@@ -15,46 +15,46 @@ fn own_shell(home: &Home) -> PathBuf {
 }
 
 /// Replaces a file by other bytes. The plugin's own files are unchanged.
-fn change(path: &str, home: &Home) {
+fn replace_file(path: &str, home: &Home) {
     let new = home.path("new");
     fs::copy("/bin/cat", &new).unwrap();
     fs::rename(new, home.path(path)).unwrap();
 }
 
 /// Checks that a plugin is trusted together with the shell that it runs, and that a change of the file
-/// `changes` revokes the trust.
+/// `changed_path` revokes the trust.
 #[track_caller]
-fn check(install: impl Fn(&Home), changes: &str) {
+fn check(install: impl Fn(&Home), changed_path: &str) {
     let home = Home::new();
-    own_shell(&home);
+    copy_shell(&home);
     install(&home);
     let compact = home.compact("./plugin", &["--dry-run"]);
     let stderr = home.fails(&compact, 11);
     assert!(stderr.contains("; it runs ") && stderr.contains("own/shell"), "{stderr}");
     run_suggested_command(&home, &stderr);
     home.ok(&compact);
-    let runs = home.diary().len();
-    assert!(runs > 0);
+    let run_count = home.diary().len();
+    assert!(run_count > 0);
 
-    change(changes, &home);
+    replace_file(changed_path, &home);
     let stderr = home.fails(&compact, 11);
     assert!(stderr.contains("it changed since it was trusted"), "{stderr}");
     let list = home.json(&["strategy", "list", "--json", "--plugin-dir", "."]);
     let row = list["strategies"].as_array().unwrap().iter().find(|row| row["name"] == "plugin").unwrap();
     assert_eq!(row["trust"], "changed", "{row}");
-    assert_eq!(home.diary().len(), runs);
+    assert_eq!(home.diary().len(), run_count);
 }
 
 /// Installs a script with this first line.
-fn script(home: &Home, first: &str) {
-    let first = first.replace("HOME", home.root.to_str().unwrap());
-    home.install("plugin", &home.script("plugin", "").replace("#!/bin/sh", &first));
+fn install_script(home: &Home, first_line: &str) {
+    let first_line = first_line.replace("HOME", home.root.to_str().unwrap());
+    home.install("plugin", &home.script("plugin", "").replace("#!/bin/sh", &first_line));
 }
 
 #[test]
 fn interpreter_is_trusted_with_its_script() {
-    check(|home| script(home, "#!HOME/own/shell"), "own/shell");
-    check(|home| script(home, "#!HOME/own/shell -e"), "own/shell");
+    check(|home| install_script(home, "#!HOME/own/shell"), "own/shell");
+    check(|home| install_script(home, "#!HOME/own/shell -e"), "own/shell");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn program_named_env_outside_of_the_system_is_an_interpreter() {
             "own/env",
             &format!("#!{}\nexec /bin/sh \"$2\" \"$3\"\n", home.path("own/shell").display()),
         );
-        script(home, "#!HOME/own/env sh");
+        install_script(home, "#!HOME/own/env sh");
     };
     check(install, "own/env");
     check(install, "own/shell");
@@ -72,13 +72,13 @@ fn program_named_env_outside_of_the_system_is_an_interpreter() {
 
 #[test]
 fn symlink_to_an_interpreter_is_followed() {
-    let link = |home: &Home| {
+    let install = |home: &Home| {
         std::os::unix::fs::symlink(home.path("own/shell"), home.path("link")).unwrap();
-        script(home, "#!HOME/link");
+        install_script(home, "#!HOME/link");
     };
-    check(link, "own/shell");
+    check(install, "own/shell");
     // The link itself may change.
-    check(link, "link");
+    check(install, "link");
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn file_in_a_command_is_trusted_with_its_folder() {
 #[test]
 fn interpreter_that_others_can_change_is_rejected() {
     let home = Home::new();
-    let shell = own_shell(&home);
-    script(&home, "#!HOME/own/shell");
+    let shell = copy_shell(&home);
+    install_script(&home, "#!HOME/own/shell");
     for (path, message) in [(shell, "own/shell (mode 0777)"), (home.path("own"), "own (mode 0777)")] {
         set_mode(&path, 0o777);
         for args in [vec!["strategy", "trust", "./plugin"], home.compact("./plugin", &[])] {
@@ -119,7 +119,7 @@ fn interpreter_that_others_can_change_is_rejected() {
     // The folder of a link is checked as well.
     fs::create_dir(home.path("links")).unwrap();
     std::os::unix::fs::symlink("/bin/sh", home.path("links/sh")).unwrap();
-    script(&home, "#!HOME/links/sh");
+    install_script(&home, "#!HOME/links/sh");
     set_mode(&home.path("links"), 0o777);
     let stderr = home.fails(&["strategy", "trust", "./plugin"], 11);
     assert!(stderr.contains("links (mode 0777)"), "{stderr}");
@@ -128,9 +128,11 @@ fn interpreter_that_others_can_change_is_rejected() {
 #[test]
 fn first_line_that_cannot_be_resolved_is_rejected() {
     let home = Home::new();
-    own_shell(&home);
-    for first in ["#!own/shell", "#!/usr/bin/env -S PATH=HOME/own shell", "#!/usr/bin/env -SHOME/own/shell"] {
-        script(&home, first);
+    copy_shell(&home);
+    for first_line in
+        ["#!own/shell", "#!/usr/bin/env -S PATH=HOME/own shell", "#!/usr/bin/env -SHOME/own/shell"]
+    {
+        install_script(&home, first_line);
         let stderr = home.fails(&["strategy", "trust", "./plugin"], 11);
         assert!(stderr.contains("the `#!` line of "), "{stderr}");
     }
@@ -140,8 +142,8 @@ fn first_line_that_cannot_be_resolved_is_rejected() {
 #[test]
 fn trusted_folder_does_not_cover_an_interpreter_outside() {
     let home = Home::new();
-    own_shell(&home);
-    script(&home, "#!HOME/own/shell");
+    copy_shell(&home);
+    install_script(&home, "#!HOME/own/shell");
     fs::create_dir(home.path("plugins")).unwrap();
     fs::rename(home.path("plugin"), home.path("plugins/plugin")).unwrap();
     let stderr = home.fails(&home.compact("plugin", &["--trust-dir", "plugins"]), 11);
@@ -152,9 +154,9 @@ fn trusted_folder_does_not_cover_an_interpreter_outside() {
 #[test]
 fn system_interpreter_is_not_part_of_the_digest() {
     let home = Home::new();
-    script(&home, "#!/bin/sh");
+    install_script(&home, "#!/bin/sh");
     let trusted = home.json(&["strategy", "trust", "./plugin", "--json"]);
-    let sum = std::process::Command::new("sha256sum").arg(home.path("plugin")).output().unwrap();
-    assert!(sum.stdout.starts_with(trusted["sha256"].as_str().unwrap().as_bytes()), "{trusted}");
+    let sha256sum = std::process::Command::new("sha256sum").arg(home.path("plugin")).output().unwrap();
+    assert!(sha256sum.stdout.starts_with(trusted["sha256"].as_str().unwrap().as_bytes()), "{trusted}");
     assert_eq!(trusted["runs"], serde_json::json!([]));
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::home::{Home, mode, set_mode, text};
-use crate::{RECORDS, STORE, folder, run_suggested_command};
+use crate::{RECORDS, STORE, install_folder, run_suggested_command};
 
 #[test]
 fn untrusted_strategy_is_exit_11_with_the_trust_command() {
@@ -27,22 +27,22 @@ fn trust_is_required_at_both_tiers_and_does_not_replace_a_jail() {
     home.fails(&["conversation", "--strategy", "./plugin"], 11);
     home.fails(&["strategy", "show", "./plugin", "--sandbox=contained"], 11);
     home.ok(&["strategy", "trust", "./plugin"]);
-    for lacks in ["Landlock", "seccomp"] {
-        let without = |args: &[&str]| {
+    for feature in ["Landlock", "seccomp"] {
+        let run_without_feature = |args: &[&str]| {
             let mut command =
                 home.command(&[&["conversation", "--keep-last", "1", "--dry-run"], args].concat());
             let output =
-                command.env(format!("JP_COMPACT_TEST_{}", lacks.to_uppercase()), "0").output().unwrap();
+                command.env(format!("JP_COMPACT_TEST_{}", feature.to_uppercase()), "0").output().unwrap();
             (output.status.code(), text(&output.stderr))
         };
         for args in [&["--strategy", "./plugin", "--sandbox=require"][..], &["--strategy", "./plugin"]] {
-            let (code, stderr) = without(args);
+            let (code, stderr) = run_without_feature(args);
             assert_eq!(code, Some(11), "{stderr}");
-            assert!(stderr.contains(&format!("this machine lacks {lacks}")), "{stderr}");
+            assert!(stderr.contains(&format!("this machine lacks {feature}")), "{stderr}");
         }
-        assert_eq!(without(&["--strategy", "./plugin", "--sandbox=contained"]).0, Some(0));
-        assert_eq!(without(&["--strategy", "strip-tools"]).0, Some(0));
-        assert_eq!(without(&["--strategy", "strip-tools", "--sandbox=require"]).0, Some(11));
+        assert_eq!(run_without_feature(&["--strategy", "./plugin", "--sandbox=contained"]).0, Some(0));
+        assert_eq!(run_without_feature(&["--strategy", "strip-tools"]).0, Some(0));
+        assert_eq!(run_without_feature(&["--strategy", "strip-tools", "--sandbox=require"]).0, Some(11));
     }
     home.ok(&["strategy", "show", "./plugin", "--sandbox=contained"]);
 }
@@ -130,7 +130,7 @@ fn untrust_revokes_trust() {
 #[test]
 fn trust_covers_every_file_of_a_folder() {
     let home = Home::new();
-    folder(&home, "runtime = \"sh\"");
+    install_folder(&home, "runtime = \"sh\"");
     let compact = home.compact("./folder", &["--dry-run"]);
     let stderr = home.fails(&compact, 11);
     assert!(stderr.contains("folder\n"), "{stderr}");
@@ -162,8 +162,8 @@ fn lock_file_grants_trust_and_can_be_moved() {
     home.ok(&home.compact("./one/plugins/plugin", &[&lock[..], &["--dry-run"]].concat()));
 
     fs::rename(home.path("one"), home.path("two")).unwrap();
-    let moved = ["--trust-lock", "two/plugins.lock", "--dry-run"];
-    home.ok(&home.compact("./two/plugins/plugin", &moved));
+    let moved_lock = ["--trust-lock", "two/plugins.lock", "--dry-run"];
+    home.ok(&home.compact("./two/plugins/plugin", &moved_lock));
     let text = fs::read_to_string(home.path("two/plugins.lock")).unwrap();
     assert!(text.contains("path = \"plugins/plugin\"") && text.contains("runtime = \"sh\""), "{text}");
 
@@ -171,13 +171,13 @@ fn lock_file_grants_trust_and_can_be_moved() {
     home.install("two/plugins/plugin", &(home.script("plugin", "") + "\n"));
     home.ok(&["strategy", "trust", "./two/plugins/plugin"]);
     home.ok(&home.compact("./two/plugins/plugin", &["--dry-run"]));
-    let stderr = home.fails(&home.compact("./two/plugins/plugin", &moved), 11);
+    let stderr = home.fails(&home.compact("./two/plugins/plugin", &moved_lock), 11);
     assert!(stderr.contains("--trust-lock "), "{stderr}");
-    let vouched = [&moved[..], &["--trust-dir", "two/plugins"]].concat();
-    home.fails(&home.compact("plugin", &vouched), 11);
-    home.ok(&home.compact("plugin", &vouched[2..]));
+    let with_trust_dir = [&moved_lock[..], &["--trust-dir", "two/plugins"]].concat();
+    home.fails(&home.compact("plugin", &with_trust_dir), 11);
+    home.ok(&home.compact("plugin", &with_trust_dir[2..]));
     fs::write(home.path("two/plugins.lock"), "lock = 2").unwrap();
-    home.fails(&home.compact("./two/plugins/plugin", &moved), 2);
+    home.fails(&home.compact("./two/plugins/plugin", &moved_lock), 2);
 }
 
 #[test]

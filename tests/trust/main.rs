@@ -30,7 +30,7 @@ fn manifest(name: &str, command: &str, permissions: &str) -> String {
 }
 
 /// Installs a folder with a manifest, a script that it runs with `/bin/sh`, and another file.
-fn folder(home: &Home, permissions: &str) {
+fn install_folder(home: &Home, permissions: &str) {
     home.install("folder/main.sh", &home.script("inner", ""));
     fs::create_dir(home.path("folder/deep")).unwrap();
     fs::write(home.path("folder/deep/table"), "1").unwrap();
@@ -39,9 +39,9 @@ fn folder(home: &Home, permissions: &str) {
 }
 
 /// Returns the arguments of a jailed run with one strategy.
-fn jailed_arguments<'a>(strategy: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+fn jailed_arguments<'a>(strategy: &'a str, extra: &[&'a str]) -> Vec<&'a str> {
     let args = ["conversation", "--keep-last", "1", "--dry-run", "--strategy", strategy];
-    [&args[..], more].concat()
+    [&args[..], extra].concat()
 }
 
 /// Runs the command that an error message suggests, from another folder.
@@ -49,13 +49,13 @@ fn jailed_arguments<'a>(strategy: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 fn run_suggested_command(home: &Home, stderr: &str) {
     let command = stderr.lines().map(str::trim).find(|line| line.starts_with("jp-compact strategy trust"));
     let command = command.unwrap_or_else(|| panic!("there is no command in:\n{stderr}"));
-    let shell = format!("exec {}{}", env!("CARGO_BIN_EXE_jp-compact"), &command["jp-compact".len()..]);
-    let trusted = std::process::Command::new("/bin/sh")
-        .args(["-c", &shell])
+    let script = format!("exec {}{}", env!("CARGO_BIN_EXE_jp-compact"), &command["jp-compact".len()..]);
+    let output = std::process::Command::new("/bin/sh")
+        .args(["-c", &script])
         .env_clear()
         .env("HOME", &home.root)
         .current_dir("/")
         .output()
         .unwrap();
-    assert!(trusted.status.success(), "{}", text(&trusted.stderr));
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }

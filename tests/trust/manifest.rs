@@ -8,7 +8,7 @@ use crate::home::Home;
 use crate::{jailed_arguments, manifest};
 
 /// Installs a trusted folder whose strategy supports one or many requests. `run` is added to its manifest.
-fn folder(home: &Home, run: &str) {
+fn install_folder(home: &Home, run: &str) {
     let script = home.script("inner", r#","features":["worker"]"#).replace("run) sed", "run|worker) sed -u");
     home.install("folder/main.sh", &script);
     let text = manifest("inner", "\"./main.sh\"", "runtime = \"sh\"");
@@ -24,7 +24,7 @@ fn folder(home: &Home, run: &str) {
 #[track_caller]
 fn check_verb(run: &str, conversations: usize, expect: &str) {
     let home = Home::new();
-    folder(&home, run);
+    install_folder(&home, run);
     fs::create_dir(home.path("another")).unwrap();
     fs::copy(home.path("conversation/events.json"), home.path("another/events.json")).unwrap();
     let another = &["another"][..conversations - 1];
@@ -59,13 +59,13 @@ fn worker_mode_without_the_feature_is_exit_12() {
 
 /// Checks the deadline in the request to a strategy.
 #[track_caller]
-fn check_deadline(timeout: &str, typed: &[&str], expect_ms: u64) {
+fn check_deadline(timeout: &str, options: &[&str], expect_ms: u64) {
     let home = Home::new();
-    folder(&home, timeout);
+    install_folder(&home, timeout);
     let script = fs::read_to_string(home.path("folder/main.sh")).unwrap();
     let request = format!("tee {} | sed", home.path("request").display());
     home.install("folder/main.sh", &script.replace("sed -u", &request));
-    let args = [&["--trust-dir", "."], typed].concat();
+    let args = [&["--trust-dir", "."], options].concat();
     home.ok(&home.compact("inner", &args));
     let request: Value = serde_json::from_slice(&fs::read(home.path("request")).unwrap()).unwrap();
     assert_eq!(request["limits"]["deadline_ms"], expect_ms);
@@ -81,7 +81,7 @@ fn timeout_is_the_deadline_unless_the_user_gives_one() {
 #[test]
 fn timeout_limits_the_run() {
     let home = Home::new();
-    folder(&home, "timeout = \"300ms\"");
+    install_folder(&home, "timeout = \"300ms\"");
     let script = fs::read_to_string(home.path("folder/main.sh")).unwrap();
     home.install("folder/main.sh", &script.replace("sed -u", "exec sleep 1000 #"));
     let stderr = home.fails(&home.compact("inner", &["--trust-dir", "."]), 14);

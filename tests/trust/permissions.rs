@@ -6,17 +6,17 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::home::{Home, text};
-use crate::{folder, jailed_arguments, run_suggested_command};
+use crate::{install_folder, jailed_arguments, run_suggested_command};
 
 #[test]
 fn trust_grants_a_bare_script_only_its_interpreter() {
     let home = Home::new();
     home.strategy("plugin", "plugin");
     let record = home.json(&["strategy", "trust", "./plugin", "--json"]);
-    let none = json!({
+    let only_interpreter = json!({
         "llm": false, "network": false, "subprocess": false, "env": [], "read": [], "runtime": "sh"
     });
-    assert_eq!(record["permissions"], none);
+    assert_eq!(record["permissions"], only_interpreter);
     let shell = Path::new("/bin/sh").canonicalize().unwrap();
     assert_eq!(record["interpreter"], &*shell.to_string_lossy());
 }
@@ -55,7 +55,7 @@ fn missing_permission_for_a_need_is_an_error_before_the_run() {
 #[test]
 fn trust_does_not_grant_the_permissions_of_a_manifest() {
     let home = Home::new();
-    folder(&home, "llm = true\nenv = [\"GRANTED\"]");
+    install_folder(&home, "llm = true\nenv = [\"GRANTED\"]");
     let record = home.json(&["strategy", "trust", "./folder", "--json"]);
     assert_eq!(record["permissions"]["llm"], false);
     assert_eq!(record["not_granted"], json!(["llm", "env:GRANTED"]));
@@ -66,7 +66,7 @@ fn trust_does_not_grant_the_permissions_of_a_manifest() {
 #[test]
 fn failure_reports_permissions_that_may_be_missing() {
     let home = Home::new();
-    folder(&home, "env = [\"GRANTED\"]");
+    install_folder(&home, "env = [\"GRANTED\"]");
     let script = home.script("inner", "").replace("case", "[ \"${GRANTED-}\" ] || exit 3\ncase");
     home.install("folder/main.sh", &script);
     home.ok(&["strategy", "trust", "./folder"]);
@@ -130,18 +130,21 @@ fn program_with_denied_access_gets_a_hint_about_the_permission() {
     ] {
         let home = Home::new();
         fs::write(home.path("secret"), "x\n").unwrap();
-        let real = |text: &str| text.replace("SECRET", home.path("secret").to_str().unwrap());
-        let described = r#"{"type":"describe","protocols":[1],"name":"plugin","version":"1","description":"d","produces":["tool_calls"],"input":"none"}"#;
-        let declined = r#"{"type":"decline","id":"c1","reason":"done"}"#;
+        let with_secret_path = |text: &str| text.replace("SECRET", home.path("secret").to_str().unwrap());
+        let description = r#"{"type":"describe","protocols":[1],"name":"plugin","version":"1","description":"d","produces":["tool_calls"],"input":"none"}"#;
+        let decline = r#"{"type":"decline","id":"c1","reason":"done"}"#;
         let script = format!(
-            "#!/usr/bin/python3\nimport sys\nif sys.argv[1] == 'describe':\n    print('{described}')\nelse:\n    \
-             {}\n    print('{declined}')\n",
-            real(line)
+            "#!/usr/bin/python3\nimport sys\nif sys.argv[1] == 'describe':\n    print('{description}')\nelse:\n    \
+             {}\n    print('{decline}')\n",
+            with_secret_path(line)
         );
         home.install("plugin", &script);
         home.ok(&["strategy", "trust", "./plugin"]);
         let stderr = home.fails(&jailed_arguments("./plugin", &[]), 13);
-        assert!(stderr.contains(&format!("`{}` was not granted", real(grant))), "{line}: {stderr}");
+        assert!(
+            stderr.contains(&format!("`{}` was not granted", with_secret_path(grant))),
+            "{line}: {stderr}"
+        );
         run_suggested_command(&home, &stderr);
         home.ok(&jailed_arguments("./plugin", &[]));
     }
@@ -150,7 +153,7 @@ fn program_with_denied_access_gets_a_hint_about_the_permission() {
 #[test]
 fn folder_without_its_interpreter_gets_a_hint_about_runtime() {
     let home = Home::new();
-    folder(&home, "");
+    install_folder(&home, "");
     let answer = r#"echo '{"type":"decline","id":"c1","reason":"done"}'"#;
     let script = home.script("inner", "").replace("run) sed", &format!("run) {answer};;\nnever) sed"));
     home.install("folder/main.sh", &script);

@@ -8,7 +8,7 @@ use rustix::pty::OpenptFlags;
 use serde_json::json;
 
 use crate::home::{Home, text};
-use crate::{RECORDS, folder, run_suggested_command};
+use crate::{RECORDS, install_folder, run_suggested_command};
 
 /// Runs the executable on a pseudo-terminal and types an answer. Returns the exit code and the text on the
 /// terminal.
@@ -76,7 +76,7 @@ fn terminal_prompt_shows_and_approves_a_configuration() {
 #[test]
 fn terminal_prompt_grants_requested_permissions_only_on_yes() {
     let home = Home::new();
-    folder(&home, "env = [\"GRANTED\"]\nruntime = \"sh\"");
+    install_folder(&home, "env = [\"GRANTED\"]\nruntime = \"sh\"");
     let compact = home.compact("./folder", &[]);
     for answer in ["n\n", "\n", "maybe\n", "\u{4}"] {
         let (code, screen) = run_on_terminal(&home, &compact, answer);
@@ -104,21 +104,21 @@ fn mcp_server_never_prompts_on_a_terminal() {
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "compact", "arguments": arguments}}),
     ];
-    let typed = lines.map(|line| format!("{line}\n")).concat() + "\u{4}";
+    let input = lines.map(|line| format!("{line}\n")).concat() + "\u{4}";
     let (code, screen) =
-        run_on_terminal(&home, &["mcp", "--plugin-dir", "plugins", "--sandbox=contained"], &typed);
+        run_on_terminal(&home, &["mcp", "--plugin-dir", "plugins", "--sandbox=contained"], &input);
     assert_eq!(code, Some(0), "{screen}");
     assert!(!screen.contains("Trust this plugin"), "{screen}");
 }
 
 /// Creates a folder whose strategy tries to read `secret` while it describes itself. Its description contains
 /// the result.
-fn add_reading_folder(home: &Home, permissions: &str, more: &str) {
-    folder(home, permissions);
+fn install_reading_folder(home: &Home, permissions: &str, extra: &str) {
+    install_folder(home, permissions);
     fs::write(home.path("secret"), "x\n").unwrap();
-    let reads =
+    let read_secret =
         format!("seen=blind; {{ read -r x < {}; }} 2>/dev/null && seen=sees", home.path("secret").display());
-    let script = home.script("inner", more).replace("case", &format!("{reads}\ncase"));
+    let script = home.script("inner", extra).replace("case", &format!("{read_secret}\ncase"));
     home.install("folder/main.sh", &script.replace("Strips all of it", "'\"$seen\"'"));
 }
 
@@ -126,7 +126,7 @@ fn add_reading_folder(home: &Home, permissions: &str, more: &str) {
 fn trust_prints_described_requested_and_granted_permissions() {
     let home = Home::new();
     let secret = home.path("secret").display().to_string();
-    add_reading_folder(&home, &format!("runtime = \"sh\"\nread = [\"{secret}\"]"), r#","needs":["llm"]"#);
+    install_reading_folder(&home, &format!("runtime = \"sh\"\nread = [\"{secret}\"]"), r#","needs":["llm"]"#);
     let args = ["strategy", "trust", "./folder"];
     let report = home.json(&[&args[..], &["--json"]].concat());
     assert_eq!(report["manifest"]["description"], "From a folder");
@@ -182,7 +182,7 @@ fn mismatched_name_is_exit_12_and_grants_no_trust() {
 #[test]
 fn only_the_manifest_is_printed_without_a_jail() {
     let home = Home::new();
-    folder(&home, "runtime = \"sh\"");
+    install_folder(&home, "runtime = \"sh\"");
     let mut command = home.command(&["strategy", "trust", "./folder", "--sandbox=contained"]);
     let output = command.env("JP_COMPACT_TEST_LANDLOCK", "0").output().unwrap();
     let screen = text(&output.stderr);

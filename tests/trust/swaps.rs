@@ -21,18 +21,18 @@ fn file_replaced_after_the_check_is_never_run() {
     home.install("evil", "#!/bin/sh\necho evil\n");
     home.ok(&["strategy", "trust", "./plugin"]);
 
-    let (registry, trust) = engine(&home);
-    let found = registry.find("./plugin").unwrap();
+    let (registry, trust) = registry_and_trust(&home);
+    let plugin = registry.find("./plugin").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (mut output, mut rejected) = (0, 0);
-    for number in 0..1_000 {
+    let (mut good_runs, mut rejected) = (0, 0);
+    for attempt in 0..1_000 {
         // Every tenth time the file is replaced before the check, and the check must fail.
-        swap(&home, if number % 10 == 0 { "evil" } else { "good" });
-        let Ok(cleared) = trust.clear(&found) else {
+        replace_plugin(&home, if attempt % 10 == 0 { "evil" } else { "good" });
+        let Ok(cleared) = trust.clear(&plugin) else {
             rejected += 1;
             continue;
         };
-        swap(&home, "evil");
+        replace_plugin(&home, "evil");
         let launch = Launch {
             runner: registry.runner(),
             program: &cleared.program,
@@ -47,10 +47,10 @@ fn file_replaced_after_the_check_is_never_run() {
             stdout_bytes_max: 100,
         };
         let ended = runtime.block_on(process::run(launch)).unwrap();
-        assert_eq!(text(&ended.stdout), "good\n", "try {number}");
-        output += 1;
+        assert_eq!(text(&ended.stdout), "good\n", "attempt {attempt}");
+        good_runs += 1;
     }
-    assert_eq!((output, rejected), (900, 100));
+    assert_eq!((good_runs, rejected), (900, 100));
 }
 
 #[test]
@@ -60,39 +60,39 @@ fn file_replaced_during_the_copy_never_reaches_the_store() {
         (home.install("good", "#!/bin/sh\necho good\n"), home.install("evil", "#!/bin/sh\necho evil\n"));
     home.install("plugin", "#!/bin/sh\necho good\n");
     home.ok(&["strategy", "trust", "./plugin"]);
-    let (registry, trust) = engine(&home);
-    let found = registry.find("./plugin").unwrap();
+    let (registry, trust) = registry_and_trust(&home);
+    let plugin = registry.find("./plugin").unwrap();
     let good = fs::read(good).unwrap();
-    let over = AtomicBool::new(false);
-    let kept = std::thread::scope(|scope| {
+    let is_done = AtomicBool::new(false);
+    let intact = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                swap(&home, "evil");
-                swap(&home, "good");
+            while !is_done.load(Ordering::Relaxed) {
+                replace_plugin(&home, "evil");
+                replace_plugin(&home, "good");
             }
         });
-        let mut kept = 0;
+        let mut intact = 0;
         for _ in 0..1_000 {
             fs::remove_dir_all(home.path(STORE)).unwrap();
             fs::create_dir(home.path(STORE)).unwrap();
-            if let Ok(cleared) = trust.clear(&found) {
-                kept += usize::from(fs::read(&cleared.program).unwrap() == good);
+            if let Ok(cleared) = trust.clear(&plugin) {
+                intact += usize::from(fs::read(&cleared.program).unwrap() == good);
             } else {
-                let left = fs::read_dir(home.path(STORE))
+                let leftovers = fs::read_dir(home.path(STORE))
                     .unwrap()
                     .flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
-                assert_eq!(left.count(), 0);
-                kept += 1;
+                assert_eq!(leftovers.count(), 0);
+                intact += 1;
             }
         }
-        over.store(true, Ordering::Relaxed);
-        kept
+        is_done.store(true, Ordering::Relaxed);
+        intact
     });
-    assert_eq!(kept, 1_000);
+    assert_eq!(intact, 1_000);
 }
 
 /// Opens the registry and the trust store as the executable does in this home.
-fn engine(home: &Home) -> (Registry, Trust) {
+fn registry_and_trust(home: &Home) -> (Registry, Trust) {
     let environment = Environment {
         home: Some(home.root.clone()),
         exe: Some(env!("CARGO_BIN_EXE_jp-compact").into()),
@@ -103,7 +103,7 @@ fn engine(home: &Home) -> (Registry, Trust) {
 }
 
 /// Replaces the plugin by a copy of another file.
-fn swap(home: &Home, with: &str) {
-    fs::copy(home.path(with), home.path("next")).unwrap();
+fn replace_plugin(home: &Home, source: &str) {
+    fs::copy(home.path(source), home.path("next")).unwrap();
     fs::rename(home.path("next"), home.path("plugin")).unwrap();
 }

@@ -10,7 +10,7 @@ use crate::prompt::run_on_terminal;
 
 /// Installs a folder that requests every permission. Its strategy declines with the file and the variable
 /// that it could read.
-fn add_greedy(home: &Home, command: &str) {
+fn install_greedy_folder(home: &Home, command: &str) {
     let secret = home.path("secret").display().to_string();
     fs::write(&secret, "the key\n").unwrap();
     let script = format!(
@@ -29,9 +29,9 @@ esac
 
 /// Checks the reason with which the strategy declines, for additional arguments.
 #[track_caller]
-fn check_reason(home: &Home, more: &[&str], expect: &str) {
+fn check_reason(home: &Home, extra: &[&str], expect: &str) {
     let mut command =
-        home.command(&[&["strategy", "run", "./greedy", "conversation", "--keep-last", "1"], more].concat());
+        home.command(&[&["strategy", "run", "./greedy", "conversation", "--keep-last", "1"], extra].concat());
     let output = command.env("GRANTED", "the variable").output().unwrap();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{stderr}");
@@ -42,7 +42,7 @@ fn check_reason(home: &Home, more: &[&str], expect: &str) {
 fn manifest_alone_grants_no_permission() {
     for command in ["\"./main.sh\"", "\"sh\", \"main.sh\""] {
         let home = Home::new();
-        add_greedy(&home, command);
+        install_greedy_folder(&home, command);
         let read = format!("read:{}", home.path("secret").display());
         check_reason(&home, &[], "blind, unset");
         check_reason(&home, &["--grant", &read], "the key, unset");
@@ -54,14 +54,14 @@ fn manifest_alone_grants_no_permission() {
 #[test]
 fn terminal_prompt_lists_permissions_and_grants_them_on_yes() {
     let home = Home::new();
-    add_greedy(&home, "\"./main.sh\"");
+    install_greedy_folder(&home, "\"./main.sh\"");
     let record = home.path("record");
     let args = ["strategy", "run", "./greedy", "conversation", "--keep-last", "1", "--record", "record"];
     for (answer, expect) in [("n\n", "blind"), ("\n", "blind"), ("y\n", "the key")] {
         let (code, screen) = run_on_terminal(&home, &args, answer);
         assert_eq!(code, Some(0), "{screen}");
-        for asked in ["network", "env:GRANTED", "read:/"] {
-            assert!(screen.contains(&format!("  asks      {asked}")), "{screen}");
+        for permission in ["network", "env:GRANTED", "read:/"] {
+            assert!(screen.contains(&format!("  asks      {permission}")), "{screen}");
         }
         assert!(!screen.contains("runtime"), "{screen}");
         assert!(fs::read_to_string(&record).unwrap().contains(expect), "{expect}: {screen}");
@@ -72,14 +72,14 @@ fn terminal_prompt_lists_permissions_and_grants_them_on_yes() {
 #[test]
 fn strategy_test_grants_no_permission_of_the_manifest() {
     let home = Home::new();
-    add_greedy(&home, "\"./main.sh\"");
+    install_greedy_folder(&home, "\"./main.sh\"");
     let script = fs::read_to_string(home.path("greedy/main.sh")).unwrap();
     // The strategy fails unless it can read the file.
     let script =
         script.replace("echo \"{", "[ \"$seen\" = 'the key' ] || { cat /none; exit 3; }\n  echo \"{");
     home.install("greedy/main.sh", &script);
-    let test = ["strategy", "test", "./greedy", "--only", "R02"];
-    let output = home.run(&test);
+    let args = ["strategy", "test", "./greedy", "--only", "R02"];
+    let output = home.run(&args);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(15), "{stderr}");
     let secret = home.path("secret").display().to_string();
@@ -88,13 +88,13 @@ fn strategy_test_grants_no_permission_of_the_manifest() {
         "{stderr}"
     );
     assert!(stderr.contains("jp-compact strategy test ./greedy --grant network,"), "{stderr}");
-    home.ok(&[&test[..], &["--grant", &format!("read:{secret}")]].concat());
+    home.ok(&[&args[..], &["--grant", &format!("read:{secret}")]].concat());
 }
 
 #[test]
 fn error_suggests_the_missing_permission() {
     let home = Home::new();
-    add_greedy(&home, "\"./main.sh\"");
+    install_greedy_folder(&home, "\"./main.sh\"");
     let script = fs::read_to_string(home.path("greedy/main.sh")).unwrap();
     home.install("greedy/main.sh", &script.replace("2>/dev/null", "|| exit 3"));
     let secret = home.path("secret").display().to_string();
@@ -109,7 +109,7 @@ fn error_suggests_the_missing_permission() {
 fn interpreter_outside_of_the_system_needs_a_permission() {
     let home = Home::new();
     fs::copy("/bin/sh", home.path("dash")).unwrap();
-    add_greedy(&home, &format!("\"{}\", \"main.sh\"", home.path("dash").display()));
+    install_greedy_folder(&home, &format!("\"{}\", \"main.sh\"", home.path("dash").display()));
     let args = ["strategy", "run", "./greedy", "conversation", "--keep-last", "1"];
     let stderr = home.fails(&args, 13);
     assert!(stderr.contains("`runtime:sh` was not granted"), "{stderr}");
@@ -119,11 +119,11 @@ fn interpreter_outside_of_the_system_needs_a_permission() {
 #[test]
 fn prompt_escapes_invisible_characters() {
     let home = Home::new();
-    add_greedy(&home, "\"./main.sh\"");
-    let odd = "a\u{200b}b\u{fe0f}c\u{e0101}d \u{2764}\u{fe0f} \u{645}\u{6cc}\u{200c}\u{62e}";
+    install_greedy_folder(&home, "\"./main.sh\"");
+    let description = "a\u{200b}b\u{fe0f}c\u{e0101}d \u{2764}\u{fe0f} \u{645}\u{6cc}\u{200c}\u{62e}";
     let text = fs::read_to_string(home.path("greedy/plugin.toml")).unwrap();
     let mut file = fs::File::create(home.path("greedy/plugin.toml")).unwrap();
-    file.write_all(text.replace("From a folder", odd).as_bytes()).unwrap();
+    file.write_all(text.replace("From a folder", description).as_bytes()).unwrap();
     let (_, screen) = run_on_terminal(&home, &home.compact("./greedy", &[]), "n\n");
     let escaped = "a\\u{200b}b\\u{fe0f}c\\u{e0101}d \u{2764}\\u{fe0f} \u{645}\u{6cc}\\u{200c}\u{62e}";
     assert!(screen.contains(escaped), "{screen}");

@@ -13,7 +13,7 @@ fn check_dependency(package: &str, dependency: &str, kind: Value, expect: &[&str
     let mut packages = metadata["packages"].as_array_mut().unwrap().iter_mut();
     let package = packages.find(|other| other["name"] == package).unwrap();
     package["dependencies"].as_array_mut().unwrap().push(json!({ "name": dependency, "kind": kind }));
-    assert_eq!(wrong_arrows(&metadata), expect);
+    assert_eq!(forbidden_dependencies(&metadata), expect);
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn forbidden_dependency_is_reported() {
 fn unknown_package_is_reported() {
     let mut metadata = METADATA.clone();
     metadata["packages"][0]["name"] = json!("helpers");
-    let wrong = wrong_arrows(&metadata);
-    assert!(wrong.contains(&"helpers is not listed as a package".to_owned()), "{wrong:?}");
-    assert!(wrong.iter().any(|line| line.ends_with(" is missing")), "{wrong:?}");
+    let violations = forbidden_dependencies(&metadata);
+    assert!(violations.contains(&"helpers is not listed as a package".to_owned()), "{violations:?}");
+    assert!(violations.iter().any(|line| line.ends_with(" is missing")), "{violations:?}");
 }
 
 /// Checks the violations that a wall reports for a file with this text.
@@ -77,7 +77,7 @@ fn check_wall(wall: impl Fn(&Source) -> Vec<String>, file: &str, text: &str, exp
 #[test]
 fn forbidden_crate_is_reported() {
     let known = crates_of_root(&METADATA);
-    let wall = |source: &Source| wrong_crates(source, &known);
+    let wall = |source: &Source| forbidden_crates(source, &known);
     let cli = "host/cli/commands/print.rs";
     check_wall(wall, cli, "use jp_compact_strategy::serve;", &["jp_compact_strategy::serve"]);
     check_wall(wall, cli, "fn f() { libc::fork(); }", &["libc::fork"]);
@@ -111,7 +111,7 @@ fn forbidden_crate_is_reported() {
 #[test]
 fn io_in_core_is_reported() {
     let core = "host/core/src/turn.rs";
-    let check = |text: &str, expect: &[&str]| check_wall(wrong_world, core, text, expect);
+    let check = |text: &str, expect: &[&str]| check_wall(side_effects_in_pure_crates, core, text, expect);
     check("use std::fs;", &["std::fs"]);
     check("use std::{io::{self, Read}, time::{Duration, SystemTime}};", &["std::time::SystemTime"]);
     check("use std::io; fn f() { io::stdout(); }", &["std::io::stdout"]);
@@ -131,13 +131,13 @@ fn io_in_core_is_reported() {
     check("#[cfg(any(test, unix))] use std::fs;", &["std::fs"]);
     check("#[cfg(not(test))] use std::fs;", &["std::fs"]);
     check("/// `std::fs` and println!()\nfn f() { \"std::fs::read\"; }", &[]);
-    check_wall(wrong_world, "schema/src/line.rs", "use std::env;", &["std::env"]);
-    check_wall(wrong_world, "host/runtime/src/clock.rs", "use std::env;", &[]);
+    check_wall(side_effects_in_pure_crates, "schema/src/line.rs", "use std::env;", &["std::env"]);
+    check_wall(side_effects_in_pure_crates, "host/runtime/src/clock.rs", "use std::env;", &[]);
 }
 
 #[test]
 fn io_in_the_command_line_is_reported() {
-    let check = |file: &str, text: &str, expect: &[&str]| check_wall(wrong_in_cli, file, text, expect);
+    let check = |file: &str, text: &str, expect: &[&str]| check_wall(side_effects_in_cli, file, text, expect);
     check("host/cli/jp.rs", "fn f() { std::fs::read(\"a\"); }", &["std::fs::read"]);
     check("host/cli/jp.rs", "use std::process::{Command, ExitCode};", &["std::process::Command"]);
     check("host/cli/jp.rs", "use std::process::*;", &["std::process::*"]);
@@ -155,8 +155,8 @@ fn second_call_site_of_a_door_is_reported() {
     /// Adds one file to the host's sources.
     #[track_caller]
     fn check(file: &str, text: &str, expect: &[&str]) {
-        let more = Source::read(file, text);
-        assert_eq!(wrong_doors(SOURCES.iter().chain([&more])), expect, "{text}");
+        let added = Source::read(file, text);
+        assert_eq!(door_violations(SOURCES.iter().chain([&added])), expect, "{text}");
     }
     let file = "host/engine/src/batch.rs";
     check(
@@ -232,7 +232,7 @@ fn second_call_site_of_a_door_is_reported() {
 #[test]
 fn unsafe_code_outside_its_files_is_reported() {
     let check = |file: &str, text: &str, expect: &[&str]| {
-        assert_eq!(wrong_unsafe(&[Source::read(file, text)]), expect, "{text}");
+        assert_eq!(unsafe_violations(&[Source::read(file, text)]), expect, "{text}");
     };
     let file = "host/store/src/lib.rs";
     let expect = &["host/store/src/lib.rs contains unsafe code"];
@@ -253,7 +253,7 @@ fn crate_with_too_many_lines_is_reported() {
     let long = "\n".repeat(6000);
     let check = |files: [&str; 2], expect: &[&str]| {
         let sources = files.map(|file| Source::read(file, &long));
-        assert_eq!(wrong_crate_sizes(&folders, &sources), expect, "{files:?}");
+        assert_eq!(oversized_crates(&folders, &sources), expect, "{files:?}");
     };
     check(["host/a/lib.rs", "host/a/b.rs"], &["host/a/ has 12000 lines, at most 10000 are allowed"]);
     check(["host/a/lib.rs", "host/a/inner/lib.rs"], &[]);
@@ -262,7 +262,7 @@ fn crate_with_too_many_lines_is_reported() {
 #[test]
 fn malformed_file_is_reported() {
     let check = |text: &str, expect: &[&str]| {
-        assert_eq!(wrong_form(&Source::read("host/core/src/turn.rs", text)), expect, "{text}");
+        assert_eq!(form_violations(&Source::read("host/core/src/turn.rs", text)), expect, "{text}");
     };
     let allows = ["host/core/src/turn.rs has `#[allow]` instead of `#[expect]`"];
     check("//! Turns.\n", &[]);
@@ -290,12 +290,12 @@ fn unknown_root_folder_is_reported() {
     for folder in FOLDERS.into_iter().chain(["target", ".git"]) {
         fs::create_dir_all(temp.path().join(folder)).unwrap();
     }
-    none(wrong_root(temp.path()));
+    assert_none(root_violations(temp.path()));
     fs::create_dir(temp.path().join("notes")).unwrap();
     fs::remove_dir(temp.path().join("host")).unwrap();
     fs::remove_file(temp.path().join("LICENSE-MIT")).unwrap();
     assert_eq!(
-        wrong_root(temp.path()),
+        root_violations(temp.path()),
         ["LICENSE-MIT is missing", "host/ is missing", "notes/ is not a known folder"]
     );
 }
@@ -315,26 +315,27 @@ fn file_compiled_only_for_tests_is_exempt() {
     write("host/core/tests/all.rs", "use std::fs;");
     write("target/debug/build.rs", "use std::fs;");
     write(".git/a.rs", "use std::fs;");
-    let wrong: Vec<String> = sources::all(temp.path()).iter().flat_map(wrong_world).collect();
-    assert_eq!(wrong, ["host/core/src/turn/deep.rs names std::fs"]);
+    let violations: Vec<String> =
+        sources::read_all(temp.path()).iter().flat_map(side_effects_in_pure_crates).collect();
+    assert_eq!(violations, ["host/core/src/turn/deep.rs names std::fs"]);
 }
 
 #[test]
 fn other_parts_of_core_in_the_runtime_are_reported() {
     let check = |text: &str, expect: &[&str]| {
-        check_wall(wrong_core_in_runtime, "host/runtime/src/session.rs", text, expect);
+        check_wall(forbidden_core_in_runtime, "host/runtime/src/session.rs", text, expect);
     };
     check("use jp_compact_core::reply::{self, Answer}; use jp_compact_core::validate;", &[]);
     check("use jp_compact_core::{Stream, reply};", &["jp_compact_core::Stream"]);
     check("#[cfg(test)] use jp_compact_core::Stream;", &[]);
-    check_wall(wrong_core_in_runtime, "host/conformance/src/ask.rs", "use jp_compact_core::Stream;", &[]);
-    check_wall(wrong_core_in_runtime, "host/engine/src/query.rs", "use jp_compact_core::Stream;", &[]);
+    check_wall(forbidden_core_in_runtime, "host/conformance/src/ask.rs", "use jp_compact_core::Stream;", &[]);
+    check_wall(forbidden_core_in_runtime, "host/engine/src/query.rs", "use jp_compact_core::Stream;", &[]);
 }
 
 #[test]
 fn foreign_format_in_core_is_reported() {
     let check = |text: &str, expect: &[&str]| {
-        check_wall(wrong_formats_in_core, "host/core/src/stream.rs", text, expect);
+        check_wall(foreign_formats_in_core, "host/core/src/stream.rs", text, expect);
     };
     check("use crate::formats::codex;", &["crate::formats::codex"]);
     check("fn f() { openhands::legacy::read(1); }", &["openhands::legacy::read"]);
@@ -348,7 +349,7 @@ fn check_cycles(files: &[(&str, &str)], expect: &[&str]) {
     let sources: Vec<Source> = files.iter().map(read).collect();
     let folder = "host/core/src/".to_owned();
     let crates = [Crate::new(&folder, std::slice::from_ref(&folder), &sources)];
-    assert_eq!(wrong_cycles(&crates, &[]), expect);
+    assert_eq!(module_cycles(&crates, &[]), expect);
 }
 
 #[test]
@@ -420,14 +421,14 @@ fn outdated_list_of_cycles_is_reported() {
     let folder = "host/core/src/".to_owned();
     let crates = [Crate::new(&folder, std::slice::from_ref(&folder), &sources)];
     let check = |known: &[(&str, &str, usize)], expect: &[&str]| {
-        assert_eq!(wrong_cycles(&crates, known), expect);
+        assert_eq!(module_cycles(&crates, known), expect);
     };
     let cycle = "host/core/src/: cycle in the crate: a, b";
     check(&[(&folder, "", 2)], &[]);
     check(&[(&folder, "", 1)], &[cycle]);
     check(&[(&folder, "", 2), ("host/other/", "", 2)], &[]);
-    let gone = "host/core/src/: no cycle is left in `a`; delete it from KNOWN_CYCLES (2)";
-    check(&[(&folder, "a", 2)], &[cycle, gone]);
+    let outdated = "host/core/src/: no cycle is left in `a`; delete it from KNOWN_CYCLES (2)";
+    check(&[(&folder, "a", 2)], &[cycle, outdated]);
 }
 
 #[test]
@@ -456,8 +457,8 @@ fn type_defined_twice_is_reported() {
         let sources = sources.map(|(file, text)| Source::read(file, text));
         assert_eq!(names::types_defined_twice(&sources), expect);
     };
-    let place = "Place is defined in host/core/src/a.rs, host/cli/b.rs";
-    check("pub struct Place;", "pub(crate) enum Place {}", &[place]);
+    let duplicate = "Place is defined in host/core/src/a.rs, host/cli/b.rs";
+    check("pub struct Place;", "pub(crate) enum Place {}", &[duplicate]);
     check("pub struct Place;", "struct Place; use a::Place as B; impl Place {}", &[]);
     check("pub struct Place;", "#[cfg(test)] mod tests { pub struct Place; }", &[]);
     check("pub enum Error {}", "pub enum Error {}", &[]);

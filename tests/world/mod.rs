@@ -86,9 +86,9 @@ impl World {
         self.names().iter().filter(|name| name.starts_with(ORPHAN)).count()
     }
 
-    pub(crate) fn arguments(&self, args: &[&str]) -> Vec<OsString> {
-        let args = ["--sandbox=contained", "--trust-dir", PLUGINS].iter().chain(args);
-        args.map(OsString::from).chain([self.folder.clone().into()]).collect()
+    pub(crate) fn arguments(&self, arguments: &[&str]) -> Vec<OsString> {
+        let arguments = ["--sandbox=contained", "--trust-dir", PLUGINS].iter().chain(arguments);
+        arguments.map(OsString::from).chain([self.folder.clone().into()]).collect()
     }
 
     /// Sets the environment and the current folder of a command.
