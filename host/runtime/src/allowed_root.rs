@@ -39,12 +39,12 @@ impl AllowedRoot {
 
     /// Opens a folder below this one. Links are followed unless they lead out.
     pub fn open_folder(&self, path: &Path) -> io::Result<OwnedFd> {
-        let below = path.strip_prefix(&self.path).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-        beneath(&self.folder, below).map_err(|error| match error {
+        let relative = path.strip_prefix(&self.path).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+        open_relative(&self.folder, relative).map_err(|error| match error {
             Errno::XDEV | Errno::LOOP => {
-                let what = format!("a link leads out of {}", self.path.display());
-                io::Error::new(io::ErrorKind::PermissionDenied, what)
+                let message = format!("a link leads out of {}", self.path.display());
+                io::Error::new(io::ErrorKind::PermissionDenied, message)
             }
             error => error.into(),
         })
@@ -53,15 +53,15 @@ impl AllowedRoot {
 
 /// Opens a folder below another in one system call if possible.
 #[cfg(target_os = "linux")]
-fn beneath(folder: &OwnedFd, below: &Path) -> rustix::io::Result<OwnedFd> {
+fn open_relative(folder: &OwnedFd, relative: &Path) -> rustix::io::Result<OwnedFd> {
     use rustix::fs::{ResolveFlags, openat2};
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     // The call fails with `EAGAIN` if a folder on the path was moved in the meantime. Retries are limited.
     for _ in 0..ATTEMPTS {
-        match openat2(folder, below, FOLDER, Mode::empty(), resolve) {
+        match openat2(folder, relative, FOLDER, Mode::empty(), resolve) {
             Err(Errno::AGAIN) => {}
             // An older kernel, or a container that does not allow the call.
-            Err(Errno::NOSYS | Errno::PERM) => return step_by_step(folder, below),
+            Err(Errno::NOSYS | Errno::PERM) => return open_by_component(folder, relative),
             opened => return opened,
         }
     }
@@ -69,22 +69,22 @@ fn beneath(folder: &OwnedFd, below: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn beneath(folder: &OwnedFd, below: &Path) -> rustix::io::Result<OwnedFd> {
-    step_by_step(folder, below)
+fn open_relative(folder: &OwnedFd, relative: &Path) -> rustix::io::Result<OwnedFd> {
+    open_by_component(folder, relative)
 }
 
 /// Opens one path component at a time. None of them may be a link or `..`.
-fn step_by_step(folder: &OwnedFd, below: &Path) -> rustix::io::Result<OwnedFd> {
+fn open_by_component(folder: &OwnedFd, relative: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = FOLDER | OFlags::NOFOLLOW;
-    let mut at = openat(folder, ".", flags, Mode::empty())?;
-    for component in below.components() {
+    let mut current = openat(folder, ".", flags, Mode::empty())?;
+    for component in relative.components() {
         match component {
             Component::CurDir => {}
-            Component::Normal(name) => at = openat(&at, name, flags, Mode::empty())?,
+            Component::Normal(name) => current = openat(&current, name, flags, Mode::empty())?,
             _ => return Err(Errno::XDEV),
         }
     }
-    Ok(at)
+    Ok(current)
 }
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -99,10 +99,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(root: &AllowedRoot, below: &str, at_once: bool, by_steps: bool) {
-        let path = Path::new(below);
-        assert_eq!(beneath(&root.folder, path).is_ok(), at_once, "{below}");
-        assert_eq!(step_by_step(&root.folder, path).is_ok(), by_steps, "{below}, by steps");
+    fn check(root: &AllowedRoot, name: &str, expect_direct: bool, expect_by_component: bool) {
+        let path = Path::new(name);
+        assert_eq!(open_relative(&root.folder, path).is_ok(), expect_direct, "{name}");
+        assert_eq!(
+            open_by_component(&root.folder, path).is_ok(),
+            expect_by_component,
+            "{name}, by component"
+        );
     }
 
     #[test]
@@ -121,8 +125,8 @@ mod tests {
         check(&root, "deep/er", true, true);
         check(&root, "plain/events.json", false, false);
         check(&root, "short", cfg!(target_os = "linux"), false);
-        for out in ["way-out", "up", "..", "plain/../../out", "up/../plain", "nothing"] {
-            check(&root, out, false, false);
+        for outside in ["way-out", "up", "..", "plain/../../out", "up/../plain", "nothing"] {
+            check(&root, outside, false, false);
         }
         let proc = AllowedRoot::open(Path::new("/proc")).unwrap();
         assert!(proc.open_folder(Path::new("/proc/self/cwd")).is_err(), "a link of the kernel");

@@ -19,7 +19,7 @@ impl Clock {
         match self {
             #[expect(clippy::disallowed_methods, reason = "this is the clock")]
             Self::System => Timestamp::now(),
-            Self::Fixed(at) => at,
+            Self::Fixed(time) => time,
         }
     }
 }
@@ -30,8 +30,8 @@ mod tests {
 
     #[test]
     fn a_fixed_clock_never_changes() {
-        let at = Timestamp::from_second(1_700_000_000).unwrap();
-        assert_eq!(Clock::Fixed(at).now(), at);
+        let time = Timestamp::from_second(1_700_000_000).unwrap();
+        assert_eq!(Clock::Fixed(time).now(), time);
     }
 
     #[test]

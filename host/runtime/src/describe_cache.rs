@@ -12,7 +12,7 @@ use crate::private_file::Cache;
 use crate::{options, small_file, trust};
 
 /// The version of the entry format.
-const CACHE: u32 = 2;
+const FORMAT_VERSION: u32 = 2;
 
 /// A cached description and the result of checking it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,26 +52,26 @@ impl Descriptions {
     #[must_use]
     pub fn open(environment: &Environment) -> Self {
         let folder = environment.cache().map(|cache| cache.join("descriptions"));
-        Self::new(folder.filter(|path| is_own(path)))
+        Self::new(folder.filter(|path| is_safe(path)))
     }
 
     /// Returns the description of the plugin with this digest.
     #[must_use]
     pub fn get(&self, sha256: &str) -> Option<KnownDescription> {
         let entry = self.0.get(&sha256.to_owned())?;
-        (entry.cache == CACHE && entry.sha256 == sha256).then_some(entry.known)
+        (entry.cache == FORMAT_VERSION && entry.sha256 == sha256).then_some(entry.known)
     }
 
     /// Stores a description. A failure only costs time, so it is logged and ignored.
     pub fn put(&self, sha256: &str, known: &KnownDescription) {
-        let entry = Entry { cache: CACHE, sha256: sha256.to_owned(), known: known.clone() };
+        let entry = Entry { cache: FORMAT_VERSION, sha256: sha256.to_owned(), known: known.clone() };
         self.0.put(&entry.sha256, &entry);
     }
 }
 
-/// Returns whether only the user could have written to the folder. A missing folder is created with private
-/// permissions later.
-fn is_own(folder: &Path) -> bool {
+/// Returns whether no other user can write to the folder. A missing folder is safe: it is created later with private
+/// permissions.
+fn is_safe(folder: &Path) -> bool {
     match trust::insecure_folder(folder) {
         Ok(None) => true,
         Ok(Some(insecure)) => {
@@ -89,25 +89,25 @@ mod tests {
     #[test]
     fn invalid_entries_are_treated_as_missing() {
         let base = tempfile::tempdir().unwrap();
-        let kept = Descriptions::new(Some(base.path().join("descriptions")));
+        let cache = Descriptions::new(Some(base.path().join("descriptions")));
         let description = KnownDescription::new(Description::new("a", "1", "d"));
-        assert_eq!(kept.get("12"), None);
-        kept.put("12", &description);
-        assert_eq!(kept.get("12"), Some(description.clone()));
-        let file = kept.0.file(&"12".to_owned()).unwrap();
+        assert_eq!(cache.get("12"), None);
+        cache.put("12", &description);
+        assert_eq!(cache.get("12"), Some(description.clone()));
+        let file = cache.0.file(&"12".to_owned()).unwrap();
         let good = std::fs::read_to_string(&file).unwrap();
         for garbage in ["", "{", "[]", &good[..good.len() - 2], &good.replace("\"12\"", "\"13\"")] {
             std::fs::write(&file, garbage).unwrap();
-            assert_eq!(kept.get("12"), None, "{garbage}");
+            assert_eq!(cache.get("12"), None, "{garbage}");
         }
-        kept.put("12", &description);
-        assert_eq!(kept.get("12"), Some(description));
+        cache.put("12", &description);
+        assert_eq!(cache.get("12"), Some(description));
     }
 
     #[test]
     fn does_not_cache_without_a_folder() {
-        let none = Descriptions::new(None);
-        none.put("12", &KnownDescription::new(Description::new("a", "1", "d")));
-        assert_eq!(none.get("12"), None);
+        let cache = Descriptions::new(None);
+        cache.put("12", &KnownDescription::new(Description::new("a", "1", "d")));
+        assert_eq!(cache.get("12"), None);
     }
 }

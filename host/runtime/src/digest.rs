@@ -11,12 +11,12 @@ pub fn of_bytes(bytes: &[u8]) -> String {
 }
 
 /// A writer that computes the digest of all bytes written through it.
-pub struct Digesting<W> {
+pub struct DigestWriter<W> {
     inner: W,
     hash: Sha256,
 }
 
-impl<W: Write> Digesting<W> {
+impl<W: Write> DigestWriter<W> {
     /// Creates a writer around `inner`.
     pub fn new(inner: W) -> Self {
         Self { inner, hash: Sha256::new() }
@@ -28,7 +28,7 @@ impl<W: Write> Digesting<W> {
     }
 }
 
-impl<W: Write> Write for Digesting<W> {
+impl<W: Write> Write for DigestWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.hash.update(&bytes[..written]);

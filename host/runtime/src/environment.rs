@@ -80,7 +80,7 @@ impl Environment {
             xdg_cache_home: absolute_folder("XDG_CACHE_HOME"),
             plugin_path: folders("JP_COMPACT_PLUGIN_PATH"),
             landlock_max: env::var("JP_COMPACT_TEST_LANDLOCK").ok().map(|max| max.parse().unwrap_or(0)),
-            without_seccomp: env::var_os("JP_COMPACT_TEST_SECCOMP").is_some_and(|word| word == "0"),
+            without_seccomp: env::var_os("JP_COMPACT_TEST_SECCOMP").is_some_and(|value| value == "0"),
             temp_dir: env::temp_dir(),
             exe: env::current_exe().and_then(|exe| exe.canonicalize()).ok(),
             variables: Variables::OfProcess,
@@ -112,37 +112,38 @@ impl Environment {
     /// Returns the user data folder of JP: `$JP_USER_DATA_DIR`, else `$XDG_DATA_HOME/jp`, else `~/.local/share/jp`.
     #[must_use]
     pub fn jp_user_data(&self) -> Option<PathBuf> {
-        let own = self.jp_user_data_dir.as_ref().map(|folder| self.cwd.join(folder));
+        let jp = self.jp_user_data_dir.as_ref().map(|folder| self.cwd.join(folder));
         let xdg = || self.xdg_data_home.as_ref().map(|folder| folder.join("jp"));
         let home = || self.home.as_ref().map(|home| home.join(".local/share/jp"));
-        own.or_else(xdg).or_else(home)
+        jp.or_else(xdg).or_else(home)
     }
 
     /// Returns `$XDG_DATA_HOME/jp-compact`, else `~/.local/share/jp-compact`.
     #[must_use]
     pub fn data(&self) -> Option<PathBuf> {
-        self.ours(self.xdg_data_home.as_ref(), ".local/share")
+        self.jp_compact_folder(self.xdg_data_home.as_ref(), ".local/share")
     }
 
     /// Returns `$XDG_CONFIG_HOME/jp-compact`, else `~/.config/jp-compact`.
     #[must_use]
     pub fn config(&self) -> Option<PathBuf> {
-        self.ours(self.xdg_config_home.as_ref(), ".config")
+        self.jp_compact_folder(self.xdg_config_home.as_ref(), ".config")
     }
 
     /// Returns `$XDG_STATE_HOME/jp-compact`, else `~/.local/state/jp-compact`.
     #[must_use]
     pub fn state(&self) -> Option<PathBuf> {
-        self.ours(self.xdg_state_home.as_ref(), ".local/state")
+        self.jp_compact_folder(self.xdg_state_home.as_ref(), ".local/state")
     }
 
     /// Returns `$XDG_CACHE_HOME/jp-compact`, else `~/.cache/jp-compact`.
     #[must_use]
     pub fn cache(&self) -> Option<PathBuf> {
-        self.ours(self.xdg_cache_home.as_ref(), ".cache")
+        self.jp_compact_folder(self.xdg_cache_home.as_ref(), ".cache")
     }
 
-    fn ours(&self, xdg: Option<&PathBuf>, below_home: &str) -> Option<PathBuf> {
+    /// Returns the folder `jp-compact` in an XDG folder, or in its default below the home folder.
+    fn jp_compact_folder(&self, xdg: Option<&PathBuf>, below_home: &str) -> Option<PathBuf> {
         let home = || self.home.as_ref().map(|home| self.cwd.join(home).join(below_home));
         xdg.cloned().or_else(home).map(|folder| folder.join("jp-compact"))
     }
@@ -165,8 +166,8 @@ fn absolute_folder(name: &str) -> Option<PathBuf> {
 
 /// Returns a variable that lists folders like PATH. Empty parts are skipped.
 fn folders(name: &str) -> Vec<PathBuf> {
-    let listed = env::var_os(name).unwrap_or_default();
-    env::split_paths(&listed).filter(|folder| !folder.as_os_str().is_empty()).collect()
+    let value = env::var_os(name).unwrap_or_default();
+    env::split_paths(&value).filter(|folder| !folder.as_os_str().is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -174,9 +175,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(own: Option<&str>, xdg: Option<&str>, home: Option<&str>, expect: Option<&str>) {
+    fn check(jp: Option<&str>, xdg: Option<&str>, home: Option<&str>, expect: Option<&str>) {
         let environment = Environment {
-            jp_user_data_dir: own.map(PathBuf::from),
+            jp_user_data_dir: jp.map(PathBuf::from),
             xdg_data_home: xdg.map(PathBuf::from),
             home: home.map(PathBuf::from),
             ..Environment::bare("/here")
@@ -219,16 +220,16 @@ mod tests {
             xdg_cache_home: Some("/c".into()),
             ..home.clone()
         };
-        let ours = |environment: &Environment| {
+        let own_folders = |environment: &Environment| {
             [environment.data(), environment.config(), environment.state(), environment.cache()]
         };
         let below = |folders: [&str; 4]| folders.map(|folder| Some(Path::new(folder).join("jp-compact")));
         assert_eq!(
-            ours(&home),
+            own_folders(&home),
             below(["/home/u/.local/share", "/home/u/.config", "/home/u/.local/state", "/home/u/.cache"])
         );
-        assert_eq!(ours(&xdg), below(["/d", "/f", "/s", "/c"]));
-        assert_eq!(ours(&Environment::bare("/here")), [None, None, None, None]);
+        assert_eq!(own_folders(&xdg), below(["/d", "/f", "/s", "/c"]));
+        assert_eq!(own_folders(&Environment::bare("/here")), [None, None, None, None]);
     }
 
     #[test]

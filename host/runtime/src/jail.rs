@@ -12,7 +12,7 @@ use jp_compact_schema::Permissions;
 
 pub use abilities::{Abilities, MissingAbility, Tier, lacks};
 
-use abilities::LANDLOCK_WHOLE;
+use abilities::LANDLOCK_FULL;
 
 /// The system libraries, which every program may read.
 const LIBRARIES: [&str; 13] = [
@@ -81,10 +81,10 @@ impl Confinement<'_> {
     }
 
     /// Returns whether threads must be limited, if the machine can do that.
-    pub(crate) fn bounds_threads(self) -> bool {
+    pub(crate) fn limits_threads(self) -> bool {
         match self {
             Self::Contained => false,
-            Self::Isolated(jail) => jail.bounds_threads,
+            Self::Isolated(jail) => jail.limits_threads,
         }
     }
 
@@ -109,33 +109,33 @@ pub struct Jail {
     open: Vec<PathBuf>,
     network: bool,
     subprocess: bool,
-    bounds_threads: bool,
+    limits_threads: bool,
 }
 
 impl Jail {
-    /// Builds the jail for `own`, the executable or folder of a plugin, with these permissions. Returns
+    /// Builds the jail for `plugin`, the path of an executable or plugin folder, with these permissions. Returns
     /// `None` if the machine does not support a jail. `interpreter` is the real path of the granted runtime.
     /// Granted variables are not handled here.
     #[must_use]
     pub fn new(
         abilities: Abilities,
-        own: &Path,
+        plugin: &Path,
         granted: &Permissions,
         interpreter: Option<&Path>,
     ) -> Option<Self> {
-        if abilities.tier() == Tier::Contained || !own.is_absolute() {
+        if abilities.tier() == Tier::Contained || !plugin.is_absolute() {
             return None;
         }
         let mut jail = Self {
-            landlock: abilities.landlock.min(LANDLOCK_WHOLE),
+            landlock: abilities.landlock.min(LANDLOCK_FULL),
             execute: LOADERS.map(PathBuf::from).into(),
             read: LIBRARIES.map(PathBuf::from).into(),
             open: Vec::new(),
             network: granted.network,
             subprocess: granted.subprocess,
-            bounds_threads: true,
+            limits_threads: true,
         };
-        jail.execute.push(own.to_owned());
+        jail.execute.push(plugin.to_owned());
         // The runner would resolve a relative path differently.
         jail.read.extend(granted.read.iter().map(PathBuf::from).filter(|path| path.is_absolute()));
         if granted.network {
@@ -143,7 +143,7 @@ impl Jail {
         }
         if let Some(interpreter) = interpreter.filter(|path| path.is_absolute()) {
             jail.execute.extend(PROGRAMS.map(PathBuf::from));
-            jail.execute.extend(belongings(interpreter));
+            jail.execute.extend(interpreter_paths(interpreter));
             jail.read.extend(RUNTIME_FILES.map(PathBuf::from));
         }
         Some(jail)
@@ -159,7 +159,7 @@ impl Jail {
     /// Disables the thread limit for bundled strategies, because it costs as much time as the rest of the start.
     #[must_use]
     pub fn with_unbounded_threads(self) -> Self {
-        Self { bounds_threads: false, ..self }
+        Self { limits_threads: false, ..self }
     }
 
     /// Allows executing and reading one more file: the program that loads a shared library, and the library.
@@ -176,20 +176,25 @@ impl Jail {
     }
 
     /// Returns the jail arguments of the runner.
-    pub(crate) fn args(&self) -> impl Iterator<Item = OsString> {
-        let paths = [("--execute", &self.execute), ("--read", &self.read), ("--open", &self.open)];
-        let paths = paths.into_iter().flat_map(|(flag, paths)| {
-            paths.iter().flat_map(move |path| [OsString::from(flag), path.clone().into()])
-        });
-        let words = [("--network", self.network), ("--subprocess", self.subprocess)];
-        let words = words.into_iter().filter(|(_, granted)| *granted).map(|(flag, _)| flag.into());
-        ["--landlock".into(), self.landlock.to_string().into()].into_iter().chain(paths).chain(words)
+    pub(crate) fn args(&self) -> Vec<OsString> {
+        let mut args: Vec<OsString> = vec!["--landlock".into(), self.landlock.to_string().into()];
+        for (flag, paths) in [("--execute", &self.execute), ("--read", &self.read), ("--open", &self.open)] {
+            for path in paths {
+                args.extend([flag.into(), path.clone().into()]);
+            }
+        }
+        for (flag, is_granted) in [("--network", self.network), ("--subprocess", self.subprocess)] {
+            if is_granted {
+                args.push(flag.into());
+            }
+        }
+        args
     }
 }
 
 /// Returns an interpreter and the libraries that were installed with it. Not the whole prefix, because that
 /// may be the home folder.
-fn belongings(interpreter: &Path) -> Vec<PathBuf> {
+fn interpreter_paths(interpreter: &Path) -> Vec<PathBuf> {
     let prefix = interpreter.parent().filter(|folder| folder.ends_with("bin")).and_then(Path::parent);
     let libraries = prefix.into_iter().flat_map(|prefix| ["lib", "lib64"].map(|name| prefix.join(name)));
     [interpreter.to_owned()].into_iter().chain(libraries).collect()
@@ -199,22 +204,22 @@ fn belongings(interpreter: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    const WHOLE: Abilities = Abilities { landlock: 6, seccomp: true };
+    const FULL: Abilities = Abilities { landlock: 6, seccomp: true };
 
     fn args(granted: &Permissions, interpreter: Option<&str>) -> Vec<String> {
-        let jail = Jail::new(WHOLE, Path::new("/own"), granted, interpreter.map(Path::new)).unwrap();
-        jail.args().map(|word| word.into_string().unwrap()).collect()
+        let jail = Jail::new(FULL, Path::new("/own"), granted, interpreter.map(Path::new)).unwrap();
+        jail.args().into_iter().map(|arg| arg.into_string().unwrap()).collect()
     }
 
     #[track_caller]
     fn adds(granted: &Permissions, interpreter: Option<&str>, expect: &[&str]) {
-        let nothing = args(&Permissions::default(), None);
+        let default_args = args(&Permissions::default(), None);
         let mut added = args(granted, interpreter);
-        for word in nothing {
-            let at = added.iter().position(|other| *other == word).unwrap();
-            added.remove(at);
+        for arg in default_args {
+            let index = added.iter().position(|other| *other == arg).unwrap();
+            added.remove(index);
         }
-        added.retain(|word| !["--read", "--execute"].contains(&&**word));
+        added.retain(|arg| !["--read", "--execute"].contains(&&**arg));
         assert_eq!(added, expect);
     }
 
@@ -249,6 +254,6 @@ mod tests {
 
     #[test]
     fn a_plugin_without_absolute_path_has_no_jail() {
-        assert_eq!(Jail::new(WHOLE, Path::new("own"), &Permissions::default(), None), None);
+        assert_eq!(Jail::new(FULL, Path::new("own"), &Permissions::default(), None), None);
     }
 }

@@ -15,7 +15,7 @@ pub const FOCUS: &str = "focus";
 /// Resolves the options of a request.
 ///
 /// # Errors
-/// Names the invalid option by its JSON pointer and what was expected.
+/// Names the invalid option by its JSON pointer, and the expected form.
 pub fn resolve(
     options: &Options,
     description: &Description,
@@ -54,7 +54,9 @@ pub fn resolve(
 /// The option does not accept this text.
 pub fn focus(options: &mut Map<String, Value>, description: &Description, text: &str) -> Result<(), String> {
     let schema = description.options_schema.as_ref();
-    match schema.filter(|schema| schema.get("properties").and_then(|known| known.get(FOCUS)).is_some()) {
+    match schema
+        .filter(|schema| schema.get("properties").and_then(|properties| properties.get(FOCUS)).is_some())
+    {
         None => Ok(()),
         Some(schema) => {
             options.insert(FOCUS.to_owned(), text.into());
@@ -84,7 +86,7 @@ fn check(schema: &Value, options: &Map<String, Value>) -> Result<(), String> {
         .map_err(|error| format!("the strategy's `options_schema` is not a valid JSON Schema: {error}"))?;
     let options = Value::Object(options.clone());
     validator.validate(&options).map_err(|error| {
-        let what = match error.kind() {
+        let reason = match error.kind() {
             // Lists all values, because the user must choose one.
             ValidationErrorKind::Enum { options } => {
                 let values: Vec<_> = options.as_array().into_iter().flatten().map(Value::to_string).collect();
@@ -93,8 +95,8 @@ fn check(schema: &Value, options: &Map<String, Value>) -> Result<(), String> {
             _ => error.to_string(),
         };
         match error.instance_path().to_string().as_str() {
-            "" => what,
-            pointer => format!("option `{pointer}`: {what}"),
+            "" => reason,
+            pointer => format!("option `{pointer}`: {reason}"),
         }
     })
 }

@@ -96,8 +96,8 @@ pub fn make_folder_durably(folder: &Path) -> io::Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
     }
-    if let Some(above) = folder.parent() {
-        make_folder_durably(above)?;
+    if let Some(parent) = folder.parent() {
+        make_folder_durably(parent)?;
     }
     match DirBuilder::new().create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -173,11 +173,11 @@ pub fn open_folder(folder: &Path) -> io::Result<File> {
 
 /// Returns whether the process that created this temporary name has ended.
 pub fn is_orphan(prefix: &str, name: &str) -> bool {
-    maker(prefix, name).is_some_and(|pid| !is_alive(pid))
+    pid_in_name(prefix, name).is_some_and(|pid| !is_alive(pid))
 }
 
 /// Returns the process id in a temporary file name.
-fn maker(prefix: &str, name: &str) -> Option<Pid> {
+fn pid_in_name(prefix: &str, name: &str) -> Option<Pid> {
     let (pid, _random) = name.strip_prefix(prefix)?.split_once('-')?;
     Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 0)?)
 }
@@ -215,14 +215,14 @@ mod tests {
         let _ours = begin(&path("file")).unwrap();
         // No process has this id. The second file belongs to a process in another container.
         let dead = i32::MAX;
-        let [orphan, far] = [format!(".new-{dead}-a"), format!(".new-{dead}-b")];
-        for name in [&orphan, &far, ".new-", ".new-1-a", "file"] {
+        let [orphan, foreign] = [format!(".new-{dead}-a"), format!(".new-{dead}-b")];
+        for name in [&orphan, &foreign, ".new-", ".new-1-a", "file"] {
             fs::write(path(name), "").unwrap();
         }
-        let held = File::open(path(&far)).unwrap();
-        held.lock().unwrap();
+        let locked = File::open(path(&foreign)).unwrap();
+        locked.lock().unwrap();
         remove_orphans(base.path());
-        assert!(!path(&orphan).exists() && path(&far).exists());
+        assert!(!path(&orphan).exists() && path(&foreign).exists());
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 5);
     }
 
@@ -235,11 +235,11 @@ mod tests {
 
     #[test]
     fn finds_the_process_only_in_own_names() {
-        assert_eq!(maker(".events.json.jpc-", ".events.json.jpc-12-ab"), Pid::from_raw(12));
+        assert_eq!(pid_in_name(".events.json.jpc-", ".events.json.jpc-12-ab"), Pid::from_raw(12));
         for name in
             ["events.json", ".events.json.jpc-12", ".events.json.jpc--1-ab", ".events.json.jpc-0-ab", "x.tmp"]
         {
-            assert_eq!(maker(".events.json.jpc-", name), None, "{name}");
+            assert_eq!(pid_in_name(".events.json.jpc-", name), None, "{name}");
         }
     }
 }

@@ -93,8 +93,8 @@ pub fn open_at(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io:
     let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let opened = openat(&folder, path, flags, mode).map_err(|error| {
         let is_link = || {
-            let found = statat(&folder, path, AtFlags::SYMLINK_NOFOLLOW);
-            found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink())
+            let stat = statat(&folder, path, AtFlags::SYMLINK_NOFOLLOW);
+            stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())
         };
         if flags.contains(OFlags::NOFOLLOW) && is_link() { invalid_input(LINK) } else { error.into() }
     });
@@ -114,8 +114,8 @@ pub fn open_at(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io:
 
 const LINK: &str = "it is a symbolic link, and links are not followed here";
 
-fn invalid_input(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, what)
+fn invalid_input(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
 fn read_all(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
@@ -125,18 +125,18 @@ fn read_all(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
         file.take(bytes_max + 1).read_to_end(&mut bytes)?;
     }
     if size.max(bytes.len() as u64) > bytes_max {
-        let what = format!("it has more than {bytes_max} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+        let message = format!("it has more than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
 }
 
-fn none_if_missing(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
-    match read {
+fn none_if_missing(result: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
+    match result {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        read => read.map(Some),
+        other => other.map(Some),
     }
 }
 
@@ -162,8 +162,8 @@ mod tests {
         base
     }
 
-    fn describe(read: io::Result<Option<Vec<u8>>>) -> String {
-        match read {
+    fn describe(result: io::Result<Option<Vec<u8>>>) -> String {
+        match result {
             Ok(None) => "nothing".into(),
             Ok(Some(bytes)) => String::from_utf8(bytes).unwrap(),
             Err(error) => error.to_string(),
@@ -172,18 +172,18 @@ mod tests {
 
     /// Reads a file from a standard location and from a location of the user, and checks both results.
     #[track_caller]
-    fn check(name: &str, bytes_max: u64, found: &str, through: &str) {
+    fn check(name: &str, bytes_max: u64, expect: &str, expect_through_links: &str) {
         let base = folder();
         let path = base.path().join(name);
-        assert_eq!(describe(read(&path, bytes_max)), found, "found");
-        assert_eq!(describe(read_through_links(&path, bytes_max)), through, "through links");
+        assert_eq!(describe(read(&path, bytes_max)), expect, "without links");
+        assert_eq!(describe(read_through_links(&path, bytes_max)), expect_through_links, "through links");
     }
 
     #[test]
     fn reads_a_regular_file_up_to_its_limit() {
         check("file", 10, "0123456789", "0123456789");
-        let more = "it has more than 9 bytes";
-        check("file", 9, more, more);
+        let too_large = "it has more than 9 bytes";
+        check("file", 9, too_large, too_large);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::environment::Environment;
 
 /// The Landlock version that supports everything the jail uses.
-pub(super) const LANDLOCK_WHOLE: u8 = 6;
+pub(super) const LANDLOCK_FULL: u8 = 6;
 
 /// The level of confinement. Later variants are stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +62,7 @@ impl Abilities {
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     #[must_use]
     pub fn of_machine() -> Self {
-        let landlock = (1..=LANDLOCK_WHOLE).rev().find(|version| has_landlock(*version)).unwrap_or(0);
+        let landlock = (1..=LANDLOCK_FULL).rev().find(|version| has_landlock(*version)).unwrap_or(0);
         Self { landlock, seccomp: rustix::thread::secure_computing_mode().is_ok() }
     }
 
@@ -86,7 +86,7 @@ impl Abilities {
     pub fn tier(self) -> Tier {
         match self {
             Self { landlock: 0, .. } | Self { seccomp: false, .. } => Tier::Contained,
-            Self { landlock: LANDLOCK_WHOLE.., .. } => Tier::Isolated,
+            Self { landlock: LANDLOCK_FULL.., .. } => Tier::Isolated,
             Self { .. } => Tier::PartlyIsolated,
         }
     }
@@ -105,7 +105,7 @@ impl Abilities {
                 remedy: "use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container \
                          whose profile lets landlock_create_ruleset through",
             }),
-            1..LANDLOCK_WHOLE => Some(MissingAbility {
+            1..LANDLOCK_FULL => Some(MissingAbility {
                 what: "a Landlock that keeps signals in the jail (version 6)",
                 remedy: "use Linux 6.12 or later, or do not grant `subprocess`",
             }),
@@ -143,8 +143,8 @@ fn has_landlock(version: u8) -> bool {
 /// Formats the missing features for an error message.
 #[must_use]
 pub fn lacks(missing: &[MissingAbility]) -> String {
-    let what: Vec<_> = missing.iter().map(|missing| missing.what).collect();
-    format!("this machine lacks {}", what.join(" and "))
+    let features: Vec<_> = missing.iter().map(|missing| missing.what).collect();
+    format!("this machine lacks {}", features.join(" and "))
 }
 
 #[cfg(test)]
@@ -152,23 +152,23 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn reaches(landlock: u8, seccomp: bool, tier: Tier, missing: &[&str]) {
+    fn check(landlock: u8, seccomp: bool, tier: Tier, missing: &[&str]) {
         let abilities = Abilities { landlock, seccomp };
         assert_eq!(abilities.tier(), tier);
-        let words: Vec<_> = abilities.missing().iter().map(|missing| missing.what).collect();
-        assert_eq!(words.len(), missing.len(), "{words:?}");
-        assert!(words.iter().zip(missing).all(|(word, start)| word.contains(start)), "{words:?}");
+        let features: Vec<_> = abilities.missing().iter().map(|missing| missing.what).collect();
+        assert_eq!(features.len(), missing.len(), "{features:?}");
+        assert!(features.iter().zip(missing).all(|(feature, start)| feature.contains(start)), "{features:?}");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn tiers_depend_on_landlock_and_seccomp() {
-        reaches(6, true, Tier::Isolated, &[]);
-        reaches(7, true, Tier::Isolated, &[]);
-        reaches(5, true, Tier::PartlyIsolated, &["version 6"]);
-        reaches(1, true, Tier::PartlyIsolated, &["version 6"]);
-        reaches(0, true, Tier::Contained, &["Landlock"]);
-        reaches(6, false, Tier::Contained, &["seccomp"]);
-        reaches(0, false, Tier::Contained, &["Landlock", "seccomp"]);
+        check(6, true, Tier::Isolated, &[]);
+        check(7, true, Tier::Isolated, &[]);
+        check(5, true, Tier::PartlyIsolated, &["version 6"]);
+        check(1, true, Tier::PartlyIsolated, &["version 6"]);
+        check(0, true, Tier::Contained, &["Landlock"]);
+        check(6, false, Tier::Contained, &["seccomp"]);
+        check(0, false, Tier::Contained, &["Landlock", "seccomp"]);
     }
 }

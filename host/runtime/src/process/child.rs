@@ -14,10 +14,10 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::pty;
 
-use super::exit::Exits;
-use super::orphans::Family;
+use super::exit::ExitSignals;
+use super::orphans::RunningStrategies;
 use super::pipes::Pipes;
-use super::private_dir::{Exceeded, PrivateDir, Watch, Who};
+use super::private_dir::{Exceeded, PrivateDir, ProcessScope, SizeWatch};
 use super::threads::Group;
 use super::{Launch, ProcessError};
 use crate::jail::Confinement;
@@ -28,13 +28,13 @@ use crate::jail::Confinement;
 pub(super) struct Child {
     process: std::process::Child,
     pid: Pid,
-    exits: Exits,
+    exit_signals: ExitSignals,
     may_leave_orphans: bool,
     reaped: bool,
     // Keeps the terminal open.
     _terminal: Option<OwnedFd>,
     // Dropped after `Drop` below has run, when no process of the strategy is left.
-    watch: Option<Watch>,
+    watch: Option<SizeWatch>,
     _group: Option<Group>,
 }
 
@@ -48,58 +48,67 @@ impl Child {
 
     /// Same as [`Self::spawn`], with a terminal for stdin.
     pub(super) fn spawn_at_terminal(launch: &Launch<'_>) -> Result<Self, ProcessError> {
-        let (held, given) = terminal().map_err(ProcessError::Io)?;
-        let typed = held.try_clone().map_err(ProcessError::Io)?;
-        let mut child = Self::spawn_on(launch, given.into())?;
-        child.process.stdin = Some(ChildStdin::from(typed));
-        child._terminal = Some(held);
+        let (host_end, program_end) = terminal().map_err(ProcessError::Io)?;
+        let stdin = host_end.try_clone().map_err(ProcessError::Io)?;
+        let mut child = Self::spawn_on(launch, program_end.into())?;
+        child.process.stdin = Some(ChildStdin::from(stdin));
+        child._terminal = Some(host_end);
         Ok(child)
     }
 
     fn spawn_on(launch: &Launch<'_>, stdin: Stdio) -> Result<Self, ProcessError> {
-        let failed = |source| ProcessError::Runner { runner: launch.runner.to_owned(), source };
-        let exits = Exits::listen().map_err(ProcessError::Io)?;
+        let runner_error = |source| ProcessError::Runner { runner: launch.runner.to_owned(), source };
+        let exit_signals = ExitSignals::listen().map_err(ProcessError::Io)?;
         let dir = PrivateDir::make(launch.temp_dir)
             .map_err(|source| ProcessError::NoPrivateDir { temp_dir: launch.temp_dir.to_owned(), source })?;
-        let watch = Watch::new(dir, launch.private_bytes_max);
-        let group = launch.confinement.bounds_threads().then(Group::make).flatten();
-        let family = Family::gather();
+        let watch = SizeWatch::new(dir, launch.private_bytes_max);
+        let group = launch.confinement.limits_threads().then(Group::make).flatten();
+        let running = RunningStrategies::lock();
         let process = command(launch.runner.as_os_str())
-            .args(runner_args(launch, watch.path(), group.as_ref()).map_err(failed)?)
+            .args(runner_args(launch, watch.path(), group.as_ref()).map_err(runner_error)?)
             .env_clear()
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .stdin(stdin)
             .spawn()
-            .map_err(failed)?;
+            .map_err(runner_error)?;
         let may_leave_orphans = launch.confinement.may_leave_orphans();
-        let mut child = Self::new(process, family, exits, may_leave_orphans, Some(watch));
+        let mut child = Self::new(process, running, exit_signals, may_leave_orphans, Some(watch));
         child._group = group;
         Ok(child)
     }
 
     /// Starts a command of the user: with the environment of this process and without a runner or jail. The
     /// command gets its own process group, so that all of its processes can be killed.
-    pub(super) fn spawn_command(words: &[String]) -> Result<Self, ProcessError> {
+    pub(super) fn spawn_command(command_line: &[String]) -> Result<Self, ProcessError> {
         let (program, args) =
-            words.split_first().ok_or_else(|| ProcessError::Io(io::ErrorKind::InvalidInput.into()))?;
-        let exits = Exits::listen().map_err(ProcessError::Io)?;
-        let family = Family::gather();
+            command_line.split_first().ok_or_else(|| ProcessError::Io(io::ErrorKind::InvalidInput.into()))?;
+        let exit_signals = ExitSignals::listen().map_err(ProcessError::Io)?;
+        let running = RunningStrategies::lock();
         let process = command(program.as_ref()).args(args).process_group(0).spawn();
-        let failed =
+        let start_error =
             |error: io::Error| ProcessError::Start { program: program.into(), reason: error.to_string() };
-        Ok(Self::new(process.map_err(failed)?, family, exits, false, None))
+        Ok(Self::new(process.map_err(start_error)?, running, exit_signals, false, None))
     }
 
     fn new(
         process: std::process::Child,
-        family: Family,
-        exits: Exits,
+        running: RunningStrategies,
+        exit_signals: ExitSignals,
         may_leave_orphans: bool,
-        watch: Option<Watch>,
+        watch: Option<SizeWatch>,
     ) -> Self {
         let pid = Pid::from_child(&process);
-        family.add(pid);
-        Self { process, pid, exits, may_leave_orphans, reaped: false, _terminal: None, watch, _group: None }
+        running.add(pid);
+        Self {
+            process,
+            pid,
+            exit_signals,
+            may_leave_orphans,
+            reaped: false,
+            _terminal: None,
+            watch,
+            _group: None,
+        }
     }
 
     /// Returns the three pipes. Fails on the second call.
@@ -113,16 +122,16 @@ impl Child {
     /// exceeds a limit.
     pub(super) async fn exited(&mut self) {
         // A process that must not start others is alone in its session.
-        let who = if self.may_leave_orphans { Who::Session } else { Who::Process };
+        let who = if self.may_leave_orphans { ProcessScope::Session } else { ProcessScope::Process };
         loop {
-            let Self { exits, pid, watch, .. } = self;
-            let Some(watch) = watch else { return exits.wait_for(*pid).await };
+            let Self { exit_signals, pid, watch, .. } = self;
+            let Some(watch) = watch else { return exit_signals.wait_for(*pid).await };
             tokio::select! {
                 biased;
-                () = exits.wait_for(*pid) => return,
+                () = exit_signals.wait_for(*pid) => return,
                 () = watch.is_due() => {}
             }
-            if watch.look(Some((*pid, who))).is_some() {
+            if watch.measure(Some((*pid, who))).is_some() {
                 self.signal(Signal::KILL);
             }
         }
@@ -137,15 +146,15 @@ impl Child {
     /// private directory exceeded.
     pub(super) async fn end(mut self) -> io::Result<(ExitStatus, Option<Exceeded>)> {
         self.signal(Signal::KILL);
-        self.exits.wait_for(self.pid).await;
+        self.exit_signals.wait_for(self.pid).await;
         let status = self.reap()?;
-        Ok((status, self.watch.as_mut().and_then(|watch| watch.look(None))))
+        Ok((status, self.watch.as_mut().and_then(|watch| watch.measure(None))))
     }
 
     fn reap(&mut self) -> io::Result<ExitStatus> {
         let status = self.process.wait();
         self.reaped = true;
-        Family::gather().bereave(self.pid, self.may_leave_orphans);
+        RunningStrategies::lock().remove(self.pid, self.may_leave_orphans);
         status
     }
 
@@ -208,7 +217,8 @@ fn runner_args(launch: &Launch<'_>, dir: &Path, group: Option<&Group>) -> io::Re
     Ok(args)
 }
 
-/// A single process cannot use more processor time than wall time. The extra second lets the deadline fire first.
+/// Returns the limit of processor time. A single process cannot use more of it than wall time. The extra second lets the
+/// deadline fire first.
 fn cpu_seconds(deadline: Duration) -> u64 {
     deadline.as_secs().saturating_add(u64::from(deadline.subsec_nanos() > 0)).saturating_add(1)
 }

@@ -8,23 +8,23 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Listens for SIGCHLD.
 #[derive(Debug)]
-pub(super) struct Exits(Signal);
+pub(super) struct ExitSignals(Signal);
 
-impl Exits {
-    /// Must be called before the spawn, so that an early exit is not missed.
+impl ExitSignals {
+    /// Starts to listen. Must be called before the spawn, so that an early exit is not missed.
     pub(super) fn listen() -> io::Result<Self> {
         signal(SignalKind::child()).map(Self)
     }
 
     /// Waits until this child has exited. Returns immediately if it already has.
     pub(super) async fn wait_for(&mut self, pid: Pid) {
-        while still_running(pid) {
+        while is_running(pid) {
             self.0.recv().await;
         }
     }
 }
 
-fn still_running(pid: Pid) -> bool {
+fn is_running(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     matches!(waitid(WaitId::Pid(pid), options), Ok(None))
 }

@@ -45,7 +45,7 @@ pub use worker::{Worker, WorkerEnded};
 
 use crate::jail::{Confinement, Tier};
 use child::Child;
-use pipes::{Fault, Flow};
+use pipes::{Pump, PumpError};
 
 /// The default size limit of the private directory of a strategy.
 pub const PRIVATE_BYTES_MAX: u64 = 256 << 20;
@@ -141,7 +141,7 @@ async fn finish(
     let mut stderr = Stderr::default();
     let limits =
         Limits { deadline: launch.deadline, grace: launch.grace, stdout_bytes_max: launch.stdout_bytes_max };
-    let (status, stdout) = attend(child, launch.stdin, &mut stderr, &limits, callbacks).await?;
+    let (status, stdout) = run_to_end(child, launch.stdin, &mut stderr, &limits, callbacks).await?;
     let wall = started.elapsed();
     match not_started(launch.program, status, &stdout, &stderr) {
         Some(reason) => Err(ProcessError::Start { program: launch.program.to_owned(), reason }),
@@ -155,14 +155,14 @@ async fn finish(
 /// # Errors
 /// The command could not be started, did not end in time, or wrote too much.
 pub async fn run_command(
-    words: &[String],
+    command: &[String],
     deadline: Duration,
     stdout_bytes_max: usize,
 ) -> Result<(ExitStatus, Vec<u8>), ProcessError> {
-    let child = Child::spawn_command(words)?;
+    let child = Child::spawn_command(command)?;
     let limits = Limits { deadline, grace: GRACE, stdout_bytes_max };
     let callbacks = OutputCallbacks { stdout: &mut |_| {}, stderr: &mut |_| {} };
-    attend(child, Vec::new(), &mut Stderr::default(), &limits, callbacks).await
+    run_to_end(child, Vec::new(), &mut Stderr::default(), &limits, callbacks).await
 }
 
 /// The limits of a process.
@@ -173,7 +173,7 @@ struct Limits {
 }
 
 /// Moves bytes through the pipes until the process has ended. No process of its group is left afterwards.
-async fn attend(
+async fn run_to_end(
     mut child: Child,
     stdin: Vec<Bytes>,
     stderr: &mut Stderr,
@@ -181,55 +181,55 @@ async fn attend(
     callbacks: OutputCallbacks<'_>,
 ) -> Result<(ExitStatus, Vec<u8>), ProcessError> {
     let mut stdout = Vec::new();
-    let flow = child.take_pipes()?.flow(stdin, &mut stdout, limits.stdout_bytes_max, stderr, callbacks);
-    let ending = follow(&mut child, flow, limits.deadline, limits.grace).await;
-    // Kills the rest of the group before anything is reported.
+    let pump = child.take_pipes()?.pump(stdin, &mut stdout, limits.stdout_bytes_max, stderr, callbacks);
+    let result = wait_until_closed(&mut child, pump, limits.deadline, limits.grace).await;
+    // Kills the rest of the group before an error is returned.
     let (status, exceeded) = child.end().await.map_err(ProcessError::Io)?;
     if let Some(exceeded) = exceeded {
         return Err(ProcessError::PrivateDirTooLarge(exceeded));
     }
-    match ending {
+    match result {
         Ok(()) => Ok((status, stdout)),
-        Err(Ending::Deadline) => {
+        Err(KillReason::Deadline) => {
             Err(ProcessError::Deadline { deadline: limits.deadline, stderr: std::mem::take(stderr) })
         }
-        Err(Ending::PipesHeldOpen) => Err(ProcessError::PipesHeldOpen),
-        Err(Ending::Fault(Fault::TooLarge)) => {
+        Err(KillReason::PipesHeldOpen) => Err(ProcessError::PipesHeldOpen),
+        Err(KillReason::PumpError(PumpError::TooLarge)) => {
             Err(ProcessError::OutputTooLarge { bytes_max: limits.stdout_bytes_max })
         }
-        Err(Ending::Fault(Fault::Io(error))) => Err(ProcessError::Io(error)),
+        Err(KillReason::PumpError(PumpError::Io(error))) => Err(ProcessError::Io(error)),
     }
 }
 
 /// The reason why the host ends a process.
-enum Ending {
+enum KillReason {
     Deadline,
     PipesHeldOpen,
-    Fault(Fault),
+    PumpError(PumpError),
 }
 
 /// Waits for the process to exit and for its pipes to close, or until the process must be killed. This
 /// function sends SIGTERM. The caller sends SIGKILL.
-async fn follow(
+async fn wait_until_closed(
     child: &mut Child,
-    flow: impl Future<Output = Result<(), Fault>>,
+    pump: impl Future<Output = Result<(), PumpError>>,
     deadline: Duration,
     grace: Duration,
-) -> Result<(), Ending> {
-    let mut flow = std::pin::pin!(flow);
-    let mut flow = Flow::new(flow.as_mut());
-    if flow.until(timeout(deadline, child.exited())).await.map_err(Ending::Fault)?.is_err() {
+) -> Result<(), KillReason> {
+    let mut pump = std::pin::pin!(pump);
+    let mut pump = Pump::new(pump.as_mut());
+    if pump.until(timeout(deadline, child.exited())).await.map_err(KillReason::PumpError)?.is_err() {
         child.terminate();
         // The pipes stay open so that the last output is read and the process cannot block on them. The exit
         // status no longer matters, because the deadline has passed.
-        if let Ok(Ok(())) = flow.until(timeout(grace, child.exited())).await {
-            let _ = timeout(PIPES_OPEN_MAX, flow.end()).await;
+        if let Ok(Ok(())) = pump.until(timeout(grace, child.exited())).await {
+            let _ = timeout(PIPES_OPEN_MAX, pump.end()).await;
         }
-        return Err(Ending::Deadline);
+        return Err(KillReason::Deadline);
     }
-    match timeout(PIPES_OPEN_MAX, flow.end()).await {
-        Ok(ended) => ended.map_err(Ending::Fault),
-        Err(_) => Err(Ending::PipesHeldOpen),
+    match timeout(PIPES_OPEN_MAX, pump.end()).await {
+        Ok(ended) => ended.map_err(KillReason::PumpError),
+        Err(_) => Err(KillReason::PipesHeldOpen),
     }
 }
 
@@ -241,6 +241,6 @@ fn not_started(program: &Path, status: ExitStatus, stdout: &[u8], stderr: &Stder
     }
     let text = stderr.text();
     let message = text.strip_prefix("compact-runner: failed to start ")?.trim_end();
-    let named = format!("{}: ", program.display());
-    Some(message.strip_prefix(&named).unwrap_or(message).to_owned())
+    let prefix = format!("{}: ", program.display());
+    Some(message.strip_prefix(&prefix).unwrap_or(message).to_owned())
 }

@@ -16,7 +16,7 @@ use rustix::process::{
 use crate::small_file;
 
 /// Killed processes normally disappear sooner, unless the system is slow.
-const PATIENCE: Duration = Duration::from_millis(250);
+const REAP_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// The running strategies. Each leads the session with its own process id.
 static STRATEGIES: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -30,11 +30,12 @@ pub fn inherit_orphans() {
     INHERITS.store(set_child_subreaper(Some(getpid())).is_ok(), Ordering::Relaxed);
 }
 
-/// Held during a spawn, so that the new strategy is not mistaken for an orphan before its process id is registered.
-pub(super) struct Family(MutexGuard<'static, BTreeSet<i32>>);
+/// The locked list of running strategies. It stays locked during a spawn. Otherwise the new strategy would be mistaken
+/// for an orphan before its process id is registered.
+pub(super) struct RunningStrategies(MutexGuard<'static, BTreeSet<i32>>);
 
-impl Family {
-    pub(super) fn gather() -> Self {
+impl RunningStrategies {
+    pub(super) fn lock() -> Self {
         Self(STRATEGIES.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -43,18 +44,18 @@ impl Family {
     }
 
     /// Unregisters a reaped strategy and kills the processes that it left.
-    pub(super) fn bereave(mut self, strategy: Pid, may_leave_orphans: bool) {
+    pub(super) fn remove(mut self, strategy: Pid, may_leave_orphans: bool) {
         self.0.remove(&strategy.as_raw_pid());
         if may_leave_orphans {
             reap_group(strategy);
         }
         if may_leave_orphans && INHERITS.load(Ordering::Relaxed) {
-            self.end_orphans();
+            self.kill_orphans();
         }
     }
 
     /// Repeats until there are none, because a process that a killed orphan had started becomes an orphan itself.
-    fn end_orphans(&self) {
+    fn kill_orphans(&self) {
         let started = Instant::now();
         while has_children() {
             let orphans = self.orphans();
@@ -65,7 +66,7 @@ impl Family {
             for orphan in &orphans {
                 let _ = waitid(WaitId::Pid(*orphan), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
             }
-            if orphans.is_empty() || started.elapsed() > PATIENCE {
+            if orphans.is_empty() || started.elapsed() > REAP_TIME_MAX {
                 return;
             }
             std::thread::yield_now();
@@ -78,17 +79,16 @@ impl Family {
         let host = getpid().as_raw_pid();
         let mut orphans: Vec<_> = processes
             .iter()
-            .filter(|(number, parent, session)| {
+            .filter(|process| {
                 // A strategy leads its session only after a moment.
-                *parent == host && !self.0.contains(number) && !self.0.contains(session)
+                process.parent == host && !self.0.contains(&process.pid) && !self.0.contains(&process.session)
             })
-            .map(|(number, ..)| *number)
+            .map(|process| process.pid)
             .collect();
         let mut next = 0;
         while let Some(ancestor) = orphans.get(next).copied() {
-            orphans.extend(
-                processes.iter().filter(|(_, parent, _)| *parent == ancestor).map(|(number, ..)| *number),
-            );
+            let children = processes.iter().filter(|process| process.parent == ancestor);
+            orphans.extend(children.map(|process| process.pid));
             next += 1;
         }
         orphans.into_iter().filter_map(Pid::from_raw).collect()
@@ -102,7 +102,7 @@ fn reap_group(strategy: Pid) {
     loop {
         match waitid(WaitId::Pgid(Some(strategy)), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
             Ok(Some(_)) => {}
-            Ok(None) if started.elapsed() < PATIENCE => std::thread::yield_now(),
+            Ok(None) if started.elapsed() < REAP_TIME_MAX => std::thread::yield_now(),
             Ok(None) | Err(_) => return,
         }
     }
@@ -114,24 +114,33 @@ fn has_children() -> bool {
     !matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
 }
 
-/// Returns the processes of a session.
+/// Returns the ids of the processes in a session.
 pub(super) fn session(leader: Pid) -> Vec<i32> {
-    let processes = processes().into_iter();
-    let of_session = processes.filter(|(_, _, session)| *session == leader.as_raw_pid());
-    of_session.map(|(number, ..)| number).collect()
+    let mut processes = processes();
+    processes.retain(|process| process.session == leader.as_raw_pid());
+    processes.into_iter().map(|process| process.pid).collect()
 }
 
-/// Returns process id, parent, and session of all processes.
-fn processes() -> Vec<(i32, i32, i32)> {
+/// A process of the machine, as `/proc` lists it.
+struct Process {
+    pid: i32,
+    parent: i32,
+    session: i32,
+}
+
+/// Returns all processes of the machine.
+fn processes() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let of_process = |number: i32| {
-        // The name of a process can be any bytes.
-        let stat = small_file::read_system_bytes(&format!("/proc/{number}/stat"))?;
-        let (parent, session) = parent_and_session(&String::from_utf8_lossy(&stat))?;
-        Some((number, parent, session))
-    };
-    numbers.filter_map(of_process).collect()
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(process).collect()
+}
+
+/// Returns a process, or `None` if it has ended.
+fn process(pid: i32) -> Option<Process> {
+    // The name of a process can be any bytes.
+    let stat = small_file::read_system_bytes(&format!("/proc/{pid}/stat"))?;
+    let (parent, session) = parent_and_session(&String::from_utf8_lossy(&stat))?;
+    Some(Process { pid, parent, session })
 }
 
 /// Parses the fields after the process name, which may contain any character.

@@ -6,14 +6,14 @@ use rustix::process::Pid;
 /// Does nothing: orphans go to the init process.
 pub fn inherit_orphans() {}
 
-pub(super) struct Family;
+pub(super) struct RunningStrategies;
 
-impl Family {
-    pub(super) fn gather() -> Self {
+impl RunningStrategies {
+    pub(super) fn lock() -> Self {
         Self
     }
 
     pub(super) fn add(self, _: Pid) {}
 
-    pub(super) fn bereave(self, _: Pid, _: bool) {}
+    pub(super) fn remove(self, _: Pid, _: bool) {}
 }

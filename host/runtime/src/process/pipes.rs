@@ -19,12 +19,12 @@ const SLICES_PER_WRITE: usize = 64;
 
 /// The reason why pumping stopped early.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum PumpError {
     TooLarge,
     Io(io::Error),
 }
 
-/// The ends that the host holds.
+/// The host's ends of the three pipes.
 pub(super) struct Pipes {
     stdin: ChildStdin,
     stdout: ChildStdout,
@@ -53,14 +53,14 @@ impl Pipes {
     }
 
     /// Pumps until both outputs are closed. Input that was not read by then is dropped.
-    pub(super) async fn flow(
+    pub(super) async fn pump(
         self,
         input: Vec<Bytes>,
         stdout: &mut Vec<u8>,
         stdout_bytes_max: usize,
         stderr: &mut Stderr,
         callbacks: OutputCallbacks<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PumpError> {
         let outputs = async {
             tokio::try_join!(
                 collect(self.stdout, stdout, stdout_bytes_max, callbacks.stdout),
@@ -102,55 +102,55 @@ async fn feed(mut stdin: impl AsyncWrite + Unpin, mut input: Vec<Bytes>) {
 
 async fn collect(
     mut pipe: impl AsyncRead + Unpin,
-    into: &mut Vec<u8>,
+    output: &mut Vec<u8>,
     bytes_max: usize,
     on_bytes: &mut (dyn FnMut(&[u8]) + Send),
-) -> Result<(), Fault> {
+) -> Result<(), PumpError> {
     loop {
-        if into.capacity() - into.len() < READ_BYTES_MIN {
-            into.reserve(READ_BYTES);
+        if output.capacity() - output.len() < READ_BYTES_MIN {
+            output.reserve(READ_BYTES);
         }
-        let read = pipe.read_buf(into).await.map_err(Fault::Io)?;
-        if into.len() > bytes_max {
-            return Err(Fault::TooLarge);
+        let read = pipe.read_buf(output).await.map_err(PumpError::Io)?;
+        if output.len() > bytes_max {
+            return Err(PumpError::TooLarge);
         }
         if read == 0 {
             return Ok(());
         }
-        on_bytes(&into[into.len() - read..]);
+        on_bytes(&output[output.len() - read..]);
     }
 }
 
 pub(super) async fn drain(
     mut pipe: impl AsyncRead + Unpin,
-    into: &mut Stderr,
+    kept: &mut Stderr,
     on_bytes: &mut (dyn FnMut(&[u8]) + Send),
-) -> Result<(), Fault> {
+) -> Result<(), PumpError> {
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
         buffer.reserve(READ_BYTES);
-        if pipe.read_buf(&mut buffer).await.map_err(Fault::Io)? == 0 {
+        if pipe.read_buf(&mut buffer).await.map_err(PumpError::Io)? == 0 {
             return Ok(());
         }
-        into.push(&buffer);
+        kept.push(&buffer);
         on_bytes(&buffer);
     }
 }
 
 /// The pump, combined with other events. The pump may end before them.
-pub(super) struct Flow<'a, F> {
+pub(super) struct Pump<'a, F> {
     pipes: Pin<&'a mut F>,
     ended: bool,
 }
 
-impl<'a, F: Future<Output = Result<(), Fault>>> Flow<'a, F> {
+impl<'a, F: Future<Output = Result<(), PumpError>>> Pump<'a, F> {
     pub(super) fn new(pipes: Pin<&'a mut F>) -> Self {
         Self { pipes, ended: false }
     }
 
     /// Pumps until the event happens. Fails if the pump fails.
-    pub(super) async fn until<T>(&mut self, event: impl Future<Output = T>) -> Result<T, Fault> {
+    pub(super) async fn until<T>(&mut self, event: impl Future<Output = T>) -> Result<T, PumpError> {
         // The async runtime gives each task a budget of steps. A flood of output uses all of it, and the
         // event must not starve.
         let mut event = pin!(unconstrained(event));
@@ -169,7 +169,7 @@ impl<'a, F: Future<Output = Result<(), Fault>>> Flow<'a, F> {
     }
 
     /// Pumps until both outputs are closed.
-    pub(super) async fn end(&mut self) -> Result<(), Fault> {
+    pub(super) async fn end(&mut self) -> Result<(), PumpError> {
         if self.ended { Ok(()) } else { self.pipes.as_mut().await }
     }
 }
@@ -188,9 +188,9 @@ mod tests {
                 }
             };
             let mut busy = pin!(busy);
-            let soon =
+            let deadline =
                 tokio::time::timeout(std::time::Duration::from_millis(1), std::future::pending::<()>());
-            assert!(Flow::new(busy.as_mut()).until(soon).await.unwrap().is_err());
+            assert!(Pump::new(busy.as_mut()).until(deadline).await.unwrap().is_err());
         });
     }
 }

@@ -2,8 +2,8 @@
 //! of a run. The host creates it, locks it, and removes it. The kernel releases the lock when the process ends for any
 //! reason, so the next run can find the folders of killed runs (`private_dir/leftovers.rs`).
 
-mod held;
 mod leftovers;
+mod open_files;
 mod remove;
 mod size;
 mod tree;
@@ -21,11 +21,11 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{CWD, FlockOperation, flock, stat};
 use rustix::io::Errno;
 
-pub(super) use held::Who;
+pub(super) use open_files::ProcessScope;
 pub use size::{DEPTH_MAX, ENTRIES_MAX, Exceeded};
-pub(super) use watch::Watch;
+pub(super) use watch::SizeWatch;
 
-use tree::Id;
+use tree::FileId;
 
 /// The prefix of every name.
 const PREFIX: &str = "jp-compact";
@@ -59,7 +59,7 @@ impl PrivateDir {
             let random = RandomState::new().hash_one(std::process::id());
             let path = temp_dir.join(format!("{PREFIX}-{}-{random:016x}", std::process::id()));
             DirBuilder::new().mode(0o700).create(&path)?;
-            if let Some(folder) = hold(&path)? {
+            if let Some(folder) = lock_new(&path)? {
                 return Ok(Self { path, folder });
             }
         }
@@ -72,7 +72,7 @@ impl PrivateDir {
 }
 
 /// Locks a new folder. Returns `None` if another run was about to remove it.
-fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
+fn lock_new(path: &Path) -> io::Result<Option<OwnedFd>> {
     let folder = match tree::open(CWD, path) {
         Err(Errno::NOENT) => return Ok(None),
         folder => folder?,
@@ -81,8 +81,8 @@ fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
     if flock(&folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
         return Ok(None);
     }
-    let there = stat(path).map(|stat| Id::new(&stat));
-    Ok((there == Id::at(&folder)).then_some(folder))
+    let current = stat(path).map(|stat| FileId::new(&stat));
+    Ok((current == FileId::at(&folder)).then_some(folder))
 }
 
 /// Runs once per folder, because a run creates many private directories.
@@ -111,8 +111,8 @@ fn remove_or_report(parent: BorrowedFd<'_>, path: &Path, folder: BorrowedFd<'_>)
 }
 
 fn report(path: &Path, error: &io::Error) {
-    let what = format!("failed to remove the private folder {}: {error}", path.display());
-    LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    let message = format!("failed to remove the private folder {}: {error}", path.display());
+    LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(message);
 }
 
 #[cfg(test)]

@@ -49,12 +49,12 @@ impl Stderr {
     #[must_use]
     pub fn text(&self) -> String {
         let (head, tail) = (&self.head, self.tail());
-        let between = match self.dropped_bytes() {
+        let gap = match self.dropped_bytes() {
             0 => String::new(),
             dropped => format!("\n[{dropped} bytes dropped]\n"),
         };
         // Joined before decoding, because a character may cross the boundary.
-        String::from_utf8_lossy(&[head, between.as_bytes(), tail].concat()).into_owned()
+        String::from_utf8_lossy(&[head, gap.as_bytes(), tail].concat()).into_owned()
     }
 
     /// Returns at most this many lines from the end, without the final newline.
@@ -62,7 +62,8 @@ impl Stderr {
     pub fn last_lines(&self, lines_max: usize) -> String {
         let text = self.text();
         let text = text.trim_end_matches(['\n', '\r']);
-        let start = text.rmatch_indices('\n').nth(lines_max.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
+        let start =
+            text.rmatch_indices('\n').nth(lines_max.saturating_sub(1)).map_or(0, |(index, _)| index + 1);
         if lines_max == 0 { String::new() } else { text[start..].to_owned() }
     }
 
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn keeps_both_ends(all: &[u8], chunk_bytes: usize) {
+    fn check(all: &[u8], chunk_bytes: usize) {
         let kept = stderr(&all.chunks(chunk_bytes).collect::<Vec<_>>());
         let head = all.len().min(END_BYTES_MAX);
         let tail = all.len().saturating_sub(END_BYTES_MAX).max(head);
@@ -112,7 +113,7 @@ mod tests {
             [0, 1, END_BYTES_MAX, END_BYTES_MAX + 1, 2 * END_BYTES_MAX, 2 * END_BYTES_MAX + 1, all.len()]
         {
             for chunk_bytes in [1, 1000, END_BYTES_MAX, 65_536, 299_999] {
-                keeps_both_ends(&all[..bytes], chunk_bytes);
+                check(&all[..bytes], chunk_bytes);
             }
         }
     }

@@ -16,12 +16,12 @@ use crate::small_file;
 /// The maximum number of threads and processes of a strategy.
 pub const TASKS_MAX: u32 = 512;
 /// Killed processes normally leave the group sooner, unless the system is slow.
-const PATIENCE: Duration = Duration::from_millis(250);
+const REMOVE_TIME_MAX: Duration = Duration::from_millis(250);
 
 static DELEGATED: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let groups = small_file::read_system_text("/proc/self/cgroup")?;
     let mounts = small_file::read_system_text("/proc/self/mountinfo")?;
-    own_group(&groups, &mounts).filter(|group| is_delegated(group))
+    current_group(&groups, &mounts).filter(|group| is_delegated(group))
 });
 
 /// Returns whether the threads of a strategy can be limited on this machine.
@@ -31,13 +31,13 @@ pub fn are_bounded() -> bool {
 }
 
 /// Returns the folder of the control group of this process.
-fn own_group(groups: &str, mounts: &str) -> Option<PathBuf> {
+fn current_group(groups: &str, mounts: &str) -> Option<PathBuf> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mounted = mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut fields = place.split(' ').skip(3);
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
-        kind.starts_with("cgroup2 ").then_some((root, point))
+        filesystem.starts_with("cgroup2 ").then_some((root, point))
     });
     let (root, point) = mounted?;
     let below = Path::new(path).strip_prefix(root).ok()?;
@@ -58,18 +58,18 @@ pub(super) struct Group(PrivateDir);
 impl Group {
     /// Returns `None` if this user may not create one.
     pub(super) fn make() -> Option<Self> {
-        let group = Self::in_group(DELEGATED.as_deref()?);
+        let group = Self::make_in(DELEGATED.as_deref()?);
         group.inspect_err(|error| tracing::debug!(%error, "failed to limit the threads of a strategy")).ok()
     }
 
-    fn in_group(own: &Path) -> io::Result<Self> {
-        fs::write(own.join("cgroup.subtree_control"), "+pids")?;
-        let group = Self(PrivateDir::make(own)?);
+    fn make_in(parent: &Path) -> io::Result<Self> {
+        fs::write(parent.join("cgroup.subtree_control"), "+pids")?;
+        let group = Self(PrivateDir::make(parent)?);
         // This process is in the parent group, so the child group must be threaded.
-        let kind = group.path().join("cgroup.type");
-        if small_file::read_system_text(&kind.to_string_lossy()).is_some_and(|kind| kind.contains("invalid"))
-        {
-            fs::write(&kind, "threaded")?;
+        let path = group.path().join("cgroup.type");
+        let kind = small_file::read_system_text(&path.to_string_lossy());
+        if kind.is_some_and(|kind| kind.contains("invalid")) {
+            fs::write(&path, "threaded")?;
         }
         fs::write(group.path().join("pids.max"), TASKS_MAX.to_string())?;
         Ok(group)
@@ -83,7 +83,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         let started = Instant::now();
-        while rustix::fs::rmdir(self.path()) == Err(Errno::BUSY) && started.elapsed() < PATIENCE {
+        while rustix::fs::rmdir(self.path()) == Err(Errno::BUSY) && started.elapsed() < REMOVE_TIME_MAX {
             std::thread::yield_now();
         }
     }
@@ -94,22 +94,22 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn lies_in(groups: &str, mounts: &str, expect: Option<&str>) {
-        assert_eq!(own_group(groups, mounts), expect.map(PathBuf::from));
+    fn check(groups: &str, mounts: &str, expect: Option<&str>) {
+        assert_eq!(current_group(groups, mounts), expect.map(PathBuf::from));
     }
 
     #[test]
     fn finds_the_group_of_this_process() {
-        let whole =
+        let full =
             "24 18 0:22 / /proc rw - proc proc rw\n31 24 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
-        lies_in("0::/user.slice/a.scope\n", whole, Some("/sys/fs/cgroup/user.slice/a.scope"));
-        lies_in("0::/\n", whole, Some("/sys/fs/cgroup/"));
+        check("0::/user.slice/a.scope\n", full, Some("/sys/fs/cgroup/user.slice/a.scope"));
+        check("0::/\n", full, Some("/sys/fs/cgroup/"));
         let hybrid = "31 24 0:27 / /sys/fs/cgroup/unified rw shared:9 - cgroup2 cgroup2 rw";
-        lies_in("8:pids:/x\n0::/a\n", hybrid, Some("/sys/fs/cgroup/unified/a"));
+        check("8:pids:/x\n0::/a\n", hybrid, Some("/sys/fs/cgroup/unified/a"));
         let part = "31 24 0:27 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw";
-        lies_in("0::/docker/1/a\n", part, Some("/sys/fs/cgroup/a"));
-        lies_in("0::/elsewhere\n", part, None);
-        lies_in("8:pids:/x\n", whole, None);
-        lies_in("0::/\n", "", None);
+        check("0::/docker/1/a\n", part, Some("/sys/fs/cgroup/a"));
+        check("0::/elsewhere\n", part, None);
+        check("8:pids:/x\n", full, None);
+        check("0::/\n", "", None);
     }
 }

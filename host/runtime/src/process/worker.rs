@@ -16,7 +16,7 @@ use super::{Exceeded, Launch, PIPES_OPEN_MAX, ProcessError, Stderr, not_started}
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
-    pipe: Option<ChildStderr>,
+    stderr_pipe: Option<ChildStderr>,
     stderr: Stderr,
 }
 
@@ -46,8 +46,8 @@ impl Worker {
     /// The runner could not be started.
     pub fn spawn(launch: &Launch<'_>) -> Result<(Self, ChildStdin, ChildStdout), ProcessError> {
         let mut child = Child::spawn(launch)?;
-        let (stdin, stdout, pipe) = child.take_pipes()?.into_pipes();
-        Ok((Self { child, pipe: Some(pipe), stderr: Stderr::default() }, stdin, stdout))
+        let (stdin, stdout, stderr_pipe) = child.take_pipes()?.into_pipes();
+        Ok((Self { child, stderr_pipe: Some(stderr_pipe), stderr: Stderr::default() }, stdin, stdout))
     }
 
     /// Drains stderr until the process has exited. Must be polled for as long as the process lives.
@@ -57,12 +57,12 @@ impl Worker {
 
     /// Same as [`Worker::exited`], and passes stderr to a callback while it arrives.
     pub async fn exited_with(&mut self, on_stderr: &mut (dyn FnMut(&[u8]) + Send)) {
-        let Self { child, pipe, stderr } = self;
+        let Self { child, stderr_pipe, stderr } = self;
         let drained = async {
-            if let Some(open) = pipe {
+            if let Some(pipe) = stderr_pipe {
                 // A read error ends the text like a closed pipe does.
-                let _ = drain(open, stderr, on_stderr).await;
-                *pipe = None;
+                let _ = drain(pipe, stderr, on_stderr).await;
+                *stderr_pipe = None;
             }
             std::future::pending::<()>().await;
         };
@@ -91,9 +91,9 @@ impl Worker {
             self.child.terminate();
             let _ = timeout(grace, self.exited_with(on_stderr)).await;
         }
-        let Self { child, mut pipe, mut stderr } = self;
+        let Self { child, mut stderr_pipe, mut stderr } = self;
         let (status, exceeded) = child.end().await.map_err(ProcessError::Io)?;
-        if let Some(pipe) = &mut pipe {
+        if let Some(pipe) = &mut stderr_pipe {
             let _ = timeout(PIPES_OPEN_MAX, drain(pipe, &mut stderr, on_stderr)).await;
         }
         Ok(WorkerEnded { status, stderr, exceeded })

@@ -32,8 +32,8 @@ pub enum Error {
     #[error("{} is not trusted, and shadows the trusted {}", plugin.display(), trusted.display())]
     Hides { plugin: PathBuf, trusted: PathBuf },
     /// The path does not lead to a plugin.
-    #[error("{}: {what}", path.display())]
-    NoPlugin { path: PathBuf, what: String },
+    #[error("{}: {reason}", path.display())]
+    NoPlugin { path: PathBuf, reason: String },
 }
 
 fn list(folders: &[PathBuf]) -> String {

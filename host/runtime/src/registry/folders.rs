@@ -7,10 +7,11 @@ use super::plugin::PluginOrigin;
 use crate::environment::Environment;
 
 /// The folder for plugins of an administrator.
-const OF_THE_MACHINE: &str = "/usr/local/lib/jp-compact/plugins";
-/// The plugin folders of a workspace and of a user, relative to the workspace root and to the data folder.
-const OF_A_WORKSPACE: &str = ".jp/compact/plugins";
-const PLUGINS: &str = "plugins";
+const MACHINE_PLUGINS: &str = "/usr/local/lib/jp-compact/plugins";
+/// The plugin folder of a workspace, relative to its root.
+const WORKSPACE_PLUGINS: &str = ".jp/compact/plugins";
+/// The plugin folder of a user, relative to the data folder.
+const USER_PLUGINS: &str = "plugins";
 
 /// Folders from the command line.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,17 +34,17 @@ pub struct Folder {
 /// Returns every folder in order. `home` is the folder of the host's executable.
 pub(super) fn list(environment: &Environment, wanted: &ExtraFolders<'_>, home: &Path) -> Vec<Folder> {
     let workspace = environment.cwd.ancestors().find(|folder| folder.join(".jp").is_dir());
-    let listed = |folders: &[PathBuf], origin| -> Vec<Folder> {
+    let all = |folders: &[PathBuf], origin| -> Vec<Folder> {
         folders.iter().map(|folder| Folder { path: environment.cwd.join(folder), origin }).collect()
     };
-    let one = |path: Option<PathBuf>, origin| path.map(|path| Folder { path, origin });
-    let mut folders = listed(wanted.trust_dirs, PluginOrigin::TrustDir);
-    folders.extend(listed(wanted.plugin_dirs, PluginOrigin::PluginDir));
-    folders.extend(listed(&environment.plugin_path, PluginOrigin::PluginPath));
-    folders.extend(one(Some(home.to_owned()), PluginOrigin::Bundled));
-    folders.extend(one(workspace.map(|root| root.join(OF_A_WORKSPACE)), PluginOrigin::Workspace));
-    folders.extend(one(environment.data().map(|data| data.join(PLUGINS)), PluginOrigin::User));
-    folders.extend(one(Some(OF_THE_MACHINE.into()), PluginOrigin::Machine));
+    let optional = |path: Option<PathBuf>, origin| path.map(|path| Folder { path, origin });
+    let mut folders = all(wanted.trust_dirs, PluginOrigin::TrustDir);
+    folders.extend(all(wanted.plugin_dirs, PluginOrigin::PluginDir));
+    folders.extend(all(&environment.plugin_path, PluginOrigin::PluginPath));
+    folders.extend(optional(Some(home.to_owned()), PluginOrigin::Bundled));
+    folders.extend(optional(workspace.map(|root| root.join(WORKSPACE_PLUGINS)), PluginOrigin::Workspace));
+    folders.extend(optional(environment.data().map(|data| data.join(USER_PLUGINS)), PluginOrigin::User));
+    folders.extend(optional(Some(MACHINE_PLUGINS.into()), PluginOrigin::Machine));
     folders
 }
 
@@ -74,7 +75,7 @@ mod tests {
             "/bin".into(),
             base.path().join("work/.jp/compact/plugins"),
             "/home/u/.local/share/jp-compact/plugins".into(),
-            OF_THE_MACHINE.into(),
+            MACHINE_PLUGINS.into(),
         ];
         assert_eq!(paths, expect);
     }

@@ -39,7 +39,9 @@ impl Registry {
         for folder in &folders {
             match plugin::in_folder(&folder.path, folder.origin) {
                 Ok(found) => plugins.extend(found),
-                Err(source) if folder.origin.is_named_by_hand() || folder.origin == PluginOrigin::Bundled => {
+                Err(source)
+                    if folder.origin.is_from_command_line() || folder.origin == PluginOrigin::Bundled =>
+                {
                     return Err(DiscoveryError::PluginDir { path: folder.path.clone(), source });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -82,11 +84,11 @@ impl Registry {
         let found = if name.contains('/') {
             plugin::at(&self.cwd.join(name).components().collect::<PathBuf>(), PluginOrigin::Path)?
         } else {
-            self.bearers(name).next().cloned().ok_or_else(|| self.not_found(name))?
+            self.plugins_named(name).next().cloned().ok_or_else(|| self.not_found(name))?
         };
-        let bundled = self.bearers(found.name.as_str()).find(|other| other.bundled());
-        let taken = bundled.filter(|bundled| !found.bundled() && !found.is_same_file(bundled));
-        match taken.map(|bundled| bundled.path.clone()) {
+        let bundled = self.plugins_named(found.name.as_str()).find(|other| other.bundled());
+        let reserved = bundled.filter(|bundled| !found.bundled() && !found.is_same_file(bundled));
+        match reserved.map(|bundled| bundled.path.clone()) {
             Some(bundled) => Err(Error::ReservedName { plugin: found.path, bundled }),
             None => Ok(found),
         }
@@ -101,17 +103,18 @@ impl Registry {
         if name.contains('/') || found.bundled() {
             return Ok(found);
         }
-        let mut hidden = self.bearers(name).filter(|other| other.shadowed).peekable();
-        if hidden.peek().is_none() || is_trusted(&found) {
+        let mut shadowed_plugins = self.plugins_named(name).filter(|other| other.shadowed).peekable();
+        if shadowed_plugins.peek().is_none() || is_trusted(&found) {
             return Ok(found);
         }
-        match hidden.find(|other| is_trusted(other)) {
+        match shadowed_plugins.find(|other| is_trusted(other)) {
             None => Ok(found),
             Some(trusted) => Err(Error::Hides { plugin: found.path, trusted: trusted.path.clone() }),
         }
     }
 
-    fn bearers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Plugin> {
+    /// Returns all plugins with this name, in order.
+    fn plugins_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Plugin> {
         self.plugins.iter().filter(move |plugin| plugin.name.as_str() == name)
     }
 

@@ -85,7 +85,7 @@ impl PluginOrigin {
     }
 
     /// Returns whether the folder was given on the command line. If it is missing, that is an error.
-    pub(super) fn is_named_by_hand(self) -> bool {
+    pub(super) fn is_from_command_line(self) -> bool {
         matches!(self, Self::TrustDir | Self::PluginDir)
     }
 }
@@ -120,9 +120,9 @@ impl Plugin {
 
     /// Returns whether both paths lead to the same file.
     pub(super) fn is_same_file(&self, other: &Self) -> bool {
-        let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-        self.real == other.real
-            || (identity(&self.real).is_some() && identity(&self.real) == identity(&other.real))
+        let file_id = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+        let own_id = file_id(&self.real);
+        self.real == other.real || (own_id.is_some() && own_id == file_id(&other.real))
     }
 }
 
@@ -137,24 +137,25 @@ pub(super) fn in_folder(folder: &Path, origin: PluginOrigin) -> io::Result<Vec<P
 
 /// Returns the plugin at a path.
 pub(super) fn at(path: &Path, origin: PluginOrigin) -> Result<Plugin, Error> {
-    plugin(path, origin).map_err(|what| Error::NoPlugin { path: path.to_owned(), what })
+    plugin(path, origin).map_err(|reason| Error::NoPlugin { path: path.to_owned(), reason })
 }
 
+/// Reads the plugin at a path, or returns why it is not a plugin.
 fn plugin(path: &Path, origin: PluginOrigin) -> Result<Plugin, String> {
     let real = path.canonicalize().map_err(|error| error.to_string())?;
-    let file = fs::metadata(&real).map_err(|error| error.to_string())?;
-    let (name, form) = if file.is_dir() {
+    let metadata = fs::metadata(&real).map_err(|error| error.to_string())?;
+    let (name, form) = if metadata.is_dir() {
         match manifest(&real) {
             Ok(None) => return Err(format!("a folder without `{MANIFEST_FILE}`")),
             Ok(Some(manifest)) => (Ok(manifest.name.clone()), PluginForm::Folder(Box::new(manifest))),
-            Err(what) => (named_for(file_name(path)?), PluginForm::Broken(what)),
+            Err(reason) => (strategy_name(file_name(path)?), PluginForm::Broken(reason)),
         }
-    } else if !file.is_file() {
+    } else if !metadata.is_file() {
         return Err("neither a file nor a folder".into());
     } else if path.extension().is_some_and(|extension| extension == "so") {
         let stem = stem(path)?;
-        (named_for(stem.strip_prefix("lib").unwrap_or(stem)), PluginForm::Dylib)
-    } else if file.permissions().mode() & 0o111 == 0 {
+        (strategy_name(stem.strip_prefix("lib").unwrap_or(stem)), PluginForm::Dylib)
+    } else if metadata.permissions().mode() & 0o111 == 0 {
         return Err("it is not executable; run `chmod +x`".into());
     } else {
         let stem = if origin == PluginOrigin::Bundled {
@@ -163,12 +164,12 @@ fn plugin(path: &Path, origin: PluginOrigin) -> Result<Plugin, String> {
         } else {
             stem(path)?
         };
-        (named_for(stem), PluginForm::Executable)
+        (strategy_name(stem), PluginForm::Executable)
     };
     Ok(Plugin { name: name?, path: path.to_owned(), real, origin, form, shadowed: false })
 }
 
-fn named_for(stem: &str) -> Result<StrategyName, String> {
+fn strategy_name(stem: &str) -> Result<StrategyName, String> {
     StrategyName::parse(&stem.replace('_', "-")).map_err(|error| error.to_string())
 }
 
@@ -183,8 +184,8 @@ fn stem(path: &Path) -> Result<&str, String> {
 /// Returns the manifest of a folder, or `None` if there is none.
 fn manifest(folder: &Path) -> Result<Option<Manifest>, String> {
     let path = folder.join(MANIFEST_FILE);
-    let read = small_file::read(&path, small_file::MANIFEST);
-    let Some(bytes) = read.map_err(|error| error.to_string())? else { return Ok(None) };
+    let bytes = small_file::read(&path, small_file::MANIFEST);
+    let Some(bytes) = bytes.map_err(|error| error.to_string())? else { return Ok(None) };
     let text = small_file::text(bytes).map_err(|error| error.to_string())?;
     toml::from_str(&text).map(Some).map_err(|error| error.to_string().trim_end().to_owned())
 }
@@ -193,7 +194,7 @@ fn manifest(folder: &Path) -> Result<Option<Manifest>, String> {
 pub(super) fn not_executable(folder: &Path, name: &str) -> Option<PathBuf> {
     let files = fs::read_dir(folder).ok()?.flatten().map(|file| file.path());
     let is_named = |path: &PathBuf| {
-        stem(path).and_then(named_for).is_ok_and(|own| own.as_str() == name) && path.is_file()
+        stem(path).and_then(strategy_name).is_ok_and(|strategy| strategy.as_str() == name) && path.is_file()
     };
     files.filter(is_named).min()
 }

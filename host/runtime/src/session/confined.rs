@@ -50,12 +50,12 @@ impl Confined {
     pub fn jailed(cleared: Cleared, abilities: Abilities, runner: &Path) -> Result<Self, Error> {
         let confined = Self::contained(cleared, runner)?;
         let cleared = &confined.cleared;
-        let own = cleared.folder.as_ref().unwrap_or(&cleared.program);
+        let plugin = cleared.folder.as_ref().unwrap_or(&cleared.program);
         // Trust includes the interpreter of a bare script. The interpreter of a folder must be granted.
         let is_granted =
             cleared.plugin.form == PluginForm::Executable || cleared.permissions.runtime != Runtime::None;
         let interpreter = cleared.interpreter.as_deref().filter(|_| is_granted);
-        let jail = Jail::new(abilities, own, &cleared.permissions, interpreter)
+        let jail = Jail::new(abilities, plugin, &cleared.permissions, interpreter)
             .ok_or_else(|| Error::NoJail { missing: abilities.missing() })?;
         let jail = if cleared.is_dylib() { jail.with_program(runner) } else { jail };
         let jail = if cleared.plugin.bundled() { jail.with_unbounded_threads() } else { jail };
@@ -92,7 +92,7 @@ impl Confined {
     }
 
     /// Returns the path for error messages. The path of the copy would mean nothing to the user.
-    pub(super) fn known_as(&self, program: PathBuf) -> PathBuf {
+    pub(super) fn display_path(&self, program: PathBuf) -> PathBuf {
         let is_copy = self.cleared.folder.is_none() && program == self.cleared.program;
         if is_copy { self.cleared.plugin.path.clone() } else { program }
     }

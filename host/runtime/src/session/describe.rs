@@ -24,9 +24,9 @@ impl Starter {
             version: env!("CARGO_PKG_VERSION").into(),
             features: FEATURES.map(str::to_owned).to_vec(),
         };
-        let question = vec![to_line(&DescribeRequest::new(host)).unwrap_or_default().into()];
+        let request = vec![to_line(&DescribeRequest::new(host)).unwrap_or_default().into()];
         let deadline = Duration::from_millis(DESCRIBE_DEADLINE_MS);
-        let ended = self.run(confined, "describe", question, deadline, &mut |_| {}).await?;
+        let ended = self.run(confined, "describe", request, deadline, &mut |_| {}).await?;
         if !ended.status.success() {
             return Err(Error::Crashed { status: ended.status, answered: false, stderr: ended.stderr });
         }
@@ -44,45 +44,46 @@ pub fn check(known: &KnownDescription, plugin: &Plugin) -> Result<(), Error> {
     let name = &plugin.name;
     if description.name != name.as_str() {
         let found_as = if plugin.manifest().is_some() { "manifest" } else { "file" };
-        let what = format!("it describes itself as `{}`, but its {found_as} is `{name}`", description.name);
-        return Err(Error::BadDescription { what });
+        let reason = format!("it describes itself as `{}`, but its {found_as} is `{name}`", description.name);
+        return Err(Error::BadDescription { reason });
     }
     let sizes = [
         ("version", description.version.len(), VERSION_BYTES_MAX),
         ("description", description.description.len(), TEXT_BYTES_MAX),
     ];
-    if let Some((field, bytes, most)) = sizes.into_iter().find(|(_, bytes, most)| bytes > most) {
-        let what = format!("its `{field}` has {bytes} bytes; at most {most} are allowed");
-        return Err(Error::BadDescription { what });
+    if let Some((field, bytes, bytes_max)) = sizes.into_iter().find(|(_, bytes, bytes_max)| bytes > bytes_max)
+    {
+        let reason = format!("its `{field}` has {bytes} bytes; at most {bytes_max} are allowed");
+        return Err(Error::BadDescription { reason });
     }
     if description.produces.is_empty() {
-        let what = "its `produces` is empty".into();
-        return Err(Error::BadDescription { what });
+        let reason = "its `produces` is empty".into();
+        return Err(Error::BadDescription { reason });
     }
     if !known.takes_defaults
         && let Some(schema) = &description.options_schema
         && let Err(error) = jsonschema::validator_for(schema)
     {
-        let what = format!("its `options_schema` is not a valid JSON Schema: {error}");
-        return Err(Error::BadDescription { what });
+        let reason = format!("its `options_schema` is not a valid JSON Schema: {error}");
+        return Err(Error::BadDescription { reason });
     }
     if plugin.mode() == Mode::Worker && !description.has_feature("worker") {
-        let what =
+        let reason =
             "its manifest starts it as a worker, but its description lacks the feature `worker`".into();
-        return Err(Error::BadDescription { what });
+        return Err(Error::BadDescription { reason });
     }
     Ok(())
 }
 
 /// Parses the single line of a description.
 fn read_description(output: &[u8]) -> Result<Description, Error> {
-    let bad = |what: String| Error::BadDescription { what };
-    let text =
-        std::str::from_utf8(output).map_err(|error| bad(format!("its description is not UTF-8: {error}")))?;
+    let invalid = |reason: String| Error::BadDescription { reason };
+    let text = std::str::from_utf8(output)
+        .map_err(|error| invalid(format!("its description is not UTF-8: {error}")))?;
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let Some(line) = lines.next() else { return Err(bad("it returned no description".into())) };
+    let Some(line) = lines.next() else { return Err(invalid("it returned no description".into())) };
     if lines.next().is_some() {
-        return Err(bad("its description has more than one line".into()));
+        return Err(invalid("its description has more than one line".into()));
     }
-    from_line(line.as_bytes()).map_err(|error| bad(format!("its description is invalid: {error}")))
+    from_line(line.as_bytes()).map_err(|error| invalid(format!("its description is invalid: {error}")))
 }

@@ -28,15 +28,15 @@ pub enum Error {
     /// The strategy failed, and a missing permission may be the reason.
     #[error(transparent)]
     Lacking(Box<Lacking>),
-    #[error("{what}")]
-    BadDescription { what: String },
+    #[error("{reason}")]
+    BadDescription { reason: String },
     /// The strategy and the host have no protocol version in common.
     #[error(transparent)]
     Version(Mismatch),
     #[error(transparent)]
     Process(ProcessError),
     /// The process ended with an error status or a signal and reported no error.
-    #[error("{}", crashed(*status, *answered))]
+    #[error("{}", crash_message(*status, *answered))]
     Crashed { status: ExitStatus, answered: bool, stderr: Stderr },
     #[error(transparent)]
     Violation(ReplyViolation),
@@ -44,7 +44,7 @@ pub enum Error {
     #[error("{} ({})", error.message, error.code)]
     Reported { error: ErrorReply, status: ExitStatus },
     /// The strategy gave up because no model answered.
-    #[error("{}", unanswered(answer, reason))]
+    #[error("{}", model_message(answer, reason))]
     Model {
         answer: AnswerError,
         /// The strategy's own message.
@@ -76,7 +76,7 @@ impl std::error::Error for Lacking {
     }
 }
 
-fn crashed(status: ExitStatus, answered: bool) -> String {
+fn crash_message(status: ExitStatus, answered: bool) -> String {
     let ending = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -89,7 +89,7 @@ fn crashed(status: ExitStatus, answered: bool) -> String {
     }
 }
 
-fn unanswered(answer: &AnswerError, reason: &str) -> String {
+fn model_message(answer: &AnswerError, reason: &str) -> String {
     if reason.is_empty() || reason.contains(&answer.message) {
         answer.to_string()
     } else {

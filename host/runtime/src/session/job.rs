@@ -25,7 +25,7 @@ pub(super) struct Job {
     /// The number of workers that died while serving this request.
     pub(super) attempts: u32,
     /// Receives the reply.
-    pub(super) asker: oneshot::Sender<Reply>,
+    pub(super) reply_sender: oneshot::Sender<Reply>,
 }
 
 impl Job {
@@ -40,11 +40,11 @@ impl Job {
             Terminal::Error(error) => Err(Error::Reported { error, status: ExitStatus::default() }),
             terminal => Ok(CompleteReply { terminal, logs: answer.logs }),
         };
-        let _ = self.asker.send(reply);
+        let _ = self.reply_sender.send(reply);
     }
 
     pub(super) fn fail(self, failure: Error) {
-        let _ = self.asker.send(Err(failure));
+        let _ = self.reply_sender.send(Err(failure));
     }
 }
 
@@ -77,19 +77,19 @@ impl Queue {
     }
 
     /// Returns whether the queue is empty and complete.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.closed.load(Ordering::Relaxed) && self.jobs().is_empty()
     }
 
     /// Resolves when the queue has changed since this call.
-    pub(super) fn news(&self) -> Notified<'_> {
+    pub(super) fn change(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
     /// Returns the next request if its caller still waits and it is not larger than `bytes_max`.
     pub(super) fn take(&self, bytes_max: usize) -> Option<Job> {
         let mut jobs = self.jobs();
-        while jobs.pop_front_if(|job| job.asker.is_closed()).is_some() {}
+        while jobs.pop_front_if(|job| job.reply_sender.is_closed()).is_some() {}
         jobs.pop_front_if(|job| job.bytes() <= bytes_max)
     }
 
@@ -108,16 +108,16 @@ impl Queue {
     pub(super) async fn take_for_vacant_slot(&self) -> Option<Job> {
         let _vacant = Counted::new(&self.vacant, &self.changed);
         loop {
-            let news = self.news();
+            let change = self.change();
             if self.idle.load(Ordering::Relaxed) == 0
                 && let Some(job) = self.take(usize::MAX)
             {
                 return Some(job);
             }
-            if self.is_over() {
+            if self.is_finished() {
                 return None;
             }
-            news.await;
+            change.await;
         }
     }
 }

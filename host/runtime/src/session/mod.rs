@@ -117,8 +117,8 @@ impl Sessions {
     /// Returns the time limit for one round: from the command line, or from the manifest.
     #[must_use]
     pub fn deadline(&self, described: &Described) -> Duration {
-        let of_manifest = || described.confined.cleared.plugin.timeout();
-        self.deadline.or_else(of_manifest).unwrap_or(Duration::from_millis(COMPACT_DEADLINE_MS))
+        let from_manifest = || described.confined.cleared.plugin.timeout();
+        self.deadline.or_else(from_manifest).unwrap_or(Duration::from_millis(COMPACT_DEADLINE_MS))
     }
 
     /// Returns whether workers serve this strategy.
@@ -158,19 +158,19 @@ impl Sessions {
         let mut logs = Vec::new();
         let mut unanswered = None;
         for rounds_before in 0.. {
-            let answer = self.once(described, &header, body).await;
+            let answer = self.send_once(described, &header, body).await;
             self.watch.ended(&header.id);
-            let without = unanswered.take();
-            let answer = match (answer, &without) {
-                (Err(failure), Some(answer)) => return Err(failure.without_model(answer)),
+            let previous_error = unanswered.take();
+            let answer = match (answer, &previous_error) {
+                (Err(failure), Some(error)) => return Err(failure.without_model(error)),
                 (answer, _) => answer?,
             };
             logs.extend(answer.logs);
-            let needs = match (answer.terminal, without) {
+            let needs = match (answer.terminal, previous_error) {
                 (Terminal::Needs(needs), _) => needs,
                 // The strategy gave up because it got no answer. The missing answer is the real error.
-                (Terminal::Decline(decline), Some(answer)) => {
-                    return Err(Error::Model { answer, reason: decline.reason });
+                (Terminal::Decline(decline), Some(error)) => {
+                    return Err(Error::Model { answer: error, reason: decline.reason });
                 }
                 (terminal, _) => return Ok(CompleteReply { terminal, logs }),
             };
@@ -179,10 +179,10 @@ impl Sessions {
             if let Some(need) = needs::not_granted(&needs, &described.description.needs) {
                 return Err(Error::NotGranted { need });
             }
-            let foreseen = self.answers.foresee(&needs.requests);
+            let known_error = self.answers.foresee(&needs.requests);
             for (key, request) in needs.requests {
                 let model = header.context.llm.as_ref().map(|llm| llm.model.as_str());
-                let answer = needs::answer(&request, &*self.answers, model, foreseen.as_ref()).await;
+                let answer = needs::answer(&request, &*self.answers, model, known_error.as_ref()).await;
                 unanswered = unanswered.or_else(|| needs::unanswered(&request, &answer));
                 header.answers.insert(key, answer);
             }
@@ -191,7 +191,8 @@ impl Sessions {
         unreachable!("the rounds are counted")
     }
 
-    async fn once(
+    /// Sends one request and returns its reply.
+    async fn send_once(
         &self,
         described: &Described,
         header: &CompactRequest,
@@ -208,6 +209,7 @@ impl Sessions {
         }
     }
 
+    /// Returns the pool of a strategy. The first call creates it.
     fn pool(&self, described: &Described, workers: usize) -> Arc<Pool> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, pool)) = pools.iter().find(|(confined, _)| *confined == described.confined) {

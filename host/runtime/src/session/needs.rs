@@ -31,11 +31,11 @@ pub struct Nobody;
 
 impl Answers for Nobody {
     fn answer<'a>(&'a self, _: &'a NeedRequest, _: Option<&'a str>) -> Answering<'a> {
-        Box::pin(async { refused("llm_unavailable", "this host has no model") })
+        Box::pin(async { error_answer("llm_unavailable", "this host has no model") })
     }
 }
 
-/// Recorded answers by the hash of their request. Other requests are refused.
+/// Recorded answers by the hash of their request. Other requests get an error.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recorded(BTreeMap<String, Answer>);
 
@@ -68,11 +68,11 @@ impl Recorded {
 
 impl Answers for Recorded {
     fn answer<'a>(&'a self, request: &'a NeedRequest, _: Option<&'a str>) -> Answering<'a> {
-        let missing = || {
+        let not_recorded = || {
             let key = key(request);
-            refused("llm_unavailable", &format!("no answer was recorded for the request {key}"))
+            error_answer("llm_unavailable", &format!("no answer was recorded for the request {key}"))
         };
-        let answer = self.get(request).cloned().unwrap_or_else(missing);
+        let answer = self.get(request).cloned().unwrap_or_else(not_recorded);
         Box::pin(async { answer })
     }
 }
@@ -83,25 +83,25 @@ pub fn key(request: &NeedRequest) -> String {
     digest::of_bytes(&serde_json::to_vec(request).unwrap_or_default())
 }
 
-fn refused(code: &str, message: &str) -> Answer {
+fn error_answer(code: &str, message: &str) -> Answer {
     Answer::Err(AnswerError { code: code.to_owned(), message: message.to_owned() })
 }
 
 /// Returns the permission that a request needs, if any.
-fn grant(request: &NeedRequest) -> Option<&'static str> {
+fn required_grant(request: &NeedRequest) -> Option<&'static str> {
     matches!(request, NeedRequest::LlmComplete { .. }).then_some("llm")
 }
 
 /// Returns the first permission that is needed but not granted.
 pub(super) fn not_granted(needs: &Needs, granted: &[String]) -> Option<String> {
-    let mut grants = needs.requests.values().filter_map(grant);
-    grants.find(|grant| !granted.iter().any(|other| other == grant)).map(str::to_owned)
+    let mut grants = needs.requests.values().filter_map(required_grant);
+    grants.find(|required_grant| !granted.iter().any(|other| other == required_grant)).map(str::to_owned)
 }
 
 /// Returns an error if the answer states that a model could not answer.
 pub(super) fn unanswered(request: &NeedRequest, answer: &Answer) -> Option<AnswerError> {
     match answer {
-        Answer::Err(error) if grant(request) == Some("llm") => Some(error.clone()),
+        Answer::Err(error) if required_grant(request) == Some("llm") => Some(error.clone()),
         _ => None,
     }
 }
@@ -112,9 +112,9 @@ pub(super) async fn answer(
     request: &NeedRequest,
     answers: &dyn Answers,
     model: Option<&str>,
-    foreseen: Option<&AnswerError>,
+    known_error: Option<&AnswerError>,
 ) -> Answer {
-    if let (NeedRequest::LlmComplete { .. }, Some(error)) = (request, foreseen) {
+    if let (NeedRequest::LlmComplete { .. }, Some(error)) = (request, known_error) {
         return Answer::Err(error.clone());
     }
     match request {
@@ -125,6 +125,6 @@ pub(super) async fn answer(
         NeedRequest::LlmComplete { .. } | NeedRequest::TokensCount { .. } => {
             answers.answer(request, model).await
         }
-        _ => refused("need_unknown", "this host does not support this kind of request"),
+        _ => error_answer("need_unknown", "this host does not support this kind of request"),
     }
 }

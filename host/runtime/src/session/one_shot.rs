@@ -11,7 +11,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 
 use super::error::Error;
 use super::stderr_log::{self, StderrLog};
-use super::watch::{Glimpse, Watch};
+use super::watch::{LineScanner, Watch};
 use super::{Confined, Described, Spool};
 use crate::process::{self, Ended, GRACE, Launch, OutputCallbacks, ProcessError, Stderr, Worker};
 
@@ -69,14 +69,15 @@ impl Starter {
             Ok(Ended { stderr, .. }) | Err(ProcessError::Deadline { stderr, .. }) => stderr_log.end(stderr),
             Err(_) => stderr_log.end(&Stderr::default()),
         }
-        let ended = ended.map_err(|error| match error {
-            ProcessError::Start { program, reason } => {
-                ProcessError::Start { program: confined.known_as(program), reason }
-            }
-            other => other,
-        });
-        let ended = ended.map_err(Error::Process)?;
-        self.report(confined, verb, ended.status);
+        let ended = ended.map_err(|error| {
+            Error::Process(match error {
+                ProcessError::Start { program, reason } => {
+                    ProcessError::Start { program: confined.display_path(program), reason }
+                }
+                other => other,
+            })
+        })?;
+        self.log_exit(confined, verb, ended.status);
         Ok(ended)
     }
 
@@ -90,7 +91,7 @@ impl Starter {
     }
 
     /// Logs how a process ended.
-    pub(super) fn report(&self, confined: &Confined, verb: &str, status: ExitStatus) {
+    pub(super) fn log_exit(&self, confined: &Confined, verb: &str, status: ExitStatus) {
         let (name, program) = (confined.cleared.plugin.name.as_str(), &confined.program);
         tracing::debug!(strategy = name, program = %program.display(), verb, %status, "strategy ended");
     }
@@ -108,13 +109,13 @@ impl Starter {
         watch: &dyn Watch,
     ) -> Result<CompleteReply, Error> {
         let (confined, name) = (&described.confined, &described.description.name);
-        let (mut glimpse, mut logs) = (Glimpse::default(), 0);
+        let (mut scanner, mut log_count) = (LineScanner::default(), 0);
         let mut on_stdout = |output: &[u8]| {
-            glimpse.read(output, id, |line| match line {
+            scanner.read(output, id, |line| match line {
                 ReplyLine::Progress(progress) => watch.progress(name, id, progress),
                 ReplyLine::Log(log) => {
-                    logs += 1;
-                    stderr_log::log_at_most(name, log, logs);
+                    log_count += 1;
+                    stderr_log::log_at_most(name, log, log_count);
                 }
                 ReplyLine::Terminal(_) | ReplyLine::Nothing => {}
             });

@@ -22,7 +22,7 @@ use crate::process::{GRACE, ProcessError, Worker, WorkerEnded};
 /// The time that a worker gets to exit when it is not needed any more.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// The time that output may stay open after a worker has exited, and that a worker may live after its output has ended.
-const HALF_GONE_MAX: Duration = Duration::from_millis(250);
+const HALF_CLOSED_MAX: Duration = Duration::from_millis(250);
 /// A request fails after this many workers have died while serving it.
 const ATTEMPTS_MAX: u32 = 2;
 
@@ -42,11 +42,11 @@ impl Retiring {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, farewell: impl Future<Output = ()> + Send + 'static) {
+    fn add(&self, shutdown: impl Future<Output = ()> + Send + 'static) {
         let mut workers = self.workers();
         // Removes workers that have exited.
         while workers.try_join_next().is_some() {}
-        workers.spawn(farewell);
+        workers.spawn(shutdown);
     }
 }
 
@@ -55,12 +55,12 @@ impl Pool {
     pub(super) fn new(
         starter: &Starter,
         described: &Described,
-        seats_max: usize,
+        workers_max: usize,
         watch: &Arc<dyn Watch>,
     ) -> Self {
         let queue = Arc::new(Queue::default());
         let (mut slots, retiring) = (JoinSet::new(), Arc::new(Retiring::default()));
-        for _ in 0..seats_max.max(1) {
+        for _ in 0..workers_max.max(1) {
             let slot = WorkerSlot {
                 starter: starter.clone(),
                 described: described.clone(),
@@ -76,11 +76,11 @@ impl Pool {
 
     /// Sends a request to any free worker.
     pub(super) async fn ask(&self, id: &str, request: Vec<Bytes>, deadline: Duration) -> Reply {
-        let (asker, answer) = oneshot::channel();
-        self.queue.push(Job { id: id.to_owned(), request, deadline, attempts: 0, asker });
-        answer.await.unwrap_or_else(|_| {
-            let gone = std::io::Error::other("the worker was stopped");
-            Err(Error::Process(ProcessError::Io(gone)))
+        let (reply_sender, reply) = oneshot::channel();
+        self.queue.push(Job { id: id.to_owned(), request, deadline, attempts: 0, reply_sender });
+        reply.await.unwrap_or_else(|_| {
+            let error = std::io::Error::other("the worker was stopped");
+            Err(Error::Process(ProcessError::Io(error)))
         })
     }
 
@@ -119,7 +119,7 @@ impl WorkerSlot {
             }
             match self.starter.worker(&self.described) {
                 Ok((worker, stdin, stdout)) => {
-                    leftover = self.follow(worker, stdin, stdout, leftover, retrying).await;
+                    leftover = self.serve_process(worker, stdin, stdout, leftover, retrying).await;
                     retrying = true;
                 }
                 Err(error) => fail_first(&mut leftover, Error::Process(error)),
@@ -128,7 +128,7 @@ impl WorkerSlot {
     }
 
     /// Serves one process until it ends, and returns the requests that it left unanswered.
-    async fn follow(
+    async fn serve_process(
         &self,
         mut worker: Worker,
         stdin: ChildStdin,
@@ -137,14 +137,14 @@ impl WorkerSlot {
         retrying: bool,
     ) -> VecDeque<Job> {
         let name = &self.described.description.name;
-        let seen = |id: &str, line: &ReplyLine| match line {
+        let on_line = |id: &str, line: &ReplyLine| match line {
             ReplyLine::Progress(progress) => self.watch.progress(name, id, progress),
             ReplyLine::Log(log) => stderr_log::log(name, log),
             ReplyLine::Terminal(_) | ReplyLine::Nothing => {}
         };
         let mut stderr_log = StderrLog::new(name);
         let mut on_stderr = |bytes: &[u8]| stderr_log.append(bytes);
-        let mut connection = WorkerConnection::new(&self.queue, self.limits, leftover, retrying, &seen);
+        let mut connection = WorkerConnection::new(&self.queue, self.limits, leftover, retrying, &on_line);
         let end = {
             let mut serve = std::pin::pin!(connection.serve(stdin, stdout));
             let ended = tokio::select! {
@@ -155,16 +155,16 @@ impl WorkerSlot {
             match ended {
                 Some(end) => Some(end),
                 // Output from before the exit may still arrive.
-                None => timeout(HALF_GONE_MAX, serve).await.ok(),
+                None => timeout(HALF_CLOSED_MAX, serve).await.ok(),
             }
         };
         let (patience, grace) = match end {
             Some(ExitReason::Finished) => (SHUTDOWN_GRACE, GRACE),
-            Some(ExitReason::Died) => (HALF_GONE_MAX, GRACE),
+            Some(ExitReason::Died) => (HALF_CLOSED_MAX, GRACE),
             Some(ExitReason::Deadline | ExitReason::Stuck) => (Duration::ZERO, GRACE),
             Some(ExitReason::Violated) | None => (Duration::ZERO, Duration::ZERO),
         };
-        let (waits, has_spoken) = (connection.waits(), connection.has_spoken());
+        let (has_unanswered, has_output) = (connection.has_unanswered(), connection.has_output());
         let mut unanswered = connection.unanswered();
         if matches!(end, Some(ExitReason::Finished | ExitReason::Stuck)) {
             // The exit status of this worker does not matter, so the next one starts immediately.
@@ -177,14 +177,14 @@ impl WorkerSlot {
         let ended =
             shut_down(&self.starter, &self.described.confined, worker, stderr_log, patience, grace).await;
         match (end, ended) {
-            (_, Err(error)) if waits => fail_first(&mut unanswered, Error::Process(error)),
+            (_, Err(error)) if has_unanswered => fail_first(&mut unanswered, Error::Process(error)),
             (Some(ExitReason::Deadline), Ok(ended)) => {
                 let deadline = unanswered.front().map_or(Duration::ZERO, |job| job.deadline);
-                let missed = ProcessError::Deadline { deadline, stderr: ended.stderr };
-                fail_first(&mut unanswered, Error::Process(missed));
+                let failure = ProcessError::Deadline { deadline, stderr: ended.stderr };
+                fail_first(&mut unanswered, Error::Process(failure));
             }
-            (Some(ExitReason::Died) | None, Ok(ended)) if waits => {
-                self.died(&mut unanswered, ended, has_spoken, end);
+            (Some(ExitReason::Died) | None, Ok(ended)) if has_unanswered => {
+                self.handle_death(&mut unanswered, ended, has_output, end);
             }
             _ => {}
         }
@@ -192,11 +192,11 @@ impl WorkerSlot {
     }
 
     /// Counts an attempt for the first unanswered request. The worker did not die while serving the others.
-    fn died(
+    fn handle_death(
         &self,
         unanswered: &mut VecDeque<Job>,
         ended: WorkerEnded,
-        has_spoken: bool,
+        has_output: bool,
         end: Option<ExitReason>,
     ) {
         if let Some(exceeded) = ended.exceeded {
@@ -204,9 +204,9 @@ impl WorkerSlot {
             return fail_first(unanswered, Error::Process(failure));
         }
         let confined = &self.described.confined;
-        let not_started = if has_spoken { None } else { ended.not_started(&confined.program) };
+        let not_started = if has_output { None } else { ended.not_started(&confined.program) };
         if let Some(reason) = not_started {
-            let program = confined.known_as(confined.program.clone());
+            let program = confined.display_path(confined.program.clone());
             let failure = ProcessError::Start { program, reason };
             return fail_first(unanswered, Error::Process(failure));
         }
@@ -236,7 +236,7 @@ async fn shut_down(
 ) -> Result<WorkerEnded, ProcessError> {
     let ended = worker.end_with(patience, grace, &mut |bytes| stderr_log.append(bytes)).await?;
     stderr_log.end(&ended.stderr);
-    starter.report(confined, "worker", ended.status);
+    starter.log_exit(confined, "worker", ended.status);
     Ok(ended)
 }
 

@@ -11,7 +11,7 @@ use jp_compact_schema::Events;
 use jp_compact_schema::version::EVENTS_INLINE_BYTES_MAX;
 use tempfile::{Builder, NamedTempFile};
 
-use crate::digest::Digesting;
+use crate::digest::DigestWriter;
 use crate::process::PrivateDir;
 
 /// The length of a name, which makes guessing infeasible.
@@ -82,43 +82,43 @@ pub struct Sink<'a> {
     spool: Option<&'a Spool>,
     inline_bytes_max: usize,
     memory: Vec<u8>,
-    file: Option<(Digesting<BufWriter<File>>, NamedTempFile)>,
+    file: Option<(DigestWriter<BufWriter<File>>, NamedTempFile)>,
     bytes: u64,
 }
 
 impl<'a> Sink<'a> {
-    /// Without a spool, everything stays in memory.
+    /// Creates a sink. Without a spool, everything stays in memory.
     pub fn new(spool: Option<&'a Spool>) -> Self {
         let inline_bytes_max = usize::try_from(EVENTS_INLINE_BYTES_MAX).unwrap_or(usize::MAX);
         Self { spool, inline_bytes_max, memory: Vec::new(), file: None, bytes: 0 }
     }
 
-    /// Always uses a file.
+    /// Creates a sink that always uses a file.
     pub fn of_a_file(spool: &'a Spool) -> Self {
         Self { inline_bytes_max: 0, ..Self::new(Some(spool)) }
     }
 
     /// Returns the collected lines.
     pub fn finish(self) -> io::Result<Lines> {
-        let Some((mut out, file)) = self.file else { return Ok(Lines::Inline(self.memory.into())) };
-        out.flush()?;
-        Ok(Lines::File(Spooled { file, bytes: self.bytes, sha256: out.sha256() }))
+        let Some((mut writer, file)) = self.file else { return Ok(Lines::Inline(self.memory.into())) };
+        writer.flush()?;
+        Ok(Lines::File(Spooled { file, bytes: self.bytes, sha256: writer.sha256() }))
     }
 }
 
 impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes += bytes.len() as u64;
-        if let Some((out, _)) = &mut self.file {
-            out.write_all(bytes)?;
+        if let Some((writer, _)) = &mut self.file {
+            writer.write_all(bytes)?;
             return Ok(bytes.len());
         }
         self.memory.extend_from_slice(bytes);
         if let Some(spool) = self.spool.filter(|_| self.memory.len() > self.inline_bytes_max) {
             let file = spool.file()?;
-            let mut out = Digesting::new(BufWriter::new(file.as_file().try_clone()?));
-            out.write_all(&std::mem::take(&mut self.memory))?;
-            self.file = Some((out, file));
+            let mut writer = DigestWriter::new(BufWriter::new(file.as_file().try_clone()?));
+            writer.write_all(&std::mem::take(&mut self.memory))?;
+            self.file = Some((writer, file));
         }
         Ok(bytes.len())
     }
@@ -139,19 +139,21 @@ mod tests {
         let spool = Spool::make(base.path()).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(spool.folder()), 0o700);
-        let lines = |spool, text: &[&[u8]]| {
+        let collect = |spool, chunks: &[&[u8]]| {
             let mut sink = Sink { inline_bytes_max: 8, ..Sink::new(spool) };
-            text.iter().for_each(|text| sink.write_all(text).unwrap());
+            chunks.iter().for_each(|chunk| sink.write_all(chunk).unwrap());
             sink.finish().unwrap()
         };
         assert!(
-            matches!(lines(Some(&spool), &[b"12345678"]), Lines::Inline(memory) if memory[..] == b"12345678"[..])
+            matches!(collect(Some(&spool), &[b"12345678"]), Lines::Inline(memory) if memory[..] == b"12345678"[..])
         );
-        assert!(matches!(lines(None, &[b"123456789"]), Lines::Inline(_)));
-        let Lines::File(spooled) = lines(Some(&spool), &[b"1234567", b"89", b"0"]) else { panic!("no file") };
+        assert!(matches!(collect(None, &[b"123456789"]), Lines::Inline(_)));
+        let Lines::File(spooled) = collect(Some(&spool), &[b"1234567", b"89", b"0"]) else {
+            panic!("no file")
+        };
         let path = spooled.path();
         assert_eq!((fs::read(&path).unwrap().as_slice(), mode(&path)), (&b"1234567890"[..], 0o400));
-        let sha256 = digest_of(b"1234567890");
+        let sha256 = sha256_of(b"1234567890");
         assert_eq!(
             spooled.events(),
             Events::File { path: path.to_str().unwrap().to_owned(), bytes: 10, sha256 }
@@ -163,7 +165,7 @@ mod tests {
         assert!(!folder.exists());
     }
 
-    fn digest_of(bytes: &[u8]) -> String {
+    fn sha256_of(bytes: &[u8]) -> String {
         crate::digest::of_bytes(bytes)
     }
 }

@@ -14,59 +14,59 @@ const MESSAGE_BYTES_MAX: usize = 4 << 10;
 #[derive(Debug)]
 pub(super) struct StderrLog {
     strategy: String,
-    text: Text,
+    text: PendingText,
 }
 
 /// Text that has arrived but is not logged yet.
 #[derive(Debug, Default)]
-struct Text {
+struct PendingText {
     line: Vec<u8>,
     logged_bytes: usize,
-    is_cut: bool,
+    is_truncated: bool,
 }
 
 impl StderrLog {
     pub(super) fn new(strategy: &str) -> Self {
-        Self { strategy: strategy.to_owned(), text: Text::default() }
+        Self { strategy: strategy.to_owned(), text: PendingText::default() }
     }
 
     /// Logs more output.
     pub(super) fn append(&mut self, bytes: &[u8]) {
         let strategy = &*self.strategy;
-        self.text.take(bytes, |line| tracing::info!(strategy, "| {line}"));
+        self.text.append(bytes, |line| tracing::info!(strategy, "| {line}"));
     }
 
     /// Logs the rest after the process has ended.
     pub(super) fn end(mut self, stderr: &Stderr) {
         let strategy = &*self.strategy;
-        self.text.rest(stderr, |line| tracing::info!(strategy, "| {line}"));
+        self.text.finish(stderr, |line| tracing::info!(strategy, "| {line}"));
     }
 }
 
-impl Text {
-    fn take(&mut self, bytes: &[u8], mut say: impl FnMut(&str)) {
+impl PendingText {
+    fn append(&mut self, bytes: &[u8], mut log_line: impl FnMut(&str)) {
         let live = &bytes[..bytes.len().min(Stderr::HEAD_BYTES_MAX - self.logged_bytes)];
         self.logged_bytes += live.len();
         for piece in live.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(piece);
             if self.line.ends_with(b"\n") {
-                say(String::from_utf8_lossy(&self.line).trim_end_matches(['\n', '\r']));
+                log_line(String::from_utf8_lossy(&self.line).trim_end_matches(['\n', '\r']));
                 self.line.clear();
             }
         }
-        if live.len() < bytes.len() && !self.is_cut {
-            self.is_cut = true;
-            say("[more output; the last part follows after the process has ended]");
+        if live.len() < bytes.len() && !self.is_truncated {
+            self.is_truncated = true;
+            log_line("[more output; the last part follows after the process has ended]");
         }
     }
 
-    fn rest(&mut self, stderr: &Stderr, say: impl FnMut(&str)) {
+    fn finish(&mut self, stderr: &Stderr, log_line: impl FnMut(&str)) {
         let mut rest = std::mem::take(&mut self.line);
         if stderr.dropped_bytes() > 0 {
             rest.extend(format!("\n[{} bytes dropped]\n", stderr.dropped_bytes()).into_bytes());
         }
         rest.extend_from_slice(stderr.tail());
-        String::from_utf8_lossy(&rest).lines().for_each(say);
+        String::from_utf8_lossy(&rest).lines().for_each(log_line);
     }
 }
 
@@ -99,13 +99,13 @@ mod tests {
 
     /// Returns the live log and the final log for these pieces.
     fn live_and_kept(pieces: &[&[u8]]) -> (Vec<String>, Vec<String>) {
-        let (mut text, mut stderr) = (Text::default(), Stderr::default());
+        let (mut text, mut stderr) = (PendingText::default(), Stderr::default());
         let (mut live, mut last) = (Vec::new(), Vec::new());
         for piece in pieces {
             stderr.push(piece);
-            text.take(piece, |line| live.push(line.to_owned()));
+            text.append(piece, |line| live.push(line.to_owned()));
         }
-        text.rest(&stderr, |line| last.push(line.to_owned()));
+        text.finish(&stderr, |line| last.push(line.to_owned()));
         (live, last)
     }
 

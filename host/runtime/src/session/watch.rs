@@ -29,27 +29,27 @@ impl Watch for Unwatched {
 /// Finds progress and logs in incomplete output. Invalid lines are skipped, because the complete output is
 /// checked later.
 #[derive(Debug, Default)]
-pub(super) struct Glimpse {
+pub(super) struct LineScanner {
     line: Vec<u8>,
-    too_long: bool,
+    is_too_long: bool,
 }
 
-impl Glimpse {
-    pub(super) fn read(&mut self, output: &[u8], id: &str, mut seen: impl FnMut(&ReplyLine)) {
+impl LineScanner {
+    pub(super) fn read(&mut self, output: &[u8], id: &str, mut on_line: impl FnMut(&ReplyLine)) {
         for piece in output.split_inclusive(|byte| *byte == b'\n') {
-            self.too_long |= self.line.len() + piece.len() > LINE_BYTES_MAX;
-            if !self.too_long {
+            self.is_too_long |= self.line.len() + piece.len() > LINE_BYTES_MAX;
+            if !self.is_too_long {
                 self.line.extend_from_slice(piece);
             }
             if piece.ends_with(b"\n") {
                 let text = std::str::from_utf8(&self.line).unwrap_or_default();
-                if !self.too_long
+                if !self.is_too_long
                     && let Ok(line @ (ReplyLine::Progress(_) | ReplyLine::Log(_))) = reply::line(text, 0, id)
                 {
-                    seen(&line);
+                    on_line(&line);
                 }
                 self.line.clear();
-                self.too_long = false;
+                self.is_too_long = false;
             }
         }
     }
@@ -62,15 +62,15 @@ mod tests {
     #[track_caller]
     fn check(output: &[u8], expect: &[u64]) {
         for chunk_bytes in [1, 7, output.len()] {
-            let (mut glimpse, mut seen) = (Glimpse::default(), Vec::new());
+            let (mut scanner, mut numbers) = (LineScanner::default(), Vec::new());
             for chunk in output.chunks(chunk_bytes) {
-                glimpse.read(chunk, "c1", |line| match line {
-                    ReplyLine::Progress(progress) => seen.push(progress.done),
-                    ReplyLine::Log(log) => seen.push(log.message.parse().unwrap()),
+                scanner.read(chunk, "c1", |line| match line {
+                    ReplyLine::Progress(progress) => numbers.push(progress.done),
+                    ReplyLine::Log(log) => numbers.push(log.message.parse().unwrap()),
                     other => panic!("{other:?}"),
                 });
             }
-            assert_eq!(seen, expect, "by {chunk_bytes}");
+            assert_eq!(numbers, expect, "by {chunk_bytes}");
         }
     }
 

@@ -57,7 +57,7 @@ impl Candidate {
     /// Returns the permissions that the user has to decide about. An interpreter that needs no approval is left out.
     #[must_use]
     pub fn questions(&self) -> Vec<Grant> {
-        grants::missing(&self.asked, &unasked(&self.plugin))
+        grants::missing(&self.asked, &implicit(&self.plugin))
     }
 
     /// Stores the description. Its needs are added to the permissions that the plugin asks for.
@@ -75,14 +75,14 @@ impl Candidate {
     /// Returns the command that trusts the plugin with these permissions.
     #[must_use]
     pub fn command_with(&self, permissions: &Permissions) -> String {
-        let named = grants::missing(permissions, &unasked(&self.plugin));
-        command::trust(&self.plugin, &named, self.lock.as_deref())
+        let explicit = grants::missing(permissions, &implicit(&self.plugin));
+        command::trust(&self.plugin, &explicit, self.lock.as_deref())
     }
 }
 
 /// Returns the permissions that trust includes without a question: the interpreter of a bare script, or the
 /// interpreter of a manifest if it is in a system folder.
-pub(super) fn unasked(plugin: &Plugin) -> Permissions {
+pub(super) fn implicit(plugin: &Plugin) -> Permissions {
     let is_of_system = || start::interpreter(plugin).is_some_and(|path| is_of_system(&path));
     let needs_no_question = plugin.manifest().is_none() || is_of_system();
     let runtime = if needs_no_question { asked(plugin).runtime } else { Runtime::None };
@@ -90,6 +90,6 @@ pub(super) fn unasked(plugin: &Plugin) -> Permissions {
 }
 
 /// Adds the permissions that trust includes without a question.
-pub(super) fn with_unasked(plugin: &Plugin, permissions: Permissions) -> Permissions {
-    grants::add(permissions, &grants::grants(&unasked(plugin)))
+pub(super) fn with_implicit(plugin: &Plugin, permissions: Permissions) -> Permissions {
+    grants::add(permissions, &grants::grants(&implicit(plugin)))
 }

@@ -28,20 +28,20 @@ pub struct LockCause(pub(super) String);
 #[non_exhaustive]
 pub enum Error {
     /// The manifest is invalid.
-    #[error("{}: {what}", path.join(MANIFEST_FILE).display())]
-    BadManifest { path: PathBuf, what: String },
+    #[error("{}: {reason}", path.join(MANIFEST_FILE).display())]
+    BadManifest { path: PathBuf, reason: String },
     /// The manifest names no protocol version that this host supports.
     #[error(transparent)]
     Version(Mismatch),
     /// The bytes of the plugin are not trusted.
-    #[error("{}", untrusted(.0))]
+    #[error("{}", untrusted_message(.0))]
     NotTrusted(Box<Candidate>),
     /// Another user could change the plugin.
     #[error("{0}")]
     Insecure(Insecure),
     /// The plugin runs a file that its digest does not cover.
-    #[error("{}: {what}", path.display())]
-    NotCovered { path: PathBuf, what: String },
+    #[error("{}: {reason}", path.display())]
+    NotCovered { path: PathBuf, reason: String },
     /// The path of the plugin is not valid UTF-8, so it cannot be recorded.
     #[error("failed to record trust for {}: the path is not valid UTF-8", path.display())]
     PathNotText { path: PathBuf },
@@ -54,9 +54,9 @@ pub enum Error {
     Unwritable { path: PathBuf, source: io::Error },
 }
 
-fn untrusted(candidate: &Candidate) -> String {
+fn untrusted_message(candidate: &Candidate) -> String {
     let path = candidate.plugin.real.display();
     let changed = if candidate.changed { ": it changed since it was trusted" } else { "" };
-    let runs = candidate.runs().iter().map(|runs| format!("; it runs {}", runs.real.display()));
+    let runs = candidate.runs().iter().map(|file| format!("; it runs {}", file.real.display()));
     format!("{path} (sha256 {}){changed}{}", candidate.sha256, runs.collect::<String>())
 }

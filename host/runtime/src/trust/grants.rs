@@ -68,12 +68,12 @@ impl fmt::Display for Grant {
             Self::Subprocess => f.write_str("subprocess"),
             Self::Env(name) => write!(f, "env:{name}"),
             Self::Read(path) => write!(f, "read:{path}"),
-            Self::Runtime(runtime) => write!(f, "runtime:{}", word(*runtime)),
+            Self::Runtime(runtime) => write!(f, "runtime:{}", runtime_name(*runtime)),
         }
     }
 }
 
-fn word(runtime: Runtime) -> &'static str {
+fn runtime_name(runtime: Runtime) -> &'static str {
     match runtime {
         Runtime::Python => "python",
         Runtime::Node => "node",
@@ -103,13 +103,13 @@ pub fn grants(permissions: &Permissions) -> Vec<Grant> {
 
 /// Adds permissions to a set.
 #[must_use]
-pub fn add(mut permissions: Permissions, more: &[Grant]) -> Permissions {
-    let add = |list: &mut Vec<String>, word: &String| {
-        if !list.contains(word) {
-            list.push(word.clone());
+pub fn add(mut permissions: Permissions, added: &[Grant]) -> Permissions {
+    let add = |list: &mut Vec<String>, value: &String| {
+        if !list.contains(value) {
+            list.push(value.clone());
         }
     };
-    for grant in more {
+    for grant in added {
         match grant {
             Grant::Llm => permissions.llm = true,
             Grant::Network => permissions.network = true,
@@ -140,12 +140,12 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn takes(word: &str) {
+    fn accepts(word: &str) {
         assert_eq!(word.parse::<Grant>().unwrap().to_string(), word);
     }
 
     #[track_caller]
-    fn refuses(word: &str, expect: &str) {
+    fn rejects(word: &str, expect: &str) {
         let error = word.parse::<Grant>().unwrap_err();
         assert!(error.contains(expect), "{error}");
     }
@@ -162,20 +162,20 @@ mod tests {
             "runtime:node",
             "runtime:sh",
         ] {
-            takes(word);
+            accepts(word);
         }
     }
 
     #[test]
     fn rejects_unknown_permissions() {
-        refuses("", "expected `llm`");
-        refuses("llm:x", "expected `llm`");
-        refuses("env:", "the name of a variable");
-        refuses("env:1A", "the name of a variable");
-        refuses("env:PATH", "cannot be granted");
-        refuses("env:LD_PRELOAD", "cannot be granted");
-        refuses("read:etc", "an absolute path");
-        refuses("runtime:perl", "`python`, `node` or `sh`");
+        rejects("", "expected `llm`");
+        rejects("llm:x", "expected `llm`");
+        rejects("env:", "the name of a variable");
+        rejects("env:1A", "the name of a variable");
+        rejects("env:PATH", "cannot be granted");
+        rejects("env:LD_PRELOAD", "cannot be granted");
+        rejects("read:etc", "an absolute path");
+        rejects("runtime:perl", "`python`, `node` or `sh`");
     }
 
     #[test]

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::Tree;
+use super::tree::PluginTree;
 use crate::clock::Clock;
 use crate::private_file::Cache;
 use crate::{digest, small_file};
 
 #[derive(Debug)]
-pub(super) struct Digests(Cache<String, Known>);
+pub(super) struct Digests(Cache<String, CachedDigest>);
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Known {
+struct CachedDigest {
     stamp: String,
     sha256: String,
 }
@@ -29,15 +29,15 @@ impl Digests {
     /// Returns the digest of a file or folder.
     pub(super) fn get(&self, path: &Path) -> io::Result<String> {
         let now = Clock::System.now();
-        let tree = Tree::read(path)?;
+        let tree = PluginTree::read(path)?;
         let stamp = tree.stamp();
         let key = digest::of_bytes(path.as_os_str().as_bytes());
-        if let Some(known) = self.0.get(&key).filter(|known| known.stamp == stamp) {
-            return Ok(known.sha256);
+        if let Some(cached) = self.0.get(&key).filter(|cached| cached.stamp == stamp) {
+            return Ok(cached.sha256);
         }
         let sha256 = tree.digest()?;
         if tree.is_settled(now) {
-            self.0.put(&key, &Known { stamp, sha256: sha256.clone() });
+            self.0.put(&key, &CachedDigest { stamp, sha256: sha256.clone() });
         }
         Ok(sha256)
     }
@@ -48,30 +48,30 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const OTHER: &str = "cached";
+    const CACHED: &str = "cached";
 
     /// Checks the digest of a file whose cache entry has this stamp and another digest.
     #[track_caller]
     fn check(stamp: impl Fn(&Path) -> String, expect: &str) {
         let base = tempfile::tempdir().unwrap();
-        let (file, memory) = (base.path().join("file"), base.path().join("memory"));
+        let (file, cache) = (base.path().join("file"), base.path().join("cache"));
         fs::write(&file, "abc").unwrap();
-        let known = Known { stamp: stamp(&file), sha256: OTHER.into() };
+        let cached = CachedDigest { stamp: stamp(&file), sha256: CACHED.into() };
         let name = format!("{}.json", digest::of_bytes(file.as_os_str().as_bytes()));
-        crate::private_file::write(&memory.join(name), &serde_json::to_vec(&known).unwrap(), 0o600).unwrap();
-        assert_eq!(Digests::new(Some(memory)).get(&file).unwrap(), expect);
+        crate::private_file::write(&cache.join(name), &serde_json::to_vec(&cached).unwrap(), 0o600).unwrap();
+        assert_eq!(Digests::new(Some(cache)).get(&file).unwrap(), expect);
     }
 
     #[test]
     fn an_unchanged_file_is_not_read_again() {
-        check(|file| Tree::read(file).unwrap().stamp(), OTHER);
+        check(|file| PluginTree::read(file).unwrap().stamp(), CACHED);
     }
 
     #[test]
     fn a_changed_or_replaced_file_is_read_again() {
         check(|_| String::new(), &digest::of_bytes(b"abc"));
         let changed = |file: &Path| {
-            let before = Tree::read(file).unwrap().stamp();
+            let before = PluginTree::read(file).unwrap().stamp();
             // Another file with the same bytes at the same path.
             fs::write(file.with_extension("new"), "abc").unwrap();
             #[expect(clippy::disallowed_methods, reason = "a test swaps files")]
@@ -84,12 +84,12 @@ mod tests {
     #[test]
     fn recently_changed_files_are_not_cached() {
         let base = tempfile::tempdir().unwrap();
-        let (file, memory) = (base.path().join("file"), base.path().join("memory"));
+        let (file, cache) = (base.path().join("file"), base.path().join("cache"));
         fs::write(&file, "abc").unwrap();
-        Digests::new(Some(memory.clone())).get(&file).unwrap();
-        assert!(!memory.exists());
+        Digests::new(Some(cache.clone())).get(&file).unwrap();
+        assert!(!cache.exists());
         let old = Path::new("/bin/sh").canonicalize().unwrap();
-        Digests::new(Some(memory.clone())).get(&old).unwrap();
-        assert_eq!(fs::read_dir(memory).map_or(0, Iterator::count), 1);
+        Digests::new(Some(cache.clone())).get(&old).unwrap();
+        assert_eq!(fs::read_dir(cache).map_or(0, Iterator::count), 1);
     }
 }

@@ -12,7 +12,7 @@ use crate::{private_file, small_file};
 const HEADING: &str = "# Trusted plugins: the digest of each plugin, and its grants.\n\
                        # Written by `jp-compact strategy trust PLUGIN --trust-lock FILE`.\n";
 /// The version of the file format.
-const LOCK: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 /// The file is committed, so every user may read it.
 const MODE: u32 = 0o644;
 
@@ -24,7 +24,7 @@ pub(super) struct Lock {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct LockFile {
     lock: u32,
     #[serde(default, rename = "plugin")]
     plugins: Vec<Entry>,
@@ -52,19 +52,20 @@ impl Lock {
             Err(error) => return Err(error.to_string()),
         };
         let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
-        let text: Text = toml::from_str(&text).map_err(|error| error.to_string().trim_end().to_owned())?;
-        if text.lock != LOCK {
-            return Err(format!("version {} is not supported; expected {LOCK}", text.lock));
+        let file: LockFile =
+            toml::from_str(&text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        if file.lock != FORMAT_VERSION {
+            return Err(format!("version {} is not supported; expected {FORMAT_VERSION}", file.lock));
         }
-        Ok(Self { path: path.to_owned(), entries: text.plugins })
+        Ok(Self { path: path.to_owned(), entries: file.plugins })
     }
 
     /// Returns the entry for a real path.
     pub(super) fn entry(&self, real: &Path) -> Option<&Entry> {
-        self.entries.iter().find(|entry| self.is_of(entry, real))
+        self.entries.iter().find(|entry| self.is_for(entry, real))
     }
 
-    fn is_of(&self, entry: &Entry, real: &Path) -> bool {
+    fn is_for(&self, entry: &Entry, real: &Path) -> bool {
         self.folder().join(&entry.path).canonicalize().is_ok_and(|path| path == real)
     }
 
@@ -82,7 +83,7 @@ impl Lock {
     ) -> io::Result<()> {
         let folder = self.folder().canonicalize()?;
         let entry = Entry { name, path: relative(real, &folder), sha256, permissions };
-        self.forget(|lock, other| lock.is_of(other, real));
+        self.remove_entries(|lock, other| lock.is_for(other, real));
         self.entries.push(entry);
         self.entries.sort_by(|one, other| one.path.cmp(&other.path));
         self.write()
@@ -90,26 +91,26 @@ impl Lock {
 
     /// Removes the entries of a real path or of a name, and returns how many there were.
     pub(super) fn remove(&mut self, real: Option<&Path>, name: &str) -> io::Result<usize> {
-        let before = self.entries.len();
-        self.forget(|lock, entry| match real {
-            Some(real) => lock.is_of(entry, real),
+        let previous_count = self.entries.len();
+        self.remove_entries(|lock, entry| match real {
+            Some(real) => lock.is_for(entry, real),
             None => entry.name.as_str() == name,
         });
-        let removed = before - self.entries.len();
+        let removed = previous_count - self.entries.len();
         if removed > 0 {
             self.write()?;
         }
         Ok(removed)
     }
 
-    fn forget(&mut self, which: impl Fn(&Self, &Entry) -> bool) {
-        let entries = self.entries.iter().filter(|entry| !which(self, entry)).cloned().collect();
+    fn remove_entries(&mut self, is_removed: impl Fn(&Self, &Entry) -> bool) {
+        let entries = self.entries.iter().filter(|entry| !is_removed(self, entry)).cloned().collect();
         self.entries = entries;
     }
 
     fn write(&self) -> io::Result<()> {
-        let text = Text { lock: LOCK, plugins: self.entries.clone() };
-        let text = toml::to_string(&text).map_err(io::Error::other)?;
+        let file = LockFile { lock: FORMAT_VERSION, plugins: self.entries.clone() };
+        let text = toml::to_string(&file).map_err(io::Error::other)?;
         private_file::write_durably(&self.path, format!("{HEADING}{text}").as_bytes(), MODE)
     }
 }
@@ -117,8 +118,8 @@ impl Lock {
 /// Returns the path relative to a folder. Both must be real paths.
 fn relative(path: &Path, folder: &Path) -> PathBuf {
     let common = path.components().zip(folder.components()).take_while(|(one, other)| one == other).count();
-    let up = folder.components().skip(common).map(|_| Component::ParentDir);
-    up.chain(path.components().skip(common)).collect()
+    let to_common = folder.components().skip(common).map(|_| Component::ParentDir);
+    to_common.chain(path.components().skip(common)).collect()
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use known::Digests;
 use lock::Lock;
 use runs::Identity;
 use state::State;
-use store::Kept;
+use store::CopyResult;
 
 pub use candidate::{Candidate, DescribeOutcome};
 pub use command::quoted;
@@ -126,34 +126,34 @@ impl Trust {
 
     fn identity(&self, plugin: &Plugin) -> Result<Identity, Error> {
         let failed = unreadable(&plugin.real);
-        let own = self.digests.get(&plugin.real).map_err(&failed)?;
-        let runs = if plugin.bundled() { Vec::new() } else { runs_of(plugin, &plugin.real)? };
-        Identity::new(own, runs, &self.digests).map_err(failed)
+        let plugin_sha256 = self.digests.get(&plugin.real).map_err(&failed)?;
+        let runs = if plugin.bundled() { Vec::new() } else { executed_files(plugin, &plugin.real)? };
+        Identity::new(plugin_sha256, runs, &self.digests).map_err(failed)
     }
 
     fn standing(&self, plugin: &Plugin, identity: &Identity) -> Result<Standing, Error> {
         if plugin.bundled() {
             return Ok(Standing::Bundled);
         }
-        let written = self.written(plugin, &identity.sha256);
-        let locked = self.lock.as_ref().is_some_and(|lock| lock.entry(&plugin.real).is_some());
+        let recorded = self.recorded(plugin, &identity.sha256);
+        let is_locked = self.lock.as_ref().is_some_and(|lock| lock.entry(&plugin.real).is_some());
         // `--trust-dir` trusts a plugin without a record, and grants the permissions that it asks for. It does not
         // override a lock file. If the lock file names other bytes, the two options contradict each other, and the
         // plugin does not run. A plugin that runs files outside the trusted folders is not covered either.
         if plugin.origin == PluginOrigin::TrustDir
-            && !locked
-            && identity.runs.iter().all(|runs| self.dirs.iter().any(|dir| runs.real.starts_with(dir)))
-            && self.vouched(plugin).is_some()
-            && !matches!(written, Ok(Standing::Trusted { .. }))
+            && !is_locked
+            && identity.runs.iter().all(|file| self.dirs.iter().any(|dir| file.real.starts_with(dir)))
+            && self.trusted_dir(plugin).is_some()
+            && !matches!(recorded, Ok(Standing::Trusted { .. }))
         {
             let (permissions, interpreter) = (asked(plugin), start::interpreter(plugin));
             return Ok(Standing::Trusted { permissions, interpreter });
         }
-        written
+        recorded
     }
 
     /// Looks the plugin up in the lock file, then in the records of the user.
-    fn written(&self, plugin: &Plugin, sha256: &str) -> Result<Standing, Error> {
+    fn recorded(&self, plugin: &Plugin, sha256: &str) -> Result<Standing, Error> {
         if let Some(entry) = self.lock.as_ref().and_then(|lock| lock.entry(&plugin.real)) {
             let (permissions, interpreter) = (entry.permissions.clone(), start::interpreter(plugin));
             return Ok(if entry.sha256 == sha256 {
@@ -187,7 +187,7 @@ impl Trust {
         if plugin.bundled() {
             return Ok(None);
         }
-        let checked = runs_of(plugin, &plugin.real).and_then(|runs| self.check_modes(plugin, &runs));
+        let checked = executed_files(plugin, &plugin.real).and_then(|runs| self.check_modes(plugin, &runs));
         match checked {
             Err(Error::Insecure(insecure)) => Ok(Some(insecure)),
             other => other.map(|()| None),
@@ -195,7 +195,7 @@ impl Trust {
     }
 
     /// Returns the `--trust-dir` folder that contains the plugin.
-    fn vouched(&self, plugin: &Plugin) -> Option<&Path> {
+    fn trusted_dir(&self, plugin: &Plugin) -> Option<&Path> {
         self.dirs.iter().find(|dir| plugin.real.starts_with(dir)).map(PathBuf::as_path)
     }
 
@@ -210,8 +210,8 @@ impl Trust {
             Standing::Bundled => Ok(start::bundled(plugin, sha256)),
             Standing::Trusted { permissions, interpreter } => {
                 self.check_modes(plugin, &identity.runs)?;
-                let copy = self.keep(plugin, &identity)?;
-                let permissions = candidate::with_unasked(plugin, permissions);
+                let copy = self.copy(plugin, &identity)?;
+                let permissions = candidate::with_implicit(plugin, permissions);
                 let cleared = start::copy(plugin, sha256, &copy, permissions, interpreter)
                     .map_err(bad_manifest(plugin))?;
                 Ok(Cleared { lock: self.lock_path(), ..cleared })
@@ -250,10 +250,10 @@ impl Trust {
     /// The plugin cannot be copied, or it changed in the meantime.
     pub fn clear_to_describe(&self, candidate: &Candidate) -> Result<Cleared, Error> {
         let plugin = &candidate.plugin;
-        let copy = self.keep(plugin, &candidate.identity)?;
+        let copy = self.copy(plugin, &candidate.identity)?;
         // The user has not approved any interpreter outside the system folders.
         let interpreter = start::interpreter(plugin).filter(|path| is_of_system(path));
-        start::copy(plugin, candidate.sha256.clone(), &copy, candidate::unasked(plugin), interpreter)
+        start::copy(plugin, candidate.sha256.clone(), &copy, candidate::implicit(plugin), interpreter)
             .map_err(bad_manifest(plugin))
     }
 
@@ -265,14 +265,14 @@ impl Trust {
     pub fn grant(&mut self, candidate: &Candidate, granted: &[Grant]) -> Result<TrustRecord, Error> {
         let plugin = &candidate.plugin;
         let path = plugin.real.to_str().ok_or_else(|| Error::PathNotText { path: plugin.real.clone() })?;
-        let permissions = grants::add(candidate::unasked(plugin), granted);
+        let permissions = grants::add(candidate::implicit(plugin), granted);
         let identity = self.identity(plugin)?;
         self.check_modes(plugin, &identity.runs)?;
         if identity != candidate.identity {
             let candidate = self.candidate_of(plugin, identity, true);
             return Err(Error::NotTrusted(Box::new(candidate)));
         }
-        self.keep(plugin, &identity)?;
+        self.copy(plugin, &identity)?;
         let (name, sha256) = (plugin.name.clone(), candidate.sha256.clone());
         let record = TrustRecord::new(name, path.into(), sha256, permissions, start::interpreter(plugin));
         if let Some(lock) = &mut self.lock {
@@ -295,30 +295,30 @@ impl Trust {
             return lock.remove(real, name).map_err(unwritable(&lock.path));
         }
         let state = self.state()?;
-        let is_meant = |record: &&TrustRecord| match real {
+        let is_selected = |record: &&TrustRecord| match real {
             Some(real) => Path::new(&record.path) == real,
             None => record.name.as_str() == name,
         };
         let all = state.records.all().map_err(unreadable(&state.folder))?;
-        let (meant, others): (Vec<_>, Vec<_>) = all.iter().partition(is_meant);
-        for record in &meant {
+        let (selected, others): (Vec<_>, Vec<_>) = all.iter().partition(is_selected);
+        for record in &selected {
             state.records.remove(record).map_err(unwritable(&state.folder))?;
             if !others.iter().any(|other| other.sha256 == record.sha256) {
                 state.store.forget(&record.sha256).map_err(unwritable(&state.folder))?;
             }
         }
-        Ok(meant.len())
+        Ok(selected.len())
     }
 
     /// Copies the plugin if necessary and returns the path of the verified copy.
-    fn keep(&self, plugin: &Plugin, identity: &Identity) -> Result<PathBuf, Error> {
+    fn copy(&self, plugin: &Plugin, identity: &Identity) -> Result<PathBuf, Error> {
         let state = self.state()?;
-        let Identity { sha256, own, runs } = identity;
-        let kept = state.store.keep(&plugin.real, sha256, own, &self.digests);
-        match kept.map_err(unwritable(&state.folder))? {
+        let Identity { sha256, plugin_sha256, runs } = identity;
+        let copied = state.store.copy(&plugin.real, sha256, plugin_sha256, &self.digests);
+        match copied.map_err(unwritable(&state.folder))? {
             // The list of executed files was read before the copy was made, so it is compared with the copy.
-            Kept::At(copy) if runs_of(plugin, &copy)? == *runs => Ok(copy),
-            Kept::At(_) | Kept::Changed => {
+            CopyResult::Verified(copy) if executed_files(plugin, &copy)? == *runs => Ok(copy),
+            CopyResult::Verified(_) | CopyResult::Changed => {
                 let candidate = self.candidate_of(plugin, identity.clone(), true);
                 Err(Error::NotTrusted(Box::new(candidate)))
             }
@@ -332,17 +332,18 @@ impl Trust {
     }
 
     fn check_modes(&self, plugin: &Plugin, runs: &[ExecutedFile]) -> Result<(), Error> {
-        let until = if plugin.origin == PluginOrigin::TrustDir { self.vouched(plugin) } else { None };
+        let trusted_dir =
+            if plugin.origin == PluginOrigin::TrustDir { self.trusted_dir(plugin) } else { None };
         let failed = unreadable(&plugin.real);
-        let mut found = modes::check_up(&plugin.real, until).map_err(&failed)?;
+        let mut found = modes::check_ancestors(&plugin.real, trusted_dir).map_err(&failed)?;
         if plugin.manifest().is_some() && found.is_none() {
-            for path in tree::Tree::read(&plugin.real).map_err(&failed)?.paths() {
+            for path in tree::PluginTree::read(&plugin.real).map_err(&failed)?.paths() {
                 found = found.or(modes::check_one(&path).map_err(&failed)?);
             }
         }
         for ExecutedFile { path, .. } in runs {
-            let until = until.filter(|until| path.starts_with(until));
-            found = found.or(modes::check_way(path, until).map_err(unreadable(path))?);
+            let trusted_dir = trusted_dir.filter(|dir| path.starts_with(dir));
+            found = found.or(modes::check_resolution(path, trusted_dir).map_err(unreadable(path))?);
         }
         found.map_or(Ok(()), |insecure| Err(Error::Insecure(insecure)))
     }
@@ -351,7 +352,9 @@ impl Trust {
 /// Rejects an invalid manifest before anything is started.
 fn check_manifest(plugin: &Plugin) -> Result<(), Error> {
     match &plugin.form {
-        PluginForm::Broken(what) => Err(Error::BadManifest { path: plugin.path.clone(), what: what.clone() }),
+        PluginForm::Broken(reason) => {
+            Err(Error::BadManifest { path: plugin.path.clone(), reason: reason.clone() })
+        }
         PluginForm::Folder(manifest) => agree(&manifest.protocols).map(drop).map_err(Error::Version),
         PluginForm::Executable | PluginForm::Dylib => Ok(()),
     }
@@ -363,8 +366,8 @@ pub fn insecure_folder(folder: &Path) -> io::Result<Option<Insecure>> {
 }
 
 /// Returns the files outside the system folders that the plugin executes.
-fn runs_of(plugin: &Plugin, root: &Path) -> Result<Vec<ExecutedFile>, Error> {
-    runs::resolve(plugin, root).map_err(|what| Error::NotCovered { path: plugin.path.clone(), what })
+fn executed_files(plugin: &Plugin, root: &Path) -> Result<Vec<ExecutedFile>, Error> {
+    runs::resolve(plugin, root).map_err(|reason| Error::NotCovered { path: plugin.path.clone(), reason })
 }
 
 /// Returns the owner if it is neither root nor the user.
@@ -374,7 +377,7 @@ pub fn other_owner(path: &Path) -> Option<u32> {
 }
 
 fn bad_manifest(plugin: &Plugin) -> impl Fn(String) -> Error {
-    |what| Error::BadManifest { path: plugin.path.clone(), what }
+    |reason| Error::BadManifest { path: plugin.path.clone(), reason }
 }
 
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error {

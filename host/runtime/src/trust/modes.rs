@@ -66,7 +66,7 @@ impl Insecure {
 }
 
 /// Checks a real path and every folder above it. Stops below `until` if it is given.
-pub(super) fn check_up(path: &Path, until: Option<&Path>) -> io::Result<Option<Insecure>> {
+pub(super) fn check_ancestors(path: &Path, until: Option<&Path>) -> io::Result<Option<Insecure>> {
     let mut below: Option<Metadata> = None;
     for step in path.ancestors().take_while(|step| until != Some(*step)) {
         let file = fs::symlink_metadata(step)?;
@@ -80,40 +80,38 @@ pub(super) fn check_up(path: &Path, until: Option<&Path>) -> io::Result<Option<I
 
 /// Checks a file and every folder and link on the way to it, in the order in which the kernel resolves the
 /// path. Only checks paths below `until` if it is given.
-pub(super) fn check_way(path: &Path, until: Option<&Path>) -> io::Result<Option<Insecure>> {
-    let steps = |path: &Path| {
-        let steps: Vec<PathBuf> =
-            path.components().rev().map(|step| PathBuf::from(step.as_os_str())).collect();
-        steps
+pub(super) fn check_resolution(path: &Path, until: Option<&Path>) -> io::Result<Option<Insecure>> {
+    let reversed = |path: &Path| -> Vec<PathBuf> {
+        path.components().rev().map(|component| component.as_os_str().into()).collect()
     };
-    let (mut ahead, mut here, mut links) = (steps(path), PathBuf::from("/"), 0);
-    while let Some(step) = ahead.pop() {
-        let next = match step.components().next() {
-            Some(Component::ParentDir) => here.parent().unwrap_or(Path::new("/")).to_owned(),
-            Some(Component::Normal(name)) => here.join(name),
-            _ if step.is_absolute() => PathBuf::from("/"),
+    let (mut remaining, mut current, mut links) = (reversed(path), PathBuf::from("/"), 0);
+    while let Some(component) = remaining.pop() {
+        let next = match component.components().next() {
+            Some(Component::ParentDir) => current.parent().unwrap_or(Path::new("/")).to_owned(),
+            Some(Component::Normal(name)) => current.join(name),
+            _ if component.is_absolute() => PathBuf::from("/"),
             _ => continue,
         };
         let file = fs::symlink_metadata(&next)?;
-        let counts = |path: &Path| until.is_none_or(|until| path.starts_with(until));
-        let folder = fs::symlink_metadata(&here)?;
-        let mut found = check(&here, &folder, Some(&file)).filter(|_| counts(&here));
+        let is_checked = |path: &Path| until.is_none_or(|until| path.starts_with(until));
+        let folder = fs::symlink_metadata(&current)?;
+        let mut found = check(&current, &folder, Some(&file)).filter(|_| is_checked(&current));
         // The mode of a link means nothing. The mode of its folder decides who may replace it.
-        if ahead.is_empty() && !file.is_symlink() && counts(&next) {
+        if remaining.is_empty() && !file.is_symlink() && is_checked(&next) {
             found = found.or_else(|| check(&next, &file, None));
         }
         if found.is_some() {
             return Ok(found);
         }
         if !file.is_symlink() {
-            here = next;
+            current = next;
             continue;
         }
         links += 1;
         if links > LINKS_MAX {
             return Err(io::Error::other("too many symbolic links"));
         }
-        ahead.extend(steps(&fs::read_link(&next)?));
+        remaining.extend(reversed(&fs::read_link(&next)?));
     }
     Ok(None)
 }
@@ -133,13 +131,13 @@ pub(super) fn other_owner(path: &Path) -> Option<u32> {
 
 fn check(path: &Path, file: &Metadata, below: Option<&Metadata>) -> Option<Insecure> {
     let user = rustix::process::geteuid().as_raw();
-    let ours = |file: &Metadata| [0, user].contains(&file.uid());
+    let is_trusted_owner = |file: &Metadata| [0, user].contains(&file.uid());
     let insecure = |why| Some(Insecure { path: path.to_owned(), mode: file.mode() & 0o7777, why });
-    if !ours(file) {
+    if !is_trusted_owner(file) {
         return insecure(Why::Owner(file.uid()));
     }
     // In a sticky folder, users cannot replace the files of other users.
-    if file.is_dir() && file.mode() & STICKY != 0 && below.is_some_and(ours) {
+    if file.is_dir() && file.mode() & STICKY != 0 && below.is_some_and(is_trusted_owner) {
         return None;
     }
     if file.mode() & OTHERS_WRITE != 0 {
@@ -158,19 +156,19 @@ fn is_private(group: u32, owner: u32) -> bool {
 }
 
 fn is_private_in(passwd: &str, groups: &str, group: u32, owner: u32) -> bool {
-    let number = |field: Option<&&str>| field.and_then(|field| field.parse::<u32>().ok());
+    let parse_id = |field: Option<&&str>| field.and_then(|field| field.parse::<u32>().ok());
     let users: Vec<Vec<&str>> = passwd.lines().map(|line| line.split(':').collect()).collect();
     let names: Vec<&str> = users
         .iter()
-        .filter(|user| number(user.get(2)) == Some(owner) && number(user.get(3)) == Some(group))
+        .filter(|user| parse_id(user.get(2)) == Some(owner) && parse_id(user.get(3)) == Some(group))
         .map(|user| user[0])
         .collect();
     let is_shared =
-        users.iter().any(|user| number(user.get(3)) == Some(group) && number(user.get(2)) != Some(owner));
+        users.iter().any(|user| parse_id(user.get(3)) == Some(group) && parse_id(user.get(2)) != Some(owner));
     let members = groups
         .lines()
         .map(|line| line.split(':').collect::<Vec<_>>())
-        .filter(|row| number(row.get(2)) == Some(group))
+        .filter(|row| parse_id(row.get(2)) == Some(group))
         .flat_map(|row| row.get(3).map_or(Vec::new(), |members| members.split(',').collect()));
     !names.is_empty()
         && !is_shared
@@ -186,18 +184,18 @@ mod tests {
     const GROUPS: &str = "root:x:0:\nann:x:1000:ann\nbob:x:1001:eve\nstaff:x:50:\n";
 
     #[track_caller]
-    fn private(group: u32, owner: u32, expect: bool) {
+    fn check_private(group: u32, owner: u32, expect: bool) {
         assert_eq!(is_private_in(PASSWD, GROUPS, group, owner), expect);
     }
 
     #[test]
     fn a_group_is_private_if_the_owner_is_its_only_member() {
-        private(1000, 1000, true);
-        private(0, 0, true);
-        private(1001, 1001, false);
-        private(50, 1002, false);
-        private(1000, 1001, false);
-        private(4711, 4711, false);
+        check_private(1000, 1000, true);
+        check_private(0, 0, true);
+        check_private(1001, 1001, false);
+        check_private(50, 1002, false);
+        check_private(1000, 1001, false);
+        check_private(4711, 4711, false);
     }
 
     /// Checks `<base>/a/file` with these modes for `a` and for the file.
@@ -210,7 +208,7 @@ mod tests {
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(file)).unwrap();
         fs::set_permissions(&above, fs::Permissions::from_mode(folder)).unwrap();
-        let found = check_up(&path, None).unwrap();
+        let found = check_ancestors(&path, None).unwrap();
         let expect = expect.map(|(name, why)| {
             let path = real.join(name);
             Insecure { mode: if path == above { folder } else { file }, path, why }
@@ -244,8 +242,8 @@ mod tests {
         fs::create_dir(&real).unwrap();
         fs::write(real.join("file"), "").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(check_up(&real.join("file"), Some(&real)).unwrap(), None);
-        assert!(check_up(&real.join("file"), None).unwrap().is_some());
+        assert_eq!(check_ancestors(&real.join("file"), Some(&real)).unwrap(), None);
+        assert!(check_ancestors(&real.join("file"), None).unwrap().is_some());
     }
 
     #[test]

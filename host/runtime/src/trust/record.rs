@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{digest, private_file, small_file};
 
 /// The version of the record format.
-const RECORD: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 
 /// The decision of the user about one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ impl TrustRecord {
         permissions: Permissions,
         interpreter: Option<PathBuf>,
     ) -> Self {
-        Self { record: RECORD, name, path, sha256, permissions, interpreter }
+        Self { record: FORMAT_VERSION, name, path, sha256, permissions, interpreter }
     }
 }
 
@@ -86,7 +86,7 @@ impl Records {
 fn read(path: &Path) -> io::Result<Option<TrustRecord>> {
     let Some(bytes) = small_file::read(path, small_file::RECORD)? else { return Ok(None) };
     match serde_json::from_slice::<TrustRecord>(&bytes) {
-        Ok(record) if record.record == RECORD => Ok(Some(record)),
+        Ok(record) if record.record == FORMAT_VERSION => Ok(Some(record)),
         Ok(_) => Ok(None),
         Err(error) => {
             tracing::warn!(%error, path = %path.display(), "ignored an unreadable trust record");

@@ -35,24 +35,24 @@ pub(super) struct Identity {
     /// Covers the plugin and all files that it runs outside the system folders.
     pub(super) sha256: String,
     /// Covers the plugin alone.
-    pub(super) own: String,
+    pub(super) plugin_sha256: String,
     pub(super) runs: Vec<ExecutedFile>,
 }
 
 impl Identity {
     /// Combines the digest of the plugin with the digests of the files that it runs.
-    pub(super) fn new(own: String, runs: Vec<ExecutedFile>, digests: &Digests) -> io::Result<Self> {
+    pub(super) fn new(plugin_sha256: String, runs: Vec<ExecutedFile>, digests: &Digests) -> io::Result<Self> {
         if runs.is_empty() {
-            return Ok(Self { sha256: own.clone(), own, runs });
+            return Ok(Self { sha256: plugin_sha256.clone(), plugin_sha256, runs });
         }
-        let mut all = [HEADING, own.as_bytes(), b"\n"].concat();
+        let mut all = [HEADING, plugin_sha256.as_bytes(), b"\n"].concat();
         for ExecutedFile { path, real } in &runs {
             let path = path.as_os_str().as_bytes();
             all.extend_from_slice(format!("{} {}:", digests.get(real)?, path.len()).as_bytes());
             all.extend_from_slice(path);
             all.push(b'\n');
         }
-        Ok(Self { sha256: digest::of_bytes(&all), own, runs })
+        Ok(Self { sha256: digest::of_bytes(&all), plugin_sha256, runs })
     }
 }
 

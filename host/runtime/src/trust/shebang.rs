@@ -13,7 +13,7 @@ const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// Linux reads this many bytes of the first line.
 const LINE_BYTES_MAX: u64 = 256;
 /// Characters that `env -S` interprets.
-const SPECIAL: [char; 5] = ['"', '\'', '\\', '$', '#'];
+const ENV_SPECIAL: [char; 5] = ['"', '\'', '\\', '$', '#'];
 
 /// The program that a `#!` line starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,12 +32,12 @@ pub(super) fn read(script: &Path) -> Result<Option<Line>, String> {
     let start = small_file::read_start(script, LINE_BYTES_MAX)
         .map_err(|error| format!("failed to read {}: {error}", script.display()))?;
     let Some(rest) = start.strip_prefix(b"#!") else { return Ok(None) };
-    let is_whole = start.contains(&b'\n') || (start.len() as u64) < LINE_BYTES_MAX;
+    let is_complete = start.contains(&b'\n') || (start.len() as u64) < LINE_BYTES_MAX;
     let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let line = std::str::from_utf8(line).ok().filter(|line| is_whole && !line.contains('\0'));
+    let line = std::str::from_utf8(line).ok().filter(|line| is_complete && !line.contains('\0'));
     let line =
         line.ok_or_else(|| format!("the `#!` line of {} is too long or not text", script.display()))?;
-    parse(line).map(Some).map_err(|what| format!("the `#!` line of {} {what}", script.display()))
+    parse(line).map(Some).map_err(|reason| format!("the `#!` line of {} {reason}", script.display()))
 }
 
 fn parse(line: &str) -> Result<Line, &'static str> {
@@ -53,7 +53,7 @@ fn parse(line: &str) -> Result<Line, &'static str> {
         return Ok(Line { program: program.to_owned(), args: words.map(str::to_owned).collect() });
     }
     let mut words = words.peekable();
-    if words.next_if_eq(&"-S").is_some() && line.contains(SPECIAL) {
+    if words.next_if_eq(&"-S").is_some() && line.contains(ENV_SPECIAL) {
         return Err("uses quotes, escapes or variables with `env -S`");
     }
     while let Some(word) = words.next_if(|word| word.starts_with('-') || word.contains('=')) {
@@ -82,7 +82,7 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// Same as [`find`], with symbolic links resolved.
-pub(super) fn look_up(program: &str) -> Option<PathBuf> {
+pub(super) fn find_real(program: &str) -> Option<PathBuf> {
     find(program)?.canonicalize().ok()
 }
 
@@ -109,8 +109,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn refuses(line: &str, why: &str) {
-        assert_eq!(parse(line).unwrap_err(), why, "{line}");
+    fn rejects(line: &str, expect: &str) {
+        assert_eq!(parse(line).unwrap_err(), expect, "{line}");
     }
 
     #[test]
@@ -126,14 +126,14 @@ mod tests {
 
     #[test]
     fn rejects_ambiguous_lines() {
-        refuses("", "names no interpreter");
-        refuses("/usr/bin/env", "names no interpreter");
-        refuses("./python", "names its interpreter by a relative path");
-        let decides = "passes `env` an option or a variable that changes what is started";
+        rejects("", "names no interpreter");
+        rejects("/usr/bin/env", "names no interpreter");
+        rejects("./python", "names its interpreter by a relative path");
+        let reason = "passes `env` an option or a variable that changes what is started";
         for line in ["env -S/home/u/x", "env -i sh", "env -S PATH=/home/u sh", "env LD_PRELOAD=/x sh"] {
-            refuses(&format!("/usr/bin/{line}"), decides);
+            rejects(&format!("/usr/bin/{line}"), reason);
         }
-        refuses("/usr/bin/env -S \"${X}\" sh", "uses quotes, escapes or variables with `env -S`");
+        rejects("/usr/bin/env -S \"${X}\" sh", "uses quotes, escapes or variables with `env -S`");
     }
 
     #[test]

@@ -113,11 +113,11 @@ pub(super) fn interpreter(plugin: &Plugin) -> Option<PathBuf> {
         PluginForm::Folder(manifest) => match &manifest.run.program {
             Program::Command(command) => {
                 let program = command.first()?;
-                let inside = plugin.real.join(program);
+                let path = plugin.real.join(program);
                 if program.contains('/') && !program.starts_with('/') {
-                    shebang::interpreter(&inside)
+                    shebang::interpreter(&path)
                 } else {
-                    shebang::look_up(program)
+                    shebang::find_real(program)
                 }
             }
             _ => None,
@@ -130,7 +130,7 @@ pub(super) fn interpreter(plugin: &Plugin) -> Option<PathBuf> {
 /// absolute path, because a strategy is started in another working folder.
 fn in_folder(program: &Program, copy: &Path) -> Result<(PathBuf, Vec<String>), String> {
     let command = match program {
-        Program::Dylib(library) => return Ok((inside(library, copy)?, Vec::new())),
+        Program::Dylib(library) => return Ok((file_in(library, copy)?, Vec::new())),
         Program::Command(command) => command,
     };
     let Some((program, args)) = command.split_first() else {
@@ -139,12 +139,12 @@ fn in_folder(program: &Program, copy: &Path) -> Result<(PathBuf, Vec<String>), S
     let path = if program.starts_with('/') {
         PathBuf::from(program)
     } else if program.contains('/') {
-        inside(program, copy)?
+        file_in(program, copy)?
     } else {
-        shebang::look_up(program)
+        shebang::find_real(program)
             .ok_or_else(|| format!("`{program}` was not found on the PATH of strategies"))?
     };
-    let arg = |arg: &String| match inside(arg, copy) {
+    let arg = |arg: &String| match file_in(arg, copy) {
         Ok(path) => path.to_str().map_or_else(|| arg.clone(), str::to_owned),
         Err(_) => arg.clone(),
     };
@@ -152,12 +152,13 @@ fn in_folder(program: &Program, copy: &Path) -> Result<(PathBuf, Vec<String>), S
 }
 
 /// Returns the path of a file in the folder. Rejects paths that lead out of it.
-fn inside(relative: &str, folder: &Path) -> Result<PathBuf, String> {
-    let steps = Path::new(relative).components();
-    if !steps.clone().all(|step| matches!(step, Component::Normal(_) | Component::CurDir)) {
+fn file_in(relative: &str, folder: &Path) -> Result<PathBuf, String> {
+    let components = Path::new(relative).components();
+    if !components.clone().all(|component| matches!(component, Component::Normal(_) | Component::CurDir)) {
         return Err(format!("`{relative}` leads out of the plugin's folder"));
     }
-    let path: PathBuf = folder.join(steps.filter(|step| *step != Component::CurDir).collect::<PathBuf>());
+    let path: PathBuf =
+        folder.join(components.filter(|component| *component != Component::CurDir).collect::<PathBuf>());
     if path.is_file() { Ok(path) } else { Err(format!("the plugin's folder has no file `{relative}`")) }
 }
 

@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 
 use super::known::Digests;
-use super::tree::Tree;
+use super::tree::PluginTree;
 use crate::private_file;
 
 /// The folder of copies.
 #[derive(Debug)]
 pub(super) struct Store(pub(super) PathBuf);
 
-/// The result of [`Store::keep`].
+/// The result of [`Store::copy`].
 #[derive(Debug)]
-pub(super) enum Kept {
+pub(super) enum CopyResult {
     /// The path of the verified copy.
-    At(PathBuf),
+    Verified(PathBuf),
     /// The plugin no longer has the trusted bytes.
     Changed,
 }
@@ -27,37 +27,37 @@ pub(super) enum Kept {
 impl Store {
     /// Returns the copy of a plugin in the folder named after its trusted digest. Copies `real` again if the
     /// copy is missing or damaged. A copy with other bytes is removed.
-    pub(super) fn keep(
+    pub(super) fn copy(
         &self,
         real: &Path,
         trusted: &str,
         sha256: &str,
         digests: &Digests,
-    ) -> io::Result<Kept> {
+    ) -> io::Result<CopyResult> {
         let folder = self.0.join(trusted);
         let copy = if real.is_dir() {
             folder.clone()
         } else {
             folder.join(real.file_name().ok_or(io::ErrorKind::InvalidInput)?)
         };
-        let is_good = || digests.get(&copy).is_ok_and(|digest| digest == sha256);
-        if is_good() {
-            return Ok(Kept::At(copy));
+        let is_valid = || digests.get(&copy).is_ok_and(|digest| digest == sha256);
+        if is_valid() {
+            return Ok(CopyResult::Verified(copy));
         }
         private_file::make_folder(&self.0)?;
         // Two hosts that start for the first time at once must not mistake each other's unfinished copy for damage.
         let store = private_file::open_folder(&self.0)?;
         rustix::fs::flock(&store, FlockOperation::LockExclusive)?;
-        if is_good() {
-            return Ok(Kept::At(copy));
+        if is_valid() {
+            return Ok(CopyResult::Verified(copy));
         }
         remove(&copy)?;
-        let made = Tree::read(real).and_then(|tree| tree.copy_to(&copy));
-        match made {
-            Ok(made) if made == sha256 => Ok(Kept::At(copy)),
+        let copied = PluginTree::read(real).and_then(|tree| tree.copy_to(&copy));
+        match copied {
+            Ok(digest) if digest == sha256 => Ok(CopyResult::Verified(copy)),
             other => {
                 remove(&copy)?;
-                other.map(|_| Kept::Changed)
+                other.map(|_| CopyResult::Changed)
             }
         }
     }
@@ -94,12 +94,12 @@ mod tests {
         let (store, real) = (Store(base.path().join("store")), base.path().join("plugin"));
         let digests = Digests::new(None);
         fs::write(&real, "abc").unwrap();
-        let Kept::At(copy) = store.keep(&real, ABC, ABC, &digests).unwrap() else {
+        let CopyResult::Verified(copy) = store.copy(&real, ABC, ABC, &digests).unwrap() else {
             panic!("the plugin did not change")
         };
         fs::remove_file(&copy).unwrap();
         fs::write(&copy, "evil").unwrap();
-        assert!(matches!(store.keep(&real, ABC, ABC, &digests).unwrap(), Kept::At(_)));
+        assert!(matches!(store.copy(&real, ABC, ABC, &digests).unwrap(), CopyResult::Verified(_)));
         assert_eq!(fs::read(&copy).unwrap(), b"abc");
     }
 
@@ -108,7 +108,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let (store, real) = (Store(base.path().join("store")), base.path().join("plugin"));
         fs::write(&real, "swapped").unwrap();
-        assert!(matches!(store.keep(&real, ABC, ABC, &Digests::new(None)).unwrap(), Kept::Changed));
+        assert!(matches!(store.copy(&real, ABC, ABC, &Digests::new(None)).unwrap(), CopyResult::Changed));
         assert_eq!(fs::read_dir(base.path().join("store").join(ABC)).unwrap().count(), 0);
     }
 
@@ -120,11 +120,11 @@ mod tests {
         fs::write(real.join("deep/file"), "x").unwrap();
         let digests = Digests::new(None);
         let sha256 = digests.get(&real).unwrap();
-        let Kept::At(copy) = store.keep(&real, &sha256, &sha256, &digests).unwrap() else {
+        let CopyResult::Verified(copy) = store.copy(&real, &sha256, &sha256, &digests).unwrap() else {
             panic!("the plugin did not change")
         };
         fs::write(copy.join("deep/added"), "x").unwrap();
-        store.keep(&real, &sha256, &sha256, &digests).unwrap();
+        store.copy(&real, &sha256, &sha256, &digests).unwrap();
         assert!(copy.join("deep/file").is_file() && !copy.join("deep/added").exists());
     }
 }

@@ -20,12 +20,12 @@ const BYTES_MAX: u64 = 512 << 20;
 /// The first line of the hashed text of a folder.
 const HEADING: &[u8] = b"jp-compact folder 1\n";
 /// A later change could have the same time stamp as a change that is younger than this.
-const SETTLED: SignedDuration = SignedDuration::from_secs(2);
+const SETTLED_AFTER: SignedDuration = SignedDuration::from_secs(2);
 /// The copy is read-only.
 const EXECUTABLE: u32 = 0o555;
 const READABLE: u32 = 0o444;
 
-pub(super) struct Tree {
+pub(super) struct PluginTree {
     root: PathBuf,
     is_folder: bool,
     /// Sorted by relative path.
@@ -63,7 +63,7 @@ impl Stamp {
     }
 }
 
-impl Tree {
+impl PluginTree {
     /// Lists the files of a folder without following symbolic links.
     pub(super) fn read(root: &Path) -> io::Result<Self> {
         let file = fs::symlink_metadata(root)?;
@@ -79,10 +79,10 @@ impl Tree {
         Ok(tree)
     }
 
-    fn walk(&mut self, below: &Path, bytes: &mut u64) -> io::Result<()> {
-        for entry in fs::read_dir(self.root.join(below))? {
+    fn walk(&mut self, relative_folder: &Path, bytes: &mut u64) -> io::Result<()> {
+        for entry in fs::read_dir(self.root.join(relative_folder))? {
             let entry = entry?;
-            let relative = below.join(entry.file_name());
+            let relative = relative_folder.join(entry.file_name());
             let file = fs::symlink_metadata(entry.path())?;
             if file.is_dir() {
                 self.folders.push(relative.clone());
@@ -92,7 +92,7 @@ impl Tree {
                 self.add(relative, &file)?;
             }
             if self.leaves.len() + self.folders.len() > FILES_MAX || *bytes > BYTES_MAX {
-                return Err(refused(&self.root, "has more than 10,000 files or 512 MiB"));
+                return Err(error(&self.root, "has more than 10,000 files or 512 MiB"));
             }
         }
         Ok(())
@@ -101,7 +101,7 @@ impl Tree {
     fn add(&mut self, relative: PathBuf, file: &Metadata) -> io::Result<()> {
         if !file.is_file() {
             let what = if file.is_symlink() { "is a symbolic link" } else { "is not a regular file" };
-            return Err(refused(&self.root.join(relative), &format!("{what}, which a digest cannot cover")));
+            return Err(error(&self.root.join(relative), &format!("{what}, which a digest cannot cover")));
         }
         let executable = file.permissions().mode() & 0o111 != 0;
         self.leaves.push(Leaf { relative, stamp: Stamp::new(file), executable });
@@ -132,30 +132,30 @@ impl Tree {
     pub(super) fn is_settled(&self, now: Timestamp) -> bool {
         let newest = self.leaves.iter().map(|leaf| leaf.stamp.changed).max().unwrap_or_default();
         let newest = Timestamp::new(newest.0, i32::try_from(newest.1).unwrap_or_default());
-        newest.is_ok_and(|newest| now.duration_since(newest) > SETTLED)
+        newest.is_ok_and(|newest| now.duration_since(newest) > SETTLED_AFTER)
     }
 
     /// Returns the SHA-256 of the file. For a folder, hashes the digests, executable bits, and names of its files.
     pub(super) fn digest(&self) -> io::Result<String> {
-        self.each(|leaf| {
+        self.hash_files(|leaf| {
             let mut nowhere = io::sink();
-            pour(&mut self.open(leaf)?, &mut nowhere, leaf, &self.root)
+            copy_bytes(&mut self.open(leaf)?, &mut nowhere, leaf, &self.root)
         })
     }
 
     /// Copies the files and returns the digest of the copy.
     pub(super) fn copy_to(&self, target: &Path) -> io::Result<String> {
-        self.each(|leaf| {
+        self.hash_files(|leaf| {
             let path = if self.is_folder { target.join(&leaf.relative) } else { target.to_owned() };
             private_file::check_size(leaf.stamp.bytes)?;
             let mut copy = private_file::begin(&path)?;
-            let digest = pour(&mut self.open(leaf)?, copy.as_file_mut(), leaf, &self.root)?;
+            let digest = copy_bytes(&mut self.open(leaf)?, copy.as_file_mut(), leaf, &self.root)?;
             private_file::finish(copy, &path, if leaf.executable { EXECUTABLE } else { READABLE })?;
             Ok(digest)
         })
     }
 
-    fn each(&self, mut digest: impl FnMut(&Leaf) -> io::Result<String>) -> io::Result<String> {
+    fn hash_files(&self, mut digest: impl FnMut(&Leaf) -> io::Result<String>) -> io::Result<String> {
         if let ([leaf], false) = (&self.leaves[..], self.is_folder) {
             return digest(leaf);
         }
@@ -185,9 +185,9 @@ fn hash_path(hash: &mut Sha256, path: &Path) {
 
 /// Reads a file to its end, writes it to `out`, and returns its digest. Fails if the file is not the listed
 /// one or changes during the read.
-fn pour(file: &mut File, out: &mut dyn io::Write, leaf: &Leaf, root: &Path) -> io::Result<String> {
+fn copy_bytes(file: &mut File, out: &mut dyn io::Write, leaf: &Leaf, root: &Path) -> io::Result<String> {
     let is_same = |file: &File| file.metadata().map(|file| file.is_file() && Stamp::new(&file) == leaf.stamp);
-    let changed = || refused(&root.join(&leaf.relative), "changed while it was read");
+    let changed = || error(&root.join(&leaf.relative), "changed while it was read");
     if !is_same(file)? {
         return Err(changed());
     }
@@ -205,7 +205,7 @@ fn pour(file: &mut File, out: &mut dyn io::Write, leaf: &Leaf, root: &Path) -> i
     if is_same(file)? { Ok(hexadecimal(hash)) } else { Err(changed()) }
 }
 
-fn refused(path: &Path, what: &str) -> io::Error {
+fn error(path: &Path, what: &str) -> io::Error {
     io::Error::other(format!("{} {what}", path.display()))
 }
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn digest(files: &[(&str, &str, u32)]) -> String {
-        Tree::read(folder(files).path()).unwrap().digest().unwrap()
+        PluginTree::read(folder(files).path()).unwrap().digest().unwrap()
     }
 
     const FILES: [(&str, &str, u32); 2] = [("plugin.toml", "x", 0o644), ("a/run", "y", 0o755)];
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn hashes_the_bytes_of_a_file() {
         let base = folder(&[("file", "abc", 0o644)]);
-        let digest = Tree::read(&base.path().join("file")).unwrap().digest().unwrap();
+        let digest = PluginTree::read(&base.path().join("file")).unwrap().digest().unwrap();
         assert_eq!(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 
@@ -260,9 +260,9 @@ mod tests {
         let base = folder(&FILES);
         let target = tempfile::tempdir().unwrap();
         let copy = target.path().join("copy");
-        let tree = Tree::read(base.path()).unwrap();
+        let tree = PluginTree::read(base.path()).unwrap();
         assert_eq!(tree.copy_to(&copy).unwrap(), tree.digest().unwrap());
-        assert_eq!(Tree::read(&copy).unwrap().digest().unwrap(), tree.digest().unwrap());
+        assert_eq!(PluginTree::read(&copy).unwrap().digest().unwrap(), tree.digest().unwrap());
         let mode = |path: &str| fs::metadata(copy.join(path)).unwrap().mode() & 0o7777;
         assert_eq!([mode(""), mode("a"), mode("a/run"), mode("plugin.toml")], [0o700, 0o700, 0o555, 0o444]);
     }
@@ -271,14 +271,14 @@ mod tests {
     fn rejects_links() {
         let base = folder(&FILES);
         std::os::unix::fs::symlink("/etc/passwd", base.path().join("link")).unwrap();
-        let error = Tree::read(base.path()).map(drop).unwrap_err().to_string();
+        let error = PluginTree::read(base.path()).map(drop).unwrap_err().to_string();
         assert!(error.ends_with("link is a symbolic link, which a digest cannot cover"), "{error}");
     }
 
     #[test]
     fn rejects_a_file_that_changed_after_listing() {
         let base = folder(&FILES);
-        let tree = Tree::read(base.path()).unwrap();
+        let tree = PluginTree::read(base.path()).unwrap();
         fs::write(base.path().join("plugin.toml"), "xx").unwrap();
         let error = tree.digest().unwrap_err().to_string();
         assert!(error.ends_with("changed while it was read"), "{error}");
@@ -287,10 +287,10 @@ mod tests {
     #[test]
     fn changes_alter_the_stamp_and_young_stamps_are_not_settled() {
         let base = folder(&FILES);
-        let tree = Tree::read(base.path()).unwrap();
-        assert_eq!(tree.stamp(), Tree::read(base.path()).unwrap().stamp());
+        let tree = PluginTree::read(base.path()).unwrap();
+        assert_eq!(tree.stamp(), PluginTree::read(base.path()).unwrap().stamp());
         fs::write(base.path().join("a/run"), "yy").unwrap();
-        assert_ne!(tree.stamp(), Tree::read(base.path()).unwrap().stamp());
+        assert_ne!(tree.stamp(), PluginTree::read(base.path()).unwrap().stamp());
         let changed = Timestamp::new(fs::metadata(base.path().join("a/run")).unwrap().ctime(), 0).unwrap();
         assert!(!tree.is_settled(changed));
         assert!(tree.is_settled(changed + SignedDuration::from_secs(5)));

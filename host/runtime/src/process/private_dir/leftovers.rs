@@ -21,10 +21,10 @@ pub(super) fn remove(temp_dir: &Path) {
     let Ok(parent) = tree::open_temp_dir(temp_dir) else { return };
     let Ok(entries) = Dir::read_from(&parent) else { return };
     let names = entries.flatten().take(ENTRIES_MAX).map(|entry| entry.file_name().to_owned());
-    let names: Vec<CString> = names.filter(|name| is_ours(name.to_bytes())).collect();
+    let names: Vec<CString> = names.filter(|name| is_private_dir_name(name.to_bytes())).collect();
     for name in names {
         let path = temp_dir.join(OsStr::from_bytes(name.to_bytes()));
-        match abandoned(parent.as_fd(), &name) {
+        match lock_if_abandoned(parent.as_fd(), &name) {
             Ok(Some(folder)) => remove_or_report(parent.as_fd(), &path, folder.as_fd()),
             Ok(None) | Err(Errno::NOENT) => {}
             Err(error) => report(&path, &error.into()),
@@ -33,7 +33,7 @@ pub(super) fn remove(temp_dir: &Path) {
 }
 
 /// Returns whether [`super::PrivateDir`] creates such names.
-fn is_ours(name: &[u8]) -> bool {
+fn is_private_dir_name(name: &[u8]) -> bool {
     let parts = std::str::from_utf8(name).ok().and_then(|name| name.strip_prefix(PREFIX)?.strip_prefix('-'));
     let Some((pid, random)) = parts.and_then(|parts| parts.split_once('-')) else { return false };
     let is_random = random.len() == 16 && random.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
@@ -41,7 +41,7 @@ fn is_ours(name: &[u8]) -> bool {
 }
 
 /// Opens and locks a folder if it belongs to the user and is not locked by a live process.
-fn abandoned(parent: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Errno> {
+fn lock_if_abandoned(parent: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Errno> {
     let is_own =
         |stat: &Stat| FileType::from_raw_mode(stat.st_mode).is_dir() && stat.st_uid == geteuid().as_raw();
     if !is_own(&statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?) {
@@ -56,11 +56,11 @@ fn abandoned(parent: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Err
 
 #[cfg(test)]
 mod tests {
-    use super::is_ours;
+    use super::is_private_dir_name;
 
     #[test]
     fn recognizes_names_by_their_format() {
-        assert!(is_ours(b"jp-compact-17-0123456789abcdef"));
+        assert!(is_private_dir_name(b"jp-compact-17-0123456789abcdef"));
         for name in [
             "jp-compact",
             "jp-compact-notes",
@@ -72,7 +72,7 @@ mod tests {
             "jp-compact-1a-0123456789abcdef",
             "xjp-compact-17-0123456789abcdef",
         ] {
-            assert!(!is_ours(name.as_bytes()), "{name}");
+            assert!(!is_private_dir_name(name.as_bytes()), "{name}");
         }
     }
 }

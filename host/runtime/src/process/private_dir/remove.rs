@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, statat, unlinkat};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-use super::tree::{self, Id};
+use super::tree::{self, FileId};
 
 /// A limit for the running time.
 const STEPS_MAX: u64 = 1 << 28;
@@ -42,20 +42,20 @@ struct Removal {
     device: u64,
     folder: OwnedFd,
     /// The parents of the current folder.
-    above: Vec<Id>,
+    ancestors: Vec<FileId>,
     /// Entries that cannot be removed, and the reason for the first one.
-    stuck: BTreeSet<Id>,
+    stuck: BTreeSet<FileId>,
     reason: Option<Errno>,
     steps: u64,
 }
 
 /// The result of clearing a folder.
-enum Found {
+enum ClearedFolder {
     /// A subfolder that must be emptied first.
     Folder(OwnedFd),
-    Nothing,
+    Empty,
     /// Only entries that cannot be removed are left.
-    Rest,
+    OnlyStuck,
 }
 
 impl Removal {
@@ -63,36 +63,36 @@ impl Removal {
         let top = fcntl_dupfd_cloexec(top, 3)?;
         // The strategy may have removed its own permissions.
         let folder = tree::open_to_change(&top, c".")?;
-        let device = Id::at(&folder)?.device;
-        let (above, stuck) = (Vec::new(), BTreeSet::new());
-        Ok(Self { device, folder, above, stuck, reason: None, steps: 0 })
+        let device = FileId::at(&folder)?.device;
+        let (ancestors, stuck) = (Vec::new(), BTreeSet::new());
+        Ok(Self { device, folder, ancestors, stuck, reason: None, steps: 0 })
     }
 
     fn empty(mut self) -> io::Result<()> {
         loop {
             match self.clear()? {
-                Found::Folder(folder) => {
-                    self.above.push(Id::at(&self.folder)?);
+                ClearedFolder::Folder(folder) => {
+                    self.ancestors.push(FileId::at(&self.folder)?);
                     self.folder = folder;
                     continue;
                 }
-                Found::Nothing => {}
-                Found::Rest => self.pass_over(Id::at(&self.folder)?, Errno::NOTEMPTY)?,
+                ClearedFolder::Empty => {}
+                ClearedFolder::OnlyStuck => self.skip(FileId::at(&self.folder)?, Errno::NOTEMPTY)?,
             }
-            let Some(parent) = self.above.pop() else { break };
-            let up = tree::open_parent(&self.folder)?;
-            if Id::at(&up)? != parent {
+            let Some(parent) = self.ancestors.pop() else { break };
+            let parent_folder = tree::open_parent(&self.folder)?;
+            if FileId::at(&parent_folder)? != parent {
                 return Err(io::Error::other("its folders were moved during the removal"));
             }
-            self.folder = up;
+            self.folder = parent_folder;
         }
         self.reason.map_or(Ok(()), |reason| Err(reason.into()))
     }
 
     /// Removes entries up to the first folder that is not empty.
-    fn clear(&mut self) -> io::Result<Found> {
+    fn clear(&mut self) -> io::Result<ClearedFolder> {
         loop {
-            let (mut removed, mut rest) = (false, false);
+            let (mut has_removed, mut has_stuck) = (false, false);
             let mut entries = Dir::read_from(&self.folder)?;
             while let Some(entry) = entries.read() {
                 let entry = entry?;
@@ -106,25 +106,25 @@ impl Removal {
                 }
                 let error = match remove_entry(&self.folder, name) {
                     Ok(()) => {
-                        removed = true;
+                        has_removed = true;
                         continue;
                     }
                     Err(error) => error,
                 };
-                rest = true;
+                has_stuck = true;
                 let Ok(stat) = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-                let id = Id::new(&stat);
+                let id = FileId::new(&stat);
                 if self.stuck.contains(&id) {
                     continue;
                 }
                 match self.descend(name, error) {
-                    Ok(folder) => return Ok(Found::Folder(folder)),
-                    Err(error) => self.pass_over(id, error)?,
+                    Ok(folder) => return Ok(ClearedFolder::Folder(folder)),
+                    Err(error) => self.skip(id, error)?,
                 }
             }
             // A listing may miss entries while others are being removed.
-            if !removed {
-                return Ok(if rest { Found::Rest } else { Found::Nothing });
+            if !has_removed {
+                return Ok(if has_stuck { ClearedFolder::OnlyStuck } else { ClearedFolder::Empty });
             }
         }
     }
@@ -134,14 +134,14 @@ impl Removal {
         if error != Errno::NOTEMPTY && error != Errno::EXIST {
             return Err(error);
         }
-        if self.above.len() >= DEPTH_MAX {
+        if self.ancestors.len() >= DEPTH_MAX {
             return Err(Errno::NAMETOOLONG);
         }
         let folder = tree::open_to_change(self.folder.as_fd(), name)?;
-        if Id::at(&folder)?.device == self.device { Ok(folder) } else { Err(Errno::XDEV) }
+        if FileId::at(&folder)?.device == self.device { Ok(folder) } else { Err(Errno::XDEV) }
     }
 
-    fn pass_over(&mut self, id: Id, reason: Errno) -> Result<(), Errno> {
+    fn skip(&mut self, id: FileId, reason: Errno) -> Result<(), Errno> {
         self.stuck.insert(id);
         let reason = *self.reason.get_or_insert(reason);
         if self.stuck.len() < STUCK_MAX { Ok(()) } else { Err(reason) }

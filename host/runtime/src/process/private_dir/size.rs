@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 
-use super::tree::{self, Id};
+use super::tree::{self, FileId};
 
 /// The maximum number of files and folders in a private directory.
 pub const ENTRIES_MAX: u64 = 1 << 14;
@@ -37,14 +37,14 @@ impl fmt::Display for Exceeded {
 
 /// Returns the limit that the folder exceeds. `bytes` are counted in addition to the files in the folder.
 pub(super) fn exceeded(top: BorrowedFd<'_>, mut bytes: u64, bytes_max: u64) -> Option<Exceeded> {
-    let device = Id::at(top).ok()?.device;
+    let device = FileId::at(top).ok()?.device;
     let mut entries = 0;
-    let mut open = vec![Dir::read_from(top).ok()?];
+    let mut stack = vec![Dir::read_from(top).ok()?];
     loop {
-        let depth = open.len();
-        let Some(folder) = open.last_mut() else { break };
+        let depth = stack.len();
+        let Some(folder) = stack.last_mut() else { break };
         let Some(Ok(entry)) = folder.read() else {
-            open.pop();
+            stack.pop();
             continue;
         };
         let name = entry.file_name();
@@ -55,20 +55,20 @@ pub(super) fn exceeded(top: BorrowedFd<'_>, mut bytes: u64, bytes_max: u64) -> O
         if entries > ENTRIES_MAX {
             return Some(Exceeded::Entries(ENTRIES_MAX));
         }
-        let Ok(here) = folder.fd() else { continue };
-        let Ok(stat) = statat(here, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let Ok(parent) = folder.fd() else { continue };
+        let Ok(stat) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
         bytes += u64::try_from(stat.st_blocks).unwrap_or_default() * 512;
         if bytes > bytes_max {
             return Some(Exceeded::Bytes(bytes_max));
         }
-        if !FileType::from_raw_mode(stat.st_mode).is_dir() || Id::new(&stat).device != device {
+        if !FileType::from_raw_mode(stat.st_mode).is_dir() || FileId::new(&stat).device != device {
             continue;
         }
         if depth > DEPTH_MAX {
             return Some(Exceeded::Depth(DEPTH_MAX));
         }
-        if let Ok(child) = tree::open(here, name).and_then(Dir::new) {
-            open.push(child);
+        if let Ok(child) = tree::open(parent, name).and_then(Dir::new) {
+            stack.push(child);
         }
     }
     (bytes > bytes_max).then_some(Exceeded::Bytes(bytes_max))

@@ -11,7 +11,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-fn lock(path: &Path) {
+fn revoke_access(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
 }
 
@@ -27,22 +27,22 @@ fn nest(outermost: &Path, levels: usize, name: &str) -> OwnedFd {
 }
 
 /// Returns the messages about this folder. Other tests produce messages about other folders.
-fn left_in(base: &Path) -> Vec<String> {
+fn messages_about(base: &Path) -> Vec<String> {
     let mut all = LEFT_BEHIND.lock().unwrap();
-    let (here, elsewhere) = all.drain(..).partition(|what| what.contains(base.to_str().unwrap()));
+    let (messages, elsewhere) = all.drain(..).partition(|message| message.contains(base.to_str().unwrap()));
     *all = elsewhere;
-    here
+    messages
 }
 
 #[track_caller]
-fn is_removed(fill: impl FnOnce(&Path)) {
+fn check_removal(fill: impl FnOnce(&Path)) {
     // Uses memory if possible, because some disks take milliseconds to remove a folder.
     let base = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let dir = PrivateDir::make(base.path()).unwrap();
     fill(dir.path());
     let path = dir.path().to_owned();
     drop(dir);
-    assert_eq!(left_in(base.path()), Vec::<String>::new());
+    assert_eq!(messages_about(base.path()), Vec::<String>::new());
     assert!(!path.exists());
 }
 
@@ -58,13 +58,13 @@ fn names_are_unique_and_folders_are_private() {
 
 #[test]
 fn removes_folders_nested_beyond_path_limits() {
-    is_removed(|dir| drop(nest(dir, 15_000, "d")));
-    is_removed(|dir| drop(nest(dir, 1_000, &"d".repeat(255))));
+    check_removal(|dir| drop(nest(dir, 15_000, "d")));
+    check_removal(|dir| drop(nest(dir, 1_000, &"d".repeat(255))));
 }
 
 #[test]
 fn removes_many_entries() {
-    is_removed(|dir| {
+    check_removal(|dir| {
         for number in 0..2_000 {
             fs::create_dir(dir.join(format!("folder-{number}"))).unwrap();
             fs::write(dir.join(format!("folder-{number}/file")), "").unwrap();
@@ -80,14 +80,14 @@ fn removes_locked_trees_and_keeps_link_targets() {
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("file"), "").unwrap();
     fs::set_permissions(&outside, Permissions::from_mode(0o555)).unwrap();
-    is_removed(|dir| {
+    check_removal(|dir| {
         let deep = dir.join("a/b");
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("file"), "").unwrap();
         symlink(&outside, dir.join("a/link")).unwrap();
         symlink(&outside, deep.join("link")).unwrap();
         for path in [&*deep, &dir.join("a"), dir] {
-            lock(path);
+            revoke_access(path);
         }
         // Modes do not stop root, so the unlocking is tested separately.
         let folder = tree::open_to_change(CWD, dir).unwrap();
@@ -107,55 +107,59 @@ fn keeps_and_reports_a_mount_in_a_folder() {
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("file"), "").unwrap();
     let dir = PrivateDir::make(base.path()).unwrap();
-    let (path, place) = (dir.path().to_owned(), dir.path().join("a/b/mounted"));
-    fs::create_dir_all(&place).unwrap();
+    let (path, mount_point) = (dir.path().to_owned(), dir.path().join("a/b/mounted"));
+    fs::create_dir_all(&mount_point).unwrap();
     fs::write(path.join("a/file"), "").unwrap();
-    assert!(mount(&["--bind"], &elsewhere, &place));
+    assert!(mount(&["--bind"], &elsewhere, &mount_point));
     drop(dir);
-    assert!(!path.join("a/file").exists() && place.exists() && elsewhere.join("file").exists());
-    let [left] = &left_in(base.path())[..] else { panic!("not reported") };
-    assert!(left.starts_with(&format!("failed to remove the private folder {}: ", path.display())), "{left}");
-    assert!(left.contains("busy"), "{left}");
+    assert!(!path.join("a/file").exists() && mount_point.exists() && elsewhere.join("file").exists());
+    let [message] = &messages_about(base.path())[..] else { panic!("not reported") };
+    assert!(
+        message.starts_with(&format!("failed to remove the private folder {}: ", path.display())),
+        "{message}"
+    );
+    assert!(message.contains("busy"), "{message}");
 }
 
 #[expect(clippy::disallowed_methods, reason = "no crate here can mount")]
-fn mount(flags: &[&str], what: &Path, place: &Path) -> bool {
-    Command::new("mount").args(flags).args([what, place]).status().unwrap().success()
+fn mount(flags: &[&str], source: &Path, mount_point: &Path) -> bool {
+    Command::new("mount").args(flags).args([source, mount_point]).status().unwrap().success()
 }
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it starts itself where it may mount")]
 fn keeps_mounts() {
     let test = "process::private_dir::tests::keeps_and_reports_a_mount_in_a_folder";
-    let unshare = |words: &[&std::ffi::OsStr]| {
-        Command::new("unshare").args(["--mount", "--propagation", "private"]).args(words).output()
+    let unshare = |args: &[&std::ffi::OsStr]| {
+        Command::new("unshare").args(["--mount", "--propagation", "private"]).args(args).output()
     };
     if !unshare(&["true".as_ref()]).is_ok_and(|output| output.status.success()) {
         return; // Only root may, and not in every container.
     }
-    let own = std::env::current_exe().unwrap();
-    let output = unshare(&[own.as_ref(), test.as_ref(), "--exact".as_ref(), "--ignored".as_ref()]).unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let test_binary = std::env::current_exe().unwrap();
+    let output =
+        unshare(&[test_binary.as_ref(), test.as_ref(), "--exact".as_ref(), "--ignored".as_ref()]).unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
 }
 
 #[test]
 fn removes_unlocked_leftovers_and_keeps_locked_folders() {
     let base = tempfile::tempdir().unwrap();
     let name = |end: &str| base.path().join(format!("jp-compact-{end}"));
-    let (left, not_ours) = (name("4194304-0123456789abcdef"), name("notes"));
-    fs::create_dir(&left).unwrap();
-    drop(nest(&left, 200, "d"));
-    lock(&left);
-    fs::create_dir(&not_ours).unwrap();
+    let (leftover, unrelated) = (name("4194304-0123456789abcdef"), name("notes"));
+    fs::create_dir(&leftover).unwrap();
+    drop(nest(&leftover, 200, "d"));
+    revoke_access(&leftover);
+    fs::create_dir(&unrelated).unwrap();
     let (file, link) = (name("1-0000000000000001"), name("1-0000000000000002"));
     fs::write(&file, "").unwrap();
-    symlink(&not_ours, &link).unwrap();
-    let held = PrivateDir::make(base.path()).unwrap();
+    symlink(&unrelated, &link).unwrap();
+    let locked = PrivateDir::make(base.path()).unwrap();
     // The first removal of this process was earlier, so this acts like another run.
-    assert!(!left.exists());
+    assert!(!leftover.exists());
     leftovers::remove(base.path());
-    for path in [held.path(), &not_ours, &file, &link] {
+    for path in [locked.path(), &unrelated, &file, &link] {
         assert!(path.symlink_metadata().is_ok(), "{} is gone", path.display());
     }
     // Must not open a folder of another user. Only root can create one.
@@ -169,7 +173,7 @@ fn removes_unlocked_leftovers_and_keeps_locked_folders() {
 }
 
 #[track_caller]
-fn exceeds(expect: Option<Exceeded>, fill: impl FnOnce(&Path)) {
+fn check_limit(expect: Option<Exceeded>, fill: impl FnOnce(&Path)) {
     let base = tempfile::tempdir().unwrap();
     let dir = PrivateDir::make(base.path()).unwrap();
     fill(dir.path());
@@ -180,16 +184,16 @@ fn exceeds(expect: Option<Exceeded>, fill: impl FnOnce(&Path)) {
 fn detects_each_limit() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("large"), vec![1; 2 << 20]).unwrap();
-    exceeds(None, |dir| {
+    check_limit(None, |dir| {
         fs::write(dir.join("file"), vec![1; 500 << 10]).unwrap();
         symlink(outside.path(), dir.join("link")).unwrap();
         drop(nest(dir, size::DEPTH_MAX, "d"));
     });
-    exceeds(Some(Exceeded::Depth(size::DEPTH_MAX)), |dir| drop(nest(dir, size::DEPTH_MAX + 1, "d")));
-    exceeds(Some(Exceeded::Bytes(1 << 20)), |dir| {
+    check_limit(Some(Exceeded::Depth(size::DEPTH_MAX)), |dir| drop(nest(dir, size::DEPTH_MAX + 1, "d")));
+    check_limit(Some(Exceeded::Bytes(1 << 20)), |dir| {
         fs::create_dir(dir.join("a")).unwrap();
         fs::write(dir.join("a/one"), vec![1; 600 << 10]).unwrap();
         fs::write(dir.join("a/two"), vec![1; 600 << 10]).unwrap();
-        lock(&dir.join("a"));
+        revoke_access(&dir.join("a"));
     });
 }

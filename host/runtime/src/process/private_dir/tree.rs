@@ -8,16 +8,16 @@ use rustix::io::{Errno, Result};
 use rustix::path::Arg;
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const OWNERS: Mode = Mode::RWXU;
+const OWNER_MODE: Mode = Mode::RWXU;
 
 /// Identifies a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Id {
+pub(super) struct FileId {
     pub(super) device: u64,
     inode: u64,
 }
 
-impl Id {
+impl FileId {
     #[expect(
         clippy::useless_conversion,
         clippy::unnecessary_cast,
@@ -36,7 +36,9 @@ impl Id {
 /// Opens a folder for reading, regardless of its mode.
 pub(super) fn open(parent: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd> {
     match openat(&parent, name, FOLDER | OFlags::RDONLY, Mode::empty()) {
-        Err(Errno::ACCESS) => openat(&unlocked(parent, name)?, ".", FOLDER | OFlags::RDONLY, Mode::empty()),
+        Err(Errno::ACCESS) => {
+            openat(&open_unlocked(parent, name)?, ".", FOLDER | OFlags::RDONLY, Mode::empty())
+        }
         folder => folder,
     }
 }
@@ -54,24 +56,24 @@ pub(super) fn open_temp_dir(path: &Path) -> Result<OwnedFd> {
 /// Opens a folder in order to change its content.
 pub(super) fn open_to_change(parent: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd> {
     let folder = open(parent, name)?;
-    if !Mode::from_raw_mode(fstat(&folder)?.st_mode).contains(OWNERS) {
-        fchmod(&folder, OWNERS)?;
+    if !Mode::from_raw_mode(fstat(&folder)?.st_mode).contains(OWNER_MODE) {
+        fchmod(&folder, OWNER_MODE)?;
     }
     Ok(folder)
 }
 
 /// Opens a descriptor that needs no permission on the folder (`O_PATH`). Its mode can only be changed through /proc.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn unlocked(parent: impl AsFd, name: impl Arg) -> Result<OwnedFd> {
+fn open_unlocked(parent: impl AsFd, name: impl Arg) -> Result<OwnedFd> {
     use std::os::fd::AsRawFd as _;
 
-    let place = openat(parent, name, FOLDER | OFlags::PATH, Mode::empty())?;
-    rustix::fs::chmod(format!("/proc/self/fd/{}", place.as_raw_fd()), OWNERS)?;
-    Ok(place)
+    let folder = openat(parent, name, FOLDER | OFlags::PATH, Mode::empty())?;
+    rustix::fs::chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), OWNER_MODE)?;
+    Ok(folder)
 }
 
 /// This system cannot change the mode of such a folder without the risk of following a link.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn unlocked(_: impl AsFd, _: impl Arg) -> Result<OwnedFd> {
+fn open_unlocked(_: impl AsFd, _: impl Arg) -> Result<OwnedFd> {
     Err(Errno::ACCESS)
 }

@@ -7,36 +7,36 @@ use std::time::Duration;
 use rustix::process::Pid;
 use tokio::time::{Instant, sleep_until};
 
-use super::held::{self, Who};
+use super::open_files::{self, ProcessScope};
 use super::{Exceeded, PrivateDir, size};
 
 /// The minimum time between two measurements.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The pause is this many times longer than the measurement, so measuring takes at most a tenth of the time.
-const REST: u32 = 10;
+const PAUSE_FACTOR: u32 = 10;
 
 /// The private directory of a strategy and the schedule of its measurements.
 #[derive(Debug)]
-pub(in crate::process) struct Watch {
+pub(in crate::process) struct SizeWatch {
     dir: PrivateDir,
     bytes_max: u64,
     next: Instant,
-    held: Held,
+    open_files: OpenFiles,
     exceeded: Option<Exceeded>,
 }
 
 /// Removed files that are still open. Finding them takes longer on a machine with many processes, so they
 /// have their own schedule.
 #[derive(Debug)]
-struct Held {
+struct OpenFiles {
     bytes: u64,
     next: Instant,
 }
 
-impl Watch {
+impl SizeWatch {
     pub(in crate::process) fn new(dir: PrivateDir, bytes_max: u64) -> Self {
         let next = Instant::now() + INTERVAL;
-        Self { dir, bytes_max, next, held: Held { bytes: 0, next }, exceeded: None }
+        Self { dir, bytes_max, next, open_files: OpenFiles { bytes: 0, next }, exceeded: None }
     }
 
     pub(in crate::process) fn path(&self) -> &Path {
@@ -52,29 +52,29 @@ impl Watch {
     }
 
     /// Measures, and returns the limit that is or was exceeded. `strategy` leads the session of the processes.
-    pub(in crate::process) fn look(&mut self, strategy: Option<(Pid, Who)>) -> Option<Exceeded> {
+    pub(in crate::process) fn measure(&mut self, strategy: Option<(Pid, ProcessScope)>) -> Option<Exceeded> {
         if self.exceeded.is_some() {
             return self.exceeded;
         }
         match strategy {
-            Some((pid, who)) if self.held.next <= Instant::now() => {
-                let (bytes, next) = timed(|| held::bytes(pid, who, &self.dir));
-                self.held = Held { bytes, next };
+            Some((pid, scope)) if self.open_files.next <= Instant::now() => {
+                let (bytes, next) = timed(|| open_files::bytes(pid, scope, &self.dir));
+                self.open_files = OpenFiles { bytes, next };
             }
             Some(_) => {}
-            // A process that has ended holds no files.
-            None => self.held.bytes = 0,
+            // A process that has ended has no open files.
+            None => self.open_files.bytes = 0,
         }
         let folder = self.dir.folder.as_fd();
-        let look = || size::exceeded(folder, self.held.bytes, self.bytes_max);
-        (self.exceeded, self.next) = timed(look);
+        let measure = || size::exceeded(folder, self.open_files.bytes, self.bytes_max);
+        (self.exceeded, self.next) = timed(measure);
         self.exceeded
     }
 }
 
 /// Returns the result of a measurement and the time of the next one.
-fn timed<T>(look: impl FnOnce() -> T) -> (T, Instant) {
-    let begun = Instant::now();
-    let seen = look();
-    (seen, Instant::now() + INTERVAL.max(begun.elapsed() * REST))
+fn timed<T>(measure: impl FnOnce() -> T) -> (T, Instant) {
+    let started = Instant::now();
+    let result = measure();
+    (result, Instant::now() + INTERVAL.max(started.elapsed() * PAUSE_FACTOR))
 }

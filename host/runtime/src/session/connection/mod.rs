@@ -61,7 +61,7 @@ pub(super) enum ExitReason {
 }
 
 /// A request that was sent, or is being sent.
-struct Flight {
+struct InFlight {
     job: Job,
     /// The number of bytes that are not written yet.
     unwritten_bytes: usize,
@@ -77,24 +77,24 @@ pub(super) struct WorkerConnection<'a> {
     queue: &'a Queue,
     limits: Limits,
     /// Called for progress and logs, with the id of the request.
-    seen: &'a (dyn Fn(&str, &ReplyLine) + Send + Sync),
+    on_line: &'a (dyn Fn(&str, &ReplyLine) + Send + Sync),
     /// Requests that another process left unanswered. They are sent one at a time.
     leftover: VecDeque<Job>,
     retrying: bool,
-    flights: VecDeque<Flight>,
+    flights: VecDeque<InFlight>,
     outbox: VecDeque<Bytes>,
     orphan_bytes: usize,
     /// An answer that is not delivered yet. A second terminal line from the same read would invalidate it.
-    held: Option<(Job, CompleteReply)>,
+    undelivered: Option<(Job, CompleteReply)>,
     /// The start and length of the current deadline.
-    since: Instant,
-    patience: Duration,
-    taken: usize,
+    deadline_start: Instant,
+    deadline_length: Duration,
+    taken_requests: usize,
     input: Vec<u8>,
     /// The number of input bytes that are known to contain no newline.
-    scanned: usize,
+    scanned_bytes: usize,
     reply_bytes: usize,
-    has_spoken: bool,
+    has_output: bool,
 }
 
 impl<'a> WorkerConnection<'a> {
@@ -103,36 +103,36 @@ impl<'a> WorkerConnection<'a> {
         limits: Limits,
         leftover: VecDeque<Job>,
         retrying: bool,
-        seen: &'a (dyn Fn(&str, &ReplyLine) + Send + Sync),
+        on_line: &'a (dyn Fn(&str, &ReplyLine) + Send + Sync),
     ) -> Self {
         Self {
             queue,
             limits,
-            seen,
+            on_line,
             leftover,
             retrying,
             flights: VecDeque::new(),
             outbox: VecDeque::new(),
             orphan_bytes: 0,
-            held: None,
-            since: Instant::now(),
-            patience: Duration::MAX,
-            taken: 0,
+            undelivered: None,
+            deadline_start: Instant::now(),
+            deadline_length: Duration::MAX,
+            taken_requests: 0,
             input: Vec::new(),
-            scanned: 0,
+            scanned_bytes: 0,
             reply_bytes: 0,
-            has_spoken: false,
+            has_output: false,
         }
     }
 
     /// Returns whether a request waits for its answer.
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn has_unanswered(&self) -> bool {
         !self.flights.is_empty()
     }
 
     /// Returns whether the process has written anything.
-    pub(super) fn has_spoken(&self) -> bool {
-        self.has_spoken
+    pub(super) fn has_output(&self) -> bool {
+        self.has_output
     }
 
     /// Returns the unanswered requests in order.
@@ -151,17 +151,18 @@ impl<'a> WorkerConnection<'a> {
         let (queue, mut stdin, mut idle) = (self.queue, Some(stdin), None);
         loop {
             // Created before the queue is checked, so no notification is missed.
-            let news = queue.news();
+            let change = queue.change();
             if stdin.is_some() {
-                self.take_on();
+                self.take_jobs();
             }
-            let has_work = self.waits() || !self.outbox.is_empty();
-            if !has_work && (stdin.is_none() || self.has_done_its_share() || queue.is_over()) {
+            let has_work = self.has_unanswered() || !self.outbox.is_empty();
+            if !has_work && (stdin.is_none() || self.has_taken_all() || queue.is_finished()) {
                 return ExitReason::Finished;
             }
             idle = if has_work { None } else { idle.or_else(|| Some(queue.idle())) };
-            self.gather();
-            let deadline = if has_work { self.since.checked_add(self.patience) } else { None };
+            self.combine_chunks();
+            let deadline =
+                if has_work { self.deadline_start.checked_add(self.deadline_length) } else { None };
             let chunk = self.outbox.front().cloned();
             self.input.reserve(READ_BYTES);
             // Reads available output first, because it may have arrived in time.
@@ -169,16 +170,16 @@ impl<'a> WorkerConnection<'a> {
                 biased;
                 read = stdout.read_buf(&mut self.input) => {
                     let ended = !read.is_ok_and(|bytes| bytes > 0);
-                    self.has_spoken |= !self.input.is_empty();
-                    if let Some(end) = self.handle_output(ended) {
-                        return end;
+                    self.has_output |= !self.input.is_empty();
+                    if let Some(reason) = self.handle_output(ended) {
+                        return reason;
                     }
                     if ended {
                         return ExitReason::Died;
                     }
                 }
                 written = write(&mut stdin, chunk.as_ref()), if chunk.is_some() => match written {
-                    Ok(bytes) if bytes > 0 => self.wrote(bytes),
+                    Ok(bytes) if bytes > 0 => self.record_written(bytes),
                     // Not an error: the worker may still answer requests that it has read. It cannot receive more.
                     _ => {
                         stdin = None;
@@ -187,77 +188,79 @@ impl<'a> WorkerConnection<'a> {
                     }
                 },
                 () = unconstrained(until(deadline)), if deadline.is_some() => {
-                    return if self.waits() { ExitReason::Deadline } else { ExitReason::Stuck };
+                    return if self.has_unanswered() { ExitReason::Deadline } else { ExitReason::Stuck };
                 }
-                () = news => {}
+                () = change => {}
             }
             // Unread requests go to another process.
             if stdin.is_none()
                 && self.flights.front().is_some_and(|flight| flight.unwritten_bytes > 0)
-                && self.taken > self.flights.len()
+                && self.taken_requests > self.flights.len()
             {
                 return ExitReason::Finished;
             }
         }
     }
 
-    fn has_done_its_share(&self) -> bool {
-        self.taken >= self.limits.requests_max
+    /// Returns whether the process has served its number of requests.
+    fn has_taken_all(&self) -> bool {
+        self.taken_requests >= self.limits.requests_max
     }
 
     /// Takes the requests that may be sent now.
-    fn take_on(&mut self) {
-        while !self.has_done_its_share() {
-            let free = self.flights.is_empty() && self.outbox.is_empty();
-            self.retrying &= !(free && self.leftover.is_empty());
-            let job = if free {
+    fn take_jobs(&mut self) {
+        while !self.has_taken_all() {
+            let is_free = self.flights.is_empty() && self.outbox.is_empty();
+            self.retrying &= !(is_free && self.leftover.is_empty());
+            let job = if is_free {
                 self.leftover.pop_front().or_else(|| self.queue.take(usize::MAX))
             } else if self.limits.pipeline && !self.retrying && self.flights.len() < AHEAD_REQUESTS_MAX {
-                let ahead: usize = self.flights.iter().map(|flight| flight.job.bytes()).sum();
-                self.queue.take_ahead(AHEAD_BYTES_MAX.saturating_sub(ahead))
+                let ahead_bytes: usize = self.flights.iter().map(|flight| flight.job.bytes()).sum();
+                self.queue.take_ahead(AHEAD_BYTES_MAX.saturating_sub(ahead_bytes))
             } else {
                 None
             };
             let Some(job) = job else { return };
             if self.flights.is_empty() {
-                (self.since, self.patience) = (Instant::now(), job.deadline);
+                (self.deadline_start, self.deadline_length) = (Instant::now(), job.deadline);
             }
-            self.taken += 1;
+            self.taken_requests += 1;
             self.outbox.extend(job.request.iter().filter(|chunk| !chunk.is_empty()).cloned());
             let unwritten_bytes = job.bytes();
-            self.flights.push_back(Flight { job, unwritten_bytes, lines: 0, logs: Logs::default() });
+            self.flights.push_back(InFlight { job, unwritten_bytes, lines: 0, logs: Logs::default() });
         }
     }
 
     /// Combines many small chunks into one write.
-    fn gather(&mut self) {
+    fn combine_chunks(&mut self) {
         if self.outbox.len() < 2 || self.outbox[0].len() >= WRITE_BYTES / 2 {
             return;
         }
-        let mut gathered = Vec::new();
+        let mut combined = Vec::new();
         while let Some(chunk) =
-            self.outbox.pop_front_if(|next| gathered.is_empty() || gathered.len() + next.len() <= WRITE_BYTES)
+            self.outbox.pop_front_if(|next| combined.is_empty() || combined.len() + next.len() <= WRITE_BYTES)
         {
-            gathered.extend_from_slice(&chunk);
+            combined.extend_from_slice(&chunk);
         }
-        self.outbox.push_front(gathered.into());
+        self.outbox.push_front(combined.into());
     }
 
-    fn wrote(&mut self, bytes: usize) {
+    /// Removes written bytes from the outbox and counts them for their requests.
+    fn record_written(&mut self, bytes: usize) {
         if let Some(chunk) = self.outbox.front_mut() {
             let _ = chunk.split_to(bytes);
         }
         let _ = self.outbox.pop_front_if(|chunk| chunk.is_empty());
-        let of_orphan = bytes.min(self.orphan_bytes);
-        self.orphan_bytes -= of_orphan;
-        let mut left = bytes - of_orphan;
-        for (place, flight) in self.flights.iter_mut().enumerate() {
-            let part = left.min(flight.unwritten_bytes);
-            (left, flight.unwritten_bytes) = (left - part, flight.unwritten_bytes - part);
-            if place == 0 && part > 0 && flight.unwritten_bytes == 0 {
-                self.since = Instant::now();
+        let orphan_part = bytes.min(self.orphan_bytes);
+        self.orphan_bytes -= orphan_part;
+        let mut remaining = bytes - orphan_part;
+        for (index, flight) in self.flights.iter_mut().enumerate() {
+            let part = remaining.min(flight.unwritten_bytes);
+            (remaining, flight.unwritten_bytes) = (remaining - part, flight.unwritten_bytes - part);
+            if index == 0 && part > 0 && flight.unwritten_bytes == 0 {
+                self.deadline_start = Instant::now();
             }
-            if left == 0 {
+            if remaining == 0 {
                 return;
             }
         }
@@ -267,16 +270,16 @@ impl<'a> WorkerConnection<'a> {
     fn handle_output(&mut self, ended: bool) -> Option<ExitReason> {
         let mut input = std::mem::take(&mut self.input);
         let mut start = 0;
-        while let Some(end) = memchr::memchr(b'\n', &input[self.scanned..]) {
-            let end = self.scanned + end;
-            if let Err(end) = self.line(&input[start..end]) {
-                return Some(end);
+        while let Some(offset) = memchr::memchr(b'\n', &input[self.scanned_bytes..]) {
+            let end = self.scanned_bytes + offset;
+            if let Err(reason) = self.handle_line(&input[start..end]) {
+                return Some(reason);
             }
-            (start, self.scanned) = (end + 1, end + 1);
+            (start, self.scanned_bytes) = (end + 1, end + 1);
         }
         if ended && start < input.len() {
-            if let Err(end) = self.line(&input[start..]) {
-                return Some(end);
+            if let Err(reason) = self.handle_line(&input[start..]) {
+                return Some(reason);
             }
             start = input.len();
         }
@@ -284,79 +287,81 @@ impl<'a> WorkerConnection<'a> {
         if self.reply_bytes + rest.len() > self.limits.reply_bytes_max {
             self.deliver();
             let bytes_max = self.limits.reply_bytes_max;
-            return Some(self.violated(Error::Process(ProcessError::OutputTooLarge { bytes_max })));
+            return Some(self.fail_current(Error::Process(ProcessError::OutputTooLarge { bytes_max })));
         }
         // No request is waiting for this answer.
         if self.flights.is_empty() && !rest.trim_ascii().is_empty() {
-            return Some(self.uncalled_for(&String::from_utf8_lossy(rest)));
+            return Some(self.handle_unexpected(&String::from_utf8_lossy(rest)));
         }
         self.deliver();
         input.drain(..start);
-        (self.scanned, self.input) = (input.len(), input);
+        (self.scanned_bytes, self.input) = (input.len(), input);
         None
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<(), ExitReason> {
-        let before = self.reply_bytes;
+    /// Handles one line of output.
+    fn handle_line(&mut self, line: &[u8]) -> Result<(), ExitReason> {
+        let bytes_before = self.reply_bytes;
         self.reply_bytes += line.len() + 1;
         if self.reply_bytes > self.limits.reply_bytes_max {
             self.deliver();
             let bytes_max = self.limits.reply_bytes_max;
-            return Err(self.violated(Error::Process(ProcessError::OutputTooLarge { bytes_max })));
+            return Err(self.fail_current(Error::Process(ProcessError::OutputTooLarge { bytes_max })));
         }
         let text = match std::str::from_utf8(line) {
             Ok(text) => text,
             Err(error) => {
                 self.deliver();
-                let at = before + error.valid_up_to();
-                return Err(self.violated(Error::Violation(ReplyViolation::NotUtf8 { at })));
+                let at = bytes_before + error.valid_up_to();
+                return Err(self.fail_current(Error::Violation(ReplyViolation::NotUtf8 { at })));
             }
         };
         if reply::is_blank(text) {
             return Ok(());
         }
-        let Some(front) = self.flights.front_mut() else { return Err(self.uncalled_for(text)) };
+        let Some(front) = self.flights.front_mut() else { return Err(self.handle_unexpected(text)) };
         front.lines += 1;
         let parsed = reply::line(text, front.lines, &front.job.id);
-        if let (Err(ReplyViolation::WrongId { found, .. }), Some((job, _))) = (&parsed, &self.held)
+        if let (Err(ReplyViolation::WrongId { found, .. }), Some((job, _))) = (&parsed, &self.undelivered)
             && *found == job.id
         {
-            return Err(self.uncalled_for(text));
+            return Err(self.handle_unexpected(text));
         }
         self.deliver();
         let Some(front) = self.flights.front_mut() else { return Ok(()) };
         match parsed {
-            Err(violation) => return Err(self.violated(Error::Violation(violation))),
-            Ok(line @ ReplyLine::Progress(_)) => (self.seen)(&front.job.id, &line),
+            Err(violation) => return Err(self.fail_current(Error::Violation(violation))),
+            Ok(line @ ReplyLine::Progress(_)) => (self.on_line)(&front.job.id, &line),
             Ok(ReplyLine::Log(log)) => {
                 if let Some(log) = front.logs.push(log) {
-                    (self.seen)(&front.job.id, &ReplyLine::Log(log.clone()));
+                    (self.on_line)(&front.job.id, &ReplyLine::Log(log.clone()));
                 }
             }
             Ok(ReplyLine::Nothing) => {}
             Ok(ReplyLine::Terminal(terminal)) => {
-                if let Some(Flight { job, unwritten_bytes, logs, .. }) = self.flights.pop_front() {
+                if let Some(InFlight { job, unwritten_bytes, logs, .. }) = self.flights.pop_front() {
                     self.orphan_bytes += unwritten_bytes;
-                    (self.since, self.patience) = (Instant::now(), job.deadline);
+                    (self.deadline_start, self.deadline_length) = (Instant::now(), job.deadline);
                     if let Some(next) = self.flights.front() {
-                        self.patience = next.job.deadline;
+                        self.deadline_length = next.job.deadline;
                     }
                     self.reply_bytes = 0;
-                    self.held = Some((job, CompleteReply { terminal, logs: logs.into_lines() }));
+                    self.undelivered = Some((job, CompleteReply { terminal, logs: logs.into_lines() }));
                 }
             }
         }
         Ok(())
     }
 
+    /// Sends the answer that was not delivered yet.
     fn deliver(&mut self) {
-        if let Some((job, answer)) = self.held.take() {
+        if let Some((job, answer)) = self.undelivered.take() {
             job.answer(answer);
         }
     }
 
     /// Fails the request that is being answered.
-    fn violated(&mut self, failure: Error) -> ExitReason {
+    fn fail_current(&mut self, failure: Error) -> ExitReason {
         if let Some(flight) = self.flights.pop_front() {
             flight.job.fail(failure);
         }
@@ -365,8 +370,8 @@ impl<'a> WorkerConnection<'a> {
 
     /// Handles a line after the last answer. It invalidates the answer if both came in the same read.
     /// Otherwise it is only logged.
-    fn uncalled_for(&mut self, text: &str) -> ExitReason {
-        match self.held.take() {
+    fn handle_unexpected(&mut self, text: &str) -> ExitReason {
+        match self.undelivered.take() {
             Some((job, _)) => job.fail(Error::Violation(reply::after_terminal(text))),
             None => tracing::debug!("a worker sent unexpected output"),
         }

@@ -16,13 +16,13 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Shorter than any deadline. On a paused clock, this timeout fires only if the task would wait forever.
 const A_WHILE: Duration = Duration::from_secs(1);
 
-/// The side of the worker.
-struct Far {
+/// The worker at the other ends of both pipes.
+struct FakeWorker {
     reader: BufReader<DuplexStream>,
     writer: DuplexStream,
 }
 
-impl Far {
+impl FakeWorker {
     async fn reads(&mut self, expect: &str) {
         let mut line = String::new();
         timeout(A_WHILE, self.reader.read_line(&mut line)).await.expect("nothing to read").unwrap();
@@ -34,12 +34,12 @@ impl Far {
         assert!(timeout(A_WHILE, self.reader.read(&mut byte)).await.is_err());
     }
 
-    async fn says(&mut self, text: &str) {
+    async fn writes(&mut self, text: &str) {
         self.writer.write_all(text.as_bytes()).await.unwrap();
     }
 
     async fn declines(&mut self, id: &str) {
-        self.says(&decline(id)).await;
+        self.writes(&decline(id)).await;
     }
 }
 
@@ -49,19 +49,19 @@ fn decline(id: &str) -> String {
 
 /// Creates a request of a line with its id and this many more bytes.
 fn job(id: &str, more_bytes: usize) -> (Job, oneshot::Receiver<Reply>) {
-    let (asker, answer) = oneshot::channel();
+    let (reply_sender, answer) = oneshot::channel();
     let request = vec![Bytes::from(format!("{id}\n")), Bytes::from(vec![b'\n'; more_bytes])];
-    (Job { id: id.to_owned(), request, deadline: DEADLINE, attempts: 0, asker }, answer)
+    (Job { id: id.to_owned(), request, deadline: DEADLINE, attempts: 0, reply_sender }, answer)
 }
 
-/// Serves these jobs over a pipe of this size while `far` plays the worker. Returns the end reason and the
+/// Serves these jobs over a pipe of this size while `worker` plays the worker. Returns the end reason and the
 /// unanswered requests.
-fn talk<F: AsyncFnOnce(Far)>(
+fn serve<F: AsyncFnOnce(FakeWorker)>(
     limits: Limits,
     jobs: Vec<Job>,
     leftover: Vec<Job>,
     pipe_bytes: usize,
-    far: F,
+    worker: F,
 ) -> (ExitReason, Vec<String>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -71,17 +71,23 @@ fn talk<F: AsyncFnOnce(Far)>(
         queue.close();
         let retrying = !leftover.is_empty();
         let silent = |_: &str, _: &ReplyLine| {};
-        let mut talk = WorkerConnection::new(&queue, limits, leftover.into(), retrying, &silent);
+        let mut serve = WorkerConnection::new(&queue, limits, leftover.into(), retrying, &silent);
         let ((stdin, reader), (stdout, writer)) = (duplex(pipe_bytes), duplex(pipe_bytes));
-        let far = far(Far { reader: BufReader::new(reader), writer });
-        let (end, ()) = tokio::join!(talk.serve(stdin, stdout), far);
-        (end, talk.unanswered().into_iter().map(|job| job.id).collect())
+        let worker = worker(FakeWorker { reader: BufReader::new(reader), writer });
+        let (end, ()) = tokio::join!(serve.serve(stdin, stdout), worker);
+        (end, serve.unanswered().into_iter().map(|job| job.id).collect())
     })
 }
 
 #[track_caller]
-fn check(limits: Limits, jobs: Vec<Job>, far: impl AsyncFnOnce(Far), end: ExitReason, unanswered: &[&str]) {
-    assert_eq!(talk(limits, jobs, Vec::new(), 1 << 16, far), (end, names(unanswered)));
+fn check(
+    limits: Limits,
+    jobs: Vec<Job>,
+    worker: impl AsyncFnOnce(FakeWorker),
+    end: ExitReason,
+    unanswered: &[&str],
+) {
+    assert_eq!(serve(limits, jobs, Vec::new(), 1 << 16, worker), (end, names(unanswered)));
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -92,37 +98,37 @@ fn is_declined(mut answer: oneshot::Receiver<Reply>) -> bool {
     answer.try_recv().is_ok_and(|reply| reply.is_ok())
 }
 
-fn failure(mut answer: oneshot::Receiver<Reply>) -> String {
+fn error_of(mut answer: oneshot::Receiver<Reply>) -> String {
     answer.try_recv().unwrap().unwrap_err().to_string()
 }
 
 #[test]
 fn without_pipeline_requests_wait_for_the_previous_answer() {
     let ((a, first), (b, second)) = (job("a", 0), job("b", 0));
-    let far = async |mut far: Far| {
-        far.reads("a").await;
-        far.has_nothing_to_read().await;
-        far.declines("a").await;
-        far.reads("b").await;
-        far.declines("b").await;
+    let worker = async |mut worker: FakeWorker| {
+        worker.reads("a").await;
+        worker.has_nothing_to_read().await;
+        worker.declines("a").await;
+        worker.reads("b").await;
+        worker.declines("b").await;
     };
-    check(Limits::new(false), vec![a, b], far, ExitReason::Finished, &[]);
+    check(Limits::new(false), vec![a, b], worker, ExitReason::Finished, &[]);
     assert!(is_declined(first) && is_declined(second));
 }
 
 #[test]
 fn finishes_sending_a_request_that_was_answered_early() {
     let ((a, first), (b, _second)) = (job("a", 1000), job("b", 0));
-    let far = async |mut far: Far| {
-        far.reads("a").await;
-        far.declines("a").await;
+    let worker = async |mut worker: FakeWorker| {
+        worker.reads("a").await;
+        worker.declines("a").await;
         // The pipe holds 64 bytes, and the reader has its own buffer.
         let mut rest = vec![0; 1000];
-        far.reader.read_exact(&mut rest).await.unwrap();
+        worker.reader.read_exact(&mut rest).await.unwrap();
         assert!(rest.iter().all(|byte| *byte == b'\n'));
-        far.reads("b").await;
+        worker.reads("b").await;
     };
-    let (end, unanswered) = talk(Limits::new(false), vec![a, b], Vec::new(), 64, far);
+    let (end, unanswered) = serve(Limits::new(false), vec![a, b], Vec::new(), 64, worker);
     assert_eq!((end, unanswered), (ExitReason::Died, names(&["b"])));
     assert!(is_declined(first));
 }
@@ -130,19 +136,19 @@ fn finishes_sending_a_request_that_was_answered_early() {
 #[test]
 fn sends_at_most_64_requests_ahead() {
     let (jobs, answers): (Vec<_>, Vec<_>) = (0..70).map(|n| job(&format!("j{n}"), 0)).unzip();
-    let far = async |mut far: Far| {
+    let worker = async |mut worker: FakeWorker| {
         for n in 0..64 {
-            far.reads(&format!("j{n}")).await;
+            worker.reads(&format!("j{n}")).await;
         }
-        far.has_nothing_to_read().await;
+        worker.has_nothing_to_read().await;
         for n in 0..70 {
-            far.declines(&format!("j{n}")).await;
+            worker.declines(&format!("j{n}")).await;
             if n < 6 {
-                far.reads(&format!("j{}", n + 64)).await;
+                worker.reads(&format!("j{}", n + 64)).await;
             }
         }
     };
-    check(Limits::new(true), jobs, far, ExitReason::Finished, &[]);
+    check(Limits::new(true), jobs, worker, ExitReason::Finished, &[]);
     assert!(answers.into_iter().all(is_declined));
 }
 
@@ -151,27 +157,27 @@ fn sends_at_most_1_mib_ahead_but_at_least_one_request() {
     let sizes = [600_000, 400_000, 100_000, 3_000_000, 1];
     let (jobs, answers): (Vec<_>, Vec<_>) =
         sizes.iter().enumerate().map(|(n, bytes)| job(&format!("j{n}"), *bytes)).unzip();
-    let far = async |mut far: Far| {
-        let reads = async |far: &mut Far, n: usize| {
-            far.reads(&format!("j{n}")).await;
+    let worker = async |mut worker: FakeWorker| {
+        let reads = async |worker: &mut FakeWorker, n: usize| {
+            worker.reads(&format!("j{n}")).await;
             let mut rest = vec![0; sizes[n]];
-            far.reader.read_exact(&mut rest).await.unwrap();
+            worker.reader.read_exact(&mut rest).await.unwrap();
         };
-        reads(&mut far, 0).await;
-        reads(&mut far, 1).await;
-        far.has_nothing_to_read().await;
-        far.declines("j0").await;
-        reads(&mut far, 2).await;
-        far.declines("j1").await;
-        far.has_nothing_to_read().await;
-        far.declines("j2").await;
-        reads(&mut far, 3).await;
-        far.has_nothing_to_read().await;
-        far.declines("j3").await;
-        reads(&mut far, 4).await;
-        far.declines("j4").await;
+        reads(&mut worker, 0).await;
+        reads(&mut worker, 1).await;
+        worker.has_nothing_to_read().await;
+        worker.declines("j0").await;
+        reads(&mut worker, 2).await;
+        worker.declines("j1").await;
+        worker.has_nothing_to_read().await;
+        worker.declines("j2").await;
+        reads(&mut worker, 3).await;
+        worker.has_nothing_to_read().await;
+        worker.declines("j3").await;
+        reads(&mut worker, 4).await;
+        worker.declines("j4").await;
     };
-    check(Limits::new(true), jobs, far, ExitReason::Finished, &[]);
+    check(Limits::new(true), jobs, worker, ExitReason::Finished, &[]);
     assert!(answers.into_iter().all(is_declined));
 }
 
@@ -180,19 +186,19 @@ fn sends_leftover_requests_one_at_a_time() {
     let (jobs, answers): (Vec<_>, Vec<_>) = (0..4).map(|n| job(&format!("j{n}"), 0)).unzip();
     let mut jobs = jobs.into_iter();
     let leftover: Vec<_> = jobs.by_ref().take(2).collect();
-    let far = async |mut far: Far| {
+    let worker = async |mut worker: FakeWorker| {
         for n in 0..2 {
-            far.reads(&format!("j{n}")).await;
-            far.has_nothing_to_read().await;
-            far.declines(&format!("j{n}")).await;
+            worker.reads(&format!("j{n}")).await;
+            worker.has_nothing_to_read().await;
+            worker.declines(&format!("j{n}")).await;
         }
-        far.reads("j2").await;
-        far.reads("j3").await;
-        far.declines("j2").await;
-        far.declines("j3").await;
+        worker.reads("j2").await;
+        worker.reads("j3").await;
+        worker.declines("j2").await;
+        worker.declines("j3").await;
     };
     assert_eq!(
-        talk(Limits::new(true), jobs.collect(), leftover, 1 << 16, far),
+        serve(Limits::new(true), jobs.collect(), leftover, 1 << 16, worker),
         (ExitReason::Finished, Vec::new())
     );
     assert!(answers.into_iter().all(is_declined));
@@ -202,42 +208,45 @@ fn sends_leftover_requests_one_at_a_time() {
 fn reads_while_writing() {
     // Neither pipe can hold all of its data, and the worker does one thing at a time.
     let ((a, first), (b, second)) = (job("a", 100_000), job("b", 100_000));
-    let far = async |mut far: Far| {
-        far.reads("a").await;
+    let worker = async |mut worker: FakeWorker| {
+        worker.reads("a").await;
         let log = format!(
             "{{\"type\":\"log\",\"id\":\"a\",\"level\":\"info\",\"message\":\"{}\"}}\n",
             "x".repeat(9000)
         );
-        far.says(&log).await;
-        far.declines("a").await;
+        worker.writes(&log).await;
+        worker.declines("a").await;
         let mut rest = vec![0; 100_000];
-        far.reader.read_exact(&mut rest).await.unwrap();
-        far.reads("b").await;
-        far.declines("b").await;
-        far.reader.read_exact(&mut rest).await.unwrap();
+        worker.reader.read_exact(&mut rest).await.unwrap();
+        worker.reads("b").await;
+        worker.declines("b").await;
+        worker.reader.read_exact(&mut rest).await.unwrap();
     };
-    assert_eq!(talk(Limits::new(true), vec![a, b], Vec::new(), 64, far), (ExitReason::Finished, Vec::new()));
+    assert_eq!(
+        serve(Limits::new(true), vec![a, b], Vec::new(), 64, worker),
+        (ExitReason::Finished, Vec::new())
+    );
     assert!(is_declined(first) && is_declined(second));
 }
 
 #[test]
 fn the_deadline_starts_at_the_last_byte_or_previous_answer() {
     let ((a, first), (b, second), (c, third)) = (job("a", 1000), job("b", 0), job("c", 0));
-    let far = async |mut far: Far| {
-        far.reads("a").await;
+    let worker = async |mut worker: FakeWorker| {
+        worker.reads("a").await;
         sleep(DEADLINE - A_WHILE).await;
         let mut rest = vec![0; 1000];
-        far.reader.read_exact(&mut rest).await.unwrap();
-        far.reads("b").await;
-        far.reads("c").await;
+        worker.reader.read_exact(&mut rest).await.unwrap();
+        worker.reads("b").await;
+        worker.reads("c").await;
         sleep(DEADLINE - A_WHILE).await;
-        far.declines("a").await;
+        worker.declines("a").await;
         sleep(DEADLINE - A_WHILE).await;
-        far.declines("b").await;
+        worker.declines("b").await;
         // Never answers the last request.
-        let _ = far.reader.read_u8().await;
+        let _ = worker.reader.read_u8().await;
     };
-    let (end, unanswered) = talk(Limits::new(true), vec![a, b, c], Vec::new(), 64, far);
+    let (end, unanswered) = serve(Limits::new(true), vec![a, b, c], Vec::new(), 64, worker);
     assert_eq!((end, unanswered), (ExitReason::Deadline, names(&["c"])));
     assert!(is_declined(first) && is_declined(second) && !is_declined(third));
 }
@@ -245,23 +254,23 @@ fn the_deadline_starts_at_the_last_byte_or_previous_answer() {
 #[test]
 fn a_worker_that_never_reads_times_out_or_is_stuck() {
     let (a, _first) = job("a", 1000);
-    let waits = async |far: Far| {
+    let waits = async |worker: FakeWorker| {
         sleep(2 * DEADLINE).await;
-        drop(far);
+        drop(worker);
     };
     assert_eq!(
-        talk(Limits::new(false), vec![a], Vec::new(), 64, waits),
+        serve(Limits::new(false), vec![a], Vec::new(), 64, waits),
         (ExitReason::Deadline, names(&["a"]))
     );
     // The next request is not blamed either.
     let ((a, first), (b, _second)) = (job("a", 1000), job("b", 0));
-    let answers = async |mut far: Far| {
-        far.declines("a").await;
+    let answers = async |mut worker: FakeWorker| {
+        worker.declines("a").await;
         sleep(2 * DEADLINE).await;
-        drop(far);
+        drop(worker);
     };
     assert_eq!(
-        talk(Limits::new(false), vec![a, b], Vec::new(), 64, answers),
+        serve(Limits::new(false), vec![a, b], Vec::new(), 64, answers),
         (ExitReason::Stuck, Vec::new())
     );
     assert!(is_declined(first));
@@ -272,54 +281,54 @@ fn stops_after_the_maximum_number_of_requests() {
     let limits = Limits { requests_max: 2, ..Limits::new(true) };
     let ((a, first), (b, second)) = (job("a", 0), job("b", 0));
     let (c, _third) = job("c", 0);
-    let far = async |mut far: Far| {
-        far.reads("a").await;
-        far.reads("b").await;
-        far.has_nothing_to_read().await;
-        far.declines("a").await;
-        far.declines("b").await;
-        assert_eq!(far.reader.read_u8().await.unwrap_err().kind(), std::io::ErrorKind::UnexpectedEof);
+    let worker = async |mut worker: FakeWorker| {
+        worker.reads("a").await;
+        worker.reads("b").await;
+        worker.has_nothing_to_read().await;
+        worker.declines("a").await;
+        worker.declines("b").await;
+        assert_eq!(worker.reader.read_u8().await.unwrap_err().kind(), std::io::ErrorKind::UnexpectedEof);
     };
-    check(limits, vec![a, b, c], far, ExitReason::Finished, &[]);
+    check(limits, vec![a, b, c], worker, ExitReason::Finished, &[]);
     assert!(is_declined(first) && is_declined(second));
 }
 
 #[test]
 fn only_an_extra_line_in_the_same_read_invalidates_an_answer() {
     let ((a, first), (b, _second)) = (job("a", 0), job("b", 0));
-    let together = async |mut far: Far| {
-        far.reads("a").await;
-        far.reads("b").await;
-        far.says(&(decline("a") + &decline("a"))).await;
+    let together = async |mut worker: FakeWorker| {
+        worker.reads("a").await;
+        worker.reads("b").await;
+        worker.writes(&(decline("a") + &decline("a"))).await;
     };
     check(Limits::new(true), vec![a, b], together, ExitReason::Violated, &["b"]);
-    assert!(failure(first).starts_with("it sent another line after its terminal reply"));
+    assert!(error_of(first).starts_with("it sent another line after its terminal reply"));
 
     let ((a, first), (b, second)) = (job("a", 0), job("b", 0));
-    let later = async |mut far: Far| {
-        far.reads("a").await;
-        far.declines("a").await;
-        far.reads("b").await;
-        far.has_nothing_to_read().await;
-        far.declines("a").await;
+    let later = async |mut worker: FakeWorker| {
+        worker.reads("a").await;
+        worker.declines("a").await;
+        worker.reads("b").await;
+        worker.has_nothing_to_read().await;
+        worker.declines("a").await;
     };
     check(Limits::new(true), vec![a, b], later, ExitReason::Violated, &[]);
     assert!(is_declined(first));
-    assert_eq!(failure(second), "it replied to request `a`, but the request is `b`");
+    assert_eq!(error_of(second), "it replied to request `a`, but the request is `b`");
 }
 
 #[test]
 fn reads_answers_of_a_worker_with_closed_stdin() {
     let ((a, first), (b, _second)) = (job("a", 1000), job("b", 0));
-    let far = async |mut far: Far| {
-        far.reads("a").await;
-        let Far { reader, writer } = &mut far;
+    let worker = async |mut worker: FakeWorker| {
+        worker.reads("a").await;
+        let FakeWorker { reader, writer } = &mut worker;
         *reader = BufReader::new(duplex(1).0);
         writer.write_all(decline("a").as_bytes()).await.unwrap();
         // The output stays open, so the host ends the process.
         sleep(A_WHILE).await;
     };
-    let (end, unanswered) = talk(Limits::new(true), vec![a, b], Vec::new(), 64, far);
+    let (end, unanswered) = serve(Limits::new(true), vec![a, b], Vec::new(), 64, worker);
     assert_eq!((end, unanswered), (ExitReason::Finished, names(&["b"])));
     assert!(is_declined(first));
 }
@@ -327,11 +336,11 @@ fn reads_answers_of_a_worker_with_closed_stdin() {
 #[test]
 fn returns_unanswered_requests_when_output_ends() {
     let ((a, first), (b, _second)) = (job("a", 0), job("b", 0));
-    let far = async |mut far: Far| {
-        far.reads("a").await;
-        far.says(decline("a").trim_end()).await;
+    let worker = async |mut worker: FakeWorker| {
+        worker.reads("a").await;
+        worker.writes(decline("a").trim_end()).await;
     };
-    check(Limits::new(true), vec![a, b], far, ExitReason::Died, &["b"]);
+    check(Limits::new(true), vec![a, b], worker, ExitReason::Died, &["b"]);
     assert!(is_declined(first), "a last line without newline counts");
 }
 
@@ -340,21 +349,21 @@ fn limits_a_reply_with_and_without_newlines() {
     let limits = Limits { reply_bytes_max: 100, ..Limits::new(true) };
     for text in ["x".repeat(101), format!("{}\n", "\n".repeat(100)), " ".repeat(99) + "\n\n"] {
         let (a, first) = job("a", 0);
-        let far = async |mut far: Far| {
-            far.reads("a").await;
-            far.says(&text).await;
-            let _ = far.reader.read_u8().await;
+        let worker = async |mut worker: FakeWorker| {
+            worker.reads("a").await;
+            worker.writes(&text).await;
+            let _ = worker.reader.read_u8().await;
         };
-        check(limits, vec![a], far, ExitReason::Violated, &[]);
-        assert_eq!(failure(first), "it wrote more than 100 bytes to stdout");
+        check(limits, vec![a], worker, ExitReason::Violated, &[]);
+        assert_eq!(error_of(first), "it wrote more than 100 bytes to stdout");
     }
     let ((a, first), (b, second)) = (job("a", 0), job("b", 0));
-    let far = async |mut far: Far| {
+    let worker = async |mut worker: FakeWorker| {
         for id in ["a", "b"] {
-            far.reads(id).await;
-            far.says(&format!("{}{}", "\n".repeat(100 - decline(id).len()), decline(id))).await;
+            worker.reads(id).await;
+            worker.writes(&format!("{}{}", "\n".repeat(100 - decline(id).len()), decline(id))).await;
         }
     };
-    check(limits, vec![a, b], far, ExitReason::Finished, &[]);
+    check(limits, vec![a, b], worker, ExitReason::Finished, &[]);
     assert!(is_declined(first) && is_declined(second));
 }

@@ -6,7 +6,7 @@ use super::PrivateDir;
 
 /// The processes to inspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::process) enum Who {
+pub(in crate::process) enum ProcessScope {
     /// Only the process, because it cannot start others.
     Process,
     /// All processes of its session.
@@ -15,7 +15,7 @@ pub(in crate::process) enum Who {
 
 /// Other systems do not show the open files of a process.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn bytes(_: Pid, _: Who, _: &PrivateDir) -> u64 {
+pub(super) fn bytes(_: Pid, _: ProcessScope, _: &PrivateDir) -> u64 {
     0
 }
 
@@ -31,21 +31,21 @@ mod linux {
 
     use rustix::fs::{FileType, stat};
 
-    use super::{Pid, PrivateDir, Who};
+    use super::{Pid, PrivateDir, ProcessScope};
     use crate::process::orphans;
-    use crate::process::private_dir::tree::Id;
+    use crate::process::private_dir::tree::FileId;
     use crate::small_file;
 
     /// The assumed size of a file that is only mapped, because its real size is unknown. It is the file size
     /// limit that the runner sets.
     const FILE_BYTES_MAX: u64 = 64 << 20;
 
-    /// Returns the bytes of removed files that the processes hold.
-    pub(in super::super) fn bytes(strategy: Pid, who: Who, dir: &PrivateDir) -> u64 {
-        let Ok(own) = Id::at(dir.folder.as_fd()) else { return 0 };
-        let pids = match who {
-            Who::Process => vec![strategy.as_raw_pid()],
-            Who::Session => orphans::session(strategy),
+    /// Returns the size of the removed files that the processes have open or mapped.
+    pub(in super::super) fn bytes(strategy: Pid, scope: ProcessScope, dir: &PrivateDir) -> u64 {
+        let Ok(folder) = FileId::at(dir.folder.as_fd()) else { return 0 };
+        let pids = match scope {
+            ProcessScope::Process => vec![strategy.as_raw_pid()],
+            ProcessScope::Session => orphans::session(strategy),
         };
         let mut seen = BTreeSet::new();
         let mut bytes = 0;
@@ -53,7 +53,7 @@ mod linux {
             for file in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
                 let Ok(stat) = stat(file.path()) else { continue };
                 let is_removed = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 0;
-                if is_removed && Id::new(&stat).device == own.device && seen.insert(stat.st_ino) {
+                if is_removed && FileId::new(&stat).device == folder.device && seen.insert(stat.st_ino) {
                     bytes += u64::try_from(stat.st_blocks).unwrap_or_default() * 512;
                 }
             }
@@ -71,8 +71,8 @@ mod linux {
     /// Returns the inode of a removed file of the private directory from a line of `/proc/<pid>/maps`.
     fn removed_file(line: &[u8], dir: &PrivateDir) -> Option<u64> {
         let line = line.strip_suffix(b" (deleted)")?;
-        let place = line.iter().position(|byte| *byte == b'/')?;
-        let (fields, path) = line.split_at(place);
+        let path_start = line.iter().position(|byte| *byte == b'/')?;
+        let (fields, path) = line.split_at(path_start);
         path.strip_prefix(dir.path().as_os_str().as_bytes())?.strip_prefix(b"/")?;
         std::str::from_utf8(fields).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
     }
