@@ -36,7 +36,7 @@ fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<CheckO
     let subject = TestedPlugin::at(path, &runner).unwrap();
     let jail = subject.jail(Abilities::of_machine()).unwrap();
     let confinement = if is_jailed { Confinement::Isolated(&jail) } else { Confinement::Contained };
-    let place = CheckSetup {
+    let setup = CheckSetup {
         runner: &runner,
         temp_dir: base.path(),
         private_bytes_max: PRIVATE_BYTES_MAX,
@@ -47,7 +47,7 @@ fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<CheckO
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let _slot = SLOTS.acquire().await.unwrap();
-        conformance::test(&place, &subject, &serde_json::Map::new(), CheckLevel::Full).await
+        conformance::test(&setup, &subject, &serde_json::Map::new(), CheckLevel::Full).await
     })
 }
 

@@ -168,23 +168,23 @@ fn citations_of_documents_exist() {
 /// Returns the words of a text that look like the name of a document: `NAME.md`, or `NAME, "Section"` in capitals.
 fn cited_names(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
-    let mut cited_names = BTreeSet::new();
-    for (at, _) in text.match_indices(".md") {
-        let start = text[..at].rfind(|c| !is_part(c)).map_or(0, |before| before + 1);
-        if at > start + 2 && !text[..start].ends_with('/') {
-            cited_names.insert(format!("{}.md", &text[start..at]));
+    let mut names = BTreeSet::new();
+    for (end, _) in text.match_indices(".md") {
+        let start = text[..end].rfind(|c| !is_part(c)).map_or(0, |before| before + 1);
+        if end > start + 2 && !text[..start].ends_with('/') {
+            names.insert(format!("{}.md", &text[start..end]));
         }
     }
-    for (at, _) in text.match_indices(", \"") {
-        let start = text[..at].rfind(|c| !is_part(c)).map_or(0, |before| before + 1);
-        let name = &text[start..at];
+    for (end, _) in text.match_indices(", \"") {
+        let start = text[..end].rfind(|c| !is_part(c)).map_or(0, |before| before + 1);
+        let name = &text[start..end];
         let is_in_comment =
-            text[..at].rfind('\n').map_or(text, |line| &text[line + 1..]).trim_start().starts_with("//");
+            text[..end].rfind('\n').map_or(text, |line| &text[line + 1..]).trim_start().starts_with("//");
         if is_in_comment && name.len() > 3 && name.chars().all(|c| c.is_ascii_uppercase() || c == '-') {
-            cited_names.insert(format!("{name}.md"));
+            names.insert(format!("{name}.md"));
         }
     }
-    cited_names
+    names
 }
 
 #[test]
@@ -387,11 +387,11 @@ fn configuration_lists_every_key_with_its_default() {
 /// Compares the members of a document with the table under its heading.
 #[track_caller]
 fn check_members(page: &str, heading: &str, document: &Value) {
-    let listed: BTreeSet<_> =
+    let listed_members: BTreeSet<_> =
         table(page, &format!("## {heading}")).iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
     let members: BTreeSet<_> =
         document.as_object().unwrap_or_else(|| panic!("{heading}: {document}")).keys().cloned().collect();
-    assert_eq!(listed, members, "{heading}");
+    assert_eq!(listed_members, members, "{heading}");
 }
 
 #[test]

@@ -176,22 +176,22 @@ fn kill(world: &World, strace: &Strace, args: &[&str], name: &str, ordinal: usiz
 /// Checks the state after a crash: the old or the new file exists, and the next run succeeds and cleans up.
 #[track_caller]
 fn check_survived(world: &World, traced: &TracedRun, args: &[&str], after: &[u8]) {
-    let found = world.bytes();
+    let bytes = world.bytes();
     let killed_at = || traced.text(traced.calls.len().saturating_sub(3));
     assert!(
-        found == world.before || found == after,
+        bytes == world.before || bytes == after,
         "the file is neither the old nor the new one, killed at\n{}",
         killed_at()
     );
-    serde_json::from_slice::<Value>(&found).unwrap();
+    serde_json::from_slice::<Value>(&bytes).unwrap();
     assert!(world.orphans() <= 1, "killed at\n{}", killed_at());
     world.succeeds(args);
     assert_eq!(world.names(), ["events.json"], "killed at\n{}", killed_at());
-    if found == world.before {
+    if bytes == world.before {
         assert_eq!(world.bytes(), after);
     } else {
         // A reset finds nothing to remove, and the strategy `quick` returns the same result again.
-        let history = found.strip_suffix(b"\n]\n").unwrap();
+        let history = bytes.strip_suffix(b"\n]\n").unwrap();
         assert!(world.bytes().starts_with(history), "killed at\n{}", killed_at());
     }
 }

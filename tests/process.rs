@@ -55,11 +55,11 @@ impl TestDir {
         let jail = jail_for(launch.program);
         let isolated = block_on(process::run(Launch { confinement: Confinement::Isolated(&jail), ..launch }));
         self.check_nothing_remains();
-        let ended = |result: &Result<Ended, ProcessError>| match result {
-            Ok(ended) => format!("{} {} bytes", ended.status, ended.stdout.len()),
+        let outcome = |result: &Result<Ended, ProcessError>| match result {
+            Ok(outcome) => format!("{} {} bytes", outcome.status, outcome.stdout.len()),
             Err(error) => error.to_string(),
         };
-        assert_eq!(ended(&isolated), ended(&contained));
+        assert_eq!(outcome(&isolated), outcome(&contained));
         isolated
     }
 
@@ -125,17 +125,17 @@ fn lines(megabytes: usize) -> Vec<Bytes> {
 #[track_caller]
 fn check_answer(args: &[&str], stdin: Vec<Bytes>, expect: &str) -> Ended {
     let test_dir = TestDir::new();
-    let ended = test_dir.run(Launch { stdin, ..test_dir.launch(args) }).unwrap();
-    assert_eq!(String::from_utf8_lossy(&ended.stdout), expect);
-    assert!(ended.status.success(), "{}", ended.status);
-    ended
+    let output = test_dir.run(Launch { stdin, ..test_dir.launch(args) }).unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expect);
+    assert!(output.status.success(), "{}", output.status);
+    output
 }
 
 #[test]
 fn answer_is_returned() {
-    let ended = check_answer(&["answers"], Vec::new(), "answer\n");
-    assert_eq!(ended.stderr.bytes(), 0);
-    assert!(!ended.wall.is_zero());
+    let output = check_answer(&["answers"], Vec::new(), "answer\n");
+    assert_eq!(output.stderr.bytes(), 0);
+    assert!(!output.wall.is_zero());
 }
 
 #[test]
@@ -169,11 +169,11 @@ fn large_input_and_output_pass_unchanged_at_the_same_time() {
 
 #[test]
 fn stderr_is_drained_and_its_head_and_tail_are_kept() {
-    let ended = check_answer(&["floods-stderr"], Vec::new(), "answer\n");
-    assert_eq!(ended.stderr.bytes(), 64 * 1024 * 1024 + 11);
-    assert_eq!(ended.stderr.dropped_bytes(), ended.stderr.bytes() - 64 * 1024);
-    assert!(ended.stderr.head().starts_with(b"first\nxxx"));
-    assert!(ended.stderr.tail().ends_with(b"xxxlast\n"));
+    let output = check_answer(&["floods-stderr"], Vec::new(), "answer\n");
+    assert_eq!(output.stderr.bytes(), 64 * 1024 * 1024 + 11);
+    assert_eq!(output.stderr.dropped_bytes(), output.stderr.bytes() - 64 * 1024);
+    assert!(output.stderr.head().starts_with(b"first\nxxx"));
+    assert!(output.stderr.tail().ends_with(b"xxxlast\n"));
 }
 
 #[test]
@@ -282,8 +282,8 @@ fn private_directory_without_permissions_is_removed() {
 fn processor_time_is_limited_to_the_deadline_plus_a_second() {
     let test_dir = TestDir::new();
     let deadline = Duration::from_millis(59_001);
-    let ended = test_dir.run(Launch { deadline, ..test_dir.launch(&["shows-limits"]) }).unwrap();
-    let limits = String::from_utf8(ended.stdout).unwrap();
+    let output = test_dir.run(Launch { deadline, ..test_dir.launch(&["shows-limits"]) }).unwrap();
+    let limits = String::from_utf8(output.stdout).unwrap();
     let cpu = limits.lines().find(|line| line.starts_with("Max cpu time")).unwrap();
     assert_eq!(cpu.split_whitespace().collect::<Vec<_>>()[3..5], ["61", "61"]);
 }
@@ -292,8 +292,8 @@ fn processor_time_is_limited_to_the_deadline_plus_a_second() {
 fn environment_contains_only_fixed_and_granted_variables() {
     let test_dir = TestDir::new();
     let env = [("GRANTED".to_owned(), "yes".to_owned())];
-    let ended = test_dir.run(Launch { env: &env, ..test_dir.launch(&["shows-environment"]) }).unwrap();
-    let stdout = String::from_utf8(ended.stdout).unwrap();
+    let output = test_dir.run(Launch { env: &env, ..test_dir.launch(&["shows-environment"]) }).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
     let mut names: Vec<_> = stdout.lines().map(|line| line.split_once('=').unwrap().0).collect();
     names.sort_unstable();
     // The shell adds PWD.
@@ -323,8 +323,8 @@ fn script_without_shebang_is_a_start_error() {
 #[test]
 fn strategy_that_imitates_the_runner_can_only_fail_itself() {
     let test_dir = TestDir::new();
-    let ended = test_dir.run(test_dir.launch(&["imitates-the-runner", "0"])).unwrap();
-    assert!(ended.status.success());
+    let output = test_dir.run(test_dir.launch(&["imitates-the-runner", "0"])).unwrap();
+    assert!(output.status.success());
     let error = test_dir.run(test_dir.launch(&["imitates-the-runner", "126"])).unwrap_err();
     assert!(matches!(error, ProcessError::Start { .. }), "{error:?}");
 }
@@ -382,7 +382,7 @@ fn runner_without_a_group_is_killed_by_its_process_id() {
 fn concurrent_runs_report_their_own_exit_codes() {
     let test_dir = Rc::new(TestDir::new());
     let codes: Vec<_> = (1..=20_u8).map(|code| code.to_string()).collect();
-    let ended = block_on(async {
+    let results = block_on(async {
         let local = tokio::task::LocalSet::new();
         let mut running = tokio::task::JoinSet::new();
         for code in codes.clone() {
@@ -395,8 +395,8 @@ fn concurrent_runs_report_their_own_exit_codes() {
         }
         local.run_until(running.join_all()).await
     });
-    assert_eq!(ended.len(), codes.len());
-    for (code, status) in ended {
+    assert_eq!(results.len(), codes.len());
+    for (code, status) in results {
         assert_eq!(status.map(|status| status.to_string()), Some(code));
     }
     test_dir.check_nothing_remains();

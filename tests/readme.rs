@@ -96,14 +96,14 @@ fn exit_codes_match_the_help() {
         .map(|(code, meaning)| (code.to_owned(), meaning.to_owned()))
         .collect();
     let readme = readme();
-    let listed = readme.split_once("\n## Exit codes\n").unwrap().1.split("\n## ").next().unwrap();
-    let listed = listed.split_whitespace().collect::<Vec<_>>().join(" ");
-    let listed: Vec<_> = listed
+    let listed_codes = readme.split_once("\n## Exit codes\n").unwrap().1.split("\n## ").next().unwrap();
+    let listed_codes = listed_codes.split_whitespace().collect::<Vec<_>>().join(" ");
+    let listed_codes: Vec<_> = listed_codes
         .split(" · ")
         .filter_map(|code| code.strip_prefix('`')?.split_once("` "))
         .map(|(code, meaning)| (code.to_owned(), meaning.to_owned()))
         .collect();
-    assert_eq!(listed, codes);
+    assert_eq!(listed_codes, codes);
 }
 
 #[test]
@@ -116,11 +116,11 @@ fn commands_match_the_help() {
         .filter(|name| *name != "help")
         .collect();
     commands.insert(0, "TRANSCRIPT...");
-    let listed: Vec<_> = table("Commands")
+    let listed_names: Vec<_> = table("Commands")
         .iter()
         .map(|(command, _)| command.split_whitespace().nth(1).unwrap().to_owned())
         .collect();
-    assert_eq!(listed, commands);
+    assert_eq!(listed_names, commands);
 }
 
 #[test]
@@ -129,9 +129,9 @@ fn formats_match_the_help() {
     let help = text(&jp_compact(Path::new("/"), &["show", "--help"]).stdout);
     let formats = help.split_once("--format").unwrap().1.split_once("[possible values: ").unwrap().1;
     let formats = one_line(formats.split_once(']').unwrap().0).split(", ").count();
-    let listed = readme.split_once("The other formats are ").unwrap().1.split_once(". ").unwrap().0;
+    let listed_names = readme.split_once("The other formats are ").unwrap().1.split_once(". ").unwrap().0;
     // OpenAI has two formats in one item, and JP's own is not in the list.
-    assert_eq!(one_line(listed).split(", ").count() + 1, formats, "{listed}");
+    assert_eq!(one_line(listed_names).split(", ").count() + 1, formats, "{listed_names}");
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn strategies_match_the_bundled_ones() {
     let bundled = text(&jp_compact(Path::new("/"), &["strategy", "list"]).stdout);
     let bundled: Vec<_> =
         bundled.lines().map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
-    let listed: Vec<_> = table("Strategies").into_iter().map(|(name, _)| name).collect();
-    assert_eq!(listed, bundled);
+    let listed_names: Vec<_> = table("Strategies").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(listed_names, bundled);
 }
 
 /// Writes the README's strategy as an executable file.
@@ -170,8 +170,8 @@ fn strategy_in_the_plugin_folder_is_found_by_name() {
     assert!(readme().contains(&format!("`~/{folder}`")));
     fs::create_dir_all(home.path().join(folder)).unwrap();
     write_strategy(&home.path().join(folder));
-    let listed = text(&jp_compact(home.path(), &["strategy", "list"]).stdout);
-    assert!(listed.lines().any(|line| line.starts_with("strip-all ")), "{listed}");
+    let listed_names = text(&jp_compact(home.path(), &["strategy", "list"]).stdout);
+    assert!(listed_names.lines().any(|line| line.starts_with("strip-all ")), "{listed_names}");
 }
 
 #[test]

@@ -345,13 +345,13 @@ fn strategy_with_subprocess_permission_ends_normally() {
     for landlock in LANDLOCKS {
         let test_dir = TestDir::new();
         let flags = [&JAIL[..], &["--landlock", landlock, "--subprocess"]].concat();
-        let output =
+        let run_script =
             |script| test_dir.runner_after(&[], &flags, &["/bin/sh", "-c", script]).output().unwrap();
         // The end of the output proves that no other process holds it.
-        let ended = output("exit 7");
-        assert_eq!((ended.status.code(), &*ended.stdout, &*ended.stderr), (Some(7), &b""[..], &b""[..]));
-        assert_eq!(output("kill -TERM $$").status.signal(), Some(15));
-        let stat = String::from_utf8(output("cat /proc/$$/stat; ls /proc/$$/fd").stdout).unwrap();
+        let output = run_script("exit 7");
+        assert_eq!((output.status.code(), &*output.stdout, &*output.stderr), (Some(7), &b""[..], &b""[..]));
+        assert_eq!(run_script("kill -TERM $$").status.signal(), Some(15));
+        let stat = String::from_utf8(run_script("cat /proc/$$/stat; ls /proc/$$/fd").stdout).unwrap();
         let fields: Vec<_> = stat.split([' ', '\n']).collect();
         assert_eq!(
             [fields[3], fields[4], fields[5]],

@@ -73,8 +73,8 @@ fn description(strategy: &Path) -> Description {
 
 #[test]
 fn description_has_the_name_of_the_executable() {
-    let others = [cargo_bin!("compact-strategy-micro"), cargo_bin!("compact-strategy-collapse")];
-    for strategy in strategies().into_iter().chain(summarizers()).chain(others) {
+    let other_strategies = [cargo_bin!("compact-strategy-micro"), cargo_bin!("compact-strategy-collapse")];
+    for strategy in strategies().into_iter().chain(summarizers()).chain(other_strategies) {
         let description = description(strategy);
         let stem = strategy.file_stem().unwrap().to_str().unwrap();
         assert_eq!(stem, format!("compact-strategy-{}", description.name));

@@ -89,15 +89,15 @@ fn is_question(words: &[Word]) -> bool {
 }
 
 /// Finds the files with an ending, except in `target` and in hidden folders other than `.github`.
-fn files(folder: &Path, ending: &str, found: &mut Vec<String>) {
+fn collect_files(folder: &Path, ending: &str, files: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         if path.is_dir() && name != "target" && (!name.starts_with('.') || name == ".github") {
-            files(&path, ending, found);
+            collect_files(&path, ending, files);
         } else if name.ends_with(ending) {
             let path = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap();
-            found.push(path.to_str().unwrap().to_owned());
+            files.push(path.to_str().unwrap().to_owned());
         }
     }
 }
@@ -110,14 +110,14 @@ fn passages(file: &str) -> Vec<Passage> {
 #[test]
 fn prose_is_plain() {
     let mut files_to_read = Vec::new();
-    files(Path::new(env!("CARGO_MANIFEST_DIR")), ".rs", &mut files_to_read);
-    files(Path::new(env!("CARGO_MANIFEST_DIR")), ".md", &mut files_to_read);
+    collect_files(Path::new(env!("CARGO_MANIFEST_DIR")), ".rs", &mut files_to_read);
+    collect_files(Path::new(env!("CARGO_MANIFEST_DIR")), ".md", &mut files_to_read);
     files_to_read.sort();
     files_to_read.retain(|file| !NOT_OURS.iter().any(|start| file.starts_with(start)));
-    let mut found: BTreeMap<Kind, (usize, Vec<String>)> = BTreeMap::new();
+    let mut counts_by_kind: BTreeMap<Kind, (usize, Vec<String>)> = BTreeMap::new();
     for file in files_to_read {
         for passage in passages(&file) {
-            let (words, locations) = found.entry(passage.kind).or_default();
+            let (words, locations) = counts_by_kind.entry(passage.kind).or_default();
             *words += passage.words.iter().filter(|word| word.is_word()).count();
             let describe = |hit: Hit| format!("{file}:{}: {}: {}", hit.line, hit.name, hit.text);
             locations.extend(find_constructions(&passage).into_iter().map(describe));
@@ -125,7 +125,7 @@ fn prose_is_plain() {
     }
     let mut excess = String::new();
     for kind in [Kind::Comment, Kind::Literal, Kind::Markdown] {
-        let (words, locations) = &found[&kind];
+        let (words, locations) = &counts_by_kind[&kind];
         let rate = 1e4 * locations.len() as f64 / *words as f64;
         println!(
             "{kind:?}: {} in {words} words, {rate:.0} per 10,000, {BUDGET} are allowed",

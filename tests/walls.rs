@@ -439,7 +439,9 @@ fn module_cycles(crates: &[Crate<'_>], known: &[(&str, &str, usize)]) -> Vec<Str
         for (parent, level) in krate.levels() {
             let cycles = module_graph::cycles(&level);
             let count: usize = cycles.iter().map(Vec::len).sum();
-            let allowed = known.iter().find(|(folder, at, _)| *folder == krate.folder && *at == parent);
+            let allowed = known
+                .iter()
+                .find(|(folder, known_parent, _)| *folder == krate.folder && *known_parent == parent);
             let allowed = allowed.map_or(0, |(_, _, count)| *count);
             if count > allowed {
                 let cycles: Vec<String> = cycles.iter().map(|cycle| cycle.join(", ")).collect();

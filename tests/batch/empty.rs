@@ -30,8 +30,8 @@ fn check(world: &World, extra: &[&str], code: i32, message: &str, gates: &[(bool
     let args = [&["batch", "set", "-n", "-s", "strip-tools", "--json"], extra].concat();
     let output = world.run(&args).exits(code).says(message);
     let report = parse_report(&output.stdout);
-    let found: Vec<_> = report.gates.iter().map(|gate| (gate.met, &*gate.found)).collect();
-    assert_eq!(found, gates, "{extra:?}");
+    let findings: Vec<_> = report.gates.iter().map(|gate| (gate.met, &*gate.found)).collect();
+    assert_eq!(findings, gates, "{extra:?}");
     report
 }
 

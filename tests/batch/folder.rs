@@ -154,7 +154,7 @@ fn conversations_in_a_gitignored_jp_folder_are_found() {
 #[test]
 fn glob_pattern_is_expanded() {
     let set = Set::new(3);
-    let found = |pattern: &str| {
+    let matching_folders = |pattern: &str| {
         let output = set.world.run(&["batch", pattern, "-n", "--strategy", "strip-tools", "--json"]).exits(0);
         parse_report(&output.stdout)
             .transcripts
@@ -162,9 +162,9 @@ fn glob_pattern_is_expanded() {
             .map(|entry| folder_name(entry).to_owned())
             .collect::<Vec<_>>()
     };
-    assert_eq!(found("set/a[01]"), ["a0", "a1"]);
-    assert_eq!(found("set/*/events.json"), ["a0", "a1", "a2"]);
-    assert_eq!(found("**/a2/*.json"), ["a2"]);
+    assert_eq!(matching_folders("set/a[01]"), ["a0", "a1"]);
+    assert_eq!(matching_folders("set/*/events.json"), ["a0", "a1", "a2"]);
+    assert_eq!(matching_folders("**/a2/*.json"), ["a2"]);
 }
 
 #[test]

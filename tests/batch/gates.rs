@@ -7,14 +7,14 @@ use crate::support::{Conversation, Transcript};
 
 /// Runs with one gate and checks the exit code, whether the gate is met, and the reported finding.
 #[track_caller]
-fn check(set: &Set, flags: &[&str], code: i32, found: &str) {
+fn check(set: &Set, flags: &[&str], code: i32, finding: &str) {
     let output = set.batch(&[flags, &["--json", "-n"]].concat()).exits(code);
     let gates = parse_report(&output.stdout).gates;
     assert_eq!(gates.len(), 1, "{gates:?}");
     let gate = &gates[0];
-    assert_eq!((gate.met, &*gate.found), (code != 3, found));
+    assert_eq!((gate.met, &*gate.found), (code != 3, finding));
     assert_eq!(format!("--{}", gate.gate), flags[0]);
-    let line = format!("gate {} not met: wanted {}, found {found}\n", gate.gate, gate.wanted);
+    let line = format!("gate {} not met: wanted {}, found {finding}\n", gate.gate, gate.wanted);
     assert_eq!(output.stderr.ends_with(&line), code == 3, "{}", output.stderr);
 }
 
@@ -23,9 +23,9 @@ fn saving_is_measured_over_all_transcripts() {
     let set = Set::new(3);
     let saved = parse_report(&set.batch(&["--json", "-n"]).stdout).total.saved_percent;
     assert!((20.0..80.0).contains(&saved), "{saved}");
-    let found = format!("{saved:.1} %");
-    check(&set, &["--require-saving", "20"], 0, &found);
-    check(&set, &["--require-saving", "80"], 3, &found);
+    let finding = format!("{saved:.1} %");
+    check(&set, &["--require-saving", "20"], 0, &finding);
+    check(&set, &["--require-saving", "80"], 3, &finding);
     set.batch(&["--require-saving", "101"]).exits(2);
 }
 

@@ -27,10 +27,10 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) 
     let copy = folder.join("fresh");
     let dry_run = || run(batch(folder, &set).arg("--dry-run"));
     let reported = || {
-        let used =
+        let usage =
             run(batch(folder, &set).args(["--dry-run", "--report", "report.json"]).current_dir(folder));
         fs::remove_file(folder.join("report.json"))?;
-        used
+        usage
     };
     let read = || Ok(Usage { wall: read_all(&files)?, ..Usage::default() });
     let real_run = || {
@@ -66,17 +66,17 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, count: usize) 
     generate_set(&few_transcripts, 0, called)?;
     let mut one_batch = || run(batch(folder, &few_transcripts).arg("--dry-run"));
     let mut one_process_per_call = || {
-        let mut used = Usage::default();
+        let mut usage = Usage::default();
         for number in 0..called {
             for strategy in STRATEGIES {
                 let mut command_once = command(JP_COMPACT, folder);
                 command_once
                     .args(["-q", "--dry-run", "--strategy", strategy])
                     .arg(few_transcripts.join(name(number)));
-                used = used + run(&mut command_once)?;
+                usage = usage + run(&mut command_once)?;
             }
         }
-        Ok(used)
+        Ok(usage)
     };
     let [one_batch, one_process_per_call] =
         alternate(runs.min(3), [&mut one_batch, &mut one_process_per_call])?;

@@ -24,7 +24,8 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, bytes: usize) 
         .args(["-q", "--keep-last", "0", "--strategy", "strip-reasoning"])
         .arg(&session))?;
     let out = folder.join("out");
-    let remove_output = |used: io::Result<Usage>| used.and_then(|used| fs::remove_file(&out).map(|()| used));
+    let remove_output =
+        |usage: io::Result<Usage>| usage.and_then(|usage| fs::remove_file(&out).map(|()| usage));
     let ours = || {
         let mut command = command(JP_COMPACT, folder);
         command.arg("print").arg(&session).args(["--compacted", "--as", "source"]);
@@ -32,10 +33,10 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, bytes: usize) 
     };
     let (mut ours_once, mut cp) =
         (ours, || remove_output(run(command("cp", folder).arg(&session).arg(&out))));
-    let [used, copied] = alternate(runs, [&mut ours_once, &mut cp])?;
-    table.times("Claude Code session, stripped: CPU / cp", used.cpu, copied.cpu, Some(4.0));
+    let [usage, copied] = alternate(runs, [&mut ours_once, &mut cp])?;
+    table.times("Claude Code session, stripped: CPU / cp", usage.cpu, copied.cpu, Some(4.0));
     let size = fs::metadata(&session)?.len();
-    table.peak("Claude Code session, stripped: peak / file", used.peak_bytes, size, 1.5);
+    table.peak("Claude Code session, stripped: peak / file", usage.peak_bytes, size, 1.5);
     let peers: [(&str, [&str; 3], [&str; 2]); 2] = [
         ("python3, orjson", ["python3", "-c", "import orjson"], ["python3", "strip_claude.py"]),
         ("node", ["node", "-e", "0"], ["node", "strip_claude.js"]),
@@ -51,8 +52,8 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, bytes: usize) 
             let mut command = command(program[0], folder);
             remove_output(run_into(command.current_dir(PEERS).arg(program[1]).arg(&session), &out))
         };
-        let [used, peer] = alternate(runs.min(3), [&mut second, &mut peer])?;
-        table.times(&row, used.cpu, peer.cpu, None);
+        let [usage, peer] = alternate(runs.min(3), [&mut second, &mut peer])?;
+        table.times(&row, usage.cpu, peer.cpu, None);
     }
     Ok(())
 }

@@ -46,14 +46,14 @@ pub(crate) fn command(program: impl AsRef<Path>, home: &Path) -> Command {
 /// Runs a command to its end. An exit code other than 0 is an error. The command prints its message to stderr.
 pub(crate) fn run(command: &mut Command) -> io::Result<Usage> {
     let started = Instant::now();
-    let ended = command.spawn().and_then(Wait4::wait4);
-    let ended = ended.map_err(|error| io::Error::new(error.kind(), format!("{command:?}: {error}")))?;
+    let finished = command.spawn().and_then(Wait4::wait4);
+    let finished = finished.map_err(|error| io::Error::new(error.kind(), format!("{command:?}: {error}")))?;
     let wall = started.elapsed();
-    if !ended.status.success() {
-        return Err(io::Error::other(format!("{command:?}: {}", ended.status)));
+    if !finished.status.success() {
+        return Err(io::Error::other(format!("{command:?}: {}", finished.status)));
     }
-    let used = ended.rusage;
-    Ok(Usage { cpu: used.utime + used.stime, wall, peak_bytes: used.maxrss })
+    let resources = finished.rusage;
+    Ok(Usage { cpu: resources.utime + resources.stime, wall, peak_bytes: resources.maxrss })
 }
 
 /// Runs a command with its output redirected to a file.
@@ -93,19 +93,19 @@ pub(crate) fn alternate<const SIDES: usize>(
     runs: usize,
     mut sides: [Side<'_>; SIDES],
 ) -> io::Result<[Runs; SIDES]> {
-    let mut used = [const { Vec::new() }; SIDES];
+    let mut usages = [const { Vec::new() }; SIDES];
     for run in 0..=runs {
-        for (side, used) in sides.iter_mut().zip(&mut used) {
+        for (side, usages) in sides.iter_mut().zip(&mut usages) {
             let usage = side()?;
             if run > 0 {
-                used.push(usage);
+                usages.push(usage);
             }
         }
     }
-    Ok(used.map(|used| Runs {
-        cpu: Times::new(used.iter().map(|used| used.cpu)),
-        wall: Times::new(used.iter().map(|used| used.wall)),
-        peak_bytes: median(used.iter().map(|used| used.peak_bytes)),
+    Ok(usages.map(|usages| Runs {
+        cpu: Times::new(usages.iter().map(|usage| usage.cpu)),
+        wall: Times::new(usages.iter().map(|usage| usage.wall)),
+        peak_bytes: median(usages.iter().map(|usage| usage.peak_bytes)),
     }))
 }
 

@@ -158,7 +158,7 @@ impl Bench {
         let events = self.events(conversation);
         let out = self.folder.join("out");
         let remove_output =
-            |used: io::Result<Usage>| used.and_then(|used| fs::remove_file(&out).map(|()| used));
+            |usage: io::Result<Usage>| usage.and_then(|usage| fs::remove_file(&out).map(|()| usage));
         let mut ours = || {
             let mut command = command(JP_COMPACT, &self.folder);
             command.arg("print").arg(&events).args(["--compacted", "--as", "source"]);
@@ -179,9 +179,9 @@ impl Bench {
         };
         let mut cp = || {
             let copy = self.folder.join("out");
-            let used = self.copy_file(&events, &copy)? + self.sync_file(&copy)?;
+            let usage = self.copy_file(&events, &copy)? + self.sync_file(&copy)?;
             fs::remove_file(&copy)?;
-            Ok(used)
+            Ok(usage)
         };
         let [ours, cp] = alternate(self.runs, [&mut ours, &mut cp])?;
         let size = fs::metadata(&events)?.len();

@@ -126,9 +126,9 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
         &mut || measure(&large),
         &mut || measure(&same_turns),
     ];
-    let [spawned, outlined, middle, large, same_turns] = alternate(runs, sides)?;
+    let [spawned, with_outline, middle, large, same_turns] = alternate(runs, sides)?;
     runtime.block_on(sessions.close());
-    table.times("worker, 100 KB with outline / spawn of true", outlined.wall, spawned.wall, Some(0.15));
+    table.times("worker, 100 KB with outline / spawn of true", with_outline.wall, spawned.wall, Some(0.15));
     table.times(
         "`none` of the large stream / of 1 MB, as many turns",
         same_turns.wall,
@@ -141,9 +141,9 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
     let mut cleared = || {
         let started = Instant::now();
         let cleared = trust.clear(&plugin).map_err(io::Error::other)?;
-        let used = Usage { wall: started.elapsed(), ..Usage::default() };
+        let usage = Usage { wall: started.elapsed(), ..Usage::default() };
         drop(cleared);
-        Ok(used)
+        Ok(usage)
     };
     let [cleared] = alternate(runs * 10, [&mut cleared])?;
     table.times("trust of a known executable of 5 MB / spawn of true", cleared.wall, spawned.wall, Some(1.0));

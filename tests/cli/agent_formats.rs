@@ -446,8 +446,8 @@ fn strategy_receives_format_and_normalized_events() {
         "--keep-last",
         "0",
     ]);
-    let seen = fs::read_to_string(world.path("seen")).unwrap();
-    let mut lines = seen.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let request = fs::read_to_string(world.path("seen")).unwrap();
+    let mut lines = request.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     assert_eq!(lines.next().unwrap()["conversation"]["format"], "claude-code");
     let events: Vec<Value> =
         lines.filter(|line| line["type"] == "event").map(|mut line| line["event"].take()).collect();
@@ -470,10 +470,10 @@ fn import_creates_jp_conversation_with_overlays() {
     let (world, _) = session();
     // JP also strips short results. Make them all long, so that both views are equal.
     let mut text = String::from_utf8(sample("claude-code.jsonl")).unwrap();
-    let long = "This text is removed when the call is stripped";
-    for short in [r"1\tdrip\n2\tdrip ö", "ls: no such file", "12 mm", ""] {
+    let long_text = "This text is removed when the call is stripped";
+    for short_text in [r"1\tdrip\n2\tdrip ö", "ls: no such file", "12 mm", ""] {
         for prefix in [r#""content":"#, r#""text":"#] {
-            text = text.replace(&format!(r#"{prefix}"{short}""#), &format!(r#"{prefix}"{long}""#));
+            text = text.replace(&format!(r#"{prefix}"{short_text}""#), &format!(r#"{prefix}"{long_text}""#));
         }
     }
     let transcript = Transcript::at(world.file("s.jsonl", text.as_bytes()));

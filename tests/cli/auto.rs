@@ -319,16 +319,16 @@ fn json_prints_one_line_per_transcript() {
 
 #[test]
 fn evaluates_each_transcript_separately() {
-    let (world, small) = conversation_world(&Conversation::with_turns(6));
-    let large = world.conversation("large", &long_turns(10));
+    let (world, not_due) = conversation_world(&Conversation::with_turns(6));
+    let due = world.conversation("large", &long_turns(10));
     world.raw("bad", b"{}");
     let threshold = set_auto("token_threshold=2000");
     let output = world.run(&["auto", "conversation", "bad", "large", &threshold, "--json"]).exits(19);
     let lines = output.lines();
     assert_eq!((&lines[0]["due"], &lines[2]["due"]), (&json!(false), &json!(true)));
     assert_eq!(lines[1]["error"]["code"], 4);
-    small.assert_untouched();
-    assert_eq!(large.overlays().len(), 2);
+    not_due.assert_untouched();
+    assert_eq!(due.overlays().len(), 2);
 }
 
 #[test]

@@ -107,9 +107,9 @@ fn rejects_invalid_utf8() {
 
 #[test]
 fn rejects_deeply_nested_json() {
-    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
-    check_rejected(deep.as_bytes(), "element 0 (byte ");
-    let members = format!(r#"[{{"type":"unknown","timestamp":"2026-01-01 00:00:00.0","a":{deep}}}]"#);
+    let nested = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    check_rejected(nested.as_bytes(), "element 0 (byte ");
+    let members = format!(r#"[{{"type":"unknown","timestamp":"2026-01-01 00:00:00.0","a":{nested}}}]"#);
     check_rejected(members.as_bytes(), "element 0 (byte ");
 }
 

@@ -15,10 +15,10 @@ fn check(flags: &str, expect: impl Into<Option<(u64, u64)>>) {
 /// Like `check`, with the conversation in this environment.
 #[track_caller]
 fn check_in(world: &World, flags: &str, expect: Option<(u64, u64)>) {
-    let fixed =
+    let fixed_arguments =
         ["--now", "2026-03-18T16:30:00Z", "--strategy", "strip-tools:mode=omit", "--json", "--dry-run"];
     let arguments: Vec<_> =
-        ["conversation"].into_iter().chain(fixed).chain(flags.split_whitespace()).collect();
+        ["conversation"].into_iter().chain(fixed_arguments).chain(flags.split_whitespace()).collect();
     let line = world.run(&arguments).exits(0).line();
     let turn = |overlay: &Value, member: &str| overlay[member].as_u64().unwrap();
     let overlay = line["overlays"].get(0);

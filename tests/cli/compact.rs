@@ -158,8 +158,8 @@ fn json_reports_overlays_and_declines() {
         json!({"before": 174, "after": 167, "jp": {"before": 174, "after": 167}, "estimator": "chars/4"})
     );
     assert_eq!(line["tier"], "contained");
-    let shown = world.run(&["show", "17738399468", "--json"]).exits(0).line();
-    assert_eq!(shown["totals"]["all"]["view"], line["tokens"]["after"]);
+    let show_report = world.run(&["show", "17738399468", "--json"]).exits(0).line();
+    assert_eq!(show_report["totals"]["all"]["view"], line["tokens"]["after"]);
 }
 
 #[test]

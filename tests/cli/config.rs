@@ -148,8 +148,8 @@ fn explain_prints_toml_with_origins() {
     [limits]
     private_dir_bytes = 268435456  # built in
     "#);
-    let plain = world.run(&["config"]).exits(0);
-    assert!(!plain.text().contains('#'), "{}", plain.text());
+    let without_origins = world.run(&["config"]).exits(0);
+    assert!(!without_origins.text().contains('#'), "{}", without_origins.text());
 }
 
 #[test]

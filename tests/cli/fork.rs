@@ -94,8 +94,8 @@ fn fork_keeps_view_and_receipts_and_can_be_reset() {
     world.run(&["conversation", "--strategy", "strip-tools", "--keep-last", "0"]).exits(0);
     world.run(&["fork", "conversation", "copy", "--last", "3"]).exits(0);
     assert!(view(&world, "conversation").ends_with(&view(&world, "copy")));
-    let shown = world.run(&["show", "copy", "--json"]).exits(0).line();
-    let overlays = shown["overlays"].as_array().unwrap().iter();
+    let show_report = world.run(&["show", "copy", "--json"]).exits(0).line();
+    let overlays = show_report["overlays"].as_array().unwrap().iter();
     let strategies: Vec<_> = overlays.map(|overlay| overlay["receipt"]["strategy"].as_str()).collect();
     assert_eq!(strategies, [None, Some("strip-reasoning"), Some("strip-tools")], "receipts must be kept");
     world.run(&["copy", "--reset"]).exits(0);

@@ -63,8 +63,8 @@ fn reset_restores_original_bytes_after_every_strategy() {
             world.run(&["conversation", "--reset"]).exits(0);
         } else {
             // Remove only the new overlays, which are the last ones.
-            let shown = world.run(&["show", "conversation", "--json"]).exits(0).line();
-            let overlay_count = shown["overlays"].as_array().unwrap().len();
+            let show_report = world.run(&["show", "conversation", "--json"]).exits(0).line();
+            let overlay_count = show_report["overlays"].as_array().unwrap().len();
             for number in (overlay_count + 1 - appended..=overlay_count).rev() {
                 world.run(&["conversation", &format!("--reset={number}")]).exits(0);
             }

@@ -113,12 +113,12 @@ fn checks_events_added_during_run() {
 
 #[test]
 fn reports_small_savings() {
-    let long = "All work and no play makes Jack a dull boy. ".repeat(200);
-    let (world, transcript) = world(&Conversation::with_turns(1).turn("Go on.").message(&long), STRIP);
+    let long_text = "All work and no play makes Jack a dull boy. ".repeat(200);
+    let (world, transcript) = world(&Conversation::with_turns(1).turn("Go on.").message(&long_text), STRIP);
     let small_saving = world.run_plugin("odd", &["-n", "--json"]).exits(0);
     assert_eq!(notes(&small_saving), ["the view would shrink by only 0.2 %, less than 1 % (min_saving)"]);
     let line = small_saving.line();
-    let [before, after] = ["before", "after"].map(|when| line["tokens"][when].as_i64().unwrap());
+    let [before, after] = ["before", "after"].map(|key| line["tokens"][key].as_i64().unwrap());
     assert_eq!(line["saved"], json!({"tokens": before - after, "percent": 0.2}));
     assert!(before > after);
     transcript.assert_untouched();
@@ -126,7 +126,7 @@ fn reports_small_savings() {
     world.conversation("conversation", &Conversation::with_turns(1));
     let large_saving = world.run_plugin("odd", &["-n", "--json"]).exits(0);
     assert_eq!(notes(&large_saving), [""; 0]);
-    world.plugin("odd", &replacement(&long[..400]));
+    world.plugin("odd", &replacement(&long_text[..400]));
     let preview = world.run_plugin("odd", &["-n", "--json"]).exits(0);
     assert_eq!(notes(&preview), ["the view would not shrink"]);
     let output = world.run_plugin("odd", &["--json"]).exits(0);

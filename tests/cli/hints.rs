@@ -125,8 +125,8 @@ fn show_reports_that_jp_ignores_hints() {
     };
     assert_eq!(applied(&output.line()), [false]);
     assert_eq!(applied(&world.run(&["show", "conversation", "--json"]).exits(0).line()), [false]);
-    let shown = world.run(&["show", "conversation"]).exits(0);
-    assert_eq!(shown.text().matches("JP does not apply it").count(), 1, "{}", shown.text());
+    let show_output = world.run(&["show", "conversation"]).exits(0);
+    assert_eq!(show_output.text().matches("JP does not apply it").count(), 1, "{}", show_output.text());
 }
 
 #[test]

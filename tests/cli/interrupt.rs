@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{CommandOutput, Conversation, STRIP, Transcript, World};
 
-/// Starts a run of two strategies. The second one reports its process ids, and then runs `script`. Sends `signal` to the
-/// host, and checks that no process is left and that the transcript is untouched.
+/// Starts a run of two strategies. The second one reports its process ids, and then runs `script`. Sends `signal` to
+/// the host. Checks that no process is left and that the transcript is untouched.
 #[track_caller]
 fn check(world: &World, signal: Signal, script: &str) {
     let transcript = Transcript::at(world.path("conversation/events.json"));

@@ -117,11 +117,11 @@ fn fork_meets_jp_requirements_and_does_not_expire() {
     let destination = ".jp/conversations/17738399471";
     world.run(&["fork", "bare", destination, "--last", "1"]).exits(0);
     let copied = metadata(&world.path(destination));
-    let kept = json!({
+    let expected = json!({
         "title": "t", "last_activated_at": "2026-03-18 11:58:01.0", "pinned_at": "2026-03-18 11:58:01.0",
         "labels": {"a": ""},
     });
-    assert_eq!(copied, kept);
+    assert_eq!(copied, expected);
     assert_eq!(fs::read(world.path(destination).join("base_config.json")).unwrap(), b"{\"mine\":1}");
 }
 

@@ -40,8 +40,8 @@ pub(crate) fn summary_strategy(on_failure: &str) -> (World, Transcript) {
     let members = json!({"needs": ["llm"], "produces": ["summary"], "options_schema": {
         "type": "object", "properties": {"model": {"type": "string"}}, "additionalProperties": false,
     }});
-    let seen = world.path("seen");
-    let run = SUMMARIZE.replace("ON_FAILURE", on_failure).replace("SEEN", seen.to_str().unwrap());
+    let headers_path = world.path("seen");
+    let run = SUMMARIZE.replace("ON_FAILURE", on_failure).replace("SEEN", headers_path.to_str().unwrap());
     world.script("plugins/asks/asks", &plugin_script("asks", &members, &run));
     grant(&world, "llm = true");
     (world, transcript)

@@ -117,8 +117,8 @@ fn folder_link_race_reads_nothing_outside() {
     });
     let leak = answers.iter().position(|answer| answer.to_string().contains(SECRET));
     assert_eq!(leak, None, "the secret was read; {} requests were sent", answers.len());
-    let refused = answers.iter().filter(|answer| answer["result"]["isError"] == true).count();
-    assert!(refused > 0 && refused < answers.len(), "{refused} of {} were refused", answers.len());
+    let rejected = answers.iter().filter(|answer| answer["result"]["isError"] == true).count();
+    assert!(rejected > 0 && rejected < answers.len(), "{rejected} of {} were refused", answers.len());
     secret.assert_untouched();
     agent.close().exits(0);
 }
@@ -131,18 +131,18 @@ fn answers_oversized_and_malformed_requests() {
     let send_parts = |agent: &mut Agent<'_>, parts: &[&[u8]]| {
         parts.iter().for_each(|part| agent.stdin.as_mut().unwrap().write_all(part).unwrap());
     };
-    let long = vec![b'a'; 17 << 20];
+    let oversized = vec![b'a'; 17 << 20];
     let assert_rejected = |answer: &Value, id: &Value, reason: &str| {
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32600), id), "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains(reason), "{answer}");
     };
     send_parts(
         &mut agent,
-        &[b"{\"jsonrpc\":\"2.0\",\"id\":91,\"method\":\"ping\",\"x\":\"", &long, b"\"}\n"],
+        &[b"{\"jsonrpc\":\"2.0\",\"id\":91,\"method\":\"ping\",\"x\":\"", &oversized, b"\"}\n"],
     );
     assert_rejected(&agent.receive(), &json!(91), "longer than 4194304 bytes");
     // The id may be at the end of an oversized line.
-    send_parts(&mut agent, &[b"{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"x\":\"", &long]);
+    send_parts(&mut agent, &[b"{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"x\":\"", &oversized]);
     assert_rejected(&agent.receive(), &Value::Null, "Invalid");
     send_parts(&mut agent, &[b"\",\"id\":\"last\"}\n"]);
     assert_rejected(&agent.receive(), &json!("last"), "longer than");
@@ -151,11 +151,11 @@ fn answers_oversized_and_malformed_requests() {
     let garbage: Vec<u8> = garbage.into_iter().filter(|byte| *byte != b'\n').collect();
     send_parts(&mut agent, &[&garbage, b"\n"]);
     assert_rejected(&agent.receive(), &Value::Null, "Invalid");
-    let deep = ["[".repeat(50_000), "]".repeat(50_000)];
+    let brackets = ["[".repeat(50_000), "]".repeat(50_000)];
     let parts = [
         b"{\"jsonrpc\":\"2.0\",\"id\":92,\"method\":\"ping\",\"x\":",
-        deep[0].as_bytes(),
-        deep[1].as_bytes(),
+        brackets[0].as_bytes(),
+        brackets[1].as_bytes(),
         b"}\n",
     ];
     send_parts(&mut agent, &parts);

@@ -64,8 +64,8 @@ fn text_marks_changes_of_overlays() {
     assistant:
       Welcome.
     ");
-    let whole = world.run(&["print", "conversation"]).exits(0);
-    insta::assert_snapshot!(whole.text().lines().rev().take(2).collect::<Vec<_>>().join("\n"), @r"
+    let history = world.run(&["print", "conversation"]).exits(0);
+    insta::assert_snapshot!(history.text().lines().rev().take(2).collect::<Vec<_>>().join("\n"), @r"
     [overlay 2, 2026-11-21 07:40:00.000000001: turn 0, tool_calls; --compacted applies it]
     [overlay 1, 2026-11-21 07:40:00.0: turn 0, reasoning; --compacted applies it]
     ");
@@ -87,8 +87,8 @@ fn json_is_array_of_events_sent_to_provider() {
     assert_eq!(json_option.stdout, json.stdout);
 
     world.run(&["conversation", "--to", "0"]).exits(0);
-    let whole = world.run(&["print", "conversation", "--json"]).exits(0);
-    assert_eq!(whole.stdout, json.stdout, "overlays are applied only with --compacted");
+    let history = world.run(&["print", "conversation", "--json"]).exits(0);
+    assert_eq!(history.stdout, json.stdout, "overlays are applied only with --compacted");
     let compacted = world.run(&["print", "conversation", "--json", "--compacted"]).exits(0);
     let events: Vec<Value> = serde_json::from_str(compacted.text()).unwrap();
     assert_eq!(events[1]["event"]["arguments"], json!({}));
@@ -130,8 +130,8 @@ fn dash_reads_stdin() {
         let from_stdin = world.pipe(&arguments_for("-"), &bytes).exits(0);
         assert_eq!(from_stdin.stdout, world.run(&arguments_for("conversation")).exits(0).stdout);
     }
-    let shown = world.pipe(&["show", "-"], &bytes).exits(0);
-    assert!(shown.text().starts_with("standard input: 2 turns"), "{}", shown.text());
+    let show_output = world.pipe(&["show", "-"], &bytes).exits(0);
+    assert!(show_output.text().starts_with("standard input: 2 turns"), "{}", show_output.text());
     world.pipe(&["print", "-"], b"{").exits(4).says("standard input");
     transcript.assert_untouched();
 }

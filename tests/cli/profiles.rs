@@ -97,11 +97,11 @@ fn profile_sets_model_and_instructions() {
 
 #[test]
 fn unknown_profile_error_lists_known_profiles() {
-    let known = "auto-summarize, collapse, default, heavy, light, micro, offline";
+    let known_profiles = "auto-summarize, collapse, default, heavy, light, micro, offline";
     check_rejected("--profile nope", "there is no profile `nope`");
-    check_rejected("--profile nope", known);
-    check_rejected("--profile nope --dry-run --json", known);
-    check_rejected("--set @default_profile=nope", known);
+    check_rejected("--profile nope", known_profiles);
+    check_rejected("--profile nope --dry-run --json", known_profiles);
+    check_rejected("--set @default_profile=nope", known_profiles);
 }
 
 #[test]

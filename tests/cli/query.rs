@@ -126,8 +126,8 @@ fn compact_option_compacts_before_request() {
     );
     assert_eq!(line["usage"], json!({"input_tokens": 30, "output_tokens": 5}));
     assert_eq!(line["compaction"]["overlays"][0]["strategy"], "strip-tools");
-    let sent = scene.requests()[0]["messages"].to_string();
-    assert!(sent.matches("[Call of").count() < 6, "{sent}");
+    let messages = scene.requests()[0]["messages"].to_string();
+    assert!(messages.matches("[Call of").count() < 6, "{messages}");
 }
 
 #[test]

@@ -60,11 +60,14 @@ impl Jp {
     /// Returns the ids and titles that JP lists. Asserts that JP moved no conversation to its trash.
     #[track_caller]
     fn list(&self) -> Vec<(String, Value)> {
-        let listed: Vec<Value> = serde_json::from_str(&self.run(&["-F", "json", "c", "ls"])).unwrap();
+        let conversations: Vec<Value> = serde_json::from_str(&self.run(&["-F", "json", "c", "ls"])).unwrap();
         for storage in self.storages() {
             assert!(!storage.join(".trash").exists(), "JP moved a conversation to its trash");
         }
-        listed.iter().map(|row| (row["ID"].as_str().unwrap().to_owned(), row["Title"].clone())).collect()
+        conversations
+            .iter()
+            .map(|row| (row["ID"].as_str().unwrap().to_owned(), row["Title"].clone()))
+            .collect()
     }
 
     /// Returns the conversation folders of the workspace and of the user.

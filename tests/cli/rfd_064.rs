@@ -171,8 +171,8 @@ fn check_range(arguments: &str, expect: Option<(u64, u64)>) {
     let world = World::new();
     let earlier_overlay = json!({"from_turn": 0, "to_turn": 1, "tool_calls": {"policy": "omit"}});
     world.conversation("conversation", &hourly_turns().compaction(earlier_overlay));
-    let fixed = ["conversation", "--profile", "light", "--now", "2026-03-18T16:30:00Z", "--json"];
-    let command_line: Vec<_> = fixed.into_iter().chain(arguments.split_whitespace()).collect();
+    let fixed_arguments = ["conversation", "--profile", "light", "--now", "2026-03-18T16:30:00Z", "--json"];
+    let command_line: Vec<_> = fixed_arguments.into_iter().chain(arguments.split_whitespace()).collect();
     let line = world.run(&command_line).exits(0).line();
     let overlay = line["overlays"].get(0);
     let turns =
@@ -316,8 +316,8 @@ fn summary_overlap_resolution_repeats_until_none_is_partial() {
 fn summary_overlap_resolution_repeats_request_for_chosen_range() {
     let (world, transcript) = with_summary(1, 2);
     run_summarizer(&world, true, ["0", "4"]).exits(0);
-    let whole = || range(0, 4);
-    assert_eq!(requests(&world), [(whole(), whole(), false), (whole(), range(1, 3), true)]);
+    let requested = || range(0, 4);
+    assert_eq!(requests(&world), [(requested(), requested(), false), (requested(), range(1, 3), true)]);
     let overlay = &transcript.overlays()[0];
     assert_eq!((&overlay["from_turn"], &overlay["to_turn"]), (&json!(1), &json!(3)));
 }

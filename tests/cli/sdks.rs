@@ -226,8 +226,9 @@ fn render_transcript(path: &Path) -> Vec<Body> {
     let (world, file, bytes) = (World::new(), name(path), fs::read(path).unwrap());
     world.file(&file, &bytes);
     let source: Option<Value> = serde_json::from_slice(&bytes).ok();
-    let whole = render(&world, &file, &file);
-    let sources = whole.clone().map(|body| (Some(&body.body) == source.as_ref()).then(|| Box::new(body)));
+    let whole_view = render(&world, &file, &file);
+    let sources =
+        whole_view.clone().map(|body| (Some(&body.body) == source.as_ref()).then(|| Box::new(body)));
     let with_sources = |mut bodies: [Body; 5]| {
         for (body, source) in bodies.iter_mut().zip(&sources) {
             body.source.clone_from(source);
@@ -237,7 +238,7 @@ fn render_transcript(path: &Path) -> Vec<Body> {
         }
         bodies
     };
-    let mut bodies = Vec::from(with_sources(whole));
+    let mut bodies = Vec::from(with_sources(whole_view));
     for strategies in STRATEGIES {
         world.run(&[&[file.as_str()], strategies].concat()).exits(0);
         let origin = format!("{file}, {}", strategies.join(" "));

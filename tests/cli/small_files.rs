@@ -46,12 +46,12 @@ fn check(name: &str, arguments: &[&str], code: i32, message: &str) {
     let (world, transcript) = workspace();
     let path = world.path(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let long = world.file("long", &vec![b' '; 5 << 20]);
+    let long_file = world.file("long", &vec![b' '; 5 << 20]);
     let hostile_files: [(&str, &dyn Fn()); 4] = [
         ("a pipe", &|| create_pipe(&path)),
         ("a link to a device", &|| symlink("/dev/zero", &path).unwrap()),
-        ("a link to a file", &|| symlink(&long, &path).unwrap()),
-        ("too long", &|| assert!(fs::copy(&long, &path).unwrap() > 0)),
+        ("a link to a file", &|| symlink(&long_file, &path).unwrap()),
+        ("too long", &|| assert!(fs::copy(&long_file, &path).unwrap() > 0)),
     ];
     for (kind, create) in hostile_files {
         let _ = fs::remove_file(&path);
@@ -90,8 +90,8 @@ fn follows_symlink_to_user_configuration() {
     world.file("dotfiles/mine.toml", b"conversation.compaction.keep_last = 7\n");
     fs::create_dir_all(world.home(".config/jp-compact")).unwrap();
     symlink(world.path("dotfiles/mine.toml"), world.home(".config/jp-compact/config.toml")).unwrap();
-    let shown = run(&world, &["config", "--json"]).exits(0).line();
-    assert_eq!(shown["config"]["conversation"]["compaction"]["keep_last"], 7);
+    let config_json = run(&world, &["config", "--json"]).exits(0).line();
+    assert_eq!(config_json["config"]["conversation"]["compaction"]["keep_last"], 7);
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn config_option_reads_pipes_and_symlinks() {
     let path = world.path("pipe");
     let writer = thread::spawn(move || fs::write(path, text).unwrap());
     for name in ["pipe", "link"] {
-        let shown = run(&world, &["config", "--json", "--config", name]).exits(0).line();
-        assert_eq!(shown["config"]["conversation"]["compaction"]["keep_last"], 7, "{name}");
+        let config_json = run(&world, &["config", "--json", "--config", name]).exits(0).line();
+        assert_eq!(config_json["config"]["conversation"]["compaction"]["keep_last"], 7, "{name}");
     }
     writer.join().unwrap();
     run(&world, &["config", "--config", "/dev/zero"]).exits(2).says("it has more than 1048576 bytes");

@@ -92,9 +92,9 @@ fn json_prints_one_line_per_transcript_and_total() {
         assert_eq!(total["total"].pointer(pointer).unwrap().as_u64(), Some(sum(pointer)), "{pointer}");
     }
     // `show` prints the same numbers.
-    let shown = world.run(&["show", "other", "--json"]).exits(0).line();
-    assert_eq!(shown["totals"]["all"]["raw"], other["stats"]["all"]["tokens"]["before"]);
-    assert_eq!(shown["totals"]["all"]["view"], other["stats"]["all"]["tokens"]["after"]);
+    let show_report = world.run(&["show", "other", "--json"]).exits(0).line();
+    assert_eq!(show_report["totals"]["all"]["raw"], other["stats"]["all"]["tokens"]["before"]);
+    assert_eq!(show_report["totals"]["all"]["view"], other["stats"]["all"]["tokens"]["after"]);
 }
 
 #[test]

@@ -249,20 +249,20 @@ fn slow_describe_misses_deadline() {
 #[test]
 fn strategy_environment_is_minimal() {
     let (world, _) = world();
-    let seen = world.path("seen");
-    let run = format!("env > {0}; pwd >> {0}; echo \"$@\" >> {0}\n{DECLINE}", seen.display());
+    let report_path = world.path("seen");
+    let run = format!("env > {0}; pwd >> {0}; echo \"$@\" >> {0}\n{DECLINE}", report_path.display());
     world.plugin("looks", &run);
     let arguments = ["conversation", "--strategy", "looks", "--trust-dir", "plugins", CONTAINED, "--to", "0"];
     world.finish(world.command(&arguments).env("SECRET_TOKEN", "x")).exits(0);
-    let seen = fs::read_to_string(seen).unwrap();
-    let mut names: Vec<_> = seen.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    let report = fs::read_to_string(report_path).unwrap();
+    let mut names: Vec<_> = report.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
     names.sort_unstable();
     names.retain(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name));
     assert_eq!(names, ["HOME", "JP_COMPACT_PROTOCOL", "LANG", "PATH", "TMPDIR", "TZ"]);
-    assert!(seen.ends_with("\nrun\n"), "{seen}");
+    assert!(report.ends_with("\nrun\n"), "{report}");
     assert!(
-        !seen.contains(world.path("").to_str().unwrap()),
-        "the strategy runs in the user's folder:\n{seen}"
+        !report.contains(world.path("").to_str().unwrap()),
+        "the strategy runs in the user's folder:\n{report}"
     );
 }
 

@@ -58,7 +58,7 @@ fn crash_at_every_call(mut copies: Copies, args: &[&str]) {
     assert!(after == other_after && after != copies.world.before);
     assert!(copies.workspace_copy_is_loaded());
     copies.restore();
-    let (mut neither, mut one, mut both) = (0, 0, 0);
+    let (mut neither_written, mut one_written, mut both_written) = (0, 0, 0);
     let run = |options: &[String]| {
         copies.restore();
         copies.world.trace(&strace, options, args)
@@ -67,9 +67,9 @@ fn crash_at_every_call(mut copies: Copies, args: &[&str]) {
         let killed_at = traced.text(traced.calls.len().saturating_sub(3));
         let (loaded, other) = copies.bytes();
         let count = match (loaded == after, other == after) {
-            (false, false) => &mut neither,
-            (false, true) => &mut one,
-            (true, true) => &mut both,
+            (false, false) => &mut neither_written,
+            (false, true) => &mut one_written,
+            (true, true) => &mut both_written,
             (true, false) => panic!("the loaded copy was written first, killed at\n{killed_at}"),
         };
         *count += usize::from(is_new_step);
@@ -89,7 +89,10 @@ fn crash_at_every_call(mut copies: Copies, args: &[&str]) {
             assert!(names.into_iter().all(|name| !name.to_str().unwrap().starts_with(ORPHAN)));
         }
     });
-    assert!(neither > 5 && one >= 2 && both >= 2, "{neither} neither, {one} one, {both} both");
+    assert!(
+        neither_written > 5 && one_written >= 2 && both_written >= 2,
+        "{neither_written} neither, {one_written} one, {both_written} both"
+    );
 }
 
 #[test]

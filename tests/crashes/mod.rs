@@ -109,16 +109,16 @@ impl Scenario {
         is_between: &dyn Fn(&FolderContents) -> bool,
     ) -> bool {
         let killed_at = || traced.text(traced.calls.len().saturating_sub(3));
-        let (temporary, found): (FolderContents, FolderContents) =
+        let (temporary, remaining): (FolderContents, FolderContents) =
             self.contents().into_iter().partition(|(path, _)| is_temporary(path));
-        let is_whole = found == *before || found == *after || is_between(&found);
-        assert!(is_whole, "neither before nor after: {:?}, killed at\n{}", found.keys(), killed_at());
+        let is_whole = remaining == *before || remaining == *after || is_between(&remaining);
+        assert!(is_whole, "neither before nor after: {:?}, killed at\n{}", remaining.keys(), killed_at());
         let temporary_roots: BTreeSet<_> = temporary.keys().map(|path| path.components().next()).collect();
         assert!(temporary_roots.len() <= 1, "{temporary_roots:?}, killed at\n{}", killed_at());
         self.restore(before);
         assert_eq!(self.run(), *after, "killed at\n{}", killed_at());
         self.restore(before);
-        found == *after
+        remaining == *after
     }
 
     /// Kills a run at each call that names a file, from the first change to the exit. Returns the numbers of
@@ -176,9 +176,9 @@ fn append_command() -> String {
 }
 
 #[track_caller]
-fn check(scenario: &Scenario, least: (usize, usize)) {
+fn check(scenario: &Scenario, minimum: (usize, usize)) {
     let Some((old, new)) = scenario.crash_at_every_call(&|_, _, _| false) else { return };
-    assert!(old >= least.0 && new >= least.1, "{old} before, {new} after");
+    assert!(old >= minimum.0 && new >= minimum.1, "{old} before, {new} after");
 }
 
 #[test]
@@ -193,9 +193,9 @@ fn crash_at_any_call_of_a_rename_leaves_a_valid_sidecar() {
     fs::rename(scenario.folder.join(SIDECAR), scenario.folder.join(OLD_SIDECAR)).unwrap();
     let counts = scenario.crash_at_every_call(&|found, before, after| {
         // Both names may exist. The new sidecar takes precedence and is complete. The old one is unchanged.
-        let at = |tree: &FolderContents, name: &str| tree.get(Path::new(name)).cloned();
-        at(found, SIDECAR) == at(after, SIDECAR)
-            && at(found, OLD_SIDECAR) == at(before, OLD_SIDECAR)
+        let content_of = |tree: &FolderContents, name: &str| tree.get(Path::new(name)).cloned();
+        content_of(found, SIDECAR) == content_of(after, SIDECAR)
+            && content_of(found, OLD_SIDECAR) == content_of(before, OLD_SIDECAR)
             && found.len() == 3
     });
     let Some((old, new)) = counts else { return };
@@ -216,8 +216,8 @@ fn crash_at_any_call_of_a_reset_restores_no_older_overlays() {
     fs::copy(scenario.folder.join(SIDECAR), scenario.folder.join(OLD_SIDECAR)).unwrap();
     // The old name is removed first.
     let counts = scenario.crash_at_every_call(&|found, before, _| {
-        let at = |tree: &FolderContents, name: &str| tree.get(Path::new(name)).cloned();
-        at(found, SIDECAR) == at(before, SIDECAR) && at(found, OLD_SIDECAR).is_none()
+        let content_of = |tree: &FolderContents, name: &str| tree.get(Path::new(name)).cloned();
+        content_of(found, SIDECAR) == content_of(before, SIDECAR) && content_of(found, OLD_SIDECAR).is_none()
     });
     assert!(counts.is_none_or(|(old, new)| old >= 5 && new >= 1));
 }
@@ -264,20 +264,20 @@ fn kill_points(scenario: &Scenario, recorded: &TracedRun) -> BTreeSet<(String, u
     let calls = &recorded.all_calls;
     let first = calls.iter().position(|call| call.has_flag("O_CREAT") && is_in_folder(call)).unwrap();
     let mut counts = HashMap::new();
-    let mut kill_points = BTreeSet::new();
+    let mut points = BTreeSet::new();
     for (index, call) in calls.iter().enumerate() {
         let count: &mut usize = counts.entry((call.pid, &call.name)).or_default();
         *count += 1;
         if index >= first && is_in_folder(call) {
-            kill_points.insert((call.name.clone(), *count));
+            points.insert((call.name.clone(), *count));
         }
     }
-    kill_points
+    points
 }
 
 /// Checks that every file a killed batch left is complete or has a temporary name.
 #[track_caller]
-fn check_batch(found: &FolderContents, expected: &FolderContents, killed_at: &str) {
+fn check_batch_outputs(found: &FolderContents, expected: &FolderContents, killed_at: &str) {
     for (path, bytes) in subtree(found, "out").iter().filter(|(path, _)| !is_temporary(path)) {
         assert_eq!(expected.get(path), Some(bytes), "{} killed at {killed_at}", path.display());
     }
@@ -316,7 +316,7 @@ fn crash_at_any_call_of_a_batch_leaves_whole_views_and_resumes() {
         let killed_at = format!("{name} {ordinal}");
         let found = scenario.contents();
         assert_eq!(subtree(&found, "in"), subtree(&before, "in"), "killed at {killed_at}");
-        check_batch(&found, &expected, &killed_at);
+        check_batch_outputs(&found, &expected, &killed_at);
         let names = found.keys().filter(|path| !is_temporary(path)).cloned();
         states.insert((names.collect::<Vec<_>>(), found.keys().filter(|path| is_temporary(path)).count()));
 
@@ -326,7 +326,7 @@ fn crash_at_any_call_of_a_batch_leaves_whole_views_and_resumes() {
         let resumed = scenario.contents();
         assert_eq!(subtree(&resumed, "in"), subtree(&before, "in"), "killed at {killed_at}");
         assert_eq!(subtree(&resumed, "out"), expected, "killed at {killed_at}");
-        check_batch(&resumed, &expected, &killed_at);
+        check_batch_outputs(&resumed, &expected, &killed_at);
         assert!(resumed.contains_key(Path::new("report.json")), "killed at {killed_at}");
         let is_leftover = |path: &PathBuf| is_temporary(path) || path.ends_with("report.json.part");
         assert!(!resumed.keys().any(is_leftover), "killed at {killed_at}: {:?}", resumed.keys());

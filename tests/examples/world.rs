@@ -44,11 +44,11 @@ fn report_missing(program: &str) {
 }
 
 pub(crate) fn has(program: &str) -> bool {
-    let found = PATH.split(':').any(|folder| Path::new(folder).join(program).is_file());
-    if !found {
+    let is_installed = PATH.split(':').any(|folder| Path::new(folder).join(program).is_file());
+    if !is_installed {
         report_missing(program);
     }
-    found
+    is_installed
 }
 
 /// Returns the path of a built example. `cargo test` builds examples only when it runs all tests, so this

@@ -72,7 +72,7 @@ fn crash_at_any_call_of_a_fork_leaves_all_or_nothing() {
     assert!(trace_fork(&world, &strace, &[]).status.success());
     let expected = files(&world);
     assert_eq!(expected.as_ref().map(BTreeMap::len), Some(3));
-    let (mut none, mut all) = (0, 0);
+    let (mut without_fork, mut with_fork) = (0, 0);
     let run = |options: &[String]| {
         let _ = fs::remove_dir_all(world.root.join("copy"));
         trace_fork(&world, &strace, options)
@@ -81,11 +81,11 @@ fn crash_at_any_call_of_a_fork_leaves_all_or_nothing() {
     crash_walk(creates_a_folder, run, |traced, _is_new_step| {
         match files(&world) {
             None => {
-                none += 1;
+                without_fork += 1;
                 assert!(!traced.status.success());
             }
             found => {
-                all += 1;
+                with_fork += 1;
                 assert!(
                     found == expected,
                     "killed at\n{}",
@@ -99,5 +99,8 @@ fn crash_at_any_call_of_a_fork_leaves_all_or_nothing() {
         assert_eq!(orphans(&world), 0, "the next run must remove leftovers");
         assert_eq!(world.bytes(), world.before);
     });
-    assert!(none > 5 && all > 1, "died {none} times before the rename, {all} times after it");
+    assert!(
+        without_fork > 5 && with_fork > 1,
+        "died {without_fork} times before the rename, {with_fork} times after it"
+    );
 }

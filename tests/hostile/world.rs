@@ -35,8 +35,9 @@ pub(crate) struct RunOutput {
 
 /// Returns whether a compiler is installed. Without one the tests are skipped with a message.
 pub(crate) fn has_compiler() -> bool {
-    let found = ["/usr/local/bin/cc", "/usr/bin/cc", "/bin/cc"].iter().any(|path| Path::new(path).exists());
-    if !found {
+    let is_installed =
+        ["/usr/local/bin/cc", "/usr/bin/cc", "/bin/cc"].iter().any(|path| Path::new(path).exists());
+    if !is_installed {
         let missing = "cc is missing: the hostile strategy was not run";
         assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{missing}");
         #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
@@ -44,7 +45,7 @@ pub(crate) fn has_compiler() -> bool {
             eprintln!("{missing}");
         }
     }
-    found
+    is_installed
 }
 
 /// The plugin folders: one with bare executables, and one with a folder that requests `subprocess`. Other

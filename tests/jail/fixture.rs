@@ -70,11 +70,11 @@ impl Fixture {
     /// Runs the probe and returns the result of its attempt.
     #[track_caller]
     pub(crate) fn outcome(&self, confinement: Confinement<'_>, args: &[&str]) -> String {
-        let ended = self.run(confinement, args).unwrap();
-        assert_eq!(ended.tier, confinement.tier());
-        let result = String::from_utf8(ended.stdout).unwrap().trim_end().to_owned();
-        let code = ended.status.code();
-        assert!(matches!(code, Some(0 | 1)), "{args:?}: {code:?} {result} {}", ended.stderr.text());
+        let output = self.run(confinement, args).unwrap();
+        assert_eq!(output.tier, confinement.tier());
+        let result = String::from_utf8(output.stdout).unwrap().trim_end().to_owned();
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 1)), "{args:?}: {code:?} {result} {}", output.stderr.text());
         assert_eq!(code == Some(0), result == "allowed", "{args:?}: {code:?} {result}");
         result
     }

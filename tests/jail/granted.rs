@@ -71,9 +71,9 @@ fn check_interpreter(interpreter: &str, args: &[&str], expect: &str) {
     for landlock in versions() {
         let abilities = Abilities { landlock, seccomp: true };
         let jail = Jail::new(abilities, &PROBE, &fixture.granted, Some(&interpreter)).unwrap();
-        let ended = fixture.launch(&RUNNER, Confinement::Isolated(&jail), &interpreter, args).unwrap();
-        assert_eq!(String::from_utf8_lossy(&ended.stdout), expect, "{}", ended.stderr.text());
-        assert!(ended.status.success());
+        let output = fixture.launch(&RUNNER, Confinement::Isolated(&jail), &interpreter, args).unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expect, "{}", output.stderr.text());
+        assert!(output.status.success());
     }
 }
 

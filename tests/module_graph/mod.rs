@@ -120,12 +120,12 @@ impl<'a> Crate<'a> {
     /// Follows the name in a module to where it is imported from. Without an import, the module defines it.
     fn through_import(&self, module: String, name: &str, rest: &[&str], depth: usize) -> Vec<String> {
         let imported = self.modules.get(&module).and_then(|source| source.imports.get(name));
-        let mut found = Vec::new();
+        let mut targets_of_imports = Vec::new();
         for path in imported.into_iter().flatten().filter(|_| depth < 8) {
             let path = [&[path.as_str()], rest].concat().join("::");
-            found.extend(self.targets(&module, &path, depth + 1));
+            targets_of_imports.extend(self.targets(&module, &path, depth + 1));
         }
-        if found.is_empty() { vec![module] } else { found }
+        if targets_of_imports.is_empty() { vec![module] } else { targets_of_imports }
     }
 }
 

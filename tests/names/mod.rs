@@ -19,8 +19,9 @@ pub(crate) fn vague_functions(source: &Source) -> Vec<String> {
 }
 
 pub(crate) fn tests_without_behavior(source: &Source) -> Vec<String> {
-    let starts = |name: &str| NO_BEHAVIOR.iter().any(|start| name.starts_with(start));
-    let tests = source.functions.iter().filter(|function| function.is_test && starts(&function.name));
+    let has_forbidden_start = |name: &str| NO_BEHAVIOR.iter().any(|start| name.starts_with(start));
+    let tests =
+        source.functions.iter().filter(|function| function.is_test && has_forbidden_start(&function.name));
     tests.map(|function| format!("{}: test {}", source.file, function.name)).collect()
 }
 

@@ -13,12 +13,12 @@ fn jp_array_is_returned_with_its_overlays_appended() {
     let world = World::new();
     let events = Conversation::with_turns(2).elements().to_vec();
     // Unusual white space must be kept.
-    let given = serde_json::to_string(&events).unwrap().replace("\"type\":", "\"type\" :  ");
-    let line = format!("{{\"id\":  1, \"transcript\": {given} }}\n");
+    let input_json = serde_json::to_string(&events).unwrap().replace("\"type\":", "\"type\" :  ");
+    let line = format!("{{\"id\":  1, \"transcript\": {input_json} }}\n");
     let output = run_records(&world, &STRIP, line.as_bytes()).exits(0);
     assert_eq!(output.text().lines().count(), 1);
     let transcript_text = raw_member(output.text(), "transcript");
-    let appended = transcript_text.strip_prefix(given.strip_suffix(']').unwrap()).unwrap();
+    let appended = transcript_text.strip_prefix(input_json.strip_suffix(']').unwrap()).unwrap();
     assert!(appended.starts_with(",{") && appended.ends_with("}]"), "{appended}");
     let answer = output.line();
     let transcript = answer["transcript"].as_array().unwrap();
@@ -52,10 +52,11 @@ fn text_is_returned_as_the_file_that_compacting_writes() {
 #[test]
 fn unchanged_transcript_is_returned_byte_for_byte() {
     let world = World::new();
-    let given = r#"[ {"timestamp":"2026-03-18 11:58:01.0", "type":"turn_start"}, {"type":"later", "timestamp":"2026-03-18 11:58:02.0", "x":1.50e0} ]"#;
+    let input_json = r#"[ {"timestamp":"2026-03-18 11:58:01.0", "type":"turn_start"}, {"type":"later", "timestamp":"2026-03-18 11:58:02.0", "x":1.50e0} ]"#;
     let output =
-        run_records(&world, &STRIP, format!("{{\"id\":null,\"transcript\":{given}}}\n").as_bytes()).exits(0);
-    assert_eq!(raw_member(output.text(), "transcript"), given);
+        run_records(&world, &STRIP, format!("{{\"id\":null,\"transcript\":{input_json}}}\n").as_bytes())
+            .exits(0);
+    assert_eq!(raw_member(output.text(), "transcript"), input_json);
     assert_eq!(output.line()["saved"]["overlays"], 0);
     assert!(!output.line()["declines"].as_array().unwrap().is_empty());
 }
@@ -98,9 +99,9 @@ fn foreign_transcripts_are_returned_with_their_sidecar_overlays() {
     for (name, text) in samples() {
         let path = world.file(&name, text.as_bytes());
         let records = [json!({ "id": 0, "transcript": text }), json!({ "id": 1, "path": name })];
-        let given = parse_values(&text).to_string();
+        let array = parse_values(&text).to_string();
         let mut input = lines(&records);
-        input.extend(format!("{{\"id\":2,\"transcript\":{given}}}\n").into_bytes());
+        input.extend(format!("{{\"id\":2,\"transcript\":{array}}}\n").into_bytes());
         let output = run_records(&world, &STRIP, &input).exits(0);
         let sidecar = world.path(&format!(".{name}.jp-compact"));
         assert!(!sidecar.exists(), "a batch of records must not write files");
@@ -116,7 +117,7 @@ fn foreign_transcripts_are_returned_with_their_sidecar_overlays() {
             assert_eq!(answer["transcript"].as_str(), Some(&*text), "{name}");
             assert_eq!(answer["overlays"], expected["overlays"], "{name}");
         }
-        assert_eq!(raw_member(output.text().lines().nth(2).unwrap(), "transcript"), given, "{name}");
+        assert_eq!(raw_member(output.text().lines().nth(2).unwrap(), "transcript"), array, "{name}");
         assert_eq!(answers[2]["format"], answers[0]["format"], "{name}");
         assert_eq!(fs::read_to_string(path).unwrap(), text);
     }

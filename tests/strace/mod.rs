@@ -92,8 +92,8 @@ impl TracedRun {
     /// Returns the index of the first matching call from `start` on.
     #[track_caller]
     pub(crate) fn find(&self, start: usize, description: &str, matches: impl Fn(&Call) -> bool) -> usize {
-        let found = self.calls[start..].iter().position(matches);
-        let index = found.unwrap_or_else(|| panic!("no {description} in\n{}", self.text(start)));
+        let position = self.calls[start..].iter().position(matches);
+        let index = position.unwrap_or_else(|| panic!("no {description} in\n{}", self.text(start)));
         start + index
     }
 
@@ -119,19 +119,19 @@ impl Strace {
     /// Searches for strace. Reports on stderr if it does not work. (The test harness captures `eprintln!`.)
     pub(crate) fn find(host: &Path) -> Option<Self> {
         let paths = std::env::var_os("PATH").unwrap_or_default();
-        let found =
+        let strace_path =
             std::env::split_paths(&paths).map(|folder| folder.join("strace")).find(|path| path.is_file());
-        let Some(path) = found else {
+        let Some(path) = strace_path else {
             report_skipped("strace is not installed");
             return None;
         };
         // A kernel may forbid tracing, and an old strace cannot inject faults.
-        let tried = Command::new(&path)
+        let probe = Command::new(&path)
             .args(["-o", "/dev/null", "-y", "-e", "inject=fsync:error=EIO:when=1"])
             .arg(host)
             .arg("--version")
             .output();
-        match tried {
+        match probe {
             Ok(output) if output.status.success() => Some(Self(path)),
             Ok(output) => {
                 report_skipped(&format!(

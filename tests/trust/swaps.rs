@@ -46,8 +46,8 @@ fn file_replaced_after_the_check_is_never_run() {
             grace: GRACE,
             stdout_bytes_max: 100,
         };
-        let ended = runtime.block_on(process::run(launch)).unwrap();
-        assert_eq!(text(&ended.stdout), "good\n", "attempt {attempt}");
+        let output = runtime.block_on(process::run(launch)).unwrap();
+        assert_eq!(text(&output.stdout), "good\n", "attempt {attempt}");
         good_runs += 1;
     }
     assert_eq!((good_runs, rejected), (900, 100));

@@ -68,8 +68,8 @@ fn check_consent(config: &Config, own_config: &Config) {
         let calls = |all: &[Planned<'_>]| all.iter().map(|planned| planned.calls.clone()).collect::<Vec<_>>();
         assert_eq!(calls(&always), calls(&own_always.expect("the own layers contain these calls")));
     }
-    if let Some(named) = config.configured_model().filter(|named| named.foreign.is_none()) {
-        assert_eq!(own_config.llm.model, Some(named.model), "a model of another layer is used");
+    if let Some(model) = config.configured_model().filter(|model| model.foreign.is_none()) {
+        assert_eq!(own_config.llm.model, Some(model.model), "a model of another layer is used");
     }
     assert_eq!(own_config.foreign(|_| true), [], "own layers must not need an approval");
 }

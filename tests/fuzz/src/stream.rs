@@ -144,10 +144,10 @@ pub(crate) fn check_appended(stream: &Stream, compactions: Vec<Compaction>, choi
     assert_eq!(elements(&restored), elements(stream), "only appended elements may be removed");
 }
 
-/// Returns the file without the overlays that `which` selects.
-fn reset_file(file: &Bytes, which: Reset) -> Option<Bytes> {
+/// Returns the file without the overlays that `reset_kind` selects.
+fn reset_file(file: &Bytes, reset_kind: Reset) -> Option<Bytes> {
     let index = index::index(file.clone()).expect("the stream is readable");
-    reset(&index, which).map(|removal| concat(&removal.pieces, file).into())
+    reset(&index, reset_kind).map(|removal| concat(&removal.pieces, file).into())
 }
 
 /// Checks that an appended turn adds exactly one turn.
