@@ -105,7 +105,7 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// Returns a size between `min` and `least << octaves`. Each octave is equally likely, so most texts
+    /// Returns a size between `min` and `min << octaves`. Each octave is equally likely, so most texts
     /// are small and a few are large.
     pub(crate) fn size(&mut self, min: usize, octaves: usize) -> usize {
         let octave = min << self.below(octaves);

@@ -99,12 +99,12 @@ fn overlays_apply_after_transcript_grows() {
     let (world, _) = session();
     strip_tools(&world);
     let before = show_json(&world);
-    let line = String::from_utf8(sample("claude-code.jsonl")).unwrap();
-    let last: Value = serde_json::from_str(line.lines().last().unwrap()).unwrap();
+    let text = String::from_utf8(sample("claude-code.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     let mut next = last.clone();
     next["parentUuid"] = last["uuid"].clone();
     next["uuid"] = json!("00000000-0000-4000-8000-999999999999");
-    world.file("s.jsonl", format!("{line}{next}\n").as_bytes());
+    world.file("s.jsonl", format!("{text}{next}\n").as_bytes());
     let output = world.run(&["show", "s.jsonl", "--json"]).exits(0);
     assert_eq!(output.stderr, "");
     assert_eq!(output.line()["overlays"][0]["remarks"], before["overlays"][0]["remarks"]);
@@ -125,9 +125,9 @@ fn reports_unapplied_overlay_of_edited_events() {
         "warning: s.jsonl: 1 overlay is not applied: the events in the range have changed since; `jp-compact show` \
          lists them\n"
     );
-    let row = &show_json(&world)["overlays"][0];
-    assert_eq!(row["remarks"], json!(["not applied, because the events in its range have changed"]));
-    assert_eq!(row["tokens"]["before"], row["tokens"]["after"]);
+    let overlay = &show_json(&world)["overlays"][0];
+    assert_eq!(overlay["remarks"], json!(["not applied, because the events in its range have changed"]));
+    assert_eq!(overlay["tokens"]["before"], overlay["tokens"]["after"]);
     // The overlay is kept. It applies again when the original events are back.
     world.file("s.jsonl", transcript.before());
     assert_ne!(
@@ -261,19 +261,19 @@ fn concurrent_writers_with_own_state_folders_lose_nothing() {
         .collect();
     arrivals.read_exact(&mut [0; WRITERS]).unwrap();
     gate.write_all(&[b'\n'; WRITERS]).unwrap();
-    let output: Vec<CommandOutput> = writers
+    let outputs: Vec<CommandOutput> = writers
         .into_iter()
         .map(|writer| CommandOutput::new(&world, writer.wait_with_output().unwrap()))
         .collect();
-    let outputs = output
+    let printed = outputs
         .iter()
         .map(|output| format!("{:?} {}", output.code, output.stderr))
         .collect::<Vec<_>>()
         .join("\n");
-    let succeeded = output.iter().filter(|output| output.code == Some(0)).count();
-    assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(succeeded), "{outputs}");
+    let succeeded = outputs.iter().filter(|output| output.code == Some(0)).count();
+    assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(succeeded), "{printed}");
     // A writer may time out on the lock. It then fails with exit code 5.
-    assert!(succeeded > 0 && output.iter().all(|output| matches!(output.code, Some(0 | 5))), "{outputs}");
+    assert!(succeeded > 0 && outputs.iter().all(|output| matches!(output.code, Some(0 | 5))), "{printed}");
     assert_eq!(transcript.now(), transcript.before());
 }
 

@@ -8,9 +8,9 @@ use crate::support::{Transcript, World, hourly_turns};
 const IN_WORKSPACE: &str = ".jp/conversations/17738399468-x";
 
 /// Writes two workspaces with these configurations, each with a conversation.
-fn two_workspaces(world: &World, one: &str, two: &str) -> [(String, Transcript); 2] {
-    [("one", one), ("two", two)].map(|(workspace, text)| {
-        world.file(&format!("{workspace}/.jp-compact.toml"), text.as_bytes());
+fn two_workspaces(world: &World, config_one: &str, config_two: &str) -> [(String, Transcript); 2] {
+    [("one", config_one), ("two", config_two)].map(|(workspace, config)| {
+        world.file(&format!("{workspace}/.jp-compact.toml"), config.as_bytes());
         let folder = format!("{workspace}/{IN_WORKSPACE}");
         let transcript = world.conversation(&folder, &hourly_turns());
         (folder, transcript)
