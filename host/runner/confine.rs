@@ -25,18 +25,18 @@ pub(crate) fn die_with_host(host_pid: u32) -> Result<(), String> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(|error| format!("failed to request a signal at the host's death: {error}"))?;
-    is_child_of(host_pid)
+    check_parent(host_pid)
 }
 
 /// Checks that the host is still the parent.
-pub(crate) fn is_child_of(host_pid: u32) -> Result<(), String> {
+pub(crate) fn check_parent(host_pid: u32) -> Result<(), String> {
     let parent = rustix::process::getppid().map(|pid| pid.as_raw_pid().unsigned_abs());
     if parent == Some(host_pid) { Ok(()) } else { Err(format!("process {host_pid} is not the parent")) }
 }
 
 /// Sets the resource limits. It uses `RLIMIT_DATA` and not `RLIMIT_AS`, because Node.js reserves more address space than
 /// any useful limit.
-pub(crate) fn limit(cpu_seconds: Option<u64>) -> Result<(), String> {
+pub(crate) fn set_limits(cpu_seconds: Option<u64>) -> Result<(), String> {
     lower(Resource::Core, 0)?;
     lower(Resource::Data, DATA_BYTES_MAX)?;
     lower(Resource::Fsize, FILE_BYTES_MAX)?;
@@ -53,13 +53,13 @@ fn lower(resource: Resource, value: u64) -> Result<(), String> {
 }
 
 /// Joins a control group. Later child processes inherit it.
-pub(crate) fn join(cgroup: &Path) -> Result<(), String> {
+pub(crate) fn join_cgroup(cgroup: &Path) -> Result<(), String> {
     std::fs::write(cgroup.join("cgroup.procs"), "0")
         .map_err(|error| format!("failed to join the control group {}: {error}", cgroup.display()))
 }
 
 /// Changes to the private directory, which the host has created.
-pub(crate) fn enter(dir: &Path) -> Result<(), String> {
+pub(crate) fn enter_private_dir(dir: &Path) -> Result<(), String> {
     rustix::process::umask(Mode::from_raw_mode(0o077));
     std::env::set_current_dir(dir)
         .map_err(|error| format!("failed to enter the private directory {}: {error}", dir.display()))

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use serde::Deserialize;
 
 use crate::library::LoadedStrategy;
-use crate::{EXIT_NOT_STARTED, EXIT_USAGE, end, one_line};
+use crate::{EXIT_NOT_STARTED, EXIT_USAGE, exit_with, one_line};
 
 /// The fields of a message that determine the end of a request.
 #[derive(Deserialize)]
@@ -26,57 +26,62 @@ struct EventsMode {
     mode: String,
 }
 
-/// Runs `--dylib` with the `words` after it.
-pub(crate) fn serve(mut words: impl Iterator<Item = OsString>) -> ExitCode {
-    let (library, verb) = (words.next(), words.next());
+/// Runs `--dylib` with the `args` after it.
+pub(crate) fn serve(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let (library, verb) = (args.next(), args.next());
     let verb = verb.as_ref().and_then(|verb| verb.to_str());
-    let by_host = std::env::var_os("JP_COMPACT_PROTOCOL").is_some_and(|version| !version.is_empty());
+    let is_started_by_host =
+        std::env::var_os("JP_COMPACT_PROTOCOL").is_some_and(|version| !version.is_empty());
     let (Some(library), Some(verb @ ("describe" | "run" | "worker")), true, false) =
-        (library, verb, by_host, io::stdin().is_terminal())
+        (library, verb, is_started_by_host, io::stdin().is_terminal())
     else {
-        return end(EXIT_USAGE, "`--dylib LIBRARY describe`, `run`, or `worker` must be started by a host");
+        return exit_with(
+            EXIT_USAGE,
+            "`--dylib LIBRARY describe`, `run`, or `worker` must be started by a host",
+        );
     };
-    let opened = private_stdout().and_then(|output| Ok((LoadedStrategy::open(Path::new(&library))?, output)));
-    let (strategy, mut output) = match opened {
-        Ok(opened) => opened,
+    let started =
+        private_stdout().and_then(|output| Ok((LoadedStrategy::open(Path::new(&library))?, output)));
+    let (strategy, mut output) = match started {
+        Ok(started) => started,
         Err(reason) => {
-            return end(EXIT_NOT_STARTED, &format!("failed to start {}: {reason}", one_line(&library)));
+            return exit_with(EXIT_NOT_STARTED, &format!("failed to start {}: {reason}", one_line(&library)));
         }
     };
-    let ended = match verb {
+    let result = match verb {
         "describe" => {
             let line = [strategy.description.to_bytes(), b"\n"].concat();
             output.write_all(&line).map_err(|error| error.to_string())
         }
-        _ => converse(&strategy, verb == "run", &mut output),
+        _ => serve_requests(&strategy, verb == "run", &mut output),
     };
-    match ended {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => end(1, &format!("{}: {reason}", one_line(&library))),
+        Err(reason) => exit_with(1, &format!("{}: {reason}", one_line(&library))),
     }
 }
 
 /// Returns the pipe to the host, and redirects descriptor 1 to stderr, so output of the library cannot break the protocol.
 fn private_stdout() -> Result<File, String> {
-    let private = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3);
-    let output = private.and_then(|output| {
+    let descriptor = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3);
+    let output = descriptor.and_then(|descriptor| {
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
-        Ok(File::from(output))
+        Ok(File::from(descriptor))
     });
     output.map_err(|error| format!("failed to duplicate stdout: {error}"))
 }
 
 /// Passes the first request to the library, or all requests until stdin closes.
-fn converse(strategy: &LoadedStrategy, only_one: bool, output: &mut File) -> Result<(), String> {
+fn serve_requests(strategy: &LoadedStrategy, only_one: bool, output: &mut File) -> Result<(), String> {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     while next_line(&mut input, &mut line)? {
-        let head = head(&line)?;
+        let head = parse_head(&line)?;
         if head.r#type != "compact" {
             continue;
         }
         let inline = head.events.is_some_and(|events| events.mode == "inline");
-        let events = if inline { events(&mut input)? } else { Vec::new() };
+        let events = if inline { read_events(&mut input)? } else { Vec::new() };
         strategy.run(&line, &events, output)?;
         if only_one {
             break;
@@ -86,10 +91,10 @@ fn converse(strategy: &LoadedStrategy, only_one: bool, output: &mut File) -> Res
 }
 
 /// Reads the event lines of a request, up to its end line.
-fn events(input: &mut impl BufRead) -> Result<Vec<u8>, String> {
+fn read_events(input: &mut impl BufRead) -> Result<Vec<u8>, String> {
     let (mut events, mut line) = (Vec::new(), Vec::new());
     while next_line(input, &mut line)? {
-        match head(&line)?.r#type.as_str() {
+        match parse_head(&line)?.r#type.as_str() {
             "event" => {
                 events.extend_from_slice(&line);
                 events.push(b'\n');
@@ -115,6 +120,6 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Strin
     }
 }
 
-fn head(line: &[u8]) -> Result<MessageHead, String> {
+fn parse_head(line: &[u8]) -> Result<MessageHead, String> {
     serde_json::from_slice(line).map_err(|error| format!("invalid message from the host: {error}"))
 }

@@ -10,7 +10,7 @@ const PROTOCOL: &str = "1";
 
 /// Returns `NAME=VALUE` for each variable of the strategy. A fixed variable cannot be granted. A granted variable that is
 /// not set stays unset.
-pub(crate) fn of_strategy(dir: &Path, granted: &[OsString]) -> Result<Vec<OsString>, String> {
+pub(crate) fn strategy_variables(dir: &Path, granted: &[OsString]) -> Result<Vec<OsString>, String> {
     let fixed: [(&str, &OsStr); 6] = [
         ("PATH", PATH.as_ref()),
         ("LANG", "C.UTF-8".as_ref()),
@@ -21,7 +21,7 @@ pub(crate) fn of_strategy(dir: &Path, granted: &[OsString]) -> Result<Vec<OsStri
     ];
     let mut environment: Vec<_> = fixed.iter().map(|(name, value)| pair(name.as_ref(), value)).collect();
     for name in granted {
-        if fixed.iter().any(|(taken, _)| name == taken) {
+        if fixed.iter().any(|(fixed_name, _)| name == fixed_name) {
             return Err(format!("{} is set by the host and cannot be granted", name.display()));
         }
         environment.extend(std::env::var_os(name).map(|value| pair(name, &value)));

@@ -1,5 +1,5 @@
 //! The calls that have no safe form: closing inherited files, signals, a copy of this process, exec.
-#![expect(unsafe_code, reason = "close_range, signal masks and execve have no safe form")]
+#![expect(unsafe_code, failure_reason = "close_range, signal masks and execve have no safe form")]
 
 use std::ffi::{CString, NulError, OsStr, OsString, c_char};
 #[cfg(target_os = "linux")]
@@ -12,8 +12,8 @@ use std::{io, iter, ptr};
 pub(crate) fn close_inherited() -> Result<(), String> {
     // By number, because older C libraries lack the function.
     // SAFETY: the call takes three integers. Neither the runner nor the standard library uses a descriptor above 2.
-    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
-    if closed == 0 { Ok(()) } else { Err(format!("failed to close files: {}", io::Error::last_os_error())) }
+    let result = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+    if result == 0 { Ok(()) } else { Err(format!("failed to close files: {}", io::Error::last_os_error())) }
 }
 
 /// Closes the descriptors 3 to 4095.
@@ -33,23 +33,23 @@ pub(crate) fn reset_signals() -> Result<(), String> {
         // SAFETY: SIG_DFL installs no handler. The call fails for SIGKILL, SIGSTOP, and the C library's internal signals.
         let _ = unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    mask(libc::sigemptyset)
+    set_mask(libc::sigemptyset)
 }
 
 /// Blocks all signals except SIGKILL and SIGSTOP.
 #[cfg(target_os = "linux")]
 pub(crate) fn block_signals() -> Result<(), String> {
-    mask(libc::sigfillset)
+    set_mask(libc::sigfillset)
 }
 
-fn mask(fill: unsafe extern "C" fn(*mut libc::sigset_t) -> libc::c_int) -> Result<(), String> {
+fn set_mask(fill: unsafe extern "C" fn(*mut libc::sigset_t) -> libc::c_int) -> Result<(), String> {
     let mut signals = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `fill` initializes the whole set before sigprocmask reads it. The old mask is not requested.
-    let set = unsafe {
+    let result = unsafe {
         fill(signals.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, signals.as_ptr(), ptr::null_mut())
     };
-    if set == 0 {
+    if result == 0 {
         Ok(())
     } else {
         Err(format!("failed to set the signal mask: {}", io::Error::last_os_error()))
@@ -58,19 +58,19 @@ fn mask(fill: unsafe extern "C" fn(*mut libc::sigset_t) -> libc::c_int) -> Resul
 
 /// Copies this process. The copy has the same parent. Returns `None` in the copy, otherwise its process id.
 #[cfg(target_os = "linux")]
-pub(crate) fn copy() -> io::Result<Option<u32>> {
+pub(crate) fn copy_process() -> io::Result<Option<u32>> {
     let flags = libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);
     // SAFETY: like `fork`, the copy gets its own memory and stack. There is one thread, so no lock is held in the copy.
-    let copy = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
-    u32::try_from(copy).map(|copy| (copy > 0).then_some(copy)).map_err(|_| io::Error::last_os_error())
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    u32::try_from(pid).map(|pid| (pid > 0).then_some(pid)).map_err(|_| io::Error::last_os_error())
 }
 
 /// Waits until the process has ended. It also returns if waiting fails.
 #[cfg(target_os = "linux")]
-pub(crate) fn wait_for_end_of(process: &impl AsRawFd) {
-    let mut ended = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+pub(crate) fn wait_for_exit(process: &impl AsRawFd) {
+    let mut exit_event = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the pointer refers to one entry, which outlives the call.
-    while unsafe { libc::poll(&raw mut ended, 1, -1) } < 0
+    while unsafe { libc::poll(&raw mut exit_event, 1, -1) } < 0
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
 }
@@ -78,20 +78,20 @@ pub(crate) fn wait_for_end_of(process: &impl AsRawFd) {
 /// Executes the program. Returns the reason of a failure. It uses `execve`, because `execvp` would run a file without `#!`
 /// in a shell.
 pub(crate) fn replace(program: &OsStr, args: &[OsString], environment: &[OsString], jailed: bool) -> String {
-    let words = iter::once(program).chain(args.iter().map(OsString::as_os_str));
-    let strings = c_strings(words).and_then(|argv| Ok((argv, c_strings(environment)?)));
+    let all_args = iter::once(program).chain(args.iter().map(OsString::as_os_str));
+    let strings = c_strings(all_args).and_then(|argv| Ok((argv, c_strings(environment)?)));
     let Ok((argv, envp)) = strings else {
         return "an argument contains a NUL byte".to_owned();
     };
-    let (words, variables) = (pointers(&argv), pointers(&envp));
+    let (argv_pointers, envp_pointers) = (pointers(&argv), pointers(&envp));
     // SAFETY: both tables consist of C strings and end in a null pointer. The strings are in `argv` and `envp`, which outlive
     // the call.
-    unsafe { libc::execve(words[0], words.as_ptr(), variables.as_ptr()) };
-    reason(&io::Error::last_os_error(), jailed)
+    unsafe { libc::execve(argv_pointers[0], argv_pointers.as_ptr(), envp_pointers.as_ptr()) };
+    failure_reason(&io::Error::last_os_error(), jailed)
 }
 
-fn c_strings(words: impl IntoIterator<Item: AsRef<OsStr>>) -> Result<Vec<CString>, NulError> {
-    words.into_iter().map(|word| CString::new(word.as_ref().as_bytes())).collect()
+fn c_strings(texts: impl IntoIterator<Item: AsRef<OsStr>>) -> Result<Vec<CString>, NulError> {
+    texts.into_iter().map(|text| CString::new(text.as_ref().as_bytes())).collect()
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
@@ -99,7 +99,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 }
 
 /// Returns the system's message, and an explanation where that message is misleading.
-fn reason(error: &io::Error, jailed: bool) -> String {
+fn failure_reason(error: &io::Error, jailed: bool) -> String {
     match error.raw_os_error() {
         Some(libc::ENOEXEC) => {
             format!("{error}: not a script with a `#!` line, and not an executable for this machine")

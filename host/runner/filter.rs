@@ -37,17 +37,16 @@ mod linux {
     use super::JailRules;
 
     /// The first number of the x32 calls, which are other names of the x86_64 calls.
-    const X32: u32 = 0x4000_0000;
+    const FIRST_X32_CALL: u32 = 0x4000_0000;
     /// The number of calls that are compared one by one. The kernel runs a new filter once for every existing call, to find
     /// those that are always allowed. With one long list, that took half as long as a spawn.
-    const GROUP: usize = 6;
+    const GROUP_CALLS_MAX: usize = 6;
     /// The first Landlock version that confines signals to the jail.
     const LANDLOCK_SIGNALS: u8 = 6;
 
     pub(crate) fn install(jail: &JailRules, host_pid: u32, keeper: Option<u32>) -> Result<(), String> {
-        let others = [Some(host_pid), keeper];
-        let others: Vec<_> = others.into_iter().flatten().collect();
-        let program = program(jail, &others, std::process::id())
+        let protected: Vec<_> = [Some(host_pid), keeper].into_iter().flatten().collect();
+        let program = program(jail, &protected, std::process::id())
             .map_err(|error| format!("failed to build the system call filter: {error}"))?;
         seccompiler::apply_filter(&program)
             .map_err(|error| format!("failed to install the system call filter: {error}"))
@@ -55,32 +54,33 @@ mod linux {
 
     /// Installs the filter of the keeper.
     pub(crate) fn allow_only_wait_and_kill() -> Result<(), String> {
-        let condition = |number, value| {
-            SeccompCondition::new(number, SeccompCmpArgLen::Dword, Eq, value)
+        let condition = |index, value| {
+            SeccompCondition::new(index, SeccompCmpArgLen::Dword, Eq, value)
                 .expect("a call has six arguments")
         };
-        let of_its_group = vec![condition(0, 0), condition(1, u64::from(libc::SIGKILL.cast_unsigned()))];
-        let kill = SeccompRule::new(of_its_group).expect("a rule with conditions is valid");
+        let kills_own_group = vec![condition(0, 0), condition(1, u64::from(libc::SIGKILL.cast_unsigned()))];
+        let kill = SeccompRule::new(kills_own_group).expect("a rule with conditions is valid");
         let mut allowed = BTreeMap::from([(libc::SYS_kill, vec![kill])]);
         allowed.extend([libc::SYS_ppoll, libc::SYS_restart_syscall].map(|call| (call, Vec::new())));
         #[cfg(target_arch = "x86_64")]
         allowed.insert(libc::SYS_poll, Vec::new());
-        let installed = TargetArch::try_from(std::env::consts::ARCH).and_then(|architecture| {
+        let program = TargetArch::try_from(std::env::consts::ARCH).and_then(|architecture| {
             // Other calls fail instead of killing the keeper, because it should continue to wait.
-            let (other, listed) = (SeccompAction::Errno(EPERM.cast_unsigned()), SeccompAction::Allow);
-            BpfProgram::try_from(SeccompFilter::new(allowed, other, listed, architecture)?)
+            let (default_action, listed_action) =
+                (SeccompAction::Errno(EPERM.cast_unsigned()), SeccompAction::Allow);
+            BpfProgram::try_from(SeccompFilter::new(allowed, default_action, listed_action, architecture)?)
         });
-        let program = installed.map_err(|error| error.to_string())?;
+        let program = program.map_err(|error| error.to_string())?;
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())
     }
 
-    /// Builds the filter. `others` are processes that a program must not reach, even with grants.
-    fn program(jail: &JailRules, others: &[u32], pid: u32) -> Result<BpfProgram, seccompiler::Error> {
-        let mut deny = Deny::default();
-        deny.everywhere();
+    /// Builds the filter. `protected` are processes that a program must not reach, even with grants.
+    fn program(jail: &JailRules, protected: &[u32], pid: u32) -> Result<BpfProgram, seccompiler::Error> {
+        let mut deny = DeniedCalls::default();
+        deny.kernel_interfaces();
         deny.metadata();
         deny.other_processes(pid);
-        deny.signals(jail, others, pid);
+        deny.signals(jail, protected, pid);
         deny.processes(jail.subprocess);
         deny.sockets(jail.network);
         deny.descriptors(jail);
@@ -88,19 +88,21 @@ mod linux {
         let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
         let mut program = guards();
         let rules: Vec<_> = deny.0.into_iter().collect();
-        let same_error = rules.chunk_by(|(one, _), (other, _)| error(*one) == error(*other));
-        for group in same_error.flat_map(|rules| rules.chunks(GROUP)) {
-            let denied =
-                SeccompAction::Errno(group.first().map_or(EPERM, |(call, _)| error(*call)).cast_unsigned());
+        let same_error =
+            rules.chunk_by(|(first, _), (second, _)| denied_error(*first) == denied_error(*second));
+        for group in same_error.flat_map(|rules| rules.chunks(GROUP_CALLS_MAX)) {
+            let denied = SeccompAction::Errno(
+                group.first().map_or(EPERM, |(call, _)| denied_error(*call)).cast_unsigned(),
+            );
             let rules = group.iter().cloned().collect();
             let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, architecture)?;
-            let part = BpfProgram::try_from(filter)?;
+            let group_program = BpfProgram::try_from(filter)?;
             // Calls after this group jump to the next group. The call number stays loaded.
-            let last = group.last().map_or(0, |(call, _)| number(*call));
+            let last = group.last().map_or(0, |(call, _)| call_number(*call));
             program.push(instruction(libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K, 0, 1, last));
-            let length = u32::try_from(part.len()).expect("a group is short");
+            let length = u32::try_from(group_program.len()).expect("a group is short");
             program.push(instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, length));
-            program.extend(part);
+            program.extend(group_program);
         }
         // Each group kills a process that uses the call numbers of another architecture. Calls after the last group are
         // new, and have the same number on all architectures.
@@ -110,15 +112,15 @@ mod linux {
 
     /// Returns the error of a denied call. Programs that copy or list files fail after `EPERM` from a read of attributes.
     /// For those calls, the error is that of a file system without attributes.
-    fn error(call: i64) -> i32 {
-        if READS_OF_ATTRIBUTES.contains(&call) { EOPNOTSUPP } else { EPERM }
+    fn denied_error(call: i64) -> i32 {
+        if ATTRIBUTE_READS.contains(&call) { EOPNOTSUPP } else { EPERM }
     }
 
     fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
         sock_filter { code: code as u16, jt, jf, k }
     }
 
-    fn number(call: i64) -> u32 {
+    fn call_number(call: i64) -> u32 {
         u32::try_from(call).expect("system calls have small numbers")
     }
 
@@ -127,10 +129,10 @@ mod linux {
     /// back to `clone`.
     fn guards() -> BpfProgram {
         let errno = |errno: i32| libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
-        let clone3 = number(libc::SYS_clone3);
+        let clone3 = call_number(libc::SYS_clone3);
         vec![
             instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-            instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32),
+            instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, FIRST_X32_CALL),
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, errno(EPERM)),
             instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, clone3),
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, errno(libc::ENOSYS)),
@@ -139,19 +141,19 @@ mod linux {
 
     /// The denied calls. A call without rules is always denied. A call with rules is denied if one of them matches.
     #[derive(Default)]
-    struct Deny(BTreeMap<i64, Vec<SeccompRule>>);
+    struct DeniedCalls(BTreeMap<i64, Vec<SeccompRule>>);
 
-    impl Deny {
+    impl DeniedCalls {
         fn always(&mut self, calls: &[i64]) {
             self.0.extend(calls.iter().map(|call| (*call, Vec::new())));
         }
 
         /// Denies the call if all conditions match its arguments.
         fn when(&mut self, call: i64, arguments: &[(u8, SeccompCmpOp, u32)]) {
-            let condition = |(number, test, value): &(u8, SeccompCmpOp, u32)| {
+            let condition = |(index, test, value): &(u8, SeccompCmpOp, u32)| {
                 // The kernel reads only the lower 32 bits of these arguments, so the filter must do the same.
                 let length = SeccompCmpArgLen::Dword;
-                SeccompCondition::new(*number, length, test.clone(), u64::from(*value))
+                SeccompCondition::new(*index, length, test.clone(), u64::from(*value))
                     .expect("a call has six arguments")
             };
             let rule = SeccompRule::new(arguments.iter().map(condition).collect())
@@ -165,7 +167,7 @@ mod linux {
         }
 
         /// Denies parts of the kernel that a strategy does not need, and calls that bypass Landlock.
-        fn everywhere(&mut self) {
+        fn kernel_interfaces(&mut self) {
             self.always(&[
                 libc::SYS_io_uring_setup,
                 libc::SYS_io_uring_enter,
@@ -195,7 +197,7 @@ mod linux {
                 libc::SYS_open_by_handle_at,
                 SYS_STATMOUNT,
                 SYS_LISTMOUNT,
-                // They report changes of files that the program cannot open.
+                // These report changes of files that the program cannot open.
                 libc::SYS_fanotify_init,
                 libc::SYS_inotify_init1,
                 #[cfg(target_arch = "x86_64")]
@@ -232,7 +234,7 @@ mod linux {
         /// user's files, such as the transcript, and to read the attributes of any file. Older versions also allow
         /// truncation.
         fn metadata(&mut self) {
-            self.always(&READS_OF_ATTRIBUTES);
+            self.always(&ATTRIBUTE_READS);
             self.always(&[
                 libc::SYS_fchmod,
                 libc::SYS_fchmodat,
@@ -266,7 +268,7 @@ mod linux {
             }
         }
 
-        /// Denies reading and controlling other processes. They belong to the same user, so nothing else denies it.
+        /// Denies access to other processes. They belong to the same user, so the system would allow it.
         fn other_processes(&mut self, pid: u32) {
             self.always(&[
                 libc::SYS_ptrace,
@@ -275,7 +277,7 @@ mod linux {
                 libc::SYS_process_madvise,
                 libc::SYS_process_mrelease,
                 libc::SYS_kcmp,
-                // It reveals which process ids exist, and when the processes end.
+                // This call reveals which process ids exist, and when the processes end.
                 libc::SYS_pidfd_open,
                 libc::SYS_pidfd_getfd,
                 libc::SYS_migrate_pages,
@@ -290,18 +292,19 @@ mod linux {
             ] {
                 self.when(call, &[(0, Ne, 0), (0, Ne, pid)]);
             }
-            for (call, all_of_a_user) in
+            for (call, whole_user) in
                 [(libc::SYS_setpriority, PRIO_USER), (libc::SYS_ioprio_set, IOPRIO_WHO_USER)]
             {
                 self.when(call, &[(1, Ne, 0), (1, Ne, pid)]);
-                self.when(call, &[(0, Eq, all_of_a_user)]);
+                self.when(call, &[(0, Eq, whole_user)]);
             }
         }
 
         /// Denies signals to other processes. The process id does not change with the exec. Without child processes, every
         /// other id belongs to another program.
-        fn signals(&mut self, jail: &JailRules, others: &[u32], pid: u32) {
-            let (own_group, negative) = (pid.wrapping_neg(), 1 << 31);
+        fn signals(&mut self, jail: &JailRules, protected: &[u32], pid: u32) {
+            // A negative process id names a group.
+            let (own_group, first_negative) = (pid.wrapping_neg(), 1 << 31);
             self.always(&[libc::SYS_pidfd_send_signal]);
             if !jail.subprocess {
                 self.when(libc::SYS_kill, &[(0, Ne, 0), (0, Ne, pid), (0, Ne, own_group)]);
@@ -309,12 +312,12 @@ mod linux {
                     self.when(call, &[(0, Ne, pid)]);
                 }
             } else if jail.landlock < LANDLOCK_SIGNALS {
-                self.when(libc::SYS_kill, &[(0, Ge, negative), (0, Ne, own_group)]);
+                self.when(libc::SYS_kill, &[(0, Ge, first_negative), (0, Ne, own_group)]);
                 for call in
                     [libc::SYS_kill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo]
                 {
-                    for other in others {
-                        self.when(call, &[(0, Eq, *other)]);
+                    for target in protected {
+                        self.when(call, &[(0, Eq, *target)]);
                     }
                 }
                 // The keeper is in the group, and SIGSTOP would stop it, too.
@@ -400,8 +403,8 @@ mod linux {
                 [libc::MAP_SHARED, libc::MAP_ANONYMOUS, libc::MAP_GROWSDOWN].map(i32::cast_unsigned);
             self.when(libc::SYS_mmap, &[(3, MaskedEq(grows.into()), grows)]);
             if !subprocess {
-                let both = shared | anonymous;
-                self.when(libc::SYS_mmap, &[(3, MaskedEq(both.into()), both)]);
+                let shared_anonymous = shared | anonymous;
+                self.when(libc::SYS_mmap, &[(3, MaskedEq(shared_anonymous.into()), shared_anonymous)]);
             }
         }
     }
@@ -416,7 +419,7 @@ mod linux {
     const SYS_REMOVEXATTRAT: i64 = 466;
     const SYS_OPEN_TREE_ATTR: i64 = 467;
     const SYS_FILE_SETATTR: i64 = 469;
-    const READS_OF_ATTRIBUTES: [i64; 8] = [
+    const ATTRIBUTE_READS: [i64; 8] = [
         libc::SYS_getxattr,
         libc::SYS_lgetxattr,
         libc::SYS_fgetxattr,

@@ -48,22 +48,22 @@ pub(crate) struct JailRules {
 }
 
 impl Invocation {
-    pub(crate) fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Self, String> {
+    pub(crate) fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Self, String> {
         let (mut host_pid, mut dir, mut cpu_seconds, mut env) = (None, None, None, Vec::new());
         let (mut cgroup, mut landlock, mut jail) = (None, None, JailRules::default());
         loop {
-            let flag = words.next().ok_or("`--` and a program are missing")?;
+            let flag = args.next().ok_or("`--` and a program are missing")?;
             if flag == "--" {
                 break;
             }
-            let mut value = || words.next().ok_or_else(|| format!("{} needs a value", flag.display()));
+            let mut value = || args.next().ok_or_else(|| format!("{} needs a value", flag.display()));
             match flag.to_str() {
-                Some("--host-pid") => host_pid = Some(number(&value()?)?),
+                Some("--host-pid") => host_pid = Some(parse_number(&value()?)?),
                 Some("--dir") => dir = Some(PathBuf::from(value()?)),
-                Some("--cpu-seconds") => cpu_seconds = Some(number(&value()?)?),
+                Some("--cpu-seconds") => cpu_seconds = Some(parse_number(&value()?)?),
                 Some("--env") => env.push(value()?),
                 Some("--cgroup") => cgroup = Some(PathBuf::from(value()?)),
-                Some("--landlock") => landlock = Some(number(&value()?)?),
+                Some("--landlock") => landlock = Some(parse_number(&value()?)?),
                 Some("--execute") => jail.execute.push(value()?.into()),
                 Some("--read") => jail.read.push(value()?.into()),
                 Some("--open") => jail.open.push(value()?.into()),
@@ -73,10 +73,10 @@ impl Invocation {
             }
         }
         let dir = dir.ok_or("--dir is missing")?;
-        let program = words.next().ok_or("a program is missing after `--`")?;
+        let program = args.next().ok_or("a program is missing after `--`")?;
         let granted = [&jail.execute, &jail.read, &jail.open].into_iter().flatten().map(PathBuf::as_path);
-        let own = [&*dir, Path::new(&program)];
-        for path in own.into_iter().chain(cgroup.as_deref()).chain(granted) {
+        let required = [&*dir, Path::new(&program)];
+        for path in required.into_iter().chain(cgroup.as_deref()).chain(granted) {
             if !path.is_absolute() {
                 return Err(format!("{} is not an absolute path", path.display()));
             }
@@ -88,13 +88,13 @@ impl Invocation {
             None if jail != JailRules::default() => return Err("--landlock is missing".to_owned()),
             None => None,
         };
-        Ok(Self { host_pid, dir, cpu_seconds, cgroup, env, jail, program, args: words.collect() })
+        Ok(Self { host_pid, dir, cpu_seconds, cgroup, env, jail, program, args: args.collect() })
     }
 }
 
-fn number<N: std::str::FromStr>(word: &OsStr) -> Result<N, String> {
-    let parsed = word.to_str().and_then(|word| word.parse().ok());
-    parsed.ok_or_else(|| format!("{} is not a valid number", word.display()))
+fn parse_number<N: std::str::FromStr>(text: &OsStr) -> Result<N, String> {
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| format!("{} is not a valid number", text.display()))
 }
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn words_after_the_dashes_belong_to_the_program() {
+    fn arguments_after_the_dashes_belong_to_the_program() {
         let parsed = parse("--host-pid 7 --cpu-seconds 3 --env A --dir /d --env B -- /p --dir -- x").unwrap();
         let expect = Invocation {
             host_pid: 7,

@@ -37,11 +37,12 @@ mod linux {
         if abi == ABI::Unsupported {
             return Err("a jail requires Landlock".to_owned());
         }
-        let failed = |error: RulesetError| format!("failed to enforce Landlock {}: {error}", jail.landlock);
+        let enforce_error =
+            |error: RulesetError| format!("failed to enforce Landlock {}: {error}", jail.landlock);
         // The error itself is only a list of all access rights.
-        let none = |_| format!("the kernel does not support Landlock {}", jail.landlock);
-        let mut rules = Rules { ruleset: deny_all(jail, abi).map_err(none)?, abi };
-        rules.allow(dir, private(abi))?;
+        let unsupported = |_| format!("the kernel does not support Landlock {}", jail.landlock);
+        let mut rules = Rules { ruleset: deny_all(jail, abi).map_err(unsupported)?, abi };
+        rules.allow(dir, private_dir_access(abi))?;
         rules.allow(Path::new("/dev/null"), AccessFs::ReadFile | AccessFs::WriteFile)?;
         for path in &jail.execute {
             rules.allow(path, AccessFs::from_read(abi))?;
@@ -52,7 +53,7 @@ mod linux {
         for path in &jail.open {
             rules.allow(path, AccessFs::ReadFile.into())?;
         }
-        let status = rules.ruleset.restrict_self().map_err(failed)?;
+        let status = rules.ruleset.restrict_self().map_err(enforce_error)?;
         match status.ruleset {
             RulesetStatus::FullyEnforced => Ok(()),
             other => Err(format!("failed to enforce Landlock {}: {other:?}", jail.landlock)),
@@ -76,8 +77,8 @@ mod linux {
         ruleset.create()
     }
 
-    /// The access to the private directory: files and folders. Devices, sockets, pipes, and execution stay denied.
-    fn private(abi: ABI) -> BitFlags<AccessFs> {
+    /// Returns the access to the private directory: files and folders. Devices, sockets, pipes, and execution stay denied.
+    fn private_dir_access(abi: ABI) -> BitFlags<AccessFs> {
         let all = AccessFs::ReadFile
             | AccessFs::ReadDir
             | AccessFs::WriteFile
@@ -91,6 +92,7 @@ mod linux {
         all & AccessFs::from_all(abi)
     }
 
+    /// The rules that were added so far.
     struct Rules {
         ruleset: RulesetCreated,
         abi: ABI,
@@ -98,21 +100,21 @@ mod linux {
 
     impl Rules {
         fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), String> {
-            let failed = |error: &dyn std::fmt::Display| {
+            let grant_error = |error: &dyn std::fmt::Display| {
                 format!("failed to grant access to {}: {error}", path.display())
             };
-            let opened = match PathFd::new(path) {
-                Ok(opened) => opened,
+            let descriptor = match PathFd::new(path) {
+                Ok(descriptor) => descriptor,
                 Err(PathFdError::OpenCall { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                     return Ok(());
                 }
-                Err(error) => return Err(failed(&error)),
+                Err(error) => return Err(grant_error(&error)),
             };
-            let file = rustix::fs::fstat(&opened).map_err(|error| failed(&error))?;
-            let is_folder = rustix::fs::FileType::from_raw_mode(file.st_mode).is_dir();
+            let stat = rustix::fs::fstat(&descriptor).map_err(|error| grant_error(&error))?;
+            let is_folder = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
             let access = if is_folder { access } else { access & AccessFs::from_file(self.abi) };
-            let rule = PathBeneath::new(opened, access);
-            (&mut self.ruleset).add_rule(rule).map(drop).map_err(|error| failed(&error))
+            let rule = PathBeneath::new(descriptor, access);
+            (&mut self.ruleset).add_rule(rule).map(drop).map_err(|error| grant_error(&error))
         }
     }
 }

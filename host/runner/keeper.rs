@@ -17,43 +17,45 @@ use crate::{confine, exec, filter};
 
 /// Starts the keeper, and returns its process id. Returns `None` without a jail on a kernel that has no pidfd.
 pub(crate) fn start(host_pid: u32, jailed: bool) -> Result<Option<u32>, String> {
-    let failed = |what: &dyn std::fmt::Display| format!("failed to watch the host: {what}");
-    let host =
-        i32::try_from(host_pid).ok().and_then(Pid::from_raw).ok_or_else(|| failed(&"invalid process id"))?;
+    let watch_error = |cause: &dyn std::fmt::Display| format!("failed to watch the host: {cause}");
+    let host = i32::try_from(host_pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| watch_error(&"invalid process id"))?;
     let host = match pidfd_open(host, PidfdFlags::empty()) {
         Err(Errno::NOSYS) if !jailed => return Ok(None),
-        host => host.map_err(|error| failed(&error))?,
+        host => host.map_err(|error| watch_error(&error))?,
     };
     // Checked after the open, so the descriptor refers to the host and not to a later process with the same id.
-    confine::is_child_of(host_pid)?;
+    confine::check_parent(host_pid)?;
     // The strategy starts only after the keeper has released its pipes. Otherwise, a strategy that closes its stdin could
-    // get a request that nobody reads, and the host would wait for the answer until the deadline.
-    let (mut released, releasing) = io::pipe().map_err(|error| failed(&error))?;
-    if let Some(keeper) = exec::copy().map_err(|error| failed(&error))? {
-        drop(releasing);
-        released.read_to_end(&mut Vec::new()).map_err(|error| failed(&error))?;
+    // get a request that no process reads, and the host would wait for the answer until the deadline.
+    let (mut release_reader, release_writer) = io::pipe().map_err(|error| watch_error(&error))?;
+    if let Some(keeper) = exec::copy_process().map_err(|error| watch_error(&error))? {
+        drop(release_writer);
+        release_reader.read_to_end(&mut Vec::new()).map_err(|error| watch_error(&error))?;
         return Ok(Some(keeper));
     }
-    drop(released);
+    drop(release_reader);
     // In the copy. If it cannot wait, it kills the group immediately.
-    if release(jailed, releasing).is_ok() {
-        exec::wait_for_end_of(&host);
+    if release(jailed, release_writer).is_ok() {
+        exec::wait_for_exit(&host);
     }
     // This also kills the keeper.
     let _ = kill_current_process_group(Signal::KILL);
-    Err(failed(&"the group is still alive"))
+    Err(watch_error(&"the group is still alive"))
 }
 
-/// Releases the pipes and all permissions that the keeper does not need. Closes `releasing` as soon as the pipes are
+/// Releases the pipes and all permissions that the keeper does not need. Closes `release_writer` as soon as the pipes are
 /// released.
-fn release(jailed: bool, releasing: PipeWriter) -> Result<(), String> {
-    let failed = |error: rustix::io::Errno| error.to_string();
+fn release(jailed: bool, release_writer: PipeWriter) -> Result<(), String> {
+    let message = |error: rustix::io::Errno| error.to_string();
     exec::block_signals()?;
-    let nothing = openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
-    rustix::stdio::dup2_stdin(&nothing).map_err(failed)?;
-    rustix::stdio::dup2_stdout(&nothing).map_err(failed)?;
-    rustix::stdio::dup2_stderr(&nothing).map_err(failed)?;
-    drop((nothing, releasing));
+    let null = openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(message)?;
+    rustix::stdio::dup2_stdin(&null).map_err(message)?;
+    rustix::stdio::dup2_stdout(&null).map_err(message)?;
+    rustix::stdio::dup2_stderr(&null).map_err(message)?;
+    drop((null, release_writer));
     // Without a jail the strategy can kill this process. A filter would add nothing, and the machine may have none.
     if jailed { filter::allow_only_wait_and_kill() } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 //! The boundary to a shared library (`jp_compact_strategy.h`): opening it, calling it, and writing the lines that it
 //! emits.
-#![expect(unsafe_code, reason = "foreign functions have no safe form")]
+#![expect(unsafe_code, error_message = "foreign functions have no safe form")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fs::File;
@@ -35,11 +35,11 @@ impl LoadedStrategy {
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         // SAFETY: opening runs the library's initializers, which are untrusted. Therefore this is a separate process,
         // which is already confined.
-        let library =
-            unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| reason(&error))?;
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|error| error_message(&error))?;
         type Entry = unsafe extern "C" fn() -> *const StrategyV1;
         // SAFETY: the header declares this type. A library that breaks the rule harms only this process.
-        let entry = unsafe { library.get::<Entry>(SYMBOL) }.map_err(|error| reason(&error))?;
+        let entry = unsafe { library.get::<Entry>(SYMBOL) }.map_err(|error| error_message(&error))?;
         // SAFETY: as above. The function has no parameters.
         let table = unsafe { entry() };
         // The table and its functions must stay valid.
@@ -66,14 +66,14 @@ impl LoadedStrategy {
 
     /// Runs one request, and writes each emitted line immediately.
     pub(crate) fn run(&self, request: &[u8], events: &[u8], output: &mut File) -> Result<(), String> {
-        let mut sink = LineSink { output, failed: None };
+        let mut sink = LineSink { output, write_error: None };
         // SAFETY: both buffers and the sink outlive the call, and `emit` casts the context to this sink. The library may
         // read out of bounds, but it has this process to itself.
         let status = unsafe {
             let context: *mut c_void = (&raw mut sink).cast();
             (self.run)(request.as_ptr(), request.len(), events.as_ptr(), events.len(), emit, context)
         };
-        match sink.failed {
+        match sink.write_error {
             Some(error) => Err(format!("failed to write a line to the host: {error}")),
             None if status != 0 => Err(format!("`run` returned {status}")),
             None => Ok(()),
@@ -82,14 +82,14 @@ impl LoadedStrategy {
 }
 
 /// Returns the message of the system, which `libloading` keeps as the source.
-fn reason(error: &libloading::Error) -> String {
+fn error_message(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// The context of `emit`.
 struct LineSink<'a> {
     output: &'a mut File,
-    failed: Option<io::Error>,
+    write_error: Option<io::Error>,
 }
 
 /// `jpc_emit`: writes one line immediately, because the next one may take long.
@@ -101,9 +101,9 @@ unsafe extern "C" fn emit(context: *mut c_void, line: *const u8, len: usize) -> 
     let sink = unsafe { &mut *context.cast::<LineSink<'_>>() };
     // SAFETY: the header requires `len` bytes at `line`, which do not change during the call.
     let line = unsafe { std::slice::from_raw_parts(line, len) };
-    if sink.failed.is_none() {
+    if sink.write_error.is_none() {
         let line = [line.strip_suffix(b"\n").unwrap_or(line), b"\n"].concat();
-        sink.failed = sink.output.write_all(&line).err();
+        sink.write_error = sink.output.write_all(&line).err();
     }
-    c_int::from(sink.failed.is_some())
+    c_int::from(sink.write_error.is_some())
 }

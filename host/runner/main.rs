@@ -21,9 +21,8 @@
 //! The runner does not report its confinement. The host passes the Landlock version that it found. The runner enforces
 //! every rule of that version, or exits. So there is no report that a strategy could forge.
 //!
-//! The runner exits with 64 after a usage error. If it fails to start the program, it exits with 126 and writes one line to
-//! stderr. All
-//! other exit codes and all signals come from the program.
+//! The runner exits with 64 after a usage error. If it fails to start the program, it exits with 126 and writes one
+//! line to stderr. All other exit codes and all signals come from the program.
 //!
 //! For a shared library, the program is the runner again: `compact-runner --dylib LIBRARY VERB`. That process is already
 //! confined. It opens the library and implements the protocol (`dylib.rs`).
@@ -54,22 +53,22 @@ const EXIT_USAGE: u8 = 64;
 const EXIT_NOT_STARTED: u8 = 126;
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1).peekable();
-    if words.next_if(|word| word == "--dylib").is_some() {
-        return dylib::serve(words);
+    let mut args = std::env::args_os().skip(1).peekable();
+    if args.next_if(|arg| arg == "--dylib").is_some() {
+        return dylib::serve(args);
     }
-    let invocation = match Invocation::parse(words) {
+    let invocation = match Invocation::parse(args) {
         Ok(invocation) => invocation,
-        Err(reason) => return end(EXIT_USAGE, &format!("{reason}\n{}", invocation::USAGE)),
+        Err(reason) => return exit_with(EXIT_USAGE, &format!("{reason}\n{}", invocation::USAGE)),
     };
     let Err(reason) = start(&invocation);
     let program = one_line(&invocation.program);
-    end(EXIT_NOT_STARTED, &format!("failed to start {program}: {reason}"))
+    exit_with(EXIT_NOT_STARTED, &format!("failed to start {program}: {reason}"))
 }
 
 /// Becomes the program. Returns only after a failure, with its reason.
 fn start(invocation: &Invocation) -> Result<std::convert::Infallible, String> {
-    let environment = environment::of_strategy(&invocation.dir, &invocation.env)?;
+    let environment = environment::strategy_variables(&invocation.dir, &invocation.env)?;
     confine(invocation)?;
     Err(exec::replace(&invocation.program, &invocation.args, &environment, invocation.jail.is_some()))
 }
@@ -78,9 +77,9 @@ fn start(invocation: &Invocation) -> Result<std::convert::Infallible, String> {
 fn confine(invocation: &Invocation) -> Result<(), String> {
     confine::lead_session()?;
     confine::die_with_host(invocation.host_pid)?;
-    confine::limit(invocation.cpu_seconds)?;
-    invocation.cgroup.as_deref().map_or(Ok(()), confine::join)?;
-    confine::enter(&invocation.dir)?;
+    confine::set_limits(invocation.cpu_seconds)?;
+    invocation.cgroup.as_deref().map_or(Ok(()), confine::join_cgroup)?;
+    confine::enter_private_dir(&invocation.dir)?;
     exec::close_inherited()?;
     exec::reset_signals()?;
     let Some(jail) = &invocation.jail else {
@@ -98,7 +97,8 @@ fn confine(invocation: &Invocation) -> Result<(), String> {
     filter::install(jail, invocation.host_pid, keeper)
 }
 
-fn end(code: u8, message: &str) -> ExitCode {
+/// Writes a message to stderr and returns the exit code.
+fn exit_with(code: u8, message: &str) -> ExitCode {
     // If stderr is closed, the message cannot be delivered.
     let _ = writeln!(std::io::stderr(), "compact-runner: {message}");
     ExitCode::from(code)

@@ -19,6 +19,7 @@ use jp_compact_runtime::session::spool::{Lines, Sink, Spool};
 /// The time in every request. It is fixed, because a pure strategy must give the same answer to the same request.
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
+/// A request and the fields that it was built from.
 pub(super) struct Request<'a> {
     pub(super) id: String,
     survey: &'a Survey<'a>,
@@ -28,11 +29,11 @@ pub(super) struct Request<'a> {
     range: TurnRange,
     requested: TurnRange,
     /// Whether a summary must cover exactly `range`.
-    is_exact: bool,
+    is_range_exact: bool,
     /// The header, the events, and the end line.
     lines: Vec<Vec<u8>>,
     line_end: &'static str,
-    last_line_ends: bool,
+    has_last_newline: bool,
     /// Keeps the file that the header names.
     _file: Option<Lines>,
 }
@@ -44,10 +45,10 @@ impl<'a> Request<'a> {
         description: &'a Description,
         options: &'a Map<String, Value>,
         id: &str,
-        wanted: Selection,
+        selection: Selection,
         deadline: Duration,
     ) -> Option<Self> {
-        let mut selected = select::select(survey, wanted, NOW).ok()?;
+        let mut selected = select::select(survey, selection, NOW).ok()?;
         if description.produces.contains(&ContentKind::Summary) {
             selected = select::select_for_summary(survey, &selected, &[], Overlap::Partial).ok()?;
         }
@@ -59,22 +60,23 @@ impl<'a> Request<'a> {
             deadline,
             range: selected.range,
             requested: selected.requested,
-            is_exact: false,
+            is_range_exact: false,
             lines: Vec::new(),
             line_end: "\n",
-            last_line_ends: true,
+            has_last_newline: true,
             _file: None,
         };
-        Some(request.written())
+        Some(request.rebuilt())
     }
 
-    fn written(mut self) -> Self {
-        self.write();
+    /// Returns the request with its lines built again.
+    fn rebuilt(mut self) -> Self {
+        self.rebuild();
         self
     }
 
     /// Builds the lines from the other fields.
-    fn write(&mut self) {
+    fn rebuild(&mut self) {
         let ask = Ask {
             id: &self.id,
             description: self.description,
@@ -82,7 +84,7 @@ impl<'a> Request<'a> {
             digest: Some("0000000000000000000000000000000000000000000000000000000000000000"),
             range: self.range,
             requested: self.requested,
-            range_exact: self.is_exact,
+            range_exact: self.is_range_exact,
             options: self.options,
             hints: &BTreeMap::new(),
             now: NOW,
@@ -100,9 +102,9 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the request with `range_exact`.
-    pub(super) fn exact(mut self) -> Self {
-        self.is_exact = true;
-        self.written()
+    pub(super) fn with_exact_range(mut self) -> Self {
+        self.is_range_exact = true;
+        self.rebuilt()
     }
 
     /// Changes the request as the host does after a summary that partially overlaps an older one. Returns
@@ -111,11 +113,11 @@ impl<'a> Request<'a> {
         let Terminal::Result(result) = terminal else { return false };
         match self.validate(result.compactions.clone()) {
             Err(Refusal::NotClosed { closed, .. })
-                if !self.is_exact && self.survey.pairs.split_by(closed).is_none() =>
+                if !self.is_range_exact && self.survey.pairs.split_by(closed).is_none() =>
             {
                 self.range = closed;
-                self.is_exact = true;
-                self.write();
+                self.is_range_exact = true;
+                self.rebuild();
                 true
             }
             _ => false,
@@ -123,18 +125,18 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the range of a summary that does not match the exact range.
-    pub(super) fn inexact(&self, terminal: &Terminal) -> Option<(usize, usize)> {
+    pub(super) fn wrong_summary_range(&self, terminal: &Terminal) -> Option<(usize, usize)> {
         let Terminal::Result(result) = terminal else { return None };
         let summaries = result.compactions.iter().filter(|payload| payload.summary.is_some());
         let mut ranges = summaries.map(|payload| (payload.from_turn, payload.to_turn));
-        ranges.find(|range| self.is_exact && *range != (self.range.from(), self.range.to()))
+        ranges.find(|range| self.is_range_exact && *range != (self.range.from(), self.range.to()))
     }
 
     /// Returns the bytes to send.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes: Vec<u8> =
             self.lines.iter().flat_map(|line| line.iter().chain(self.line_end.as_bytes())).copied().collect();
-        if !self.last_line_ends {
+        if !self.has_last_newline {
             bytes.truncate(bytes.trim_ascii_end().len());
         }
         bytes
@@ -147,16 +149,16 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the request as a dry run.
-    pub(super) fn dry(self) -> Self {
+    pub(super) fn as_dry_run(self) -> Self {
         self.with_header(|header| header["dry_run"] = true.into())
     }
 
     /// Returns the request with unknown keys in every object that may have some.
     pub(super) fn with_unknown_keys(self) -> Self {
-        let mut odd = self.with_header(|header| {
-            let later = json!({"nested": [1, null, {"type": "result"}]});
-            header["x_later"] = later.clone();
-            for place in [
+        let mut request = self.with_header(|header| {
+            let value = json!({"nested": [1, null, {"type": "result"}]});
+            header["x_later"] = value.clone();
+            for pointer in [
                 "/conversation",
                 "/context",
                 "/context/tokens",
@@ -164,8 +166,8 @@ impl<'a> Request<'a> {
                 "/context/turns/0",
                 "/context/turns/0/kinds",
             ] {
-                if let Some(Value::Object(object)) = header.pointer_mut(place) {
-                    object.insert("x_later".into(), later.clone());
+                if let Some(Value::Object(object)) = header.pointer_mut(pointer) {
+                    object.insert("x_later".into(), value.clone());
                 }
             }
             if let Some(Value::Object(outline)) = header.get_mut("outline") {
@@ -174,10 +176,10 @@ impl<'a> Request<'a> {
                 outline.insert("x_later".into(), column.into());
             }
         });
-        for line in &mut odd.lines[1..] {
+        for line in &mut request.lines[1..] {
             change_line(line, |line| line["x_later"] = json!({"event": {"type": "tool_call_response"}}));
         }
-        odd
+        request
     }
 
     /// Returns the request with unknown messages between its lines.
@@ -202,8 +204,8 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the request without its last newline.
-    pub(super) fn with_an_open_end(self) -> Self {
-        Self { last_line_ends: false, ..self }
+    pub(super) fn without_last_newline(self) -> Self {
+        Self { has_last_newline: false, ..self }
     }
 
     /// Returns the request with an option that the description does not declare.
@@ -226,7 +228,7 @@ impl<'a> Request<'a> {
     }
 
     /// Changes the request to that of the next round of `needs`.
-    pub(super) fn answered(&mut self, answers: &Map<String, Value>, state: Option<&str>) {
+    pub(super) fn set_answers(&mut self, answers: &Map<String, Value>, state: Option<&str>) {
         let header =
             self.lines.iter().position(|line| line.starts_with(b"{\"type\":\"compact\"")).unwrap_or(0);
         change_line(&mut self.lines[header], |header| {

@@ -34,7 +34,7 @@ const fn full(id: &'static str, sent: &'static str, expected: &'static str) -> C
     Check { id, level: CheckLevel::Full, sent, expected }
 }
 
-const HAND: &str = "no JP_COMPACT_PROTOCOL";
+const WITHOUT_VARIABLE: &str = "no JP_COMPACT_PROTOCOL";
 const DESCRIBE: &str = "describe";
 const RUN: &str = "requests of many kinds, one process each";
 const WORKER: &str = "requests to one worker";
@@ -42,7 +42,7 @@ const WORKER: &str = "requests to one worker";
 /// Every check, in the order of the report.
 pub const CHECKS: [Check; 62] = [
     core("S01", DESCRIBE, "it can be started"),
-    core("S02", HAND, "without JP_COMPACT_PROTOCOL it writes nothing to stdout and exits 64"),
+    core("S02", WITHOUT_VARIABLE, "without JP_COMPACT_PROTOCOL it writes nothing to stdout and exits 64"),
     core("S03", "an unknown verb", "it exits 64 for an unknown verb"),
     core("S04", "a terminal on stdin", "with a terminal on stdin it writes nothing to stdout and exits 64"),
     core("D01", DESCRIBE, "it describes itself within 2 s, and exits 0"),
@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn ids_are_unique() {
-        for (place, check) in CHECKS.iter().enumerate() {
-            assert!(CHECKS[..place].iter().all(|other| other.id != check.id), "{}", check.id);
+        for (index, check) in CHECKS.iter().enumerate() {
+            assert!(CHECKS[..index].iter().all(|other| other.id != check.id), "{}", check.id);
         }
     }
 }

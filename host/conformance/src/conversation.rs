@@ -5,24 +5,25 @@ use bytes::Bytes;
 use jp_compact_core::{Stream, Survey};
 use serde_json::{Value, json};
 
+/// The conversations of the checks.
 pub(super) struct Streams {
     plain: Stream,
-    talk: Stream,
+    without_calls: Stream,
     overlaid: Stream,
-    strange: Stream,
+    special_characters: Stream,
     long: Stream,
-    bare: Stream,
+    empty_turn: Stream,
     unknown: Stream,
 }
 
 /// The survey of each conversation.
 pub(super) struct Surveys<'a> {
     pub(super) plain: Survey<'a>,
-    pub(super) talk: Survey<'a>,
+    pub(super) without_calls: Survey<'a>,
     pub(super) overlaid: Survey<'a>,
-    pub(super) strange: Survey<'a>,
+    pub(super) special_characters: Survey<'a>,
     pub(super) long: Survey<'a>,
-    pub(super) bare: Survey<'a>,
+    pub(super) empty_turn: Survey<'a>,
     pub(super) unknown: Survey<'a>,
 }
 
@@ -30,11 +31,11 @@ impl Streams {
     pub(super) fn make() -> Self {
         Self {
             plain: plain(),
-            talk: talk(),
+            without_calls: without_calls(),
             overlaid: overlaid(),
-            strange: strange(),
+            special_characters: special_characters(),
             long: long(),
-            bare: bare(),
+            empty_turn: empty_turn(),
             unknown: unknown(),
         }
     }
@@ -42,17 +43,17 @@ impl Streams {
     pub(super) fn surveys(&self) -> Surveys<'_> {
         Surveys {
             plain: Survey::new(&self.plain),
-            talk: Survey::new(&self.talk),
+            without_calls: Survey::new(&self.without_calls),
             overlaid: Survey::new(&self.overlaid),
-            strange: Survey::new(&self.strange),
+            special_characters: Survey::new(&self.special_characters),
             long: Survey::new(&self.long),
-            bare: Survey::new(&self.bare),
+            empty_turn: Survey::new(&self.empty_turn),
             unknown: Survey::new(&self.unknown),
         }
     }
 }
 
-/// The conversations are constants, so they always parse.
+/// Builds a conversation from these events. They are constants, so they always parse.
 fn stream(mut events: Vec<Value>) -> Stream {
     for (second, event) in events.iter_mut().enumerate() {
         event["timestamp"] = json!(format!(
@@ -66,13 +67,15 @@ fn stream(mut events: Vec<Value>) -> Stream {
     Stream::parse(Bytes::from(bytes)).expect("the conversations of the checks are valid")
 }
 
-fn turn(events: &mut Vec<Value>, asks: &str, inside: &[Value]) {
+/// Adds a turn with this request and these steps.
+fn turn(events: &mut Vec<Value>, request: &str, steps: &[Value]) {
     events.push(json!({"type": "turn_start"}));
-    events.push(json!({"type": "chat_request", "content": asks}));
-    events.extend_from_slice(inside);
+    events.push(json!({"type": "chat_request", "content": request}));
+    events.extend_from_slice(steps);
     events.push(json!({"type": "chat_response", "message": "So much for that."}));
 }
 
+/// Returns a tool call and its response.
 fn call(id: &str, tool: &str, arguments: &Value, output: &str, is_error: bool) -> [Value; 2] {
     [
         json!({"type": "tool_call_request", "id": id, "name": tool, "arguments": arguments}),
@@ -84,8 +87,9 @@ fn reasoning(text: &str) -> Value {
     json!({"type": "chat_response", "reasoning": text})
 }
 
-fn events(strange: &str) -> Vec<Value> {
-    let long = format!("fn main() {{ {strange} }} ").repeat(400);
+/// Returns the events of the plain conversation. `text` is repeated in tool calls and their output.
+fn events(text: &str) -> Vec<Value> {
+    let long = format!("fn main() {{ {text} }} ").repeat(400);
     let path = json!({"path": "src/a.rs"});
     let mut events = Vec::new();
     turn(
@@ -103,7 +107,7 @@ fn events(strange: &str) -> Vec<Value> {
         "Mend it.",
         &[
             &[reasoning("Does the test fail? Let us see what it says.")][..],
-            &call("c2", "cargo_test", &test, &format!("3 of 14 failed: {strange}"), true),
+            &call("c2", "cargo_test", &test, &format!("3 of 14 failed: {text}"), true),
             &call(
                 "c3",
                 "fs_modify_file",
@@ -145,7 +149,7 @@ fn plain() -> Stream {
 }
 
 /// The plain conversation with characters that some readers mistake for a newline.
-fn strange() -> Stream {
+fn special_characters() -> Stream {
     stream(events("\u{2028}\u{2029}\u{85}\u{b}\u{c}\r\0\"\\ü🦀"))
 }
 
@@ -157,13 +161,13 @@ fn unknown() -> Stream {
         json!({"type": "tool_call_progress", "id": "c1", "name": ["fs_read_file"], "arguments": null}),
         json!({"type": "x_nested", "event": {"type": "tool_call_response", "content": "x"}}),
     ];
-    let place = events.iter().position(|event| event["type"] == "tool_call_response").unwrap_or_default();
-    events.splice(place..place, later);
+    let index = events.iter().position(|event| event["type"] == "tool_call_response").unwrap_or_default();
+    events.splice(index..index, later);
     stream(events)
 }
 
-/// The plain conversation with an empty turn in the middle.
-fn bare() -> Stream {
+/// Three turns. The middle one is empty.
+fn empty_turn() -> Stream {
     let mut events = Vec::new();
     turn(&mut events, "Hello.", &[]);
     events.push(json!({"type": "turn_start"}));
@@ -172,10 +176,10 @@ fn bare() -> Stream {
 }
 
 /// A conversation without tool calls.
-fn talk() -> Stream {
+fn without_calls() -> Stream {
     let mut events = Vec::new();
-    for asks in ["Hello.", "How are you?", "Good bye."] {
-        turn(&mut events, asks, &[]);
+    for request in ["Hello.", "How are you?", "Good bye."] {
+        turn(&mut events, request, &[]);
     }
     stream(events)
 }
@@ -193,8 +197,8 @@ fn long() -> Stream {
     let mut events = events("x");
     let path = json!({"path": "src/long.rs"});
     let output = "a line of a long file\n".repeat((3 << 20) / 22);
-    for place in 0..300 {
-        let output = if place == 7 { &*output } else { "short, as most are" };
+    for number in 0..300 {
+        let output = if number == 7 { &*output } else { "short, as most are" };
         turn(&mut events, "Go on.", &call("c7", "fs_read_file", &path, output, false));
     }
     stream(events)

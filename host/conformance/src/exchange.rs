@@ -12,19 +12,20 @@ use jp_compact_schema::{Description, NeedRequest, Needs, Reply};
 use serde_json::{Map, Value, json};
 
 use super::ask::Request;
-use super::subject::TestedPlugin;
+use super::plugin::TestedPlugin;
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::process::{self, Ended, GRACE, Launch, ProcessError};
 
 /// A failed check with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failed {
+pub(super) struct CheckFailure {
     pub(super) id: &'static str,
     pub(super) why: String,
 }
 
-pub(super) fn failed(id: &'static str, why: impl std::fmt::Display) -> Failed {
-    Failed { id, why: why.to_string() }
+/// Creates a failure of this check.
+pub(super) fn failure(id: &'static str, why: impl std::fmt::Display) -> CheckFailure {
+    CheckFailure { id, why: why.to_string() }
 }
 
 /// The environment in which the checks start processes.
@@ -66,11 +67,11 @@ impl<'a> CheckSetup<'a> {
 
     pub(super) async fn start(
         &self,
-        subject: &TestedPlugin,
+        plugin: &TestedPlugin,
         verb: &str,
         stdin: Vec<u8>,
     ) -> Result<Ended, ProcessError> {
-        process::run(self.launch(&subject.program, &subject.words(verb), stdin)).await
+        process::run(self.launch(&plugin.program, &plugin.arguments(verb), stdin)).await
     }
 }
 
@@ -82,7 +83,7 @@ pub(super) enum Case {
     /// Valid, but the model refuses. The strategy may give up.
     Refused,
     /// Invalid. The strategy must reply with an error.
-    Wrong,
+    Invalid,
 }
 
 /// The source of a line in an exchange.
@@ -93,28 +94,28 @@ pub enum Speaker {
     /// Stdout of the strategy.
     Strategy,
     /// Stderr of the strategy.
-    Aside,
+    Stderr,
 }
 
-/// Receives an exchange while it takes place.
-pub(super) type Hear<'a> = &'a mut dyn FnMut(Speaker, &[u8]);
+/// Receives the output of an exchange while it arrives.
+pub(super) type OnOutput<'a> = &'a mut dyn FnMut(Speaker, &[u8]);
 
 /// Sends a request, and sends it again for each round of `needs` and for a range that must be wider. Returns
 /// the line that ended the last round.
-pub(super) async fn put(
-    place: &CheckSetup<'_>,
-    subject: &TestedPlugin,
+pub(super) async fn exchange(
+    setup: &CheckSetup<'_>,
+    plugin: &TestedPlugin,
     request: &mut Request<'_>,
     case: Case,
-    hear: Hear<'_>,
-) -> Result<Terminal, Failed> {
+    on_output: OnOutput<'_>,
+) -> Result<Terminal, CheckFailure> {
     let mut rounds = Rounds::default();
     loop {
         let bytes = request.bytes();
-        hear(Speaker::Host, &bytes);
-        let ended = place.start(subject, "run", bytes).await.map_err(|error| process_failed(&error))?;
-        hear(Speaker::Strategy, &ended.stdout);
-        hear(Speaker::Aside, ended.stderr.text().as_bytes());
+        on_output(Speaker::Host, &bytes);
+        let ended = setup.start(plugin, "run", bytes).await.map_err(|error| process_failure(&error))?;
+        on_output(Speaker::Strategy, &ended.stdout);
+        on_output(Speaker::Stderr, ended.stderr.text().as_bytes());
         let terminal = terminal(&ended, &request.id)?;
         if let Some(terminal) = rounds.next(request, terminal, case)? {
             return Ok(terminal);
@@ -126,7 +127,7 @@ pub(super) async fn put(
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     answers: Map<String, Value>,
-    used: BTreeSet<String>,
+    used_keys: BTreeSet<String>,
     count: u32,
 }
 
@@ -137,65 +138,65 @@ impl Rounds {
         request: &mut Request<'_>,
         terminal: Terminal,
         case: Case,
-    ) -> Result<Option<Terminal>, Failed> {
+    ) -> Result<Option<Terminal>, CheckFailure> {
         let Terminal::Needs(needs) = terminal else {
             if request.extend_after(&terminal) {
                 *self = Self::default();
                 return Ok(None);
             }
-            return judge(request, terminal, case).map(Some);
+            return check_reply(request, terminal, case).map(Some);
         };
         self.count += 1;
         if self.count > NEEDS_ROUNDS_MAX {
-            return Err(failed("N03", format!("it asked again after {NEEDS_ROUNDS_MAX} rounds")));
+            return Err(failure("N03", format!("it asked again after {NEEDS_ROUNDS_MAX} rounds")));
         }
-        check_needs(&needs, request.description, &mut self.used)?;
-        if self.used.len() > NEEDS_MAX {
-            return Err(failed(
+        check_needs(&needs, request.description, &mut self.used_keys)?;
+        if self.used_keys.len() > NEEDS_MAX {
+            return Err(failure(
                 "N03",
-                format!("it made {} requests; at most {NEEDS_MAX} are allowed", self.used.len()),
+                format!("it made {} requests; at most {NEEDS_MAX} are allowed", self.used_keys.len()),
             ));
         }
         for (key, need) in &needs.requests {
             self.answers.insert(key.clone(), answer(need, case));
         }
-        request.answered(&self.answers, needs.state.as_deref());
+        request.set_answers(&self.answers, needs.state.as_deref());
         Ok(None)
     }
 }
 
-pub(super) fn process_failed(error: &ProcessError) -> Failed {
+pub(super) fn process_failure(error: &ProcessError) -> CheckFailure {
     let id = match error {
         ProcessError::Deadline { .. } => "R01",
         ProcessError::OutputTooLarge { .. } => "R04",
         ProcessError::PipesHeldOpen => "R03",
         _ => "S01",
     };
-    failed(id, error)
+    failure(id, error)
 }
 
 /// Returns the line that ends the reply, if the reply is valid and the process ended correctly.
-pub(super) fn terminal(ended: &Ended, id: &str) -> Result<Terminal, Failed> {
-    let read = reply::read(&ended.stdout, id);
+pub(super) fn terminal(ended: &Ended, id: &str) -> Result<Terminal, CheckFailure> {
+    let parsed = reply::read(&ended.stdout, id);
     let stderr_tail = || match ended.stderr.last_lines(3) {
-        words if words.is_empty() => String::new(),
-        words => format!("; the last output was: {words}"),
+        lines if lines.is_empty() => String::new(),
+        lines => format!("; the last output was: {lines}"),
     };
-    match read {
+    match parsed {
         Ok(answer) if ended.status.success() || matches!(answer.terminal, Terminal::Error(_)) => {
             Ok(answer.terminal)
         }
         Ok(_) => {
-            Err(failed("R02", format!("it ended with {} after its answer{}", ended.status, stderr_tail())))
+            Err(failure("R02", format!("it ended with {} after its answer{}", ended.status, stderr_tail())))
         }
         Err(ReplyViolation::NoTerminal) if !ended.status.success() => {
-            Err(failed("R02", format!("it ended with {} without an answer{}", ended.status, stderr_tail())))
+            Err(failure("R02", format!("it ended with {} without an answer{}", ended.status, stderr_tail())))
         }
-        Err(violation) => Err(violated(&violation, &ended.stdout)),
+        Err(violation) => Err(violation_failure(&violation, &ended.stdout)),
     }
 }
 
-pub(super) fn violated(violation: &ReplyViolation, output: &[u8]) -> Failed {
+pub(super) fn violation_failure(violation: &ReplyViolation, output: &[u8]) -> CheckFailure {
     let id = match violation {
         ReplyViolation::NotUtf8 { .. } => "R07",
         ReplyViolation::WrongId { .. } => "R10",
@@ -206,7 +207,7 @@ pub(super) fn violated(violation: &ReplyViolation, output: &[u8]) -> Failed {
         ReplyViolation::TooManyRounds | ReplyViolation::TooManyNeeds { .. } => "N03",
         ReplyViolation::StateTooLarge { .. } => "N04",
     };
-    failed(id, violation)
+    failure(id, violation)
 }
 
 /// Distinguishes an invalid message, an invalid compaction in a valid message, and a missing field.
@@ -221,23 +222,23 @@ fn not_a_message(output: &[u8], line: usize, why: &str) -> &'static str {
 }
 
 /// Checks whether the host would accept the reply.
-fn judge(request: &Request<'_>, terminal: Terminal, case: Case) -> Result<Terminal, Failed> {
+fn check_reply(request: &Request<'_>, terminal: Terminal, case: Case) -> Result<Terminal, CheckFailure> {
     match &terminal {
         Terminal::Result(result) => {
-            request.validate(result.compactions.clone()).map_err(|refusal| refused(&refusal))?;
-            if let Some((from, to)) = request.inexact(&terminal) {
-                return Err(failed("P12", format!("its summary covers {from} to {to}")));
+            request.validate(result.compactions.clone()).map_err(|refusal| refusal_failure(&refusal))?;
+            if let Some((from, to)) = request.wrong_summary_range(&terminal) {
+                return Err(failure("P12", format!("its summary covers {from} to {to}")));
             }
         }
         Terminal::Error(error) if case == Case::Plain => {
-            return Err(failed("R11", format!("it answered {}: {}", error.code, error.message)));
+            return Err(failure("R11", format!("it answered {}: {}", error.code, error.message)));
         }
         _ => {}
     }
     Ok(terminal)
 }
 
-fn refused(refusal: &Refusal) -> Failed {
+fn refusal_failure(refusal: &Refusal) -> CheckFailure {
     let id = match refusal {
         Refusal::Nothing => "P01",
         Refusal::Inverted { .. } => "P03",
@@ -255,23 +256,27 @@ fn refused(refusal: &Refusal) -> Failed {
         Refusal::TooMany(_) => "P13",
         _ => "P02",
     };
-    failed(id, refusal)
+    failure(id, refusal)
 }
 
-fn check_needs(needs: &Needs, description: &Description, used: &mut BTreeSet<String>) -> Result<(), Failed> {
+fn check_needs(
+    needs: &Needs,
+    description: &Description,
+    used_keys: &mut BTreeSet<String>,
+) -> Result<(), CheckFailure> {
     let names_llm = description.needs.iter().any(|need| need == "llm");
     let asks_llm = needs.requests.values().any(|need| matches!(need, NeedRequest::LlmComplete { .. }));
     if asks_llm && !names_llm {
-        return Err(failed("N01", "it asks a model, but `needs` of its description does not list `llm`"));
+        return Err(failure("N01", "it asks a model, but `needs` of its description does not list `llm`"));
     }
     if needs.requests.is_empty() {
-        return Err(failed("N02", "its `requests` is empty"));
+        return Err(failure("N02", "its `requests` is empty"));
     }
-    if let Some(key) = needs.requests.keys().find(|key| !used.insert((*key).clone())) {
-        return Err(failed("N02", format!("it used the key `{key}` twice")));
+    if let Some(key) = needs.requests.keys().find(|key| !used_keys.insert((*key).clone())) {
+        return Err(failure("N02", format!("it used the key `{key}` twice")));
     }
     match needs.state.as_ref().map_or(0, String::len) as u64 {
-        bytes if bytes > STATE_BYTES_MAX => Err(failed("N04", format!("its state is {bytes} bytes"))),
+        bytes if bytes > STATE_BYTES_MAX => Err(failure("N04", format!("its state is {bytes} bytes"))),
         _ => Ok(()),
     }
 }

@@ -15,9 +15,9 @@ mod checks;
 mod conversation;
 mod describe;
 mod exchange;
+mod plugin;
 mod rehearse;
 mod single;
-mod subject;
 mod template;
 mod worker;
 
@@ -31,13 +31,13 @@ use serde_json::{Map, Value};
 
 pub use checks::{CHECKS, Check, CheckLevel, find};
 pub use exchange::{CheckSetup, Speaker};
+pub use plugin::TestedPlugin;
 pub use rehearse::{NotTaken, Rehearsal, rehearse};
-pub use subject::TestedPlugin;
 pub use template::{Language, create};
 
 use ask::Request;
 use conversation::Streams;
-use exchange::{Case, Failed, failed, put, without_id};
+use exchange::{Case, CheckFailure, exchange, failure, without_id};
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::session::spool::Spool;
 
@@ -73,59 +73,64 @@ pub struct CheckOutcome {
 /// The results of the checks so far.
 #[derive(Debug, Default)]
 struct Findings {
-    failed: BTreeMap<&'static str, String>,
+    failures: BTreeMap<&'static str, String>,
     skipped: BTreeMap<&'static str, String>,
 }
 
 impl Findings {
     /// Records a failure. Only the first one of a check is kept.
-    fn fail(&mut self, failed: Failed) {
-        self.failed.entry(failed.id).or_insert(failed.why);
+    fn fail(&mut self, failure: CheckFailure) {
+        self.failures.entry(failure.id).or_insert(failure.why);
     }
 
-    /// Records a failure under this id instead of its own.
-    fn extend(&mut self, id: &'static str, made: Result<(), Failed>) {
-        if let Err(Failed { why, .. }) = made {
-            self.fail(Failed { id, why });
+    /// Records the failure of a result under this id.
+    fn add(&mut self, id: &'static str, result: Result<(), CheckFailure>) {
+        if let Err(CheckFailure { why, .. }) = result {
+            self.fail(CheckFailure { id, why });
         }
     }
 
+    /// Records why these checks were skipped.
     fn skip(&mut self, ids: &[&'static str], why: &str) {
         for id in ids {
             self.skipped.entry(id).or_insert_with(|| why.to_owned());
         }
     }
 
+    /// Records why all checks with these prefixes were skipped.
     fn skip_from(&mut self, prefixes: &[&str], why: &str) {
-        let of = CHECKS.iter().filter(|check| prefixes.iter().any(|prefix| check.id.starts_with(prefix)));
-        self.skip(&of.map(|check| check.id).collect::<Vec<_>>(), why);
+        for check in &CHECKS {
+            if prefixes.iter().any(|prefix| check.id.starts_with(prefix)) {
+                self.skip(&[check.id], why);
+            }
+        }
     }
 }
 
 /// Runs the checks of a level in order. `options` are the options that the user must set for this strategy.
 pub async fn test(
-    place: &CheckSetup<'_>,
-    subject: &TestedPlugin,
+    setup: &CheckSetup<'_>,
+    plugin: &TestedPlugin,
     options: &Map<String, Value>,
     level: CheckLevel,
 ) -> Vec<CheckOutcome> {
     let mut findings = Findings::default();
-    match describe::check(place, subject, options, level, &mut findings).await {
+    match describe::check(setup, plugin, options, level, &mut findings).await {
         Some((description, options)) => {
-            match Spool::make(place.temp_dir) {
+            match Spool::make(setup.temp_dir) {
                 Ok(spool) => {
                     // Created before any process is started, as in a run.
-                    let jail = match place.confinement {
+                    let jail = match setup.confinement {
                         Confinement::Isolated(jail) => Some(jail.clone().with_spool(spool.folder())),
                         Confinement::Contained => None,
                     };
                     let confinement = jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated);
-                    let (place, description, spool) =
-                        (&CheckSetup { confinement, ..*place }, &description, &spool);
-                    let bench = Bench { place, subject, description, options, spool };
+                    let (setup, description, spool) =
+                        (&CheckSetup { confinement, ..*setup }, &description, &spool);
+                    let bench = Bench { setup, plugin, description, options, spool };
                     ask_for_compactions(&bench, level, &mut findings).await;
                 }
-                Err(error) => findings.fail(failed("S01", error)),
+                Err(error) => findings.fail(failure("S01", error)),
             }
         }
         None => findings.skip_from(&["R", "P", "N", "F", "W"], "its description allows no requests"),
@@ -133,7 +138,7 @@ pub async fn test(
     let checks = CHECKS.iter().filter(|check| check.level <= level);
     checks
         .map(|check| {
-            let verdict = match (findings.failed.remove(check.id), findings.skipped.remove(check.id)) {
+            let verdict = match (findings.failures.remove(check.id), findings.skipped.remove(check.id)) {
                 (Some(why), _) => CheckVerdict::Failed { why },
                 (None, Some(why)) => CheckVerdict::Skipped { why },
                 (None, None) => CheckVerdict::Passed,
@@ -145,8 +150,8 @@ pub async fn test(
 
 /// The common parts of all exchanges of a test.
 struct Bench<'a> {
-    place: &'a CheckSetup<'a>,
-    subject: &'a TestedPlugin,
+    setup: &'a CheckSetup<'a>,
+    plugin: &'a TestedPlugin,
     description: &'a Description,
     options: Map<String, Value>,
     /// The folder for events in files.
@@ -154,13 +159,14 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    async fn put(&self, mut request: Request<'_>, case: Case) -> Result<Value, Failed> {
-        put(self.place, self.subject, &mut request, case, &mut |_, _| {}).await.map(without_id)
+    /// Sends a request to a new process. Returns the answer without its id.
+    async fn send(&self, mut request: Request<'_>, case: Case) -> Result<Value, CheckFailure> {
+        exchange(self.setup, self.plugin, &mut request, case, &mut |_, _| {}).await.map(without_id)
     }
 
     /// Returns a request for one turn, or for all turns except the last.
     fn request<'a>(&'a self, survey: &'a Survey<'a>, id: &str, turn: Option<usize>) -> Option<Request<'a>> {
-        let wanted = match turn {
+        let selection = match turn {
             Some(turn) => Selection {
                 from: Some(Bound::Turn(turn)),
                 to: Some(Bound::Turn(turn)),
@@ -168,11 +174,16 @@ impl Bench<'_> {
             },
             None => Selection { to: Some(Bound::FromEnd(1)), ..Selection::default() },
         };
-        self.request_of(survey, id, wanted)
+        self.request_of(survey, id, selection)
     }
 
-    fn request_of<'a>(&'a self, survey: &'a Survey<'a>, id: &str, wanted: Selection) -> Option<Request<'a>> {
-        Request::of_turns(survey, self.description, &self.options, id, wanted, self.place.deadline)
+    fn request_of<'a>(
+        &'a self,
+        survey: &'a Survey<'a>,
+        id: &str,
+        selection: Selection,
+    ) -> Option<Request<'a>> {
+        Request::of_turns(survey, self.description, &self.options, id, selection, self.setup.deadline)
     }
 
     fn is_pure(&self) -> bool {
@@ -183,15 +194,15 @@ impl Bench<'_> {
 async fn ask_for_compactions(bench: &Bench<'_>, level: CheckLevel, findings: &mut Findings) {
     let streams = Streams::make();
     let surveys = streams.surveys();
-    let Some(ordinary) = single::core(bench, &surveys, findings).await else {
+    let Some(ordinary) = single::check_ordinary(bench, &surveys, findings).await else {
         findings.skip_from(&["F", "W"], "an ordinary request already failed");
         findings.skip(&["N05", "P12"], "an ordinary request already failed");
         return;
     };
     if level == CheckLevel::Full {
-        single::odd(bench, &surveys, &ordinary, findings).await;
+        single::check_unusual(bench, &surveys, &ordinary, findings).await;
         // A strategy whose answers vary is reported only once.
-        let is_comparable = bench.is_pure() && !findings.failed.contains_key("F07");
+        let is_comparable = bench.is_pure() && !findings.failures.contains_key("F07");
         worker::check(bench, &surveys, is_comparable.then_some(&*ordinary), findings).await;
     }
 }

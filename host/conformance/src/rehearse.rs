@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::ask::Request;
 use super::describe;
-use super::exchange::{Case, CheckSetup, Failed, Speaker, put};
-use super::subject::TestedPlugin;
+use super::exchange::{Case, CheckFailure, CheckSetup, Speaker, exchange};
+use super::plugin::TestedPlugin;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::options;
 
@@ -48,8 +48,8 @@ pub enum NotTaken {
     Nothing,
 }
 
-impl From<Failed> for NotTaken {
-    fn from(Failed { id, why }: Failed) -> Self {
+impl From<CheckFailure> for NotTaken {
+    fn from(CheckFailure { id, why }: CheckFailure) -> Self {
         Self::Broken { check: id, why }
     }
 }
@@ -59,27 +59,27 @@ impl From<Failed> for NotTaken {
 /// # Errors
 /// No request was sent: the strategy returned no valid description, does not accept the options, or no turn is left.
 pub async fn rehearse(
-    place: &CheckSetup<'_>,
-    subject: &TestedPlugin,
+    setup: &CheckSetup<'_>,
+    plugin: &TestedPlugin,
     survey: &Survey<'_>,
-    wanted: Selection,
+    selection: Selection,
     options: &Options,
     environment: &Environment,
 ) -> Result<Rehearsal, NotTaken> {
-    let description = describe::once(place, subject).await?;
+    let description = describe::describe(setup, plugin).await?;
     agree(&description.protocols).map_err(NotTaken::Version)?;
-    describe::statements(subject, &description).into_iter().next().map_or(Ok(()), Err)?;
+    describe::check_description(plugin, &description).into_iter().next().map_or(Ok(()), Err)?;
     let options =
         options::resolve(options, &description, environment).map_err(|what| NotTaken::BadOptions { what })?;
-    let mut request = Request::of_turns(survey, &description, &options, "c1", wanted, place.deadline)
+    let mut request = Request::of_turns(survey, &description, &options, "c1", selection, setup.deadline)
         .ok_or(NotTaken::Nothing)?;
     let mut exchanged = Vec::new();
-    let mut hear = |speaker, bytes: &[u8]| {
+    let mut on_output = |speaker, bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         exchanged.extend(text.split_terminator('\n').map(|line| (speaker, line.to_owned())));
     };
-    let judged = put(place, subject, &mut request, Case::Plain, &mut hear).await;
-    let verdict = judged.map_err(NotTaken::from).map(|terminal| match terminal {
+    let reply = exchange(setup, plugin, &mut request, Case::Plain, &mut on_output).await;
+    let verdict = reply.map_err(NotTaken::from).map(|terminal| match terminal {
         Terminal::Result(result) => match result.compactions.len() {
             1 => "the host would append its compaction".to_owned(),
             count => format!("the host would append its {count} compactions"),
@@ -98,16 +98,16 @@ impl Rehearsal {
     /// # Errors
     /// The file exists or cannot be written.
     pub fn record(&self, file: &Path) -> io::Result<()> {
-        let from = |speaker: &Speaker| match speaker {
+        let source = |speaker: &Speaker| match speaker {
             Speaker::Host => "host",
             Speaker::Strategy => "strategy",
-            Speaker::Aside => "stderr",
+            Speaker::Stderr => "stderr",
         };
         let lines = self.exchanged.iter();
         let text: String = lines
-            .map(|(speaker, line)| json!({"from": from(speaker), "line": line}).to_string() + "\n")
+            .map(|(speaker, line)| json!({"from": source(speaker), "line": line}).to_string() + "\n")
             .collect();
-        let mut new = fs::OpenOptions::new().write(true).create_new(true).open(file)?;
-        io::Write::write_all(&mut new, text.as_bytes())
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(file)?;
+        io::Write::write_all(&mut file, text.as_bytes())
     }
 }

@@ -32,7 +32,7 @@ pub fn allowed_root(folder: &Path, environment: &Environment) -> Result<AllowedR
 /// The transcript does not exist, or is ambiguous.
 pub fn locate(transcript: &OsStr, environment: &Environment) -> Result<Place, StoreError> {
     match &environment.allowed_root {
-        Some(root) => admit(root, transcript, environment),
+        Some(root) => find_inside(root, transcript, environment),
         None => find(transcript, environment),
     }
 }
@@ -43,16 +43,20 @@ pub fn locate(transcript: &OsStr, environment: &Environment) -> Result<Place, St
 /// # Errors
 ///
 /// The transcript does not exist. Or the transcript, or the copy that JP would load, is outside of the folder.
-fn admit(root: &AllowedRoot, transcript: &OsStr, environment: &Environment) -> Result<Place, StoreError> {
+fn find_inside(
+    root: &AllowedRoot,
+    transcript: &OsStr,
+    environment: &Environment,
+) -> Result<Place, StoreError> {
     let outside =
         || StoreError::Outside { transcript: transcript.to_owned(), folder: root.folder().to_owned() };
     // Checked before any access, because the caller must not learn whether a file outside exists.
-    let path = lexical(&root.folder().join(transcript));
+    let path = normalize(&root.folder().join(transcript));
     if !root.holds(&path) || leads_out(root, &root.folder().join(transcript)) {
         return Err(outside());
     }
-    let here = Environment { cwd: root.folder().to_owned(), ..environment.clone() };
-    let place = find(transcript, &here).map_err(|error| match error {
+    let environment = &Environment { cwd: root.folder().to_owned(), ..environment.clone() };
+    let place = find(transcript, environment).map_err(|error| match error {
         // The original error names a path outside.
         StoreError::UnknownId { id, .. } => {
             StoreError::UnknownId { id, workspace: Some(root.folder().to_owned()) }
@@ -69,7 +73,7 @@ fn admit(root: &AllowedRoot, transcript: &OsStr, environment: &Environment) -> R
         return Err(outside());
     }
     // By the real path, JP may load another copy of the conversation.
-    let place = find(file.as_os_str(), &here)?;
+    let place = find(file.as_os_str(), environment)?;
     if root.holds(place.path()) { Ok(place.allowed_in(root)) } else { Err(outside()) }
 }
 
@@ -79,18 +83,18 @@ fn leads_out(root: &AllowedRoot, path: &Path) -> bool {
 }
 
 /// Removes `.` and `..` from a path without accessing the file system.
-fn lexical(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
     for component in path.components() {
         match component {
             Component::CurDir => {}
             Component::ParentDir => {
-                plain.pop();
+                normalized.pop();
             }
-            other => plain.push(other),
+            other => normalized.push(other),
         }
     }
-    plain
+    normalized
 }
 
 #[cfg(test)]
@@ -104,13 +108,13 @@ mod tests {
     use crate::read_small;
 
     /// A conversation inside the allowed root and one outside, with links to both.
-    struct Grounds {
+    struct Fixture {
         _temp: TempDir,
         root: PathBuf,
         allowed: AllowedRoot,
     }
 
-    fn grounds() -> Grounds {
+    fn fixture() -> Fixture {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
         for folder in ["in/.jp/conversations/17738399468-a", "in/plain", "out/secret", "in-too"] {
@@ -123,34 +127,34 @@ mod tests {
         symlink(root.join("in/plain"), root.join("in/way-in")).unwrap();
         symlink(root.join("in"), root.join("door")).unwrap();
         let allowed = allowed_root(Path::new("door"), &Environment::bare(&root)).unwrap();
-        Grounds { _temp: temp, root, allowed }
+        Fixture { _temp: temp, root, allowed }
     }
 
     /// `expected` is the path inside the allowed root, or `None` for a transcript outside.
     #[track_caller]
-    fn check(grounds: &Grounds, transcript: &str, expected: Option<&str>) {
-        let transcript = transcript.replace("ROOT", grounds.root.to_str().unwrap());
-        let found = admit(&grounds.allowed, OsStr::new(&transcript), &Environment::bare(&grounds.root));
+    fn check(fixture: &Fixture, transcript: &str, expected: Option<&str>) {
+        let transcript = transcript.replace("ROOT", fixture.root.to_str().unwrap());
+        let found = find_inside(&fixture.allowed, OsStr::new(&transcript), &Environment::bare(&fixture.root));
         match expected {
-            Some(file) => assert_eq!(found.unwrap().path(), grounds.root.join("in").join(file)),
+            Some(file) => assert_eq!(found.unwrap().path(), fixture.root.join("in").join(file)),
             None => assert!(matches!(found, Err(StoreError::Outside { .. })), "{transcript}: {found:?}"),
         }
     }
 
     #[test]
     fn admits_every_spelling_of_a_path_inside() {
-        let grounds = grounds();
+        let fixture = fixture();
         for name in ["plain", "./plain/", "plain/events.json", "linked/../plain", "way-in", "ROOT/in/plain"] {
-            check(&grounds, name, Some("plain/events.json"));
+            check(&fixture, name, Some("plain/events.json"));
         }
         for name in ["17738399468", "jp-c17738399468", ".jp/conversations/17738399468-a"] {
-            check(&grounds, name, Some(".jp/conversations/17738399468-a/events.json"));
+            check(&fixture, name, Some(".jp/conversations/17738399468-a/events.json"));
         }
     }
 
     #[test]
     fn rejects_every_spelling_of_a_path_outside() {
-        let grounds = grounds();
+        let fixture = fixture();
         for name in [
             "../out/secret",
             "plain/../../out/secret",
@@ -165,53 +169,53 @@ mod tests {
             "/",
             "..",
         ] {
-            check(&grounds, name, None);
+            check(&fixture, name, None);
         }
     }
 
     #[test]
     fn path_replaced_by_link_cannot_lead_outside() {
-        let grounds = grounds();
-        let environment = Environment::bare(&grounds.root);
-        let place = admit(&grounds.allowed, OsStr::new("plain"), &environment).unwrap();
+        let fixture = fixture();
+        let environment = Environment::bare(&fixture.root);
+        let place = find_inside(&fixture.allowed, OsStr::new("plain"), &environment).unwrap();
         assert!(place.open().is_ok());
-        fs::rename(grounds.root.join("in/plain"), grounds.root.join("in/moved")).unwrap();
-        symlink(grounds.root.join("out/secret"), grounds.root.join("in/plain")).unwrap();
+        fs::rename(fixture.root.join("in/plain"), fixture.root.join("in/moved")).unwrap();
+        symlink(fixture.root.join("out/secret"), fixture.root.join("in/plain")).unwrap();
         assert!(fs::read(place.path()).is_ok(), "the path leads out");
         assert!(place.open().is_err() && place.open_folder().is_err());
-        let config = grounds.root.join("in/plain/events.json");
-        let fenced = Environment { allowed_root: Some(grounds.allowed.clone()), ..environment };
-        assert!(read_small(&config, 10, &fenced).is_err());
+        let config = fixture.root.join("in/plain/events.json");
+        let restricted = Environment { allowed_root: Some(fixture.allowed.clone()), ..environment };
+        assert!(read_small(&config, 10, &restricted).is_err());
     }
 
     #[test]
     fn missing_file_outside_is_reported_as_outside() {
-        let grounds = grounds();
-        check(&grounds, "../out/nothing", None);
-        check(&grounds, "ROOT/nothing", None);
+        let fixture = fixture();
+        check(&fixture, "../out/nothing", None);
+        check(&fixture, "ROOT/nothing", None);
     }
 
     #[test]
     fn id_does_not_find_workspace_above_root() {
-        let grounds = grounds();
-        let inner = allowed_root(&grounds.root.join("in/plain"), &Environment::bare("/")).unwrap();
-        let environment = Environment::bare(&grounds.root);
-        let found = admit(&inner, OsStr::new("17738399468"), &environment);
+        let fixture = fixture();
+        let inner = allowed_root(&fixture.root.join("in/plain"), &Environment::bare("/")).unwrap();
+        let environment = Environment::bare(&fixture.root);
+        let found = find_inside(&inner, OsStr::new("17738399468"), &environment);
         assert!(matches!(found, Err(StoreError::Outside { .. })), "{found:?}");
-        assert!(admit(&inner, OsStr::new("."), &environment).is_ok());
+        assert!(find_inside(&inner, OsStr::new("."), &environment).is_ok());
     }
 
     #[test]
     fn rejects_conversation_whose_newer_copy_is_outside() {
-        let grounds = grounds();
-        fs::write(grounds.root.join("in/.jp/.id"), "otvo8\n").unwrap();
-        let folder = grounds.root.join("user/workspace/in-otvo8/conversations/17738399468-a");
+        let fixture = fixture();
+        fs::write(fixture.root.join("in/.jp/.id"), "otvo8\n").unwrap();
+        let folder = fixture.root.join("user/workspace/in-otvo8/conversations/17738399468-a");
         fs::create_dir_all(&folder).unwrap();
         let environment = Environment {
-            jp_user_data_dir: Some(grounds.root.join("user")),
-            ..Environment::bare(&grounds.root)
+            jp_user_data_dir: Some(fixture.root.join("user")),
+            ..Environment::bare(&fixture.root)
         };
-        let find = || admit(&grounds.allowed, OsStr::new("17738399468"), &environment);
+        let find = || find_inside(&fixture.allowed, OsStr::new("17738399468"), &environment);
         assert!(find().is_ok(), "only one copy exists");
         fs::write(folder.join("events.json"), "[]").unwrap();
         assert!(matches!(find(), Err(StoreError::Outside { .. })), "the newer one is loaded");
@@ -219,13 +223,13 @@ mod tests {
 
     #[test]
     fn missing_transcripts_inside_are_reported() {
-        let grounds = grounds();
-        let find = |name: &str| admit(&grounds.allowed, OsStr::new(name), &Environment::bare("/"));
+        let fixture = fixture();
+        let find = |name: &str| find_inside(&fixture.allowed, OsStr::new(name), &Environment::bare("/"));
         assert!(matches!(find("nothing"), Err(StoreError::NotFound { .. })));
         assert!(matches!(find(""), Err(StoreError::NotFound { .. })));
         assert!(matches!(find("17700000000"), Err(StoreError::UnknownId { .. })));
         assert!(matches!(find("linked/.."), Err(StoreError::NoEvents { .. })));
-        assert!(allowed_root(Path::new("nothing"), &Environment::bare(&grounds.root)).is_err());
-        assert!(allowed_root(Path::new("in/plain/events.json"), &Environment::bare(&grounds.root)).is_err());
+        assert!(allowed_root(Path::new("nothing"), &Environment::bare(&fixture.root)).is_err());
+        assert!(allowed_root(Path::new("in/plain/events.json"), &Environment::bare(&fixture.root)).is_err());
     }
 }

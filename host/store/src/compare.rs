@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::MetadataExt,
 };
 
-const STEP_BYTES: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// Identifies a state of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,29 +30,29 @@ impl Stamp {
     }
 }
 
-/// Returns the length of the common prefix of the file and `ours`.
-pub(super) fn common_prefix(file: &mut File, ours: &[u8]) -> io::Result<usize> {
+/// Returns the length of the common prefix of the file and `expected`.
+pub(super) fn common_prefix(file: &mut File, expected: &[u8]) -> io::Result<usize> {
     file.seek(SeekFrom::Start(0))?;
-    let mut step = vec![0; STEP_BYTES.min(ours.len().max(1))];
+    let mut buffer = vec![0; CHUNK_BYTES.min(expected.len().max(1))];
     let mut common = 0;
-    while common < ours.len() {
-        let read = read_some(file, &mut step)?;
-        let theirs = &step[..read];
-        let rest = &ours[common..];
+    while common < expected.len() {
+        let read = read_chunk(file, &mut buffer)?;
+        let chunk = &buffer[..read];
+        let rest = &expected[common..];
         if read == 0 {
             break;
         }
-        if !rest.starts_with(theirs) {
-            return Ok(common + theirs.iter().zip(rest).take_while(|(a, b)| a == b).count());
+        if !rest.starts_with(chunk) {
+            return Ok(common + chunk.iter().zip(rest).take_while(|(a, b)| a == b).count());
         }
         common += read;
     }
     Ok(common)
 }
 
-fn read_some(file: &mut File, into: &mut [u8]) -> io::Result<usize> {
+fn read_chunk(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
-        match file.read(into) {
+        match file.read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => return other,
         }
@@ -76,19 +76,19 @@ mod tests {
     proptest! {
         #[test]
         fn common_prefix_has_maximal_length(
-            theirs in prop::collection::vec(0u8..3, 0..40),
-            ours in prop::collection::vec(0u8..3, 0..40),
+            content in prop::collection::vec(0u8..3, 0..40),
+            expected in prop::collection::vec(0u8..3, 0..40),
         ) {
-            let expect = theirs.iter().zip(&ours).take_while(|(a, b)| a == b).count();
-            prop_assert_eq!(common_prefix(&mut file(&theirs), &ours).unwrap(), expect);
+            let length = content.iter().zip(&expected).take_while(|(a, b)| a == b).count();
+            prop_assert_eq!(common_prefix(&mut file(&content), &expected).unwrap(), length);
         }
     }
 
     #[test]
-    fn finds_difference_after_first_step() {
-        let ours = vec![7; STEP_BYTES + 10];
-        let mut theirs = ours.clone();
-        theirs[STEP_BYTES + 3] = 8;
-        assert_eq!(common_prefix(&mut file(&theirs), &ours).unwrap(), STEP_BYTES + 3);
+    fn finds_difference_after_first_chunk() {
+        let expected = vec![7; CHUNK_BYTES + 10];
+        let mut content = expected.clone();
+        content[CHUNK_BYTES + 3] = 8;
+        assert_eq!(common_prefix(&mut file(&content), &expected).unwrap(), CHUNK_BYTES + 3);
     }
 }

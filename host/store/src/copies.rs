@@ -21,7 +21,7 @@ use super::{
     compare::{Stamp, common_prefix},
     error::{unreadable, unwritable},
     open_folder::OpenFolder,
-    place::written,
+    place::last_written,
     snapshot::read_open,
     temporary::{Temporary, remove_orphans},
     untouched::check_untouched,
@@ -53,9 +53,10 @@ pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy
         };
         let metadata = file.metadata().map_err(unreadable("read", path))?;
         // Copies that JP wrote have the same bytes. Compare them without reading the file into memory.
-        let is_same = metadata.len() == bytes.len() as u64
+        let is_identical = metadata.len() == bytes.len() as u64
             && common_prefix(&mut file, bytes).map_err(unreadable("read", path))? == bytes.len();
-        let other = if is_same { Other::Equal } else { compare(bytes, &reread(&mut file, path)?) };
+        let other =
+            if is_identical { Other::Equal } else { compare(bytes, &read_from_start(&mut file, path)?) };
         match other {
             Other::Equal if path.is_symlink() || !place.may_write(path) => {}
             Other::Equal => {
@@ -72,7 +73,7 @@ pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy
     Ok(equal)
 }
 
-fn reread(file: &mut File, path: &Path) -> Result<Bytes, StoreError> {
+fn read_from_start(file: &mut File, path: &Path) -> Result<Bytes, StoreError> {
     file.rewind().map_err(unreadable("read", path))?;
     read_open(file, path)
 }
@@ -87,8 +88,10 @@ impl EqualCopy {
         remove_orphans(&self.folder);
         let mut temporary = Temporary::create(&self.folder, &self.metadata)
             .map_err(unwritable("create a temporary file with the same owner next to", &self.path))?;
-        let modified = |_: &File| self.metadata.modified().map(Some);
-        temporary.fill_as_of(pieces, modified).map_err(unwritable("write a new version of", &self.path))?;
+        let previous_time = |_: &File| self.metadata.modified().map(Some);
+        temporary
+            .fill_with_time(pieces, previous_time)
+            .map_err(unwritable("write a new version of", &self.path))?;
         Ok(PreparedCopy { copy: self, temporary })
     }
 }
@@ -99,7 +102,7 @@ impl PreparedCopy {
         let Self { copy, temporary } = self;
         check_untouched(&copy.folder, &copy.path, Stamp::new(&copy.metadata))?;
         let name = copy.path.file_name().unwrap_or_default();
-        temporary.put_at(name).map_err(unwritable("replace", &copy.path))?;
+        temporary.rename_to(name).map_err(unwritable("replace", &copy.path))?;
         copy.folder.sync().map_err(unwritable("sync the folder of", &copy.path))
     }
 }
@@ -109,7 +112,7 @@ impl PreparedCopy {
 pub(super) fn newer_than_others(place: &Place, new: &File) -> io::Result<Option<SystemTime>> {
     let mut newest = None;
     for folder in place.twins().iter().filter_map(|twin| twin.parent()) {
-        newest = newest.max(written(folder).map_err(io::Error::other)?);
+        newest = newest.max(last_written(folder).map_err(io::Error::other)?);
     }
     let Some(newest) = newest else { return Ok(None) };
     // One second later, because some file systems store no fractions.

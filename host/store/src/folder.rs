@@ -20,7 +20,7 @@ use super::{
     place::{BASE_CONFIG, EVENTS},
     rename::rename,
     replace::check_size,
-    temporary::unique,
+    temporary::unique_name,
     workspace::{Workspace, folder_id, is_jp_id},
 };
 use jp_compact_transcripts::import::{Imported, metadata_of_copy};
@@ -48,10 +48,10 @@ pub fn check_destination(dest: &Path, environment: &Environment) -> Result<PathB
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(StoreError::Exists { path });
     };
-    let real = parent.canonicalize().map_err(unwritable("find the folder for", &path))?.join(name);
+    let real_path = parent.canonicalize().map_err(unwritable("find the folder for", &path))?.join(name);
     access(parent, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|error| unwritable("create a temporary folder for", &path)(error.into()))?;
-    for folder in [&path, &real] {
+    for folder in [&path, &real_path] {
         let Some(workspace) = Workspace::of_conversation(folder, environment) else { continue };
         let id = folder_id(folder).filter(|id| is_jp_id(id));
         let Some(id) = id else { return Err(StoreError::NoId { path: folder.clone() }) };
@@ -85,23 +85,25 @@ pub fn create(
     let folder =
         UnfinishedFolder::begin(parent, mode(source.folder()).map_err(unreadable("read", source.folder()))?)
             .map_err(unwritable("create a temporary folder for", dest))?;
-    let own = mode(source.path()).map_err(unreadable("read", source.path()))?;
-    folder.write(EVENTS, own, events).map_err(unwritable("write the events of", dest))?;
-    let is_among_jp = Workspace::of_conversation(dest, environment).is_some();
-    for (name, missing) in [(BASE_CONFIG, &missing.base_config), (METADATA, &missing.metadata)] {
+    let events_mode = mode(source.path()).map_err(unreadable("read", source.path()))?;
+    folder.write(EVENTS, events_mode, events).map_err(unwritable("write the events of", dest))?;
+    let is_in_workspace = Workspace::of_conversation(dest, environment).is_some();
+    for (name, default) in [(BASE_CONFIG, &missing.base_config), (METADATA, &missing.metadata)] {
         let path = source.folder().join(name);
         let copy = small_file::read(&path, small_file::JP_FILE).map_err(unreadable("read", &path))?;
-        let (own, bytes) = match (copy, missing) {
+        let (file_mode, bytes) = match (copy, default) {
             (Some(copy), _) => {
                 let bytes = if name == METADATA { metadata_of_copy(&copy) } else { copy.to_vec() };
                 (mode(&path).map_err(unreadable("read", &path))?, bytes)
             }
-            (None, Some(missing)) if is_among_jp => (own, missing.clone()),
+            (None, Some(default)) if is_in_workspace => (events_mode, default.clone()),
             (None, _) => continue,
         };
-        folder.write(name, own, &bytes).map_err(unwritable("copy the other files of the source to", dest))?;
+        folder
+            .write(name, file_mode, &bytes)
+            .map_err(unwritable("copy the other files of the source to", dest))?;
     }
-    folder.put(dest)
+    folder.publish(dest)
 }
 
 /// The files that JP needs, for a copy whose source lacks them.
@@ -128,20 +130,20 @@ pub fn create_new(dest: &Path, new: &Imported) -> Result<(), StoreError> {
     for (name, bytes) in files {
         folder.write(name, 0o600, bytes).map_err(unwritable("write the events of", dest))?;
     }
-    folder.put(dest)
+    folder.publish(dest)
 }
 
 /// An unfinished folder. Dropping it removes the folder, unless it was renamed into place.
 struct UnfinishedFolder {
     path: PathBuf,
-    placed: bool,
+    is_placed: bool,
 }
 
 impl UnfinishedFolder {
     fn begin(parent: &Path, mode: u32) -> io::Result<Self> {
-        let path = parent.join(unique(PREFIX));
+        let path = parent.join(unique_name(PREFIX));
         fs::DirBuilder::new().mode(mode | 0o700).create(&path)?;
-        Ok(Self { path, placed: false })
+        Ok(Self { path, is_placed: false })
     }
 
     fn write(&self, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
@@ -152,8 +154,8 @@ impl UnfinishedFolder {
     }
 
     /// Renames the folder into place, and waits until the rename is on disk.
-    fn put(self, dest: &Path) -> Result<(), StoreError> {
-        self.put_at(dest).map_err(|error| match error.kind() {
+    fn publish(self, dest: &Path) -> Result<(), StoreError> {
+        self.rename_to(dest).map_err(|error| match error.kind() {
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
                 StoreError::Exists { path: dest.to_path_buf() }
             }
@@ -164,18 +166,18 @@ impl UnfinishedFolder {
         synced.map_err(|source| StoreError::NotDurable { path: dest.to_path_buf(), source })
     }
 
-    fn put_at(mut self, dest: &Path) -> io::Result<()> {
+    fn rename_to(mut self, dest: &Path) -> io::Result<()> {
         private_file::open_folder(&self.path)?.sync_all()?;
         // This replaces an empty folder that was created in the meantime. Nothing is lost.
         rename(&self.path, dest)?;
-        self.placed = true;
+        self.is_placed = true;
         Ok(())
     }
 }
 
 impl Drop for UnfinishedFolder {
     fn drop(&mut self) {
-        if !self.placed
+        if !self.is_placed
             && let Err(error) = fs::remove_dir_all(&self.path)
         {
             tracing::warn!(%error, path = %self.path.display(), "failed to remove a temporary folder");

@@ -12,20 +12,25 @@ use jp_compact_runtime::private_file;
 
 use super::{StoreError, error::unwritable};
 
-/// Writes a view to a new file. The file has the permissions of the transcript at `like`. Without `like`, only the
+/// Writes a view to a new file. The file has the permissions of the transcript at `mode_source`. Without it, only the
 /// owner can read it.
 ///
 /// # Errors
 ///
 /// The path exists already, or the file cannot be written. Then no file is created.
-pub fn write_new(path: &Path, like: Option<&Path>, pieces: &[Piece], old: &[u8]) -> Result<(), StoreError> {
-    let exists = || StoreError::Exists { path: path.to_path_buf() };
+pub fn write_new(
+    path: &Path,
+    mode_source: Option<&Path>,
+    pieces: &[Piece],
+    old: &[u8],
+) -> Result<(), StoreError> {
+    let already_exists = || StoreError::Exists { path: path.to_path_buf() };
     if path.symlink_metadata().is_ok() {
-        return Err(exists());
+        return Err(already_exists());
     }
-    let mode = like
-        .and_then(|like| fs::metadata(like).ok())
-        .map_or(private_file::PRIVATE, |like| like.mode() & 0o777);
+    let mode = mode_source
+        .and_then(|path| fs::metadata(path).ok())
+        .map_or(private_file::PRIVATE, |metadata| metadata.mode() & 0o777);
     let write = || {
         private_file::check_size(pieces.iter().map(|piece| piece.bytes(old).len() as u64).sum())?;
         // A missing folder is a mistake in the path, so it is not created.
@@ -42,7 +47,7 @@ pub fn write_new(path: &Path, like: Option<&Path>, pieces: &[Piece], old: &[u8])
         private_file::finish_new(file, path, mode)
     };
     write().map_err(|error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => exists(),
+        io::ErrorKind::AlreadyExists => already_exists(),
         _ => unwritable("write", path)(error),
     })?;
     private_file::sync_folder_of(path)

@@ -45,23 +45,24 @@ impl Lock {
 
 /// Takes the lock. Retries for at most `wait`.
 pub(super) fn acquire(place: &Place, wait: Duration) -> Result<Lock, StoreError> {
-    take_within(place, wait, true)
+    acquire_within(place, wait, true)
 }
 
 /// Checks that the lock could be taken. Creates no file, because a missing lock file is free.
 pub(super) fn probe(place: &Place, wait: Duration) -> Result<(), StoreError> {
-    drop(take_within(place, wait, false)?);
+    drop(acquire_within(place, wait, false)?);
     let LockFile::File { path, .. } = place.lock() else { return Ok(()) };
     if path.symlink_metadata().is_ok() {
         return Ok(());
     }
-    let above = path.ancestors().skip(1).take(2).find(|above| above.symlink_metadata().is_ok());
-    let Some(above) = above else { return Ok(()) };
-    access(above, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| unwritable("lock", path)(error.into()))
+    let ancestor = path.ancestors().skip(1).take(2).find(|ancestor| ancestor.symlink_metadata().is_ok());
+    let Some(ancestor) = ancestor else { return Ok(()) };
+    access(ancestor, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|error| unwritable("lock", path)(error.into()))
 }
 
-/// Takes the lock. Without `make`, locks only existing files.
-fn take_within(place: &Place, wait: Duration, make: bool) -> Result<Lock, StoreError> {
+/// Takes the lock. Without `create`, locks only existing files.
+fn acquire_within(place: &Place, wait: Duration, create: bool) -> Result<Lock, StoreError> {
     let path = match place.lock() {
         LockFile::File { path, .. } => path,
         LockFile::Folder => place.folder(),
@@ -69,18 +70,18 @@ fn take_within(place: &Place, wait: Duration, make: bool) -> Result<Lock, StoreE
     let started = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
-        let taken = match attempt(place, make).map_err(unwritable("lock", path))? {
+        let held_by = match try_acquire(place, create).map_err(unwritable("lock", path))? {
             Attempt::Locked(lock) => return Ok(lock),
-            Attempt::Gone => None,
-            Attempt::Taken(taken) => Some(taken),
+            Attempt::Unlinked => None,
+            Attempt::HeldByOther(file_id) => Some(file_id),
         };
-        let left = wait.saturating_sub(started.elapsed());
-        if left.is_zero() {
+        let remaining = wait.saturating_sub(started.elapsed());
+        if remaining.is_zero() {
             let (path, lock) = (place.path().to_path_buf(), path.to_path_buf());
-            let holder = taken.and_then(holder);
+            let holder = held_by.and_then(find_holder);
             return Err(StoreError::Locked { path, lock, waited: wait, holder });
         }
-        thread::sleep(pause.min(left));
+        thread::sleep(pause.min(remaining));
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
@@ -89,20 +90,21 @@ fn take_within(place: &Place, wait: Duration, make: bool) -> Result<Lock, StoreE
 enum Attempt<T> {
     Locked(T),
     /// The file was unlinked before it was locked.
-    Gone,
+    Unlinked,
     /// Another process holds the lock on this device and inode.
-    Taken((u64, u64)),
+    HeldByOther((u64, u64)),
 }
 
-fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
+fn try_acquire(place: &Place, create: bool) -> io::Result<Attempt<Lock>> {
     let mut files = Vec::new();
-    let mut take = |attempt| match attempt {
+    // Keeps a locked file, or returns the failure.
+    let mut keep = |attempt| match attempt {
         Attempt::Locked(file) => {
             files.push(file);
             None
         }
-        Attempt::Gone => Some(Attempt::Gone),
-        Attempt::Taken(taken) => Some(Attempt::Taken(taken)),
+        Attempt::Unlinked => Some(Attempt::Unlinked),
+        Attempt::HeldByOther(file_id) => Some(Attempt::HeldByOther(file_id)),
     };
     match place.lock() {
         LockFile::Folder => {
@@ -111,24 +113,24 @@ fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
             place.folder().hash(&mut hasher);
             let turn = &TURNS[usize::try_from(hasher.finish() % 64).unwrap_or_default()];
             let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            let named = || {
-                let named = File::from(place.open_folder_at(place.folder())?).metadata()?;
-                Ok((named.dev(), named.ino()))
+            let current_id = || {
+                let metadata = File::from(place.open_folder_at(place.folder())?).metadata()?;
+                Ok((metadata.dev(), metadata.ino()))
             };
-            if let Some(missed) = take(lock(folder.handle()?, named)?) {
-                return Ok(missed);
+            if let Some(failure) = keep(lock(folder.handle()?, current_id)?) {
+                return Ok(failure);
             }
             return Ok(Attempt::Locked(Lock { _files: files, _turn: Some(turn), folder: Arc::new(folder) }));
         }
         LockFile::File { path, others } => {
             let others = others.iter().filter(|other| other.symlink_metadata().is_ok());
-            for (number, path) in [path].into_iter().chain(others).enumerate() {
-                let missed = match lock_at(place, path, make && number == 0) {
-                    Err(error) if !make && error.kind() == io::ErrorKind::NotFound => continue,
-                    attempt => take(attempt?),
+            for (index, path) in [path].into_iter().chain(others).enumerate() {
+                let failure = match lock_at(place, path, create && index == 0) {
+                    Err(error) if !create && error.kind() == io::ErrorKind::NotFound => continue,
+                    attempt => keep(attempt?),
                 };
-                if let Some(missed) = missed {
-                    return Ok(missed);
+                if let Some(failure) = failure {
+                    return Ok(failure);
                 }
             }
         }
@@ -138,40 +140,40 @@ fn attempt(place: &Place, make: bool) -> io::Result<Attempt<Lock>> {
 }
 
 /// Returns the process that holds the lock, if the system reports it.
-fn holder((dev, ino): (u64, u64)) -> Option<String> {
+fn find_holder((dev, ino): (u64, u64)) -> Option<String> {
     let locks = small_file::read_system_text("/proc/locks")?;
     let file = format!("{:02x}:{:02x}:{ino}", rustix::fs::major(dev), rustix::fs::minor(dev));
     let pid = locks.lines().find_map(|line| {
         // `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; `->` marks a waiting process.
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let is_held = words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&&*file);
-        words.get(4).filter(|_| is_held)?.parse::<u32>().ok()
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_held = fields.get(1) == Some(&"FLOCK") && fields.get(5) == Some(&&*file);
+        fields.get(4).filter(|_| is_held)?.parse::<u32>().ok()
     })?;
     let name = small_file::read_system_text(&format!("/proc/{pid}/comm"));
     Some(name.map_or_else(|| format!("process {pid}"), |name| format!("process {pid} ({})", name.trim_end())))
 }
 
-/// Locks one of JP's lock files. Creates it if it is missing and `make` is set. A cloned workspace can contain
+/// Locks one of JP's lock files. Creates it if it is missing and `create` is set. A cloned workspace can contain
 /// anything, so neither `locks` nor the file in it may be a link. Otherwise a file could be created elsewhere.
-fn lock_at(place: &Place, path: &Path, make: bool) -> io::Result<Attempt<File>> {
+fn lock_at(place: &Place, path: &Path, create: bool) -> io::Result<Attempt<File>> {
     let (folder, name) =
         (path.parent().expect("a lock is in a folder"), path.file_name().expect("a lock has a name"));
-    let folder = open_locks(place, folder, make)?;
-    let made = if make { OFlags::CREATE } else { OFlags::empty() };
+    let folder = open_locks(place, folder, create)?;
+    let create_flag = if create { OFlags::CREATE } else { OFlags::empty() };
     let file = small_file::open_at(
         &folder,
         name.as_ref(),
-        OFlags::RDWR | OFlags::NOFOLLOW | made,
+        OFlags::RDWR | OFlags::NOFOLLOW | create_flag,
         Mode::from_raw_mode(0o666),
     )?;
     lock(file, || {
-        let named = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok((named.st_dev, named.st_ino))
+        let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok((stat.st_dev, stat.st_ino))
     })
 }
 
-/// Opens the folder `locks`. Creates it, but not its parent, if it is missing and `make` is set.
-fn open_locks(place: &Place, path: &Path, make: bool) -> io::Result<OwnedFd> {
+/// Opens the folder `locks`. Creates it, but not its parent, if it is missing and `create` is set.
+fn open_locks(place: &Place, path: &Path, create: bool) -> io::Result<OwnedFd> {
     let (storage, name) =
         (path.parent().expect("it is in a storage"), path.file_name().expect("it has a name"));
     let storage = place.open_folder_at(storage)?;
@@ -180,13 +182,13 @@ fn open_locks(place: &Place, path: &Path, make: bool) -> io::Result<OwnedFd> {
         openat(&storage, name, flags, Mode::empty())
     };
     match open() {
-        Err(Errno::NOENT) if make => match mkdirat(&storage, name, Mode::from_raw_mode(0o777)) {
+        Err(Errno::NOENT) if create => match mkdirat(&storage, name, Mode::from_raw_mode(0o777)) {
             Err(error) if error != Errno::EXIST => Err(error.into()),
             _ => Ok(open()?),
         },
         Err(Errno::NOTDIR | Errno::LOOP) => {
-            let what = format!("{} is not a folder, or it is a symbolic link", path.display());
-            Err(io::Error::new(io::ErrorKind::NotADirectory, what))
+            let message = format!("{} is not a folder, or it is a symbolic link", path.display());
+            Err(io::Error::new(io::ErrorKind::NotADirectory, message))
         }
         opened => Ok(opened?),
     }
@@ -194,17 +196,17 @@ fn open_locks(place: &Place, path: &Path, make: bool) -> io::Result<OwnedFd> {
 
 /// Locks an open file, and checks that it still has its name. JP unlinks a lock file after it releases it, and a lock
 /// on an unlinked file excludes no other process.
-fn lock(file: File, named: impl FnOnce() -> io::Result<(u64, u64)>) -> io::Result<Attempt<File>> {
-    let own = file.metadata().map(|own| (own.dev(), own.ino()))?;
+fn lock(file: File, current_id: impl FnOnce() -> io::Result<(u64, u64)>) -> io::Result<Attempt<File>> {
+    let file_id = file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(Attempt::Taken(own)),
+        Err(TryLockError::WouldBlock) => return Ok(Attempt::HeldByOther(file_id)),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    match named() {
-        Ok(named) if named == own => Ok(Attempt::Locked(file)),
-        Ok(_) => Ok(Attempt::Gone),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Attempt::Gone),
+    match current_id() {
+        Ok(id) if id == file_id => Ok(Attempt::Locked(file)),
+        Ok(_) => Ok(Attempt::Unlinked),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Attempt::Unlinked),
         Err(error) => Err(error),
     }
 }
@@ -225,21 +227,21 @@ mod tests {
     fn lock_on_unlinked_file_does_not_count() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.lock");
-        let opened = || private_file::open_or_make(&path, 0o600).unwrap();
-        let named = || fs::metadata(&path).map(|named| (named.dev(), named.ino()));
-        let [first, second, third] = [opened(), opened(), opened()];
-        assert!(matches!(lock(first, named), Ok(Attempt::Locked(_))));
+        let open = || private_file::open_or_make(&path, 0o600).unwrap();
+        let current_id = || fs::metadata(&path).map(|metadata| (metadata.dev(), metadata.ino()));
+        let [first, second, third] = [open(), open(), open()];
+        assert!(matches!(lock(first, current_id), Ok(Attempt::Locked(_))));
         fs::remove_file(&path).unwrap();
-        assert!(matches!(lock(second, named), Ok(Attempt::Gone)));
-        let _another = opened();
-        assert!(matches!(lock(third, named), Ok(Attempt::Gone)));
+        assert!(matches!(lock(second, current_id), Ok(Attempt::Unlinked)));
+        let _replacement = open();
+        assert!(matches!(lock(third, current_id), Ok(Attempt::Unlinked)));
     }
 
     #[test]
     fn creates_folder_of_locks_but_not_its_parent() {
         let folder = tempfile::tempdir().unwrap();
-        let taken = lock_at(&nowhere(), &folder.path().join("locks/a.lock"), true);
-        assert!(matches!(taken, Ok(Attempt::Locked(_))));
+        let attempt = lock_at(&nowhere(), &folder.path().join("locks/a.lock"), true);
+        assert!(matches!(attempt, Ok(Attempt::Locked(_))));
         assert!(lock_at(&nowhere(), &folder.path().join("gone/locks/a.lock"), true).is_err());
         assert!(!folder.path().join("gone").exists());
     }

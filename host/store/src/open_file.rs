@@ -30,8 +30,8 @@ pub(super) fn open_at(
     links: Links,
     path: &Path,
 ) -> Result<File, StoreError> {
-    let refuse = if links == Links::Refuse { OFlags::NOFOLLOW } else { OFlags::empty() };
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | refuse;
+    let nofollow = if links == Links::Refuse { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | nofollow;
     let file = match openat(folder, name, flags, Mode::empty()) {
         Err(Errno::LOOP) if links == Links::Refuse => {
             return Err(StoreError::Symlink { path: path.to_path_buf() });
@@ -42,12 +42,12 @@ pub(super) fn open_at(
     if kind.is_file() {
         return Ok(file);
     }
-    let found = if kind.is_dir() {
+    let kind_name = if kind.is_dir() {
         "a folder"
     } else if kind.is_fifo() {
         "a named pipe"
     } else {
         "a device"
     };
-    Err(StoreError::NotAFile { path: path.to_path_buf(), found })
+    Err(StoreError::NotAFile { path: path.to_path_buf(), found: kind_name })
 }

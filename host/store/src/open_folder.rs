@@ -38,7 +38,7 @@ impl OpenFolder {
         Self { folder: None, path: path.to_path_buf() }
     }
 
-    fn at(&self, name: &OsStr) -> (BorrowedFd<'_>, PathBuf) {
+    fn resolve(&self, name: &OsStr) -> (BorrowedFd<'_>, PathBuf) {
         match &self.folder {
             Some(folder) => (folder.as_fd(), name.into()),
             None => (CWD, self.path.join(name)),
@@ -47,7 +47,7 @@ impl OpenFolder {
 
     /// Opens a regular file for reading.
     pub(super) fn file(&self, name: &OsStr, links: Links) -> Result<File, StoreError> {
-        let (folder, path) = self.at(name);
+        let (folder, path) = self.resolve(name);
         open_at(folder, &path, links, &self.path.join(name))
     }
 
@@ -59,26 +59,26 @@ impl OpenFolder {
                 Err(StoreError::Changed { path, how: "was changed" })
             }
             file => {
-                let failed = super::error::unreadable("read", self.path.join(name));
-                Ok(Some(Stamp::new(&file?.metadata().map_err(failed)?)))
+                let read_error = super::error::unreadable("read", self.path.join(name));
+                Ok(Some(Stamp::new(&file?.metadata().map_err(read_error)?)))
             }
         }
     }
 
     /// Creates a file that only its owner can read.
-    pub(super) fn make(&self, name: &OsStr) -> io::Result<File> {
-        let (folder, path) = self.at(name);
+    pub(super) fn create(&self, name: &OsStr) -> io::Result<File> {
+        let (folder, path) = self.resolve(name);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(folder, path, flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
-        let ((folder, from), (_, to)) = (self.at(from), self.at(to));
+        let ((folder, from), (_, to)) = (self.resolve(from), self.resolve(to));
         rename_at(folder, &from, &to)
     }
 
     pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
-        let (folder, path) = self.at(name);
+        let (folder, path) = self.resolve(name);
         Ok(unlinkat(folder, path, AtFlags::empty())?)
     }
 
@@ -102,7 +102,7 @@ impl OpenFolder {
 
     /// Opens another handle of the folder. A lock on it can end before the folder is closed.
     pub(super) fn handle(&self) -> io::Result<File> {
-        let (folder, path) = self.at(OsStr::new("."));
+        let (folder, path) = self.resolve(OsStr::new("."));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(openat(folder, path, flags, Mode::empty())?.into())
     }

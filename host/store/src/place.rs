@@ -20,7 +20,7 @@ use super::{
     lock_file::LockFile,
     open_file::{Links, open},
     open_folder::OpenFolder,
-    workspace::{Workspace, folder_id, id},
+    workspace::{Workspace, folder_id, parse_id},
 };
 
 /// JP's name for the file of a stream.
@@ -88,12 +88,12 @@ impl Place {
         self.allowed_root.is_some()
     }
 
-    /// Its file's name.
+    /// Returns the name of the file.
     pub(super) fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
     }
 
-    /// Opens its folder.
+    /// Opens the folder of the file.
     pub(super) fn open_folder(&self) -> io::Result<OpenFolder> {
         Ok(OpenFolder::new(self.open_folder_at(self.folder())?, self.folder()))
     }
@@ -139,8 +139,8 @@ impl Place {
         };
         match &self.allowed_root {
             Some(root) if root.holds(folder) => {
-                let opened = root.open_folder(folder).map_err(unreadable("open the folder of", twin))?;
-                OpenFolder::new(opened, folder).file(name, Links::Refuse)
+                let descriptor = root.open_folder(folder).map_err(unreadable("open the folder of", twin))?;
+                OpenFolder::new(descriptor, folder).file(name, Links::Refuse)
             }
             _ => open(twin, Links::Follow),
         }
@@ -161,10 +161,11 @@ pub(super) fn find(transcript: &OsStr, environment: &Environment) -> Result<Plac
     match fs::metadata(&path) {
         // An empty argument is a mistake in a script. Without this line it would be the current folder.
         _ if transcript.is_empty() => Err(StoreError::NotFound { path: transcript.into() }),
-        Ok(metadata) if metadata.is_dir() => of_folder(&path, environment),
-        Ok(_) => of_file(path, environment),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match transcript.to_str().and_then(id) {
-            Some(id) => of_id(id, environment),
+        Ok(metadata) if metadata.is_dir() => place_of_folder(&path, environment),
+        Ok(_) => place_of_file(path, environment),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match transcript.to_str().and_then(parse_id)
+        {
+            Some(id) => place_of_id(id, environment),
             None => Err(StoreError::NotFound { path }),
         },
         Err(error) => Err(unreadable("find", path)(error)),
@@ -185,9 +186,9 @@ pub fn workspace_root(place: &Place, environment: &Environment) -> Option<PathBu
     workspace.root()?.parent().map(Path::to_path_buf)
 }
 
-fn of_file(path: PathBuf, environment: &Environment) -> Result<Place, StoreError> {
+fn place_of_file(path: PathBuf, environment: &Environment) -> Result<Place, StoreError> {
     match path.parent() {
-        Some(folder) if path.file_name() == Some(OsStr::new(EVENTS)) => of_folder(folder, environment),
+        Some(folder) if path.file_name() == Some(OsStr::new(EVENTS)) => place_of_folder(folder, environment),
         _ => {
             let lock = LockFile::Folder;
             Ok(Place { path, id: None, lock, twins: Vec::new(), real: None, allowed_root: None })
@@ -195,7 +196,7 @@ fn of_file(path: PathBuf, environment: &Environment) -> Result<Place, StoreError
     }
 }
 
-fn of_folder(folder: &Path, environment: &Environment) -> Result<Place, StoreError> {
+fn place_of_folder(folder: &Path, environment: &Environment) -> Result<Place, StoreError> {
     if !has_events(folder)? {
         return Err(StoreError::NoEvents { folder: folder.to_path_buf() });
     }
@@ -204,7 +205,7 @@ fn of_folder(folder: &Path, environment: &Environment) -> Result<Place, StoreErr
     for folder in [folder, &real] {
         let Some(id) = folder_id(folder) else { continue };
         if let Some(workspace) = Workspace::of_conversation(folder, environment) {
-            return settle(id, Some(&real), &workspace);
+            return choose_copy(id, Some(&real), &workspace);
         }
     }
     Ok(Place {
@@ -217,9 +218,9 @@ fn of_folder(folder: &Path, environment: &Environment) -> Result<Place, StoreErr
     })
 }
 
-fn of_id(id: &str, environment: &Environment) -> Result<Place, StoreError> {
-    match Workspace::around(environment) {
-        Some(workspace) => settle(id, None, &workspace),
+fn place_of_id(id: &str, environment: &Environment) -> Result<Place, StoreError> {
+    match Workspace::of_current_folder(environment) {
+        Some(workspace) => choose_copy(id, None, &workspace),
         None => Err(StoreError::UnknownId { id: id.to_owned(), workspace: None }),
     }
 }
@@ -227,39 +228,39 @@ fn of_id(id: &str, environment: &Environment) -> Result<Place, StoreError> {
 /// One copy of a conversation.
 struct Copy {
     folder: PathBuf,
-    written: SystemTime,
+    last_written: SystemTime,
 }
 
-/// Chooses the copy that JP would load. If the id alone is ambiguous, chooses the folder that the user gave, and the
-/// others are its twins.
-fn settle(id: &str, named: Option<&Path>, workspace: &Workspace) -> Result<Place, StoreError> {
+/// Chooses the copy that JP would load. If the id alone is ambiguous, chooses the folder that the user gave. The other
+/// copies are its twins.
+fn choose_copy(id: &str, given_folder: Option<&Path>, workspace: &Workspace) -> Result<Place, StoreError> {
     let mut copies: Vec<Copy> = Vec::new();
-    let mut empty = None;
-    let mut doubled = false;
+    let mut without_events = None;
+    let mut is_ambiguous = false;
     for storage in workspace.storages() {
-        let before = copies.len();
+        let storage_start = copies.len();
         for folder in storage.folders(id)? {
-            match written(&folder)? {
-                Some(written) => copies.push(Copy { folder, written }),
-                None => empty = Some(folder),
+            match last_written(&folder)? {
+                Some(last_written) => copies.push(Copy { folder, last_written }),
+                None => without_events = Some(folder),
             }
         }
-        if let [first, second, ..] = &copies[before..] {
-            doubled = true;
-            if named.is_none() {
+        if let [first, second, ..] = &copies[storage_start..] {
+            is_ambiguous = true;
+            if given_folder.is_none() {
                 let (first, second) = (first.folder.clone(), second.folder.clone());
                 return Err(StoreError::Ambiguous { id: id.to_owned(), first, second });
             }
         }
     }
-    let chosen = match named {
-        Some(named) if doubled => {
-            copies.iter().position(|copy| copy.folder.canonicalize().is_ok_and(|f| f == named))
+    let index = match given_folder {
+        Some(given_folder) if is_ambiguous => {
+            copies.iter().position(|copy| copy.folder.canonicalize().is_ok_and(|real| real == given_folder))
         }
         _ => newest(&copies),
     };
-    let Some(chosen) = chosen else {
-        return Err(match empty {
+    let Some(index) = index else {
+        return Err(match without_events {
             Some(folder) => StoreError::NoEvents { folder },
             None => StoreError::UnknownId {
                 id: id.to_owned(),
@@ -267,7 +268,7 @@ fn settle(id: &str, named: Option<&Path>, workspace: &Workspace) -> Result<Place
             },
         });
     };
-    let path = copies.swap_remove(chosen).folder.join(EVENTS);
+    let path = copies.swap_remove(index).folder.join(EVENTS);
     let twins = copies.into_iter().map(|copy| copy.folder.join(EVENTS)).collect();
     Ok(Place {
         path,
@@ -282,11 +283,11 @@ fn settle(id: &str, named: Option<&Path>, workspace: &Workspace) -> Result<Place
 /// Returns the newest copy. The user's storage comes first and wins a tie.
 fn newest(copies: &[Copy]) -> Option<usize> {
     (0..copies.len())
-        .reduce(|best, next| if copies[next].written > copies[best].written { next } else { best })
+        .reduce(|best, next| if copies[next].last_written > copies[best].last_written { next } else { best })
 }
 
 /// Returns the time of the last write by JP's rule, or `None` if there are no events.
-pub(super) fn written(folder: &Path) -> Result<Option<SystemTime>, StoreError> {
+pub(super) fn last_written(folder: &Path) -> Result<Option<SystemTime>, StoreError> {
     if !has_events(folder)? {
         return Ok(None);
     }

@@ -72,11 +72,11 @@ fn check_folder_of(path: &Path) -> Result<(), StoreError> {
 ///
 /// The nearest existing parent is not a folder, or is not writable.
 pub fn check_new(path: &Path) -> Result<(), StoreError> {
-    let failed = unwritable("write the view to", path);
-    let mut above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
-    let Some(nearest) = above.find(|above| above.symlink_metadata().is_ok()) else { return Ok(()) };
+    let write_error = unwritable("write the view to", path);
+    let mut ancestors = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    let Some(nearest) = ancestors.find(|folder| folder.symlink_metadata().is_ok()) else { return Ok(()) };
     if !nearest.is_dir() {
-        return Err(failed(std::io::ErrorKind::NotADirectory.into()));
+        return Err(write_error(std::io::ErrorKind::NotADirectory.into()));
     }
-    access(nearest, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.into()))
+    access(nearest, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| write_error(error.into()))
 }

@@ -85,7 +85,7 @@ pub fn check_writable(place: &Place) -> Result<(), StoreError> {
 ///
 /// Other copies of the conversation with the same raw events get the same bytes first.
 ///
-/// The first `kept` bytes of `snapshot` must still be there. `build` gets a file that grew after them. Any other
+/// The first `kept_bytes` of `snapshot` must still be there. `build` gets a file that grew after them. Any other
 /// change is a conflict. The function waits for the lock for at most `wait`.
 ///
 /// # Errors
@@ -98,7 +98,7 @@ pub fn check_writable(place: &Place) -> Result<(), StoreError> {
 pub fn replace<E>(
     place: &Place,
     snapshot: &Bytes,
-    kept: usize,
+    kept_bytes: usize,
     wait: Duration,
     build: impl FnOnce(Current) -> Result<Vec<Piece>, E>,
 ) -> Result<(), ReplaceError<E>> {
@@ -111,12 +111,13 @@ pub fn replace<E>(
     let mut original =
         folder.file(place.name(), Links::Refuse).map_err(|error| changed_if_missing(path, error))?;
     let metadata = original.metadata().map_err(unreadable("read", path))?;
-    let same = metadata.len() == snapshot.len() as u64
+    let is_unchanged = metadata.len() == snapshot.len() as u64
         && common_prefix(&mut original, snapshot).map_err(unreadable("read", path))? == snapshot.len();
-    let bytes = if same { snapshot.clone() } else { grown(&mut original, path, snapshot, kept)? };
+    let bytes =
+        if is_unchanged { snapshot.clone() } else { read_grown(&mut original, path, snapshot, kept_bytes)? };
     let copies = equal_copies(place, &bytes)?;
 
-    let current = if same { Current::Same } else { Current::Grown(bytes.clone()) };
+    let current = if is_unchanged { Current::Same } else { Current::Grown(bytes.clone()) };
     let pieces = build(current).map_err(ReplaceError::Build)?;
     let pieces: Vec<&[u8]> = pieces.iter().map(|piece| piece.bytes(&bytes)).collect();
     check_size(path, &pieces)?;
@@ -124,7 +125,7 @@ pub fn replace<E>(
     let mut temporary = Temporary::create(folder, &metadata)
         .map_err(unwritable("create a temporary file with the same owner next to", path))?;
     temporary
-        .fill_as_of(&pieces, |new| newer_than_others(place, new))
+        .fill_with_time(&pieces, |new| newer_than_others(place, new))
         .map_err(unwritable("write a new version of", path))?;
     // Every write that needs space or permissions happens before the first file is replaced.
     let copies: Vec<_> = copies.into_iter().map(|copy| copy.prepare(&pieces)).collect::<Result<_, _>>()?;
@@ -133,16 +134,21 @@ pub fn replace<E>(
         copy.rename_into_place()?;
     }
     check_untouched(folder, path, Stamp::new(&metadata))?;
-    temporary.put_at(place.name()).map_err(unwritable("replace", path))?;
+    temporary.rename_to(place.name()).map_err(unwritable("replace", path))?;
     folder.sync().map_err(|source| StoreError::NotDurable { path: path.to_path_buf(), source })?;
     Ok(())
 }
 
 /// Reads a file that differs from the snapshot. Returns its bytes if it only grew.
-fn grown(original: &mut fs::File, path: &Path, snapshot: &Bytes, kept: usize) -> Result<Bytes, StoreError> {
+fn read_grown(
+    original: &mut fs::File,
+    path: &Path,
+    snapshot: &Bytes,
+    kept_bytes: usize,
+) -> Result<Bytes, StoreError> {
     io::Seek::rewind(original).map_err(unreadable("read", path))?;
     let bytes = read_open(original, path)?;
-    let kept = &snapshot[..kept.min(snapshot.len())];
+    let kept = &snapshot[..kept_bytes.min(snapshot.len())];
     let changed = |how| Err(StoreError::Changed { path: path.to_path_buf(), how });
     if bytes.len() < snapshot.len() {
         changed("shrank")

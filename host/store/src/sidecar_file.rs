@@ -63,13 +63,13 @@ impl SidecarFile {
             place.path().canonicalize().map_err(unreadable("find", place.path()))?
         };
         let name = source.file_name().unwrap_or_default();
-        let named = |before: &str, behind: &str| {
-            let mut around = OsString::from(before);
-            around.push(name);
-            around.push(behind);
-            source.with_file_name(around)
+        let with_affixes = |prefix: &str, suffix: &str| {
+            let mut affixed = OsString::from(prefix);
+            affixed.push(name);
+            affixed.push(suffix);
+            source.with_file_name(affixed)
         };
-        let (path, old) = (named(AROUND.0, AROUND.1), named("", OLD_SUFFIX));
+        let (path, old) = (with_affixes(AROUND.0, AROUND.1), with_affixes("", OLD_SUFFIX));
         Ok(Self { place: place.at_path(path), old, source: name.to_owned() })
     }
 
@@ -135,11 +135,12 @@ impl SidecarFile {
         self.check_writable()?;
         let lock = lock::acquire(&self.place, wait)?;
         remove_orphans(&lock.folder);
-        let now = self.read_in(&lock.folder)?;
-        let made = build(now.as_ref().map(|now| now.bytes.clone())).map_err(ReplaceError::Build)?;
-        match made {
-            Some(bytes) => self.put(&bytes, now.as_ref(), &lock.folder)?,
-            None => self.remove(now.as_ref(), &lock.folder)?,
+        let current = self.read_in(&lock.folder)?;
+        let new_content =
+            build(current.as_ref().map(|current| current.bytes.clone())).map_err(ReplaceError::Build)?;
+        match new_content {
+            Some(bytes) => self.write(&bytes, current.as_ref(), &lock.folder)?,
+            None => self.remove(current.as_ref(), &lock.folder)?,
         }
         // Other writers in this folder need not wait for the sync, because they build on the new content.
         let folder = lock.release();
@@ -148,16 +149,22 @@ impl SidecarFile {
     }
 
     /// Renames the new file into place, and then removes the file with the old name, which no longer counts.
-    fn put(&self, bytes: &[u8], now: Option<&Found>, folder: &Arc<OpenFolder>) -> Result<(), StoreError> {
+    fn write(
+        &self,
+        bytes: &[u8],
+        current: Option<&Found>,
+        folder: &Arc<OpenFolder>,
+    ) -> Result<(), StoreError> {
         let path = self.path();
         check_size(path, &[bytes])?;
         // The sidecar has the permissions of its transcript.
-        let like = folder.file(&self.source, Links::Refuse)?.metadata().map_err(unreadable("read", path))?;
-        let mut temporary = Temporary::create(folder, &like)
+        let metadata =
+            folder.file(&self.source, Links::Refuse)?.metadata().map_err(unreadable("read", path))?;
+        let mut temporary = Temporary::create(folder, &metadata)
             .map_err(unwritable("create a temporary file with the same owner next to", path))?;
         temporary.fill(&[bytes]).map_err(unwritable("write a new version of", path))?;
-        self.check_untouched(now, folder)?;
-        temporary.put_at(self.place.name()).map_err(unwritable("replace", path))?;
+        self.check_untouched(current, folder)?;
+        temporary.rename_to(self.place.name()).map_err(unwritable("replace", path))?;
         let [_, old] = self.names();
         if folder.stamp(old)?.is_some() {
             self.sync(folder)?;
@@ -167,11 +174,11 @@ impl SidecarFile {
     }
 
     /// Removes both files. The old name is removed first, because it would count again without the new one.
-    fn remove(&self, now: Option<&Found>, folder: &OpenFolder) -> Result<(), StoreError> {
-        self.check_untouched(now, folder)?;
-        let Some(now) = now else { return Ok(()) };
+    fn remove(&self, current: Option<&Found>, folder: &OpenFolder) -> Result<(), StoreError> {
+        self.check_untouched(current, folder)?;
+        let Some(current) = current else { return Ok(()) };
         let [new, old] = self.names();
-        if now.path != self.old {
+        if current.path != self.old {
             if folder.stamp(old)?.is_some() {
                 self.remove_file(old, folder)?;
                 self.sync(folder)?;
@@ -184,14 +191,14 @@ impl SidecarFile {
     }
 
     /// Fails if the sidecar has changed since it was read, by a process that ignores the lock.
-    fn check_untouched(&self, now: Option<&Found>, folder: &OpenFolder) -> Result<(), StoreError> {
+    fn check_untouched(&self, current: Option<&Found>, folder: &OpenFolder) -> Result<(), StoreError> {
         for (path, name) in [self.path(), &self.old].into_iter().zip(self.names()) {
-            let was = now.filter(|now| now.path == path).map(|now| now.stamp);
-            if folder.stamp(name)? != was {
+            let expected = current.filter(|current| current.path == path).map(|current| current.stamp);
+            if folder.stamp(name)? != expected {
                 return Err(StoreError::Changed { path: path.to_path_buf(), how: "was changed" });
             }
             // The old name does not count if the new one exists.
-            if was.is_some() {
+            if expected.is_some() {
                 break;
             }
         }
@@ -225,7 +232,7 @@ pub fn is_events(place: &Place) -> bool {
 #[must_use]
 pub fn is_sidecar_path(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
-    let inside =
+    let source_name =
         name.strip_prefix(AROUND.0.as_bytes()).and_then(|name| name.strip_suffix(AROUND.1.as_bytes()));
-    inside.is_some_and(|name| !name.is_empty()) || name.ends_with(OLD_SUFFIX.as_bytes())
+    source_name.is_some_and(|name| !name.is_empty()) || name.ends_with(OLD_SUFFIX.as_bytes())
 }

@@ -22,7 +22,7 @@ use super::{
 const MAPPED_FROM_BYTES: usize = 4 << 20;
 
 /// The size of one read of a large file. It still fits the processor's cache when the bytes are parsed.
-const SEEN_BYTES: usize = 512 << 10;
+const CHUNK_BYTES: usize = 512 << 10;
 
 /// Reads a transcript.
 ///
@@ -33,13 +33,13 @@ pub fn read(place: &Place) -> Result<Bytes, StoreError> {
     read_seen(place, |_| {})
 }
 
-/// Like [`read`]. While a large file is read, calls `seen` with all bytes so far.
+/// Like [`read`]. While a large file is read, calls `on_bytes` with all bytes so far.
 ///
 /// # Errors
 ///
-/// Like [`read`]. The bytes that `seen` got are then invalid.
-pub fn read_seen(place: &Place, seen: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
-    read_open_seen(&mut place.open()?, place.path(), seen)
+/// Like [`read`]. The bytes passed to `on_bytes` are then invalid.
+pub fn read_seen(place: &Place, on_bytes: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
+    read_open_seen(&mut place.open()?, place.path(), on_bytes)
 }
 
 /// Reads a file that may be a transcript.
@@ -82,24 +82,24 @@ pub(super) fn read_open(file: &mut File, path: &Path) -> Result<Bytes, StoreErro
     read_open_seen(file, path, |_| {})
 }
 
-fn read_open_seen(file: &mut File, path: &Path, seen: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
-    let failed = |error: io::Error| match error.kind() {
+fn read_open_seen(file: &mut File, path: &Path, on_bytes: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
+    let read_error = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => changed(path, "shrank"),
         _ => unreadable("read", path)(error),
     };
-    let before = file.metadata().map_err(failed)?;
-    let start = file.stream_position().map_err(failed)?;
+    let before = file.metadata().map_err(read_error)?;
+    let start = file.stream_position().map_err(read_error)?;
     let size = usize::try_from(before.len().saturating_sub(start)).expect("a file fits the address space");
-    let (bytes, grew) = if size < MAPPED_FROM_BYTES {
-        read_small(file, size).map_err(failed)?
+    let (bytes, has_grown) = if size < MAPPED_FROM_BYTES {
+        read_small(file, size).map_err(read_error)?
     } else {
-        let bytes = read_large(file, size, seen).map_err(failed)?;
-        (bytes, file.read(&mut [0]).map_err(failed)? != 0)
+        let bytes = read_large(file, size, on_bytes).map_err(read_error)?;
+        (bytes, file.read(&mut [0]).map_err(read_error)? != 0)
     };
-    if grew {
+    if has_grown {
         return Err(changed(path, "grew"));
     }
-    let after = file.metadata().map_err(failed)?;
+    let after = file.metadata().map_err(read_error)?;
     // Not the whole stamp: if JP replaces the file during the read, the open file only loses its name.
     if (before.len(), before.modified().ok()) != (after.len(), after.modified().ok()) {
         return Err(changed(path, "was written to"));
@@ -107,7 +107,7 @@ fn read_open_seen(file: &mut File, path: &Path, seen: impl FnMut(&[u8])) -> Resu
     Ok(bytes)
 }
 
-/// Also returns whether the file has more than `size` bytes.
+/// Reads a small file, and returns whether it has more than `size` bytes.
 fn read_small(file: &mut File, size: usize) -> io::Result<(Bytes, bool)> {
     let mut bytes = Vec::with_capacity(size + 1);
     while bytes.len() <= size
@@ -116,20 +116,20 @@ fn read_small(file: &mut File, size: usize) -> io::Result<(Bytes, bool)> {
     if bytes.len() < size {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    let grew = bytes.len() > size;
-    Ok((bytes.into(), grew))
+    let has_grown = bytes.len() > size;
+    Ok((bytes.into(), has_grown))
 }
 
-fn read_large(file: &mut File, size: usize, mut seen: impl FnMut(&[u8])) -> io::Result<Bytes> {
+fn read_large(file: &mut File, size: usize, mut on_bytes: impl FnMut(&[u8])) -> io::Result<Bytes> {
     let mut map = MmapMut::map_anon(size)?;
     #[cfg(target_os = "linux")]
     if let Err(error) = map.advise(memmap2::Advice::HugePage) {
         tracing::debug!(%error, "no huge pages");
     }
-    for start in (0..size).step_by(SEEN_BYTES) {
-        let end = size.min(start + SEEN_BYTES);
+    for start in (0..size).step_by(CHUNK_BYTES) {
+        let end = size.min(start + CHUNK_BYTES);
         file.read_exact(&mut map[start..end])?;
-        seen(&map[..end]);
+        on_bytes(&map[..end]);
     }
     Ok(Bytes::from_owner(map))
 }

@@ -24,22 +24,22 @@ pub(super) struct Temporary {
     file: File,
     folder: Arc<OpenFolder>,
     name: OsString,
-    placed: bool,
+    is_placed: bool,
 }
 
 impl Temporary {
-    /// Creates an empty file in `folder`, with the owner and mode of `like`.
-    pub(super) fn create(folder: &Arc<OpenFolder>, like: &Metadata) -> io::Result<Self> {
-        let name = OsString::from(unique(PREFIX));
-        let file = folder.make(&name)?;
-        let made = Self { file, folder: Arc::clone(folder), name, placed: false };
-        let own = made.file.metadata()?;
-        if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
+    /// Creates an empty file in `folder`, with the owner and mode of `original`.
+    pub(super) fn create(folder: &Arc<OpenFolder>, original: &Metadata) -> io::Result<Self> {
+        let name = OsString::from(unique_name(PREFIX));
+        let file = folder.create(&name)?;
+        let temporary = Self { file, folder: Arc::clone(folder), name, is_placed: false };
+        let metadata = temporary.file.metadata()?;
+        if (metadata.uid(), metadata.gid()) != (original.uid(), original.gid()) {
             // A failure must be an error: with another owner, the original owner could lose access to the transcript.
-            fchown(&made.file, Some(like.uid()), Some(like.gid()))?;
+            fchown(&temporary.file, Some(original.uid()), Some(original.gid()))?;
         }
-        made.file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))?;
-        Ok(made)
+        temporary.file.set_permissions(Permissions::from_mode(original.mode() & 0o7777))?;
+        Ok(temporary)
     }
 
     /// Writes all pieces in order, and waits until they are on disk.
@@ -49,11 +49,11 @@ impl Temporary {
     ///
     /// A failed fsync is never repeated: the system may have dropped the pages, and would then report success.
     pub(super) fn fill(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
-        self.fill_as_of(pieces, |_| Ok(None))
+        self.fill_with_time(pieces, |_| Ok(None))
     }
 
     /// Like [`Self::fill`], with another modification time if `modified` returns one.
-    pub(super) fn fill_as_of(
+    pub(super) fn fill_with_time(
         &mut self,
         pieces: &[&[u8]],
         modified: impl FnOnce(&File) -> io::Result<Option<SystemTime>>,
@@ -71,16 +71,16 @@ impl Temporary {
     }
 
     /// Renames the file into place.
-    pub(super) fn put_at(mut self, name: &OsStr) -> io::Result<()> {
+    pub(super) fn rename_to(mut self, name: &OsStr) -> io::Result<()> {
         self.folder.rename(&self.name, name)?;
-        self.placed = true;
+        self.is_placed = true;
         Ok(())
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        if !self.placed
+        if !self.is_placed
             && let Err(error) = self.folder.remove(&self.name)
         {
             tracing::warn!(%error, name = %self.name.display(), "failed to remove a temporary file");
@@ -100,7 +100,7 @@ pub(super) fn remove_orphans(folder: &OpenFolder) {
 }
 
 /// Returns an unpredictable name that contains the id of this process.
-pub(super) fn unique(prefix: &str) -> String {
+pub(super) fn unique_name(prefix: &str) -> String {
     let random = RandomState::new().hash_one(process::id());
     format!("{prefix}{}-{random:016x}", process::id())
 }
@@ -114,13 +114,13 @@ mod tests {
     #[test]
     fn temporary_file_has_our_pid_and_is_removed_on_drop() {
         let folder = tempfile::tempdir().unwrap();
-        let like = fs::metadata(folder.path()).unwrap();
-        let open = Arc::new(OpenFolder::by_path(folder.path()));
-        let made = Temporary::create(&open, &like).unwrap();
-        let name = made.name.to_str().unwrap();
-        let own = format!("{PREFIX}{}-", process::id());
-        assert!(name.starts_with(&own), "{name}");
-        drop(made);
+        let metadata = fs::metadata(folder.path()).unwrap();
+        let open_folder = Arc::new(OpenFolder::by_path(folder.path()));
+        let temporary = Temporary::create(&open_folder, &metadata).unwrap();
+        let name = temporary.name.to_str().unwrap();
+        let prefix = format!("{PREFIX}{}-", process::id());
+        assert!(name.starts_with(&prefix), "{name}");
+        drop(temporary);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

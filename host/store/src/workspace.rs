@@ -18,10 +18,10 @@ const CONVERSATIONS: &str = "conversations";
 const ARCHIVE: &str = ".archive";
 
 /// Parses an id, with or without the prefix `jp-c`. Returns its digits.
-pub(super) fn id(text: &str) -> Option<&str> {
+pub(super) fn parse_id(text: &str) -> Option<&str> {
     let digits = text.strip_prefix("jp-c").unwrap_or(text);
-    let well_formed = (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    well_formed.then_some(digits)
+    let is_well_formed = (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_well_formed.then_some(digits)
 }
 
 /// Returns whether JP would parse these digits as an id, and print the same digits. An id is a time in tenths of a
@@ -35,7 +35,7 @@ pub(super) fn is_jp_id(id: &str) -> bool {
 pub(super) fn folder_id(folder: &Path) -> Option<&str> {
     let name = folder.file_name()?.to_str()?;
     let digits = name.split_once('-').map_or(name, |(digits, _)| digits);
-    id(digits)
+    parse_id(digits)
 }
 
 /// A workspace's storages.
@@ -52,7 +52,7 @@ pub(super) struct Storage<'a>(&'a Path);
 
 impl Workspace {
     /// Finds the workspace of the current folder.
-    pub(super) fn around(environment: &Environment) -> Option<Self> {
+    pub(super) fn of_current_folder(environment: &Environment) -> Option<Self> {
         let root = environment.cwd.ancestors().map(|folder| folder.join(JP)).find(|jp| jp.is_dir())?;
         Some(Self::of_root(root, environment))
     }
@@ -65,9 +65,9 @@ impl Workspace {
         if storage.file_name() == Some(OsStr::new(JP)) {
             return Some(Self::of_root(storage.to_path_buf(), environment));
         }
-        let shelf = user_shelf(environment)?.canonicalize().ok()?;
+        let storages = user_storages(environment)?.canonicalize().ok()?;
         let real = storage.canonicalize().ok()?;
-        (real.parent() == Some(&*shelf)).then(|| Self::of_user(real, environment))
+        (real.parent() == Some(&*storages)).then(|| Self::of_user(real, environment))
     }
 
     fn of_root(root: PathBuf, environment: &Environment) -> Self {
@@ -78,16 +78,16 @@ impl Workspace {
     /// Returns the workspace of a user's storage: the current one if its id matches, else all that the storage
     /// records.
     fn of_user(user: PathBuf, environment: &Environment) -> Self {
-        let is_ours =
-            |root: &PathBuf| workspace_id(root, environment).is_some_and(|id| is_named_for(&user, &id));
-        let current =
-            Self::around(environment).and_then(|workspace| workspace.roots.into_iter().find(is_ours));
+        let has_this_id =
+            |root: &PathBuf| workspace_id(root, environment).is_some_and(|id| is_storage_of(&user, &id));
+        let current = Self::of_current_folder(environment)
+            .and_then(|workspace| workspace.roots.into_iter().find(has_this_id));
         let mut roots = match current {
             Some(root) => vec![root],
-            None => remembered(&user)
+            None => recorded_roots(&user)
                 .into_iter()
                 .filter_map(|root| root.canonicalize().ok())
-                .filter(is_ours)
+                .filter(has_this_id)
                 .collect(),
         };
         roots.sort();
@@ -128,15 +128,15 @@ impl Storage<'_> {
         self.folders_where(|other| other == id)
     }
 
-    fn folders_where(&self, is_meant: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, StoreError> {
+    fn folders_where(&self, matches: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, StoreError> {
         let conversations = self.0.join(CONVERSATIONS);
         let mut found = Vec::new();
-        for shelf in [conversations.join(ARCHIVE), conversations] {
-            let entries = entries(&shelf).map_err(unreadable("list", &shelf))?;
+        for folder in [conversations.join(ARCHIVE), conversations] {
+            let entries = entries(&folder).map_err(unreadable("list", &folder))?;
             found.extend(
                 entries
                     .into_iter()
-                    .filter(|folder| folder_id(folder).is_some_and(&is_meant) && folder.is_dir()),
+                    .filter(|folder| folder_id(folder).is_some_and(&matches) && folder.is_dir()),
             );
         }
         found.sort();
@@ -145,23 +145,24 @@ impl Storage<'_> {
 }
 
 /// Returns the folder with the user's storages of all workspaces.
-fn user_shelf(environment: &Environment) -> Option<PathBuf> {
+fn user_storages(environment: &Environment) -> Option<PathBuf> {
     Some(environment.jp_user_data()?.join("workspace"))
 }
 
 /// Returns the user's storage of the workspace at `root`. If there are several, JP merges them at its next start. Then
 /// this is the one that JP merges into: the one named after the workspace's folder, else the last changed one.
 fn user_storage(root: &Path, id: &str, environment: &Environment) -> Option<PathBuf> {
-    let mut found = entries(&user_shelf(environment)?).ok()?;
-    found.retain(|folder| is_named_for(folder, id) && folder.is_dir());
+    let mut found = entries(&user_storages(environment)?).ok()?;
+    found.retain(|folder| is_storage_of(folder, id) && folder.is_dir());
     let slug = root.parent().and_then(Path::file_name).and_then(OsStr::to_str);
-    let own = slug.map(|slug| format!("{slug}-{id}"));
-    let is_own = |folder: &PathBuf| folder.file_name().and_then(OsStr::to_str) == own.as_deref();
-    found.into_iter().max_by_key(|folder| (is_own(folder), last_changed(folder), folder.clone()))
+    let expected_name = slug.map(|slug| format!("{slug}-{id}"));
+    let has_expected_name =
+        |folder: &PathBuf| folder.file_name().and_then(OsStr::to_str) == expected_name.as_deref();
+    found.into_iter().max_by_key(|folder| (has_expected_name(folder), last_changed(folder), folder.clone()))
 }
 
 /// Returns whether the folder's name is `<id>` or `<slug>-<id>`.
-fn is_named_for(folder: &Path, id: &str) -> bool {
+fn is_storage_of(folder: &Path, id: &str) -> bool {
     let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
     name.strip_suffix(id).is_some_and(|slug| slug.is_empty() || slug.ends_with('-'))
 }
@@ -186,7 +187,7 @@ fn is_workspace_id(text: &str) -> bool {
 
 /// Returns the `.jp` folders that a user's storage was used with, from its `storage` link and, in newer versions,
 /// `roots/*.json`.
-fn remembered(user: &Path) -> Vec<PathBuf> {
+fn recorded_roots(user: &Path) -> Vec<PathBuf> {
     #[derive(serde::Deserialize)]
     struct Root {
         path: PathBuf,
@@ -220,7 +221,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expect: Option<&str>) {
-        assert_eq!(id(text), expect);
+        assert_eq!(parse_id(text), expect);
     }
 
     #[test]
@@ -257,8 +258,8 @@ mod tests {
 
     #[test]
     fn storage_name_ends_with_workspace_id() {
-        assert!(is_named_for(Path::new("/u/jp-otvo8"), "otvo8"));
-        assert!(is_named_for(Path::new("/u/otvo8"), "otvo8"));
-        assert!(!is_named_for(Path::new("/u/xotvo8"), "otvo8"));
+        assert!(is_storage_of(Path::new("/u/jp-otvo8"), "otvo8"));
+        assert!(is_storage_of(Path::new("/u/otvo8"), "otvo8"));
+        assert!(!is_storage_of(Path::new("/u/xotvo8"), "otvo8"));
     }
 }

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         match speaker {
             Speaker::Host => exchange.line(format_args!("> {line}")),
             Speaker::Strategy => exchange.line(format_args!("< {line}")),
-            Speaker::Aside => aside.quote("", line),
+            Speaker::Stderr => aside.quote("", line),
         }
     }
     output::text(&exchange)?;

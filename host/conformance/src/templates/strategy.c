@@ -7,16 +7,16 @@
 #include <string.h>
 
 /* Returns the text after the first `name`. The host writes no blanks between tokens. */
-static const char *behind(const char *text, const char *name) {
+static const char *after(const char *text, const char *name) {
   const char *found = text ? strstr(text, name) : NULL;
   return found ? found + strlen(name) : NULL;
 }
 
 /* Returns the end of a string. `text` starts after the opening quote. */
-static const char *closed(const char *at) {
-  for (; *at && *at != '"'; at++)
-    if (*at == '\\' && at[1]) at++;
-  return at;
+static const char *string_end(const char *text) {
+  for (; *text && *text != '"'; text++)
+    if (*text == '\\' && text[1]) text++;
+  return text;
 }
 
 static int32_t run(const uint8_t *request, size_t len, const uint8_t *events, size_t events_len, jpc_emit emit,
@@ -27,30 +27,30 @@ static int32_t run(const uint8_t *request, size_t len, const uint8_t *events, si
   memcpy(text, request, len);
   text[len] = 0;
 
-  const char *id = behind(text, "\"id\":\"");
-  const char *range = behind(text, "\"requested_range\":{");
-  const char *first = behind(range, "\"from_turn\":"), *last = behind(range, "\"to_turn\":");
-  size_t room = len + 512;
-  char *reply = malloc(room);
+  const char *id = after(text, "\"id\":\"");
+  const char *range = after(text, "\"requested_range\":{");
+  const char *first = after(range, "\"from_turn\":"), *last = after(range, "\"to_turn\":");
+  size_t capacity = len + 512;
+  char *reply = malloc(capacity);
   if (!id || !first || !last || !reply) return free(text), free(reply), 1;
 
-  int shown = 0;
+  int has_output = 0;
   unsigned long from = strtoul(first, NULL, 10), to = strtoul(last, NULL, 10);
-  for (const char *row = behind(text, "\"turns\":["); (row = behind(row, "{\"turn\":"));) {
+  for (const char *row = after(text, "\"turns\":["); (row = after(row, "{\"turn\":"));) {
     unsigned long turn = strtoul(row, NULL, 10);
-    const char *tokens = behind(row, "\"tool_response_tokens\":");
-    if (tokens && turn >= from && turn <= to && strtoul(tokens, NULL, 10) > 0) shown = 1;
+    const char *tokens = after(row, "\"tool_response_tokens\":");
+    if (tokens && turn >= from && turn <= to && strtoul(tokens, NULL, 10) > 0) has_output = 1;
   }
 
   int written;
-  int id_len = (int)(closed(id) - id);
-  if (shown)
-    written = snprintf(reply, room,
+  int id_len = (int)(string_end(id) - id);
+  if (has_output)
+    written = snprintf(reply, capacity,
                        "{\"type\":\"result\",\"id\":\"%.*s\",\"compactions\":[{\"from_turn\":%lu,\"to_turn\":%lu,"
                        "\"tool_calls\":{\"policy\":\"strip\",\"request\":false,\"response\":true}}]}",
                        id_len, id, from, to);
   else
-    written = snprintf(reply, room, "{\"type\":\"decline\",\"id\":\"%.*s\",\"reason\":\"no tool output in range\"}",
+    written = snprintf(reply, capacity, "{\"type\":\"decline\",\"id\":\"%.*s\",\"reason\":\"no tool output in range\"}",
                        id_len, id);
   emit(ctx, (const uint8_t *)reply, (size_t)written);
   free(text);

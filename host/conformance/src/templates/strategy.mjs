@@ -19,16 +19,16 @@ function answer({ id, requested_range: range, context }) {
 
 /** Yields the lines of stdin. `readline` would also split a line at U+2028 inside a string. */
 async function* lines() {
-  let held = [];
+  let pending = [];
   for await (const chunk of process.stdin) {
     let start = 0;
     for (let end; (end = chunk.indexOf(10, start)) !== -1; start = end + 1) {
-      yield Buffer.concat([...held, chunk.subarray(start, end)]).toString();
-      held = [];
+      yield Buffer.concat([...pending, chunk.subarray(start, end)]).toString();
+      pending = [];
     }
-    held.push(chunk.subarray(start));
+    pending.push(chunk.subarray(start));
   }
-  yield Buffer.concat(held).toString();
+  yield Buffer.concat(pending).toString();
 }
 
 const verb = process.argv[2];

@@ -38,42 +38,47 @@ fn archived_conversation_is_found_in_either_storage() {
 #[test]
 fn newer_copy_is_selected() {
     let world = World::new();
-    let shared = world.in_workspace(ID, STREAM, 10);
-    let own = world.in_user_storage("17738399468-slug", STREAM, 20);
+    let workspace_copy = world.in_workspace(ID, STREAM, 10);
+    let user_copy = world.in_user_storage("17738399468-slug", STREAM, 20);
     let place = world.locate(ID).unwrap();
-    assert_eq!((place.path(), place.twins()), (&*shared, &[own.clone()][..]));
-    set_age(&own, 5);
+    assert_eq!((place.path(), place.twins()), (&*workspace_copy, &[user_copy.clone()][..]));
+    set_age(&user_copy, 5);
     let place = world.locate(ID).unwrap();
-    assert_eq!((place.path(), place.twins()), (&*own, &[shared][..]));
+    assert_eq!((place.path(), place.twins()), (&*user_copy, &[workspace_copy][..]));
 }
 
 #[test]
 fn user_copy_wins_when_ages_are_equal() {
     let world = World::new();
     world.in_workspace(ID, STREAM, 10);
-    let own = world.in_user_storage(ID, STREAM, 10);
-    assert_eq!(world.locate(ID).unwrap().path(), own);
+    let user_copy = world.in_user_storage(ID, STREAM, 10);
+    assert_eq!(world.locate(ID).unwrap().path(), user_copy);
 }
 
 #[test]
 fn age_includes_base_config() {
     let world = World::new();
-    let shared = world.in_workspace(ID, STREAM, 20);
+    let workspace_copy = world.in_workspace(ID, STREAM, 20);
     world.in_user_storage(ID, STREAM, 10);
-    let base_config = shared.with_file_name("base_config.json");
+    let base_config = workspace_copy.with_file_name("base_config.json");
     fs::write(&base_config, "{}").unwrap();
     set_age(&base_config, 5);
-    assert_eq!(world.locate(ID).unwrap().path(), shared);
+    assert_eq!(world.locate(ID).unwrap().path(), workspace_copy);
 }
 
 #[test]
 fn path_to_the_older_copy_selects_the_newer_copy() {
     let world = World::new();
-    let shared = world.in_workspace(ID, STREAM, 20);
-    let own = world.in_user_storage(ID, LONGER, 10);
-    for named in [shared.parent().unwrap(), &shared, own.parent().unwrap(), &own] {
-        let place = world.locate(named).unwrap();
-        assert_eq!((place.path(), place.twins()), (&*own, &[shared.clone()][..]), "{}", named.display());
+    let workspace_copy = world.in_workspace(ID, STREAM, 20);
+    let user_copy = world.in_user_storage(ID, LONGER, 10);
+    for name in [workspace_copy.parent().unwrap(), &workspace_copy, user_copy.parent().unwrap(), &user_copy] {
+        let place = world.locate(name).unwrap();
+        assert_eq!(
+            (place.path(), place.twins()),
+            (&*user_copy, &[workspace_copy.clone()][..]),
+            "{}",
+            name.display()
+        );
     }
 }
 
@@ -84,25 +89,25 @@ fn relative_path_resolves_from_the_current_folder() {
     world.environment.cwd = world.jp("conversations");
     assert_eq!(world.locate(ID).unwrap().path(), path);
     world.environment.cwd = path.parent().unwrap().to_path_buf();
-    for named in [".", "events.json"] {
-        assert_eq!(world.locate(named).unwrap().id(), Some(ID), "{named}");
+    for name in [".", "events.json"] {
+        assert_eq!(world.locate(name).unwrap().id(), Some(ID), "{name}");
     }
 }
 
 #[test]
 fn user_copy_finds_its_workspace_from_any_folder() {
     let mut world = World::new();
-    let shared = world.in_workspace(ID, STREAM, 20);
-    let own = world.in_user_storage(ID, STREAM, 10);
+    let workspace_copy = world.in_workspace(ID, STREAM, 20);
+    let user_copy = world.in_user_storage(ID, STREAM, 10);
     world.environment.cwd = world.path("data");
-    assert!(world.locate(&own).unwrap().twins().is_empty());
+    assert!(world.locate(&user_copy).unwrap().twins().is_empty());
     symlink(world.jp(""), world.user("storage")).unwrap();
-    assert_eq!(world.locate(&own).unwrap().twins(), [&*shared]);
+    assert_eq!(world.locate(&user_copy).unwrap().twins(), [&*workspace_copy]);
     fs::remove_file(world.user("storage")).unwrap();
     fs::create_dir(world.user("roots")).unwrap();
     let root = format!("{{\"path\":{:?},\"last_used\":\"2026-01-01T00:00:00Z\"}}", world.path("ws"));
     fs::write(world.user("roots/0a.json"), root).unwrap();
-    assert_eq!(world.locate(&own).unwrap().twins(), [&*shared]);
+    assert_eq!(world.locate(&user_copy).unwrap().twins(), [&*workspace_copy]);
 }
 
 #[test]
@@ -117,8 +122,8 @@ fn storage_of_another_workspace_is_ignored() {
 fn uses_jps_choice_between_two_storages_of_a_workspace() {
     let world = World::new();
     world.conversation(&world.path("data/workspace/zz-otvo8/conversations").join(ID), STREAM, 0);
-    let own = world.in_user_storage(ID, STREAM, 100);
-    assert_eq!(world.locate(ID).unwrap().path(), own);
+    let user_copy = world.in_user_storage(ID, STREAM, 100);
+    assert_eq!(world.locate(ID).unwrap().path(), user_copy);
 }
 
 #[test]
@@ -155,8 +160,8 @@ fn folder_without_events_is_not_a_twin() {
 fn folder_without_events_is_an_error() {
     let world = World::new();
     fs::create_dir(world.jp("conversations").join(ID)).unwrap();
-    for named in [world.jp("conversations").join(ID).as_os_str(), ID.as_ref()] {
-        let error = world.locate(named).unwrap_err();
+    for name in [world.jp("conversations").join(ID).as_os_str(), ID.as_ref()] {
+        let error = world.locate(name).unwrap_err();
         assert!(matches!(error, StoreError::NoEvents { .. }), "{error}");
         assert!(error.to_string().contains("has no events.json"));
     }
@@ -203,22 +208,22 @@ fn file_path_accepts_any_file_name() {
 #[test]
 fn symlink_to_a_conversation_folder_resolves_with_its_twin() {
     let world = World::new();
-    let shared = world.in_workspace(ID, STREAM, 10);
-    let own = world.in_user_storage(ID, STREAM, 20);
-    symlink(shared.parent().unwrap(), world.path("link")).unwrap();
+    let workspace_copy = world.in_workspace(ID, STREAM, 10);
+    let user_copy = world.in_user_storage(ID, STREAM, 20);
+    symlink(workspace_copy.parent().unwrap(), world.path("link")).unwrap();
     let place = world.locate(world.path("link")).unwrap();
-    assert_eq!((place.path(), place.twins()), (&*shared, &[own][..]));
+    assert_eq!((place.path(), place.twins()), (&*workspace_copy, &[user_copy][..]));
 }
 
 #[test]
 fn symlinked_jp_folder_still_finds_the_user_storage() {
     let world = World::new();
-    let own = world.in_user_storage(ID, STREAM, 20);
+    let user_copy = world.in_user_storage(ID, STREAM, 20);
     fs::rename(world.jp(""), world.path("elsewhere")).unwrap();
     symlink(world.path("elsewhere"), world.path("ws/.jp")).unwrap();
-    let shared = world.in_workspace(ID, STREAM, 10);
-    for named in [shared.parent().unwrap().as_os_str(), ID.as_ref()] {
-        let place = world.locate(named).unwrap();
-        assert_eq!((place.path(), place.twins()), (&*shared, &[own.clone()][..]));
+    let workspace_copy = world.in_workspace(ID, STREAM, 10);
+    for name in [workspace_copy.parent().unwrap().as_os_str(), ID.as_ref()] {
+        let place = world.locate(name).unwrap();
+        assert_eq!((place.path(), place.twins()), (&*workspace_copy, &[user_copy.clone()][..]));
     }
 }

@@ -13,16 +13,20 @@ use jp_compact_store::{Current, LOCK_WAIT, Piece, Place, ReplaceError, StoreErro
 
 use crate::world::{ID, STREAM, World, names};
 
-/// Replaces the file with the same bytes and calls `look` while the lock is held.
-fn rewrite(place: &Place, wait: Duration, look: impl FnOnce()) -> Result<(), ReplaceError<Infallible>> {
+/// Replaces the file with the same bytes and calls `while_locked` while the lock is held.
+fn rewrite(
+    place: &Place,
+    wait: Duration,
+    while_locked: impl FnOnce(),
+) -> Result<(), ReplaceError<Infallible>> {
     let snapshot = read(place).unwrap();
     replace(place, &snapshot, 0, wait, |_| {
-        look();
+        while_locked();
         Ok(vec![Piece::New(STREAM.to_vec())])
     })
 }
 
-fn hold(path: &Path) -> File {
+fn take_lock(path: &Path) -> File {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let file = File::options().create(true).append(true).open(path).unwrap();
     file.try_lock().unwrap();
@@ -32,7 +36,7 @@ fn hold(path: &Path) -> File {
 #[track_caller]
 fn check_locked(result: Result<(), ReplaceError<Infallible>>, lock: &Path) {
     match result {
-        Err(ReplaceError::Store(StoreError::Locked { lock: named, .. })) => assert_eq!(named, lock),
+        Err(ReplaceError::Store(StoreError::Locked { lock: path, .. })) => assert_eq!(path, lock),
         other => panic!("{other:?}"),
     }
 }
@@ -59,7 +63,7 @@ fn workspace_lock_is_used_without_a_user_storage() {
 fn locked_error_contains_the_lock_path() {
     let world = World::new();
     let place = world.place();
-    let _held = hold(&world.lock());
+    let _lock_file = take_lock(&world.lock());
     check_locked(rewrite(&place, Duration::ZERO, || panic!("built without the lock")), &world.lock());
     assert_eq!(names(place.path().parent().unwrap()), ["events.json"]);
 }
@@ -68,7 +72,7 @@ fn locked_error_contains_the_lock_path() {
 fn lock_file_in_the_workspace_is_respected() {
     let world = World::new();
     let place = world.place();
-    let _held = hold(&world.jp(&format!("locks/jp-c{ID}.lock")));
+    let _lock_file = take_lock(&world.jp(&format!("locks/jp-c{ID}.lock")));
     check_locked(rewrite(&place, Duration::ZERO, || panic!("built without the lock")), &world.lock());
 }
 
@@ -76,14 +80,14 @@ fn lock_file_in_the_workspace_is_respected() {
 fn waits_until_the_lock_is_released() {
     let world = World::new();
     let place = world.place();
-    let held = hold(&world.lock());
+    let lock_file = take_lock(&world.lock());
     let released = AtomicBool::new(false);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             rewrite(&place, LOCK_WAIT, || assert!(released.load(Ordering::SeqCst), "built too early"))
         });
         released.store(true, Ordering::SeqCst);
-        drop(held);
+        drop(lock_file);
         waiting.join().unwrap().unwrap();
     });
 }
@@ -93,7 +97,7 @@ fn unlinked_lock_file_neither_blocks_nor_admits_a_writer() {
     let world = World::new();
     let place = world.place();
     let released = AtomicBool::new(false);
-    let first = hold(&world.lock());
+    let first = take_lock(&world.lock());
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             rewrite(&place, LOCK_WAIT, || assert!(released.load(Ordering::SeqCst), "built too early"))
@@ -117,8 +121,8 @@ fn folder_itself_is_locked_outside_a_workspace() {
     let place = world.locate(folder).unwrap();
     rewrite(&place, Duration::ZERO, || assert!(File::open(folder).unwrap().try_lock().is_err())).unwrap();
     assert_eq!(names(folder), ["events.json"]);
-    let held = File::open(folder).unwrap();
-    held.lock().unwrap();
+    let lock_file = File::open(folder).unwrap();
+    lock_file.lock().unwrap();
     check_locked(rewrite(&place, Duration::ZERO, || ()), folder);
 }
 

@@ -27,12 +27,12 @@ fn large_file_is_read_completely() {
     world.in_workspace(ID, &bytes, 0);
     let place = world.locate(ID).unwrap();
     assert_eq!(read(&place).unwrap(), bytes);
-    let mut seen = 0;
-    let whole = read_seen(&place, |so_far| {
-        assert!(so_far.len() > seen && bytes.starts_with(so_far));
-        seen = so_far.len();
+    let mut seen_bytes = 0;
+    let result = read_seen(&place, |so_far| {
+        assert!(so_far.len() > seen_bytes && bytes.starts_with(so_far));
+        seen_bytes = so_far.len();
     });
-    assert_eq!((whole.unwrap().len(), seen), (bytes.len(), bytes.len()));
+    assert_eq!((result.unwrap().len(), seen_bytes), (bytes.len(), bytes.len()));
 }
 
 #[test]

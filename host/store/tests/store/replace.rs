@@ -21,14 +21,14 @@ use crate::world::{ID, LONGER, OTHER, STREAM, World, names, set_age};
 const NEW: &[u8] = b"[\n  {\"a\":1},\n  {\"new\":1}\n]\n";
 
 /// `STREAM` up to its closing bracket.
-const KEPT: usize = 11;
+const KEPT_BYTES: usize = 11;
 
-/// Reads the file, calls `interfere`, and replaces the file with `NEW`.
-fn append(place: &Place, interfere: impl FnOnce()) -> Result<(), ReplaceError<Infallible>> {
+/// Reads the file, calls `change_file`, and replaces the file with `NEW`.
+fn append(place: &Place, change_file: impl FnOnce()) -> Result<(), ReplaceError<Infallible>> {
     let snapshot = read(place).unwrap();
-    interfere();
-    replace(place, &snapshot, KEPT, Duration::ZERO, |_| {
-        Ok(vec![Piece::Old(0..KEPT), Piece::New(NEW[KEPT..].to_vec())])
+    change_file();
+    replace(place, &snapshot, KEPT_BYTES, Duration::ZERO, |_| {
+        Ok(vec![Piece::Old(0..KEPT_BYTES), Piece::New(NEW[KEPT_BYTES..].to_vec())])
     })
 }
 
@@ -37,8 +37,13 @@ fn has_no_leftovers(place: &Place) -> bool {
 }
 
 #[track_caller]
-fn check_refused(place: &Place, interfere: impl FnOnce(), unchanged: &[u8], message: &str) -> StoreError {
-    let Err(ReplaceError::Store(error)) = append(place, interfere) else { panic!("the file was written") };
+fn check_not_written(
+    place: &Place,
+    change_file: impl FnOnce(),
+    unchanged: &[u8],
+    message: &str,
+) -> StoreError {
+    let Err(ReplaceError::Store(error)) = append(place, change_file) else { panic!("the file was written") };
     assert!(error.to_string().contains(message), "{error}");
     assert_eq!(fs::read(place.path()).unwrap(), unchanged);
     assert!(has_no_leftovers(place), "{:?}", names(place.path().parent().unwrap()));
@@ -78,7 +83,7 @@ fn builder_receives_the_whole_grown_file() {
     let place = world.place();
     let snapshot = read(&place).unwrap();
     fs::write(place.path(), LONGER).unwrap();
-    replace(&place, &snapshot, KEPT, Duration::ZERO, |current| {
+    replace(&place, &snapshot, KEPT_BYTES, Duration::ZERO, |current| {
         let Current::Grown(bytes) = current else { panic!("expected growth") };
         assert_eq!(bytes, LONGER);
         Ok::<_, Infallible>(vec![Piece::Old(0..bytes.len()), Piece::New(b" ".to_vec())])
@@ -94,9 +99,9 @@ fn builder_receives_a_changed_ending_of_the_same_length() {
     let snapshot = read(&place).unwrap();
     fs::write(place.path(), b"[\n  {\"a\":1} ]\n").unwrap();
     let grown = Cell::new(false);
-    replace(&place, &snapshot, KEPT, Duration::ZERO, |current| {
+    replace(&place, &snapshot, KEPT_BYTES, Duration::ZERO, |current| {
         grown.set(matches!(current, Current::Grown(_)));
-        Ok::<_, Infallible>(vec![Piece::Old(0..KEPT)])
+        Ok::<_, Infallible>(vec![Piece::Old(0..KEPT_BYTES)])
     })
     .unwrap();
     assert!(grown.get());
@@ -118,7 +123,8 @@ fn longer_file_renamed_into_place_counts_as_growth() {
 fn change_in_the_bytes_already_read_is_a_conflict() {
     let world = World::new();
     let place = world.place();
-    let error = check_refused(&place, || fs::write(place.path(), OTHER).unwrap(), OTHER, "was changed since");
+    let error =
+        check_not_written(&place, || fs::write(place.path(), OTHER).unwrap(), OTHER, "was changed since");
     assert_eq!(error.kind(), StoreErrorKind::Conflict);
 }
 
@@ -127,7 +133,7 @@ fn growth_after_a_change_is_a_conflict() {
     let world = World::new();
     let place = world.place();
     let changed = [&OTHER[..OTHER.len() - 3], b",\n  {\"d\":4}\n]\n"].concat();
-    check_refused(&place, || fs::write(place.path(), &changed).unwrap(), &changed, "was changed since");
+    check_not_written(&place, || fs::write(place.path(), &changed).unwrap(), &changed, "was changed since");
 }
 
 #[test]
@@ -135,7 +141,7 @@ fn shorter_file_is_a_conflict() {
     let world = World::new();
     let place = world.place();
     let shorter = &STREAM[..STREAM.len() - 1];
-    check_refused(&place, || fs::write(place.path(), shorter).unwrap(), shorter, "shrank since");
+    check_not_written(&place, || fs::write(place.path(), shorter).unwrap(), shorter, "shrank since");
 }
 
 #[test]
@@ -154,7 +160,7 @@ fn check_change_while_building(change: impl FnOnce(&Path)) {
     let world = World::new();
     let place = world.place();
     let snapshot = read(&place).unwrap();
-    let result = replace(&place, &snapshot, KEPT, Duration::ZERO, |_| {
+    let result = replace(&place, &snapshot, KEPT_BYTES, Duration::ZERO, |_| {
         change(place.path());
         Ok::<_, Infallible>(vec![Piece::New(NEW.to_vec())])
     });
@@ -182,7 +188,7 @@ fn builder_error_leaves_the_file_unchanged() {
     let world = World::new();
     let place = world.place();
     let snapshot = read(&place).unwrap();
-    let result = replace(&place, &snapshot, KEPT, Duration::ZERO, |_| Err("no"));
+    let result = replace(&place, &snapshot, KEPT_BYTES, Duration::ZERO, |_| Err("no"));
     assert!(matches!(result, Err(ReplaceError::Build("no"))));
     assert_eq!(fs::read(place.path()).unwrap(), STREAM);
     assert!(has_no_leftovers(&place));
@@ -191,12 +197,12 @@ fn builder_error_leaves_the_file_unchanged() {
 #[test]
 fn twin_that_is_a_prefix_is_not_updated() {
     let world = World::new();
-    let shared = world.in_workspace(ID, b"[]", 20);
+    let workspace_copy = world.in_workspace(ID, b"[]", 20);
     world.in_user_storage(ID, STREAM, 10);
     let place = world.locate(ID).unwrap();
     append(&place, || ()).unwrap();
     assert_eq!(fs::read(place.path()).unwrap(), NEW);
-    assert_eq!(fs::read(shared).unwrap(), b"[]");
+    assert_eq!(fs::read(workspace_copy).unwrap(), b"[]");
 }
 
 /// Returns the modification time of a copy. JP loads the copy with the later time.
@@ -208,23 +214,28 @@ const OVERLAY: &str = r#"{"type":"compaction","timestamp":"2027-01-01 00:00:00.0
 
 #[test]
 fn twin_with_equal_raw_events_is_updated_and_keeps_its_time() {
-    let overlaid = format!("[\n  {{\"a\":1}},\n  {OVERLAY}\n]\n");
-    for (mine, other) in [(STREAM, STREAM), (STREAM, overlaid.as_bytes()), (overlaid.as_bytes(), STREAM)] {
+    let with_overlay = format!("[\n  {{\"a\":1}},\n  {OVERLAY}\n]\n");
+    for (user_events, workspace_events) in
+        [(STREAM, STREAM), (STREAM, with_overlay.as_bytes()), (with_overlay.as_bytes(), STREAM)]
+    {
         let world = World::new();
-        let shared = world.in_workspace(ID, other, 20);
-        let own = world.in_user_storage(ID, mine, 10);
-        fs::set_permissions(&shared, Permissions::from_mode(0o640)).unwrap();
-        let before = modified(&shared);
+        let workspace_copy = world.in_workspace(ID, workspace_events, 20);
+        let user_copy = world.in_user_storage(ID, user_events, 10);
+        fs::set_permissions(&workspace_copy, Permissions::from_mode(0o640)).unwrap();
+        let time_before = modified(&workspace_copy);
         let place = world.locate(ID).unwrap();
         let snapshot = read(&place).unwrap();
-        replace(&place, &snapshot, KEPT, Duration::ZERO, |_| {
+        replace(&place, &snapshot, KEPT_BYTES, Duration::ZERO, |_| {
             Ok::<_, Infallible>(vec![Piece::New(NEW.to_vec())])
         })
         .unwrap();
-        assert_eq!((fs::read(&shared).unwrap(), fs::read(&own).unwrap()), (NEW.to_vec(), NEW.to_vec()));
-        assert_eq!(modified(&shared), before);
-        assert_eq!(fs::metadata(&shared).unwrap().permissions().mode() & 0o777, 0o640);
-        assert_eq!(names(shared.parent().unwrap()), ["events.json"]);
+        assert_eq!(
+            (fs::read(&workspace_copy).unwrap(), fs::read(&user_copy).unwrap()),
+            (NEW.to_vec(), NEW.to_vec())
+        );
+        assert_eq!(modified(&workspace_copy), time_before);
+        assert_eq!(fs::metadata(&workspace_copy).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(names(workspace_copy.parent().unwrap()), ["events.json"]);
         assert_eq!(world.locate(ID).unwrap().path(), place.path(), "JP must load the same copy as before");
     }
 }
@@ -232,33 +243,33 @@ fn twin_with_equal_raw_events_is_updated_and_keeps_its_time() {
 #[test]
 fn copy_that_jp_loads_stays_newer_when_the_clock_runs_backwards() {
     let world = World::new();
-    let shared = world.in_workspace(ID, STREAM, 10);
-    let own = world.in_user_storage(ID, STREAM, 20);
+    let workspace_copy = world.in_workspace(ID, STREAM, 10);
+    let user_copy = world.in_user_storage(ID, STREAM, 20);
     // Both times are in the future, as after a clock that ran ahead.
-    for (path, seconds) in [(&own, 9_000_000_000), (&shared, 9_000_000_001)] {
-        let then = std::time::UNIX_EPOCH + Duration::from_secs(seconds);
-        fs::File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
+    for (path, seconds) in [(&user_copy, 9_000_000_000), (&workspace_copy, 9_000_000_001)] {
+        let time = std::time::UNIX_EPOCH + Duration::from_secs(seconds);
+        fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
     }
     let place = world.locate(ID).unwrap();
-    assert_eq!(place.path(), shared);
+    assert_eq!(place.path(), workspace_copy);
     append(&place, || ()).unwrap();
-    assert!(modified(&shared) > modified(&own));
-    assert_eq!(world.locate(ID).unwrap().path(), shared);
+    assert!(modified(&workspace_copy) > modified(&user_copy));
+    assert_eq!(world.locate(ID).unwrap().path(), workspace_copy);
 }
 
 #[test]
 fn symlinked_twin_is_compared_but_not_written() {
     let world = World::new();
-    let shared = world.in_workspace(ID, STREAM, 20);
-    fs::rename(&shared, world.path("real.json")).unwrap();
-    symlink(world.path("real.json"), &shared).unwrap();
+    let workspace_copy = world.in_workspace(ID, STREAM, 20);
+    fs::rename(&workspace_copy, world.path("real.json")).unwrap();
+    symlink(world.path("real.json"), &workspace_copy).unwrap();
     world.in_user_storage(ID, STREAM, 10);
     append(&world.locate(ID).unwrap(), || ()).unwrap();
-    assert!(shared.is_symlink());
+    assert!(workspace_copy.is_symlink());
     assert_eq!(fs::read(world.path("real.json")).unwrap(), STREAM);
     fs::write(world.path("real.json"), OTHER).unwrap();
     set_age(&world.path("real.json"), 20);
-    check_refused(&world.locate(ID).unwrap(), || (), NEW, "disagree");
+    check_not_written(&world.locate(ID).unwrap(), || (), NEW, "disagree");
 }
 
 #[test]
@@ -268,44 +279,44 @@ fn unwritable_twin_leaves_both_copies_unchanged() {
         return;
     }
     let world = World::new();
-    let shared = world.in_workspace(ID, STREAM, 20);
+    let workspace_copy = world.in_workspace(ID, STREAM, 20);
     world.in_user_storage(ID, STREAM, 10);
-    fs::set_permissions(shared.parent().unwrap(), Permissions::from_mode(0o555)).unwrap();
-    check_refused(&world.locate(ID).unwrap(), || (), STREAM, "events.json");
-    fs::set_permissions(shared.parent().unwrap(), Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(fs::read(shared).unwrap(), STREAM);
+    fs::set_permissions(workspace_copy.parent().unwrap(), Permissions::from_mode(0o555)).unwrap();
+    check_not_written(&world.locate(ID).unwrap(), || (), STREAM, "events.json");
+    fs::set_permissions(workspace_copy.parent().unwrap(), Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(fs::read(workspace_copy).unwrap(), STREAM);
 }
 
 #[test]
 fn twin_with_other_events_is_a_conflict_naming_both_paths() {
     for twin in [OTHER, LONGER] {
         let world = World::new();
-        let shared = world.in_workspace(ID, twin, 20);
+        let workspace_copy = world.in_workspace(ID, twin, 20);
         world.in_user_storage(ID, STREAM, 10);
         let place = world.locate(ID).unwrap();
-        let error = check_refused(&place, || (), STREAM, &shared.display().to_string());
+        let error = check_not_written(&place, || (), STREAM, &workspace_copy.display().to_string());
         assert!(error.to_string().contains(&place.path().display().to_string()));
         assert_eq!(error.kind(), StoreErrorKind::Conflict);
-        assert_eq!(fs::read(shared).unwrap(), twin);
+        assert_eq!(fs::read(workspace_copy).unwrap(), twin);
     }
 }
 
 #[test]
 fn twin_changed_after_reading_is_a_conflict() {
     let world = World::new();
-    let shared = world.in_workspace(ID, STREAM, 20);
+    let workspace_copy = world.in_workspace(ID, STREAM, 20);
     world.in_user_storage(ID, STREAM, 10);
     let place = world.locate(ID).unwrap();
-    check_refused(&place, || fs::write(&shared, LONGER).unwrap(), STREAM, "disagree");
+    check_not_written(&place, || fs::write(&workspace_copy, LONGER).unwrap(), STREAM, "disagree");
 }
 
 #[test]
 fn deleted_twin_is_ignored() {
     let world = World::new();
-    let shared = world.in_workspace(ID, OTHER, 20);
+    let workspace_copy = world.in_workspace(ID, OTHER, 20);
     world.in_user_storage(ID, STREAM, 10);
     let place = world.locate(ID).unwrap();
-    append(&place, || fs::remove_file(&shared).unwrap()).unwrap();
+    append(&place, || fs::remove_file(&workspace_copy).unwrap()).unwrap();
 }
 
 #[test]
@@ -315,7 +326,7 @@ fn symlink_is_not_written_through() {
     fs::rename(place.path(), world.path("real.json")).unwrap();
     symlink(world.path("real.json"), place.path()).unwrap();
     assert!(matches!(check_writable(&place), Err(StoreError::Symlink { .. })));
-    check_refused(&place, || (), STREAM, "is a symlink");
+    check_not_written(&place, || (), STREAM, "is a symlink");
     assert!(place.path().is_symlink());
 }
 
@@ -323,11 +334,11 @@ fn symlink_is_not_written_through() {
 fn file_replaced_by_a_symlink_is_not_written_through() {
     let world = World::new();
     let place = world.place();
-    let swap = || {
+    let replace_by_link = || {
         fs::rename(place.path(), world.path("real.json")).unwrap();
         symlink(world.path("real.json"), place.path()).unwrap();
     };
-    check_refused(&place, swap, STREAM, "is a symlink");
+    check_not_written(&place, replace_by_link, STREAM, "is a symlink");
 }
 
 #[test]
@@ -358,16 +369,16 @@ fn removes_temporary_files_of_dead_processes_only() {
     let mut child = Command::new("true").spawn().unwrap();
     let dead = child.id();
     child.wait().unwrap();
-    let kept = [
+    let kept_names = [
         format!(".events.json.jpc-{}-0a", std::process::id()),
         ".events.json.jpc-x-0a".to_owned(),
         "notes.tmp".to_owned(),
     ];
-    for name in kept.iter().chain([&format!(".events.json.jpc-{dead}-0a")]) {
+    for name in kept_names.iter().chain([&format!(".events.json.jpc-{dead}-0a")]) {
         fs::write(folder.join(name), b"").unwrap();
     }
     append(&place, || ()).unwrap();
-    let mut expect: Vec<_> = kept.into_iter().chain(["events.json".to_owned()]).collect();
+    let mut expect: Vec<_> = kept_names.into_iter().chain(["events.json".to_owned()]).collect();
     expect.sort();
     assert_eq!(names(folder), expect);
 }
@@ -382,7 +393,7 @@ fn unwritable_folder_error_contains_the_file_path() {
     let place = world.place();
     let folder = place.path().parent().unwrap();
     fs::set_permissions(folder, Permissions::from_mode(0o555)).unwrap();
-    let error = check_refused(&place, || (), STREAM, "events.json");
+    let error = check_not_written(&place, || (), STREAM, "events.json");
     fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
     assert_eq!(error.kind(), StoreErrorKind::Unwritable);
 }

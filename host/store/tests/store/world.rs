@@ -88,9 +88,9 @@ impl World {
 
 #[track_caller]
 pub(crate) fn set_age(path: &Path, age: u64) {
-    let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 - age);
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 - age);
     let file = File::options().append(true).open(path).unwrap();
-    file.set_times(FileTimes::new().set_modified(then)).unwrap();
+    file.set_times(FileTimes::new().set_modified(time)).unwrap();
 }
 
 /// Returns the names in a folder, sorted.

@@ -30,8 +30,8 @@ pub struct TestedPlugin {
     /// The arguments before the verb.
     pub args: Vec<String>,
     /// The file or folder of the plugin.
-    own: PathBuf,
-    /// Empty at first.
+    path: PathBuf,
+    /// The granted permissions. Empty at first.
     granted: Permissions,
 }
 
@@ -59,7 +59,7 @@ impl TestedPlugin {
             manifest: None,
             program,
             args,
-            own: path,
+            path,
             granted: Permissions::default(),
         })
     }
@@ -74,14 +74,14 @@ impl TestedPlugin {
             .map_err(|error| format!("plugin.toml: {}", error.to_string().trim_end()))?;
         let (program, args) = match &manifest.run.program {
             Program::Dylib(file) => (runner.to_owned(), library(&folder.join(file))?),
-            Program::Command(words) => {
-                let (first, rest) = words.split_first().ok_or("an empty command")?;
+            Program::Command(arguments) => {
+                let (first, rest) = arguments.split_first().ok_or("an empty command")?;
                 // An argument that names a file of the folder becomes its path, because the process has
                 // another working folder.
                 let rest = rest.iter().map(|word| {
                     let file = folder.join(word);
-                    let named = !word.starts_with('-') && file.is_file();
-                    if named {
+                    let names_file = !word.starts_with('-') && file.is_file();
+                    if names_file {
                         file.to_str().map_or_else(|| word.clone(), str::to_owned)
                     } else {
                         word.clone()
@@ -96,20 +96,20 @@ impl TestedPlugin {
             manifest: Some(manifest),
             program,
             args,
-            own: folder.to_owned(),
+            path: folder.to_owned(),
             granted: Permissions::default(),
         })
     }
 
     /// Returns the arguments for a verb.
-    pub(super) fn words<'a>(&'a self, verb: &'a str) -> Vec<&'a str> {
+    pub(super) fn arguments<'a>(&'a self, verb: &'a str) -> Vec<&'a str> {
         self.args.iter().map(String::as_str).chain([verb]).collect()
     }
 
     /// Returns the plugin with these additional permissions.
     #[must_use]
-    pub fn granted(mut self, more: &[Grant]) -> Self {
-        self.granted = grants::add(self.granted, more);
+    pub fn granted(mut self, added: &[Grant]) -> Self {
+        self.granted = grants::add(self.granted, added);
         self
     }
 
@@ -128,22 +128,22 @@ impl TestedPlugin {
 
     /// Returns the permissions that it lacks, and the permission that it probably tried to use, judged by its output.
     #[must_use]
-    pub fn lacks(&self, words: &str) -> (Vec<Grant>, Option<Grant>) {
+    pub fn lacks(&self, arguments: &str) -> (Vec<Grant>, Option<Grant>) {
         let runtime = self.interpreter().map_or(Runtime::None, |path| trust::runtime(&path));
-        let is_without =
-            runtime != Runtime::None && !self.may_interpret() && words.contains("failed to start");
-        let tried = if is_without {
+        let lacks_runtime =
+            runtime != Runtime::None && !self.may_interpret() && arguments.contains("failed to start");
+        let tried = if lacks_runtime {
             Some(Grant::Runtime(runtime))
         } else {
-            session::guess(words, &self.granted, &self.own)
+            session::guess(arguments, &self.granted, &self.path)
         };
         (self.missing(), tried)
     }
 
     /// Returns the granted permissions and these additional ones.
     #[must_use]
-    pub fn all_with(&self, more: &[Grant]) -> Vec<Grant> {
-        grants::grants(&grants::add(self.granted.clone(), more))
+    pub fn all_with(&self, added: &[Grant]) -> Vec<Grant> {
+        grants::grants(&grants::add(self.granted.clone(), added))
     }
 
     /// Returns the current values of the granted variables.
@@ -155,7 +155,7 @@ impl TestedPlugin {
 
     /// Returns the real interpreter: the program itself if it is outside the plugin, or the interpreter of its script.
     fn interpreter(&self) -> Option<PathBuf> {
-        if self.program.starts_with(&self.own) {
+        if self.program.starts_with(&self.path) {
             trust::interpreter(&self.program)
         } else if self.args.first().is_some_and(|arg| arg == "--dylib") {
             None
@@ -166,9 +166,10 @@ impl TestedPlugin {
 
     /// Returns whether the interpreter may run. In a system folder, it needs no approval if the plugin asks for it.
     fn may_interpret(&self) -> bool {
-        let asks = |manifest: &Manifest| manifest.permissions.runtime != Runtime::None;
+        let needs_runtime = |manifest: &Manifest| manifest.permissions.runtime != Runtime::None;
         let is_of_system = self.interpreter().is_some_and(|path| is_of_system(&path));
-        self.granted.runtime != Runtime::None || is_of_system && self.manifest.as_ref().is_none_or(asks)
+        self.granted.runtime != Runtime::None
+            || is_of_system && self.manifest.as_ref().is_none_or(needs_runtime)
     }
 
     /// Returns the jail that the host would use with these grants, or `None` if this machine has none. It
@@ -177,22 +178,24 @@ impl TestedPlugin {
     pub fn jail(&self, abilities: Abilities) -> Option<Jail> {
         let interpreter = self.interpreter();
         let may_run = interpreter.as_deref().filter(|_| self.may_interpret());
-        let jail = Jail::new(abilities, &self.own, &self.granted, may_run)?.with_program(Path::new(ENV));
+        let jail = Jail::new(abilities, &self.path, &self.granted, may_run)?.with_program(Path::new(ENV));
         let is_library = self.args.first().is_some_and(|arg| arg == "--dylib");
         Some(if is_library { jail.with_program(&self.program) } else { jail })
     }
 }
 
+/// Finds the program of a command: a path in the folder, or a name on PATH.
 fn program(folder: &Path, word: &str) -> Result<PathBuf, String> {
     if word.contains('/') {
         return Ok(folder.join(word));
     }
-    let mut places = PATH.iter().map(|place| Path::new(place).join(word));
-    places
-        .find(|place| place.is_file())
+    let mut candidates = PATH.iter().map(|folder| Path::new(folder).join(word));
+    candidates
+        .find(|path| path.is_file())
         .ok_or_else(|| format!("`{word}` was not found in {}", PATH.join(":")))
 }
 
+/// Returns the arguments that make the runner load a library.
 fn library(path: &Path) -> Result<Vec<String>, String> {
     let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
     let path = path.to_str().ok_or("its path is not UTF-8")?;
