@@ -1,5 +1,5 @@
 //! The calls that have no safe form: closing inherited files, signals, a copy of this process, exec.
-#![expect(unsafe_code, failure_reason = "close_range, signal masks and execve have no safe form")]
+#![expect(unsafe_code, reason = "close_range, signal masks and execve have no safe form")]
 
 use std::ffi::{CString, NulError, OsStr, OsString, c_char};
 #[cfg(target_os = "linux")]

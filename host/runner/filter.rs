@@ -322,8 +322,8 @@ mod linux {
                 }
                 // The keeper is in the group, and SIGSTOP would stop it, too.
                 for group in [0, own_group] {
-                    let stop = libc::SIGSTOP.cast_unsigned();
-                    self.when(libc::SYS_kill, &[(0, Eq, group), (1, Eq, stop)]);
+                    let sigstop = libc::SIGSTOP.cast_unsigned();
+                    self.when(libc::SYS_kill, &[(0, Eq, group), (1, Eq, sigstop)]);
                 }
             }
             // A thread id does not reveal the process that the thread belongs to.

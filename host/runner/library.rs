@@ -1,6 +1,6 @@
 //! The boundary to a shared library (`jp_compact_strategy.h`): opening it, calling it, and writing the lines that it
 //! emits.
-#![expect(unsafe_code, error_message = "foreign functions have no safe form")]
+#![expect(unsafe_code, reason = "foreign functions have no safe form")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fs::File;

@@ -19,7 +19,7 @@
 //! 5. Execute the program.
 //!
 //! The runner does not report its confinement. The host passes the Landlock version that it found. The runner enforces
-//! every rule of that version, or exits. So there is no report that a strategy could forge.
+//! every rule of that version, or exits. A strategy therefore cannot forge a report.
 //!
 //! The runner exits with 64 after a usage error. If it fails to start the program, it exits with 126 and writes one
 //! line to stderr. All other exit codes and all signals come from the program.

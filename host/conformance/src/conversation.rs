@@ -156,13 +156,13 @@ fn special_characters() -> Stream {
 /// The plain conversation with events of a later version. Some resemble known events.
 fn unknown() -> Stream {
     let mut events = events("x");
-    let later = [
+    let unknown_events = [
         json!({"type": "x_of_a_later_version", "content": "x", "is_error": true}),
         json!({"type": "tool_call_progress", "id": "c1", "name": ["fs_read_file"], "arguments": null}),
         json!({"type": "x_nested", "event": {"type": "tool_call_response", "content": "x"}}),
     ];
     let index = events.iter().position(|event| event["type"] == "tool_call_response").unwrap_or_default();
-    events.splice(index..index, later);
+    events.splice(index..index, unknown_events);
     stream(events)
 }
 

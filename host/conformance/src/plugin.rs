@@ -48,7 +48,7 @@ impl TestedPlugin {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).ok_or("its name is not UTF-8")?;
         let (program, args, stem) = if path.extension().is_some_and(|extension| extension == "so") {
             let stem = stem.strip_prefix("lib").unwrap_or(stem);
-            (runner.to_owned(), library(&path)?, stem)
+            (runner.to_owned(), library_args(&path)?, stem)
         } else {
             // Bundled strategies are tested like all others.
             let stem = stem.strip_prefix("compact-strategy-").unwrap_or(stem);
@@ -64,6 +64,7 @@ impl TestedPlugin {
         })
     }
 
+    /// Returns the plugin of a folder with a manifest.
     fn in_folder(folder: &Path, runner: &Path) -> Result<Self, String> {
         let file = folder.join("plugin.toml");
         let text = small_file::read(&file, small_file::MANIFEST)
@@ -73,21 +74,21 @@ impl TestedPlugin {
         let manifest: Manifest = toml::from_str(&text)
             .map_err(|error| format!("plugin.toml: {}", error.to_string().trim_end()))?;
         let (program, args) = match &manifest.run.program {
-            Program::Dylib(file) => (runner.to_owned(), library(&folder.join(file))?),
-            Program::Command(arguments) => {
-                let (first, rest) = arguments.split_first().ok_or("an empty command")?;
+            Program::Dylib(file) => (runner.to_owned(), library_args(&folder.join(file))?),
+            Program::Command(command) => {
+                let (first, rest) = command.split_first().ok_or("an empty command")?;
                 // An argument that names a file of the folder becomes its path, because the process has
                 // another working folder.
-                let rest = rest.iter().map(|word| {
-                    let file = folder.join(word);
-                    let names_file = !word.starts_with('-') && file.is_file();
+                let args = rest.iter().map(|arg| {
+                    let file = folder.join(arg);
+                    let names_file = !arg.starts_with('-') && file.is_file();
                     if names_file {
-                        file.to_str().map_or_else(|| word.clone(), str::to_owned)
+                        file.to_str().map_or_else(|| arg.clone(), str::to_owned)
                     } else {
-                        word.clone()
+                        arg.clone()
                     }
                 });
-                (program(folder, first)?, rest.collect())
+                (find_program(folder, first)?, args.collect())
             }
         };
         let name = manifest.name.to_string();
@@ -185,18 +186,18 @@ impl TestedPlugin {
 }
 
 /// Finds the program of a command: a path in the folder, or a name on PATH.
-fn program(folder: &Path, word: &str) -> Result<PathBuf, String> {
-    if word.contains('/') {
-        return Ok(folder.join(word));
+fn find_program(folder: &Path, name: &str) -> Result<PathBuf, String> {
+    if name.contains('/') {
+        return Ok(folder.join(name));
     }
-    let mut candidates = PATH.iter().map(|folder| Path::new(folder).join(word));
+    let mut candidates = PATH.iter().map(|folder| Path::new(folder).join(name));
     candidates
         .find(|path| path.is_file())
-        .ok_or_else(|| format!("`{word}` was not found in {}", PATH.join(":")))
+        .ok_or_else(|| format!("`{name}` was not found in {}", PATH.join(":")))
 }
 
 /// Returns the arguments that make the runner load a library.
-fn library(path: &Path) -> Result<Vec<String>, String> {
+fn library_args(path: &Path) -> Result<Vec<String>, String> {
     let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
     let path = path.to_str().ok_or("its path is not UTF-8")?;
     Ok(vec!["--dylib".into(), path.to_owned()])

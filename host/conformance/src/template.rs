@@ -24,10 +24,10 @@ pub enum Language {
 }
 
 /// A file of a template: name, content, whether it is executable.
-type File = (&'static str, &'static str, bool);
+type TemplateFile = (&'static str, &'static str, bool);
 
 impl Language {
-    fn files(self) -> &'static [File] {
+    fn files(self) -> &'static [TemplateFile] {
         match self {
             Self::Rust => &[
                 ("src/main.rs", include_str!("templates/strategy.rs.in"), false),
@@ -46,7 +46,7 @@ impl Language {
     }
 
     /// Returns the content of `[run]` and the runtime to ask for.
-    fn run(self) -> (&'static str, &'static str) {
+    fn run_section(self) -> (&'static str, &'static str) {
         match self {
             Self::Rust => (r#"command = ["./@NAME@"]"#, ""),
             Self::Python => (r#"command = ["python3", "-I", "strategy.py"]"#, "python"),
@@ -78,8 +78,8 @@ impl Language {
 
     fn manifest(self, name: &StrategyName) -> String {
         let build = self.build(name).map_or_else(String::new, |line| format!("# Build:  {line}\n"));
-        let (run, runtime) = self.run();
-        let asks = match runtime {
+        let (run, runtime) = self.run_section();
+        let permissions = match runtime {
             "" => String::new(),
             runtime => format!("\n[permissions]\nruntime = \"{runtime}\"\n"),
         };
@@ -87,7 +87,7 @@ impl Language {
             "{build}# Test:   jp-compact strategy test .\n# Look:   jp-compact strategy run . CONVERSATION\n\
              # Use:    jp-compact --strategy . CONVERSATION\n\
              manifest = 1\nname = \"@NAME@\"\nversion = \"0.1.0\"\n\
-             description = \"Strip the output of tool calls\"\nprotocols = [1]\n\n[run]\n{run}\n{asks}"
+             description = \"Strip the output of tool calls\"\nprotocols = [1]\n\n[run]\n{run}\n{permissions}"
         )
     }
 }

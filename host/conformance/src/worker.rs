@@ -101,9 +101,9 @@ impl TestConnection {
             }
             Ok(answers)
         };
-        let both = async { tokio::join!(send, receive).1 };
+        let send_and_receive = async { tokio::join!(send, receive).1 };
         tokio::select! {
-            answers = both => answers,
+            answers = send_and_receive => answers,
             // Drains stderr. The output of a process that has exited ends too, which is reported above.
             () = async { worker.exited().await; std::future::pending().await } => Err(failure("W01", "it exited")),
         }

@@ -91,14 +91,14 @@ pub fn open(path: &Path, links: OFlags) -> io::Result<File> {
 /// Opens a regular file relative to an open folder. Never blocks on other file types.
 pub fn open_at(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
     let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let opened = openat(&folder, path, flags, mode).map_err(|error| {
+    let descriptor = openat(&folder, path, flags, mode).map_err(|error| {
         let is_link = || {
             let stat = statat(&folder, path, AtFlags::SYMLINK_NOFOLLOW);
             stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())
         };
         if flags.contains(OFlags::NOFOLLOW) && is_link() { invalid_input(LINK) } else { error.into() }
     });
-    let file = File::from(opened?);
+    let file = File::from(descriptor?);
     let kind = file.metadata()?.file_type();
     if kind.is_file() {
         return Ok(file);

@@ -36,16 +36,16 @@ pub(super) fn common_prefix(file: &mut File, expected: &[u8]) -> io::Result<usiz
     let mut buffer = vec![0; CHUNK_BYTES.min(expected.len().max(1))];
     let mut common = 0;
     while common < expected.len() {
-        let read = read_chunk(file, &mut buffer)?;
-        let chunk = &buffer[..read];
+        let read_bytes = read_chunk(file, &mut buffer)?;
+        let chunk = &buffer[..read_bytes];
         let rest = &expected[common..];
-        if read == 0 {
+        if read_bytes == 0 {
             break;
         }
         if !rest.starts_with(chunk) {
             return Ok(common + chunk.iter().zip(rest).take_while(|(a, b)| a == b).count());
         }
-        common += read;
+        common += read_bytes;
     }
     Ok(common)
 }

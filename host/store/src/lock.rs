@@ -123,8 +123,8 @@ fn try_acquire(place: &Place, create: bool) -> io::Result<Attempt<Lock>> {
             return Ok(Attempt::Locked(Lock { _files: files, _turn: Some(turn), folder: Arc::new(folder) }));
         }
         LockFile::File { path, others } => {
-            let others = others.iter().filter(|other| other.symlink_metadata().is_ok());
-            for (index, path) in [path].into_iter().chain(others).enumerate() {
+            let existing = others.iter().filter(|other| other.symlink_metadata().is_ok());
+            for (index, path) in [path].into_iter().chain(existing).enumerate() {
                 let failure = match lock_at(place, path, create && index == 0) {
                     Err(error) if !create && error.kind() == io::ErrorKind::NotFound => continue,
                     attempt => keep(attempt?),

@@ -149,11 +149,11 @@ fn read_grown(
     io::Seek::rewind(original).map_err(unreadable("read", path))?;
     let bytes = read_open(original, path)?;
     let kept = &snapshot[..kept_bytes.min(snapshot.len())];
-    let changed = |how| Err(StoreError::Changed { path: path.to_path_buf(), how });
+    let conflict = |how| Err(StoreError::Changed { path: path.to_path_buf(), how });
     if bytes.len() < snapshot.len() {
-        changed("shrank")
+        conflict("shrank")
     } else if !bytes.starts_with(kept) {
-        changed("was changed")
+        conflict("was changed")
     } else {
         Ok(bytes)
     }

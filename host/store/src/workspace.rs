@@ -130,17 +130,17 @@ impl Storage<'_> {
 
     fn folders_where(&self, matches: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, StoreError> {
         let conversations = self.0.join(CONVERSATIONS);
-        let mut found = Vec::new();
+        let mut folders = Vec::new();
         for folder in [conversations.join(ARCHIVE), conversations] {
             let entries = entries(&folder).map_err(unreadable("list", &folder))?;
-            found.extend(
+            folders.extend(
                 entries
                     .into_iter()
                     .filter(|folder| folder_id(folder).is_some_and(&matches) && folder.is_dir()),
             );
         }
-        found.sort();
-        Ok(found)
+        folders.sort();
+        Ok(folders)
     }
 }
 
@@ -152,13 +152,15 @@ fn user_storages(environment: &Environment) -> Option<PathBuf> {
 /// Returns the user's storage of the workspace at `root`. If there are several, JP merges them at its next start. Then
 /// this is the one that JP merges into: the one named after the workspace's folder, else the last changed one.
 fn user_storage(root: &Path, id: &str, environment: &Environment) -> Option<PathBuf> {
-    let mut found = entries(&user_storages(environment)?).ok()?;
-    found.retain(|folder| is_storage_of(folder, id) && folder.is_dir());
+    let mut candidates = entries(&user_storages(environment)?).ok()?;
+    candidates.retain(|folder| is_storage_of(folder, id) && folder.is_dir());
     let slug = root.parent().and_then(Path::file_name).and_then(OsStr::to_str);
     let expected_name = slug.map(|slug| format!("{slug}-{id}"));
     let has_expected_name =
         |folder: &PathBuf| folder.file_name().and_then(OsStr::to_str) == expected_name.as_deref();
-    found.into_iter().max_by_key(|folder| (has_expected_name(folder), last_changed(folder), folder.clone()))
+    candidates
+        .into_iter()
+        .max_by_key(|folder| (has_expected_name(folder), last_changed(folder), folder.clone()))
 }
 
 /// Returns whether the folder's name is `<id>` or `<slug>-<id>`.

@@ -122,7 +122,7 @@ impl Child {
     /// exceeds a limit.
     pub(super) async fn exited(&mut self) {
         // A process that must not start others is alone in its session.
-        let who = if self.may_leave_orphans { ProcessScope::Session } else { ProcessScope::Process };
+        let scope = if self.may_leave_orphans { ProcessScope::Session } else { ProcessScope::Process };
         loop {
             let Self { exit_signals, pid, watch, .. } = self;
             let Some(watch) = watch else { return exit_signals.wait_for(*pid).await };
@@ -131,7 +131,7 @@ impl Child {
                 () = exit_signals.wait_for(*pid) => return,
                 () = watch.is_due() => {}
             }
-            if watch.measure(Some((*pid, who))).is_some() {
+            if watch.measure(Some((*pid, scope))).is_some() {
                 self.signal(Signal::KILL);
             }
         }
@@ -188,12 +188,14 @@ fn command(program: &OsStr) -> Command {
 
 /// Opens a new terminal. Returns the end for the host and the end for the program.
 fn terminal() -> io::Result<(OwnedFd, File)> {
-    let held = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY | pty::OpenptFlags::CLOEXEC)?;
-    pty::grantpt(&held)?;
-    pty::unlockpt(&held)?;
-    let name = pty::ptsname(&held, Vec::new())?;
-    let given = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
-    Ok((held, given.into()))
+    let host_end =
+        pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY | pty::OpenptFlags::CLOEXEC)?;
+    pty::grantpt(&host_end)?;
+    pty::unlockpt(&host_end)?;
+    let name = pty::ptsname(&host_end, Vec::new())?;
+    let program_end =
+        rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok((host_end, program_end.into()))
 }
 
 fn runner_args(launch: &Launch<'_>, dir: &Path, group: Option<&Group>) -> io::Result<Vec<OsString>> {

@@ -97,18 +97,18 @@ mod tests {
 
     #[track_caller]
     fn check(all: &[u8], chunk_bytes: usize) {
-        let kept = stderr(&all.chunks(chunk_bytes).collect::<Vec<_>>());
+        let stderr_ends = stderr(&all.chunks(chunk_bytes).collect::<Vec<_>>());
         let head = all.len().min(END_BYTES_MAX);
         let tail = all.len().saturating_sub(END_BYTES_MAX).max(head);
-        assert!(kept.head() == &all[..head], "head of {} by {chunk_bytes}", all.len());
-        assert!(kept.tail() == &all[tail..], "tail of {} by {chunk_bytes}", all.len());
-        assert_eq!(kept.bytes(), all.len() as u64);
-        assert_eq!(kept.dropped_bytes(), (tail - head) as u64);
+        assert!(stderr_ends.head() == &all[..head], "head of {} by {chunk_bytes}", all.len());
+        assert!(stderr_ends.tail() == &all[tail..], "tail of {} by {chunk_bytes}", all.len());
+        assert_eq!(stderr_ends.bytes(), all.len() as u64);
+        assert_eq!(stderr_ends.dropped_bytes(), (tail - head) as u64);
     }
 
     #[test]
     fn keeps_head_and_tail_for_all_sizes() {
-        let all: Vec<u8> = (0..300_007_u32).map(|n| (n % 251) as u8).collect();
+        let all: Vec<u8> = (0..300_007_u32).map(|number| (number % 251) as u8).collect();
         for bytes in
             [0, 1, END_BYTES_MAX, END_BYTES_MAX + 1, 2 * END_BYTES_MAX, 2 * END_BYTES_MAX + 1, all.len()]
         {

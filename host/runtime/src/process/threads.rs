@@ -33,15 +33,15 @@ pub fn are_bounded() -> bool {
 /// Returns the folder of the control group of this process.
 fn current_group(groups: &str, mounts: &str) -> Option<PathBuf> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mounted = mounts.lines().find_map(|line| {
+    let mount_entry = mounts.lines().find_map(|line| {
         let (mount, filesystem) = line.split_once(" - ")?;
         let mut fields = mount.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
         filesystem.starts_with("cgroup2 ").then_some((root, point))
     });
-    let (root, point) = mounted?;
-    let below = Path::new(path).strip_prefix(root).ok()?;
-    Some(Path::new(point).join(below))
+    let (root, point) = mount_entry?;
+    let relative = Path::new(path).strip_prefix(root).ok()?;
+    Some(Path::new(point).join(relative))
 }
 
 fn is_delegated(group: &Path) -> bool {
@@ -106,9 +106,9 @@ mod tests {
         check("0::/\n", full, Some("/sys/fs/cgroup/"));
         let hybrid = "31 24 0:27 / /sys/fs/cgroup/unified rw shared:9 - cgroup2 cgroup2 rw";
         check("8:pids:/x\n0::/a\n", hybrid, Some("/sys/fs/cgroup/unified/a"));
-        let part = "31 24 0:27 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw";
-        check("0::/docker/1/a\n", part, Some("/sys/fs/cgroup/a"));
-        check("0::/elsewhere\n", part, None);
+        let partial = "31 24 0:27 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw";
+        check("0::/docker/1/a\n", partial, Some("/sys/fs/cgroup/a"));
+        check("0::/elsewhere\n", partial, None);
         check("8:pids:/x\n", full, None);
         check("0::/\n", "", None);
     }

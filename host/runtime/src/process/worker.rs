@@ -58,7 +58,7 @@ impl Worker {
     /// Same as [`Worker::exited`], and passes stderr to a callback while it arrives.
     pub async fn exited_with(&mut self, on_stderr: &mut (dyn FnMut(&[u8]) + Send)) {
         let Self { child, stderr_pipe, stderr } = self;
-        let drained = async {
+        let drain_stderr = async {
             if let Some(pipe) = stderr_pipe {
                 // A read error ends the text like a closed pipe does.
                 let _ = drain(pipe, stderr, on_stderr).await;
@@ -68,7 +68,7 @@ impl Worker {
         };
         tokio::select! {
             () = child.exited() => {}
-            () = drained => {}
+            () = drain_stderr => {}
         }
     }
 
@@ -76,18 +76,18 @@ impl Worker {
     ///
     /// # Errors
     /// The process could not be watched.
-    pub async fn end(self, patience: Duration, grace: Duration) -> Result<WorkerEnded, ProcessError> {
-        self.end_with(patience, grace, &mut |_| {}).await
+    pub async fn end(self, exit_time_max: Duration, grace: Duration) -> Result<WorkerEnded, ProcessError> {
+        self.end_with(exit_time_max, grace, &mut |_| {}).await
     }
 
     /// Same as [`Worker::end`], and passes stderr to a callback while it arrives.
     pub async fn end_with(
         mut self,
-        patience: Duration,
+        exit_time_max: Duration,
         grace: Duration,
         on_stderr: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<WorkerEnded, ProcessError> {
-        if timeout(patience, self.exited_with(on_stderr)).await.is_err() {
+        if timeout(exit_time_max, self.exited_with(on_stderr)).await.is_err() {
             self.child.terminate();
             let _ = timeout(grace, self.exited_with(on_stderr)).await;
         }

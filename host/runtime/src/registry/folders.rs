@@ -34,17 +34,19 @@ pub struct Folder {
 /// Returns every folder in order. `home` is the folder of the host's executable.
 pub(super) fn list(environment: &Environment, wanted: &ExtraFolders<'_>, home: &Path) -> Vec<Folder> {
     let workspace = environment.cwd.ancestors().find(|folder| folder.join(".jp").is_dir());
-    let all = |folders: &[PathBuf], origin| -> Vec<Folder> {
+    let with_origin = |folders: &[PathBuf], origin| -> Vec<Folder> {
         folders.iter().map(|folder| Folder { path: environment.cwd.join(folder), origin }).collect()
     };
-    let optional = |path: Option<PathBuf>, origin| path.map(|path| Folder { path, origin });
-    let mut folders = all(wanted.trust_dirs, PluginOrigin::TrustDir);
-    folders.extend(all(wanted.plugin_dirs, PluginOrigin::PluginDir));
-    folders.extend(all(&environment.plugin_path, PluginOrigin::PluginPath));
-    folders.extend(optional(Some(home.to_owned()), PluginOrigin::Bundled));
-    folders.extend(optional(workspace.map(|root| root.join(WORKSPACE_PLUGINS)), PluginOrigin::Workspace));
-    folders.extend(optional(environment.data().map(|data| data.join(USER_PLUGINS)), PluginOrigin::User));
-    folders.extend(optional(Some(MACHINE_PLUGINS.into()), PluginOrigin::Machine));
+    let one_with_origin = |path: Option<PathBuf>, origin| path.map(|path| Folder { path, origin });
+    let mut folders = with_origin(wanted.trust_dirs, PluginOrigin::TrustDir);
+    folders.extend(with_origin(wanted.plugin_dirs, PluginOrigin::PluginDir));
+    folders.extend(with_origin(&environment.plugin_path, PluginOrigin::PluginPath));
+    folders.extend(one_with_origin(Some(home.to_owned()), PluginOrigin::Bundled));
+    folders
+        .extend(one_with_origin(workspace.map(|root| root.join(WORKSPACE_PLUGINS)), PluginOrigin::Workspace));
+    folders
+        .extend(one_with_origin(environment.data().map(|data| data.join(USER_PLUGINS)), PluginOrigin::User));
+    folders.extend(one_with_origin(Some(MACHINE_PLUGINS.into()), PluginOrigin::Machine));
     folders
 }
 

@@ -81,16 +81,16 @@ impl Registry {
     /// # Errors
     /// It does not exist, or it has the name of a bundled strategy. Those cannot be replaced.
     pub fn find(&self, name: &str) -> Result<Plugin, Error> {
-        let found = if name.contains('/') {
+        let plugin = if name.contains('/') {
             plugin::at(&self.cwd.join(name).components().collect::<PathBuf>(), PluginOrigin::Path)?
         } else {
             self.plugins_named(name).next().cloned().ok_or_else(|| self.not_found(name))?
         };
-        let bundled = self.plugins_named(found.name.as_str()).find(|other| other.bundled());
-        let reserved = bundled.filter(|bundled| !found.bundled() && !found.is_same_file(bundled));
+        let bundled = self.plugins_named(plugin.name.as_str()).find(|other| other.bundled());
+        let reserved = bundled.filter(|bundled| !plugin.bundled() && !plugin.is_same_file(bundled));
         match reserved.map(|bundled| bundled.path.clone()) {
-            Some(bundled) => Err(Error::ReservedName { plugin: found.path, bundled }),
-            None => Ok(found),
+            Some(bundled) => Err(Error::ReservedName { plugin: plugin.path, bundled }),
+            None => Ok(plugin),
         }
     }
 
@@ -99,17 +99,17 @@ impl Registry {
     /// # Errors
     /// The same as [`Registry::find`], or an untrusted plugin shadows a trusted one.
     pub fn find_to_run(&self, name: &str, is_trusted: impl Fn(&Plugin) -> bool) -> Result<Plugin, Error> {
-        let found = self.find(name)?;
-        if name.contains('/') || found.bundled() {
-            return Ok(found);
+        let plugin = self.find(name)?;
+        if name.contains('/') || plugin.bundled() {
+            return Ok(plugin);
         }
         let mut shadowed_plugins = self.plugins_named(name).filter(|other| other.shadowed).peekable();
-        if shadowed_plugins.peek().is_none() || is_trusted(&found) {
-            return Ok(found);
+        if shadowed_plugins.peek().is_none() || is_trusted(&plugin) {
+            return Ok(plugin);
         }
         match shadowed_plugins.find(|other| is_trusted(other)) {
-            None => Ok(found),
-            Some(trusted) => Err(Error::Hides { plugin: found.path, trusted: trusted.path.clone() }),
+            None => Ok(plugin),
+            Some(trusted) => Err(Error::Hides { plugin: plugin.path, trusted: trusted.path.clone() }),
         }
     }
 
@@ -120,15 +120,17 @@ impl Registry {
 
     /// Returns an error that names a file that would be the strategy if it were executable.
     fn not_found(&self, name: &str) -> Error {
-        let others = self.folders.iter().filter(|folder| folder.origin != PluginOrigin::Bundled);
-        if let Some(path) = others.into_iter().find_map(|folder| plugin::not_executable(&folder.path, name)) {
+        let plugin_folders = self.folders.iter().filter(|folder| folder.origin != PluginOrigin::Bundled);
+        if let Some(path) =
+            plugin_folders.into_iter().find_map(|folder| plugin::not_executable(&folder.path, name))
+        {
             return Error::NotExecutable { path };
         }
         let mut known: Vec<_> = self.plugins.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
         known.sort();
         known.dedup();
-        let searched = self.folders.iter().filter(|folder| folder.path.is_dir());
-        Error::NotFound { known, folders: searched.map(|folder| folder.path.clone()).collect() }
+        let existing = self.folders.iter().filter(|folder| folder.path.is_dir());
+        Error::NotFound { known, folders: existing.map(|folder| folder.path.clone()).collect() }
     }
 }
 

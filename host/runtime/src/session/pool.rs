@@ -158,7 +158,7 @@ impl WorkerSlot {
                 None => timeout(HALF_CLOSED_MAX, serve).await.ok(),
             }
         };
-        let (patience, grace) = match end {
+        let (exit_time_max, grace) = match end {
             Some(ExitReason::Finished) => (SHUTDOWN_GRACE, GRACE),
             Some(ExitReason::Died) => (HALF_CLOSED_MAX, GRACE),
             Some(ExitReason::Deadline | ExitReason::Stuck) => (Duration::ZERO, GRACE),
@@ -170,12 +170,13 @@ impl WorkerSlot {
             // The exit status of this worker does not matter, so the next one starts immediately.
             let (starter, confined) = (self.starter.clone(), self.described.confined.clone());
             self.retiring.add(async move {
-                drop(shut_down(&starter, &confined, worker, stderr_log, patience, grace).await);
+                drop(shut_down(&starter, &confined, worker, stderr_log, exit_time_max, grace).await);
             });
             return unanswered;
         }
         let ended =
-            shut_down(&self.starter, &self.described.confined, worker, stderr_log, patience, grace).await;
+            shut_down(&self.starter, &self.described.confined, worker, stderr_log, exit_time_max, grace)
+                .await;
         match (end, ended) {
             (_, Err(error)) if has_unanswered => fail_first(&mut unanswered, Error::Process(error)),
             (Some(ExitReason::Deadline), Ok(ended)) => {
@@ -231,10 +232,10 @@ async fn shut_down(
     confined: &Confined,
     worker: Worker,
     mut stderr_log: StderrLog,
-    patience: Duration,
+    exit_time_max: Duration,
     grace: Duration,
 ) -> Result<WorkerEnded, ProcessError> {
-    let ended = worker.end_with(patience, grace, &mut |bytes| stderr_log.append(bytes)).await?;
+    let ended = worker.end_with(exit_time_max, grace, &mut |bytes| stderr_log.append(bytes)).await?;
     stderr_log.end(&ended.stderr);
     starter.log_exit(confined, "worker", ended.status);
     Ok(ended)

@@ -61,12 +61,12 @@ impl PendingText {
     }
 
     fn finish(&mut self, stderr: &Stderr, log_line: impl FnMut(&str)) {
-        let mut rest = std::mem::take(&mut self.line);
+        let mut text = std::mem::take(&mut self.line);
         if stderr.dropped_bytes() > 0 {
-            rest.extend(format!("\n[{} bytes dropped]\n", stderr.dropped_bytes()).into_bytes());
+            text.extend(format!("\n[{} bytes dropped]\n", stderr.dropped_bytes()).into_bytes());
         }
-        rest.extend_from_slice(stderr.tail());
-        String::from_utf8_lossy(&rest).lines().for_each(log_line);
+        text.extend_from_slice(stderr.tail());
+        String::from_utf8_lossy(&text).lines().for_each(log_line);
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) struct LineScanner {
 }
 
 impl LineScanner {
+    /// Reads more output, and calls `on_line` for each complete progress or log line.
     pub(super) fn read(&mut self, output: &[u8], id: &str, mut on_line: impl FnMut(&ReplyLine)) {
         for piece in output.split_inclusive(|byte| *byte == b'\n') {
             self.is_too_long |= self.line.len() + piece.len() > LINE_BYTES_MAX;

@@ -184,8 +184,8 @@ mod tests {
         let all: Vec<Grant> = words.split(',').map(|word| word.parse().unwrap()).collect();
         let set = add(add(Permissions::default(), &all), &all);
         assert_eq!(joined(&grants(&set)), words);
-        let some = add(Permissions::default(), &all[..3]);
-        assert_eq!(joined(&missing(&set, &some)), "env:B,read:/r,runtime:sh");
-        assert_eq!(missing(&some, &set), []);
+        let subset = add(Permissions::default(), &all[..3]);
+        assert_eq!(joined(&missing(&set, &subset)), "env:B,read:/r,runtime:sh");
+        assert_eq!(missing(&subset, &set), []);
     }
 }

@@ -70,15 +70,15 @@ mod tests {
     #[test]
     fn a_changed_or_replaced_file_is_read_again() {
         check(|_| String::new(), &digest::of_bytes(b"abc"));
-        let changed = |file: &Path| {
-            let before = PluginTree::read(file).unwrap().stamp();
+        let replace_file = |file: &Path| {
+            let stamp_before = PluginTree::read(file).unwrap().stamp();
             // Another file with the same bytes at the same path.
             fs::write(file.with_extension("new"), "abc").unwrap();
             #[expect(clippy::disallowed_methods, reason = "a test swaps files")]
             fs::rename(file.with_extension("new"), file).unwrap();
-            before
+            stamp_before
         };
-        check(changed, &digest::of_bytes(b"abc"));
+        check(replace_file, &digest::of_bytes(b"abc"));
     }
 
     #[test]

@@ -125,10 +125,10 @@ impl Trust {
     }
 
     fn identity(&self, plugin: &Plugin) -> Result<Identity, Error> {
-        let failed = unreadable(&plugin.real);
-        let plugin_sha256 = self.digests.get(&plugin.real).map_err(&failed)?;
+        let read_error = unreadable(&plugin.real);
+        let plugin_sha256 = self.digests.get(&plugin.real).map_err(&read_error)?;
         let runs = if plugin.bundled() { Vec::new() } else { executed_files(plugin, &plugin.real)? };
-        Identity::new(plugin_sha256, runs, &self.digests).map_err(failed)
+        Identity::new(plugin_sha256, runs, &self.digests).map_err(read_error)
     }
 
     fn standing(&self, plugin: &Plugin, identity: &Identity) -> Result<Standing, Error> {
@@ -187,8 +187,8 @@ impl Trust {
         if plugin.bundled() {
             return Ok(None);
         }
-        let checked = executed_files(plugin, &plugin.real).and_then(|runs| self.check_modes(plugin, &runs));
-        match checked {
+        let result = executed_files(plugin, &plugin.real).and_then(|files| self.check_modes(plugin, &files));
+        match result {
             Err(Error::Insecure(insecure)) => Ok(Some(insecure)),
             other => other.map(|()| None),
         }
@@ -218,8 +218,8 @@ impl Trust {
             }
             Standing::Untrusted | Standing::Changed => {
                 self.check_modes(plugin, &identity.runs)?;
-                let changed = standing == Standing::Changed;
-                let candidate = self.candidate_of(plugin, identity, changed);
+                let is_changed = standing == Standing::Changed;
+                let candidate = self.candidate_of(plugin, identity, is_changed);
                 Err(Error::NotTrusted(Box::new(candidate)))
             }
         }
@@ -299,8 +299,8 @@ impl Trust {
             Some(real) => Path::new(&record.path) == real,
             None => record.name.as_str() == name,
         };
-        let all = state.records.all().map_err(unreadable(&state.folder))?;
-        let (selected, others): (Vec<_>, Vec<_>) = all.iter().partition(is_selected);
+        let records = state.records.all().map_err(unreadable(&state.folder))?;
+        let (selected, others): (Vec<_>, Vec<_>) = records.iter().partition(is_selected);
         for record in &selected {
             state.records.remove(record).map_err(unwritable(&state.folder))?;
             if !others.iter().any(|other| other.sha256 == record.sha256) {
@@ -334,18 +334,18 @@ impl Trust {
     fn check_modes(&self, plugin: &Plugin, runs: &[ExecutedFile]) -> Result<(), Error> {
         let trusted_dir =
             if plugin.origin == PluginOrigin::TrustDir { self.trusted_dir(plugin) } else { None };
-        let failed = unreadable(&plugin.real);
-        let mut found = modes::check_ancestors(&plugin.real, trusted_dir).map_err(&failed)?;
-        if plugin.manifest().is_some() && found.is_none() {
-            for path in tree::PluginTree::read(&plugin.real).map_err(&failed)?.paths() {
-                found = found.or(modes::check_one(&path).map_err(&failed)?);
+        let read_error = unreadable(&plugin.real);
+        let mut insecure = modes::check_ancestors(&plugin.real, trusted_dir).map_err(&read_error)?;
+        if plugin.manifest().is_some() && insecure.is_none() {
+            for path in tree::PluginTree::read(&plugin.real).map_err(&read_error)?.paths() {
+                insecure = insecure.or(modes::check_one(&path).map_err(&read_error)?);
             }
         }
         for ExecutedFile { path, .. } in runs {
             let trusted_dir = trusted_dir.filter(|dir| path.starts_with(dir));
-            found = found.or(modes::check_resolution(path, trusted_dir).map_err(unreadable(path))?);
+            insecure = insecure.or(modes::check_resolution(path, trusted_dir).map_err(unreadable(path))?);
         }
-        found.map_or(Ok(()), |insecure| Err(Error::Insecure(insecure)))
+        insecure.map_or(Ok(()), |insecure| Err(Error::Insecure(insecure)))
     }
 }
 

@@ -65,22 +65,22 @@ impl Insecure {
     }
 }
 
-/// Checks a real path and every folder above it. Stops below `until` if it is given.
-pub(super) fn check_ancestors(path: &Path, until: Option<&Path>) -> io::Result<Option<Insecure>> {
-    let mut below: Option<Metadata> = None;
-    for step in path.ancestors().take_while(|step| until != Some(*step)) {
-        let file = fs::symlink_metadata(step)?;
-        if let Some(insecure) = check(step, &file, below.as_ref()) {
+/// Checks a real path and every folder above it. Stops below `root` if it is given.
+pub(super) fn check_ancestors(path: &Path, root: Option<&Path>) -> io::Result<Option<Insecure>> {
+    let mut child: Option<Metadata> = None;
+    for ancestor in path.ancestors().take_while(|ancestor| root != Some(*ancestor)) {
+        let file = fs::symlink_metadata(ancestor)?;
+        if let Some(insecure) = check(ancestor, &file, child.as_ref()) {
             return Ok(Some(insecure));
         }
-        below = Some(file);
+        child = Some(file);
     }
     Ok(None)
 }
 
 /// Checks a file and every folder and link on the way to it, in the order in which the kernel resolves the
-/// path. Only checks paths below `until` if it is given.
-pub(super) fn check_resolution(path: &Path, until: Option<&Path>) -> io::Result<Option<Insecure>> {
+/// path. Only checks paths below `root` if it is given.
+pub(super) fn check_resolution(path: &Path, root: Option<&Path>) -> io::Result<Option<Insecure>> {
     let reversed = |path: &Path| -> Vec<PathBuf> {
         path.components().rev().map(|component| component.as_os_str().into()).collect()
     };
@@ -93,15 +93,15 @@ pub(super) fn check_resolution(path: &Path, until: Option<&Path>) -> io::Result<
             _ => continue,
         };
         let file = fs::symlink_metadata(&next)?;
-        let is_checked = |path: &Path| until.is_none_or(|until| path.starts_with(until));
+        let is_checked = |path: &Path| root.is_none_or(|root| path.starts_with(root));
         let folder = fs::symlink_metadata(&current)?;
-        let mut found = check(&current, &folder, Some(&file)).filter(|_| is_checked(&current));
+        let mut insecure = check(&current, &folder, Some(&file)).filter(|_| is_checked(&current));
         // The mode of a link means nothing. The mode of its folder decides who may replace it.
         if remaining.is_empty() && !file.is_symlink() && is_checked(&next) {
-            found = found.or_else(|| check(&next, &file, None));
+            insecure = insecure.or_else(|| check(&next, &file, None));
         }
-        if found.is_some() {
-            return Ok(found);
+        if insecure.is_some() {
+            return Ok(insecure);
         }
         if !file.is_symlink() {
             current = next;
@@ -160,16 +160,17 @@ fn is_private_in(passwd: &str, groups: &str, group: u32, owner: u32) -> bool {
     let users: Vec<Vec<&str>> = passwd.lines().map(|line| line.split(':').collect()).collect();
     let names: Vec<&str> = users
         .iter()
-        .filter(|user| parse_id(user.get(2)) == Some(owner) && parse_id(user.get(3)) == Some(group))
-        .map(|user| user[0])
+        .filter(|fields| parse_id(fields.get(2)) == Some(owner) && parse_id(fields.get(3)) == Some(group))
+        .map(|fields| fields[0])
         .collect();
-    let is_shared =
-        users.iter().any(|user| parse_id(user.get(3)) == Some(group) && parse_id(user.get(2)) != Some(owner));
+    let is_shared = users
+        .iter()
+        .any(|fields| parse_id(fields.get(3)) == Some(group) && parse_id(fields.get(2)) != Some(owner));
     let members = groups
         .lines()
         .map(|line| line.split(':').collect::<Vec<_>>())
-        .filter(|row| parse_id(row.get(2)) == Some(group))
-        .flat_map(|row| row.get(3).map_or(Vec::new(), |members| members.split(',').collect()));
+        .filter(|fields| parse_id(fields.get(2)) == Some(group))
+        .flat_map(|fields| fields.get(3).map_or(Vec::new(), |members| members.split(',').collect()));
     !names.is_empty()
         && !is_shared
         && members.into_iter().all(|member| member.is_empty() || names.contains(&member))

@@ -25,22 +25,22 @@ pub(super) enum CopyResult {
 }
 
 impl Store {
-    /// Returns the copy of a plugin in the folder named after its trusted digest. Copies `real` again if the
-    /// copy is missing or damaged. A copy with other bytes is removed.
+    /// Returns the copy of a plugin in the folder named after its trusted digest. `plugin_sha256` covers the
+    /// plugin alone. Copies `real` again if the copy is missing or damaged. A copy with other bytes is removed.
     pub(super) fn copy(
         &self,
         real: &Path,
-        trusted: &str,
-        sha256: &str,
+        trusted_sha256: &str,
+        plugin_sha256: &str,
         digests: &Digests,
     ) -> io::Result<CopyResult> {
-        let folder = self.0.join(trusted);
+        let folder = self.0.join(trusted_sha256);
         let copy = if real.is_dir() {
             folder.clone()
         } else {
             folder.join(real.file_name().ok_or(io::ErrorKind::InvalidInput)?)
         };
-        let is_valid = || digests.get(&copy).is_ok_and(|digest| digest == sha256);
+        let is_valid = || digests.get(&copy).is_ok_and(|digest| digest == plugin_sha256);
         if is_valid() {
             return Ok(CopyResult::Verified(copy));
         }
@@ -54,7 +54,7 @@ impl Store {
         remove(&copy)?;
         let copied = PluginTree::read(real).and_then(|tree| tree.copy_to(&copy));
         match copied {
-            Ok(digest) if digest == sha256 => Ok(CopyResult::Verified(copy)),
+            Ok(digest) if digest == plugin_sha256 => Ok(CopyResult::Verified(copy)),
             other => {
                 remove(&copy)?;
                 other.map(|_| CopyResult::Changed)
@@ -69,12 +69,12 @@ impl Store {
 }
 
 fn remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(file) if file.is_dir() => fs::remove_dir_all(path),
+    let result = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };
-    match removed {
+    match result {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(())
         }

@@ -100,8 +100,8 @@ impl PluginTree {
 
     fn add(&mut self, relative: PathBuf, file: &Metadata) -> io::Result<()> {
         if !file.is_file() {
-            let what = if file.is_symlink() { "is a symbolic link" } else { "is not a regular file" };
-            return Err(error(&self.root.join(relative), &format!("{what}, which a digest cannot cover")));
+            let problem = if file.is_symlink() { "is a symbolic link" } else { "is not a regular file" };
+            return Err(error(&self.root.join(relative), &format!("{problem}, which a digest cannot cover")));
         }
         let executable = file.permissions().mode() & 0o111 != 0;
         self.leaves.push(Leaf { relative, stamp: Stamp::new(file), executable });
@@ -112,8 +112,8 @@ impl PluginTree {
     pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
         let leaves =
             self.leaves.iter().map(|leaf| &leaf.relative).filter(|path| !path.as_os_str().is_empty());
-        let below = self.folders.iter().chain(leaves).map(|relative| self.root.join(relative));
-        std::iter::once(self.root.clone()).chain(below)
+        let entries = self.folders.iter().chain(leaves).map(|relative| self.root.join(relative));
+        std::iter::once(self.root.clone()).chain(entries)
     }
 
     /// Returns a digest of device, inode, size, times, and names.
@@ -187,9 +187,9 @@ fn hash_path(hash: &mut Sha256, path: &Path) {
 /// one or changes during the read.
 fn copy_bytes(file: &mut File, out: &mut dyn io::Write, leaf: &Leaf, root: &Path) -> io::Result<String> {
     let is_same = |file: &File| file.metadata().map(|file| file.is_file() && Stamp::new(&file) == leaf.stamp);
-    let changed = || error(&root.join(&leaf.relative), "changed while it was read");
+    let changed_error = || error(&root.join(&leaf.relative), "changed while it was read");
     if !is_same(file)? {
-        return Err(changed());
+        return Err(changed_error());
     }
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 256 << 10];
@@ -202,11 +202,11 @@ fn copy_bytes(file: &mut File, out: &mut dyn io::Write, leaf: &Leaf, root: &Path
             }
         }
     }
-    if is_same(file)? { Ok(hexadecimal(hash)) } else { Err(changed()) }
+    if is_same(file)? { Ok(hexadecimal(hash)) } else { Err(changed_error()) }
 }
 
-fn error(path: &Path, what: &str) -> io::Error {
-    io::Error::other(format!("{} {what}", path.display()))
+fn error(path: &Path, problem: &str) -> io::Error {
+    io::Error::other(format!("{} {problem}", path.display()))
 }
 
 #[cfg(test)]

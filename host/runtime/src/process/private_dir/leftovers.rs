@@ -42,16 +42,16 @@ fn is_private_dir_name(name: &[u8]) -> bool {
 
 /// Opens and locks a folder if it belongs to the user and is not locked by a live process.
 fn lock_if_abandoned(parent: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Errno> {
-    let is_own =
+    let is_users_folder =
         |stat: &Stat| FileType::from_raw_mode(stat.st_mode).is_dir() && stat.st_uid == geteuid().as_raw();
-    if !is_own(&statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?) {
+    if !is_users_folder(&statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?) {
         return Ok(None);
     }
     let folder = tree::open(parent, name)?;
     // The folder may have been replaced in the meantime.
-    let is_free =
-        is_own(&fstat(&folder)?) && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok();
-    Ok(is_free.then_some(folder))
+    let is_abandoned =
+        is_users_folder(&fstat(&folder)?) && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok();
+    Ok(is_abandoned.then_some(folder))
 }
 
 #[cfg(test)]

@@ -41,19 +41,22 @@ mod linux {
     const FILE_BYTES_MAX: u64 = 64 << 20;
 
     /// Returns the size of the removed files that the processes have open or mapped.
-    pub(in super::super) fn bytes(strategy: Pid, scope: ProcessScope, dir: &PrivateDir) -> u64 {
+    pub(in super::super) fn bytes(leader: Pid, scope: ProcessScope, dir: &PrivateDir) -> u64 {
         let Ok(folder) = FileId::at(dir.folder.as_fd()) else { return 0 };
         let pids = match scope {
-            ProcessScope::Process => vec![strategy.as_raw_pid()],
-            ProcessScope::Session => orphans::session(strategy),
+            ProcessScope::Process => vec![leader.as_raw_pid()],
+            ProcessScope::Session => orphans::session(leader),
         };
-        let mut seen = BTreeSet::new();
+        let mut counted_inodes = BTreeSet::new();
         let mut bytes = 0;
         for pid in &pids {
-            for file in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-                let Ok(stat) = stat(file.path()) else { continue };
+            for descriptor in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+                let Ok(stat) = stat(descriptor.path()) else { continue };
                 let is_removed = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 0;
-                if is_removed && FileId::new(&stat).device == folder.device && seen.insert(stat.st_ino) {
+                if is_removed
+                    && FileId::new(&stat).device == folder.device
+                    && counted_inodes.insert(stat.st_ino)
+                {
                     bytes += u64::try_from(stat.st_blocks).unwrap_or_default() * 512;
                 }
             }
@@ -62,7 +65,7 @@ mod linux {
         for pid in &pids {
             let maps = small_file::read_system_bytes(&format!("/proc/{pid}/maps")).unwrap_or_default();
             for inode in maps.split(|byte| *byte == b'\n').filter_map(|line| removed_file(line, dir)) {
-                bytes += if seen.insert(inode) { FILE_BYTES_MAX } else { 0 };
+                bytes += if counted_inodes.insert(inode) { FILE_BYTES_MAX } else { 0 };
             }
         }
         bytes

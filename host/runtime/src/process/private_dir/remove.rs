@@ -27,11 +27,11 @@ const ATTEMPTS_MAX: usize = 3;
 pub(super) fn remove(parent: BorrowedFd<'_>, name: &Path, folder: BorrowedFd<'_>) -> io::Result<()> {
     let mut result = Ok(());
     for _ in 0..ATTEMPTS_MAX {
-        let emptied = Removal::new(folder).and_then(Removal::empty);
+        let result_of_emptying = Removal::new(folder).and_then(Removal::empty);
         result = match unlinkat(parent, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             // The reason why the folder could not be emptied is more useful.
-            Err(error) => Err(emptied.err().unwrap_or_else(|| error.into())),
+            Err(error) => Err(result_of_emptying.err().unwrap_or_else(|| error.into())),
         };
     }
     result

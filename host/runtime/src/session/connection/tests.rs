@@ -70,12 +70,12 @@ fn serve<F: AsyncFnOnce(FakeWorker)>(
         jobs.into_iter().for_each(|job| queue.push(job));
         queue.close();
         let retrying = !leftover.is_empty();
-        let silent = |_: &str, _: &ReplyLine| {};
-        let mut serve = WorkerConnection::new(&queue, limits, leftover.into(), retrying, &silent);
+        let ignore_line = |_: &str, _: &ReplyLine| {};
+        let mut connection = WorkerConnection::new(&queue, limits, leftover.into(), retrying, &ignore_line);
         let ((stdin, reader), (stdout, writer)) = (duplex(pipe_bytes), duplex(pipe_bytes));
         let worker = worker(FakeWorker { reader: BufReader::new(reader), writer });
-        let (end, ()) = tokio::join!(serve.serve(stdin, stdout), worker);
-        (end, serve.unanswered().into_iter().map(|job| job.id).collect())
+        let (end, ()) = tokio::join!(connection.serve(stdin, stdout), worker);
+        (end, connection.unanswered().into_iter().map(|job| job.id).collect())
     })
 }
 
@@ -123,9 +123,9 @@ fn finishes_sending_a_request_that_was_answered_early() {
         worker.reads("a").await;
         worker.declines("a").await;
         // The pipe holds 64 bytes, and the reader has its own buffer.
-        let mut rest = vec![0; 1000];
-        worker.reader.read_exact(&mut rest).await.unwrap();
-        assert!(rest.iter().all(|byte| *byte == b'\n'));
+        let mut rest_bytes = vec![0; 1000];
+        worker.reader.read_exact(&mut rest_bytes).await.unwrap();
+        assert!(rest_bytes.iter().all(|byte| *byte == b'\n'));
         worker.reads("b").await;
     };
     let (end, unanswered) = serve(Limits::new(false), vec![a, b], Vec::new(), 64, worker);
@@ -160,8 +160,8 @@ fn sends_at_most_1_mib_ahead_but_at_least_one_request() {
     let worker = async |mut worker: FakeWorker| {
         let reads = async |worker: &mut FakeWorker, n: usize| {
             worker.reads(&format!("j{n}")).await;
-            let mut rest = vec![0; sizes[n]];
-            worker.reader.read_exact(&mut rest).await.unwrap();
+            let mut rest_bytes = vec![0; sizes[n]];
+            worker.reader.read_exact(&mut rest_bytes).await.unwrap();
         };
         reads(&mut worker, 0).await;
         reads(&mut worker, 1).await;
@@ -216,11 +216,11 @@ fn reads_while_writing() {
         );
         worker.writes(&log).await;
         worker.declines("a").await;
-        let mut rest = vec![0; 100_000];
-        worker.reader.read_exact(&mut rest).await.unwrap();
+        let mut rest_bytes = vec![0; 100_000];
+        worker.reader.read_exact(&mut rest_bytes).await.unwrap();
         worker.reads("b").await;
         worker.declines("b").await;
-        worker.reader.read_exact(&mut rest).await.unwrap();
+        worker.reader.read_exact(&mut rest_bytes).await.unwrap();
     };
     assert_eq!(
         serve(Limits::new(true), vec![a, b], Vec::new(), 64, worker),
@@ -235,8 +235,8 @@ fn the_deadline_starts_at_the_last_byte_or_previous_answer() {
     let worker = async |mut worker: FakeWorker| {
         worker.reads("a").await;
         sleep(DEADLINE - A_WHILE).await;
-        let mut rest = vec![0; 1000];
-        worker.reader.read_exact(&mut rest).await.unwrap();
+        let mut rest_bytes = vec![0; 1000];
+        worker.reader.read_exact(&mut rest_bytes).await.unwrap();
         worker.reads("b").await;
         worker.reads("c").await;
         sleep(DEADLINE - A_WHILE).await;
@@ -296,23 +296,23 @@ fn stops_after_the_maximum_number_of_requests() {
 #[test]
 fn only_an_extra_line_in_the_same_read_invalidates_an_answer() {
     let ((a, first), (b, _second)) = (job("a", 0), job("b", 0));
-    let together = async |mut worker: FakeWorker| {
+    let in_one_read = async |mut worker: FakeWorker| {
         worker.reads("a").await;
         worker.reads("b").await;
         worker.writes(&(decline("a") + &decline("a"))).await;
     };
-    check(Limits::new(true), vec![a, b], together, ExitReason::Violated, &["b"]);
+    check(Limits::new(true), vec![a, b], in_one_read, ExitReason::Violated, &["b"]);
     assert!(error_of(first).starts_with("it sent another line after its terminal reply"));
 
     let ((a, first), (b, second)) = (job("a", 0), job("b", 0));
-    let later = async |mut worker: FakeWorker| {
+    let in_two_reads = async |mut worker: FakeWorker| {
         worker.reads("a").await;
         worker.declines("a").await;
         worker.reads("b").await;
         worker.has_nothing_to_read().await;
         worker.declines("a").await;
     };
-    check(Limits::new(true), vec![a, b], later, ExitReason::Violated, &[]);
+    check(Limits::new(true), vec![a, b], in_two_reads, ExitReason::Violated, &[]);
     assert!(is_declined(first));
     assert_eq!(error_of(second), "it replied to request `a`, but the request is `b`");
 }
