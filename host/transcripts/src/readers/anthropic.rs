@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use super::claude_code::block_of;
+use super::claude_code::known_block_event;
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::Reader;
@@ -26,7 +26,7 @@ const WANTED: MemberFilter =
     |key| matches!(key, b"params" | b"messages" | b"content" | b"source" | b"system");
 
 /// Members of a body that no other provider with `messages` has.
-const OWN: [&str; 5] =
+const BODY_MEMBERS: [&str; 5] =
     ["anthropic_version", "anthropic_beta", "stop_sequences", "mcp_servers", "context_management"];
 
 /// Types of blocks that no other provider has.
@@ -58,7 +58,7 @@ impl Reader for Anthropic {
             return builder.read_document(WANTED, |builder, document| {
                 let body = body_of(document);
                 read_metadata(builder, body);
-                conversation(builder, body.get("messages").unwrap_or(body))
+                read_messages(builder, body.get("messages").unwrap_or(body))
             });
         }
         builder.read_lines(WANTED, |builder, _, line| {
@@ -68,7 +68,7 @@ impl Reader for Anthropic {
             };
             builder.start_conversation(line)?;
             read_metadata(builder, body);
-            conversation(builder, messages)
+            read_messages(builder, messages)
         })
     }
 
@@ -88,30 +88,30 @@ fn body_of(value: JsonNode<'_>) -> JsonNode<'_> {
     value.get("params").filter(|body| body.get("messages").is_some()).unwrap_or(value)
 }
 
-/// Returns whether a body, or a bare list of messages, is Anthropic's. A conversation of texts alone is recognized
-/// by the body's members, or by an assistant that writes in blocks, which is rare elsewhere.
+/// Returns whether a body, or a bare list of messages, is Anthropic's. A conversation that contains only texts is
+/// recognized by the body's members, or by an assistant that writes blocks, which is rare in other formats.
 fn is_body(body: JsonNode<'_>) -> bool {
     let messages = body.get("messages").unwrap_or(body);
     if messages.items().len() == 0 || !messages.items().all(is_message) {
         return false;
     }
-    let has = |is_it: fn(JsonNode<'_>) -> bool| {
+    let any_block = |matches: fn(JsonNode<'_>) -> bool| {
         messages
             .items()
             .filter_map(|message| message.get("content"))
-            .any(|content| content.items().any(is_it))
+            .any(|content| content.items().any(matches))
     };
     let writes_blocks = |message: JsonNode<'_>| {
         message.text_of("role").is_some_and(|role| role == "assistant")
             && message.get("content").is_some_and(|content| content.items().any(|block| block.is_object()))
     };
     // The model's name excludes other providers that use blocks.
-    let may_be = body.text_of("model").is_none_or(|model| model.contains("claude"));
+    let may_be_claude = body.text_of("model").is_none_or(|model| model.contains("claude"));
     // Other providers' lists begin with a system message. Anthropic's never do.
     let first = messages.items().next().and_then(|first| first.text_of("role"));
     let has_system = first.is_some_and(|role| role == "system");
-    has(is_own)
-        || OWN.iter().any(|name| body.get(name).is_some())
+    any_block(is_anthropic_block)
+        || BODY_MEMBERS.iter().any(|name| body.get(name).is_some())
         || body.get("system").is_some_and(|system| system.is_string() || system.is_array())
         || body.get("thinking").is_some_and(|thinking| {
             thinking.get("budget_tokens").is_some() || thinking.text_of("type").as_deref() == Some("adaptive")
@@ -120,30 +120,31 @@ fn is_body(body: JsonNode<'_>) -> bool {
             .get("tools")
             .is_some_and(|tools| memchr::memmem::find(tools.raw(), b"\"input_schema\"").is_some())
         || (!has_system && body.text_of("model").is_some_and(|model| model.starts_with("claude")))
-        || (!has_system && may_be && messages.items().any(writes_blocks))
+        || (!has_system && may_be_claude && messages.items().any(writes_blocks))
 }
 
 fn is_message(message: JsonNode<'_>) -> bool {
     // Types of parts that only other chats have.
-    let is_another = |part: JsonNode<'_>| {
+    let is_foreign_part = |part: JsonNode<'_>| {
         part.text_of("type")
             .is_some_and(|kind| matches!(&*kind, "image_url" | "input_audio" | "refusal" | "file"))
     };
-    if message.get("content").is_some_and(|content| content.items().any(is_another)) {
+    if message.get("content").is_some_and(|content| content.items().any(is_foreign_part)) {
         return false;
     }
     let has_role =
         message.text_of("role").is_some_and(|role| matches!(&*role, "user" | "assistant" | "system"));
-    let others =
+    let foreign_members =
         ["tool_calls", "function_call", "tool_name", "parts", "thinking", "images", "reasoning_content"];
-    let is_there = |name: &&str| message.get(name).is_some_and(|value| !value.is_null());
+    let has_value = |name: &&str| message.get(name).is_some_and(|value| !value.is_null());
     // A system message may contain only the reasoning effort.
     let has_content =
         message.get("content").is_some() || message.text_of("role").as_deref() == Some("system");
-    has_role && has_content && !others.iter().any(is_there)
+    has_role && has_content && !foreign_members.iter().any(has_value)
 }
 
-fn is_own(block: JsonNode<'_>) -> bool {
+/// Returns whether only Anthropic has such a block.
+fn is_anthropic_block(block: JsonNode<'_>) -> bool {
     let Some(kind) = block.text_of("type") else { return false };
     (BLOCKS.contains(&&*kind) && !block.get("thinking").is_some_and(JsonNode::is_array))
         || kind.ends_with("_tool_result")
@@ -161,7 +162,7 @@ fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
     }
 }
 
-fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
+fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
     if !messages.is_array() {
         return Err(format_error(NAME, messages.span().start, "the messages are not an array"));
     }
@@ -176,8 +177,8 @@ fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<()
             ..EventDraft::default()
         };
         match (&*role, message.get("content")) {
-            ("user", content) => user(builder, message, content, &draft),
-            ("assistant", Some(content)) => assistant(builder, message, content, draft),
+            ("user", content) => add_user_events(builder, message, content, &draft),
+            ("assistant", Some(content)) => add_assistant_events(builder, message, content, draft),
             ("system", _) => {}
             _ => builder.count_unknown(message),
         }
@@ -186,7 +187,7 @@ fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<()
 }
 
 /// Adds the tool results, then the request: all other blocks as one event.
-fn user(
+fn add_user_events(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
     content: Option<JsonNode<'_>>,
@@ -204,31 +205,36 @@ fn user(
         return;
     };
     let list = (content.items().len() > 1).then(|| builder.add_items(content, None));
-    let mut asked: Vec<(ElementRef, EventDraft)> = Vec::new();
+    let mut request_blocks: Vec<(ElementRef, EventDraft)> = Vec::new();
     for (element, block) in content.items().enumerate() {
         let draft = EventDraft { span: block.span(), ..draft.clone() };
-        let (kind, found) = part(builder, message, block, Kind::ChatRequest, draft);
+        let (kind, event) = block_event(builder, message, block, Kind::ChatRequest, draft);
         let at = list.map(|list| ElementRef { list, element });
         if kind == Kind::ChatRequest {
-            asked.push((at.unwrap_or_default(), found));
+            request_blocks.push((at.unwrap_or_default(), event));
         } else {
             builder
-                .add(kind, EventDraft { deletion: at.map_or(Deletion::Nothing, Deletion::Element), ..found });
+                .add(kind, EventDraft { deletion: at.map_or(Deletion::Nothing, Deletion::Element), ..event });
         }
     }
-    let (Some((_, first)), Some((_, last))) = (asked.first(), asked.last()) else { return };
-    let bodies: Vec<Span> = asked.iter().map(|(_, found)| found.body).collect();
+    let (Some((_, first)), Some((_, last))) = (request_blocks.first(), request_blocks.last()) else { return };
+    let bodies: Vec<Span> = request_blocks.iter().map(|(_, event)| event.body).collect();
     let body = if let [one] = bodies.as_slice() { *one } else { builder.joined(&bodies) };
     let span = Span { start: first.span.start, end: last.span.end };
     let deletion = match list {
-        Some(_) => Deletion::Several(asked.iter().map(|(at, _)| Deletion::Element(*at)).collect()),
+        Some(_) => Deletion::Several(request_blocks.iter().map(|(at, _)| Deletion::Element(*at)).collect()),
         None => Deletion::Nothing,
     };
     builder.start_turn(None);
     builder.add(Kind::ChatRequest, EventDraft { span, body, deletion, ..draft.clone() });
 }
 
-fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, content: JsonNode<'_>, draft: EventDraft) {
+fn add_assistant_events(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    content: JsonNode<'_>,
+    draft: EventDraft,
+) {
     if content.items().len() == 0 {
         let body = if content.is_string() { content.span() } else { builder.new_string("") };
         builder.add(Kind::Message, EventDraft { body, ..draft });
@@ -238,21 +244,21 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, content: JsonNod
     for (element, block) in content.items().enumerate() {
         let deletion = element_deletion(list, element);
         let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
-        let (kind, found) = part(builder, message, block, Kind::Message, draft);
-        builder.add(kind, found);
+        let (kind, event) = block_event(builder, message, block, Kind::Message, draft);
+        builder.add(kind, event);
     }
 }
 
-/// Returns the event of a block. An unknown block is part of its side's message.
-fn part(
+/// Returns the event of a block. An unknown block becomes a text of the same author.
+fn block_event(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
     block: JsonNode<'_>,
     text_kind: Kind,
     draft: EventDraft,
 ) -> (Kind, EventDraft) {
-    if let Some(found) = block_of(builder, message, block, text_kind, draft.clone()) {
-        return found;
+    if let Some(event) = known_block_event(builder, message, block, text_kind, draft.clone()) {
+        return event;
     }
     let kind = block.text_of("type").unwrap_or_default();
     let raw = |name: &str| block.get(name).map(|value| String::from_utf8_lossy(value.raw()).into_owned());

@@ -35,7 +35,7 @@ const WANTED: MemberFilter = |key| {
 
 impl Reader for Atif {
     fn detects(&self, sample: &Sample<'_>) -> bool {
-        let is_it = |document: JsonNode<'_>| {
+        let is_trajectory = |document: JsonNode<'_>| {
             let names_atif =
                 document.text_of("schema_version").is_some_and(|version| version.starts_with("ATIF-"));
             let is_step =
@@ -43,14 +43,14 @@ impl Reader for Atif {
             let steps = document.get("steps");
             steps.is_some_and(|steps| steps.is_array() && (names_atif || steps.items().any(is_step)))
         };
-        sample.document.is_some_and(is_it) || sample.any_line(is_it)
+        sample.document.is_some_and(is_trajectory) || sample.any_line(is_trajectory)
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         if crate::sample::is_document(&builder.bytes()) {
-            return builder.read_document(WANTED, trajectory);
+            return builder.read_document(WANTED, read_trajectory);
         }
-        builder.read_lines(WANTED, |builder, _, line| trajectory(builder, line))
+        builder.read_lines(WANTED, |builder, _, line| read_trajectory(builder, line))
     }
 
     fn shows_reasoning(&self) -> bool {
@@ -72,14 +72,14 @@ impl Reader for Atif {
     }
 }
 
-fn trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
+fn read_trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
     let Some(steps) = document.get("steps").filter(|steps| steps.is_array()) else {
         return Err(format_error("ATIF", document.span().start, "it has no `steps` array"));
     };
     if let Some(model) = document.get("agent").and_then(|agent| agent.text_of("model_name")) {
         builder.set_model(&model);
     }
-    let mut is_begun = false;
+    let mut has_begun = false;
     let list = builder.add_items(steps, None);
     for (element, step) in steps.items().enumerate() {
         let at = ElementRef { list, element };
@@ -94,17 +94,17 @@ fn trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), 
         }
         let time = time_of(step, "timestamp");
         let draft = EventDraft { span: step.span(), time, record: Some(at), ..EventDraft::default() };
-        is_begun |= source != "system";
+        has_begun |= source != "system";
         match &*source {
             "user" => {
-                let body = assistant_text(builder, step);
+                let body = message_text(builder, step);
                 builder.start_turn(time);
                 builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
             }
-            "agent" => agent(builder, step, &draft),
+            "agent" => add_agent_events(builder, step, &draft),
             // Later system messages are those of the program, not of the model's prompt.
-            "system" if !is_begun => {
-                let text = assistant_text(builder, step);
+            "system" if !has_begun => {
+                let text = message_text(builder, step);
                 builder.add_system_at(text);
             }
             "system" => {}
@@ -115,7 +115,7 @@ fn trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), 
 }
 
 /// Returns the text of a message, or a placeholder if it has only images.
-fn assistant_text(builder: &mut EventBuilder, step: JsonNode<'_>) -> Span {
+fn message_text(builder: &mut EventBuilder, step: JsonNode<'_>) -> Span {
     let Some(message) = step.get("message") else { return builder.new_string("") };
     let is_media = |part: JsonNode<'_>| part.string("text").is_none();
     if message.items().len() > 0 && message.items().all(is_media) {
@@ -124,7 +124,7 @@ fn assistant_text(builder: &mut EventBuilder, step: JsonNode<'_>) -> Span {
     builder.text(message)
 }
 
-fn agent(builder: &mut EventBuilder, step: JsonNode<'_>, draft: &EventDraft) {
+fn add_agent_events(builder: &mut EventBuilder, step: JsonNode<'_>, draft: &EventDraft) {
     if let Some(model) = step.text_of("model_name") {
         builder.set_model(&model);
     }
@@ -135,7 +135,7 @@ fn agent(builder: &mut EventBuilder, step: JsonNode<'_>, draft: &EventDraft) {
         builder.add(Kind::Reasoning, EventDraft { span, body: span, deletion, ..draft.clone() });
     }
     if let Some(message) = step.get("message").filter(|message| message.raw().len() > 2) {
-        let (span, body) = (message.span(), assistant_text(builder, step));
+        let (span, body) = (message.span(), message_text(builder, step));
         builder.add(
             Kind::Message,
             EventDraft { span, body, deletion: Deletion::Value(span, "\"\""), ..draft.clone() },
@@ -143,19 +143,19 @@ fn agent(builder: &mut EventBuilder, step: JsonNode<'_>, draft: &EventDraft) {
     }
     let results = step.get("observation").and_then(|observation| observation.get("results"));
     let results: Vec<JsonNode<'_>> = results.into_iter().flat_map(JsonNode::items).collect();
-    let calls = calls(builder, step, member("tool_calls"), draft);
-    let ids = ids(builder, step, &calls, &results, draft);
+    let calls = add_calls(builder, step, member("tool_calls"), draft);
+    let ids = result_ids(builder, step, &calls, &results, draft);
     let spans = results.iter().map(|result| result.span()).collect();
     let list = builder.add_list(crate::source_map::ListForm::Commas, spans, Some(member("observation")));
     for (element, (result, id)) in results.into_iter().zip(ids).enumerate() {
         let deletion = Deletion::Element(ElementRef { list, element });
         let twin = step.get("extra").and_then(|extra| extra.get("metadata")).filter(|_| calls.len() == 1);
-        answer(builder, result, twin, EventDraft { span: result.span(), id, deletion, ..draft.clone() });
+        add_result(builder, result, twin, EventDraft { span: result.span(), id, deletion, ..draft.clone() });
     }
 }
 
 /// Adds the calls of a step. Returns the id of each, as text and as span.
-fn calls(
+fn add_calls(
     builder: &mut EventBuilder,
     step: JsonNode<'_>,
     holder: ElementRef,
@@ -165,7 +165,7 @@ fn calls(
         return Vec::new();
     };
     let list = builder.add_items(calls, Some(holder));
-    let mut found = Vec::new();
+    let mut ids = Vec::new();
     for (element, call) in calls.items().enumerate() {
         let id = call.string("tool_call_id");
         let span = id.map_or_else(|| builder.next_id(), JsonNode::span);
@@ -181,39 +181,44 @@ fn calls(
         let deletion = Deletion::Element(ElementRef { list, element });
         let draft = EventDraft { span: call.span(), id: span, name, body, deletion, edits, ..draft.clone() };
         builder.add(Kind::ToolRequest, draft);
-        found.push((id.map(|id| id.text().into_owned()).unwrap_or_default(), span));
+        ids.push((id.map(|id| id.text().into_owned()).unwrap_or_default(), span));
     }
-    found
+    ids
 }
 
-/// Returns the id of the call for each result. A result without an id belongs to the next call without a result. If
-/// all calls have results, a call is invented.
-fn ids(
+/// Returns the call's id for each result. A result without an id belongs to the next call without a result. If all
+/// calls have results, a call is invented.
+fn result_ids(
     builder: &mut EventBuilder,
     step: JsonNode<'_>,
     calls: &[(String, Span)],
     results: &[JsonNode<'_>],
     draft: &EventDraft,
 ) -> Vec<Span> {
-    let of = |result: &JsonNode<'_>| result.text_of("source_call_id").map(String::from);
-    let named: Vec<String> = results.iter().filter_map(of).collect();
-    let mut waiting = calls.iter().filter(|(id, _)| !named.contains(id));
-    let mut all = Vec::new();
+    let call_id = |result: &JsonNode<'_>| result.text_of("source_call_id").map(String::from);
+    let named_ids: Vec<String> = results.iter().filter_map(call_id).collect();
+    let mut open_calls = calls.iter().filter(|(id, _)| !named_ids.contains(id));
+    let mut ids = Vec::new();
     for result in results {
         if let Some(id) = result.string("source_call_id") {
-            all.push(id.span());
-        } else if let Some((_, id)) = waiting.next() {
-            all.push(*id);
+            ids.push(id.span());
+        } else if let Some((_, id)) = open_calls.next() {
+            ids.push(*id);
         } else {
             let (id, name, body) = (builder.next_id(), builder.new_string("action"), builder.new_json("{}"));
             builder.add(Kind::ToolRequest, EventDraft { span: step.span(), id, name, body, ..draft.clone() });
-            all.push(id);
+            ids.push(id);
         }
     }
-    all
+    ids
 }
 
-fn answer(builder: &mut EventBuilder, result: JsonNode<'_>, twin: Option<JsonNode<'_>>, draft: EventDraft) {
+fn add_result(
+    builder: &mut EventBuilder,
+    result: JsonNode<'_>,
+    twin: Option<JsonNode<'_>>,
+    draft: EventDraft,
+) {
     let extra = result.get("extra");
     let content = result.get("content");
     let body = match content {

@@ -54,11 +54,11 @@ const WANTED: MemberFilter = |key| {
 struct Line {
     uuid: Span,
     parent: Span,
-    /// Whether the parent is the previous line, as it nearly always is.
+    /// Whether the parent is the previous line. It nearly always is.
     follows_last: bool,
     /// The id of the API message. Lines of one message belong together.
     message: Span,
-    answers: bool,
+    has_results: bool,
     is_side: bool,
     /// The range of its events.
     events: std::ops::Range<usize>,
@@ -67,8 +67,8 @@ struct Line {
 impl Reader for ClaudeCode {
     fn detects(&self, sample: &Sample<'_>) -> bool {
         sample.any_line(|line| {
-            let of_session = line.get("parentUuid").is_some() && line.string("uuid").is_some();
-            let is_line = of_session && line.string("type").is_some() && line.get("sessionId").is_some();
+            let has_ids = line.get("parentUuid").is_some() && line.string("uuid").is_some();
+            let is_line = has_ids && line.string("type").is_some() && line.get("sessionId").is_some();
             // Titles of earlier sessions come first, and there may be many.
             let is_title =
                 || line.text_of("type").as_deref() == Some("summary") && line.string("leafUuid").is_some();
@@ -101,7 +101,7 @@ impl Reader for ClaudeCode {
                 builder.set_model(&model);
             }
             let before = builder.len();
-            let answers = content(builder, node, at);
+            let has_results = add_events(builder, node, at);
             if builder.len() == before {
                 link_mentions(builder, at, node);
                 if !is_known(node) && !has_empty_content(message) {
@@ -115,7 +115,7 @@ impl Reader for ClaudeCode {
                 message: message
                     .and_then(|message| message.string("id"))
                     .map_or_else(Span::default, JsonNode::span),
-                answers,
+                has_results,
                 is_side: node.is_true("isSidechain"),
                 events: before..builder.len(),
             });
@@ -125,13 +125,13 @@ impl Reader for ClaudeCode {
         if lines.iter().all(|line| line.is_side || line.events.is_empty()) {
             lines.iter_mut().for_each(|line| line.is_side = false);
         }
-        let (on_path, broken) = path(&builder.bytes(), &lines);
-        if let Some(broken) = broken {
-            let lost = lines[..broken].iter().zip(&on_path);
-            let lost = lost.filter(|(line, on_path)| !**on_path && !line.is_side && !line.events.is_empty());
+        let (on_path, broken_at) = path(&builder.bytes(), &lines);
+        if let Some(broken_at) = broken_at {
             let (mut text, mut records) = (0, 0);
-            for (line, _) in lost {
-                (text, records) = (text + builder.text_len(line.events.clone()), records + 1);
+            for (line, on_path) in lines[..broken_at].iter().zip(&on_path) {
+                if !on_path && !line.is_side && !line.events.is_empty() {
+                    (text, records) = (text + builder.text_len(line.events.clone()), records + 1);
+                }
             }
             if records > 0 {
                 builder.recount_as_unreachable(text, records);
@@ -165,7 +165,7 @@ impl Reader for ClaudeCode {
             Value::Object(line).to_string()
         };
         let parent = serde_json::from_str(pair.parent).unwrap_or_default();
-        let answer = json!({
+        let response = json!({
             "id": format!("msg_{}", second.replace('-', "")),
             "type": "message",
             "role": "assistant",
@@ -177,7 +177,7 @@ impl Reader for ClaudeCode {
         });
         vec![
             line(parent, "user", json!({ "role": "user", "content": pair.request }), first),
-            line(first.as_str().into(), "assistant", answer, second),
+            line(first.as_str().into(), "assistant", response, second),
         ]
     }
 }
@@ -226,23 +226,23 @@ fn has_empty_content(message: Option<JsonNode<'_>>) -> bool {
 fn link_mentions(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) {
     let compacted = node.get("compactMetadata");
     let [segment, messages] = ["preservedSegment", "preservedMessages"]
-        .map(|kept| compacted.and_then(|compacted| compacted.get(kept)));
-    let of = |names: &[&str], node: Option<JsonNode<'_>>| {
-        let found = names.iter().filter_map(|name| node?.string(name));
-        found.map(JsonNode::span).collect::<Vec<_>>()
+        .map(|name| compacted.and_then(|compacted| compacted.get(name)));
+    let spans_of = |names: &[&str], node: Option<JsonNode<'_>>| {
+        let members = names.iter().filter_map(|name| node?.string(name));
+        members.map(JsonNode::span).collect::<Vec<_>>()
     };
-    let all = messages.and_then(|messages| messages.get("uuids")).into_iter().flat_map(JsonNode::items);
-    let all = all.filter(|uuid| uuid.is_string()).map(JsonNode::span);
-    let others = [
-        of(&["leafUuid", "logicalParentUuid"], Some(node)),
-        of(&["headUuid", "anchorUuid", "tailUuid"], segment),
-        of(&["anchorUuid"], messages),
+    let uuids = messages.and_then(|messages| messages.get("uuids")).into_iter().flat_map(JsonNode::items);
+    let uuids = uuids.filter(|uuid| uuid.is_string()).map(JsonNode::span);
+    let members = [
+        spans_of(&["leafUuid", "logicalParentUuid"], Some(node)),
+        spans_of(&["headUuid", "anchorUuid", "tailUuid"], segment),
+        spans_of(&["anchorUuid"], messages),
     ];
-    others.into_iter().flatten().chain(all).for_each(|uuid| builder.add_link(at, Span::default(), uuid));
+    members.into_iter().flatten().chain(uuids).for_each(|uuid| builder.add_link(at, Span::default(), uuid));
 }
 
-/// Adds the events of a line. Returns whether they answer calls.
-fn content(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) -> bool {
+/// Adds the events of a line. Returns whether they contain results of calls.
+fn add_events(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) -> bool {
     if node.text_of("type").as_deref() == Some("attachment") {
         let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
         if let Some((kind, draft)) = attachment::event(builder, node, draft) {
@@ -258,46 +258,45 @@ fn content(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) -> bo
     };
     let Some(content) = message.get("content") else { return false };
     let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
-    let asks = is_user && !node.is_true("isMeta");
+    let is_request = is_user && !node.is_true("isMeta");
     let text_kind = if is_user { Kind::ChatRequest } else { Kind::Message };
     if content.is_string() {
         let span = content.span();
-        if asks {
+        if is_request {
             builder.start_turn(draft.time);
         }
         builder.add(text_kind, EventDraft { span, body: span, ..draft });
         return false;
     }
-    let several = content.items().len() > 1;
-    let list = several.then(|| builder.add_items(content, None));
-    let mut found: Vec<(Kind, EventDraft)> = Vec::with_capacity(content.items().len());
+    let list = (content.items().len() > 1).then(|| builder.add_items(content, None));
+    let mut events: Vec<(Kind, EventDraft)> = Vec::with_capacity(content.items().len());
     for (element, block) in content.items().enumerate() {
         let deletion = element_deletion(list, element);
         let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
-        let Some((kind, next)) = block_of(builder, node, block, text_kind, draft) else {
+        let Some((kind, next)) = known_block_event(builder, node, block, text_kind, draft) else {
             builder.count_unknown(block);
             continue;
         };
         // An image and the text next to it are one request.
-        match found.last_mut() {
+        match events.last_mut() {
             Some((Kind::ChatRequest, last)) if kind == Kind::ChatRequest => {
                 last.body = builder.joined(&[last.body, next.body]);
                 last.span.end = block.span().end;
                 last.deletion = Deletion::Several(vec![std::mem::take(&mut last.deletion), next.deletion]);
             }
-            _ => found.push((kind, next)),
+            _ => events.push((kind, next)),
         }
     }
-    let answers = found.iter().any(|(kind, _)| matches!(kind, Kind::ToolResponse { .. }));
-    if asks && !answers && !found.is_empty() {
+    let has_results = events.iter().any(|(kind, _)| matches!(kind, Kind::ToolResponse { .. }));
+    if is_request && !has_results && !events.is_empty() {
         builder.start_turn(draft.time);
     }
-    found.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
-    answers
+    events.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
+    has_results
 }
 
 /// Returns the event of a block, or `None` for an unknown block.
-pub(super) fn block_of(
+pub(super) fn known_block_event(
     builder: &mut EventBuilder,
     node: JsonNode<'_>,
     block: JsonNode<'_>,
@@ -308,7 +307,8 @@ pub(super) fn block_of(
         "text" => (text_kind, EventDraft { body: block.string("text")?.span(), ..draft }),
         "image" | "document" => (text_kind, EventDraft { body: builder.new_string("[image]"), ..draft }),
         "thinking" => {
-            let signature = block.string("signature").map(|it| ("anthropic_thinking_signature", it.span()));
+            let signature =
+                block.string("signature").map(|signature| ("anthropic_thinking_signature", signature.span()));
             (Kind::Reasoning, EventDraft { body: block.string("thinking")?.span(), signature, ..draft })
         }
         "redacted_thinking" => {
@@ -350,48 +350,49 @@ pub(super) fn block_of(
     })
 }
 
-/// Returns which lines are on the path from the last one to the root, and the line whose parent is missing. Parallel
+/// Marks the lines on the path from the last one to the root. Also returns the line whose parent is missing. Parallel
 /// calls fork the path. Their results and the other lines of their message belong to it too, except for lines that
 /// were written twice.
 fn path(bytes: &[u8], lines: &[Line]) -> (Vec<bool>, Option<usize>) {
     let by_uuid: OnceCell<HashMap<Cow<'_, [u8]>, usize>> = OnceCell::new();
     let name = |span: Span| text::canonical(span.slice(bytes));
-    let in_order = || lines.iter().enumerate().map(|(place, line)| (name(line.uuid), place));
-    let parent = |place: usize| {
-        if lines[place].follows_last {
-            return place.checked_sub(1);
+    let uuids_in_order = || lines.iter().enumerate().map(|(index, line)| (name(line.uuid), index));
+    let parent = |index: usize| {
+        if lines[index].follows_last {
+            return index.checked_sub(1);
         }
-        let parent = Some(lines[place].parent.slice(bytes)).filter(|parent| parent != b"null")?;
-        by_uuid.get_or_init(|| in_order().collect()).get(&text::canonical(parent)).copied()
+        let parent = Some(lines[index].parent.slice(bytes)).filter(|parent| parent != b"null")?;
+        by_uuid.get_or_init(|| uuids_in_order().collect()).get(&text::canonical(parent)).copied()
     };
     let mut on_path = vec![false; lines.len()];
-    let (mut next, mut broken) = (leaf(bytes, lines), None);
-    while let Some(place) = next.filter(|place| !on_path[*place]) {
-        on_path[place] = true;
-        next = parent(place);
-        let is_named = lines[place].parent.slice(bytes).first() == Some(&b'"');
-        broken = Some(place).filter(|_| next.is_none() && is_named);
+    let (mut next, mut broken_at) = (leaf(bytes, lines), None);
+    while let Some(index) = next.filter(|index| !on_path[*index]) {
+        on_path[index] = true;
+        next = parent(index);
+        let is_named = lines[index].parent.slice(bytes).first() == Some(&b'"');
+        broken_at = Some(index).filter(|_| next.is_none() && is_named);
     }
     if lines.iter().zip(&on_path).any(|(line, on_path)| !on_path && !line.is_side) {
-        let of_path = || lines.iter().zip(&on_path).filter(|(_, on_path)| **on_path);
-        let messages: HashSet<&[u8]> = of_path().map(|(line, _)| line.message.slice(bytes)).collect();
+        let lines_on_path = || lines.iter().zip(&on_path).filter(|(_, on_path)| **on_path);
+        let messages: HashSet<&[u8]> = lines_on_path().map(|(line, _)| line.message.slice(bytes)).collect();
         // Many lines may have no message id or an empty one.
         let is_sent = |line: &Line| {
             let message = line.message.slice(bytes);
             message.len() > 2 && messages.contains(message)
         };
-        let mut sent: HashSet<Cow<'_, [u8]>> = of_path().map(|(line, _)| name(line.uuid)).collect();
-        for (place, line) in lines.iter().enumerate().rev() {
-            let answers = || line.answers && parent(place).is_some_and(|parent| is_sent(&lines[parent]));
-            if !on_path[place] && !line.is_side && (is_sent(line) || answers()) {
-                on_path[place] = sent.insert(name(line.uuid));
+        let mut sent: HashSet<Cow<'_, [u8]>> = lines_on_path().map(|(line, _)| name(line.uuid)).collect();
+        for (index, line) in lines.iter().enumerate().rev() {
+            let is_sent_result =
+                || line.has_results && parent(index).is_some_and(|parent| is_sent(&lines[parent]));
+            if !on_path[index] && !line.is_side && (is_sent(line) || is_sent_result()) {
+                on_path[index] = sent.insert(name(line.uuid));
             }
         }
     }
     for (on_path, line) in on_path.iter_mut().zip(lines) {
         *on_path &= !line.is_side;
     }
-    (on_path, broken)
+    (on_path, broken_at)
 }
 
 /// Returns the last line with an event that no other line with an event follows.

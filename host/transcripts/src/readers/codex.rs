@@ -10,7 +10,7 @@ mod twins;
 use std::borrow::Cow;
 
 use self::author::is_by_user;
-use self::twins::{Key, Twin, Voice};
+use self::twins::{Key, Speaker, Twin};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
 use crate::json_index::{JsonNode, MemberFilter};
@@ -70,11 +70,11 @@ const IGNORED_ITEMS: [&str; 9] = [
     "web_search_call",
 ];
 
-struct Found {
+struct FoundEvent {
     kind: Kind,
     draft: EventDraft,
     /// Whether the event begins a turn.
-    opens: bool,
+    starts_turn: bool,
     turn: usize,
     line: usize,
     /// The keys that a twin matches.
@@ -84,7 +84,7 @@ struct Found {
 /// The state of a rollout during reading.
 #[derive(Default)]
 struct Rollout {
-    found: Vec<Found>,
+    events: Vec<FoundEvent>,
     twins: Vec<Twin>,
     /// Whether any record was found.
     has_record: bool,
@@ -93,13 +93,13 @@ struct Rollout {
     /// Whether the log marks the beginning of tasks. Older logs do not.
     has_task_marks: bool,
     /// Whether a turn has begun that has no event yet.
-    begun: bool,
-    /// Whether the user has spoken in the current task.
-    asked: bool,
+    is_turn_pending: bool,
+    /// Whether the current task has a message of the user.
+    has_user_message: bool,
     turn: usize,
-    /// The length of found text that the model does not receive any more.
-    passed_over: u64,
-    /// Whether the history of a compaction is being read. It is one turn, even if the user spoke several times.
+    /// The length of the text that the model no longer receives.
+    unsent_text: u64,
+    /// Whether the history of a compaction is being read. It is one turn, even if it has several requests.
     in_history: bool,
 }
 
@@ -117,7 +117,7 @@ impl Reader for Codex {
         let mut rollout = Rollout::default();
         if crate::sample::is_document(&builder.bytes()) {
             builder.read_document(WANTED, |builder, document| {
-                rollout.document(builder, document);
+                rollout.read_document(builder, document);
                 Ok(())
             })?;
         }
@@ -126,18 +126,18 @@ impl Reader for Codex {
                 if !node.is_object() {
                     return Err(format_error("Codex", node.span().start, "a line is not an object"));
                 }
-                rollout.line(builder, at, node);
+                rollout.read_line(builder, at, node);
                 Ok(())
             })?;
         }
         if !rollout.has_record {
             return Err(format_error("Codex", 0, "none of the lines is a record of a rollout"));
         }
-        let Rollout { mut found, twins, passed_over, .. } = rollout;
-        builder.count_unsent(passed_over);
-        twins::tie(&mut found, twins);
-        for Found { kind, draft, opens, .. } in found {
-            if opens {
+        let Rollout { mut events, twins, unsent_text, .. } = rollout;
+        builder.count_unsent(unsent_text);
+        twins::attach(&mut events, twins);
+        for FoundEvent { kind, draft, starts_turn, .. } in events {
+            if starts_turn {
                 builder.start_turn(draft.time);
             }
             builder.add(kind, draft);
@@ -165,12 +165,12 @@ fn items_of(document: JsonNode<'_>) -> Option<JsonNode<'_>> {
     document.get("items").filter(|items| has_session && items.is_array())
 }
 
-fn number(raw: &[u8]) -> Option<usize> {
+fn parse_number(raw: &[u8]) -> Option<usize> {
     std::str::from_utf8(raw).ok()?.parse().ok()
 }
 
 impl Rollout {
-    fn document(&mut self, builder: &mut EventBuilder, document: JsonNode<'_>) {
+    fn read_document(&mut self, builder: &mut EventBuilder, document: JsonNode<'_>) {
         let Some(items) = items_of(document) else { return };
         self.has_record = true;
         let session = document.get("session");
@@ -181,18 +181,18 @@ impl Rollout {
         let list = builder.add_items(items, None);
         for (element, item) in items.items().enumerate() {
             let record = Some(ElementRef { list, element });
-            self.item(builder, item, EventDraft { time, record, ..EventDraft::default() });
+            self.read_item(builder, item, EventDraft { time, record, ..EventDraft::default() });
         }
     }
 
-    fn line(&mut self, builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) {
+    fn read_line(&mut self, builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) {
         let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
         let kind = node.text_of("type");
         let Some(payload) = node.get("payload").filter(|payload| payload.is_object()) else {
             self.has_record |= is_old_head(node);
             match self.has_record {
                 true if is_old_head(node) => {}
-                true => self.item(builder, node, draft),
+                true => self.read_item(builder, node, draft),
                 false => builder.count_unknown(node),
             }
             return;
@@ -200,8 +200,8 @@ impl Rollout {
         let kind = kind.as_deref().unwrap_or_default();
         self.has_record |= RECORDS.contains(&kind);
         match kind {
-            "response_item" => self.item(builder, payload, draft),
-            "event_msg" => self.event(at, payload),
+            "response_item" => self.read_item(builder, payload, draft),
+            "event_msg" => self.read_event(at, payload),
             "session_meta" => {
                 let instructions =
                     payload.get("base_instructions").and_then(|instructions| instructions.string("text"));
@@ -214,69 +214,70 @@ impl Rollout {
                     builder.set_model(&model);
                 }
                 if let Some(id) = payload.text_of("turn_id") {
-                    self.begin(Some(id));
+                    self.begin_task(Some(id));
                 }
             }
-            "compacted" => self.compacted(builder, at, payload, draft),
+            "compacted" => self.read_compaction(builder, at, payload, draft),
             kind if IGNORED_RECORDS.contains(&kind) => {}
             _ => builder.count_unknown(node),
         }
     }
 
-    /// Drops the found events from an index on.
-    fn forget(&mut self, from: usize) {
-        let text = self.found.drain(from..).map(|found| found.draft.body.len() as u64);
-        self.passed_over += text.sum::<u64>();
+    /// Drops the events from an index on.
+    fn drop_events(&mut self, from: usize) {
+        let text = self.events.drain(from..).map(|event| event.draft.body.len() as u64);
+        self.unsent_text += text.sum::<u64>();
     }
 
     /// Begins a task, unless the id is that of the current task. The context repeats it after a compaction.
-    fn begin(&mut self, id: Option<Cow<'_, str>>) {
+    fn begin_task(&mut self, id: Option<Cow<'_, str>>) {
         self.has_task_marks = true;
         if id.is_none() || id.as_deref() != self.task.as_deref() {
             self.task = id.map(Cow::into_owned);
-            self.begun = true;
-            self.asked = false;
+            self.is_turn_pending = true;
+            self.has_user_message = false;
         }
     }
 
     fn add(&mut self, kind: Kind, draft: EventDraft, is_by_user: bool, keys: Vec<Key>) {
         let is_by_user = is_by_user && !self.in_history;
-        let opens = self.begun || (is_by_user && (!self.has_task_marks || !self.asked));
-        self.asked |= is_by_user;
-        self.begun = false;
-        self.turn += usize::from(opens);
+        let starts_turn =
+            self.is_turn_pending || (is_by_user && (!self.has_task_marks || !self.has_user_message));
+        self.has_user_message |= is_by_user;
+        self.is_turn_pending = false;
+        self.turn += usize::from(starts_turn);
         let line = draft.record.map_or(0, |record| record.element);
-        self.found.push(Found { kind, draft, opens, turn: self.turn, line, keys });
+        self.events.push(FoundEvent { kind, draft, starts_turn, turn: self.turn, line, keys });
     }
 
     /// Reads Codex's own compaction. The record is pinned, because without it Codex would send the replaced records
     /// again. Its content is the first turn.
-    fn compacted(
+    fn read_compaction(
         &mut self,
         builder: &mut EventBuilder,
         at: ElementRef,
         payload: JsonNode<'_>,
         draft: EventDraft,
     ) {
-        self.forget(0);
+        self.drop_events(0);
         self.twins.clear();
-        self.begun = true;
+        self.is_turn_pending = true;
         builder.pin(at);
         let message = payload.string("message").filter(|message| message.raw().len() > 2);
-        let emptied = message.map(|message| Deletion::Value(message.span(), "\"\""));
+        let empty_message = message.map(|message| Deletion::Value(message.span(), "\"\""));
         if let Some(history) = payload.get("replacement_history").filter(|history| history.is_array()) {
             let list = builder.add_items(history, None);
             self.in_history = true;
             for (element, item) in history.items().enumerate() {
                 let deletion = Deletion::Element(ElementRef { list, element });
-                self.item(builder, item, EventDraft { deletion, ..draft.clone() });
+                self.read_item(builder, item, EventDraft { deletion, ..draft.clone() });
             }
             self.in_history = false;
             // The record also contains the summary as `message`.
-            if let (Some(last), Some(emptied)) = (self.found.last_mut(), emptied) {
-                last.draft.further_deletions.push(emptied);
+            if let (Some(last), Some(deletion)) = (self.events.last_mut(), empty_message) {
+                last.draft.further_deletions.push(deletion);
             }
-        } else if let (Some(message), Some(deletion)) = (message, emptied) {
+        } else if let (Some(message), Some(deletion)) = (message, empty_message) {
             let span = message.span();
             self.add(
                 Kind::ChatRequest,
@@ -289,22 +290,22 @@ impl Rollout {
 
     /// Drops the newest turns.
     fn roll_back(&mut self, turns: usize) {
-        let starts = self.found.iter().enumerate().filter(|(_, found)| found.opens);
-        let starts: Vec<usize> = starts.map(|(place, _)| place).collect();
+        let starts = self.events.iter().enumerate().filter(|(_, event)| event.starts_turn);
+        let starts: Vec<usize> = starts.map(|(index, _)| index).collect();
         let first = starts.get(starts.len().saturating_sub(turns)).copied();
         if let Some(first) = first.filter(|_| turns > 0) {
-            let line = self.found[first].line;
-            self.forget(first);
+            let line = self.events[first].line;
+            self.drop_events(first);
             self.twins.retain(|twin| twin.line < line);
         }
     }
 
-    fn event(&mut self, at: ElementRef, payload: JsonNode<'_>) {
+    fn read_event(&mut self, at: ElementRef, payload: JsonNode<'_>) {
         let Some(kind) = payload.text_of("type") else { return };
         match &*kind {
-            "task_started" | "turn_started" => self.begin(payload.text_of("turn_id")),
+            "task_started" | "turn_started" => self.begin_task(payload.text_of("turn_id")),
             "thread_rolled_back" => {
-                let turns = payload.get("num_turns").and_then(|turns| number(turns.raw()));
+                let turns = payload.get("num_turns").and_then(|turns| parse_number(turns.raw()));
                 self.roll_back(turns.unwrap_or_default());
             }
             kind => self.twins.extend(Twin::new(kind, payload, at, self.turn)),
@@ -312,104 +313,105 @@ impl Rollout {
     }
 
     /// Adds the event of an item.
-    fn item(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+    fn read_item(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
         let Some(kind) = item.text_of("type") else { return builder.count_unknown(item) };
         let span = |name: &str| item.string(name).map_or_else(Span::default, JsonNode::span);
         let draft = EventDraft { span: item.span(), ..draft };
         match &*kind {
-            "message" => self.message(builder, item, draft),
+            "message" => self.add_message(builder, item, draft),
             "agent_message" => {
                 if let Some(content) = item.get("content") {
                     let body = builder.text(content);
                     self.add(Kind::ChatRequest, EventDraft { body, ..draft }, false, Vec::new());
                 }
             }
-            "reasoning" => self.reasoning(builder, item, draft),
+            "reasoning" => self.add_reasoning(builder, item, draft),
             "function_call" => {
-                self.call(builder, item, "call_id", "arguments", values::empty_object_in_string, draft);
+                self.add_call(builder, item, "call_id", "arguments", values::empty_object_in_string, draft);
             }
-            "custom_tool_call" => self.call(builder, item, "call_id", "input", values::text, draft),
+            "custom_tool_call" => self.add_call(builder, item, "call_id", "input", values::text, draft),
             "local_shell_call" => {
                 let id = if item.string("call_id").is_some() { "call_id" } else { "id" };
                 let draft = EventDraft { name: builder.new_string("local_shell"), ..draft };
-                self.call(builder, item, id, "action", twins::no_action, draft);
+                self.add_call(builder, item, id, "action", twins::empty_action, draft);
             }
             "function_call_output" | "custom_tool_call_output" => {
                 let draft = EventDraft { id: span("call_id"), ..draft };
-                self.output(builder, item, draft);
+                self.add_output(builder, item, draft);
             }
             // The provider's own calls have no result, and are deleted with their turn. `tool_search_call` and its
             // output have no event either, because later calls need the tools that were found.
             "web_search_call" | "image_generation_call" if !self.in_history => {
-                self.twins.extend(draft.record.map(|at| Twin::of_turn(at, self.turn)));
+                self.twins.extend(draft.record.map(|at| Twin::for_turn(at, self.turn)));
             }
             kind if IGNORED_ITEMS.contains(&kind) => {}
             _ => builder.count_unknown(item),
         }
     }
 
-    fn message(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+    fn add_message(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
         let Some(content) = item.get("content") else { return builder.count_unknown(item) };
         let texts: Vec<Cow<'_, str>> = if content.is_string() {
             vec![content.text()]
         } else {
             content.items().filter_map(|block| block.text_of("text")).collect()
         };
-        let voice = match item.text_of("role").as_deref() {
-            Some("user") => Voice::User,
-            Some("assistant") => Voice::Agent,
+        let speaker = match item.text_of("role").as_deref() {
+            Some("user") => Speaker::User,
+            Some("assistant") => Speaker::Agent,
             Some("developer" | "system") => return builder.add_system(&texts.join("\n")),
             _ => return builder.count_unknown(item),
         };
-        let mut keys: Vec<Key> = texts.iter().map(|text| Key::text(voice, text)).collect();
-        keys.push(Key::text(voice, &texts.concat()));
+        let mut keys: Vec<Key> = texts.iter().map(|text| Key::text(speaker, text)).collect();
+        keys.push(Key::text(speaker, &texts.concat()));
         keys.extend(item.text_of("id").map(|id| Key::Item(id.into_owned())));
-        let media = |end: &str| {
-            let is_it = |block: &JsonNode<'_>| block.text_of("type").is_some_and(|kind| kind.ends_with(end));
-            content.items().filter(is_it).count()
+        let count_media = |end: &str| {
+            let is_medium =
+                |block: &JsonNode<'_>| block.text_of("type").is_some_and(|kind| kind.ends_with(end));
+            content.items().filter(is_medium).count()
         };
-        let (images, recordings) = (media("image"), media("audio"));
-        if images + recordings == 0 && texts.iter().all(|text| text.is_empty()) {
+        let (image_count, audio_count) = (count_media("image"), count_media("audio"));
+        if image_count + audio_count == 0 && texts.iter().all(|text| text.is_empty()) {
             return;
         }
         let body = builder.text(content);
-        if voice == Voice::Agent {
+        if speaker == Speaker::Agent {
             self.add(Kind::Message, EventDraft { body, ..draft }, false, keys);
             return;
         }
         let Some(is_by_user) = is_by_user(item, &texts) else { return builder.add_system(&texts.join("\n")) };
-        let mut parts = if texts.is_empty() && images == 0 { vec![] } else { vec![body] };
-        parts.extend((0..recordings).map(|_| builder.new_string("[audio]")));
+        let mut parts = if texts.is_empty() && image_count == 0 { vec![] } else { vec![body] };
+        parts.extend((0..audio_count).map(|_| builder.new_string("[audio]")));
         let body = if let [body] = parts[..] { body } else { builder.joined(&parts) };
         self.add(Kind::ChatRequest, EventDraft { body, ..draft }, is_by_user, keys);
     }
 
-    fn reasoning(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+    fn add_reasoning(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
         let blocks = ["summary", "content"].map(|name| item.get(name).filter(|list| list.items().len() > 0));
         let texts = blocks.iter().flatten().flat_map(|list| list.items());
         let mut keys: Vec<Key> = texts
             .filter_map(|block| block.text_of("text"))
-            .map(|text| Key::text(Voice::Thought, &text))
+            .map(|text| Key::text(Speaker::Reasoning, &text))
             .collect();
         keys.extend(item.text_of("id").map(|id| Key::Item(id.into_owned())));
         let body = match blocks.into_iter().flatten().next() {
             Some(texts) => builder.text(texts),
             None => builder.new_string(""),
         };
-        let kept = [("openai_item_id", "id"), ("openai_encrypted_content", "encrypted_content")];
-        let kept = kept.into_iter().filter_map(|(ours, theirs)| {
+        let members = [("openai_item_id", "id"), ("openai_encrypted_content", "encrypted_content")];
+        let members = members.into_iter().filter_map(|(ours, theirs)| {
             let value = String::from_utf8_lossy(item.string(theirs)?.raw());
             Some(format!("\"{ours}\":{value}"))
         });
-        let kept: Vec<String> = kept.collect();
-        let metadata = match kept.as_slice() {
+        let members: Vec<String> = members.collect();
+        let metadata = match members.as_slice() {
             [] => Span::default(),
-            kept => builder.new_json(&format!("{{{}}}", kept.join(","))),
+            members => builder.new_json(&format!("{{{}}}", members.join(","))),
         };
         self.add(Kind::Reasoning, EventDraft { body, metadata, ..draft }, false, keys);
     }
 
-    fn call(
+    fn add_call(
         &mut self,
         builder: &mut EventBuilder,
         item: JsonNode<'_>,
@@ -427,7 +429,7 @@ impl Rollout {
         let content = item.get(body);
         let body = match content {
             // Arguments that were emptied before: a shell command that runs nothing.
-            Some(action) if action.raw() == twins::no_action("").as_bytes() => Span::default(),
+            Some(action) if action.raw() == twins::empty_action("").as_bytes() => Span::default(),
             content => content.map_or_else(Span::default, JsonNode::span),
         };
         let edits = content.map(|content| content.edit_site(write)).into_iter().collect();
@@ -440,13 +442,13 @@ impl Rollout {
         );
     }
 
-    fn output(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
-        let keys = item.text_of("call_id").map(|id| Key::Answer(id.into_owned()));
+    fn add_output(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+        let keys = item.text_of("call_id").map(|id| Key::Result(id.into_owned()));
         let output = item.get("output");
         // Older versions wrapped the content in an object.
         let content = output.map(|output| output.get("content").unwrap_or(output));
-        let is_error =
-            output.is_some_and(|output| output.get("success").is_some_and(|it| it.raw() == b"false"));
+        let is_error = output
+            .is_some_and(|output| output.get("success").is_some_and(|success| success.raw() == b"false"));
         let body = match content {
             Some(content) => builder.text(content),
             None => builder.new_string(""),

@@ -54,27 +54,27 @@ impl Reader for Gemini {
         let have_roles = |contents: &[JsonNode<'_>]| {
             contents.iter().any(|content| content.string("role").is_some()) && are_contents(contents)
         };
-        let in_line = |line: JsonNode<'_>| {
-            conversation(line).is_some_and(|contents| are_contents(&contents.items().collect::<Vec<_>>()))
+        let is_conversation = |line: JsonNode<'_>| {
+            contents_of(line).is_some_and(|contents| are_contents(&contents.items().collect::<Vec<_>>()))
         };
         // A request without history needs no role.
         have_roles(&sample.objects("contents"))
             || have_roles(&sample.objects("history"))
-            || sample.any_line(in_line)
-            || sample.document.is_some_and(in_line)
+            || sample.any_line(is_conversation)
+            || sample.document.is_some_and(is_conversation)
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         if crate::sample::is_document(&builder.bytes()) {
             return builder.read_document(WANTED, |builder, document| {
                 read_metadata(builder, document);
-                contents(builder, conversation(document).unwrap_or(document))
+                read_contents(builder, contents_of(document).unwrap_or(document))
             });
         }
-        builder.read_lines(WANTED, |builder, _, line| match conversation(line) {
+        builder.read_lines(WANTED, |builder, _, line| match contents_of(line) {
             Some(list) => {
                 builder.start_conversation(line)?;
-                contents(builder, list)
+                read_contents(builder, list)
             }
             None => Err(format_error("Google's contents", line.span().start, "a line has no `contents`")),
         })
@@ -103,12 +103,12 @@ fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
 }
 
 /// Returns the contents of a body, of a request in a batch, or of a checkpoint.
-fn conversation(value: JsonNode<'_>) -> Option<JsonNode<'_>> {
+fn contents_of(value: JsonNode<'_>) -> Option<JsonNode<'_>> {
     let request = value.get("request").and_then(|request| request.get("contents"));
     value.get("contents").or(value.get("history")).or(request)
 }
 
-fn contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Unreadable> {
+fn read_contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Unreadable> {
     if !contents.is_array() {
         return Err(format_error(
             "Google's contents",
@@ -126,14 +126,14 @@ fn contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Un
                 "a content is not an object",
             ));
         }
-        let Some(all) = content.get("parts").filter(|parts| parts.is_array()) else {
+        let Some(content_parts) = content.get("parts").filter(|parts| parts.is_array()) else {
             builder.count_unknown(content);
             continue;
         };
         let draft = EventDraft { record: Some(ElementRef { list, element }), ..EventDraft::default() };
-        let all = parts(builder, all);
-        let found = if content.text_of("role").as_deref() == Some("model") {
-            let mut drafts = of_model(builder, &all, &draft, &mut calls);
+        let parts = parts(builder, content_parts);
+        let events = if content.text_of("role").as_deref() == Some("model") {
+            let mut drafts = model_events(builder, &parts, &draft, &mut calls);
             // An empty content is an event too, so that it is deleted with its turn.
             if drafts.is_empty() {
                 let body = builder.new_string("");
@@ -141,14 +141,14 @@ fn contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Un
             }
             drafts
         } else {
-            let drafts = of_user(builder, &all, &draft, &mut calls);
+            let drafts = user_events(builder, &parts, &draft, &mut calls);
             if !drafts.iter().any(|(kind, _)| kind.is_tool()) && !drafts.is_empty() {
-                calls.forget();
+                calls.drop_unnamed();
                 builder.start_turn(None);
             }
             drafts
         };
-        found.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
+        events.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
     }
     Ok(())
 }
@@ -186,14 +186,14 @@ pub(super) fn parts<'a>(builder: &mut EventBuilder, parts: JsonNode<'a>) -> Vec<
 pub(super) struct Calls {
     open: Vec<Call>,
     /// Whether a result followed the last call.
-    answered: bool,
+    has_result: bool,
 }
 
 pub(super) struct Call {
     /// The id, invented if the source has none.
     pub(super) id: Span,
     /// The id in the source.
-    own: Option<String>,
+    source_id: Option<String>,
     name: String,
     /// Copies of its result in other places.
     pub(super) twins: Vec<EditSite>,
@@ -201,66 +201,68 @@ pub(super) struct Call {
 
 impl Calls {
     /// Adds a call. Returns its id.
-    pub(super) fn open(
+    pub(super) fn add(
         &mut self,
         builder: &mut EventBuilder,
         call: JsonNode<'_>,
         twins: Vec<EditSite>,
     ) -> Span {
-        if std::mem::take(&mut self.answered) {
-            self.forget();
+        if std::mem::take(&mut self.has_result) {
+            self.drop_unnamed();
         }
-        let own = call.string("id").filter(|id| id.raw().len() > 2);
-        let id = own.map_or_else(|| builder.next_id(), JsonNode::span);
+        let source_id = call.string("id").filter(|id| id.raw().len() > 2);
+        let id = source_id.map_or_else(|| builder.next_id(), JsonNode::span);
         let name = call.text_of("name").unwrap_or_default().into_owned();
-        self.open.push(Call { id, own: own.map(|id| id.text().into_owned()), name, twins });
+        let source_id = source_id.map(|id| id.text().into_owned());
+        self.open.push(Call { id, source_id, name, twins });
         id
     }
 
     /// Removes and returns the call of a response: by id, otherwise the first call with its name unless both have
     /// ids.
-    pub(super) fn answer(&mut self, response: JsonNode<'_>) -> Option<Call> {
+    pub(super) fn take_for_result(&mut self, response: JsonNode<'_>) -> Option<Call> {
         let id = response.text_of("id").filter(|id| !id.is_empty());
         let name = response.text_of("name").unwrap_or_default();
-        let by_id =
-            id.as_deref().and_then(|id| self.open.iter().position(|call| call.own.as_deref() == Some(id)));
+        let by_id = id
+            .as_deref()
+            .and_then(|id| self.open.iter().position(|call| call.source_id.as_deref() == Some(id)));
         let by_name = || {
-            let may_be = |call: &Call| call.name == name && (id.is_none() || call.own.is_none());
-            self.open.iter().position(may_be)
+            let matches = |call: &Call| call.name == name && (id.is_none() || call.source_id.is_none());
+            self.open.iter().position(matches)
         };
-        let place = by_id.or_else(by_name)?;
-        self.answered = true;
-        Some(self.open.remove(place))
+        let index = by_id.or_else(by_name)?;
+        self.has_result = true;
+        Some(self.open.remove(index))
     }
 
     /// Returns the id of an open call.
-    pub(super) fn waiting(&self, id: &str) -> Option<Span> {
-        let is_it = |call: &&Call| call.own.as_deref() == Some(id);
-        self.open.iter().find(is_it).map(|call| call.id)
+    pub(super) fn open_id(&self, id: &str) -> Option<Span> {
+        let has_id = |call: &&Call| call.source_id.as_deref() == Some(id);
+        self.open.iter().find(has_id).map(|call| call.id)
     }
 
     /// Adds copies of the result of an open call.
     pub(super) fn add_twins(&mut self, id: &str, twins: Vec<EditSite>) {
-        if let Some(call) = self.open.iter_mut().find(|call| call.own.as_deref() == Some(id)) {
+        if let Some(call) = self.open.iter_mut().find(|call| call.source_id.as_deref() == Some(id)) {
             call.twins.extend(twins);
         }
     }
 
     /// Drops calls without ids, because only their order distinguishes them from later ones.
-    pub(super) fn forget(&mut self) {
-        self.open.retain(|call| call.own.is_some());
+    pub(super) fn drop_unnamed(&mut self) {
+        self.open.retain(|call| call.source_id.is_some());
     }
 }
 
 /// Returns the events of a model content. The span of an event is only its text or arguments, because a resumed chat
 /// may store the rest in another form.
-pub(super) fn of_model(
+pub(super) fn model_events(
     builder: &mut EventBuilder,
     parts: &[(JsonNode<'_>, Deletion)],
     draft: &EventDraft,
     calls: &mut Calls,
 ) -> Vec<(Kind, EventDraft)> {
-    let mut found: Vec<(Kind, EventDraft)> = Vec::new();
+    let mut events: Vec<(Kind, EventDraft)> = Vec::new();
     let mut thought: Option<usize> = None;
     for (part, deletion) in parts {
         let draft = EventDraft { span: part.span(), deletion: deletion.clone(), ..draft.clone() };
@@ -268,7 +270,7 @@ pub(super) fn of_model(
             .into_iter()
             .find_map(|name| Some((part.string(name)?, part.position(name)?)));
         if let Some((_, element)) = signature
-            && let Some((_, thought)) = thought.and_then(|thought| found.get_mut(thought))
+            && let Some((_, thought)) = thought.and_then(|thought| events.get_mut(thought))
             && !is_thought(*part)
         {
             thought
@@ -280,16 +282,16 @@ pub(super) fn of_model(
             builder.new_json(&format!("{{\"google_thought_signature\":{signature}}}"))
         });
         let draft = EventDraft { metadata, ..draft };
-        let Some((kind, draft)) = of_part(builder, *part, draft, calls) else { continue };
+        let Some((kind, draft)) = part_event(builder, *part, draft, calls) else { continue };
         if kind == Kind::Reasoning {
-            thought = Some(found.len());
+            thought = Some(events.len());
         }
-        found.push((kind, draft));
+        events.push((kind, draft));
     }
-    found
+    events
 }
 
-fn of_part(
+fn part_event(
     builder: &mut EventBuilder,
     part: JsonNode<'_>,
     draft: EventDraft,
@@ -299,7 +301,7 @@ fn of_part(
         let args = call.get("args").filter(|args| !args.is_null());
         let draft = EventDraft {
             span: args.map_or(draft.span, JsonNode::span),
-            id: calls.open(builder, call, Vec::new()),
+            id: calls.add(builder, call, Vec::new()),
             name: builder.tool_name(call, "name"),
             body: args.map_or_else(Span::default, JsonNode::span),
             edits: args.map(|args| args.edit_site(values::empty_object)).into_iter().collect(),
@@ -309,7 +311,7 @@ fn of_part(
     }
     let kind = if is_thought(part) { Kind::Reasoning } else { Kind::Message };
     let span = part.string("text").map_or(draft.span, JsonNode::span);
-    let body = match words(builder, part) {
+    let body = match part_text(builder, part) {
         Some(body) => body,
         // Reasoning may be an image.
         None if kind == Kind::Reasoning => builder.new_string(""),
@@ -320,7 +322,7 @@ fn of_part(
 
 /// Returns the text of a part that is not a call or a response: its text, executed code, the output of the code, or
 /// a placeholder for media.
-fn words(builder: &mut EventBuilder, part: JsonNode<'_>) -> Option<Span> {
+fn part_text(builder: &mut EventBuilder, part: JsonNode<'_>) -> Option<Span> {
     let text = if part.is_string() { Some(part) } else { part.string("text") };
     let code = member(part, "executableCode", "executable_code").and_then(|code| code.string("code"));
     let output = member(part, "codeExecutionResult", "code_execution_result");
@@ -340,22 +342,22 @@ fn words(builder: &mut EventBuilder, part: JsonNode<'_>) -> Option<Span> {
 }
 
 /// Returns the events of a user content: tool results, and one request with all other parts.
-pub(super) fn of_user(
+pub(super) fn user_events(
     builder: &mut EventBuilder,
     parts: &[(JsonNode<'_>, Deletion)],
     draft: &EventDraft,
     calls: &mut Calls,
 ) -> Vec<(Kind, EventDraft)> {
-    let mut found = Vec::new();
+    let mut events = Vec::new();
     let mut request: Option<(Span, Vec<Span>)> = None;
     for (part, deletion) in parts {
         if let Some(response) = response(*part) {
-            let call = calls.answer(response);
-            let own = response.string_span("id");
-            let (id, twins) = call.map_or((own, Vec::new()), |call| (call.id, call.twins));
-            let (kind, mut answer) = answered(builder, response);
+            let call = calls.take_for_result(response);
+            let source_id = response.string_span("id");
+            let (id, twins) = call.map_or((source_id, Vec::new()), |call| (call.id, call.twins));
+            let (kind, mut answer) = result_event(builder, response);
             answer.edits.extend(twins);
-            found.push((
+            events.push((
                 kind,
                 EventDraft {
                     span: answer.span,
@@ -366,22 +368,22 @@ pub(super) fn of_user(
                     ..draft.clone()
                 },
             ));
-        } else if let Some(words) = words(builder, *part) {
-            let (span, all) = request.get_or_insert_with(|| (part.span(), Vec::new()));
+        } else if let Some(text) = part_text(builder, *part) {
+            let (span, texts) = request.get_or_insert_with(|| (part.span(), Vec::new()));
             span.end = part.span().end;
-            all.push(words);
+            texts.push(text);
         }
     }
-    if let Some((span, all)) = request {
-        let body = if let [one] = all.as_slice() { *one } else { builder.joined(&all) };
-        found.push((Kind::ChatRequest, EventDraft { span, body, ..draft.clone() }));
+    if let Some((span, texts)) = request {
+        let body = if let [one] = texts.as_slice() { *one } else { builder.joined(&texts) };
+        events.push((Kind::ChatRequest, EventDraft { span, body, ..draft.clone() }));
     }
-    found
+    events
 }
 
 /// Returns the event of a tool result, with its edits. Google's responses are objects; by convention a member
 /// `error` marks a failed tool.
-pub(super) fn answered(builder: &mut EventBuilder, response: JsonNode<'_>) -> (Kind, EventDraft) {
+pub(super) fn result_event(builder: &mut EventBuilder, response: JsonNode<'_>) -> (Kind, EventDraft) {
     let value = response.get("response");
     let is_error = value.is_some_and(|value| value.get("error").is_some() && value.get("output").is_none());
     let mut draft = EventDraft { span: value.unwrap_or(response).span(), ..EventDraft::default() };
@@ -404,8 +406,8 @@ pub(super) fn answered(builder: &mut EventBuilder, response: JsonNode<'_>) -> (K
         }
     };
     // Parts for display.
-    let shown = response.get("parts").filter(|parts| parts.items().len() > 0);
-    draft.edits.extend(shown.map(|parts| EditSite { span: parts.span(), write: empty_array }));
+    let display_parts = response.get("parts").filter(|parts| parts.items().len() > 0);
+    draft.edits.extend(display_parts.map(|parts| EditSite { span: parts.span(), write: empty_array }));
     (Kind::ToolResponse { is_error }, draft)
 }
 

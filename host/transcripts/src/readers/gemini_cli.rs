@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::gemini::{self, Calls, is_thought, parts};
-use super::gemini_log::{Log, Logged, WANTED as OF_LOG};
+use super::gemini_log::{Log, LogMessage, WANTED as LOG_MEMBERS};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
@@ -22,7 +22,7 @@ use jp_compact_core::json::{Malformed, Span};
 pub(super) struct GeminiCli;
 
 /// The members that are indexed in the remaining messages.
-const OF_MESSAGE: MemberFilter =
+const MESSAGE_MEMBERS: MemberFilter =
     |key| matches!(key, b"content" | b"thoughts" | b"toolCalls" | b"result") || gemini::WANTED(key);
 
 impl Reader for GeminiCli {
@@ -32,13 +32,14 @@ impl Reader for GeminiCli {
                 && value.string("id").is_some()
                 && value.get("content").is_some()
         };
-        let holds = |value: JsonNode<'_>| {
+        let has_messages = |value: JsonNode<'_>| {
             value.get("messages").is_some_and(|messages| messages.items().any(is_message))
         };
         let is_head = |value: JsonNode<'_>| {
-            value.string("sessionId").is_some() && (value.string("projectHash").is_some() || holds(value))
+            value.string("sessionId").is_some()
+                && (value.string("projectHash").is_some() || has_messages(value))
         };
-        let is_set = |value: JsonNode<'_>| value.get("$set").is_some_and(holds);
+        let is_set = |value: JsonNode<'_>| value.get("$set").is_some_and(has_messages);
         sample.any_line(|line| is_head(line) || is_message(line) || is_set(line))
             || sample.document.is_some_and(is_head)
     }
@@ -46,16 +47,16 @@ impl Reader for GeminiCli {
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut log = Log::default();
         if crate::sample::is_document(&builder.bytes()) {
-            builder.read_document(OF_LOG, |builder, document| log.document(builder, document))?;
+            builder.read_document(LOG_MEMBERS, |builder, document| log.document(builder, document))?;
         } else {
-            builder.read_lines(OF_LOG, |builder, at, line| log.line(builder, at, line))?;
+            builder.read_lines(LOG_MEMBERS, |builder, at, line| log.line(builder, at, line))?;
         }
         let bytes = builder.bytes();
         let mut messages = Vec::with_capacity(log.messages.len());
-        for Logged { first, others, span } in log.messages {
+        for LogMessage { first, others, span } in log.messages {
             others.into_iter().for_each(|other| builder.add_mention(first, other));
-            let wrong = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
-            messages.push((first, JsonIndex::new(&bytes, span, OF_MESSAGE).map_err(wrong)?));
+            let unreadable = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
+            messages.push((first, JsonIndex::new(&bytes, span, MESSAGE_MEMBERS).map_err(unreadable)?));
         }
         let messages: Vec<Message<'_>> =
             messages.iter().map(|(at, node)| Message::new(*at, &bytes, node)).collect();
@@ -81,11 +82,11 @@ impl Reader for GeminiCli {
 struct Message<'a> {
     record: ElementRef,
     value: JsonNode<'a>,
-    by: By,
+    author: Author,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum By {
+enum Author {
     User,
     Gemini,
     /// Information that is only displayed.
@@ -95,12 +96,12 @@ enum By {
 impl<'a> Message<'a> {
     fn new(record: ElementRef, bytes: &'a [u8], node: &'a JsonIndex) -> Self {
         let value = JsonNode::new(bytes, node);
-        let by = match value.text_of("type").as_deref() {
-            Some("user") => By::User,
-            Some("gemini") => By::Gemini,
-            _ => By::Other,
+        let author = match value.text_of("type").as_deref() {
+            Some("user") => Author::User,
+            Some("gemini") => Author::Gemini,
+            _ => Author::Other,
         };
-        Self { record, value, by }
+        Self { record, value, author }
     }
 
     fn draft(&self) -> EventDraft {
@@ -113,38 +114,38 @@ impl<'a> Message<'a> {
 
     /// Returns the tool results in a message of the user's side.
     fn responses(&self) -> impl Iterator<Item = JsonNode<'a>> {
-        let content = self.value.get("content").filter(|_| self.by == By::User);
+        let content = self.value.get("content").filter(|_| self.author == Author::User);
         content.into_iter().flat_map(responses)
     }
 }
 
-struct Answered {
+struct SeenResult {
     id: String,
     response: Vec<u8>,
     /// The index of the message and of the event.
-    place: (usize, usize),
+    position: (usize, usize),
 }
 
 #[derive(Default)]
 struct Chat {
     calls: Calls,
     /// The events of each message, and whether it begins a turn.
-    found: Vec<(Vec<(Kind, EventDraft)>, bool)>,
-    answered: Vec<Answered>,
+    messages: Vec<(Vec<(Kind, EventDraft)>, bool)>,
+    seen_results: Vec<SeenResult>,
 }
 
 impl Chat {
     fn read(mut self, builder: &mut EventBuilder, messages: &[Message<'_>]) {
-        for (place, message) in messages.iter().enumerate() {
-            let found = match message.by {
-                By::User => self.of_user(builder, message),
-                By::Gemini => {
-                    let following = messages.get(place + 1..).unwrap_or_default();
-                    let following = following.iter().take_while(|next| next.by != By::Gemini);
+        for (index, message) in messages.iter().enumerate() {
+            let events = match message.author {
+                Author::User => self.user_events(builder, message),
+                Author::Gemini => {
+                    let following = messages.get(index + 1..).unwrap_or_default();
+                    let following = following.iter().take_while(|next| next.author != Author::Gemini);
                     let answers: Vec<_> = following.flat_map(Message::responses).collect();
-                    (self.of_gemini(builder, message, &answers), false)
+                    (self.model_events(builder, message, &answers), false)
                 }
-                By::Other => {
+                Author::Other => {
                     let kind = message.value.text_of("type");
                     if !matches!(kind.as_deref(), Some("info" | "error" | "warning")) {
                         builder.count_unknown(message.value);
@@ -152,17 +153,17 @@ impl Chat {
                     (Vec::new(), false)
                 }
             };
-            self.found.push(found);
+            self.messages.push(events);
         }
-        for (found, opens) in self.found {
-            if let Some((_, first)) = found.first().filter(|_| opens) {
+        for (events, starts_turn) in self.messages {
+            if let Some((_, first)) = events.first().filter(|_| starts_turn) {
                 builder.start_turn(first.time);
             }
-            found.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
+            events.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
         }
     }
 
-    fn of_user(
+    fn user_events(
         &mut self,
         builder: &mut EventBuilder,
         message: &Message<'_>,
@@ -176,13 +177,14 @@ impl Chat {
         let earlier: Vec<Option<(usize, usize)>> =
             all.iter().map(|(part, _)| self.earlier_result(*part)).collect();
         let only_repeated = earlier.iter().all(Option::is_some);
-        for ((part, deletion), place) in all.iter().zip(&earlier) {
+        for ((part, deletion), position) in all.iter().zip(&earlier) {
             let at = match deletion {
                 _ if only_repeated => Some(message.record),
                 Deletion::Element(at) => Some(*at),
                 _ => None,
             };
-            let first = place.and_then(|(message, event)| self.found.get_mut(message)?.0.get_mut(event));
+            let first =
+                position.and_then(|(message, event)| self.messages.get_mut(message)?.0.get_mut(event));
             if let (Some((_, first)), Some(at)) = (first, at) {
                 first.further_deletions.push(Deletion::Element(at));
                 let response = gemini::response(*part).and_then(|response| response.get("response"));
@@ -192,35 +194,35 @@ impl Chat {
         }
         let mut earlier = earlier.iter();
         all.retain(|_| earlier.next().is_some_and(Option::is_none));
-        let found = gemini::of_user(builder, &all, &message.draft(), &mut self.calls);
+        let events = gemini::user_events(builder, &all, &message.draft(), &mut self.calls);
         for (event, (part, _)) in all.iter().filter(|(part, _)| gemini::response(*part).is_some()).enumerate()
         {
-            self.note(*part, (self.found.len(), event));
+            self.remember_result(*part, (self.messages.len(), event));
         }
-        let opens = !found.is_empty() && !found.iter().any(|(kind, _)| kind.is_tool());
-        (found, opens)
+        let starts_turn = !events.is_empty() && !events.iter().any(|(kind, _)| kind.is_tool());
+        (events, starts_turn)
     }
 
     /// Returns the event of an earlier result with the same id and the same bytes.
     fn earlier_result(&self, part: JsonNode<'_>) -> Option<(usize, usize)> {
         let response = gemini::response(part)?;
         let (id, value) = (response.text_of("id")?, response.get("response")?);
-        let is_it = |answered: &&Answered| answered.id == id && answered.response == value.raw();
-        let found = self.answered.iter().rfind(is_it).map(|answered| answered.place);
-        found.filter(|_| self.calls.waiting(&id).is_none())
+        let is_same = |seen: &&SeenResult| seen.id == id && seen.response == value.raw();
+        let position = self.seen_results.iter().rfind(is_same).map(|seen| seen.position);
+        position.filter(|_| self.calls.open_id(&id).is_none())
     }
 
-    fn note(&mut self, part: JsonNode<'_>, place: (usize, usize)) {
+    fn remember_result(&mut self, part: JsonNode<'_>, position: (usize, usize)) {
         if let Some(response) = gemini::response(part)
             && let (Some(id), Some(value)) = (response.text_of("id"), response.get("response"))
         {
-            self.answered.push(Answered { id: id.into(), response: value.raw().to_vec(), place });
+            self.seen_results.push(SeenResult { id: id.into(), response: value.raw().to_vec(), position });
         }
     }
 
     /// Returns the events of a model message, and the results of calls whose result is not in a message of the
     /// user's side.
-    fn of_gemini(
+    fn model_events(
         &mut self,
         builder: &mut EventBuilder,
         message: &Message<'_>,
@@ -232,37 +234,33 @@ impl Chat {
         }
         let content = message.value.get("content").filter(|content| !content.is_null());
         let content = content.map(|content| parts(builder, content)).unwrap_or_default();
-        let mut found = thoughts(builder, message.value, &draft);
-        let mut drafts = gemini::of_model(builder, &content, &draft, &mut self.calls);
+        let mut events = thought_events(builder, message.value, &draft);
+        let mut drafts = gemini::model_events(builder, &content, &draft, &mut self.calls);
         if content.iter().any(|(part, _)| is_thought(*part)) {
             // The list of thoughts repeats the parts for display.
-            let copies = found.drain(..).filter_map(|(_, thought)| match thought.deletion {
-                Deletion::Element(at) => Some(at),
-                _ => None,
-            });
-            let copies: Vec<ElementRef> = copies.collect();
+            let copies: Vec<Deletion> = events.drain(..).map(|(_, thought)| thought.deletion).collect();
             if let Some((_, thought)) = drafts.iter_mut().find(|(kind, _)| *kind == Kind::Reasoning) {
-                thought.further_deletions.extend(copies.into_iter().map(Deletion::Element));
+                thought.further_deletions.extend(copies);
             }
         }
-        found.extend(drafts);
+        events.extend(drafts);
         let Some(all) = message.value.get("toolCalls").filter(|calls| calls.items().len() > 0) else {
-            return found;
+            return events;
         };
         let list = builder.add_items(all, None);
-        let mut answered = Vec::new();
+        let mut results = Vec::new();
         for (element, call) in all.items().enumerate() {
             let at = ElementRef { list, element };
             let id = call.text_of("id").unwrap_or_default();
-            let by_user = answers.iter().any(|answer| match answer.text_of("id") {
-                Some(own) => own == id,
+            let is_in_user_message = answers.iter().any(|answer| match answer.text_of("id") {
+                Some(answer_id) => answer_id == id,
                 None => answer.text_of("name") == call.text_of("name"),
             });
-            let outcome = Outcome::new(builder, call, all);
-            let twins = if by_user { outcome.edits.clone() } else { Vec::new() };
-            let waiting = self.calls.waiting(&id);
+            let stored = StoredResult::new(builder, call, all);
+            let twins = if is_in_user_message { stored.edits.clone() } else { Vec::new() };
+            let open_id = self.calls.open_id(&id);
             let edits = arguments(call);
-            match found.iter_mut().find(|(kind, draft)| kind.is_tool() && Some(draft.id) == waiting) {
+            match events.iter_mut().find(|(kind, draft)| kind.is_tool() && Some(draft.id) == open_id) {
                 // The content contains this call too.
                 Some((_, draft)) => {
                     draft.further_deletions.push(Deletion::Element(at));
@@ -270,30 +268,30 @@ impl Chat {
                     self.calls.add_twins(&id, twins);
                 }
                 None => {
-                    let id = self.calls.open(builder, call, twins);
+                    let id = self.calls.add(builder, call, twins);
                     let name = builder.tool_name(call, "name");
                     let body = call.get("args").map_or_else(Span::default, JsonNode::span);
                     let deletion = Deletion::Element(at);
                     let span = call.get("args").unwrap_or(call).span();
                     let draft = EventDraft { span, id, name, body, deletion, edits, ..draft.clone() };
-                    found.push((Kind::ToolRequest, draft));
+                    events.push((Kind::ToolRequest, draft));
                 }
             }
-            if !by_user
-                && let Some(body) = outcome.body
-                && let Some(call) = self.calls.answer(call)
+            if !is_in_user_message
+                && let Some(body) = stored.body
+                && let Some(call) = self.calls.take_for_result(call)
             {
-                let kind = Kind::ToolResponse { is_error: outcome.is_error };
-                let (id, edits) = (call.id, outcome.edits);
-                answered.push((kind, EventDraft { span: outcome.span, id, body, edits, ..draft.clone() }));
+                let kind = Kind::ToolResponse { is_error: stored.is_error };
+                let (id, edits) = (call.id, stored.edits);
+                results.push((kind, EventDraft { span: stored.span, id, body, edits, ..draft.clone() }));
             }
         }
-        found.extend(answered);
-        found
+        events.extend(results);
+        events
     }
 }
 
-fn thoughts(
+fn thought_events(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
     draft: &EventDraft,
@@ -302,70 +300,70 @@ fn thoughts(
         return Vec::new();
     };
     let list = builder.add_items(all, None);
-    let mut found = Vec::new();
+    let mut events = Vec::new();
     for (element, thought) in all.items().enumerate() {
-        let words = ["subject", "description", "summary"].into_iter().filter_map(|name| thought.string(name));
-        let words: Vec<Span> = words.filter(|words| words.raw().len() > 2).map(JsonNode::span).collect();
-        let body = match words.as_slice() {
+        let texts = ["subject", "description", "summary"].into_iter().filter_map(|name| thought.string(name));
+        let texts: Vec<Span> = texts.filter(|text| text.raw().len() > 2).map(JsonNode::span).collect();
+        let body = match texts.as_slice() {
             [] => continue,
             [one] => *one,
             several => builder.joined(several),
         };
-        let span = if let [one] = words.as_slice() { *one } else { thought.span() };
+        let span = if let [one] = texts.as_slice() { *one } else { thought.span() };
         let deletion = Deletion::Element(ElementRef { list, element });
-        found.push((Kind::Reasoning, EventDraft { span, body, deletion, ..draft.clone() }));
+        events.push((Kind::Reasoning, EventDraft { span, body, deletion, ..draft.clone() }));
     }
-    found
+    events
 }
 
-/// Returns the places of a call's arguments: the values, and their description for display.
+/// Returns the edits that empty a call's arguments, and their description for display.
 fn arguments(call: JsonNode<'_>) -> Vec<EditSite> {
     let args = call.get("args").map(|args| args.edit_site(values::empty_object));
-    let words = call.string("description").map(|words| words.edit_site(values::text));
-    args.into_iter().chain(words).collect()
+    let description = call.string("description").map(|text| text.edit_site(values::text));
+    args.into_iter().chain(description).collect()
 }
 
 /// The result that is stored with a call.
 #[derive(Default)]
-struct Outcome {
+struct StoredResult {
     span: Span,
     body: Option<Span>,
     is_error: bool,
     edits: Vec<EditSite>,
 }
 
-impl Outcome {
+impl StoredResult {
     fn new(builder: &mut EventBuilder, call: JsonNode<'_>, all: JsonNode<'_>) -> Self {
         let failed = call.text_of("status").is_some_and(|status| matches!(&*status, "error" | "cancelled"));
-        let mut outcome = Self { is_error: failed, ..Self::default() };
-        let Some(result) = call.get("result").filter(|result| !result.is_null()) else { return outcome };
-        outcome.span = result.span();
+        let mut stored = Self { is_error: failed, ..Self::default() };
+        let Some(result) = call.get("result").filter(|result| !result.is_null()) else { return stored };
+        stored.span = result.span();
         let id = call.text_of("id");
         // A result may contain results of other calls of the message.
-        let is_own = |response: &JsonNode<'_>| match response.text_of("id") {
-            Some(own) => Some(own) == id,
+        let belongs_to_call = |response: &JsonNode<'_>| match response.text_of("id") {
+            Some(response_id) => Some(response_id) == id,
             None => true,
         };
-        let of_others = all.items().filter(|other| other.span() != call.span());
-        let of_others = of_others.filter_map(|other| other.get("result")).flat_map(responses);
-        let named = of_others.filter(|response| response.text_of("id").is_some());
-        for response in responses(result).chain(named).filter(is_own) {
-            let (kind, answer) = gemini::answered(builder, response);
-            if outcome.body.is_none() {
-                outcome.span = answer.span;
+        let other_results = all.items().filter(|other| other.span() != call.span());
+        let other_results = other_results.filter_map(|other| other.get("result")).flat_map(responses);
+        let named = other_results.filter(|response| response.text_of("id").is_some());
+        for response in responses(result).chain(named).filter(belongs_to_call) {
+            let (kind, answer) = gemini::result_event(builder, response);
+            if stored.body.is_none() {
+                stored.span = answer.span;
             }
-            outcome.is_error |= kind == Kind::ToolResponse { is_error: true };
-            outcome.body = outcome.body.or(Some(answer.body));
-            outcome.edits.extend(answer.edits);
+            stored.is_error |= kind == Kind::ToolResponse { is_error: true };
+            stored.body = stored.body.or(Some(answer.body));
+            stored.edits.extend(answer.edits);
         }
-        if outcome.body.is_none() {
+        if stored.body.is_none() {
             let text = result.string("text").unwrap_or(result);
-            outcome.body = Some(builder.text(text));
-            outcome.edits.push(result.edit_site(values::text));
+            stored.body = Some(builder.text(text));
+            stored.edits.push(result.edit_site(values::text));
         }
-        let shown = call.get("resultDisplay").filter(|shown| !shown.is_null());
-        outcome.edits.extend(shown.map(|shown| shown.edit_site(values::text)));
-        outcome
+        let display = call.get("resultDisplay").filter(|display| !display.is_null());
+        stored.edits.extend(display.map(|display| display.edit_site(values::text)));
+        stored
     }
 }
 

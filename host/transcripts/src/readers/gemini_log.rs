@@ -1,4 +1,4 @@
-//! The replay of a Gemini CLI log. A message replaces an earlier one with the same id, `$set` replaces all messages,
+//! The replay of a Gemini CLI log. A message replaces an earlier one with the same id. `$set` replaces all messages.
 //! `$rewindTo` removes a message and all messages after it. A repeated header line is ignored.
 
 use std::collections::HashMap;
@@ -15,13 +15,13 @@ pub(super) const WANTED: MemberFilter = |key| matches!(key, b"$set" | b"messages
 /// The state of the replay.
 #[derive(Default)]
 pub(super) struct Log {
-    pub(super) messages: Vec<Logged>,
+    pub(super) messages: Vec<LogMessage>,
     /// The index of each message, by id.
-    sources: HashMap<String, usize>,
+    by_id: HashMap<String, usize>,
 }
 
-/// A message. It has the place of its first record and the content of its last one.
-pub(super) struct Logged {
+/// A message. It has the position of its first record and the content of its last one.
+pub(super) struct LogMessage {
     pub(super) first: ElementRef,
     /// Later records of the same message.
     pub(super) others: Vec<ElementRef>,
@@ -35,7 +35,7 @@ impl Log {
         document: JsonNode<'_>,
     ) -> Result<(), Unreadable> {
         match document.get("messages") {
-            Some(messages) if messages.is_array() => self.all(builder, messages),
+            Some(messages) if messages.is_array() => self.put_all(builder, messages),
             _ if !document.is_object() => {
                 return Err(format_error(
                     "Gemini CLI",
@@ -61,33 +61,33 @@ impl Log {
         if !line.is_object() {
             return Err(format_error("Gemini CLI", line.span().start, "a line is not an object"));
         }
-        let all = |value: JsonNode<'a>| value.get("messages").filter(|all| all.is_array());
-        if let Some(to) = line.text_of("$rewindTo") {
+        let messages_of = |value: JsonNode<'a>| value.get("messages").filter(|messages| messages.is_array());
+        if let Some(target) = line.text_of("$rewindTo") {
             // A rewind to an unknown message drops all of them.
-            let left = self.sources.get(&*to).copied().unwrap_or_default();
-            self.messages.truncate(left);
-            self.sources.retain(|_, place| *place < left);
+            let remaining = self.by_id.get(&*target).copied().unwrap_or_default();
+            self.messages.truncate(remaining);
+            self.by_id.retain(|_, index| *index < remaining);
         } else if let Some(id) = line.text_of("id") {
-            self.put(&id, at, line.span());
+            self.put_message(&id, at, line.span());
         } else if let Some(set) = line.get("$set") {
-            if let Some(messages) = all(set) {
+            if let Some(messages) = messages_of(set) {
                 *self = Self::default();
-                self.all(builder, messages);
+                self.put_all(builder, messages);
             }
-        } else if let Some(messages) = all(line) {
-            self.all(builder, messages);
+        } else if let Some(messages) = messages_of(line) {
+            self.put_all(builder, messages);
         } else if line.string("type").is_some() {
-            self.put("", at, line.span());
+            self.put_message("", at, line.span());
         } else if line.string("sessionId").is_none() {
             builder.count_unknown(line);
         }
         Ok(())
     }
 
-    fn all(&mut self, builder: &mut EventBuilder, messages: JsonNode<'_>) {
+    fn put_all(&mut self, builder: &mut EventBuilder, messages: JsonNode<'_>) {
         let list = builder.add_items(messages, None);
         for (element, message) in messages.items().enumerate().filter(|(_, message)| message.is_object()) {
-            self.put(
+            self.put_message(
                 &message.text_of("id").unwrap_or_default(),
                 ElementRef { list, element },
                 message.span(),
@@ -95,17 +95,17 @@ impl Log {
         }
     }
 
-    fn put(&mut self, id: &str, at: ElementRef, span: Span) {
-        match self.sources.get(id).and_then(|place| self.messages.get_mut(*place)) {
+    fn put_message(&mut self, id: &str, at: ElementRef, span: Span) {
+        match self.by_id.get(id).and_then(|index| self.messages.get_mut(*index)) {
             Some(message) => {
                 message.others.push(at);
                 message.span = span;
             }
             None => {
                 if !id.is_empty() {
-                    self.sources.insert(id.to_owned(), self.messages.len());
+                    self.by_id.insert(id.to_owned(), self.messages.len());
                 }
-                self.messages.push(Logged { first: at, others: Vec::new(), span });
+                self.messages.push(LogMessage { first: at, others: Vec::new(), span });
             }
         }
     }

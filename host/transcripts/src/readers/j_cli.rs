@@ -1,7 +1,7 @@
 //! The reader of J-CLI's transcripts: JSONL, one message per line. The lines of a session have a type (`msg`,
-//! `clear`, `restore`). The transcripts that J-CLI keeps when it compacts have bare messages. Messages before the last `clear` or
-//! `restore` stay in the file, but the model no longer receives them. Calls are flat, with arguments as JSON in a
-//! string. J-CLI's own summary is a normal user message that begins with `[Conversation compressed. Transcript:`.
+//! `clear`, `restore`). The transcripts that J-CLI keeps when it compacts have bare messages. Messages before the
+//! last `clear` or `restore` stay in the file, but the model no longer receives them. Calls are flat, with arguments
+//! as JSON in a string. J-CLI's own summary is a normal user message that begins with `[Conversation compressed. Transcript:`.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -24,41 +24,42 @@ const NAME: &str = "J-CLI";
 const WANTED: MemberFilter = |key| matches!(key, b"messages" | b"content" | b"tool_calls" | b"function");
 
 /// An event, or `None` at the beginning of a turn.
-type Found = (Option<Kind>, EventDraft);
+type FoundEvent = (Option<Kind>, EventDraft);
 
 impl Reader for JCli {
     fn detects(&self, sample: &Sample<'_>) -> bool {
-        let is_ours = |line: &JsonNode<'_>| match line.text_of("type").as_deref() {
+        let is_known_line = |line: &JsonNode<'_>| match line.text_of("type").as_deref() {
             Some("msg") => is_message(*line),
             Some("restore") => line.get("messages").is_some_and(|all| all.items().all(is_message)),
             Some(_) => false,
             None => is_message(*line) && line.get("messages").is_none(),
         };
         let has_type = |line: &JsonNode<'_>| line.string("type").is_some();
-        sample.lines.iter().any(is_ours) && sample.lines.iter().all(|line| is_ours(line) || has_type(line))
+        sample.lines.iter().any(is_known_line)
+            && sample.lines.iter().all(|line| is_known_line(line) || has_type(line))
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        let mut found: Vec<Found> = Vec::new();
+        let mut events: Vec<FoundEvent> = Vec::new();
         builder.read_lines(WANTED, |builder, at, line| {
             match line.text_of("type").as_deref() {
-                Some("clear") => found.clear(),
+                Some("clear") => events.clear(),
                 Some("restore") => {
-                    found.clear();
+                    events.clear();
                     let Some(messages) = line.get("messages").filter(|messages| messages.is_array()) else {
                         return Err(format_error(NAME, line.span().start, "a `restore` has no messages"));
                     };
                     let list = builder.add_items(messages, None);
-                    for (element, each) in messages.items().enumerate() {
-                        message(builder, each, ElementRef { list, element }, &mut found)?;
+                    for (element, item) in messages.items().enumerate() {
+                        add_message(builder, item, ElementRef { list, element }, &mut events)?;
                     }
                 }
-                Some("msg") | None => message(builder, line, at, &mut found)?,
+                Some("msg") | None => add_message(builder, line, at, &mut events)?,
                 Some(_) => builder.count_unknown(line),
             }
             Ok(())
         })?;
-        for (kind, draft) in found {
+        for (kind, draft) in events {
             match kind {
                 Some(kind) => builder.add(kind, draft),
                 None => builder.start_turn(draft.time),
@@ -103,11 +104,11 @@ fn is_message(message: JsonNode<'_>) -> bool {
     is_text && role.is_some_and(|role| matches!(&*role, "user" | "assistant" | "tool" | "system"))
 }
 
-fn message(
+fn add_message(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
     at: ElementRef,
-    found: &mut Vec<Found>,
+    events: &mut Vec<FoundEvent>,
 ) -> Result<(), Unreadable> {
     let Some(role) = message.text_of("role") else {
         return Err(format_error(NAME, message.span().start, "a message has no role"));
@@ -127,36 +128,41 @@ fn message(
     };
     match &*role {
         "user" => {
-            found.push((None, draft.clone()));
-            found.push((Some(Kind::ChatRequest), EventDraft { body: body(builder), ..draft }));
+            events.push((None, draft.clone()));
+            events.push((Some(Kind::ChatRequest), EventDraft { body: body(builder), ..draft }));
         }
-        "assistant" => assistant(builder, message, &draft, found),
+        "assistant" => add_assistant_events(builder, message, &draft, events),
         "tool" => {
             let id = message.string_span("tool_call_id");
             let edits = message.get("content").map(|content| content.edit_site(values::text));
             let edits = edits.into_iter().collect();
             let kind = Kind::ToolResponse { is_error: false };
-            found.push((Some(kind), EventDraft { id, body: body(builder), edits, ..draft }));
+            events.push((Some(kind), EventDraft { id, body: body(builder), edits, ..draft }));
         }
         _ => {}
     }
     Ok(())
 }
 
-fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft, found: &mut Vec<Found>) {
+fn add_assistant_events(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    draft: &EventDraft,
+    events: &mut Vec<FoundEvent>,
+) {
     let members = builder.add_members(message);
     let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
     let non_empty = |name: &str| message.get(name).filter(|text| text.raw().len() > 2 && !text.is_null());
     let calls = message.get("tool_calls").filter(|calls| calls.items().len() > 0);
-    let before = found.len();
+    let len_before = events.len();
     if let Some(thought) = non_empty("reasoning_content").filter(|thought| thought.is_string()) {
         let (span, deletion) = (thought.span(), Deletion::Element(member("reasoning_content")));
-        found.push((Some(Kind::Reasoning), EventDraft { span, body: span, deletion, ..draft.clone() }));
+        events.push((Some(Kind::Reasoning), EventDraft { span, body: span, deletion, ..draft.clone() }));
     }
     if let Some(content) = non_empty("content") {
         let (span, body) = (content.span(), builder.text(content));
         let deletion = Deletion::Value(span, "\"\"");
-        found.push((Some(Kind::Message), EventDraft { span, body, deletion, ..draft.clone() }));
+        events.push((Some(Kind::Message), EventDraft { span, body, deletion, ..draft.clone() }));
     }
     if let Some(calls) = calls {
         let list = builder.add_items(calls, Some(member("tool_calls")));
@@ -174,11 +180,11 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
                 edits: edits.into_iter().collect(),
                 ..draft.clone()
             };
-            found.push((Some(Kind::ToolRequest), draft));
+            events.push((Some(Kind::ToolRequest), draft));
         }
     }
-    if found.len() == before {
+    if events.len() == len_before {
         let body = builder.new_string("");
-        found.push((Some(Kind::Message), EventDraft { body, ..draft.clone() }));
+        events.push((Some(Kind::Message), EventDraft { body, ..draft.clone() }));
     }
 }

@@ -23,27 +23,29 @@ const NAME: &str = "Ollama's chat";
 const WANTED: MemberFilter = |key| matches!(key, b"messages" | b"tool_calls" | b"function");
 
 /// Members of a body that no other chat has.
-const OWN: [&str; 3] = ["options", "keep_alive", "think"];
+const BODY_MEMBERS: [&str; 3] = ["options", "keep_alive", "think"];
 
 impl Reader for Ollama {
     fn detects(&self, sample: &Sample<'_>) -> bool {
         let messages = sample.objects("messages");
         let Some(document) = sample.document else { return false };
-        let calls = || messages.iter().filter_map(|it| it.get("tool_calls")).flat_map(JsonNode::items);
+        let calls =
+            || messages.iter().filter_map(|message| message.get("tool_calls")).flat_map(JsonNode::items);
         let arguments = || calls().filter_map(|call| call.get("function")?.get("arguments"));
-        let is_own = |it: &JsonNode<'_>| {
-            let names =
-                it.text_of("role").is_some_and(|role| role == "tool") && it.string("tool_name").is_some();
-            names || it.string("thinking").is_some() || it.get("images").is_some_and(JsonNode::is_array)
+        let is_ollama_message = |message: &JsonNode<'_>| {
+            let is_result = message.text_of("role").is_some_and(|role| role == "tool");
+            (is_result && message.string("tool_name").is_some())
+                || message.string("thinking").is_some()
+                || message.get("images").is_some_and(JsonNode::is_array)
         };
         // `llama3.2:3b`: a model with a tag and without a path.
         let has_tag = |model: &str| model.contains(':') && !model.contains('/') && !model.starts_with("ft:");
         !messages.is_empty()
             && messages.iter().all(is_message)
-            && (arguments().all(JsonNode::is_object) || messages.iter().any(is_own))
+            && (arguments().all(JsonNode::is_object) || messages.iter().any(is_ollama_message))
             && (arguments().next().is_some()
-                || messages.iter().any(is_own)
-                || OWN.iter().any(|name| document.get(name).is_some_and(|value| !value.is_null()))
+                || messages.iter().any(is_ollama_message)
+                || BODY_MEMBERS.iter().any(|name| document.get(name).is_some_and(|value| !value.is_null()))
                 || document.text_of("model").is_some_and(|model| has_tag(&model)))
     }
 
@@ -57,7 +59,7 @@ impl Reader for Ollama {
                 builder.set_model(&model);
             }
             let list = builder.add_items(messages, None);
-            let mut waiting = Vec::new();
+            let mut open_calls = Vec::new();
             for (element, message) in messages.items().enumerate() {
                 let Some(role) = message.text_of("role") else {
                     return Err(format_error(NAME, message.span().start, "a message has no role"));
@@ -68,9 +70,9 @@ impl Reader for Ollama {
                     builder.count_unknown(message);
                 }
                 match &*role {
-                    "user" => user(builder, message, draft),
-                    "assistant" => waiting = assistant(builder, message, &draft),
-                    "tool" => answer(builder, message, &mut waiting, draft),
+                    "user" => add_request(builder, message, draft),
+                    "assistant" => open_calls = add_assistant_events(builder, message, &draft),
+                    "tool" => add_result(builder, message, &mut open_calls, draft),
                     "system" => {
                         if let Some(text) = message.text_of("content") {
                             builder.add_system(&text);
@@ -99,11 +101,11 @@ fn is_message(message: &JsonNode<'_>) -> bool {
 struct Call {
     id: Span,
     /// The id in the source, if it has one.
-    known: Option<String>,
+    source_id: Option<String>,
     name: String,
 }
 
-fn user(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) {
+fn add_request(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) {
     let has_images = message.get("images").is_some_and(|images| images.raw().len() > 2);
     let body = match message.string("content") {
         Some(content) if content.raw().len() > 2 || !has_images => content.span(),
@@ -114,7 +116,7 @@ fn user(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) {
     builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
 }
 
-fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) -> Vec<Call> {
+fn add_assistant_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) -> Vec<Call> {
     let members = builder.add_members(message);
     let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
     let non_empty = |name: &str| message.string(name).filter(|text| text.raw().len() > 2);
@@ -136,19 +138,23 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
     }
     let Some(calls) = calls else { return Vec::new() };
     let list = builder.add_items(calls, Some(member("tool_calls")));
-    let mut waiting = Vec::new();
+    let mut open_calls = Vec::new();
     for (element, call) in calls.items().enumerate() {
         let Some(function) = call.get("function") else { continue };
-        let known = call.string("id").or(function.string("id"));
-        let id = known.map(JsonNode::span).unwrap_or_else(|| builder.next_id());
+        let source_id = call.string("id").or(function.string("id"));
+        let id = source_id.map(JsonNode::span).unwrap_or_else(|| builder.next_id());
         let name = builder.tool_name(function, "name");
         let arguments = function.get("arguments");
         let edits = arguments.map(|arguments| EditSite {
             span: arguments.span(),
             write: if arguments.is_string() { values::empty_object_in_string } else { values::empty_object },
         });
-        let known = known.map(|id| id.text().into_owned());
-        waiting.push(Call { id, known, name: function.text_of("name").unwrap_or_default().into_owned() });
+        let source_id = source_id.map(|id| id.text().into_owned());
+        open_calls.push(Call {
+            id,
+            source_id,
+            name: function.text_of("name").unwrap_or_default().into_owned(),
+        });
         let draft = EventDraft {
             span: call.span(),
             id,
@@ -160,17 +166,24 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
         };
         builder.add(Kind::ToolRequest, draft);
     }
-    waiting
+    open_calls
 }
 
-fn answer(builder: &mut EventBuilder, message: JsonNode<'_>, waiting: &mut Vec<Call>, draft: EventDraft) {
-    let own = message.string("tool_call_id");
-    let id = own.map(JsonNode::text);
+fn add_result(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    open_calls: &mut Vec<Call>,
+    draft: EventDraft,
+) {
+    let source_id = message.string("tool_call_id");
+    let id = source_id.map(JsonNode::text);
     let name = message.text_of("tool_name").or(message.text_of("name"));
-    let of_id = || waiting.iter().position(|call| id.is_some() && call.known.as_deref() == id.as_deref());
-    let of_name = || waiting.iter().position(|call| name.as_ref().is_none_or(|name| *name == call.name));
-    let call = of_id().or_else(|| of_name().filter(|_| id.is_none())).map(|place| waiting.remove(place).id);
-    let id = own.map(JsonNode::span).or(call).unwrap_or_default();
+    let by_id =
+        || open_calls.iter().position(|call| id.is_some() && call.source_id.as_deref() == id.as_deref());
+    let by_name = || open_calls.iter().position(|call| name.as_ref().is_none_or(|name| *name == call.name));
+    let call =
+        by_id().or_else(|| by_name().filter(|_| id.is_none())).map(|index| open_calls.remove(index).id);
+    let id = source_id.map(JsonNode::span).or(call).unwrap_or_default();
     let content = message.get("content");
     let body = match content {
         Some(content) if content.is_string() => content.span(),

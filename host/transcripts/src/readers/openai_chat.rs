@@ -54,9 +54,10 @@ impl Reader for OpenaiChat {
     fn detects(&self, sample: &Sample<'_>) -> bool {
         // Some programs add roles of their own.
         let are_messages = |messages: &[JsonNode<'_>]| {
-            let knows =
+            let has_known_role =
                 |message: &JsonNode<'_>| message.text_of("role").is_some_and(|role| ROLES.contains(&&*role));
-            messages.iter().all(|message| message.string("role").is_some()) && messages.iter().any(knows)
+            messages.iter().all(|message| message.string("role").is_some())
+                && messages.iter().any(has_known_role)
         };
         let is_body = |line: JsonNode<'_>| {
             messages_of(line).is_some_and(|messages| are_messages(&messages.items().collect::<Vec<_>>()))
@@ -71,13 +72,13 @@ impl Reader for OpenaiChat {
                 if let Some(model) = body.text_of("model") {
                     builder.set_model(&model);
                 }
-                conversation(builder, messages_of(document).unwrap_or(document))
+                read_messages(builder, messages_of(document).unwrap_or(document))
             });
         }
         builder.read_lines(WANTED, |builder, _, line| match messages_of(line) {
             Some(messages) => {
                 builder.start_conversation(line)?;
-                conversation(builder, messages)
+                read_messages(builder, messages)
             }
             None => Err(format_error("OpenAI's chat", line.span().start, "a line has no `messages`")),
         })
@@ -95,7 +96,7 @@ fn messages_of(value: JsonNode<'_>) -> Option<JsonNode<'_>> {
     value.get("messages").or_else(|| inside("body")).or_else(|| inside("input"))
 }
 
-fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
+fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
     if !messages.is_array() {
         return Err(format_error("OpenAI's chat", messages.span().start, "the messages are not an array"));
     }
@@ -120,9 +121,9 @@ fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<()
                 builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
             }
             "assistant" => {
-                let before = builder.len();
-                assistant(builder, message, &draft);
-                if builder.len() == before {
+                let len_before = builder.len();
+                add_assistant_events(builder, message, &draft);
+                if builder.len() == len_before {
                     builder.count_unknown(message);
                 }
             }
@@ -150,13 +151,13 @@ fn conversation(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<()
     Ok(())
 }
 
-fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) {
+fn add_assistant_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) {
     let members = builder.add_members(message);
     let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
-    thought(builder, message, members, draft);
+    add_reasoning(builder, message, members, draft);
     let content = message.get("content").filter(|content| content.raw().len() > 2 && !content.is_null());
     match content {
-        Some(content) if content.items().any(is_thought) => in_parts(builder, content, draft),
+        Some(content) if content.items().any(is_thought) => add_parts(builder, content, draft),
         Some(content) => {
             let refusals = content.items().filter_map(|part| part.string("refusal")).map(JsonNode::span);
             let refusals: Vec<Span> = refusals.collect();
@@ -165,7 +166,7 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
             let deletion = Deletion::Value(span, "null");
             builder.add(Kind::Message, EventDraft { span, body, deletion, ..draft.clone() });
         }
-        None => other_content(builder, message, members, draft),
+        None => add_other_content(builder, message, members, draft),
     }
     if let Some(calls) = message.get("tool_calls").filter(|calls| calls.items().len() > 0) {
         let holder = member("tool_calls");
@@ -186,7 +187,7 @@ fn assistant(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDra
 }
 
 /// Adds the reasoning of a message as one event, which is deleted from all its members at once.
-fn thought(builder: &mut EventBuilder, message: JsonNode<'_>, members: usize, draft: &EventDraft) {
+fn add_reasoning(builder: &mut EventBuilder, message: JsonNode<'_>, members: usize, draft: &EventDraft) {
     let non_empty = |value: &JsonNode<'_>| value.raw().len() > 2 && !value.is_null();
     let mut deletions = Vec::new();
     let mut body = None;
@@ -200,10 +201,12 @@ fn thought(builder: &mut EventBuilder, message: JsonNode<'_>, members: usize, dr
     if deletions.is_empty() {
         return;
     }
-    if let Some(again) = message.get("provider_specific_fields").filter(|again| again.is_object()) {
-        let list = builder.add_members(again);
-        let sources = THOUGHTS.iter().filter_map(|name| again.position(name));
-        deletions.extend(sources.map(|element| Deletion::Element(ElementRef { list, element })));
+    if let Some(vendor_fields) =
+        message.get("provider_specific_fields").filter(|vendor_fields| vendor_fields.is_object())
+    {
+        let list = builder.add_members(vendor_fields);
+        let elements = THOUGHTS.iter().filter_map(|name| vendor_fields.position(name));
+        deletions.extend(elements.map(|element| Deletion::Element(ElementRef { list, element })));
     }
     let body = body.unwrap_or_else(|| {
         let blocks = ["reasoning_details", "thinking_blocks"].iter().filter_map(|name| message.get(name));
@@ -223,14 +226,14 @@ fn is_thought(part: JsonNode<'_>) -> bool {
 }
 
 /// Adds the parts of a content that contains reasoning, each as an event.
-fn in_parts(builder: &mut EventBuilder, content: JsonNode<'_>, draft: &EventDraft) {
+fn add_parts(builder: &mut EventBuilder, content: JsonNode<'_>, draft: &EventDraft) {
     let list = builder.add_items(content, None);
     for (element, part) in content.items().enumerate() {
-        let (kind, words) = match is_thought(part) {
+        let (kind, text) = match is_thought(part) {
             true => (Kind::Reasoning, part.get("thinking").or(part.get("text"))),
             false => (Kind::Message, part.string("text").or(part.string("refusal"))),
         };
-        let body = words.map_or_else(Span::default, |words| builder.text(words));
+        let body = text.map_or_else(Span::default, |text| builder.text(text));
         let body = if body.is_empty() { builder.new_string("") } else { body };
         let deletion = Deletion::Element(ElementRef { list, element });
         builder.add(kind, EventDraft { span: part.span(), body, deletion, ..draft.clone() });
@@ -238,14 +241,14 @@ fn in_parts(builder: &mut EventBuilder, content: JsonNode<'_>, draft: &EventDraf
 }
 
 /// Adds the message of an assistant without content: a refusal or audio.
-fn other_content(builder: &mut EventBuilder, message: JsonNode<'_>, members: usize, draft: &EventDraft) {
+fn add_other_content(builder: &mut EventBuilder, message: JsonNode<'_>, members: usize, draft: &EventDraft) {
     let refusal = message.string("refusal").filter(|refusal| refusal.raw().len() > 2);
     let audio = message.get("audio").filter(|audio| audio.is_object());
     let (name, body) = match (refusal, audio) {
         (Some(refusal), _) => ("refusal", refusal.span()),
         (None, Some(audio)) => {
-            let words = audio.string("transcript").filter(|words| words.raw().len() > 2);
-            ("audio", words.map_or_else(|| builder.new_string("[audio]"), JsonNode::span))
+            let text = audio.string("transcript").filter(|text| text.raw().len() > 2);
+            ("audio", text.map_or_else(|| builder.new_string("[audio]"), JsonNode::span))
         }
         (None, None) => return,
     };

@@ -68,27 +68,27 @@ impl Reader for OpenaiResponses {
         let is_item = |item: JsonNode<'_>| {
             item.is_object() && ["type", "role", "id"].iter().any(|name| item.string(name).is_some())
         };
-        let is_it = |document: JsonNode<'_>| {
+        let is_body = |document: JsonNode<'_>| {
             let document = body_of(document);
             if document.string("input").is_some() {
                 return document.string("model").is_some();
             }
             let Some(items) = items(document).filter(|items| items.items().len() > 0) else { return false };
-            items.items().all(is_item) && (document.is_object() || items.items().any(is_own))
+            items.items().all(is_item) && (document.is_object() || items.items().any(is_responses_item))
         };
         match sample.document {
-            Some(document) => is_it(document),
-            None => sample.any_line(|line| line.is_object() && is_it(line)),
+            Some(document) => is_body(document),
+            None => sample.any_line(|line| line.is_object() && is_body(line)),
         }
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         if crate::sample::is_document(&builder.bytes()) {
-            return builder.read_document(WANTED, conversation);
+            return builder.read_document(WANTED, read_items);
         }
         builder.read_lines(WANTED, |builder, _, line| {
             builder.start_conversation(line)?;
-            conversation(builder, line)
+            read_items(builder, line)
         })
     }
 
@@ -104,7 +104,7 @@ fn body_of(value: JsonNode<'_>) -> JsonNode<'_> {
 }
 
 /// Returns whether only this format has such an item, by its type or by the types of its parts.
-fn is_own(item: JsonNode<'_>) -> bool {
+fn is_responses_item(item: JsonNode<'_>) -> bool {
     let is_kind = item
         .text_of("type")
         .is_some_and(|kind| ITEMS.contains(&&*kind) || (kind == "message" && item.string("role").is_some()));
@@ -112,7 +112,7 @@ fn is_own(item: JsonNode<'_>) -> bool {
     is_kind || item.get("content").is_some_and(|content| content.items().any(is_part))
 }
 
-fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
+fn read_items(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
     let document = body_of(document);
     if let Some(model) = document.text_of("model") {
         builder.set_model(&model);
@@ -121,11 +121,11 @@ fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<()
         builder.add_system(&instructions);
     }
     // The whole input may be a string. It is not a record, so it is never deleted.
-    if let Some(asked) = document.string("input") {
+    if let Some(text) = document.string("input") {
         builder.start_turn(None);
         builder.add(
             Kind::ChatRequest,
-            EventDraft { span: asked.span(), body: asked.span(), ..EventDraft::default() },
+            EventDraft { span: text.span(), body: text.span(), ..EventDraft::default() },
         );
         return Ok(());
     }
@@ -143,9 +143,9 @@ fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<()
         };
         if kind(item) == "reasoning" {
             let further_deletions = output_ids(builder, items.items().skip(element + 1));
-            reasoning(builder, item, EventDraft { further_deletions, ..draft });
+            add_reasoning(builder, item, EventDraft { further_deletions, ..draft });
         } else {
-            add(builder, item, draft);
+            add_item(builder, item, draft);
         }
     }
     Ok(())
@@ -157,24 +157,24 @@ fn output_ids<'a>(
     builder: &mut EventBuilder,
     following: impl Iterator<Item = JsonNode<'a>>,
 ) -> Vec<Deletion> {
-    let is_users = |item: &JsonNode<'_>| {
+    let is_user_message = |item: &JsonNode<'_>| {
         kind(*item) == "message" && item.text_of("role").is_none_or(|role| role != "assistant")
     };
     let output = following.take_while(|item| {
-        !is_users(item) && kind(*item) != "reasoning" && !kind(*item).ends_with("_output")
+        !is_user_message(item) && kind(*item) != "reasoning" && !kind(*item).ends_with("_output")
     });
-    let place = |item: JsonNode<'_>| {
+    let id_deletion = |item: JsonNode<'_>| {
         let element = item.position("id").filter(|_| item.string("id").is_some())?;
         Some(Deletion::Element(ElementRef { list: builder.add_members(item), element }))
     };
     // Other items refer to these by id, and they do not belong to the reasoning.
-    let is_named = |item: &JsonNode<'_>| {
+    let is_output = |item: &JsonNode<'_>| {
         let kind = kind(*item);
         !kind.starts_with("mcp_approval_")
             && !kind.contains("compaction")
             && !matches!(&*kind, "item_reference" | "mcp_list_tools")
     };
-    output.filter(is_named).filter_map(place).collect()
+    output.filter(is_output).filter_map(id_deletion).collect()
 }
 
 /// Returns the items of a body, of a response, or of a bare list.
@@ -183,14 +183,16 @@ fn items(document: JsonNode<'_>) -> Option<JsonNode<'_>> {
         Some(document)
     } else {
         document.get("input").or_else(|| {
-            document.get("output").filter(|_| document.text_of("object").is_some_and(|it| it == "response"))
+            document
+                .get("output")
+                .filter(|_| document.text_of("object").is_some_and(|object| object == "response"))
         })
     };
     list.filter(|list| list.is_array())
 }
 
 /// Adds a call. `write` returns the value of its emptied arguments.
-fn call(
+fn add_call(
     builder: &mut EventBuilder,
     item: JsonNode<'_>,
     arguments: &str,
@@ -213,17 +215,17 @@ fn call(
     builder.add(Kind::ToolRequest, draft);
 }
 
-fn add(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+fn add_item(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
     let kind = kind(item);
     match &*kind {
-        "message" => message(builder, item, draft),
-        "function_call" => call(builder, item, "arguments", values::empty_object_in_string, draft),
-        "custom_tool_call" => call(builder, item, "input", values::text, draft),
+        "message" => add_message(builder, item, draft),
+        "function_call" => add_call(builder, item, "arguments", values::empty_object_in_string, draft),
+        "custom_tool_call" => add_call(builder, item, "input", values::text, draft),
         "mcp_call" => {
             let id = item.string("id").map(JsonNode::span).unwrap_or_else(|| builder.next_id());
             let draft = EventDraft { id, ..draft };
-            call(builder, item, "arguments", values::empty_object_in_string, draft.clone());
-            mcp_result(builder, item, draft);
+            add_call(builder, item, "arguments", values::empty_object_in_string, draft.clone());
+            add_mcp_result(builder, item, draft);
         }
         "local_shell_call" | "shell_call" => {
             let command =
@@ -231,12 +233,12 @@ fn add(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
             let is_emptied = command.is_some_and(|command| command.items().len() == 0);
             let body = if is_emptied { builder.new_json("{}") } else { Span::default() };
             let write = if kind == "shell_call" { values::empty_commands } else { values::empty_command };
-            call(builder, item, "action", write, EventDraft { body, ..draft });
+            add_call(builder, item, "action", write, EventDraft { body, ..draft });
         }
-        "shell_call_output" => shell_result(builder, item, draft),
+        "shell_call_output" => add_shell_result(builder, item, draft),
         "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
             let id = item.string("call_id").or(item.string("id")).map_or_else(Span::default, JsonNode::span);
-            result(builder, item.get("output"), false, EventDraft { id, ..draft });
+            add_result(builder, item.get("output"), false, EventDraft { id, ..draft });
         }
         // Lists of tools and references have no text.
         "mcp_list_tools" | "item_reference" => {}
@@ -246,7 +248,7 @@ fn add(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
             || kind.starts_with("mcp_approval_")
             || kind == "program" =>
         {
-            let body = hosted(builder, item, &kind);
+            let body = hosted_call_text(builder, item, &kind);
             builder.add(Kind::Message, EventDraft { body, ..draft });
         }
         _ => builder.count_unknown(item),
@@ -258,7 +260,7 @@ fn kind(item: JsonNode<'_>) -> std::borrow::Cow<'_, str> {
     item.text_of("type").unwrap_or(if item.string("role").is_some() { "message".into() } else { "".into() })
 }
 
-fn message(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+fn add_message(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
     let kind = match item.text_of("role").as_deref() {
         Some("user") => Kind::ChatRequest,
         Some("assistant") => Kind::Message,
@@ -294,7 +296,7 @@ fn message(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
 }
 
 /// Adds reasoning: its summary, otherwise its content, and the encrypted form.
-fn reasoning(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+fn add_reasoning(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
     let texts = |name: &str| item.get(name).filter(|texts| texts.items().len() > 0);
     let body = match texts("summary").or(texts("content")) {
         Some(texts) => builder.text(texts),
@@ -306,13 +308,14 @@ fn reasoning(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) 
             metadata.insert(ours.into(), text.into());
         }
     }
-    let has_any = !metadata.is_empty();
-    let metadata =
-        if has_any { builder.new_json(&Value::Object(metadata).to_string()) } else { Span::default() };
+    let metadata = match metadata.is_empty() {
+        true => Span::default(),
+        false => builder.new_json(&Value::Object(metadata).to_string()),
+    };
     builder.add(Kind::Reasoning, EventDraft { body, metadata, ..draft });
 }
 
-fn result(builder: &mut EventBuilder, output: Option<JsonNode<'_>>, is_error: bool, draft: EventDraft) {
+fn add_result(builder: &mut EventBuilder, output: Option<JsonNode<'_>>, is_error: bool, draft: EventDraft) {
     let body = match output {
         Some(output) if output.is_string() || output.is_array() => builder.text(output),
         Some(output) if !output.is_null() => builder.new_string(&String::from_utf8_lossy(output.raw())),
@@ -323,26 +326,26 @@ fn result(builder: &mut EventBuilder, output: Option<JsonNode<'_>>, is_error: bo
 }
 
 /// Adds the output of shell commands, joined. One failed command makes it an error.
-fn shell_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+fn add_shell_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
     let id = item.string_span("call_id");
     let draft = EventDraft { id, ..draft };
     let Some(output) = item.get("output").filter(|output| output.is_array()) else {
-        return result(builder, item.get("output"), false, draft);
+        return add_result(builder, item.get("output"), false, draft);
     };
-    let printed = output.items().flat_map(|one| [one.text_of("stdout"), one.text_of("stderr")]);
-    let printed: Vec<_> = printed.flatten().filter(|text| !text.is_empty()).collect();
+    let outputs = output.items().flat_map(|command| [command.text_of("stdout"), command.text_of("stderr")]);
+    let outputs: Vec<_> = outputs.flatten().filter(|text| !text.is_empty()).collect();
     let is_error = output
         .items()
-        .filter_map(|one| one.get("outcome"))
+        .filter_map(|command| command.get("outcome"))
         .any(|outcome| outcome.get("exit_code").is_none_or(|code| code.raw() != b"0"));
-    let body = builder.new_string(&printed.join("\n"));
+    let body = builder.new_string(&outputs.join("\n"));
     let write = if is_error { values::failed_shell_output } else { values::shell_output };
     let edits = vec![output.edit_site(write)];
     builder.add(Kind::ToolResponse { is_error }, EventDraft { body, edits, ..draft });
 }
 
 /// Adds the result of an MCP call, which is part of the call's item.
-fn mcp_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
+fn add_mcp_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
     let id = draft.id;
     let present = |name: &str| item.get(name).filter(|value| !value.is_null());
     let (output, is_error) = match (present("output"), present("error")) {
@@ -361,14 +364,14 @@ fn mcp_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft)
         (Some(output), _) => (output, false),
         (None, None) => return,
     };
-    result(builder, Some(output), is_error, EventDraft { id, ..draft });
+    add_result(builder, Some(output), is_error, EventDraft { id, ..draft });
 }
 
 /// Returns a line that describes a call that `OpenAI` ran itself.
-fn hosted(builder: &mut EventBuilder, item: JsonNode<'_>, kind: &str) -> Span {
-    let given = ["action", "queries", "code", "operation", "name"].map(|name| item.get(name));
-    let given =
-        given.into_iter().flatten().next().map(|value| String::from_utf8_lossy(value.raw()).into_owned());
-    let text = format!("{kind} {}", given.unwrap_or_default());
+fn hosted_call_text(builder: &mut EventBuilder, item: JsonNode<'_>, kind: &str) -> Span {
+    let argument = ["action", "queries", "code", "operation", "name"].map(|name| item.get(name));
+    let argument =
+        argument.into_iter().flatten().next().map(|value| String::from_utf8_lossy(value.raw()).into_owned());
+    let text = format!("{kind} {}", argument.unwrap_or_default());
     builder.new_string(&format!("[{}]", text.trim_end()))
 }

@@ -35,7 +35,7 @@ const WANTED: MemberFilter = |key| {
 const PROVIDERS: [&str; 8] =
     ["anthropic", "openai", "google", "vertex", "google-vertex", "azure", "bedrock", "openrouter"];
 /// The data that providers need back: `OpenCode`'s name and JP's name.
-const KEPT: [(&str, &str); 5] = [
+const PROVIDER_DATA: [(&str, &str); 5] = [
     ("signature", "anthropic_thinking_signature"),
     ("redactedData", "anthropic_redacted_thinking"),
     ("itemId", "openai_item_id"),
@@ -69,7 +69,7 @@ struct Message<'a> {
     info: JsonNode<'a>,
     parts: JsonNode<'a>,
     /// The number of parts that were not reverted.
-    counted: usize,
+    part_count: usize,
 }
 
 impl Message<'_> {
@@ -85,8 +85,8 @@ impl Message<'_> {
         self.parts.items().find(|part| part.text_of("type").as_deref() == Some("compaction"))
     }
 
-    /// Returns whether the message failed and is therefore not sent. A message that the user stopped is sent as far
-    /// as it got.
+    /// Returns whether the message failed and is therefore not sent. A message that the user stopped is sent if
+    /// it has output.
     fn has_failed(&self) -> bool {
         let Some(error) = self.info.get("error").filter(|error| error.is_object()) else { return false };
         let has_output = |part: JsonNode<'_>| {
@@ -118,16 +118,16 @@ impl Reader for Opencode {
                 let at = messages.span().start;
                 return Err(format_error("OpenCode", at, "it has no `messages` array"));
             }
-            let all = all(builder, messages)?;
-            for message in &all {
-                let of_user = message.info.get("model").and_then(|model| model.text_of("modelID"));
-                if let Some(model) = message.info.text_of("modelID").or(of_user) {
+            let all_messages = read_messages(builder, messages)?;
+            for message in &all_messages {
+                let requested_model = message.info.get("model").and_then(|model| model.text_of("modelID"));
+                if let Some(model) = message.info.text_of("modelID").or(requested_model) {
                     builder.set_model(&model);
                 }
             }
-            let sent = sent(builder, document.get("info"), all);
-            for (user, answers) in turns(&sent) {
-                turn(builder, user, &answers);
+            let sent = sent_messages(builder, document.get("info"), all_messages);
+            for (user, answers) in group_by_request(&sent) {
+                add_turn(builder, user, &answers);
             }
             Ok(())
         })
@@ -138,15 +138,18 @@ impl Reader for Opencode {
     }
 }
 
-fn all<'a>(builder: &mut EventBuilder, messages: JsonNode<'a>) -> Result<Vec<Message<'a>>, Unreadable> {
+fn read_messages<'a>(
+    builder: &mut EventBuilder,
+    messages: JsonNode<'a>,
+) -> Result<Vec<Message<'a>>, Unreadable> {
     let list = builder.add_items(messages, None);
-    let mut all = Vec::new();
+    let mut read = Vec::new();
     for (element, message) in messages.items().enumerate() {
         let (info, parts) = (message.get("info"), message.get("parts"));
         match (info.filter(|info| info.is_object()), parts.filter(|parts| parts.is_array())) {
             (Some(info), Some(parts)) => {
-                let counted = parts.items().len();
-                all.push(Message { at: ElementRef { list, element }, info, parts, counted });
+                let part_count = parts.items().len();
+                read.push(Message { at: ElementRef { list, element }, info, parts, part_count });
             }
             _ => {
                 builder.count_unknown(message);
@@ -155,16 +158,16 @@ fn all<'a>(builder: &mut EventBuilder, messages: JsonNode<'a>) -> Result<Vec<Mes
         }
     }
     match messages.items().next() {
-        Some(first) if all.is_empty() => {
+        Some(first) if read.is_empty() => {
             Err(format_error("OpenCode", first.span().start, "a message has no `info` or `parts`"))
         }
-        _ => Ok(all),
+        _ => Ok(read),
     }
 }
 
-/// Returns the messages that are sent: from the last compaction on, with the tail that it kept, up to the reverted
-/// part.
-fn sent<'a>(
+/// Returns the messages that are sent: the messages that the last compaction kept, and all later ones up to the
+/// reverted part.
+fn sent_messages<'a>(
     builder: &mut EventBuilder,
     session: Option<JsonNode<'_>>,
     mut messages: Vec<Message<'a>>,
@@ -174,22 +177,22 @@ fn sent<'a>(
         && let Some(first) = messages.iter().position(|message| message.id() == id)
     {
         let part = revert.and_then(|revert| revert.text_of("partID"));
-        let counted = part.and_then(|id| {
+        let part_count = part.and_then(|id| {
             messages[first].parts.items().position(|part| part.text_of("id").as_ref() == Some(&id))
         });
-        messages[first].counted = counted.unwrap_or_default();
+        messages[first].part_count = part_count.unwrap_or_default();
         // Without this message OpenCode would send the reverted messages again.
         if !messages[first].is_user() {
             builder.pin(messages[first].at);
         }
-        messages.truncate(first + usize::from(counted.is_some()));
+        messages.truncate(first + usize::from(part_count.is_some()));
     }
-    let summary = |message: &Message<'_>| {
-        let is_whole = message.info.is_true("summary") && message.info.string("finish").is_some();
+    let summarized_request = |message: &Message<'_>| {
+        let is_complete = message.info.is_true("summary") && message.info.string("finish").is_some();
         let parent = message.info.text_of("parentID").map(Cow::into_owned);
-        parent.filter(|_| is_whole && message.info.get("error").is_none())
+        parent.filter(|_| is_complete && message.info.get("error").is_none())
     };
-    let compacted: HashSet<String> = messages.iter().filter_map(summary).collect();
+    let compacted: HashSet<String> = messages.iter().filter_map(summarized_request).collect();
     let is_compaction = |message: &Message<'_>| {
         message.is_user() && message.compaction().is_some() && compacted.contains(&*message.id())
     };
@@ -205,7 +208,9 @@ fn sent<'a>(
 }
 
 /// Groups messages by request. The first group has no request.
-fn turns<'m, 'a>(messages: &'m [Message<'a>]) -> Vec<(Option<&'m Message<'a>>, Vec<&'m Message<'a>>)> {
+fn group_by_request<'m, 'a>(
+    messages: &'m [Message<'a>],
+) -> Vec<(Option<&'m Message<'a>>, Vec<&'m Message<'a>>)> {
     let mut turns: Vec<(Option<&Message<'_>>, Vec<&Message<'_>>)> = vec![(None, Vec::new())];
     let mut by_user: HashMap<Cow<'_, str>, usize> = HashMap::new();
     for message in messages {
@@ -221,18 +226,18 @@ fn turns<'m, 'a>(messages: &'m [Message<'a>]) -> Vec<(Option<&'m Message<'a>>, V
     turns
 }
 
-fn turn(builder: &mut EventBuilder, user: Option<&Message<'_>>, answers: &[&Message<'_>]) {
-    let mut request = user.and_then(|user| request(builder, user));
-    let mut found = Vec::new();
+fn add_turn(builder: &mut EventBuilder, user: Option<&Message<'_>>, answers: &[&Message<'_>]) {
+    let mut request = user.and_then(|user| request_draft(builder, user));
+    let mut events = Vec::new();
     for message in answers {
-        let before = found.len();
+        let len_before = events.len();
         if !message.has_failed() {
-            answer(builder, message, &mut found);
+            collect_events(builder, message, &mut events);
         }
         // A message that is not sent is deleted with its request.
-        let is_whole = message.counted == message.parts.items().len();
-        if found.len() == before
-            && is_whole
+        let is_complete = message.part_count == message.parts.items().len();
+        if events.len() == len_before
+            && is_complete
             && let Some(request) = &mut request
         {
             request.further_deletions.push(Deletion::Element(message.at));
@@ -242,21 +247,21 @@ fn turn(builder: &mut EventBuilder, user: Option<&Message<'_>>, answers: &[&Mess
         builder.start_turn(request.time);
         builder.add(Kind::ChatRequest, request);
     }
-    for (kind, draft) in found {
+    for (kind, draft) in events {
         builder.add(kind, draft);
     }
 }
 
 /// Returns the user's request, if it has content.
-fn request(builder: &mut EventBuilder, message: &Message<'_>) -> Option<EventDraft> {
+fn request_draft(builder: &mut EventBuilder, message: &Message<'_>) -> Option<EventDraft> {
     let mut texts: Vec<Span> = Vec::new();
-    for part in message.parts.items().take(message.counted) {
-        let is =
+    for part in message.parts.items().take(message.part_count) {
+        let member_is =
             |name: &str, values: &[&str]| part.text_of(name).is_some_and(|value| values.contains(&&*value));
         match part.text_of("type").as_deref() {
             Some("text") if !part.is_true("ignored") => texts.extend(part.string("text").map(JsonNode::span)),
             // OpenCode adds the content of these files as text.
-            Some("file") if !is("mime", &["text/plain", "application/x-directory"]) => {
+            Some("file") if !member_is("mime", &["text/plain", "application/x-directory"]) => {
                 let is_image = part.text_of("mime").is_some_and(|mime| mime.starts_with("image/"));
                 texts.push(builder.new_string(if is_image { "[image]" } else { "[file]" }));
             }
@@ -268,7 +273,7 @@ fn request(builder: &mut EventBuilder, message: &Message<'_>) -> Option<EventDra
             }
         }
     }
-    if texts.is_empty() && message.compaction().is_some() && message.counted > 0 {
+    if texts.is_empty() && message.compaction().is_some() && message.part_count > 0 {
         texts.push(builder.new_string(COMPACTED));
     }
     let body = match texts[..] {
@@ -288,28 +293,28 @@ fn request(builder: &mut EventBuilder, message: &Message<'_>) -> Option<EventDra
 }
 
 /// Adds the events of an assistant message. The results of one step follow all of its calls.
-fn answer(builder: &mut EventBuilder, message: &Message<'_>, found: &mut Vec<(Kind, EventDraft)>) {
+fn collect_events(builder: &mut EventBuilder, message: &Message<'_>, events: &mut Vec<(Kind, EventDraft)>) {
     let list = builder.add_items(message.parts, None);
     let mut results = Vec::new();
-    for (element, part) in message.parts.items().enumerate().take(message.counted) {
+    for (element, part) in message.parts.items().enumerate().take(message.part_count) {
         let draft = EventDraft {
             span: part.span(),
-            time: moment(part, "start").or_else(|| created(message.info)),
+            time: time_member(part, "start").or_else(|| created(message.info)),
             record: Some(message.at),
             deletion: Deletion::Element(ElementRef { list, element }),
-            metadata: kept(builder, part),
+            metadata: provider_metadata(builder, part),
             ..EventDraft::default()
         };
         let text = part.string("text");
         match (part.text_of("type").as_deref(), text) {
-            (Some("step-start"), _) => found.append(&mut results),
+            (Some("step-start"), _) => events.append(&mut results),
             (Some("text"), Some(text)) if text.raw().len() > 2 => {
-                found.push((Kind::Message, EventDraft { body: text.span(), ..draft }));
+                events.push((Kind::Message, EventDraft { body: text.span(), ..draft }));
             }
             (Some("reasoning"), Some(text)) => {
-                found.push((Kind::Reasoning, EventDraft { body: text.span(), ..draft }));
+                events.push((Kind::Reasoning, EventDraft { body: text.span(), ..draft }));
             }
-            (Some("tool"), _) => tool(builder, part, draft, found, &mut results),
+            (Some("tool"), _) => collect_tool_events(builder, part, draft, events, &mut results),
             (kind, _) => {
                 if !kind.is_some_and(|kind| PARTS.contains(&kind)) {
                     builder.count_unknown(part);
@@ -317,14 +322,14 @@ fn answer(builder: &mut EventBuilder, message: &Message<'_>, found: &mut Vec<(Ki
             }
         }
     }
-    found.append(&mut results);
+    events.append(&mut results);
 }
 
-fn tool(
+fn collect_tool_events(
     builder: &mut EventBuilder,
     part: JsonNode<'_>,
     draft: EventDraft,
-    found: &mut Vec<(Kind, EventDraft)>,
+    events: &mut Vec<(Kind, EventDraft)>,
     results: &mut Vec<(Kind, EventDraft)>,
 ) {
     let Some(state) = part.get("state") else { return };
@@ -340,11 +345,11 @@ fn tool(
         id,
         name,
         body: input.map_or_else(Span::default, JsonNode::span),
-        time: moment(state, "start").or(draft.time),
+        time: time_member(state, "start").or(draft.time),
         edits,
         ..draft.clone()
     };
-    found.push((Kind::ToolRequest, call));
+    events.push((Kind::ToolRequest, call));
     let is_error = match state.text_of("status").as_deref() {
         Some("completed") => false,
         Some("error") => true,
@@ -352,36 +357,36 @@ fn tool(
         _ => return,
     };
     let metadata = state.get("metadata");
-    let stopped = metadata.filter(|metadata| is_error && metadata.is_true("interrupted"));
-    let output = match stopped.and_then(|metadata| metadata.string("output")) {
+    let interrupted = metadata.filter(|metadata| is_error && metadata.is_true("interrupted"));
+    let output = match interrupted.and_then(|metadata| metadata.string("output")) {
         Some(output) => Some(output),
         None => state.get(if is_error { "error" } else { "output" }),
     };
     let mut edits: Vec<EditSite> = output.map(|output| output.edit_site(values::text)).into_iter().collect();
-    edits.extend(twins_of_result(metadata).filter(|edit| Some(edit.span) != output.map(JsonNode::span)));
+    edits.extend(result_twins(metadata).filter(|edit| Some(edit.span) != output.map(JsonNode::span)));
     edits.extend(
         state
             .get("attachments")
             .filter(|files| files.is_array())
-            .map(|files| EditSite { span: files.span(), write: no_items }),
+            .map(|files| EditSite { span: files.span(), write: empty_array }),
     );
-    let cleared = state.get("time").and_then(|time| time.get("compacted"));
-    let cleared = cleared.filter(|time| !is_error && !matches!(time.raw(), b"0" | b"null"));
+    let cleared_at = state.get("time").and_then(|time| time.get("compacted"));
+    let cleared_at = cleared_at.filter(|time| !is_error && !matches!(time.raw(), b"0" | b"null"));
     // While this time is set, OpenCode sends the cleared text instead.
-    edits.extend(cleared.map(|time| EditSite { span: time.span(), write: |_| "0".into() }));
+    edits.extend(cleared_at.map(|time| EditSite { span: time.span(), write: |_| "0".into() }));
     let body = match output {
-        _ if cleared.is_some() => builder.new_string(CLEARED),
+        _ if cleared_at.is_some() => builder.new_string(CLEARED),
         Some(output) if output.is_string() => output.span(),
         Some(output) if !output.is_null() => builder.new_string(&String::from_utf8_lossy(output.raw())),
         _ => builder.new_string(""),
     };
-    let time = moment(state, "end").or(draft.time);
+    let time = time_member(state, "end").or(draft.time);
     let result = EventDraft { id, body, time, edits, metadata: Span::default(), ..draft };
     results.push((Kind::ToolResponse { is_error }, result));
 }
 
 /// Returns the edits for copies of a result that are kept for display. Links to other sessions stay.
-fn twins_of_result(metadata: Option<JsonNode<'_>>) -> impl Iterator<Item = EditSite> {
+fn result_twins(metadata: Option<JsonNode<'_>>) -> impl Iterator<Item = EditSite> {
     let members = metadata.into_iter().flat_map(JsonNode::members);
     members.filter_map(|(name, value)| {
         let write: fn(&str) -> String = match value.raw() {
@@ -389,7 +394,7 @@ fn twins_of_result(metadata: Option<JsonNode<'_>>) -> impl Iterator<Item = EditS
                 return None;
             }
             [b'"', _, .., b'"'] => empty_string,
-            [b'[', _, .., b']'] => no_items,
+            [b'[', _, .., b']'] => empty_array,
             [b'{', _, .., b'}'] => values::empty_object,
             _ => return None,
         };
@@ -401,17 +406,17 @@ fn empty_string(_: &str) -> String {
     "\"\"".into()
 }
 
-fn no_items(_: &str) -> String {
+fn empty_array(_: &str) -> String {
     "[]".into()
 }
 
 /// Returns the data that the provider needs back with a part.
-fn kept(builder: &mut EventBuilder, part: JsonNode<'_>) -> Span {
+fn provider_metadata(builder: &mut EventBuilder, part: JsonNode<'_>) -> Span {
     let Some(metadata) = part.get("metadata") else { return Span::default() };
     let providers = PROVIDERS.iter().filter_map(|provider| metadata.get(provider));
-    let members = providers.flat_map(|kept| {
-        KEPT.iter().filter_map(move |(theirs, ours)| {
-            let value = kept.string(theirs)?;
+    let members = providers.flat_map(|provider_data| {
+        PROVIDER_DATA.iter().filter_map(move |(theirs, ours)| {
+            let value = provider_data.string(theirs)?;
             Some(format!("\"{ours}\":{}", String::from_utf8_lossy(value.raw())))
         })
     });
@@ -420,11 +425,11 @@ fn kept(builder: &mut EventBuilder, part: JsonNode<'_>) -> Span {
 }
 
 fn created(info: JsonNode<'_>) -> Option<Timestamp> {
-    moment(info, "created")
+    time_member(info, "created")
 }
 
 /// Parses a time in milliseconds.
-fn moment(of: JsonNode<'_>, name: &str) -> Option<Timestamp> {
-    let raw = of.get("time")?.get(name)?.raw();
+fn time_member(holder: JsonNode<'_>, name: &str) -> Option<Timestamp> {
+    let raw = holder.get("time")?.get(name)?.raw();
     Timestamp::from_millisecond(std::str::from_utf8(raw).ok()?.parse().ok()?).ok()
 }

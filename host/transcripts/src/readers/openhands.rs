@@ -62,15 +62,15 @@ struct Record {
     parent: Option<String>,
     /// The id of the event that it answers.
     cause: Option<String>,
-    opens: bool,
-    found: Vec<Found>,
-    /// The ids that a condenser forgot, and the places of these ids.
-    forgets: Vec<(String, ElementRef)>,
+    starts_turn: bool,
+    events: Vec<FoundEvent>,
+    /// The ids that a condenser forgot, and the elements that contain these ids.
+    forgotten: Vec<(String, ElementRef)>,
     /// Copies of other events' content in this record, by the name of the content.
     twins: Vec<(String, EditSite)>,
 }
 
-struct Found {
+struct FoundEvent {
     kind: Kind,
     draft: EventDraft,
     /// The names under which other records contain copies of this event.
@@ -85,44 +85,46 @@ impl Record {
             id: raw("id").unwrap_or_default(),
             parent: event.string("parent_id").map(as_json),
             cause: raw("cause"),
-            opens: false,
-            found: Vec::new(),
-            forgets: Vec::new(),
+            starts_turn: false,
+            events: Vec::new(),
+            forgotten: Vec::new(),
             twins: Vec::new(),
         }
     }
 
     fn add(&mut self, kind: Kind, draft: EventDraft) {
-        self.found.push(Found { kind, draft, twins: Vec::new() });
+        self.events.push(FoundEvent { kind, draft, twins: Vec::new() });
     }
 
-    fn forgotten(&mut self, builder: &mut EventBuilder, ids: JsonNode<'_>) {
+    fn add_forgotten(&mut self, builder: &mut EventBuilder, ids: JsonNode<'_>) {
         let list = builder.add_items(ids, None);
-        let named = ids.items().enumerate().map(|(element, id)| (as_json(id), ElementRef { list, element }));
-        self.forgets.extend(named);
+        let elements =
+            ids.items().enumerate().map(|(element, id)| (as_json(id), ElementRef { list, element }));
+        self.forgotten.extend(elements);
     }
 }
 
 impl Reader for OpenHands {
     fn detects(&self, sample: &Sample<'_>) -> bool {
-        let of_list = |list: JsonNode<'_>| {
+        let has_events = |list: JsonNode<'_>| {
             list.items().any(|item| is_event(item) || (item.is_array() && item.items().any(is_event)))
         };
-        let holds = |document: JsonNode<'_>| {
-            of_list(document) || LISTS.iter().any(|name| document.get(name).is_some_and(of_list))
+        let contains_events = |document: JsonNode<'_>| {
+            has_events(document) || LISTS.iter().any(|name| document.get(name).is_some_and(has_events))
         };
-        sample.document.is_some_and(holds) || sample.any_line(|line| is_event(line) || holds(line))
+        sample.document.is_some_and(contains_events)
+            || sample.any_line(|line| is_event(line) || contains_events(line))
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut records = Vec::new();
         if crate::sample::is_document(&builder.bytes()) {
-            let mut is_alone = false;
+            let mut is_single_event = false;
             builder.read_document(WANTED, |builder, document| {
-                is_alone = is_event(document);
-                if is_alone { Ok(()) } else { conversation(builder, document) }
+                is_single_event = is_event(document);
+                if is_single_event { Ok(()) } else { read_list(builder, document) }
             })?;
-            if !is_alone {
+            if !is_single_event {
                 return Ok(());
             }
         }
@@ -132,9 +134,9 @@ impl Reader for OpenHands {
             }
             if LISTS.iter().any(|name| line.get(name).is_some_and(JsonNode::is_array)) {
                 builder.start_conversation(line)?;
-                return conversation(builder, line);
+                return read_list(builder, line);
             }
-            records.push(record(builder, at, line));
+            records.push(read_record(builder, at, line));
             Ok(())
         })?;
         add_events(builder, records);
@@ -147,51 +149,51 @@ impl Reader for OpenHands {
 
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
         let first = pair.first.items().next().unwrap_or(pair.first);
-        let written = first.text_of("timestamp");
-        let has_zone = written.is_some_and(|time| time.parse::<Timestamp>().is_ok());
+        let timestamp = first.text_of("timestamp");
+        let has_zone = timestamp.is_some_and(|time| time.parse::<Timestamp>().is_ok());
         let at = pair.at.to_string();
         let at = if has_zone { at.as_str() } else { at.trim_end_matches('Z') };
         if first.get("kind").is_some() {
             return sdk::pair(pair, first, at);
         }
-        let both = legacy::pair(pair, first, at);
+        let events = legacy::pair(pair, first, at);
         // The oldest form stores an action and its observation as one array.
         if pair.first.is_array() {
-            vec![Value::Array(both).to_string()]
+            vec![Value::Array(events).to_string()]
         } else {
-            both.iter().map(Value::to_string).collect()
+            events.iter().map(Value::to_string).collect()
         }
     }
 }
 
 fn is_event(node: JsonNode<'_>) -> bool {
-    let of_sdk = || node.text_of("kind").is_some_and(|kind| sdk::is_kind(&kind));
+    let is_sdk_event = || node.text_of("kind").is_some_and(|kind| sdk::is_kind(&kind));
     let is_action = || node.string("action").is_some() && node.get("args").is_some_and(JsonNode::is_object);
     let is_observation = || node.string("observation").is_some() && node.get("content").is_some();
     node.is_object()
         && node.get("role").is_none()
-        && ((of_sdk() && node.get("id").is_some()) || is_action() || is_observation())
+        && ((is_sdk_event() && node.get("id").is_some()) || is_action() || is_observation())
 }
 
 /// Reads a list of events, or a document with one.
-fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
+fn read_list(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
     let list = LISTS.iter().find_map(|name| document.get(name)).unwrap_or(document);
     if !list.is_array() {
         return Err(format_error("OpenHands", document.span().start, "it has no list of events"));
     }
-    let number = builder.add_items(list, None);
+    let list_index = builder.add_items(list, None);
     let mut records = Vec::new();
     for (element, item) in list.items().enumerate() {
-        let at = ElementRef { list: number, element };
+        let at = ElementRef { list: list_index, element };
         if item.is_object() {
-            records.push(record(builder, at, item));
+            records.push(read_record(builder, at, item));
         } else if item.is_array() {
             let inner = builder.add_items(item, Some(at));
             for (element, item) in item.items().enumerate() {
-                let mut record = record(builder, at, item);
-                for found in &mut record.found {
-                    if matches!(found.kind, Kind::ToolResponse { .. }) {
-                        found.draft.deletion = Deletion::Element(ElementRef { list: inner, element });
+                let mut record = read_record(builder, at, item);
+                for event in &mut record.events {
+                    if matches!(event.kind, Kind::ToolResponse { .. }) {
+                        event.draft.deletion = Deletion::Element(ElementRef { list: inner, element });
                     }
                 }
                 records.push(record);
@@ -204,10 +206,10 @@ fn conversation(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<()
     Ok(())
 }
 
-fn record(builder: &mut EventBuilder, at: ElementRef, event: JsonNode<'_>) -> Record {
+fn read_record(builder: &mut EventBuilder, at: ElementRef, event: JsonNode<'_>) -> Record {
     let mut record = Record::new(at, event);
     let draft =
-        EventDraft { span: event.span(), time: moment(event), record: Some(at), ..EventDraft::default() };
+        EventDraft { span: event.span(), time: event_time(event), record: Some(at), ..EventDraft::default() };
     if event.string("kind").is_some() {
         if let (Some(id), Some(parent)) = (event.get("id"), event.string("parent_id")) {
             builder.add_link(at, id.span(), parent.span());
@@ -219,44 +221,44 @@ fn record(builder: &mut EventBuilder, at: ElementRef, event: JsonNode<'_>) -> Re
     record
 }
 
-/// Adds the events that were found, and assigns each result to its call.
+/// Adds the events of the records, and assigns each result to its call.
 fn add_events(builder: &mut EventBuilder, records: Vec<Record>) {
-    let mut all: HashMap<String, Vec<EditSite>> = HashMap::new();
+    let mut twins_by_name: HashMap<String, Vec<EditSite>> = HashMap::new();
     for (name, edit) in records.iter().flat_map(|record| &record.twins) {
-        all.entry(name.clone()).or_default().push(*edit);
+        twins_by_name.entry(name.clone()).or_default().push(*edit);
     }
     let by_id: HashMap<String, ElementRef> =
         records.iter().map(|record| (record.id.clone(), record.at)).collect();
     let (on_path, broken) = path(&records);
     let is_on_path = |at: &ElementRef| on_path.as_ref().is_none_or(|path| path.contains(at));
-    let (mut lost, mut lost_records) = (0, 0);
-    for (place, record) in records.iter().enumerate().filter(|(_, record)| !is_on_path(&record.at)) {
-        let text: u64 = record.found.iter().map(|found| found.draft.body.len() as u64).sum();
+    let (mut lost_text, mut lost_records) = (0, 0);
+    for (index, record) in records.iter().enumerate().filter(|(_, record)| !is_on_path(&record.at)) {
+        let text: u64 = record.events.iter().map(|event| event.draft.body.len() as u64).sum();
         match broken {
-            Some(broken) if place < broken && text > 0 => {
-                (lost, lost_records) = (lost + text, lost_records + 1);
+            Some(broken) if index < broken && text > 0 => {
+                (lost_text, lost_records) = (lost_text + text, lost_records + 1);
             }
             _ => builder.count_unsent(text),
         }
     }
     if lost_records > 0 {
-        builder.count_unreachable(lost, lost_records);
+        builder.count_unreachable(lost_text, lost_records);
     }
     let mut waiting: Vec<(String, Span)> = Vec::new();
-    for Record { at, id, cause, opens, found, forgets, .. } in records {
-        for (forgotten, element) in forgets {
-            if let Some(record) = by_id.get(&forgotten) {
+    for Record { at, id, cause, starts_turn, events, forgotten, .. } in records {
+        for (forgotten_id, element) in forgotten {
+            if let Some(record) = by_id.get(&forgotten_id) {
                 builder.add_mention(*record, element);
             }
         }
         if !is_on_path(&at) {
             continue;
         }
-        if opens {
-            builder.start_turn(found.first().and_then(|found| found.draft.time));
+        if starts_turn {
+            builder.start_turn(events.first().and_then(|event| event.draft.time));
         }
-        for Found { kind, mut draft, twins } in found {
-            let edits = twins.iter().filter_map(|name| all.get(name)).flatten();
+        for FoundEvent { kind, mut draft, twins } in events {
+            let edits = twins.iter().filter_map(|name| twins_by_name.get(name)).flatten();
             match kind {
                 Kind::ToolRequest => {
                     draft.edits.extend(edits);
@@ -271,11 +273,11 @@ fn add_events(builder: &mut EventBuilder, records: Vec<Record>) {
                         Deletion::Several(std::iter::once(draft.deletion).chain(values).collect());
                 }
                 Kind::ToolResponse { .. } if draft.id.is_empty() => {
-                    let place = match &cause {
+                    let index = match &cause {
                         Some(cause) => waiting.iter().position(|(id, _)| id == cause),
                         None => waiting.len().checked_sub(1),
                     };
-                    let Some(place) = place else {
+                    let Some(index) = index else {
                         // The result belongs to an event that is not a call, and is deleted with it.
                         let record = cause.as_ref().and_then(|cause| by_id.get(cause));
                         if let Some(record) = record.filter(|record| **record != at) {
@@ -283,7 +285,7 @@ fn add_events(builder: &mut EventBuilder, records: Vec<Record>) {
                         }
                         continue;
                     };
-                    draft.id = waiting.remove(place).1;
+                    draft.id = waiting.remove(index).1;
                 }
                 _ => {}
             }
@@ -299,18 +301,18 @@ fn path(records: &[Record]) -> (Option<HashSet<ElementRef>>, Option<usize>) {
         return (None, None);
     }
     let by_id: HashMap<&str, usize> =
-        records.iter().enumerate().map(|(place, record)| (&*record.id, place)).collect();
+        records.iter().enumerate().map(|(index, record)| (&*record.id, index)).collect();
     let mut on_path = HashSet::new();
     let (mut next, mut broken) = (records.len().checked_sub(1), None);
-    while let Some((place, record)) = next.and_then(|place| Some((place, records.get(place)?))) {
+    while let Some((index, record)) = next.and_then(|index| Some((index, records.get(index)?))) {
         if !on_path.insert(record.at) {
             break;
         }
         next = match &record.parent {
             Some(parent) => by_id.get(&**parent).copied(),
-            None => place.checked_sub(1),
+            None => index.checked_sub(1),
         };
-        broken = Some(place).filter(|_| next.is_none() && record.parent.is_some());
+        broken = Some(index).filter(|_| next.is_none() && record.parent.is_some());
     }
     (Some(on_path), broken)
 }
@@ -320,12 +322,12 @@ fn as_json(node: JsonNode<'_>) -> String {
 }
 
 /// Returns the time of an event. A time without a zone is UTC.
-fn moment(event: JsonNode<'_>) -> Option<Timestamp> {
+fn event_time(event: JsonNode<'_>) -> Option<Timestamp> {
     let text = event.text_of("timestamp")?;
     time::parse(&text).or_else(|| time::parse(&format!("{text}Z")))
 }
 
-fn empty(_: &str) -> String {
+fn empty_string(_: &str) -> String {
     "\"\"".into()
 }
 
@@ -336,5 +338,5 @@ fn long_texts<'a>(object: JsonNode<'a>, except: &'a [&str]) -> impl Iterator<Ite
         object.members().filter(|(key, _)| !except.iter().any(|except| except.as_bytes() == key.as_ref()));
     members
         .filter(move |(_, value)| is_long(*value))
-        .map(|(_, value)| EditSite { span: value.span(), write: empty })
+        .map(|(_, value)| EditSite { span: value.span(), write: empty_string })
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::pi_path::{Entry, FirstKept, Names, first_kept, path, tie};
+use super::pi_path::{Entry, FirstKept, Reference, first_kept, path, redirect_references};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
 use crate::json_index::{JsonNode, MemberFilter};
@@ -50,31 +50,32 @@ impl Reader for Pi {
                 return Err(format_error("pi", node.span().start, "a line is not an object"));
             }
             is_tree |= node.get("parentId").is_some();
-            entries.push(entry(builder, at, node));
+            entries.push(read_entry(builder, at, node));
             Ok(())
         })?;
         let (path, broken) = if is_tree { path(&entries) } else { ((0..entries.len()).collect(), None) };
-        let compacted = path.iter().rposition(|entry| matches!(entries[*entry].names, Names::Kept { .. }));
-        let from = compacted.map_or(0, |compacted| first_kept(&entries, &path, compacted));
-        tie(builder, &entries, &path, compacted, from);
-        left_out(builder, &entries, &path, from, broken);
-        let mut summary = compacted.and_then(|compacted| match &entries[path[compacted]].names {
-            Names::Kept { summary, .. } if !summary.body.is_empty() => Some(summary.clone()),
+        let compaction =
+            path.iter().rposition(|entry| matches!(entries[*entry].reference, Reference::Kept { .. }));
+        let from = compaction.map_or(0, |compaction| first_kept(&entries, &path, compaction));
+        redirect_references(builder, &entries, &path, compaction, from);
+        count_left_out(builder, &entries, &path, from, broken);
+        let mut summary = compaction.and_then(|compaction| match &entries[path[compaction]].reference {
+            Reference::Kept { summary, .. } if !summary.body.is_empty() => Some(summary.clone()),
             _ => None,
         });
-        for place in path.into_iter().skip(from) {
-            let Entry { found, opens, .. } = &mut entries[place];
-            let (found, opens) = (std::mem::take(found), *opens);
-            let Some(time) = found.first().map(|(_, draft)| draft.time) else { continue };
+        for index in path.into_iter().skip(from) {
+            let Entry { events, starts_turn, .. } = &mut entries[index];
+            let (events, starts_turn) = (std::mem::take(events), *starts_turn);
+            let Some(time) = events.first().map(|(_, draft)| draft.time) else { continue };
             // The entries that pi summarized and those that it kept are one turn, so one summary of ours replaces
             // both.
             if let Some(summary) = summary.take() {
                 builder.start_turn(summary.time);
                 builder.add(Kind::ChatRequest, *summary);
-            } else if opens {
+            } else if starts_turn {
                 builder.start_turn(time);
             }
-            for (kind, draft) in found {
+            for (kind, draft) in events {
                 builder.add(kind, draft);
             }
         }
@@ -116,7 +117,7 @@ impl Reader for Pi {
 }
 
 /// Counts entries that are not sent (other branches, compacted ones) and entries that cannot be reached.
-fn left_out(
+fn count_left_out(
     builder: &mut EventBuilder,
     entries: &[Entry],
     path: &[usize],
@@ -124,19 +125,19 @@ fn left_out(
     broken: Option<usize>,
 ) {
     let mut stays = vec![false; entries.len()];
-    path.iter().for_each(|place| stays[*place] = true);
-    let text = |entry: &Entry| entry.found.iter().map(|(_, draft)| draft.body.len() as u64).sum::<u64>();
+    path.iter().for_each(|index| stays[*index] = true);
+    let text = |entry: &Entry| entry.events.iter().map(|(_, draft)| draft.body.len() as u64).sum::<u64>();
     let (mut lost, mut records) = (0, 0);
-    for (place, entry) in entries.iter().enumerate().filter(|(place, _)| !stays[*place]) {
+    for (index, entry) in entries.iter().enumerate().filter(|(index, _)| !stays[*index]) {
         match text(entry) {
             0 => {}
-            text if broken.is_some_and(|broken| place < broken) => {
+            text if broken.is_some_and(|broken| index < broken) => {
                 (lost, records) = (lost + text, records + 1);
             }
             text => builder.count_unsent(text),
         }
     }
-    path[..from].iter().for_each(|place| builder.count_unsent(text(&entries[*place])));
+    path[..from].iter().for_each(|index| builder.count_unsent(text(&entries[*index])));
     if records > 0 {
         builder.count_unreachable(lost, records);
     }
@@ -145,14 +146,14 @@ fn left_out(
 /// Entry types that the model does not receive.
 const IGNORED: [&str; 4] = ["custom", "label", "session_info", "thinking_level_change"];
 
-fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entry {
+fn read_entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entry {
     let mut entry = Entry {
         at,
         id: node.text_of("id").map(Into::into),
         parent: node.text_of("parentId").map(Into::into),
-        found: Vec::new(),
-        opens: false,
-        names: Names::Nothing,
+        events: Vec::new(),
+        starts_turn: false,
+        reference: Reference::Nothing,
     };
     if let (Some(id), Some(parent)) = (node.string("id"), node.get("parentId")) {
         builder.add_link(at, id.span(), parent.span());
@@ -162,8 +163,8 @@ fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entr
         Some("session") => entry.id = None,
         Some("message") => {
             if let Some(message) = node.get("message") {
-                entry.found = message_of(builder, message, draft);
-                entry.opens = message.text_of("role").as_deref() == Some("user");
+                entry.events = message_events(builder, message, draft);
+                entry.starts_turn = message.text_of("role").as_deref() == Some("user");
             }
         }
         Some("model_change") => {
@@ -171,17 +172,17 @@ fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entr
                 builder.set_model(&model);
             }
         }
-        Some("custom_message") => entry.found.extend(request(builder, node, draft)),
+        Some("custom_message") => entry.events.extend(request_event(builder, node, draft)),
         Some("branch_summary") => {
             if let Some(from) = node.string("fromId") {
                 builder.add_link(at, Span::default(), from.span());
             }
-            if let Some(body) = summary(builder, node, "Another branch, which was left") {
-                entry.found.push((Kind::ChatRequest, EventDraft { span: node.span(), body, ..draft }));
+            if let Some(body) = summary_text(builder, node, "Another branch, which was left") {
+                entry.events.push((Kind::ChatRequest, EventDraft { span: node.span(), body, ..draft }));
             }
         }
         Some("compaction") => {
-            let body = summary(builder, node, "The conversation before this").unwrap_or_default();
+            let body = summary_text(builder, node, "The conversation before this").unwrap_or_default();
             let span = node.string_span("summary");
             let id = node.string("firstKeptEntryId").map(|id| FirstKept::Id(id.span(), id.text().into()));
             let number = node.get("firstKeptEntryIndex");
@@ -195,7 +196,7 @@ fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entr
                 record: None,
                 ..draft
             });
-            entry.names = Names::Kept { summary, first };
+            entry.reference = Reference::Kept { summary, first };
         }
         kind => {
             if !kind.is_some_and(|kind| IGNORED.contains(&kind)) {
@@ -203,7 +204,7 @@ fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entr
             }
             // A label, or another mark of a later version.
             if let Some(target) = node.string("targetId") {
-                entry.names = Names::Marked { span: target.span(), id: target.text().into() };
+                entry.reference = Reference::Marked { span: target.span(), id: target.text().into() };
             }
         }
     }
@@ -211,26 +212,28 @@ fn entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entr
 }
 
 /// Returns the text that pi sends in place of summarized entries.
-fn summary(builder: &mut EventBuilder, node: JsonNode<'_>, what: &str) -> Option<Span> {
+fn summary_text(builder: &mut EventBuilder, node: JsonNode<'_>, subject: &str) -> Option<Span> {
     let text = node.text_of("summary").filter(|text| !text.is_empty())?;
-    Some(builder.new_string(&format!("{what} is summarized:\n\n<summary>\n{text}\n</summary>")))
+    Some(builder.new_string(&format!("{subject} is summarized:\n\n<summary>\n{text}\n</summary>")))
 }
 
-fn message_of(
+fn message_events(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
     draft: EventDraft,
 ) -> Vec<(Kind, EventDraft)> {
     match message.text_of("role").as_deref() {
         // The last two have the same form: a message of an extension to the model.
-        Some("user" | "custom" | "hookMessage") => request(builder, message, draft).into_iter().collect(),
+        Some("user" | "custom" | "hookMessage") => {
+            request_event(builder, message, draft).into_iter().collect()
+        }
         Some("assistant") => {
             if let Some(model) = message.text_of("model").filter(|model| !model.starts_with('<')) {
                 builder.set_model(&model);
             }
-            assistant_text(builder, message, &draft)
+            assistant_events(builder, message, &draft)
         }
-        Some("toolResult") => vec![result(builder, message, draft)],
+        Some("toolResult") => vec![result_event(builder, message, draft)],
         Some("bashExecution") if !message.is_true("excludeFromContext") => {
             let text = |name| message.text_of(name).unwrap_or_default();
             let text = format!("Ran `{}`:\n{}", text("command"), text("output"));
@@ -246,7 +249,11 @@ fn message_of(
 }
 
 /// Returns the event of a message of the user's side: a text, or blocks of text and images.
-fn request(builder: &mut EventBuilder, node: JsonNode<'_>, draft: EventDraft) -> Option<(Kind, EventDraft)> {
+fn request_event(
+    builder: &mut EventBuilder,
+    node: JsonNode<'_>,
+    draft: EventDraft,
+) -> Option<(Kind, EventDraft)> {
     let content = node.get("content")?;
     let body = if content.is_string() {
         content.span()
@@ -273,7 +280,7 @@ fn request(builder: &mut EventBuilder, node: JsonNode<'_>, draft: EventDraft) ->
 }
 
 /// Returns the events of the assistant: text, reasoning, and calls.
-fn assistant_text(
+fn assistant_events(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
     draft: &EventDraft,
@@ -284,21 +291,20 @@ fn assistant_text(
         return vec![(Kind::Message, draft)];
     }
     let api = message.text_of("api").unwrap_or_default();
-    let several = content.items().len() > 1;
-    let list = several.then(|| builder.add_items(content, None));
-    let mut found: Vec<(Kind, EventDraft)> = Vec::new();
+    let list = (content.items().len() > 1).then(|| builder.add_items(content, None));
+    let mut events: Vec<(Kind, EventDraft)> = Vec::new();
     let mut thought = None;
     for (element, block) in content.items().enumerate() {
         let deletion = element_deletion(list, element);
         let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
-        let Some((kind, draft)) = block_of(builder, block, &api, draft) else {
+        let Some((kind, draft)) = block_event(builder, block, &api, draft) else {
             builder.count_unknown(block);
             continue;
         };
         if kind == Kind::Reasoning {
-            thought = Some(found.len());
+            thought = Some(events.len());
         } else if let Some((name, _)) = signature(block, &api)
-            && let Some((_, thought)) = thought.and_then(|thought| found.get_mut(thought))
+            && let Some((_, thought)) = thought.and_then(|thought| events.get_mut(thought))
             && let Some(element) = block.position(name)
         {
             // Google's signature is on the part that follows the reasoning.
@@ -306,13 +312,13 @@ fn assistant_text(
                 .further_deletions
                 .push(Deletion::Element(ElementRef { list: builder.add_members(block), element }));
         }
-        found.push((kind, draft));
+        events.push((kind, draft));
     }
-    found
+    events
 }
 
 /// Returns the event of a block, or `None` if the block is empty or unknown.
-fn block_of(
+fn block_event(
     builder: &mut EventBuilder,
     block: JsonNode<'_>,
     api: &str,
@@ -387,7 +393,7 @@ fn metadata(builder: &mut EventBuilder, block: JsonNode<'_>, api: &str) -> Span 
     builder.new_json(&kept.to_string())
 }
 
-fn result(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) -> (Kind, EventDraft) {
+fn result_event(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) -> (Kind, EventDraft) {
     let mut edits = Vec::new();
     let body = match message.get("content") {
         Some(content) => {
@@ -397,8 +403,8 @@ fn result(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) 
         }
         None => builder.new_string(""),
     };
-    let is_own = message.text_of("toolName").is_some_and(|name| TOOLS.contains(&&*name));
-    let details = message.get("details").filter(|details| is_own && details.is_object());
+    let is_pi_tool = message.text_of("toolName").is_some_and(|name| TOOLS.contains(&&*name));
+    let details = message.get("details").filter(|details| is_pi_tool && details.is_object());
     edits.extend(details.map(|details| details.edit_site(values::empty_object)));
     let id = message.string_span("toolCallId");
     let kind = Kind::ToolResponse { is_error: message.is_true("isError") };

@@ -12,14 +12,14 @@ pub(super) struct Entry {
     pub(super) at: ElementRef,
     pub(super) id: Option<String>,
     pub(super) parent: Option<String>,
-    pub(super) found: Vec<(Kind, EventDraft)>,
+    pub(super) events: Vec<(Kind, EventDraft)>,
     /// Whether the entry begins a turn.
-    pub(super) opens: bool,
-    pub(super) names: Names,
+    pub(super) starts_turn: bool,
+    pub(super) reference: Reference,
 }
 
-/// A reference from an entry to other entries.
-pub(super) enum Names {
+/// A reference from an entry to another entry.
+pub(super) enum Reference {
     Nothing,
     /// A summary that pi made. The model does not receive entries before the named one.
     Kept {
@@ -43,56 +43,56 @@ pub(super) enum FirstKept {
 
 /// Returns the path from the root to the last entry, and the entry whose parent is missing.
 pub(super) fn path(entries: &[Entry]) -> (Vec<usize>, Option<usize>) {
-    let with_id = |(place, entry): (usize, &Entry)| Some((entry.id.clone()?, place));
+    let with_id = |(index, entry): (usize, &Entry)| Some((entry.id.clone()?, index));
     let by_id: HashMap<String, usize> = entries.iter().enumerate().filter_map(with_id).collect();
     let (mut path, mut seen) = (Vec::new(), HashSet::new());
     let mut next = entries.iter().rposition(|entry| entry.id.is_some());
-    while let Some(place) = next.filter(|place| seen.insert(*place)) {
-        path.push(place);
-        next = entries[place].parent.as_ref().and_then(|parent| by_id.get(parent).copied());
+    while let Some(index) = next.filter(|index| seen.insert(*index)) {
+        path.push(index);
+        next = entries[index].parent.as_ref().and_then(|parent| by_id.get(parent).copied());
     }
-    let broken = path.last().copied().filter(|place| entries[*place].parent.is_some());
+    let broken = path.last().copied().filter(|index| entries[*index].parent.is_some());
     path.reverse();
     (path, broken)
 }
 
 /// Returns the position on the path of the first entry that is still sent. Without a reference it is the entry after
 /// the summary.
-pub(super) fn first_kept(entries: &[Entry], path: &[usize], compacted: usize) -> usize {
-    let Names::Kept { first, .. } = &entries[path[compacted]].names else { return compacted };
-    let found = match first {
+pub(super) fn first_kept(entries: &[Entry], path: &[usize], compaction: usize) -> usize {
+    let Reference::Kept { first, .. } = &entries[path[compaction]].reference else { return compaction };
+    let index = match first {
         FirstKept::Id(_, id) => {
-            path[..compacted].iter().position(|place| entries[*place].id.as_ref() == Some(id))
+            path[..compaction].iter().position(|index| entries[*index].id.as_ref() == Some(id))
         }
-        FirstKept::Number(number) => path[..compacted].iter().position(|place| place >= number),
+        FirstKept::Number(number) => path[..compaction].iter().position(|index| index >= number),
         FirstKept::Nothing => None,
     };
-    found.unwrap_or(compacted)
+    index.unwrap_or(compaction)
 }
 
 /// Redirects references to an entry on the path, so that they name the next entry when that one is deleted.
-pub(super) fn tie(
+pub(super) fn redirect_references(
     builder: &mut EventBuilder,
     entries: &[Entry],
     path: &[usize],
-    compacted: Option<usize>,
+    compaction: Option<usize>,
     from: usize,
 ) {
     // An entry without events is never deleted.
     let records = |path: &[usize]| {
-        let stays = path.iter().position(|place| entries[*place].found.is_empty());
-        let some = path.iter().take(stays.map_or(path.len(), |stays| stays + 1));
-        some.map(|place| entries[*place].at).collect()
+        let stays = path.iter().position(|index| entries[*index].events.is_empty());
+        let deletable = path.iter().take(stays.map_or(path.len(), |stays| stays + 1));
+        deletable.map(|index| entries[*index].at).collect()
     };
-    if let Some(compacted) = compacted
-        && let Names::Kept { first: FirstKept::Id(span, _), .. } = &entries[path[compacted]].names
-        && from < compacted
+    if let Some(compaction) = compaction
+        && let Reference::Kept { first: FirstKept::Id(span, _), .. } = &entries[path[compaction]].reference
+        && from < compaction
     {
-        builder.add_first_record(*span, records(&path[from..=compacted]));
+        builder.add_first_record(*span, records(&path[from..=compaction]));
     }
     for entry in entries {
-        if let Names::Marked { span, id } = &entry.names
-            && let Some(marked) = path.iter().position(|place| entries[*place].id.as_ref() == Some(id))
+        if let Reference::Marked { span, id } = &entry.reference
+            && let Some(marked) = path.iter().position(|index| entries[*index].id.as_ref() == Some(id))
         {
             builder.add_first_record(*span, records(&path[marked..]));
         }

@@ -1,7 +1,7 @@
 //! The reader of SWE-agent's and mini-swe-agent's trajectories: a `history` or `messages` member, or a bare list. A
 //! record is a message. One task is one turn. Without tool calls the command is in the assistant's text, and its
-//! output is the next user message. `trajectory` repeats all of it in pieces, with the messages of each request; an
-//! edit must change the copies too.
+//! output is the next user message. `trajectory` repeats all of this in steps, each with the messages of its request.
+//! An edit must change the copies too.
 
 mod form;
 mod responses;
@@ -55,12 +55,12 @@ impl Reader for SweAgent {
     fn detects(&self, sample: &Sample<'_>) -> bool {
         let Some(document) = sample.document else { return false };
         let is_list = |name: &str| document.get(name).is_some_and(JsonNode::is_array);
-        let of_history = |item: JsonNode<'_>| {
+        let is_history_message = |item: JsonNode<'_>| {
             item.string("role").is_some()
                 && ["agent", "message_type", "is_demo"].iter().any(|name| item.get(name).is_some())
         };
         if let Some(history) = document.get("history").filter(|history| history.is_array()) {
-            return is_list("trajectory") || history.items().any(of_history);
+            return is_list("trajectory") || history.items().any(is_history_message);
         }
         let is_mini =
             document.text_of("trajectory_format").is_some_and(|name| name.starts_with("mini-swe-agent"))
@@ -71,11 +71,12 @@ impl Reader for SweAgent {
         let is_marked = |message: JsonNode<'_>| {
             let content = message.text_of("content").unwrap_or_default();
             let role = message.text_of("role");
-            let is_marked =
+            let has_mark =
                 content.starts_with("<returncode>") || MARKS.iter().any(|mark| content.contains(mark));
-            role.is_some_and(|role| role == "exit" || is_marked)
+            role.is_some_and(|role| role == "exit" || has_mark)
         };
-        document.is_array() && document.items().any(|message| is_marked(message) || of_history(message))
+        document.is_array()
+            && document.items().any(|message| is_marked(message) || is_history_message(message))
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
@@ -84,7 +85,7 @@ impl Reader for SweAgent {
             if !list.is_array() {
                 return Err(format_error("SWE-agent", document.span().start, "it has no list of messages"));
             }
-            messages(builder, list, document.get("trajectory"))
+            read_messages(builder, list, document.get("trajectory"))
         })
     }
 
@@ -153,37 +154,38 @@ impl<'a> Twins<'a> {
 
     /// Returns the first step, from `from` on, whose response is this message.
     fn step(&self, message: JsonNode<'_>, from: usize) -> Option<usize> {
-        let is_it = |step: JsonNode<'_>| {
-            let same = |own: &str, its: &str| {
-                let (own, its) = (message.string(own), step.string(its));
-                own.zip(its).is_some_and(|(own, its)| own.raw() == its.raw())
+        let repeats_message = |step: JsonNode<'_>| {
+            let same = |message_member: &str, step_member: &str| {
+                let texts = message.string(message_member).zip(step.string(step_member));
+                texts.is_some_and(|(of_message, of_step)| of_message.raw() == of_step.raw())
             };
             same("content", "response") || (same("action", "action") && same("thought", "thought"))
         };
-        (from..self.steps.len()).find(|place| self.steps.get(*place).is_some_and(|(_, step)| is_it(*step)))
+        (from..self.steps.len())
+            .find(|index| self.steps.get(*index).is_some_and(|(_, step)| repeats_message(*step)))
     }
 }
 
 /// A call without a result.
-struct Waiting {
+struct OpenCall {
     id: Option<String>,
     span: Span,
     /// The copy of the result in the trajectory.
     observation: Option<Span>,
 }
 
-fn messages(
+fn read_messages(
     builder: &mut EventBuilder,
     list: JsonNode<'_>,
     trajectory: Option<JsonNode<'_>>,
 ) -> Result<(), Unreadable> {
     let twins = Twins::new(builder, trajectory);
-    let number = builder.add_items(list, None);
-    let all: Vec<JsonNode<'_>> = list.items().collect();
-    let (mut is_open, mut next_step) = (false, 0);
-    let mut waiting: Vec<Waiting> = Vec::new();
-    for (element, message) in all.iter().copied().enumerate() {
-        let at = ElementRef { list: number, element };
+    let list_index = builder.add_items(list, None);
+    let messages: Vec<JsonNode<'_>> = list.items().collect();
+    let (mut has_turn, mut next_step) = (false, 0);
+    let mut open_calls: Vec<OpenCall> = Vec::new();
+    for (element, message) in messages.iter().copied().enumerate() {
+        let at = ElementRef { list: list_index, element };
         if !message.is_object() {
             return Err(format_error("SWE-agent", message.span().start, "a message is not an object"));
         }
@@ -194,29 +196,30 @@ fn messages(
         let role = message.text_of("role");
         match role.as_deref() {
             Some("assistant") => {
-                waiting.clear();
+                open_calls.clear();
                 let step = twins.step(message, next_step);
                 // The steps in between have no message in the list.
-                for (place, _) in twins.steps.iter().take(step.map_or(0, |step| step + 1)).skip(next_step) {
-                    builder.add_mention(at, *place);
+                for (step_ref, _) in twins.steps.iter().take(step.map_or(0, |step| step + 1)).skip(next_step)
+                {
+                    builder.add_mention(at, *step_ref);
                 }
                 next_step = step.map_or(next_step, |step| step + 1);
                 let step = step.and_then(|step| twins.steps.get(step)).map(|(_, step)| *step);
                 let observation = step.and_then(|step| step.string("observation"));
-                let is_followed = all.get(element + 1).is_some_and(|next| !is_of_assistant(*next));
+                let is_followed = messages.get(element + 1).is_some_and(|next| !is_of_assistant(*next));
                 let is_answered = is_followed || observation.is_some();
-                let forms = Form::all(message, step, twins.sent(message), is_answered);
-                let before = builder.len();
-                let ids = assistant(builder, message, &forms, &draft);
-                if builder.len() == before {
+                let forms = Form::copies(message, step, twins.sent(message), is_answered);
+                let len_before = builder.len();
+                let ids = add_assistant_events(builder, message, &forms, &draft);
+                if builder.len() == len_before {
                     builder.count_unknown(message);
                 }
                 let observation = observation.map(JsonNode::span);
-                waiting = ids.into_iter().map(|(id, span)| Waiting { id, span, observation }).collect();
+                open_calls = ids.into_iter().map(|(id, span)| OpenCall { id, span, observation }).collect();
                 // The last call has a result only in the trajectory.
                 if !is_followed
-                    && waiting.len() == 1
-                    && let (Some(Waiting { span: id, .. }), Some(body)) = (waiting.pop(), observation)
+                    && open_calls.len() == 1
+                    && let (Some(OpenCall { span: id, .. }), Some(body)) = (open_calls.pop(), observation)
                 {
                     let edits = vec![EditSite { span: body, write: values::text }];
                     let deletion = Deletion::Value(body, "\"\"");
@@ -224,9 +227,9 @@ fn messages(
                     builder.add(Kind::ToolResponse { is_error: false }, draft);
                 }
             }
-            Some("user") if !waiting.is_empty() && waiting.iter().all(|call| call.id.is_none()) => {
-                let Waiting { span, observation, .. } = waiting.remove(0);
-                answer(builder, message, span, observation, &twins, draft);
+            Some("user") if !open_calls.is_empty() && open_calls.iter().all(|call| call.id.is_none()) => {
+                let OpenCall { span, observation, .. } = open_calls.remove(0);
+                add_result(builder, message, span, observation, &twins, draft);
             }
             Some("user") => {
                 if message.get("content").is_none() {
@@ -235,9 +238,9 @@ fn messages(
                 let content = message.get("content").filter(|content| !content.is_null());
                 let body = content.map_or_else(Span::default, |content| builder.text(content));
                 let body = if body.is_empty() { builder.new_string("") } else { body };
-                if !is_open {
+                if !has_turn {
                     builder.start_turn(None);
-                    is_open = true;
+                    has_turn = true;
                 }
                 builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
             }
@@ -245,14 +248,14 @@ fn messages(
                 let id = message.get("tool_call_ids").and_then(|ids| ids.items().next());
                 let id = id.or(message.get("tool_call_id")).filter(|id| id.is_string());
                 let name = id.map(|id| id.text().into_owned());
-                let place = waiting.iter().position(|call| name.is_none() || call.id == name);
-                let call = place.map(|place| waiting.remove(place));
+                let index = open_calls.iter().position(|call| name.is_none() || call.id == name);
+                let call = index.map(|index| open_calls.remove(index));
                 let span = id.map(JsonNode::span).or(call.as_ref().map(|call| call.span)).unwrap_or_default();
-                answer(builder, message, span, call.and_then(|call| call.observation), &twins, draft);
+                add_result(builder, message, span, call.and_then(|call| call.observation), &twins, draft);
             }
             Some("exit") => {
                 // The text that ended the task is the result of the last call, not a message.
-                if let (Some(call), Some(content)) = (waiting.pop(), message.string("content")) {
+                if let (Some(call), Some(content)) = (open_calls.pop(), message.string("content")) {
                     let (body, write) = (content.span(), values::text);
                     let deletion = Deletion::Value(body, "\"\"");
                     let edits = vec![EditSite { span: body, write }];
@@ -268,8 +271,8 @@ fn messages(
             }
             Some(_) => builder.count_unknown(message),
             None if message.get("object").is_some() || message.get("type").is_some() => {
-                let found = responses::read(builder, message, &draft);
-                waiting.extend(found.into_iter().map(|(id, span)| Waiting { id, span, observation: None }));
+                let ids = responses::read(builder, message, &draft);
+                open_calls.extend(ids.into_iter().map(|(id, span)| OpenCall { id, span, observation: None }));
             }
             None => return Err(format_error("SWE-agent", message.span().start, "a message has no role")),
         }
@@ -282,33 +285,33 @@ fn is_of_assistant(message: JsonNode<'_>) -> bool {
 }
 
 /// Adds the events of an assistant message. Returns the ids of its calls.
-fn assistant(
+fn add_assistant_events(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
     forms: &[Form],
     draft: &EventDraft,
 ) -> Vec<(Option<String>, Span)> {
-    let Some(own) = forms.first() else { return Vec::new() };
-    let mut deletions = Some(forms.iter().flat_map(Form::without_thoughts).collect::<Vec<_>>());
-    for thought in form::thoughts(builder, message, own) {
+    let Some(form) = forms.first() else { return Vec::new() };
+    let mut deletions = Some(forms.iter().flat_map(Form::thought_deletions).collect::<Vec<_>>());
+    for thought in form::thought_drafts(builder, message, form) {
         let deletion = Deletion::Several(deletions.take().unwrap_or_default());
         let EventDraft { body, metadata, .. } = thought;
         builder.add(Kind::Reasoning, EventDraft { body, metadata, deletion, ..draft.clone() });
     }
-    if !own.rest.trim().is_empty() {
-        let body = builder.new_string(own.rest.trim());
+    if !form.rest.trim().is_empty() {
+        let body = builder.new_string(form.rest.trim());
         builder.add(Kind::Message, EventDraft { body, ..draft.clone() });
     }
-    if let Some(command) = &own.command {
+    if let Some(command) = &form.command {
         let (id, name) =
-            (builder.next_id(), builder.new_string(if own.is_fenced { "bash" } else { "command" }));
+            (builder.next_id(), builder.new_string(if form.is_fenced { "bash" } else { "command" }));
         let body = match command.as_str() {
             "" => "{}".into(),
             command => json!({ "command": command }).to_string(),
         };
         let body = builder.new_json(&body);
-        let edits = forms.iter().flat_map(|form| form.without_arguments(0)).collect();
-        let deletion = Deletion::Several(forms.iter().flat_map(Form::without_call).collect());
+        let edits = forms.iter().flat_map(|form| form.argument_edits(0)).collect();
+        let deletion = Deletion::Several(forms.iter().flat_map(Form::call_deletions).collect());
         builder.add(Kind::ToolRequest, EventDraft { id, name, body, edits, deletion, ..draft.clone() });
         return vec![(None, id)];
     }
@@ -319,17 +322,17 @@ fn assistant(
     let holder = message.position("tool_calls").map(|element| ElementRef { list: members, element });
     let list = builder.add_items(calls, holder);
     let mut ids = Vec::new();
-    for (place, call) in calls.items().enumerate() {
+    for (index, call) in calls.items().enumerate() {
         let Some(function) = call.get("function") else { continue };
         let id = call.string("id");
         let span = id.map_or_else(|| builder.next_id(), JsonNode::span);
         let name = builder.tool_name(function, "name");
         let body = function.get("arguments").filter(|value| value.is_string() || value.is_object());
         let body = body.map_or_else(|| builder.new_json("{}"), JsonNode::span);
-        let edits = forms.iter().flat_map(|form| form.without_arguments(place)).collect();
-        let mut deletions = vec![Deletion::Element(ElementRef { list, element: place })];
-        if place == 0 {
-            deletions.extend(forms.iter().flat_map(Form::without_call));
+        let edits = forms.iter().flat_map(|form| form.argument_edits(index)).collect();
+        let mut deletions = vec![Deletion::Element(ElementRef { list, element: index })];
+        if index == 0 {
+            deletions.extend(forms.iter().flat_map(Form::call_deletions));
         }
         let draft = EventDraft {
             id: span,
@@ -345,7 +348,7 @@ fn assistant(
     ids
 }
 
-fn answer(
+fn add_result(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
     id: Span,

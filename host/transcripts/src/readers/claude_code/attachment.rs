@@ -29,7 +29,7 @@ pub(super) fn event(
         return None;
     }
     let mut texts = Vec::new();
-    collect(builder, attachment, DEPTH_MAX, &mut texts);
+    collect_texts(builder, attachment, DEPTH_MAX, &mut texts);
     let body = match texts.as_slice() {
         [] => return None,
         [one] => *one,
@@ -42,7 +42,7 @@ pub(super) fn event(
 }
 
 /// Collects the texts inside a value, in order.
-fn collect(builder: &mut EventBuilder, value: JsonNode<'_>, depth: usize, texts: &mut Vec<Span>) {
+fn collect_texts(builder: &mut EventBuilder, value: JsonNode<'_>, depth: usize, texts: &mut Vec<Span>) {
     if depth == 0 {
         return;
     }
@@ -51,16 +51,16 @@ fn collect(builder: &mut EventBuilder, value: JsonNode<'_>, depth: usize, texts:
         return;
     }
     for name in TEXTS {
-        let Some(held) = value.get(name) else { continue };
-        if held.is_string() && held.raw().len() > 2 {
-            texts.push(held.span());
+        let Some(member) = value.get(name) else { continue };
+        if member.is_string() && member.raw().len() > 2 {
+            texts.push(member.span());
         }
-        collect(builder, held, depth - 1, texts);
+        collect_texts(builder, member, depth - 1, texts);
     }
     for item in value.items() {
         if item.is_string() && item.raw().len() > 2 {
             texts.push(item.span());
         }
-        collect(builder, item, depth - 1, texts);
+        collect_texts(builder, item, depth - 1, texts);
     }
 }

@@ -19,10 +19,10 @@ const INJECTED: [&str; 6] = [
 
 /// Returns whether the user wrote the item, as opposed to Codex. Returns `None` for context of the whole session.
 pub(super) fn is_by_user(item: JsonNode<'_>, texts: &[Cow<'_, str>]) -> Option<bool> {
-    let passed = item.get("internal_chat_message_metadata_passthrough");
-    let kinds = passed.and_then(|passed| passed.get("content_item_kinds"));
+    let passthrough = item.get("internal_chat_message_metadata_passthrough");
+    let kinds = passthrough.and_then(|passthrough| passthrough.get("content_item_kinds"));
     let kinds: Vec<_> = kinds.into_iter().flat_map(JsonNode::items).map(JsonNode::text).collect();
-    let all = |prefixes: &[&str]| {
+    let all_begin_with = |prefixes: &[&str]| {
         let begins = |text: &str| prefixes.iter().any(|prefix| text.trim_start().starts_with(prefix));
         !texts.is_empty() && texts.iter().all(|text| begins(text))
     };
@@ -31,9 +31,9 @@ pub(super) fn is_by_user(item: JsonNode<'_>, texts: &[Cow<'_, str>]) -> Option<b
     }
     let is_context =
         |kind: &Cow<'_, str>| kind.starts_with("environments.") || kind.starts_with("agents_md.");
-    if (!kinds.is_empty() && kinds.iter().all(is_context)) || all(&CONTEXT) {
+    if (!kinds.is_empty() && kinds.iter().all(is_context)) || all_begin_with(&CONTEXT) {
         return None;
     }
     let is_injected = kinds.iter().any(|kind| kind != "unknown");
-    Some(!is_injected && !all(&INJECTED))
+    Some(!is_injected && !all_begin_with(&INJECTED))
 }

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::number;
+use super::parse_number;
 use crate::reader::SummaryPair;
 
 pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
     let payload = pair.first.get("payload");
     let item = payload.unwrap_or(pair.first);
-    let passed = item.get("internal_chat_message_metadata_passthrough");
-    let turn = passed.and_then(|passed| passed.text_of("turn_id"));
+    let passthrough = item.get("internal_chat_message_metadata_passthrough");
+    let turn = passthrough.and_then(|passthrough| passthrough.text_of("turn_id"));
     // Ordinals must rise. The user's message is followed by its twin, which is deleted too, so the next number is
     // free.
-    let ordinal = pair.first.get("ordinal").and_then(|ordinal| number(ordinal.raw()));
+    let ordinal = pair.first.get("ordinal").and_then(|ordinal| parse_number(ordinal.raw()));
     let record = |role: &str, kind: &str, text: &str, half: usize| {
         let mut message = Map::new();
         message.insert("type".into(), "message".into());

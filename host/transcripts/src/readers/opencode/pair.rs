@@ -15,7 +15,7 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
     };
     let id = first.and_then(|info| info.text_of("id"));
     let id = id.map_or_else(|| format!("msg_{}", pair.ids[0].replace('-', "")), Into::into);
-    let answer = format!("{id}1");
+    let response_id = format!("{id}1");
     let session = copied("sessionID").unwrap_or_default();
     let created = first.and_then(|info| info.get("time")?.get("created")).and_then(json_of);
     let created = created.unwrap_or_else(|| pair.at.as_millisecond().into());
@@ -30,12 +30,12 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
         part.insert("messageID".into(), id.as_str().into());
         Value::Object(part)
     }));
-    let compacts = parts.len() > 1;
+    let is_compaction = parts.len() > 1;
 
-    let of_model = |name: &str| {
+    let model_member = |name: &str| {
         copied(name).or_else(|| first?.get("model")?.get(name).and_then(json_of)).unwrap_or_default()
     };
-    let (provider, model) = (of_model("providerID"), of_model("modelID"));
+    let (provider, model) = (model_member("providerID"), model_member("modelID"));
     let agent = copied("agent").or_else(|| copied("mode")).unwrap_or_else(|| "build".into());
     let user = json!({
         "id": id,
@@ -47,7 +47,7 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
     });
     let mut assistant = Map::new();
     let mut set = |name: &str, value: Value| assistant.insert(name.into(), value);
-    set("id", answer.as_str().into());
+    set("id", response_id.as_str().into());
     set("sessionID", session.clone());
     set("role", "assistant".into());
     set("parentID", id.as_str().into());
@@ -61,13 +61,13 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
     let tokens = json!({ "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } });
     set("tokens", tokens);
     set("finish", "stop".into());
-    if compacts {
+    if is_compaction {
         set("summary", true.into());
     }
-    let answered = [text(1, &answer, pair.response)];
+    let response_parts = [text(1, &response_id, pair.response)];
     vec![
         json!({ "info": user, "parts": parts }).to_string(),
-        json!({ "info": assistant, "parts": answered }).to_string(),
+        json!({ "info": assistant, "parts": response_parts }).to_string(),
     ]
 }
 

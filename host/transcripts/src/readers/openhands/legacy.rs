@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Record, as_json, empty, long_texts};
+use super::{Record, as_json, empty_string, long_texts};
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::JsonNode;
 use crate::reader::SummaryPair;
@@ -14,7 +14,7 @@ use jp_compact_core::external::EditSite;
 use jp_compact_core::json::Span;
 
 /// Actions that are not calls.
-const NO_CALLS: [&str; 14] = [
+const NOT_CALLS: [&str; 14] = [
     "message",
     "system",
     "finish",
@@ -32,7 +32,7 @@ const NO_CALLS: [&str; 14] = [
 ];
 
 /// Observations that are not results.
-const NO_ANSWERS: [&str; 4] = ["null", "agent_state_changed", "recall", "condense"];
+const NOT_RESULTS: [&str; 4] = ["null", "agent_state_changed", "recall", "condense"];
 
 /// Arguments that the program adds, or whose values are limited to a few words.
 const SETTINGS: [&str; 14] = [
@@ -62,14 +62,14 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &Even
         if let Some(model) = response.text_of("model") {
             builder.set_model(&model);
         }
-        model_response(response, record);
+        add_response_twins(response, record);
     }
     if let Some(action) = event.text_of("action") {
         let Some(args) = event.get("args") else { return };
-        let of_user = event.text_of("source").as_deref() == Some("user");
+        let is_user = event.text_of("source").as_deref() == Some("user");
         match &*action {
-            "message" => message(builder, args, of_user, draft, record),
-            "finish" | "reject" => final_message(args, draft, record),
+            "message" => add_message(builder, args, is_user, draft, record),
+            "finish" | "reject" => add_final_message(args, draft, record),
             "system" => {
                 if let Some(content) = args.text_of("content") {
                     builder.add_system(&content);
@@ -77,22 +77,22 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &Even
             }
             "condensation" => {
                 if let Some(ids) = args.get("forgotten_event_ids") {
-                    record.forgotten(builder, ids);
+                    record.add_forgotten(builder, ids);
                 }
             }
-            action if of_user || NO_CALLS.contains(&action) => {}
+            action if is_user || NOT_CALLS.contains(&action) => {}
             action => {
-                thought(event, args, draft, record);
+                add_thoughts(event, args, draft, record);
                 // A `think` action without a call is the rest of a call that was deleted.
                 if action != "think" || event.get("tool_call_metadata").is_some() {
-                    call(builder, event, args, draft, record);
+                    add_call(builder, event, args, draft, record);
                 }
             }
         }
     } else if let Some(observation) = event.text_of("observation")
-        && !NO_ANSWERS.contains(&&*observation)
+        && !NOT_RESULTS.contains(&&*observation)
     {
-        result(builder, event, &observation, draft, record);
+        add_result(builder, event, &observation, draft, record);
     } else if event.get("observation").is_none() {
         builder.count_unknown(event);
     }
@@ -116,10 +116,10 @@ pub(super) fn pair(pair: &SummaryPair<'_>, first: JsonNode<'_>, at: &str) -> Vec
     vec![request.into(), event("agent", pair.response).into()]
 }
 
-fn message(
+fn add_message(
     builder: &mut EventBuilder,
     args: JsonNode<'_>,
-    of_user: bool,
+    is_user: bool,
     draft: &EventDraft,
     record: &mut Record,
 ) {
@@ -127,19 +127,19 @@ fn message(
     let has_images = || args.get("image_urls").is_some_and(|images| images.raw().len() > 4);
     let body =
         if content.raw().len() > 2 || !has_images() { content.span() } else { builder.new_string("[image]") };
-    let kind = if of_user { Kind::ChatRequest } else { Kind::Message };
-    record.opens = of_user;
-    if of_user || content.raw().len() > 2 {
+    let kind = if is_user { Kind::ChatRequest } else { Kind::Message };
+    record.starts_turn = is_user;
+    if is_user || content.raw().len() > 2 {
         record.add(kind, EventDraft { body, ..draft.clone() });
     }
 }
 
 /// Adds the agent's last message. It has no result.
-fn final_message(args: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
-    let holds = |name| args.string(name).filter(|text| text.raw().len() > 2);
-    let (thought, text) = (holds("thought"), holds("final_thought"));
+fn add_final_message(args: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+    let non_empty = |name| args.string(name).filter(|text| text.raw().len() > 2);
+    let (thought, text) = (non_empty("thought"), non_empty("final_thought"));
     if let (Some(thought), Some(_)) = (thought, text) {
-        reasoning(thought, draft, record);
+        add_reasoning(thought, draft, record);
     }
     if let Some(text) = text.or(thought) {
         record.add(
@@ -149,22 +149,22 @@ fn final_message(args: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
     }
 }
 
-fn thought(event: JsonNode<'_>, args: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+fn add_thoughts(event: JsonNode<'_>, args: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
     for name in ["reasoning_content", "thought"] {
         let value = args.get(name).map(|value| value.string("text").unwrap_or(value));
         if let Some(value) = value.filter(|value| value.is_string() && value.raw().len() > 2) {
-            reasoning(value, draft, record);
+            add_reasoning(value, draft, record);
             let response =
                 event.get("tool_call_metadata").and_then(|metadata| metadata.get("model_response"));
             let id = response.and_then(|response| response.get("id"));
-            if let Some(found) = record.found.last_mut() {
-                found.twins.extend(id.map(|id| format!("said {}", as_json(id))));
+            if let Some(last) = record.events.last_mut() {
+                last.twins.extend(id.map(|id| format!("text {}", as_json(id))));
             }
         }
     }
 }
 
-fn reasoning(text: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+fn add_reasoning(text: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
     let span = text.span();
     record.add(
         Kind::Reasoning,
@@ -172,7 +172,7 @@ fn reasoning(text: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
     );
 }
 
-fn call(
+fn add_call(
     builder: &mut EventBuilder,
     event: JsonNode<'_>,
     args: JsonNode<'_>,
@@ -180,28 +180,30 @@ fn call(
     record: &mut Record,
 ) {
     let metadata = event.get("tool_call_metadata");
-    let of_metadata = |name: &str| metadata.and_then(|metadata| metadata.string(name));
-    let id = of_metadata("tool_call_id");
-    let name = of_metadata("function_name").or(args.string("name")).or(event.string("action"));
+    let metadata_member = |name: &str| metadata.and_then(|metadata| metadata.string(name));
+    let id = metadata_member("tool_call_id");
+    let name = metadata_member("function_name").or(args.string("name")).or(event.string("action"));
     let name = name.map_or_else(|| builder.new_string("unknown"), JsonNode::span);
     let body = builder.new_json(&arguments(args));
-    let emptied = |value: JsonNode<'_>| match value.raw().first() {
-        Some(b'"') => Some(EditSite { span: value.span(), write: empty }),
+    let emptying_edit = |value: JsonNode<'_>| match value.raw().first() {
+        Some(b'"') => Some(EditSite { span: value.span(), write: empty_string }),
         Some(b'[') => Some(EditSite { span: value.span(), write: |_| "[]".into() }),
         Some(b'{') => Some(value.edit_site(values::empty_object)),
         _ => None,
     };
-    let mut edits: Vec<EditSite> = arguments_of_model(args).filter_map(|(_, value)| emptied(value)).collect();
+    let mut edits: Vec<EditSite> =
+        arguments_of_model(args).filter_map(|(_, value)| emptying_edit(value)).collect();
     let message = event.string("message");
-    edits.extend(message.map(|message| EditSite { span: message.span(), write: empty }));
+    edits.extend(message.map(|message| EditSite { span: message.span(), write: empty_string }));
     // Without its call the action becomes a thought.
     let mut deletions = vec![];
     deletions.extend(event.string("action").map(|action| Deletion::Value(action.span(), "\"think\"")));
     deletions.extend(message.map(|message| Deletion::Value(message.span(), "\"\"")));
     let members = builder.add_members(args);
     let kept = |key: &[u8]| matches!(key, b"thought" | b"reasoning_content");
-    let gone = args.members().enumerate().filter(|(_, (key, _))| !kept(key));
-    deletions.extend(gone.map(|(element, _)| Deletion::Element(ElementRef { list: members, element })));
+    let removed_members = args.members().enumerate().filter(|(_, (key, _))| !kept(key));
+    deletions
+        .extend(removed_members.map(|(element, _)| Deletion::Element(ElementRef { list: members, element })));
     let members = builder.add_members(event);
     deletions.extend(
         event
@@ -218,9 +220,9 @@ fn call(
         ..draft.clone()
     };
     record.add(Kind::ToolRequest, draft);
-    if let Some(found) = record.found.last_mut() {
-        found.twins.extend(id.map(|id| format!("call {}", as_json(id))));
-        found.twins.push(format!("action {}", record.id));
+    if let Some(last) = record.events.last_mut() {
+        last.twins.extend(id.map(|id| format!("call {}", as_json(id))));
+        last.twins.push(format!("action {}", record.id));
     }
 }
 
@@ -232,22 +234,23 @@ fn arguments_of_model(args: JsonNode<'_>) -> impl Iterator<Item = (String, JsonN
 
 /// Returns the arguments as JSON. If only numbers and flags remain, the arguments were emptied.
 fn arguments(args: JsonNode<'_>) -> String {
-    let holds = |value: JsonNode<'_>| {
-        let inside = value.raw().iter().filter(|byte| !byte.is_ascii_whitespace());
-        matches!(value.raw().first(), Some(b'"' | b'[' | b'{')) && inside.count() > 2
+    let has_content = |value: JsonNode<'_>| {
+        let bytes = value.raw().iter().filter(|byte| !byte.is_ascii_whitespace());
+        matches!(value.raw().first(), Some(b'"' | b'[' | b'{')) && bytes.count() > 2
     };
-    if !arguments_of_model(args).any(|(_, value)| holds(value)) {
+    if !arguments_of_model(args).any(|(_, value)| has_content(value)) {
         return "{}".into();
     }
-    let is_set =
-        |value: JsonNode<'_>| holds(value) || !matches!(value.raw().first(), Some(b'"' | b'[' | b'{' | b'n'));
+    let is_set = |value: JsonNode<'_>| {
+        has_content(value) || !matches!(value.raw().first(), Some(b'"' | b'[' | b'{' | b'n'))
+    };
     let members = arguments_of_model(args).filter(|(_, value)| is_set(*value));
     let members: Vec<String> =
         members.map(|(key, value)| format!("{}:{}", Value::from(key), as_json(value))).collect();
     format!("{{{}}}", members.join(","))
 }
 
-fn result(
+fn add_result(
     builder: &mut EventBuilder,
     event: JsonNode<'_>,
     observation: &str,
@@ -257,13 +260,15 @@ fn result(
     let Some(content) = event.get("content") else { return };
     let body = if content.is_null() { builder.new_string("") } else { builder.text(content) };
     let mut edits = vec![content.edit_site(values::text)];
-    edits.extend(event.string("message").map(|message| EditSite { span: message.span(), write: empty }));
+    edits.extend(
+        event.string("message").map(|message| EditSite { span: message.span(), write: empty_string }),
+    );
     if let Some(extras) = event.get("extras") {
         edits.extend(long_texts(extras, &COMMANDS));
         if let Some(cause) = &record.cause {
             let name = format!("action {cause}");
             let commands = COMMANDS.iter().filter_map(|name| extras.string(name));
-            let commands = commands.map(|command| EditSite { span: command.span(), write: empty });
+            let commands = commands.map(|command| EditSite { span: command.span(), write: empty_string });
             record.twins.extend(commands.map(|edit| (name.clone(), edit)));
         }
         for name in ["dom_object", "axtree_object", "extra_element_properties"] {
@@ -277,12 +282,12 @@ fn result(
 }
 
 /// Adds the copies in a model response. Every event of one response contains it.
-fn model_response(response: JsonNode<'_>, record: &mut Record) {
+fn add_response_twins(response: JsonNode<'_>, record: &mut Record) {
     for choice in response.get("choices").into_iter().flat_map(JsonNode::items) {
         let Some(message) = choice.get("message") else { continue };
         for name in ["content", "reasoning_content"] {
             if let (Some(id), Some(text)) = (response.get("id"), message.string(name)) {
-                record.twins.push((format!("said {}", as_json(id)), text.edit_site(values::null)));
+                record.twins.push((format!("text {}", as_json(id)), text.edit_site(values::null)));
             }
         }
         for call in message.get("tool_calls").into_iter().flat_map(JsonNode::items) {

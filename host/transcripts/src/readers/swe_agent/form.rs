@@ -28,7 +28,7 @@ pub(super) struct Form {
     /// Members that repeat the reasoning, and their empty values.
     thoughts: Vec<(Span, &'static str)>,
     /// The member that repeats the command, and its empty value.
-    again: Option<(Span, &'static str)>,
+    repeated_command: Option<(Span, &'static str)>,
     /// The list of calls, if this is not the message itself.
     calls: Option<Span>,
     /// All copies of the arguments of each call.
@@ -43,7 +43,7 @@ pub(super) struct Form {
 
 impl Form {
     /// Returns the message's own form, followed by all copies.
-    pub(super) fn all(
+    pub(super) fn copies(
         message: JsonNode<'_>,
         step: Option<JsonNode<'_>>,
         sent: Vec<(ElementRef, JsonNode<'_>)>,
@@ -52,19 +52,19 @@ impl Form {
         let response = message.get("extra").and_then(|extra| extra.get("response"));
         let choices =
             response.and_then(|response| response.get("choices")).into_iter().flat_map(JsonNode::items);
-        let given =
+        let responses =
             choices.filter_map(|choice| choice.get("message")).map(|message| (message, "content", "null"));
         let step = step.map(|step| (step, "response", "\"\""));
         let sent = sent.into_iter().map(|(_, message)| (message, "content", "null"));
-        let others = step.into_iter().chain(sent).chain(given);
-        let mut all = vec![Self::new(message, "content", "null", is_answered)];
-        all.extend(others.map(|(holder, text, empty)| {
+        let others = step.into_iter().chain(sent).chain(responses);
+        let mut copies = vec![Self::new(message, "content", "null", is_answered)];
+        copies.extend(others.map(|(holder, text, empty)| {
             let mut form = Self::new(holder, text, empty, is_answered);
             let calls = holder.get("tool_calls").filter(|calls| calls.items().len() > 0);
             form.calls = calls.map(JsonNode::span);
             form
         }));
-        all
+        copies
     }
 
     fn new(holder: JsonNode<'_>, text: &str, empty: &'static str, is_answered: bool) -> Self {
@@ -85,16 +85,16 @@ impl Form {
             let value = holder.get(name).filter(|value| !value.is_null());
             form.thoughts.extend(value.map(|value| (value.span(), empty)));
         }
-        form.again = action.map(|action| (action.span(), empty));
+        form.repeated_command = action.map(|action| (action.span(), empty));
         if let Some(message) = message {
-            form.thought = thought.and_then(|thought| part(message, thought, message.span().start + 1));
+            form.thought = thought.and_then(|thought| find_text(message, thought, message.span().start + 1));
             let from = form.thought.map_or(message.span().start + 1, |thought| thought.end);
             if calls.is_empty() && is_answered {
                 form.find_command(message, action, from);
             }
-            form.rest = rest(message, [form.thought, form.action.map(|(_, whole)| whole)]);
+            form.rest = remaining_text(message, [form.thought, form.action.map(|(_, whole)| whole)]);
         } else {
-            form.rest = texts(content);
+            form.rest = joined_texts(content);
         }
         if calls.is_empty() && is_answered && !form.is_fenced {
             form.command = action.map(|action| action.text().into_owned());
@@ -102,10 +102,10 @@ impl Form {
         let extra = holder.get("extra").and_then(|extra| extra.get("actions"));
         let extra: Vec<JsonNode<'_>> = extra.into_iter().flat_map(JsonNode::items).collect();
         form.arguments = (0..calls.len().max(extra.len()))
-            .map(|place| {
-                let function = calls.get(place).and_then(|call| call.get("function"));
+            .map(|index| {
+                let function = calls.get(index).and_then(|call| call.get("function"));
                 let arguments = function.and_then(|function| function.get("arguments"));
-                let command = extra.get(place).and_then(|action| action.string("command"));
+                let command = extra.get(index).and_then(|action| action.string("command"));
                 let arguments = arguments.map(|value| value.edit_site(values::empty_object_in_string));
                 let command = command.map(|value| value.edit_site(values::text));
                 arguments.into_iter().chain(command).collect()
@@ -116,17 +116,18 @@ impl Form {
 
     fn find_command(&mut self, message: JsonNode<'_>, action: Option<JsonNode<'_>>, from: usize) {
         let Some(action) = action else {
-            let Some((inside, whole)) = fenced(message) else { return };
+            let Some((inside, whole)) = fenced_command(message) else { return };
             self.is_fenced = true;
             self.command = Some(unquoted(inside, message).into_owned());
             self.action = Some((inside, whole));
             return;
         };
-        // An empty command has no place, but its markup does.
-        let found = part(message, action, from);
+        // An empty command has no span, but its markup does.
+        let found = find_text(message, action, from);
         let at = found.unwrap_or(Span { start: from, end: from });
         let end = message.span().end - 1;
-        let outside = rest(message, [Some(Span { start: message.span().start + 1, end: from }), found]);
+        let outside =
+            remaining_text(message, [Some(Span { start: message.span().start + 1, end: from }), found]);
         let is_markup = MARKUP.iter().fold(outside, |text, mark| text.replace(mark, "")).trim().is_empty();
         if is_markup {
             self.action = Some((at, Span { start: from, end }));
@@ -135,32 +136,36 @@ impl Form {
         }
     }
 
-    pub(super) fn without_thoughts(&self) -> Vec<Deletion> {
+    pub(super) fn thought_deletions(&self) -> Vec<Deletion> {
         let values = self.thoughts.iter().map(|(span, empty)| Deletion::Value(*span, empty));
         values.chain(self.thought.map(|span| Deletion::Value(span, ""))).collect()
     }
 
-    pub(super) fn without_call(&self) -> Vec<Deletion> {
-        let again = self.again.map(|(span, empty)| Deletion::Value(span, empty));
+    pub(super) fn call_deletions(&self) -> Vec<Deletion> {
+        let repeated_command = self.repeated_command.map(|(span, empty)| Deletion::Value(span, empty));
         let calls = self.calls.map(|span| Deletion::Value(span, "null"));
-        again
+        repeated_command
             .into_iter()
             .chain(calls)
             .chain(self.action.map(|(_, whole)| Deletion::Value(whole, "")))
             .collect()
     }
 
-    pub(super) fn without_arguments(&self, place: usize) -> Vec<EditSite> {
+    pub(super) fn argument_edits(&self, index: usize) -> Vec<EditSite> {
         let inside = self.action.map(|(inside, _)| EditSite { span: inside, write: |_| String::new() });
-        let again = self.again.map(|(span, _)| EditSite { span, write: values::text });
-        let texts = inside.into_iter().chain(again).filter(|_| place == 0);
-        texts.chain(self.arguments.get(place).into_iter().flatten().copied()).collect()
+        let repeated_command = self.repeated_command.map(|(span, _)| EditSite { span, write: values::text });
+        let texts = inside.into_iter().chain(repeated_command).filter(|_| index == 0);
+        texts.chain(self.arguments.get(index).into_iter().flatten().copied()).collect()
     }
 }
 
 /// Returns the reasoning of a message: members for reasoning, otherwise the text before its command.
-pub(super) fn thoughts(builder: &mut EventBuilder, message: JsonNode<'_>, form: &Form) -> Vec<EventDraft> {
-    let mut found = Vec::new();
+pub(super) fn thought_drafts(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    form: &Form,
+) -> Vec<EventDraft> {
+    let mut drafts = Vec::new();
     for block in message.get("thinking_blocks").into_iter().flat_map(JsonNode::items) {
         let (body, name, kept) = match (block.string("thinking"), block.string("data")) {
             (Some(thought), _) => (thought.span(), "anthropic_thinking_signature", block.string("signature")),
@@ -170,40 +175,40 @@ pub(super) fn thoughts(builder: &mut EventBuilder, message: JsonNode<'_>, form: 
         let metadata = kept.map_or_else(Span::default, |kept| {
             builder.new_json(&format!("{{\"{name}\":{}}}", String::from_utf8_lossy(kept.raw())))
         });
-        found.push(EventDraft { body, metadata, ..EventDraft::default() });
+        drafts.push(EventDraft { body, metadata, ..EventDraft::default() });
     }
-    let holds = |name: &str| message.string(name).filter(|text| !text.text().trim().is_empty());
-    if found.is_empty()
-        && let Some(text) = holds("reasoning_content")
+    let non_empty = |name: &str| message.string(name).filter(|text| !text.text().trim().is_empty());
+    if drafts.is_empty()
+        && let Some(text) = non_empty("reasoning_content")
     {
-        found.push(EventDraft { body: text.span(), ..EventDraft::default() });
+        drafts.push(EventDraft { body: text.span(), ..EventDraft::default() });
     }
-    if let Some(thought) = holds("thought")
+    if let Some(thought) = non_empty("thought")
         && (form.thought.is_some() || form.rest.trim().is_empty())
     {
-        found.push(EventDraft { body: thought.span(), ..EventDraft::default() });
+        drafts.push(EventDraft { body: thought.span(), ..EventDraft::default() });
     }
-    found
+    drafts
 }
 
 /// Returns the span of a text in another one, from an offset on. The bytes match, because one program wrote both.
-fn part(message: JsonNode<'_>, text: JsonNode<'_>, from: usize) -> Option<Span> {
+fn find_text(message: JsonNode<'_>, text: JsonNode<'_>, from: usize) -> Option<Span> {
     let inner = text.raw().get(1..text.raw().len().checked_sub(1)?)?;
     let start = from.checked_sub(message.span().start)?;
-    let space = message.raw().get(start..message.raw().len().checked_sub(1)?)?;
+    let searched = message.raw().get(start..message.raw().len().checked_sub(1)?)?;
     if inner.is_empty() {
         return None;
     }
-    let is_apart = |at: usize| {
-        let before = space.get(..at).unwrap_or_default();
+    let is_unescaped = |at: usize| {
+        let before = searched.get(..at).unwrap_or_default();
         before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
     };
-    let at = memmem::find_iter(space, inner).find(|at| is_apart(*at))?;
+    let at = memmem::find_iter(searched, inner).find(|at| is_unescaped(*at))?;
     Some(Span { start: from + at, end: from + at + inner.len() })
 }
 
 /// Returns a fenced command: the span of the command, and that of the whole fence.
-fn fenced(message: JsonNode<'_>) -> Option<(Span, Span)> {
+fn fenced_command(message: JsonNode<'_>) -> Option<(Span, Span)> {
     let (raw, start) = (message.raw(), message.span().start);
     let (open, fence) = FENCES.iter().find_map(|fence| Some((memmem::find(raw, fence)?, *fence)))?;
     let inside = open + fence.len();
@@ -215,7 +220,7 @@ fn fenced(message: JsonNode<'_>) -> Option<(Span, Span)> {
 }
 
 /// Returns a text without two of its parts, which are in order.
-fn rest(message: JsonNode<'_>, parts: [Option<Span>; 2]) -> String {
+fn remaining_text(message: JsonNode<'_>, parts: [Option<Span>; 2]) -> String {
     let (mut at, end) = (message.span().start + 1, message.span().end - 1);
     let mut text = String::new();
     for part in parts.into_iter().flatten() {
@@ -233,7 +238,7 @@ fn unquoted<'a>(span: Span, message: JsonNode<'a>) -> Cow<'a, str> {
     Cow::Owned(text::unquote(&quoted).into_owned())
 }
 
-fn texts(content: Option<JsonNode<'_>>) -> String {
+fn joined_texts(content: Option<JsonNode<'_>>) -> String {
     let blocks = content.into_iter().flat_map(JsonNode::items);
     let texts: Vec<Cow<'_, str>> = blocks.filter_map(|block| block.text_of("text")).collect();
     texts.join("\n")

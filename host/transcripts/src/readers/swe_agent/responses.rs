@@ -14,7 +14,7 @@ pub(super) fn read(
     draft: &EventDraft,
 ) -> Vec<(Option<String>, Span)> {
     if message.text_of("type").as_deref() == Some("function_call_output") {
-        output(builder, message, draft.clone());
+        add_output(builder, message, draft.clone());
         return Vec::new();
     }
     let Some(items) = message.get("output").filter(|items| items.is_array()) else { return Vec::new() };
@@ -37,13 +37,13 @@ pub(super) fn read(
             Some("reasoning") => {
                 let body = item.get("summary").map_or_else(Span::default, |summary| builder.text(summary));
                 let body = if body.is_empty() { builder.new_string("") } else { body };
-                let kept = [("openai_item_id", "id"), ("openai_encrypted_content", "encrypted_content")];
-                let kept: Vec<String> = kept
+                let members = [("openai_item_id", "id"), ("openai_encrypted_content", "encrypted_content")];
+                let members: Vec<String> = members
                     .iter()
-                    .filter_map(|(name, own)| Some((name, item.string(own)?)))
+                    .filter_map(|(name, source_name)| Some((name, item.string(source_name)?)))
                     .map(|(name, value)| format!("\"{name}\":{}", String::from_utf8_lossy(value.raw())))
                     .collect();
-                let metadata = builder.new_json(&format!("{{{}}}", kept.join(",")));
+                let metadata = builder.new_json(&format!("{{{}}}", members.join(",")));
                 builder.add(Kind::Reasoning, EventDraft { body, metadata, ..draft });
             }
             Some("function_call") => {
@@ -65,7 +65,7 @@ pub(super) fn read(
     ids.map(|id| (Some(id.text().into_owned()), id.span())).collect()
 }
 
-fn output(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) {
+fn add_output(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) {
     let (Some(id), Some(output)) = (message.string("call_id"), message.get("output")) else { return };
     let body = builder.text(output);
     let raw = message.get("extra").and_then(|extra| extra.string("raw_output"));
