@@ -70,7 +70,7 @@ fn summary_is_merged_with_the_message_of_remaining_results() {
 #[test]
 fn strip_removes_contents_and_keeps_ids_and_names() {
     let stripped = after(Anthropic, BODY, &[Strip, StripReasoning]);
-    for stays in [
+    for kept in [
         r#"{"type": "tool_use", "id": "toolu_2", "name": "camera", "input": {}, "cache_control": {"type": "ephemeral"}}"#,
         r#"{"type": "tool_result", "tool_use_id": "toolu_2", "is_error": true, "content": "[compacted] camera: error"}"#,
         r#"{"type": "tool_result", "tool_use_id": "toolu_3", "content": "[compacted] tank: success"}"#,
@@ -78,9 +78,9 @@ fn strip_removes_contents_and_keeps_ids_and_names() {
         r#""is_error": false, "content": "[compacted] shops: success"}"#,
         r#""encrypted_content": "ZW5j""#,
     ] {
-        assert!(stripped.contains(stays), "{stays}\n{stripped}");
+        assert!(stripped.contains(kept), "{kept}\n{stripped}");
     }
-    for goes in ["signature", "redacted_thinking", "iVBORw0KGgo=", "\"unit\"", "Ada's"] {
-        assert!(!stripped.contains(goes), "{goes}\n{stripped}");
+    for removed in ["signature", "redacted_thinking", "iVBORw0KGgo=", "\"unit\"", "Ada's"] {
+        assert!(!stripped.contains(removed), "{removed}\n{stripped}");
     }
 }

@@ -52,9 +52,9 @@ fn results_without_call_id_belong_to_unanswered_calls() {
         ]
     );
     // Ids of calls are unique only within their step.
-    let second: Value = serde_json::from_str(&stripped(&stream)).unwrap();
+    let document: Value = serde_json::from_str(&stripped(&stream)).unwrap();
     assert_eq!(
-        second["steps"][2]["observation"].to_string(),
+        document["steps"][2]["observation"].to_string(),
         "{\"results\":[{\"content\":\"[compacted] wc: success\"},{\"source_call_id\":\"c\",\"content\":\"[compacted] ls: success\"}]}"
     );
 }
@@ -70,9 +70,10 @@ fn numbers(text: &str) -> Vec<(u64, String)> {
 fn steps_are_renumbered_after_a_summary() {
     let stream = sample("atif.json");
     let text = summarized(&stream, 0, 0);
-    let found: Vec<String> = numbers(&text).iter().map(|(number, text)| format!("{number} {text}")).collect();
+    let actual: Vec<String> =
+        numbers(&text).iter().map(|(number, text)| format!("{number} {text}")).collect();
     assert_eq!(
-        found,
+        actual,
         [
             "1 \"You are a careful engineer.\"",
             "2 \"[Summary of previous conversation]\"",

@@ -7,20 +7,24 @@ use serde_json::{Value, json};
 
 /// Returns the rules that `after` breaks more often than `before`. Rules about the end of a body are excluded,
 /// because a stored body need not be ready to be sent.
-pub(crate) fn broken(format: Format, before: &[u8], after: &[u8]) -> Vec<String> {
+pub(crate) fn newly_broken_rules(format: Format, before: &[u8], after: &[u8]) -> Vec<String> {
     let Some(provider) = provider(format) else { return Vec::new() };
-    let found = |bytes: &[u8]| -> Vec<lint::Violation> {
+    let violations = |bytes: &[u8]| -> Vec<lint::Violation> {
         let bodies = bodies(format, provider, bytes).into_iter();
-        let found = bodies.flat_map(|body| lint::body(provider, &Rendered::of_body(body)));
-        let of_the_end = |it: &lint::Violation| {
-            matches!(it.rule, Rule::A5 | Rule::G6) || it.message.contains("is in an open tool loop")
+        let violations = bodies.flat_map(|body| lint::body(provider, &Rendered::of_body(body)));
+        let is_about_end = |violation: &lint::Violation| {
+            matches!(violation.rule, Rule::A5 | Rule::G6)
+                || violation.message.contains("is in an open tool loop")
         };
-        found.filter(|it| !of_the_end(it)).collect()
+        violations.filter(|violation| !is_about_end(violation)).collect()
     };
-    let (before, after) = (found(before), found(after));
-    let times = |all: &[lint::Violation], rule| all.iter().filter(|it| it.rule == rule).count();
-    let worse = |it: &&lint::Violation| times(&after, it.rule) > times(&before, it.rule);
-    after.iter().filter(worse).map(ToString::to_string).collect()
+    let (before, after) = (violations(before), violations(after));
+    let count = |violations: &[lint::Violation], rule| {
+        violations.iter().filter(|violation| violation.rule == rule).count()
+    };
+    let is_new =
+        |violation: &&lint::Violation| count(&after, violation.rule) > count(&before, violation.rule);
+    after.iter().filter(is_new).map(ToString::to_string).collect()
 }
 
 fn provider(format: Format) -> Option<Provider> {
@@ -40,7 +44,7 @@ fn bodies(format: Format, provider: Provider, bytes: &[u8]) -> Vec<Value> {
     if format == Format::JCli {
         return vec![json!({ member: replayed(bytes) })];
     }
-    let one = serde_json::from_slice::<Value>(bytes).map(|one| vec![one]);
+    let document = serde_json::from_slice::<Value>(bytes).map(|document| vec![document]);
     let lines = || bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     let body = |value: Value| match value {
         Value::Array(list) => json!({ member: list }),
@@ -49,7 +53,7 @@ fn bodies(format: Format, provider: Provider, bytes: &[u8]) -> Vec<Value> {
         }
         other => other,
     };
-    one.unwrap_or_else(|_| lines().collect()).into_iter().map(body).collect()
+    document.unwrap_or_else(|_| lines().collect()).into_iter().map(body).collect()
 }
 
 /// Returns the messages that J-CLI sends: those since the last `restore` or `clear`, with calls in `OpenAI`'s form.
@@ -77,18 +81,18 @@ fn replayed(bytes: &[u8]) -> Vec<Value> {
 
 /// Returns the expected events after repairs: requests that became neighbors are joined, and reasoning without its
 /// output is dropped.
-pub(crate) fn repaired(events: Vec<String>, found: &[String]) -> Vec<String> {
+pub(crate) fn repaired(events: Vec<String>, actual: &[String]) -> Vec<String> {
     const REQUEST: &str = "\"chat_request\": \"";
     let mut repaired: Vec<String> = Vec::new();
     for event in events {
-        let is_there = found.get(repaired.len()) == Some(&event);
-        if !is_there && event.contains(" (thought): ") {
+        let is_present = actual.get(repaired.len()) == Some(&event);
+        if !is_present && event.contains(" (thought): ") {
             continue;
         }
         let joined = repaired.last().zip(event.strip_prefix(REQUEST)).and_then(|(last, next)| {
             let joined = format!("{}\\n{next}", last.strip_suffix('"')?);
             (last.starts_with(REQUEST)
-                && found.get(repaired.len() - 1)?.starts_with(joined.strip_suffix('"')?))
+                && actual.get(repaired.len() - 1)?.starts_with(joined.strip_suffix('"')?))
             .then_some(joined)
         });
         match joined {

@@ -28,19 +28,20 @@ pub(crate) fn check(format: Format, sample: &Sample) {
     let stream = read(format, name, &sample.bytes);
     assert!(stream.turns() > 0, "{name}: no turns");
     assert_eq!(transcripts::examine(&stream).unwrap(), None, "{name}: much of it is unknown");
-    let plain = written(&stream, &[]);
-    assert_eq!(plain, sample.bytes, "{name}: without overlays it differs from the source");
-    let accepting = Provider::ALL.into_iter().filter(|provider| refused(&stream, *provider).is_empty());
+    let unchanged = written(&stream, &[]);
+    assert_eq!(unchanged, sample.bytes, "{name}: without overlays it differs from the source");
+    let accepting =
+        Provider::ALL.into_iter().filter(|provider| violations_as_is(&stream, *provider).is_empty());
     let accepting: Vec<Provider> = accepting.collect();
-    for (what, overlays) in overlays(&stream) {
-        let name = format!("{name}, {what}");
-        compacted(format, &name, &stream, &overlays, &accepting);
+    for (change, overlays) in overlays(&stream) {
+        let name = format!("{name}, {change}");
+        check_compacted(format, &name, &stream, &overlays, &accepting);
     }
-    broken(format, sample);
+    check_damaged(format, sample);
 }
 
 pub(crate) fn read(format: Format, name: &str, bytes: &[u8]) -> Transcript {
-    transcripts::read(format, bytes.to_vec().into()).unwrap_or_else(|wrong| panic!("{name}: {wrong}"))
+    transcripts::read(format, bytes.to_vec().into()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 pub(crate) fn written(stream: &Transcript, overlays: &[Overlay]) -> Vec<u8> {
@@ -82,7 +83,7 @@ pub(crate) fn strip(stream: &Transcript) -> ToolPolicy {
     ToolPolicy::Selective(calls.collect())
 }
 
-/// Returns overlays of every kind, alone and combined.
+/// Returns overlays of every kind, alone and combined, each with a description.
 fn overlays(stream: &Transcript) -> Vec<(&'static str, Vec<Overlay>)> {
     let last = stream.turns() - 1;
     let whole = || overlay(0, last);
@@ -117,7 +118,7 @@ fn overlays(stream: &Transcript) -> Vec<(&'static str, Vec<Overlay>)> {
 
 /// Checks that a compacted transcript has the same format, contains the events of the view, and passes every lint
 /// that the original passed.
-pub(crate) fn compacted(
+fn check_compacted(
     format: Format,
     name: &str,
     stream: &Transcript,
@@ -143,34 +144,34 @@ pub(crate) fn compacted(
         let is_ambiguous = bytes.starts_with(b"[") && detected == Some(Format::OpenaiChat);
         assert!(detected == Some(format) || is_ambiguous, "{name}: detected as {detected:?}\n{text:.2000}");
     }
-    let again = transcripts::read(format, bytes.clone().into())
-        .unwrap_or_else(|wrong| panic!("{name}: cannot be read again: {wrong}\n{text:.4000}"));
+    let reread = transcripts::read(format, bytes.clone().into())
+        .unwrap_or_else(|error| panic!("{name}: cannot be read again: {error}\n{text:.4000}"));
     let mut expected = event_texts(stream, &view);
-    let found = event_texts(&again, &project_through(&again, &[]));
-    expected = bodies::repaired(expected, &found);
-    for (place, (expected, found)) in expected.iter().zip(&found).enumerate() {
-        assert_eq!(found, expected, "{name}: event {place} differs");
+    let actual = event_texts(&reread, &project_through(&reread, &[]));
+    expected = bodies::repaired(expected, &actual);
+    for (index, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
+        assert_eq!(actual, expected, "{name}: event {index} differs");
     }
     assert_eq!(
-        found.len(),
+        actual.len(),
         expected.len(),
         "{name}: the number of events differs\n{:?}\n{:?}",
         expected.last(),
-        found.last()
+        actual.last()
     );
-    assert_eq!(written(&again, &[]), bytes, "{name}: the result does not round-trip");
-    let worse = bodies::broken(format, stream.bytes(), &bytes);
-    assert!(worse.is_empty(), "{name}: {worse:?}\n{text:.6000}");
-    let broken = |stream: &Transcript| lint::view(stream, &[], &project_through(stream, &[])).len();
-    assert!(broken(&again) <= broken(stream), "{name}: new lint violations");
+    assert_eq!(written(&reread, &[]), bytes, "{name}: the result does not round-trip");
+    let new_rules = bodies::newly_broken_rules(format, stream.bytes(), &bytes);
+    assert!(new_rules.is_empty(), "{name}: {new_rules:?}\n{text:.6000}");
+    let violation_count = |stream: &Transcript| lint::view(stream, &[], &project_through(stream, &[])).len();
+    assert!(violation_count(&reread) <= violation_count(stream), "{name}: new lint violations");
     for provider in accepting {
-        let found = refused(&again, *provider);
-        assert!(found.is_empty(), "{name}: {provider} refuses the result: {found:?}");
+        let violations = violations_as_is(&reread, *provider);
+        assert!(violations.is_empty(), "{name}: {provider} refuses the result: {violations:?}");
     }
     for provider in Provider::ALL {
         let body = render::render(stream, &view, provider);
-        let found = lint::body(provider, &body);
-        assert!(found.is_empty(), "{name}, {provider}: {found:?}");
+        let violations = lint::body(provider, &body);
+        assert!(violations.is_empty(), "{name}, {provider}: {violations:?}");
     }
 }
 
@@ -189,7 +190,7 @@ fn check_not_longer(name: &str, stream: &Transcript, overlays: &[Overlay], writt
 }
 
 /// Returns the reasons why a provider refuses a transcript as it is.
-fn refused(stream: &Transcript, provider: Provider) -> Vec<lint::Violation> {
+fn violations_as_is(stream: &Transcript, provider: Provider) -> Vec<lint::Violation> {
     let view = project_through(stream, &[]);
     lint::body(provider, &render::as_is(stream, &view, provider))
 }
@@ -208,23 +209,23 @@ fn event_texts(stream: &Transcript, view: &View) -> Vec<String> {
 
 /// Reads damaged samples: cut at 20 places, with one of 50 bytes flipped, and as every other format. Each is read, or
 /// refused with an offset inside the file.
-fn broken(format: Format, sample: &Sample) {
+fn check_damaged(format: Format, sample: &Sample) {
     let bytes = &sample.bytes;
-    let look = |format: Format, bytes: Vec<u8>| {
+    let check_read = |format: Format, bytes: Vec<u8>| {
         let _ = transcripts::detect(&bytes);
         match transcripts::read(format, bytes.clone().into()) {
             Ok(stream) => {
-                let all = overlays_of_any(&stream);
-                let _ = written(&stream, &all);
+                let overlays = overlays_of_any(&stream);
+                let _ = written(&stream, &overlays);
                 assert_eq!(written(&stream, &[]), bytes, "{}: differs from the source", sample.name);
             }
-            Err(wrong) => assert!(wrong.at <= bytes.len(), "{}: {wrong}", sample.name),
+            Err(error) => assert!(error.at <= bytes.len(), "{}: {error}", sample.name),
         }
     };
     // Long samples take much longer than the others.
     let step = if bytes.len() < 300_000 { 1 } else { 10 };
     for cut in (0..20).step_by(step.min(4)) {
-        look(format, bytes[..bytes.len() * cut / 20].to_vec());
+        check_read(format, bytes[..bytes.len() * cut / 20].to_vec());
     }
     for flip in (0..50).step_by(step) {
         let mut bytes = bytes.clone();
@@ -232,11 +233,11 @@ fn broken(format: Format, sample: &Sample) {
         if let Some(byte) = bytes.get_mut(at) {
             *byte ^= 1 << (flip % 8);
         }
-        look(format, bytes);
+        check_read(format, bytes);
     }
     if bytes.len() < 100_000 {
         for other in Format::ALL {
-            look(other, bytes.clone());
+            check_read(other, bytes.clone());
         }
     }
 }

@@ -7,41 +7,45 @@ use crate::check::{check, read};
 use crate::event_text;
 use crate::samples::Sample;
 
-fn line(uuid: &str, parent: Option<&str>, more: &str) -> String {
+fn line(uuid: &str, parent: Option<&str>, members: &str) -> String {
     let parent = parent.map_or("null".into(), |parent| format!("\"{parent}\""));
     format!(
-        r#"{{"parentUuid":{parent},"sessionId":"s","version":"2.1.0",{more},"uuid":"{uuid}","timestamp":"2026-03-01T09:00:00.120Z"}}"#
+        r#"{{"parentUuid":{parent},"sessionId":"s","version":"2.1.0",{members},"uuid":"{uuid}","timestamp":"2026-03-01T09:00:00.120Z"}}"#
     )
 }
 
-fn user(uuid: &str, parent: Option<&str>, text: &str) -> String {
+fn user_line(uuid: &str, parent: Option<&str>, text: &str) -> String {
     line(uuid, parent, &format!(r#""type":"user","message":{{"role":"user","content":"{text}"}}"#))
 }
 
-fn block(uuid: &str, parent: &str, block: &str) -> String {
+fn block_line(uuid: &str, parent: &str, block: &str) -> String {
     let message = format!(r#"{{"id":"msg_{uuid}","role":"assistant","content":[{block}]}}"#);
     line(uuid, Some(parent), &format!(r#""type":"assistant","message":{message}"#))
 }
 
-fn says(uuid: &str, parent: &str, text: &str) -> String {
-    block(uuid, parent, &format!(r#"{{"type":"text","text":"{text}"}}"#))
+fn text_line(uuid: &str, parent: &str, text: &str) -> String {
+    block_line(uuid, parent, &format!(r#"{{"type":"text","text":"{text}"}}"#))
 }
 
-fn thinks(uuid: &str, parent: &str) -> String {
-    block(uuid, parent, r#"{"type":"thinking","thinking":"Let me see.","signature":"c2ln"}"#)
+fn thinking_line(uuid: &str, parent: &str) -> String {
+    block_line(uuid, parent, r#"{"type":"thinking","thinking":"Let me see.","signature":"c2ln"}"#)
 }
 
-fn calls(uuid: &str, parent: &str, id: &str) -> String {
-    block(uuid, parent, &format!(r#"{{"type":"tool_use","id":"{id}","name":"Read","input":{{"path":"x"}}}}"#))
+fn call_line(uuid: &str, parent: &str, id: &str) -> String {
+    block_line(
+        uuid,
+        parent,
+        &format!(r#"{{"type":"tool_use","id":"{id}","name":"Read","input":{{"path":"x"}}}}"#),
+    )
 }
 
-fn answers(uuid: &str, parent: &str, id: &str) -> String {
+fn result_line(uuid: &str, parent: &str, id: &str) -> String {
     let block = format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"text of {id}"}}"#);
     line(uuid, Some(parent), &format!(r#""type":"user","message":{{"role":"user","content":[{block}]}}"#))
 }
 
 #[track_caller]
-fn holds(lines: &[String], expected: &str) -> Transcript {
+fn check_events(lines: &[String], expected: &str) -> Transcript {
     let bytes = format!("{}\n", lines.join("\n")).into_bytes();
     let stream = read(Format::ClaudeCode, "lines", &bytes);
     assert_eq!(event_text::events(&stream), expected);
@@ -51,48 +55,52 @@ fn holds(lines: &[String], expected: &str) -> Transcript {
 
 #[test]
 fn subagent_session_in_its_own_file_is_a_conversation() {
-    let own = [
-        user("a1", None, "Look it up"),
-        thinks("a2", "a1"),
-        calls("a3", "a2", "t1"),
-        answers("a4", "a3", "t1"),
-        says("a5", "a4", "Done."),
-        user("a6", Some("a5"), "Once more"),
-        says("a7", "a6", "Done again."),
+    let lines = [
+        user_line("a1", None, "Look it up"),
+        thinking_line("a2", "a1"),
+        call_line("a3", "a2", "t1"),
+        result_line("a4", "a3", "t1"),
+        text_line("a5", "a4", "Done."),
+        user_line("a6", Some("a5"), "Once more"),
+        text_line("a7", "a6", "Done again."),
     ];
-    let own = own.map(|line| line.replacen('{', r#"{"isSidechain":true,"agentId":"c3","#, 1));
-    let stream = holds(
-        &own,
+    let lines = lines.map(|line| line.replacen('{', r#"{"isSidechain":true,"agentId":"c3","#, 1));
+    let stream = check_events(
+        &lines,
         "0 asks Look it up\n0 thinks Let me see.\n0 calls Read {\"path\":\"x\"}\n0 answers text of t1\n0 says Done.\n\
          1 asks Once more\n1 says Done again.",
     );
     // A summary of its first turn is part of it too.
-    let fresh = event_text::summarized(&stream, 0, 0);
-    assert_eq!(fresh.lines().count(), 4);
+    let summarized = event_text::summarized(&stream, 0, 0);
+    assert_eq!(summarized.lines().count(), 4);
     assert!(
-        fresh.lines().all(|line| line.contains(r#""isSidechain":true"#) && line.contains("c3")),
-        "{fresh}"
+        summarized.lines().all(|line| line.contains(r#""isSidechain":true"#) && line.contains("c3")),
+        "{summarized}"
     );
 }
 
 #[test]
 fn side_chain_is_not_part_of_a_session() {
-    let side = user("s1", None, "Look it up").replacen('{', r#"{"isSidechain":true,"#, 1);
-    holds(&[user("a1", None, "Hello"), says("a2", "a1", "Hi."), side], "0 asks Hello\n0 says Hi.");
+    let side = user_line("s1", None, "Look it up").replacen('{', r#"{"isSidechain":true,"#, 1);
+    check_events(
+        &[user_line("a1", None, "Hello"), text_line("a2", "a1", "Hi."), side],
+        "0 asks Hello\n0 says Hi.",
+    );
 }
 
 #[test]
 fn duplicate_lines_are_one_event() {
     let once = [
-        user("a1", None, "Hello"),
-        thinks("a2", "a1"),
-        calls("a3", "a2", "t1"),
-        answers("a4", "a3", "t1"),
-        says("a5", "a4", "Hi."),
+        user_line("a1", None, "Hello"),
+        thinking_line("a2", "a1"),
+        call_line("a3", "a2", "t1"),
+        result_line("a4", "a3", "t1"),
+        text_line("a5", "a4", "Hi."),
     ];
     let twice =
-        [&once[..], &once[..], &[user("a6", Some("a5"), "And now?"), says("a7", "a6", "Bye.")]].concat();
-    holds(
+        [&once[..], &once[..], &[user_line("a6", Some("a5"), "And now?"), text_line("a7", "a6", "Bye.")]]
+            .concat();
+    check_events(
         &twice,
         "0 asks Hello\n0 thinks Let me see.\n0 calls Read {\"path\":\"x\"}\n0 answers text of t1\n0 says Hi.\n\
          1 asks And now?\n1 says Bye.",
@@ -102,12 +110,12 @@ fn duplicate_lines_are_one_event() {
 #[test]
 fn names_are_compared_without_their_escapes() {
     let lines = [
-        user("a1", None, "Hello"),
-        thinks("ä2", r"\u00611"),
-        user("b1", Some("a1"), "rewound"),
-        says("a3", r"\u00e42", "Hi."),
+        user_line("a1", None, "Hello"),
+        thinking_line("ä2", r"\u00611"),
+        user_line("b1", Some("a1"), "rewound"),
+        text_line("a3", r"\u00e42", "Hi."),
     ];
-    let stream = holds(&lines, "0 asks Hello\n0 thinks Let me see.\n0 says Hi.");
+    let stream = check_events(&lines, "0 asks Hello\n0 thinks Let me see.\n0 says Hi.");
     assert!(
         event_text::without_reasoning(&stream)
             .contains(r#"{"parentUuid":"\u00611","sessionId":"s","version":"2.1.0","type":"assistant""#)
@@ -118,13 +126,13 @@ fn names_are_compared_without_their_escapes() {
 fn trailing_lines_without_events_do_not_change_the_path() {
     let attachment = line("c1", Some("a1"), r#""type":"attachment","attachment":{"type":"hook_success"}"#);
     let lines = [
-        user("a1", None, "Hello"),
-        says("a2", "a1", "Hi."),
-        user("a3", Some("a2"), "And now?"),
-        says("a4", "a3", "Bye."),
+        user_line("a1", None, "Hello"),
+        text_line("a2", "a1", "Hi."),
+        user_line("a3", Some("a2"), "And now?"),
+        text_line("a4", "a3", "Bye."),
         attachment,
     ];
-    holds(&lines, "0 asks Hello\n0 says Hi.\n1 asks And now?\n1 says Bye.");
+    check_events(&lines, "0 asks Hello\n0 says Hi.\n1 asks And now?\n1 says Bye.");
 }
 
 #[test]
@@ -136,14 +144,14 @@ fn links_to_deleted_reasoning_lead_to_the_line_before_it() {
     );
     let lines = [
         r#"{"type":"summary","summary":"Greetings","leafUuid":"a3"}"#.to_owned(),
-        user("a1", None, "Hello"),
-        says("a2", "a1", "Hi."),
-        thinks("a3", "a2"),
+        user_line("a1", None, "Hello"),
+        text_line("a2", "a1", "Hi."),
+        thinking_line("a3", "a2"),
         boundary,
         r#"{"type":"last-prompt","lastPrompt":"Hello","leafUuid":"a3","sessionId":"s"}"#.to_owned(),
-        says("a6", "a3", "Well."),
+        text_line("a6", "a3", "Well."),
     ];
-    let stream = holds(&lines, "0 asks Hello\n0 says Hi.\n0 thinks Let me see.\n0 says Well.");
+    let stream = check_events(&lines, "0 asks Hello\n0 says Hi.\n0 thinks Let me see.\n0 says Well.");
     let without = event_text::without_reasoning(&stream);
     assert!(!without.contains("\"a3\""), "{without}");
     assert_eq!(without.matches("\"leafUuid\":\"a2\"").count(), 2);
@@ -157,31 +165,36 @@ fn links_to_deleted_reasoning_lead_to_the_line_before_it() {
 
 #[test]
 fn line_may_lack_a_parent() {
-    let first = thinks("a1", "x").replacen(r#""parentUuid":"x","#, "", 1);
-    let lines = [first, says("a2", "a1", "Hi."), user("a3", Some("a2"), "Hello"), says("a4", "a3", "Bye.")];
-    let stream = holds(&lines, "0 thinks Let me see.\n0 says Hi.\n1 asks Hello\n1 says Bye.");
+    let first = thinking_line("a1", "x").replacen(r#""parentUuid":"x","#, "", 1);
+    let lines = [
+        first,
+        text_line("a2", "a1", "Hi."),
+        user_line("a3", Some("a2"), "Hello"),
+        text_line("a4", "a3", "Bye."),
+    ];
+    let stream = check_events(&lines, "0 thinks Let me see.\n0 says Hi.\n1 asks Hello\n1 says Bye.");
     assert!(event_text::without_reasoning(&stream).starts_with(r#"{"parentUuid":null,"sessionId""#));
 }
 
 #[test]
 fn mcp_calls_are_read_and_input_may_be_missing() {
     let lines = [
-        user("a1", None, "Hello"),
-        block(
+        user_line("a1", None, "Hello"),
+        block_line(
             "a2",
             "a1",
             r#"{"type":"mcp_tool_use","id":"m1","name":"echo","server_name":"s","input":{"a":1}}"#,
         ),
-        block(
+        block_line(
             "a3",
             "a2",
             r#"{"type":"mcp_tool_result","tool_use_id":"m1","is_error":false,"content":[{"type":"text","text":"1"}]}"#,
         ),
-        block("a4", "a3", r#"{"type":"tool_use","id":"t1","name":"now"}"#),
-        answers("a5", "a4", "t1"),
-        says("a6", "a5", "So."),
+        block_line("a4", "a3", r#"{"type":"tool_use","id":"t1","name":"now"}"#),
+        result_line("a5", "a4", "t1"),
+        text_line("a6", "a5", "So."),
     ];
-    holds(
+    check_events(
         &lines,
         "0 asks Hello\n0 calls echo {\"a\":1}\n0 answers 1\n0 calls now {}\n0 answers text of t1\n0 says So.",
     );

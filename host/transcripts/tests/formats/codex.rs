@@ -8,7 +8,7 @@ use crate::event_list::{
 
 #[test]
 fn task_is_a_turn_and_injected_messages_begin_none() {
-    let found = events(&sample(Format::Codex, "codex.jsonl"));
+    let actual = events(&sample(Format::Codex, "codex.jsonl"));
     let expected = [
         "0 user: Why does the tap drip? “öffnen” it 🚰\n[image]",
         "0 thought: **Looking** at the log",
@@ -35,25 +35,25 @@ fn task_is_a_turn_and_injected_messages_begin_none() {
         r#"2 call call_7: exec_command {"cmd":"sleep 9"}"#,
         "2 user: <turn_aborted>\nThe user interrupted.\n</turn_aborted>",
     ];
-    assert_eq!(found, expected);
+    assert_eq!(actual, expected);
 }
 
 #[test]
 fn instructions_are_the_system_prompt() {
-    let found = assistant(&sample(Format::Codex, "codex.jsonl"));
-    assert_eq!(found["model"]["id"]["name"], "gpt-5");
+    let actual = assistant(&sample(Format::Codex, "codex.jsonl"));
+    assert_eq!(actual["model"]["id"]["name"], "gpt-5");
     let expected = "<permissions instructions>Ask first.</permissions instructions>\n\n\
         # AGENTS.md instructions for /home/ada/garden\n\nWater at dawn.\n\
         <environment_context>\n  <cwd>/home/ada/garden</cwd>\n</environment_context>";
-    assert_eq!(found["system_prompt"], expected);
+    assert_eq!(actual["system_prompt"], expected);
 }
 
 #[test]
 fn each_request_begins_a_turn_without_task_marks() {
-    let found = events(&sample(Format::Codex, "codex-before-tasks.jsonl"));
-    let turns: Vec<_> = found.iter().filter(|event| event.contains(" user: ")).collect();
+    let actual = events(&sample(Format::Codex, "codex-before-tasks.jsonl"));
+    let turns: Vec<_> = actual.iter().filter(|event| event.contains(" user: ")).collect();
     assert_eq!(turns, ["0 user: Go on", "1 user: Go on"]);
-    assert_eq!(found[8], "1 error call_1: two");
+    assert_eq!(actual[8], "1 error call_1: two");
 }
 
 #[test]
@@ -91,12 +91,13 @@ fn reasoning_is_removed_with_its_call() {
     let thought = r#"{"type":"reasoning","id":"rs_9","summary":[{"type":"summary_text","text":"Look"}]}"#;
     let call = r#"{"type":"function_call","id":"fc_9","name":"sh","arguments":"{}","call_id":"call_9"}"#;
     let answer = r#"{"type":"function_call_output","call_id":"call_9","output":"Sunday"}"#;
-    let said = r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Sunday."}]}"#;
+    let message =
+        r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Sunday."}]}"#;
     // The message is from a later response. The API rejects the reasoning item without its own call.
-    let removed = events_without_calls(&[state, user, thought, call, answer, state, said]);
+    let removed = events_without_calls(&[state, user, thought, call, answer, state, message]);
     assert_eq!(removed, ["0 user: Which day?", "0 assistant: Sunday."]);
     // One response has both the message and the call.
-    let kept = events_without_calls(&[state, user, thought, said, call, answer]);
+    let kept = events_without_calls(&[state, user, thought, message, call, answer]);
     assert_eq!(kept, ["0 user: Which day?", "0 thought: Look", "0 assistant: Sunday."]);
 }
 
@@ -104,7 +105,7 @@ fn reasoning_is_removed_with_its_call() {
 fn strip_applies_to_twins_too() {
     let stream = sample(Format::Codex, "codex.jsonl");
     let stripped = stripped(&stream);
-    let said = lines_only_in(&stripped, &source(&stream));
+    let changed = lines_only_in(&stripped, &source(&stream));
     let expected = [
         r#"{"timestamp": "2026-03-01T09:00:10.000Z", "ordinal": 10, "type": "response_item", "payload": {"type": "function_call", "id": "fc_1", "name": "exec_command", "arguments": "{}", "call_id": "call_1", "internal_chat_message_metadata_passthrough": {"turn_id": "t-0001"}}, "metadata": {"history_sequence": 4, "client_authored": false}}"#,
         r#"{"timestamp":"2026-03-01T09:00:14.000Z","ordinal":14,"type":"event_msg","payload":{"type":"item_completed","thread_id":"th-1","turn_id":"t-0001","item":{"type":"CommandExecution","id":"call_1","process_id":"7","command":[],"cwd":"file:///home/ada/garden","parsed_cmd":[],"source":"unified_exec_startup","status":"completed","aggregated_output":"","exit_code":0,"duration":{"secs":0,"nanos":5}},"completed_at_ms":1}}"#,
@@ -115,10 +116,10 @@ fn strip_applies_to_twins_too() {
         r#"{"timestamp":"2026-03-01T09:00:39.000Z","ordinal":39,"type":"response_item","payload":{"type":"local_shell_call","id":"lsh_1","call_id":"call_6","status":"completed","action":{"type":"exec","command":[]}},"metadata":{"history_sequence":20,"client_authored":false}}"#,
     ];
     for line in expected {
-        assert!(said.contains(&line), "{line}\n{said:#?}");
+        assert!(changed.contains(&line), "{line}\n{changed:#?}");
     }
-    for gone in ["cat tap.log", "ls shed", "drip\\n", "washer\\n", "Monday", "12.7\\n", "closed"] {
-        assert!(!stripped.contains(gone), "{gone} is still there");
+    for removed in ["cat tap.log", "ls shed", "drip\\n", "washer\\n", "Monday", "12.7\\n", "closed"] {
+        assert!(!stripped.contains(removed), "{removed} is still there");
     }
 }
 
@@ -138,20 +139,23 @@ fn twins_are_deleted_with_their_item_and_others_stay() {
     let item = |name: &str| format!("response_item {name}");
     let twin = |name: &str| format!("event_msg item_completed {name}");
     assert_eq!(kinds(&without_reasoning(&stream)), [twin("Reasoning"), item("reasoning"), item("reasoning")]);
-    let gone = kinds(&without_calls(&stream));
-    assert_eq!(gone.iter().filter(|kind| **kind == twin("CommandExecution")).count(), 2);
-    assert!(!gone.iter().any(|kind| kind.contains("tool_search") || kind.contains("web_search")), "{gone:?}");
-    let gone = kinds(&summarized(&stream, 1, 1));
+    let removed = kinds(&without_calls(&stream));
+    assert_eq!(removed.iter().filter(|kind| **kind == twin("CommandExecution")).count(), 2);
+    assert!(
+        !removed.iter().any(|kind| kind.contains("tool_search") || kind.contains("web_search")),
+        "{removed:?}"
+    );
+    let removed = kinds(&summarized(&stream, 1, 1));
     for kind in [
         twin("UserMessage"),
         item("web_search_call"),
         twin("WebSearch"),
         "event_msg mcp_tool_call_end".into(),
     ] {
-        assert!(gone.contains(&kind), "{kind}: {gone:?}");
+        assert!(removed.contains(&kind), "{kind}: {removed:?}");
     }
-    let stays = ["some_future_record", "event_msg task_started", "event_msg task_complete", "turn_context"];
-    assert!(!gone.iter().any(|kind| stays.contains(&kind.as_str())), "{gone:?}");
+    let kept = ["some_future_record", "event_msg task_started", "event_msg task_complete", "turn_context"];
+    assert!(!removed.iter().any(|kind| kept.contains(&kind.as_str())), "{removed:?}");
 }
 
 #[test]
@@ -171,9 +175,9 @@ fn twins_without_ids_are_matched_by_nearby_text() {
 fn summary_pair_has_time_turn_and_ordinal_of_its_records() {
     let stream = sample(Format::Codex, "codex.jsonl");
     let summarized = summarized(&stream, 1, 1);
-    let fresh = lines_only_in(&summarized, &source(&stream));
-    let [request, response] = fresh[..] else { panic!("{fresh:?}") };
-    for line in fresh {
+    let new_lines = lines_only_in(&summarized, &source(&stream));
+    let [request, response] = new_lines[..] else { panic!("{new_lines:?}") };
+    for line in new_lines {
         assert!(line.starts_with(r#"{"timestamp":"2026-03-01T09:00:26Z","ordinal":2"#), "{line}");
         assert!(
             line.ends_with(r#""internal_chat_message_metadata_passthrough":{"turn_id":"t-0002"}}}"#),
@@ -205,24 +209,25 @@ fn only_the_replacement_history_is_sent_after_a_compaction() {
     assert_eq!(events(&stream), expected);
     // The record stays with its opaque parts, because it excludes the older records.
     let summarized = summarized(&stream, 0, 0);
-    let fresh = lines_only_in(&summarized, &source(&stream));
-    assert_eq!(fresh.len(), 3);
+    let new_lines = lines_only_in(&summarized, &source(&stream));
+    assert_eq!(new_lines.len(), 3);
     assert_eq!(
-        fresh[0],
+        new_lines[0],
         r#"{"timestamp":"2026-03-01T09:00:08.000Z","type":"compacted","payload":{"message":"","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"<environment_context>\n  <cwd>/home/ada</cwd>\n</environment_context>"}]},{"type":"compaction","encrypted_content":"b3BhcXVl"}],"window_number":1}}"#
     );
-    assert!(fresh[2].contains("Short."));
+    assert!(new_lines[2].contains("Short."));
     assert_eq!(lines_only_in(&source(&stream), &summarized).len(), 1);
 }
 
 #[test]
 fn summary_follows_a_compaction_at_the_end() {
     let stream = sample(Format::Codex, "codex-compacted-last.jsonl");
-    let said = "0 user: Another language model started to solve this problem.\nA rose was planted.";
-    assert_eq!(events(&stream), [said]);
+    let expected = "0 user: Another language model started to solve this problem.\nA rose was planted.";
+    assert_eq!(events(&stream), [expected]);
     let whole = source(&stream);
-    let torn = transcripts::read(Format::Codex, whole.trim_end().as_bytes().to_vec().into()).unwrap();
-    for stream in [stream, torn] {
+    let without_line_break =
+        transcripts::read(Format::Codex, whole.trim_end().as_bytes().to_vec().into()).unwrap();
+    for stream in [stream, without_line_break] {
         let summarized = summarized(&stream, 0, 0);
         let last: Vec<_> = summarized.lines().rev().take(3).collect();
         assert!(last[2].contains(r#""payload":{"message":""}"#), "{last:?}");
@@ -232,8 +237,8 @@ fn summary_follows_a_compaction_at_the_end() {
 
 #[track_caller]
 fn refused(bytes: &str, expected: &str) {
-    let wrong = transcripts::read(Format::Codex, bytes.as_bytes().to_vec().into()).unwrap_err();
-    assert_eq!(wrong.to_string(), expected);
+    let error = transcripts::read(Format::Codex, bytes.as_bytes().to_vec().into()).unwrap_err();
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]
@@ -249,7 +254,7 @@ fn invalid_rollout_is_refused_with_its_offset() {
 
 #[test]
 fn unusual_records_are_skipped() {
-    let odd = [
+    let records = [
         r#"{"type":"response_item","payload":{"type":"message","role":"user","content":7}}"#,
         r#"{"type":"response_item","payload":{"type":"message","role":"user","content":"bare"}}"#,
         r#"{"type":"response_item","payload":{"type":"reasoning"}}"#,
@@ -262,10 +267,10 @@ fn unusual_records_are_skipped() {
     let read =
         |lines: &[&str]| transcripts::read(Format::Codex, lines.join("\n").into_bytes().into()).unwrap();
     assert_eq!(
-        events(&read(&odd[..5])),
+        events(&read(&records[..5])),
         ["0 user: bare", "0 thought: ", "0 call call_1: unknown {}", "0 answer call_2: "]
     );
-    assert_eq!(events(&read(&odd)), ["0 assistant: left"]);
+    assert_eq!(events(&read(&records)), ["0 assistant: left"]);
 }
 
 #[test]

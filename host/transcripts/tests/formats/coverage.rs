@@ -116,9 +116,9 @@ fn records_before_a_missing_parent_count_as_unknown() {
     ];
     let read = |lines: &[String]| read(Format::ClaudeCode, "a session", lines.join("\n").as_bytes());
     assert_eq!(examine(&read(&whole)).unwrap(), None);
-    let without =
+    let without_parent =
         [&whole[..1], &[whole[1].replace("\"uuid\":\"u2\"", "\"uuid\":\"gone\"")], &whole[2..]].concat();
-    let stream = read(&without);
+    let stream = read(&without_parent);
     assert_eq!(
         stream.warnings(),
         ["2 records are not read because a record that links them to the last one is missing"]
@@ -131,8 +131,8 @@ fn records_before_a_missing_parent_count_as_unknown() {
 
 #[test]
 fn malformed_line_is_kept_and_counts_as_unknown() {
-    let torn = line(9, "user", &"many words ".repeat(50)).replacen(':', ";", 1);
-    let lines = [torn.clone(), line(1, "user", "short"), line(2, "assistant", "so")];
+    let malformed = line(9, "user", &"many words ".repeat(50)).replacen(':', ";", 1);
+    let lines = [malformed.clone(), line(1, "user", "short"), line(2, "assistant", "so")];
     let text = lines.join("\n");
     assert_eq!(transcripts::detect(text.as_bytes()), Some(Format::ClaudeCode));
     let stream = read(Format::ClaudeCode, "a session", text.as_bytes());
@@ -143,8 +143,12 @@ fn malformed_line_is_kept_and_counts_as_unknown() {
         ["line 1 is not JSON (expected `:` after an object's key) and was skipped"]
     );
     assert!(examine(&stream).is_err());
-    let longer =
-        [torn.clone(), line(1, "user", &"many words ".repeat(5000)), torn, line(2, "assistant", "so")];
+    let longer = [
+        malformed.clone(),
+        line(1, "user", &"many words ".repeat(5000)),
+        malformed,
+        line(2, "assistant", "so"),
+    ];
     let stream = read(Format::ClaudeCode, "a session", longer.join("\n").as_bytes());
     assert_eq!(
         stream.warnings(),
@@ -160,8 +164,8 @@ fn several_conversations_in_one_file_are_refused() {
         let path = entry.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();
         let format = transcripts::detect(&bytes).unwrap();
-        let wrong: Unreadable = transcripts::read(format, bytes.clone().into()).unwrap_err();
-        assert!(wrong.is_of_several(), "{}: {wrong}", path.display());
+        let error: Unreadable = transcripts::read(format, bytes.clone().into()).unwrap_err();
+        assert!(error.is_of_several(), "{}: {error}", path.display());
         // A single line is a conversation.
         let first = bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap();
         let stream = read(format, "the first line", first);

@@ -97,14 +97,14 @@ fn session_is_detected_after_many_titles() {
 #[test]
 fn request_bodies_are_distinguished_from_other_documents() {
     let hi = r#"{"role":"user","content":"hi"}"#;
-    let said = r#"{"type":"message","role":"assistant","content":"hi"}"#;
+    let reply = r#"{"type":"message","role":"assistant","content":"hi"}"#;
     let part = r#"{"role":"user","parts":[{"text":"hi"}]}"#;
     let cases = [
         (format!(r#"{{"model":"gpt-5","messages":[{hi}]}}"#), Provider::Openai, true),
         (format!(r#"{{"model":"gpt-5","messages":[{hi}]}}"#), Provider::Anthropic, false),
         (format!("[{hi}]"), Provider::Openai, false),
-        (format!(r#"{{"model":"gpt-5","input":[{said}]}}"#), Provider::OpenaiResponses, true),
-        (format!(r#"{{"object":"response","output":[{said}]}}"#), Provider::OpenaiResponses, false),
+        (format!(r#"{{"model":"gpt-5","input":[{reply}]}}"#), Provider::OpenaiResponses, true),
+        (format!(r#"{{"object":"response","output":[{reply}]}}"#), Provider::OpenaiResponses, false),
         (format!(r#"{{"contents":[{part}]}}"#), Provider::Gemini, true),
         (format!(r#"{{"history":[{part}]}}"#), Provider::Gemini, false),
         (format!(r#"{{"key":"k","request":{{"contents":[{part}]}}}}"#), Provider::Gemini, false),

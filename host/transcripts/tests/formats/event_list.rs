@@ -20,8 +20,8 @@ pub(crate) fn sample(format: Format, name: &str) -> Transcript {
 /// Returns the turn, the kind, and the text of each event. A call has its arguments as text.
 pub(crate) fn events(stream: &Transcript) -> Vec<String> {
     let view = project_through(stream, &[]);
-    let shown = view.events(stream).map(|shown| {
-        let (turn, event) = (shown.turn, shown.event);
+    let lines = view.events(stream).map(|item| {
+        let (turn, event) = (item.turn, item.event);
         let text = |name: &str| match event.get(name) {
             Some(Value::String(text)) => text.clone(),
             other => other.map(Value::to_string).unwrap_or_default(),
@@ -37,34 +37,34 @@ pub(crate) fn events(stream: &Transcript) -> Vec<String> {
             _ => format!("{turn} assistant: {}", text("message")),
         }
     });
-    shown.collect()
+    lines.collect()
 }
 
 /// Returns the transcript with all arguments and results stripped.
 pub(crate) fn stripped(stream: &Transcript) -> String {
-    with(stream, Overlay { tool_calls: Some(strip(stream)), ..overlay(0, stream.turns() - 1) })
+    with_overlay(stream, Overlay { tool_calls: Some(strip(stream)), ..overlay(0, stream.turns() - 1) })
 }
 
 pub(crate) fn without_calls(stream: &Transcript) -> String {
-    with(stream, Overlay { tool_calls: Some(ToolPolicy::Omit), ..overlay(0, stream.turns() - 1) })
+    with_overlay(stream, Overlay { tool_calls: Some(ToolPolicy::Omit), ..overlay(0, stream.turns() - 1) })
 }
 
 pub(crate) fn without_reasoning(stream: &Transcript) -> String {
-    with(stream, Overlay { reasoning: Some(Reasoning::Strip), ..overlay(0, stream.turns() - 1) })
+    with_overlay(stream, Overlay { reasoning: Some(Reasoning::Strip), ..overlay(0, stream.turns() - 1) })
 }
 
 /// Returns the transcript with the summary `Short.` of some turns.
 pub(crate) fn summarized(stream: &Transcript, from: usize, to: usize) -> String {
-    with(stream, Overlay { summary: Some("Short.".into()), ..overlay(from, to) })
+    with_overlay(stream, Overlay { summary: Some("Short.".into()), ..overlay(from, to) })
 }
 
-fn with(stream: &Transcript, overlay: Overlay) -> String {
+fn with_overlay(stream: &Transcript, overlay: Overlay) -> String {
     String::from_utf8(written(stream, &[overlay])).unwrap()
 }
 
 /// Returns the lines of one text that are not in the other, in order.
 pub(crate) fn lines_only_in<'a>(text: &'a str, other: &str) -> Vec<&'a str> {
-    text.lines().filter(|line| !other.lines().any(|theirs| theirs == *line)).collect()
+    text.lines().filter(|line| !other.lines().any(|other_line| other_line == *line)).collect()
 }
 
 pub(crate) fn source(stream: &Transcript) -> String {

@@ -24,8 +24,8 @@ pub(crate) fn sample(name: &str) -> Transcript {
 /// Returns the offset and the message of the error for an invalid transcript.
 #[track_caller]
 pub(crate) fn refused(format: Format, text: &str) -> String {
-    let wrong = transcripts::read(format, text.to_owned().into_bytes().into()).unwrap_err();
-    format!("{}: {}", wrong.at, wrong.what)
+    let error = transcripts::read(format, text.to_owned().into_bytes().into()).unwrap_err();
+    format!("{}: {}", error.at, error.what)
 }
 
 /// Returns the turn, the kind, and the members of each event.
@@ -41,9 +41,10 @@ pub(crate) fn events(stream: &Transcript) -> Vec<String> {
             Some("tool_call_response") => "result",
             _ => return None,
         };
-        let says = ["content", "message", "reasoning", "name", "arguments", "is_error"].map(text);
-        let says: Vec<String> = says.into_iter().filter(|part| !part.is_empty() && part != "false").collect();
-        Some(format!("{} {kind} {}", event.turn, says.join(" ")))
+        let values = ["content", "message", "reasoning", "name", "arguments", "is_error"].map(text);
+        let values: Vec<String> =
+            values.into_iter().filter(|part| !part.is_empty() && part != "false").collect();
+        Some(format!("{} {kind} {}", event.turn, values.join(" ")))
     });
     events.collect()
 }

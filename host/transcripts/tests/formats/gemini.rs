@@ -78,8 +78,8 @@ fn invalid_content_is_refused_with_its_offset() {
         ("{\"contents\": [3]}", 14, "a content is not an object"),
         ("{\"contents\": []}\n{\"a\": 1}\n", 17, "line 2: not a transcript of Google's contents"),
     ] {
-        let wrong = transcripts::read(Format::Gemini, text.as_bytes().to_vec().into()).unwrap_err();
-        assert!(wrong.at == at && wrong.what.contains(what), "{wrong}");
+        let error = transcripts::read(Format::Gemini, text.as_bytes().to_vec().into()).unwrap_err();
+        assert!(error.at == at && error.what.contains(what), "{error}");
     }
 }
 
@@ -98,8 +98,8 @@ fn signature_is_metadata_of_its_part() {
 #[test]
 fn stripped_reasoning_removes_the_signature_after_it() {
     let stream = sample(Format::Gemini, "gemini.json");
-    let fresh = new_lines(&without_reasoning(&stream), &stream);
-    assert_eq!(fresh, [r#"      {"functionCall": {"name": "read", "args": {"path": "tap.log"}}},"#]);
+    let changed_lines = new_lines(&without_reasoning(&stream), &stream);
+    assert_eq!(changed_lines, [r#"      {"functionCall": {"name": "read", "args": {"path": "tap.log"}}},"#]);
 }
 
 #[test]

@@ -90,16 +90,20 @@ fn resumed_chat_has_the_same_events() {
 #[test]
 fn call_is_stripped_in_all_copies() {
     let stream = sample(Format::GeminiCli, "gemini-cli.jsonl");
-    let fresh = new_lines(&stripped(&stream), &stream);
-    assert_eq!(fresh.len(), 4, "{fresh:#?}");
-    for gone in ["drip ö", "no such file", "ls -l", "tap.log"] {
-        assert!(!fresh[0].contains(&format!("{gone}\"")), "{gone}");
+    let changed_lines = new_lines(&stripped(&stream), &stream);
+    assert_eq!(changed_lines.len(), 4, "{changed_lines:#?}");
+    for removed in ["drip ö", "no such file", "ls -l", "tap.log"] {
+        assert!(!changed_lines[0].contains(&format!("{removed}\"")), "{removed}");
     }
     let response =
         r#"{"id":"read_1","name":"read_file","response":{"output":"[compacted] read_file: success"}}"#;
-    assert_eq!(fresh[0].matches(response).count(), 3, "with the call, by the user's side, and once more");
+    assert_eq!(
+        changed_lines[0].matches(response).count(),
+        3,
+        "with the call, by the user's side, and once more"
+    );
     let display = r#""resultDisplay":"[compacted] read_file: success","description":"""#;
-    assert!(fresh[0].contains(display));
+    assert!(changed_lines[0].contains(display));
     let legacy = stripped(&sample(Format::GeminiCli, "gemini-cli-legacy.json"));
     assert!(legacy.contains(r#""response": {"error":"[compacted] shell: error"} } }"#));
     assert!(legacy.contains(r#""result": "[compacted] note: success""#));
@@ -108,11 +112,13 @@ fn call_is_stripped_in_all_copies() {
 #[test]
 fn call_is_deleted_in_all_copies() {
     let stream = sample(Format::GeminiCli, "gemini-cli.jsonl");
-    let fresh = new_lines(&without_calls(&stream), &stream);
-    assert!(!fresh.concat().contains("function"), "{fresh:#?}");
-    assert!(!fresh.concat().contains("g1_response") && !fresh.concat().contains(r#""id":"r1""#));
+    let changed_lines = new_lines(&without_calls(&stream), &stream);
+    assert!(!changed_lines.concat().contains("function"), "{changed_lines:#?}");
+    assert!(
+        !changed_lines.concat().contains("g1_response") && !changed_lines.concat().contains(r#""id":"r1""#)
+    );
     // A message with no other content is deleted.
-    assert_eq!(fresh.concat().matches(r#""toolCalls":[]"#).count(), 1);
+    assert_eq!(changed_lines.concat().matches(r#""toolCalls":[]"#).count(), 1);
 }
 
 #[test]
@@ -126,8 +132,11 @@ fn earlier_versions_of_a_message_are_deleted_with_it() {
 #[test]
 fn reasoning_is_deleted_with_its_copy_and_signature() {
     let stream = sample(Format::GeminiCli, "gemini-cli.jsonl");
-    let fresh = new_lines(&without_reasoning(&stream), &stream);
-    assert!(!fresh.concat().contains("Look at it first.") && !fresh.concat().contains("thoughtSignature"));
+    let changed_lines = new_lines(&without_reasoning(&stream), &stream);
+    assert!(
+        !changed_lines.concat().contains("Look at it first.")
+            && !changed_lines.concat().contains("thoughtSignature")
+    );
 }
 
 #[test]
@@ -135,16 +144,16 @@ fn summary_covers_messages_in_a_list_and_after_it() {
     let stream = sample(Format::GeminiCli, "gemini-cli.jsonl");
     let text = summarized(&stream, 1, 3);
     assert_eq!(text.matches("In short.").count(), 1);
-    let again = transcripts::read(Format::GeminiCli, text.into_bytes().into()).unwrap();
+    let reread = transcripts::read(Format::GeminiCli, text.into_bytes().into()).unwrap();
     assert_eq!(
-        events(&again),
+        events(&reread),
         "0 asks <session_context>/Today is Monday./</session_conte\n\
          1 asks [Summary of previous conversation]\n1 says In short."
     );
     // A message that was rewritten after another one keeps its place.
     let text = summarized(&stream, 2, 2);
-    let again = transcripts::read(Format::GeminiCli, text.into_bytes().into()).unwrap();
-    assert!(events(&again).contains("2 says In short.\n3 asks And the rose?"));
+    let reread = transcripts::read(Format::GeminiCli, text.into_bytes().into()).unwrap();
+    assert!(events(&reread).contains("2 says In short.\n3 asks And the rose?"));
 }
 
 #[test]
@@ -153,7 +162,7 @@ fn invalid_chat_is_refused_with_its_offset() {
         ("[1]", 0, "the document is not an object"),
         ("{\"sessionId\":\"s\"}\n3\n", 18, "line 2: not a transcript of Gemini CLI: a line is not an object"),
     ] {
-        let wrong = transcripts::read(Format::GeminiCli, text.as_bytes().to_vec().into()).unwrap_err();
-        assert!(wrong.at == at && wrong.what.contains(what), "{wrong}");
+        let error = transcripts::read(Format::GeminiCli, text.as_bytes().to_vec().into()).unwrap_err();
+        assert!(error.at == at && error.what.contains(what), "{error}");
     }
 }

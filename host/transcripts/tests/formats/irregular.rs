@@ -7,44 +7,51 @@ use crate::samples::{Sample, ours};
 
 /// Checks all our samples of agents' sessions after a change of their text.
 #[track_caller]
-fn each(what: &str, change: impl Fn(&str) -> Option<String>) {
+fn check_each(change_name: &str, change: impl Fn(&str) -> Option<String>) {
     let formats = [Format::ClaudeCode, Format::Codex, Format::Opencode, Format::Pi, Format::GeminiCli];
     for format in formats {
         let mut changed = 0;
         for sample in ours(format) {
             let Some(text) = change(std::str::from_utf8(&sample.bytes).unwrap()) else { continue };
             changed += 1;
-            check(format, &Sample { name: format!("{}, {what}", sample.name), bytes: text.into_bytes() });
+            check(
+                format,
+                &Sample { name: format!("{}, {change_name}", sample.name), bytes: text.into_bytes() },
+            );
         }
-        assert!(changed > 0, "{what}: no sample of {format} was changed");
+        assert!(changed > 0, "{change_name}: no sample of {format} was changed");
     }
 }
 
 #[test]
 fn lone_surrogate_is_read() {
-    let is_whole = |letter: char| !letter.is_ascii();
-    each("half a character", |text| text.contains(is_whole).then(|| text.replace(is_whole, r"\ud83d")));
+    let is_multibyte = |letter: char| !letter.is_ascii();
+    check_each("half a character", |text| {
+        text.contains(is_multibyte).then(|| text.replace(is_multibyte, r"\ud83d"))
+    });
 }
 
 #[test]
 fn too_large_number_is_read() {
     const LARGE: &str = r#"{"large":-1e400,"#;
-    each("a large number", |text| Some(text.replacen('{', LARGE, 1).replace("\n{", &format!("\n{LARGE}"))));
+    check_each("a large number", |text| {
+        Some(text.replacen('{', LARGE, 1).replace("\n{", &format!("\n{LARGE}")))
+    });
 }
 
 #[test]
 fn byte_order_mark_is_skipped() {
-    each("a mark", |text| Some(format!("\u{feff}{text}")));
+    check_each("a mark", |text| Some(format!("\u{feff}{text}")));
 }
 
 #[test]
 fn lines_may_end_with_crlf() {
-    each("carriage returns", |text| Some(text.replace('\n', "\r\n")));
+    check_each("carriage returns", |text| Some(text.replace('\n', "\r\n")));
 }
 
 #[test]
 fn lines_may_be_blank() {
-    each("blank lines", |text| Some(text.replace('\n', "\n \n")));
+    check_each("blank lines", |text| Some(text.replace('\n', "\n \n")));
 }
 
 #[test]
@@ -52,16 +59,16 @@ fn replacement_characters_are_in_the_view_but_not_in_the_file() {
     let line = |line: &str| {
         format!(r#"{{"isSidechain":false,"sessionId":"s","timestamp":"2026-03-01T09:00:07.120Z",{line}}}"#)
     };
-    let asks = line(
+    let request = line(
         r#""parentUuid":null,"uuid":"u1","type":"user","message":{"role":"user","content":"cut \ud83d"}"#,
     );
-    let calls = line(
+    let call = line(
         r#""parentUuid":"u1","uuid":"u2","type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t\udc00","name":"Bash","input":{"command":"\udfff","n":1e400}}]}"#,
     );
-    let answers = line(
+    let result = line(
         r#""parentUuid":"u2","uuid":"u3","type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t\udc00","content":[{"type":"text","text":"so \ud83d"}]}]}"#,
     );
-    let source = format!("{asks}\n{calls}\n{answers}\n");
+    let source = format!("{request}\n{call}\n{result}\n");
     let stream = read(Format::ClaudeCode, "half", source.as_bytes());
     assert_eq!(written(&stream, &[]), source.as_bytes());
     assert_eq!(

@@ -136,28 +136,28 @@ fn omitted(format: Format, text: &str) -> String {
 
 #[test]
 fn omit_removes_messages_with_only_reasoning() {
-    let pi = |number: usize, message: Value| {
+    let pi_entry = |number: usize, message: Value| {
         let parent = if number == 1 { Value::Null } else { format!("e{}", number - 1).into() };
         json!({"type": "message", "id": format!("e{number}"), "parentId": parent, "timestamp": "2026-03-01T09:00:00.000Z", "message": message})
     };
     let text = lines(&[
         json!({"type": "session", "version": 3, "id": "s", "timestamp": "2026-03-01T09:00:00.000Z", "cwd": "/"}),
-        pi(1, json!({"role": "user", "content": "go"})),
-        pi(
+        pi_entry(1, json!({"role": "user", "content": "go"})),
+        pi_entry(
             2,
             json!({"role": "assistant", "content": [
             {"type": "thinking", "thinking": "Hm.", "thinkingSignature": "c2ln"},
             {"type": "toolCall", "id": "c", "name": "ls", "arguments": {}}]}),
         ),
-        pi(
+        pi_entry(
             3,
             json!({"role": "toolResult", "toolCallId": "c", "toolName": "ls", "content": "a", "isError": false}),
         ),
-        pi(4, json!({"role": "assistant", "content": [{"type": "text", "text": "Done."}]})),
+        pi_entry(4, json!({"role": "assistant", "content": [{"type": "text", "text": "Done."}]})),
     ]);
-    let left = omitted(Format::Pi, &text);
-    assert!(!left.contains("thinking") && left.contains("Done."), "{left}");
-    assert_eq!(left.lines().count(), 3, "{left}");
+    let remaining = omitted(Format::Pi, &text);
+    assert!(!remaining.contains("thinking") && remaining.contains("Done."), "{remaining}");
+    assert_eq!(remaining.lines().count(), 3, "{remaining}");
 
     let part = |kind: &str| json!({"type": kind, "text": "Hm."});
     let tool = json!({"type": "tool", "callID": "c", "tool": "ls", "state": {"status": "completed", "input": {}, "output": "a"}});
@@ -166,17 +166,24 @@ fn omit_removes_messages_with_only_reasoning() {
         {"info": {"id": "m2", "role": "assistant", "parentID": "m1"}, "parts": [part("step-start"), part("reasoning"), tool]},
         {"info": {"id": "m3", "role": "assistant", "parentID": "m1"}, "parts": [part("text")]},
     ]});
-    let left = omitted(Format::Opencode, &text.to_string());
-    assert!(!left.contains("reasoning") && !left.contains("m2") && left.contains("m3"), "{left}");
+    let remaining = omitted(Format::Opencode, &text.to_string());
+    assert!(
+        !remaining.contains("reasoning") && !remaining.contains("m2") && remaining.contains("m3"),
+        "{remaining}"
+    );
 }
 
 #[test]
 fn lint_finds_lone_reasoning_and_rejected_names() {
     #[track_caller]
     fn check(provider: Provider, messages: Value, expected: &[Rule]) {
-        let found = lint::body(provider, &Rendered::of_body(json!({ provider.conversation(): messages })));
-        let rules = found.iter().map(|found| found.rule).filter(|rule| matches!(rule, Rule::G7 | Rule::G8));
-        assert_eq!(rules.collect::<Vec<_>>(), expected, "{found:?}");
+        let violations =
+            lint::body(provider, &Rendered::of_body(json!({ provider.conversation(): messages })));
+        let rules = violations
+            .iter()
+            .map(|violation| violation.rule)
+            .filter(|rule| matches!(rule, Rule::G7 | Rule::G8));
+        assert_eq!(rules.collect::<Vec<_>>(), expected, "{violations:?}");
     }
     let long = "x".repeat(65);
     let thinking = json!({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"});
@@ -219,7 +226,7 @@ fn rejected_names_are_rendered_in_an_accepted_form() {
 /// The API rejects an item with an id whose reasoning is missing.
 #[test]
 fn every_kind_of_item_loses_its_id_with_its_reasoning() {
-    let led_to = [
+    let outputs = [
         json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}),
         json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}),
         json!({"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}),
@@ -233,14 +240,14 @@ fn every_kind_of_item_loses_its_id_with_its_reasoning() {
         json!({"type": "computer_call", "call_id": "c", "action": {"type": "click"}}),
         json!({"type": "apply_patch_call", "call_id": "c", "operation": {"type": "delete_file"}}),
     ];
-    for mut item in led_to {
+    for mut item in outputs {
         item["id"] = "item_1".into();
         let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "QUJD"});
         let text = json!([{"role": "user", "content": "go"}, thought, item]).to_string();
         let stream = stream(Format::OpenaiResponses, &text);
         let strip = [Overlay { reasoning: Some(jp_compact_schema::Reasoning::Strip), ..overlay(0, 0) }];
-        let left = String::from_utf8(written(&stream, &strip)).unwrap();
-        assert!(!left.contains("item_1") && !left.contains("rs_1"), "{left}");
+        let remaining = String::from_utf8(written(&stream, &strip)).unwrap();
+        assert!(!remaining.contains("item_1") && !remaining.contains("rs_1"), "{remaining}");
     }
     // A reference keeps the id.
     let reference = json!([{"role": "user", "content": "go"}, {"type": "reasoning", "id": "rs_1", "summary": []},

@@ -23,23 +23,25 @@ fn result_is_matched_to_a_call_by_order_and_name() {
     // A call without a result is deleted too.
     assert!(omitted.contains(r#"{"role": "assistant", "content": "I open them."},"#), "{omitted}");
     let ids = ids(Ollama, BODY);
-    let [one, two, known, of_known, of_one, of_two, open, left, of_open] = ids.as_slice() else {
+    let [first, second, named, named_result, first_result, second_result, open, unanswered, open_result] =
+        ids.as_slice()
+    else {
         panic!("{ids:?}")
     };
-    assert_eq!([known, one, two, open], [of_known, of_one, of_two, of_open]);
-    assert!(one != two && open != left, "{ids:?}");
+    assert_eq!([named, first, second, open], [named_result, first_result, second_result, open_result]);
+    assert!(first != second && open != unanswered, "{ids:?}");
 }
 
 #[test]
 fn arguments_stay_objects_and_content_stays_a_string() {
     let stripped = after(Ollama, BODY, &[Strip, StripReasoning]);
-    for stays in [
+    for kept in [
         r#"{"role": "assistant", "content": "", "tool_calls": ["#,
         r#"{"function": {"index": 1, "name": "listen", "arguments": {}}},"#,
         r#"{"role": "tool", "tool_name": "listen", "content": "[compacted] listen: success"},"#,
         r#"{"role": "assistant", "content": "As you say.", "a_new_member": [1]}"#,
     ] {
-        assert!(stripped.contains(stays), "{stays}\n{stripped}");
+        assert!(stripped.contains(kept), "{kept}\n{stripped}");
     }
     assert!(!stripped.contains("thinking"), "{stripped}");
     let summarized = after(Ollama, BODY, &[Summarize(2, 2)]);

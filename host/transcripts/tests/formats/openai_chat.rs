@@ -37,8 +37,8 @@ fn vendor_members_and_older_forms_are_read() {
 fn reasoning_is_deleted_in_all_members() {
     let stream = sample(Format::OpenaiChat, "openai-chat-vendors.json");
     let text = without_reasoning(&stream);
-    for gone in ["I should look", "Two, then", "Which weeds?", "c2ln\"", "c2lnMw==", "reasoning"] {
-        assert!(!text.contains(gone), "{gone}\n{text}");
+    for removed in ["I should look", "Two, then", "Which weeds?", "c2ln\"", "c2lnMw==", "reasoning"] {
+        assert!(!text.contains(removed), "{removed}\n{text}");
     }
     // The signature of a call stays, and so do members without reasoning.
     for kept in ["c2lnMg==", "\"citations\": null", "Well said.", "\"refusal\": null"] {

@@ -40,19 +40,19 @@ fn user_message_begins_a_turn_and_hosted_calls_are_messages() {
 #[test]
 fn reasoning_is_deleted_with_its_output() {
     let omitted = after(OpenaiResponses, BODY, &[Omit]);
-    let left: Vec<_> =
+    let remaining: Vec<_> =
         ["rs_1", "rs_2", "rs_3", "rs_4"].into_iter().filter(|id| omitted.contains(id)).collect();
-    assert_eq!(left, ["rs_1", "rs_3"], "{omitted}");
-    assert_eq!(removed_items(&omitted, BODY), [""; 0], "what stays is as it was");
+    assert_eq!(remaining, ["rs_1", "rs_3"], "{omitted}");
+    assert_eq!(removed_items(&omitted, BODY), [""; 0], "the remaining items are unchanged");
 }
 
 #[test]
 fn output_loses_its_id_with_its_reasoning() {
     let without = after(OpenaiResponses, BODY, &[StripReasoning]);
     assert!(!without.contains("\"reasoning\"") && !without.contains("Z0FBQQ=="), "{without}");
-    let named =
+    let contained =
         |text: &str| ["msg_1", "fc_1", "ctc_1", "ws_1", "fc_4", "msg_2", "mcp_1"].map(|id| text.contains(id));
-    assert_eq!(named(&without), [false, false, false, false, false, true, false], "{without}");
+    assert_eq!(contained(&without), [false, false, false, false, false, true, false], "{without}");
     assert!(
         without.contains(r#"{"type": "function_call", "call_id": "call_4", "name": "grind","#),
         "{without}"
@@ -80,9 +80,9 @@ fn each_kind_of_call_is_emptied_in_its_own_form() {
 fn mcp_error_is_read_as_its_message() {
     let stream = transcripts::read(OpenaiResponses, BODY.into()).unwrap();
     let view = project_through(&stream, &[]);
-    let said = |event: ViewEvent| event.event.get("content").and_then(Value::as_str).map(str::to_owned);
+    let content = |event: ViewEvent| event.event.get("content").and_then(Value::as_str).map(str::to_owned);
     let errors = view.events(&stream).filter(|event| event.event.get("is_error") == Some(&true.into()));
-    let errors: Vec<_> = errors.filter_map(said).collect();
+    let errors: Vec<_> = errors.filter_map(content).collect();
     assert_eq!(errors[..3], ["no such grain", "no such grain either", "closed on Sundays"]);
 }
 
@@ -105,7 +105,7 @@ fn summary_keeps_opaque_items() {
 fn all_kinds_of_items_are_read() {
     let stream = sample(OpenaiResponses, "openai-responses-items.json");
     let all = events(&stream);
-    let said: Vec<&str> = all.lines().filter_map(|line| line.strip_prefix("0 says [")).collect();
+    let messages: Vec<&str> = all.lines().filter_map(|line| line.strip_prefix("0 says [")).collect();
     let expected = [
         "computer_call ",
         "computer_call_output]",
@@ -117,16 +117,16 @@ fn all_kinds_of_items_are_read() {
         "program ",
         "program_output]",
     ];
-    assert_eq!(said.len(), expected.len(), "{all}");
-    for (said, expected) in said.iter().zip(expected) {
-        assert!(said.starts_with(expected), "{said}");
+    assert_eq!(messages.len(), expected.len(), "{all}");
+    for (message, expected) in messages.iter().zip(expected) {
+        assert!(message.starts_with(expected), "{message}");
     }
     assert!(all.contains("0 fails "), "{all}");
     assert!(all.ends_with("1 says No thanks needed."), "{all}");
     // A program is deleted with its output.
     let text = summarized(&stream, 0, 0);
-    for removed_items in ["call_4", "call_3", "mcp_1"] {
-        assert!(!text.contains(removed_items), "{removed_items}\n{text}");
+    for removed in ["call_4", "call_3", "mcp_1"] {
+        assert!(!text.contains(removed), "{removed}\n{text}");
     }
     for kept in ["additional_tools", "configuration_update", "msg_9", "weather_of_tomorrow"] {
         assert!(text.contains(kept), "{kept}\n{text}");

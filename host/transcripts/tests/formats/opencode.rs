@@ -13,7 +13,7 @@ use crate::event_list::{
 
 #[test]
 fn part_is_call_and_result_and_results_follow_their_step() {
-    let found = events(&sample(Format::Opencode, "opencode.json"));
+    let actual = events(&sample(Format::Opencode, "opencode.json"));
     let expected = [
         "0 user: Why does the tap drip? “öffnen” 🚰\nCalled the Read tool: drip\n[image]",
         "0 thought: Look at the log.",
@@ -40,13 +40,13 @@ fn part_is_call_and_result_and_results_follow_their_step() {
         "3 user: And the hedge?",
         "3 assistant: Cut it.",
     ];
-    assert_eq!(found, expected);
+    assert_eq!(actual, expected);
 }
 
 #[test]
 fn model_is_that_of_the_last_answer() {
-    let found = assistant(&sample(Format::Opencode, "opencode.json"));
-    assert_eq!(found.to_string(), r#"{"model":{"id":{"provider":"anthropic","name":"claude"}}}"#);
+    let actual = assistant(&sample(Format::Opencode, "opencode.json"));
+    assert_eq!(actual.to_string(), r#"{"model":{"id":{"provider":"anthropic","name":"claude"}}}"#);
 }
 
 #[test]
@@ -63,16 +63,20 @@ fn provider_data_is_kept_under_jps_names() {
     ];
     assert_eq!(kept, expected);
     let without = without_reasoning(&stream);
-    for gone in ["Look at the log", "c2ln", "cmVk", "A rose", "ZW5j"] {
-        assert!(!without.contains(gone), "{gone} is still there");
+    for removed in ["Look at the log", "c2ln", "cmVk", "A rose", "ZW5j"] {
+        assert!(!without.contains(removed), "{removed} is still there");
     }
     assert!(without.contains("dGg="), "the signature of a call goes with the call");
 }
 
 /// Returns the part with this id.
 fn part(text: &str, id: &str) -> Option<Value> {
-    let all: Value = serde_json::from_str(text).unwrap();
-    let parts = all["messages"].as_array().unwrap().iter().flat_map(|it| it["parts"].as_array().unwrap());
+    let document: Value = serde_json::from_str(text).unwrap();
+    let parts = document["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|message| message["parts"].as_array().unwrap());
     parts.clone().find(|part| part["id"] == id).cloned()
 }
 
@@ -113,18 +117,19 @@ fn strip_applies_to_both_copies_in_a_part() {
 /// Returns the ids of the messages in order, and checks all links between messages and parts.
 #[track_caller]
 fn messages(text: &str) -> Vec<String> {
-    let all: Value = serde_json::from_str(text).unwrap();
-    let messages = all["messages"].as_array().unwrap();
-    let ids: Vec<String> = messages.iter().map(|it| it["info"]["id"].as_str().unwrap().into()).collect();
+    let document: Value = serde_json::from_str(text).unwrap();
+    let messages = document["messages"].as_array().unwrap();
+    let ids: Vec<String> =
+        messages.iter().map(|message| message["info"]["id"].as_str().unwrap().into()).collect();
     let mut parts = HashSet::new();
     for message in messages {
         let (info, id) = (&message["info"], &message["info"]["id"]);
         if let Some(parent) = info["parentID"].as_str() {
-            assert!(ids.iter().any(|id| id == parent), "{id} follows {parent}, which is gone");
+            assert!(ids.iter().any(|id| id == parent), "{id} follows {parent}, which was deleted");
         }
         for part in message["parts"].as_array().unwrap() {
             assert_eq!((&part["messageID"], &part["sessionID"]), (id, &info["sessionID"]));
-            assert!(parts.insert(part["id"].as_str().unwrap()), "{} is there twice", part["id"]);
+            assert!(parts.insert(part["id"].as_str().unwrap()), "{} occurs twice", part["id"]);
         }
     }
     assert!(ids.is_sorted_by(|left, right| left < right), "{ids:?}");
@@ -145,14 +150,18 @@ fn every_message_keeps_a_link_to_its_request() {
     let fourth = ["msg_030", "msg_031", "msg_0311", "msg_032"];
     assert_eq!(messages(&summarized(&stream, 3, 3))[7..], fourth);
     let bare = messages(&without_calls(&stream));
-    assert_eq!(bare[4..], [&[&*second, "msg_022"][..], &rest[..]].concat(), "what called only is gone");
+    assert_eq!(
+        bare[4..],
+        [&[&*second, "msg_022"][..], &rest[..]].concat(),
+        "a message of calls alone is deleted"
+    );
 }
 
 #[test]
 fn summary_pair_copies_members_of_its_neighbors() {
     let stream = sample(Format::Opencode, "opencode.json");
-    let all: Value = serde_json::from_str(&summarized(&stream, 0, 0)).unwrap();
-    let (request, response) = (&all["messages"][0], &all["messages"][1]);
+    let document: Value = serde_json::from_str(&summarized(&stream, 0, 0)).unwrap();
+    let (request, response) = (&document["messages"][0], &document["messages"][1]);
     assert_eq!(
         request["info"].to_string(),
         r#"{"id":"msg_010","sessionID":"ses_01","role":"user","time":{"created":1767225600000},"agent":"build","model":{"providerID":"anthropic","modelID":"claude"}}"#
@@ -182,38 +191,38 @@ fn only_kept_and_not_reverted_messages_are_sent() {
     ];
     assert_eq!(events(&stream), expected);
     // A reverted part limits its message.
-    let found = events(&sample(Format::Opencode, "opencode-taken-back.json"));
-    assert_eq!(found[4..], ["1 user: Now cut it", "1 assistant: Cutting."]);
+    let actual = events(&sample(Format::Opencode, "opencode-taken-back.json"));
+    assert_eq!(actual[4..], ["1 user: Now cut it", "1 assistant: Cutting."]);
 }
 
 #[test]
 fn summary_of_a_compaction_still_compacts() {
     let stream = sample(Format::Opencode, "opencode-compacted.json");
-    let again = |text: &str| -> Transcript {
+    let read = |text: &str| -> Transcript {
         transcripts::read(Format::Opencode, text.as_bytes().to_vec().into()).unwrap()
     };
     let older = ["msg_040", "msg_041"];
     for (from, to) in [(1, 1), (0, 1), (0, 2), (1, 2)] {
         let text = summarized(&stream, from, to);
-        assert_eq!(messages(&text)[..2], older, "they stay, unsent");
-        let found = events(&again(&text));
-        assert!(!found[0].contains("Long ago"), "{found:?}");
-        assert!(found.contains(&format!("{from} user: [Summary of previous conversation]")), "{found:?}");
+        assert_eq!(messages(&text)[..2], older, "they stay, but are not sent");
+        let actual = events(&read(&text));
+        assert!(!actual[0].contains("Long ago"), "{actual:?}");
+        assert!(actual.contains(&format!("{from} user: [Summary of previous conversation]")), "{actual:?}");
         assert!(text.contains(r#""type":"compaction","auto":true,"tail_start_id":"msg_050""#), "{text}");
         assert!(text.contains(r#""finish":"stop","summary":true"#), "{text}");
     }
     // An unfinished compaction has no effect, and neither does a summary of it.
-    let open = source(&stream).replace(r#""summary": true, "#, "").replace(r#""summary":true,"#, "");
-    let open = again(&open);
-    assert_eq!(events(&open)[0], "0 user: Long ago");
-    let summarized = summarized(&open, 2, 2);
-    assert_eq!(events(&again(&summarized))[0], "0 user: Long ago");
+    let unfinished = source(&stream).replace(r#""summary": true, "#, "").replace(r#""summary":true,"#, "");
+    let unfinished = read(&unfinished);
+    assert_eq!(events(&unfinished)[0], "0 user: Long ago");
+    let summarized = summarized(&unfinished, 2, 2);
+    assert_eq!(events(&read(&summarized))[0], "0 user: Long ago");
 }
 
 #[track_caller]
 fn refused(bytes: &str, expected: &str) {
-    let wrong = transcripts::read(Format::Opencode, bytes.as_bytes().to_vec().into()).unwrap_err();
-    assert_eq!(wrong.to_string(), expected);
+    let error = transcripts::read(Format::Opencode, bytes.as_bytes().to_vec().into()).unwrap_err();
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]
@@ -227,13 +236,13 @@ fn invalid_export_is_refused_with_its_offset() {
 
 #[test]
 fn unusual_parts_are_skipped() {
-    let odd = r#"{"info":{"revert":7},"messages":[
+    let document = r#"{"info":{"revert":7},"messages":[
         {"parts":[{"type":"text","text":7},7,{}],"info":{"role":"user"}},
         {"parts":[{"type":"text","text":"bare"}],"info":{"role":"user"}},
         {"info":{"role":"assistant","parentID":"nobody"},"parts":[
             {"type":"tool"},{"type":"tool","state":{"status":"completed","input":7,"output":7}},{"type":"reasoning"}]}
     ]}"#;
-    let stream = transcripts::read(Format::Opencode, odd.as_bytes().to_vec().into()).unwrap();
+    let stream = transcripts::read(Format::Opencode, document.as_bytes().to_vec().into()).unwrap();
     assert_eq!(
         events(&stream),
         ["0 user: bare", r#"0 call call_1: unknown {"input":7}"#, "0 answer call_1: 7"]
@@ -245,16 +254,16 @@ fn unusual_parts_are_skipped() {
 /// Checks a sample whose messages have no ids.
 #[track_caller]
 fn check_without_ids(text: &str) {
-    let all: Value = serde_json::from_str(text).unwrap();
-    assert_eq!(all["messages"].as_array().unwrap().len(), 3, "{text}");
+    let document: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(document["messages"].as_array().unwrap().len(), 3, "{text}");
 }
 
 #[test]
 fn message_without_parts_is_skipped() {
     let stream = sample(Format::Opencode, "opencode-partless.json");
-    let left_out =
+    let expected =
         [2, 7].map(|number| format!("message {number} has no `info` or no `parts` and was skipped"));
-    assert_eq!(stream.warnings(), left_out);
+    assert_eq!(stream.warnings(), expected);
     assert_eq!(events(&stream).len(), 8);
 }
 
@@ -265,7 +274,7 @@ fn reverted_messages_stay_reverted_after_a_summary() {
         events(&stream)[2..],
         ["1 user: Water it", "1 call call_1: water {\"what\":\"rose\"}", "1 answer call_1: wet"]
     );
-    let all = summarized(&stream, 0, 1);
-    let again = transcripts::read(Format::Opencode, all.into_bytes().into()).unwrap();
-    assert_eq!(events(&again), ["0 user: [Summary of previous conversation]", "0 assistant: Short."]);
+    let summarized = summarized(&stream, 0, 1);
+    let reread = transcripts::read(Format::Opencode, summarized.into_bytes().into()).unwrap();
+    assert_eq!(events(&reread), ["0 user: [Summary of previous conversation]", "0 assistant: Short."]);
 }

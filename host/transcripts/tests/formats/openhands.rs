@@ -117,8 +117,8 @@ fn only_the_path_to_the_last_event_is_sent() {
 
 #[track_caller]
 fn line(text: &str, id: &str) -> String {
-    let of_id = |line: &&str| line.contains(&format!("\"id\":\"{id}\""));
-    text.lines().find(of_id).unwrap_or_default().to_owned()
+    let has_id = |line: &&str| line.contains(&format!("\"id\":\"{id}\""));
+    text.lines().find(has_id).unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -148,8 +148,8 @@ fn stripped_call_has_no_action() {
 #[test]
 fn reasoning_is_deleted_with_its_signature() {
     let text = without_reasoning(&sample("openhands.jsonl"));
-    for lost in ["RXJTaWc=", "RW5jcnlwdGVk", "Z0FBQUE=", "Two files.", "Think it over."] {
-        assert!(!text.contains(lost), "{lost}: {text}");
+    for removed in ["RXJTaWc=", "RW5jcnlwdGVk", "Z0FBQUE=", "Two files.", "Think it over."] {
+        assert!(!text.contains(removed), "{removed}: {text}");
     }
 }
 

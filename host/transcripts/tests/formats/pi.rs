@@ -64,8 +64,11 @@ fn first_version_names_the_kept_entry_by_number() {
 2 says It is dry.";
     let stream = sample(Format::Pi, "pi-v1.jsonl");
     assert_eq!(events(&stream), expected);
-    let fresh = new_lines(&summarized(&stream, 1, 1), &stream);
-    assert!(fresh.iter().all(|line| !line.contains("parentId") && !line.contains(r#""id""#)), "{fresh:?}");
+    let changed = new_lines(&summarized(&stream, 1, 1), &stream);
+    assert!(
+        changed.iter().all(|line| !line.contains("parentId") && !line.contains(r#""id""#)),
+        "{changed:?}"
+    );
 }
 
 #[test]
@@ -83,8 +86,8 @@ fn signature_is_named_after_its_api() {
 #[test]
 fn strip_applies_to_copies_but_not_to_extension_state() {
     let stream = sample(Format::Pi, "pi.jsonl");
-    let fresh = new_lines(&stripped(&stream), &stream);
-    let has = |part: &str| fresh.iter().any(|line| line.contains(part));
+    let changed = new_lines(&stripped(&stream), &stream);
+    let has = |part: &str| changed.iter().any(|line| line.contains(part));
     assert!(has(
         r#""toolName":"read","content":[{"type":"text","text":"[compacted] read: success"}],"details":{},"#
     ));
@@ -115,13 +118,13 @@ fn model_is_that_of_the_last_answer() {
 #[test]
 fn remaining_entries_are_linked() {
     let stream = sample(Format::Pi, "pi.jsonl");
-    let fresh = new_lines(&without_calls(&stream), &stream);
-    assert!(fresh[1].starts_with(r#"{"type":"message","id":"a0000009","parentId":"a0000006","#));
-    let fresh = new_lines(&summarized(&stream, 1, 1), &stream);
-    let label = fresh.iter().find(|line| line.contains(r#""type":"label""#)).unwrap();
-    let value: serde_json::Value = serde_json::from_str(&fresh[0]).unwrap();
+    let changed = new_lines(&without_calls(&stream), &stream);
+    assert!(changed[1].starts_with(r#"{"type":"message","id":"a0000009","parentId":"a0000006","#));
+    let changed = new_lines(&summarized(&stream, 1, 1), &stream);
+    let label = changed.iter().find(|line| line.contains(r#""type":"label""#)).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&changed[0]).unwrap();
     assert!(label.contains(&format!(r#""targetId":{}"#, value["id"])), "{label} marks the pair");
-    assert!(fresh[0].contains(r#""parentId":"a000000a","timestamp":"2026-03-01T09:01:17.500Z""#));
+    assert!(changed[0].contains(r#""parentId":"a000000a","timestamp":"2026-03-01T09:01:17.500Z""#));
 }
 
 #[test]
@@ -129,9 +132,9 @@ fn summary_keeps_entries_compacted_by_pi_excluded() {
     for (name, last) in [("pi.jsonl", 4), ("pi-v1.jsonl", 2)] {
         let stream = sample(Format::Pi, name);
         let text = summarized(&stream, 0, last);
-        let again = transcripts::read(Format::Pi, text.clone().into_bytes().into()).unwrap();
+        let reread = transcripts::read(Format::Pi, text.clone().into_bytes().into()).unwrap();
         assert_eq!(
-            events(&again),
+            events(&reread),
             "0 asks [Summary of previous conversation]\n0 says In short.",
             "{name}\n{text}"
         );
@@ -143,10 +146,10 @@ fn summary_keeps_entries_compacted_by_pi_excluded() {
 #[test]
 fn invalid_entry_is_refused_with_its_offset() {
     let text = b"{\"type\":\"session\"}\n[1]\n".to_vec();
-    let wrong = transcripts::read(Format::Pi, text.into()).unwrap_err();
+    let error = transcripts::read(Format::Pi, text.into()).unwrap_err();
     assert!(
-        wrong.at == 19 && wrong.what.contains("line 2: not a transcript of pi: a line is not an object"),
-        "{wrong}"
+        error.at == 19 && error.what.contains("line 2: not a transcript of pi: a line is not an object"),
+        "{error}"
     );
 }
 

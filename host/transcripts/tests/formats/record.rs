@@ -9,12 +9,12 @@ use serde_json::Value;
 
 #[track_caller]
 fn check(line: &str, is_valid: bool) {
-    let read = record::read(&Bytes::copy_from_slice(line.as_bytes()));
-    assert_eq!(read.is_ok(), is_valid, "{read:?}");
+    let result = record::read(&Bytes::copy_from_slice(line.as_bytes()));
+    assert_eq!(result.is_ok(), is_valid, "{result:?}");
     let value: Value = serde_json::from_str(line).unwrap();
     let schema = catalog::get("batch-record").unwrap().json();
-    let checked = jsonschema::draft202012::new(&schema).unwrap();
-    assert_eq!(checked.is_valid(&value), is_valid, "the schema: {line}");
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    assert_eq!(validator.is_valid(&value), is_valid, "the schema: {line}");
 }
 
 #[test]

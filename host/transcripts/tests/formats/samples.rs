@@ -18,12 +18,12 @@ pub(crate) fn ours(format: Format) -> Vec<Sample> {
         .map(|other| other.as_str())
         .filter(|other| other.len() > format.as_str().len())
         .collect();
-    let is_it = |name: &str| {
+    let is_of_format = |name: &str| {
         let rest = name.strip_prefix(format.as_str());
-        let of_another = others.iter().any(|other| name.starts_with(other));
-        rest.is_some_and(|rest| rest.starts_with(['.', '-'])) && !of_another
+        let is_of_another = others.iter().any(|other| name.starts_with(other));
+        rest.is_some_and(|rest| rest.starts_with(['.', '-'])) && !is_of_another
     };
-    read(&folder, is_it)
+    read(&folder, is_of_format)
 }
 
 /// Returns the samples of the programs themselves, if they are present.
@@ -32,12 +32,12 @@ pub(crate) fn theirs(folder: &str) -> Vec<Sample> {
     if shared.is_dir() { read(&shared, |_| true) } else { Vec::new() }
 }
 
-fn read(folder: &Path, is_it: impl Fn(&str) -> bool) -> Vec<Sample> {
+fn read(folder: &Path, matches: impl Fn(&str) -> bool) -> Vec<Sample> {
     let mut samples = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if is_it(&name) {
+        if matches(&name) {
             samples.push(Sample { name, bytes: fs::read(path).unwrap() });
         }
     }

@@ -34,7 +34,7 @@ fn sidecar(format: Format, turns: usize) -> Sidecar {
     Sidecar::read(Bytes::from(file.to_string())).unwrap()
 }
 
-fn opens(stream: &Transcript) -> [Option<Open>; 2] {
+fn open_states(stream: &Transcript) -> [Option<Open>; 2] {
     let pairs = Pairs::new(stream);
     [false, true].map(|for_summary| open(stream, &pairs, for_summary))
 }
@@ -47,27 +47,27 @@ fn cut_after_last_call(format: Format, sample: &Sample) -> Option<Transcript> {
         let bytes = Bytes::from(format!("{}\n", lines[..end].join("\n")));
         jp_compact_transcripts::read(format, bytes).ok()
     });
-    let waits = |stream: &Transcript| {
+    let has_open_call = |stream: &Transcript| {
         let last = stream.events().iter().rfind(|event| event.kind.is_conversation());
         last.is_some_and(|event| event.kind == Kind::ToolRequest)
     };
-    cut.take(60).find(waits)
+    cut.take(60).find(has_open_call)
 }
 
 #[track_caller]
 fn check(name: &str, bare: &Transcript) -> [Option<Open>; 2] {
     let with_overlays = bare.clone().with_sidecar(sidecar(bare.format(), bare.turns())).unwrap();
     assert_eq!(with_overlays.overlays().len(), 2, "{name}");
-    assert_eq!(opens(&with_overlays), opens(bare), "{name}: the sidecar changes the open turn");
+    assert_eq!(open_states(&with_overlays), open_states(bare), "{name}: the sidecar changes the open turn");
     let overlays = with_overlays.overlays();
     let view = |stream: &Transcript| lint::view(stream, overlays, &project_through(stream, overlays));
     assert_eq!(view(&with_overlays), view(bare), "{name}: the sidecar changes the lint result");
-    opens(bare)
+    open_states(bare)
 }
 
 #[test]
 fn sidecar_changes_neither_open_turn_nor_lint_result() {
-    let mut waiting = Vec::new();
+    let mut with_open_call = Vec::new();
     for format in Format::ALL.into_iter().filter(|format| *format != Format::Jp) {
         for sample in samples::ours(format) {
             let stream = read(format, &sample.name, &sample.bytes);
@@ -75,13 +75,13 @@ fn sidecar_changes_neither_open_turn_nor_lint_result() {
             if let Some(stream) = cut_after_last_call(format, &sample) {
                 let name = format!("{}, cut after a call", sample.name);
                 if check(&name, &stream)[0] == Some(Open::ToolCall) {
-                    waiting.push(format);
+                    with_open_call.push(format);
                 }
             }
         }
     }
     for format in [Format::ClaudeCode, Format::Codex, Format::Pi, Format::OpenHands, Format::JCli] {
-        assert!(waiting.contains(&format), "no sample of {format} has a call without a result");
+        assert!(with_open_call.contains(&format), "no sample of {format} has a call without a result");
     }
 }
 

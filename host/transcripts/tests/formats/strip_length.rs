@@ -116,8 +116,8 @@ proptest! {
             let tokens = |overlays: &[Overlay]| estimate.view_tokens(&project_through(&stream, overlays));
             prop_assert!(tokens(&strip) <= tokens(&[]), "{format}: {source}");
             // A second strip changes nothing.
-            let again = read(format, "a strip of a strip", &bytes);
-            prop_assert_eq!(written(&again, &strip), bytes);
+            let reread = read(format, "a strip of a strip", &bytes);
+            prop_assert_eq!(written(&reread, &strip), bytes);
         }
     }
 }

@@ -149,16 +149,16 @@ fn command_is_cut_out_of_its_text() {
 #[test]
 fn strip_applies_to_trajectory_and_requests() {
     let text = stripped(&sample("swe-agent.traj"));
-    for lost in ["cat gr", "return x", "x = 1", "view /app"] {
-        assert!(!text.contains(lost), "{lost}: {text}");
+    for removed in ["cat gr", "return x", "x = 1", "view /app"] {
+        assert!(!text.contains(removed), "{removed}: {text}");
     }
     let text = stripped(&sample("swe-agent-mini2.traj.json"));
-    for lost in ["no such file", "pwd", "cat patch.txt"] {
-        assert!(!text.contains(lost), "{lost}: {text}");
+    for removed in ["no such file", "pwd", "cat patch.txt"] {
+        assert!(!text.contains(removed), "{removed}: {text}");
     }
     let text = without_reasoning(&sample("swe-agent.traj"));
-    for lost in ["RXJTaWc=", "One file first", "I look at"] {
-        assert!(!text.contains(lost), "{lost}: {text}");
+    for removed in ["RXJTaWc=", "One file first", "I look at"] {
+        assert!(!text.contains(removed), "{removed}: {text}");
     }
     assert!(!without_reasoning(&sample("swe-agent-mini2.traj.json")).contains("Two things at once"));
 }
