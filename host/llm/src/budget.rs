@@ -48,16 +48,16 @@ impl Budget {
     }
 
     /// Checks whether this many requests and tokens fit into the remaining budget. Reserves nothing.
-    pub(super) fn foresee(&self, requests: u64, tokens: u64) -> Result<(), String> {
+    pub(super) fn check(&self, requests: u64, tokens: u64) -> Result<(), String> {
         let used = self.used();
         if requests > self.requests_max.saturating_sub(used.requests) {
             return Err(self.no_requests(&used, requests));
         }
-        let left = self.tokens_max.saturating_sub(used.tokens);
-        if tokens > left { Err(self.no_tokens(left, tokens)) } else { Ok(()) }
+        let remaining = self.tokens_max.saturating_sub(used.tokens);
+        if tokens > remaining { Err(self.no_tokens(remaining, tokens)) } else { Ok(()) }
     }
 
-    /// Reserves the tokens of one request. Waits if only concurrent requests are in the way.
+    /// Reserves the tokens of one request. Waits if the tokens are free after concurrent requests have ended.
     pub(super) async fn reserve(
         &self,
         input: u64,
@@ -67,18 +67,18 @@ impl Budget {
             let changed = self.changed.notified();
             {
                 let mut used = self.used();
-                let left = self.tokens_max.saturating_sub(used.tokens);
-                let free = left.saturating_sub(used.reserved);
+                let remaining = self.tokens_max.saturating_sub(used.tokens);
+                let free = remaining.saturating_sub(used.reserved);
                 let needed = input.saturating_add(requested.unwrap_or(1));
                 if needed <= free {
-                    let rest = free - input;
-                    let max_tokens = requested.or((rest < ANSWER_TOKENS_MAX).then_some(rest));
+                    let available = free - input;
+                    let max_tokens = requested.or((available < ANSWER_TOKENS_MAX).then_some(available));
                     let tokens = input + max_tokens.unwrap_or(ANSWER_TOKENS_MAX);
                     used.reserved += tokens;
                     return Ok(Reservation { budget: self, tokens, max_tokens });
                 }
                 if used.reserved == 0 {
-                    return Err(self.no_tokens(left, needed));
+                    return Err(self.no_tokens(remaining, needed));
                 }
             }
             changed.await;
@@ -86,7 +86,7 @@ impl Budget {
     }
 
     /// Counts one request before it is sent.
-    pub(super) fn request(&self) -> Result<(), String> {
+    pub(super) fn count_request(&self) -> Result<(), String> {
         let mut used = self.used();
         if used.requests >= self.requests_max {
             return Err(self.no_requests(&used, 1));
@@ -95,20 +95,23 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts used tokens.
+    /// Adds used tokens.
     pub(super) fn spend(&self, tokens: u64) {
         let mut used = self.used();
         used.tokens = used.tokens.saturating_add(tokens);
     }
 
-    fn no_tokens(&self, left: u64, needed: u64) -> String {
-        format!("about {needed} tokens are needed, and {left} are left of the budget of {}", self.tokens_max)
+    fn no_tokens(&self, remaining: u64, needed: u64) -> String {
+        format!(
+            "about {needed} tokens are needed, and {remaining} are left of the budget of {}",
+            self.tokens_max
+        )
     }
 
     fn no_requests(&self, used: &Used, needed: u64) -> String {
-        let left = self.requests_max.saturating_sub(used.requests);
+        let remaining = self.requests_max.saturating_sub(used.requests);
         let requests = if needed == 1 { "1 request is".into() } else { format!("{needed} requests are") };
-        format!("{requests} needed, and {left} are left of the budget of {}", self.requests_max)
+        format!("{requests} needed, and {remaining} are left of the budget of {}", self.requests_max)
     }
 }
 
@@ -123,29 +126,33 @@ impl Drop for Reservation<'_> {
 mod tests {
     use super::*;
 
-    async fn allows(budget: &Budget, input: u64, requested: Option<u64>) -> Result<Option<u64>, String> {
+    async fn granted_tokens(
+        budget: &Budget,
+        input: u64,
+        requested: Option<u64>,
+    ) -> Result<Option<u64>, String> {
         budget.reserve(input, requested).await.map(|reserved| reserved.max_tokens)
     }
 
     #[tokio::test]
     async fn grants_only_the_remaining_tokens() {
         let budget = Budget::new(100, 1);
-        assert_eq!(allows(&budget, 40, Some(60)).await, Ok(Some(60)));
-        assert_eq!(allows(&budget, 40, None).await, Ok(Some(60)));
+        assert_eq!(granted_tokens(&budget, 40, Some(60)).await, Ok(Some(60)));
+        assert_eq!(granted_tokens(&budget, 40, None).await, Ok(Some(60)));
         budget.spend(50);
-        assert_eq!(allows(&budget, 40, None).await, Ok(Some(10)));
-        let error = allows(&budget, 40, Some(11)).await.unwrap_err();
+        assert_eq!(granted_tokens(&budget, 40, None).await, Ok(Some(10)));
+        let error = granted_tokens(&budget, 40, Some(11)).await.unwrap_err();
         assert_eq!(error, "about 51 tokens are needed, and 50 are left of the budget of 100");
         budget.spend(u64::MAX);
-        assert!(allows(&budget, 0, None).await.is_err());
+        assert!(granted_tokens(&budget, 0, None).await.is_err());
     }
 
     #[tokio::test]
     async fn limits_answers_only_if_little_is_left() {
         let budget = Budget::new(TOKENS_MAX, 1);
-        assert_eq!(allows(&budget, 1_000, None).await, Ok(None));
-        assert_eq!(allows(&budget, TOKENS_MAX - 10, None).await, Ok(Some(10)));
-        assert!(allows(&budget, u64::MAX, None).await.is_err());
+        assert_eq!(granted_tokens(&budget, 1_000, None).await, Ok(None));
+        assert_eq!(granted_tokens(&budget, TOKENS_MAX - 10, None).await, Ok(Some(10)));
+        assert!(granted_tokens(&budget, u64::MAX, None).await.is_err());
     }
 
     #[tokio::test]
@@ -168,15 +175,18 @@ mod tests {
     #[test]
     fn counts_requests() {
         let budget = Budget::new(100, 2);
-        assert!(budget.request().is_ok() && budget.foresee(1, 100).is_ok());
+        assert!(budget.count_request().is_ok() && budget.check(1, 100).is_ok());
         assert_eq!(
-            budget.foresee(2, 0).unwrap_err(),
+            budget.check(2, 0).unwrap_err(),
             "2 requests are needed, and 1 are left of the budget of 2"
         );
-        assert!(budget.request().is_ok());
-        assert_eq!(budget.request().unwrap_err(), "1 request is needed, and 0 are left of the budget of 2");
+        assert!(budget.count_request().is_ok());
         assert_eq!(
-            budget.foresee(0, 101).unwrap_err(),
+            budget.count_request().unwrap_err(),
+            "1 request is needed, and 0 are left of the budget of 2"
+        );
+        assert_eq!(
+            budget.check(0, 101).unwrap_err(),
             "about 101 tokens are needed, and 100 are left of the budget of 100"
         );
     }

@@ -21,19 +21,19 @@ use super::provider::Target;
 use super::settings::ProviderKind;
 
 /// The maximum length of a provider's error message.
-const SAID_CHARS_MAX: usize = 300;
+const MESSAGE_CHARS_MAX: usize = 300;
 
 /// The time limits for a provider.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     pub(super) connect: Duration,
-    /// From the first byte sent to the last byte received.
-    pub(super) whole: Duration,
+    /// The time from the first byte sent to the last byte received.
+    pub(super) answer: Duration,
 }
 
 /// The prompt for a model.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Question<'a> {
+pub(super) struct Prompt<'a> {
     pub(super) system: Option<&'a str>,
     pub(super) messages: &'a [Message],
     pub(super) max_tokens: Option<u64>,
@@ -41,7 +41,7 @@ pub(super) struct Question<'a> {
 
 /// The answer of a model, complete or not.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Answered {
+pub(super) struct ModelAnswer {
     pub(super) text: String,
     /// The model name that the provider returned.
     pub(super) model: String,
@@ -53,19 +53,19 @@ pub(super) struct Answered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AnswerEnd {
     /// The answer is complete.
-    Whole,
+    Complete,
     /// The answer was cut off at the token limit.
-    Cut,
+    Truncated,
     /// The model or a content filter refused to answer.
     Refused(String),
 }
 
 /// The reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) what: String,
+pub(super) struct RequestError {
+    pub(super) message: String,
     /// Whether a retry may help, and the delay that the provider asked for.
-    pub(super) again: Option<Option<Duration>>,
+    pub(super) retry: Option<Option<Duration>>,
     /// Whether the provider may have done work and charged for it.
     pub(super) may_have_cost: bool,
 }
@@ -73,17 +73,17 @@ pub(super) struct Fault {
 /// The connections to providers. Created on demand, because most runs ask no model.
 #[derive(Debug)]
 pub(super) struct Client {
-    patience: Patience,
+    timeouts: Timeouts,
     proxy: Option<(String, Option<String>)>,
     encrypted: OnceLock<Result<genai::Client, String>>,
     plain: OnceLock<Result<genai::Client, String>>,
 }
 
 impl Client {
-    pub(super) fn new(patience: Patience, variables: &Variables) -> Self {
-        let either = |name: &str| variables.get(name).or_else(|| variables.get(&name.to_lowercase()));
-        let proxy = either("HTTPS_PROXY").map(|proxy| (proxy, either("NO_PROXY")));
-        Self { patience, proxy, encrypted: OnceLock::new(), plain: OnceLock::new() }
+    pub(super) fn new(timeouts: Timeouts, variables: &Variables) -> Self {
+        let variable = |name: &str| variables.get(name).or_else(|| variables.get(&name.to_lowercase()));
+        let proxy = variable("HTTPS_PROXY").map(|proxy| (proxy, variable("NO_PROXY")));
+        Self { timeouts, proxy, encrypted: OnceLock::new(), plain: OnceLock::new() }
     }
 
     /// Sends one request.
@@ -91,30 +91,31 @@ impl Client {
         &self,
         target: &Target,
         key: Option<&SecretString>,
-        question: Question<'_>,
-    ) -> Result<Answered, Fault> {
+        prompt: Prompt<'_>,
+    ) -> Result<ModelAnswer, RequestError> {
         let encrypted = target.address.starts_with("https:");
         let client = if encrypted { &self.encrypted } else { &self.plain };
         let client = client.get_or_init(|| self.build(encrypted)).as_ref();
-        let client = client.map_err(|what| lasting(format!("failed to create the HTTP client: {what}")))?;
-        let messages = question.messages.iter().map(|message| match message.role {
+        let client =
+            client.map_err(|what| final_error(format!("failed to create the HTTP client: {what}")))?;
+        let messages = prompt.messages.iter().map(|message| match message.role {
             Role::User => ChatMessage::user(&message.content),
             Role::Assistant => ChatMessage::assistant(&message.content),
         });
         let mut request = ChatRequest::from_messages(messages.collect());
-        if let Some(system) = question.system {
+        if let Some(system) = prompt.system {
             request = request.with_system(system);
         }
         let mut options = ChatOptions::default();
-        if let Some(max_tokens) = question.max_tokens {
+        if let Some(max_tokens) = prompt.max_tokens {
             options = options.with_max_tokens(u32::try_from(max_tokens).unwrap_or(u32::MAX));
         }
         let answer = client
-            .exec_chat(service(target, key), request, Some(&options))
+            .exec_chat(service_target(target, key), request, Some(&options))
             // The library logs bodies, and the body of a provider may quote the key.
             .with_subscriber(NoSubscriber::new())
             .await;
-        answer.map(answered).map_err(|error| fault(error, key))
+        answer.map(model_answer).map_err(|error| request_error(error, key))
     }
 
     fn build(&self, encrypted: bool) -> Result<genai::Client, String> {
@@ -122,8 +123,8 @@ impl Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(self.patience.connect)
-            .timeout(self.patience.whole)
+            .connect_timeout(self.timeouts.connect)
+            .timeout(self.timeouts.answer)
             .user_agent(concat!("jp-compact/", env!("CARGO_PKG_VERSION")))
             .no_proxy();
         if encrypted {
@@ -136,17 +137,17 @@ impl Client {
             }
         } else {
             // Without certificates, a model on this machine can still be asked.
-            let trusts_nobody = rustls::ClientConfig::builder()
+            let without_certificates = rustls::ClientConfig::builder()
                 .with_root_certificates(rustls::RootCertStore::empty())
                 .with_no_client_auth();
-            builder = builder.tls_backend_preconfigured(trusts_nobody);
+            builder = builder.tls_backend_preconfigured(without_certificates);
         }
-        let client = builder.build().map_err(|error| causes(&error))?;
+        let client = builder.build().map_err(|error| innermost_cause(&error))?;
         genai::Client::builder().with_reqwest(client).build().map_err(|error| error.to_string())
     }
 }
 
-fn service(target: &Target, key: Option<&SecretString>) -> ServiceTarget {
+fn service_target(target: &Target, key: Option<&SecretString>) -> ServiceTarget {
     let kind = match target.kind {
         ProviderKind::Anthropic => AdapterKind::Anthropic,
         ProviderKind::Openai => AdapterKind::OpenAI,
@@ -161,7 +162,7 @@ fn service(target: &Target, key: Option<&SecretString>) -> ServiceTarget {
     }
 }
 
-fn answered(response: ChatResponse) -> Answered {
+fn model_answer(response: ChatResponse) -> ModelAnswer {
     let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
     let (input, output) = (count(response.usage.prompt_tokens), count(response.usage.completion_tokens));
     let usage = input.zip(output).map(|(input_tokens, output_tokens)| Usage { input_tokens, output_tokens });
@@ -169,57 +170,67 @@ fn answered(response: ChatResponse) -> Answered {
     let usage = usage.filter(|usage| usage.input_tokens > 0);
     let text = response.content.texts().concat();
     let end = match response.stop_reason {
-        Some(StopReason::MaxTokens(_)) => AnswerEnd::Cut,
+        Some(StopReason::MaxTokens(_)) => AnswerEnd::Truncated,
         Some(
             StopReason::ContentFilter(reason) | StopReason::Other(reason) | StopReason::ToolCall(reason),
         ) => AnswerEnd::Refused(format!("it stopped for `{reason}`")),
         Some(StopReason::Completed(_) | StopReason::StopSequence(_)) | None if text.trim().is_empty() => {
             AnswerEnd::Refused("its answer has no text".into())
         }
-        Some(StopReason::Completed(_) | StopReason::StopSequence(_)) | None => AnswerEnd::Whole,
+        Some(StopReason::Completed(_) | StopReason::StopSequence(_)) | None => AnswerEnd::Complete,
     };
-    Answered { text, model: response.provider_model_iden.model_name.to_string(), usage, end }
+    ModelAnswer { text, model: response.provider_model_iden.model_name.to_string(), usage, end }
 }
 
 /// Converts an error of the library. Its text contains requests and answers and must not be used.
-fn fault(error: genai::Error, key: Option<&SecretString>) -> Fault {
+fn request_error(error: genai::Error, key: Option<&SecretString>) -> RequestError {
     match error {
         genai::Error::WebModelCall { webc_error, .. } | genai::Error::WebAdapterCall { webc_error, .. } => {
             match webc_error {
                 webc::Error::ResponseFailedStatus { status, body, headers } => {
-                    refused(status, &body, &headers, key)
+                    status_error(status, &body, &headers, key)
                 }
-                webc::Error::Reqwest(error) => broken(&error.without_url()),
+                webc::Error::Reqwest(error) => connection_error(&error.without_url()),
                 webc::Error::ResponseFailedNotJson { .. }
                 | webc::Error::ResponseFailedInvalidJson { .. }
-                | webc::Error::JsonValueExt(_) => charged("the provider's answer is not valid JSON".into()),
+                | webc::Error::JsonValueExt(_) => {
+                    charged_error("the provider's answer is not valid JSON".into())
+                }
             }
         }
         genai::Error::ChatResponseGeneration { .. } => {
-            charged("the provider's answer has an unexpected form".into())
+            charged_error("the provider's answer has an unexpected form".into())
         }
         // All other errors occur before anything is sent.
-        _ => lasting("failed to build the request for this provider".into()),
+        _ => final_error("failed to build the request for this provider".into()),
     }
 }
 
-fn refused(status: StatusCode, body: &str, headers: &HeaderMap, key: Option<&SecretString>) -> Fault {
-    let what = format!("the provider answered with HTTP {}", status.as_u16());
+fn status_error(
+    status: StatusCode,
+    body: &str,
+    headers: &HeaderMap,
+    key: Option<&SecretString>,
+) -> RequestError {
+    let message = format!("the provider answered with HTTP {}", status.as_u16());
     if status.is_redirection() {
-        return lasting(format!("{what}; redirects are not followed"));
+        return final_error(format!("{message}; redirects are not followed"));
     }
     let provider_message = match status {
         // The error is about the key and quotes it.
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Some("it rejected the key".to_owned()),
-        _ => provider_message(body).map(|message| key::scrubbed(&message, key)),
+        _ => provider_message(body).map(|message| key::without_key(&message, key)),
     };
-    let what = provider_message.map_or_else(|| what.clone(), |message| format!("{what}: {message}"));
-    let may_pass = status == StatusCode::TOO_MANY_REQUESTS
+    let message = match provider_message {
+        Some(detail) => format!("{message}: {detail}"),
+        None => message,
+    };
+    let is_temporary = status == StatusCode::TOO_MANY_REQUESTS
         || status == StatusCode::REQUEST_TIMEOUT
         || status.is_server_error();
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let again = may_pass.then(|| seconds.map(Duration::from_secs));
-    Fault { what, again, may_have_cost: false }
+    let retry = is_temporary.then(|| seconds.map(Duration::from_secs));
+    RequestError { message, retry, may_have_cost: false }
 }
 
 /// Returns the message in a provider's error.
@@ -228,27 +239,27 @@ fn provider_message(body: &str) -> Option<String> {
     let error = body.get("error").or_else(|| body.get(0)?.get("error"))?;
     let text = error.get("message").unwrap_or(error).as_str()?;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some(line.chars().take(SAID_CHARS_MAX).collect())
+    Some(line.chars().take(MESSAGE_CHARS_MAX).collect())
 }
 
-fn broken(error: &reqwest::Error) -> Fault {
+fn connection_error(error: &reqwest::Error) -> RequestError {
     if error.is_timeout() && !error.is_connect() {
-        return charged("the provider did not answer in time".into());
+        return charged_error("the provider did not answer in time".into());
     }
     if error.is_builder() {
-        return lasting("failed to build the request for this provider".into());
+        return final_error("failed to build the request for this provider".into());
     }
     let what = if error.is_connect() { "the provider cannot be reached" } else { "the connection was lost" };
     // Nothing was sent before the connection was established.
-    Fault {
-        what: format!("{what}: {}", causes(error)),
-        again: Some(None),
+    RequestError {
+        message: format!("{what}: {}", innermost_cause(error)),
+        retry: Some(None),
         may_have_cost: !error.is_connect(),
     }
 }
 
 /// Returns the innermost cause, which is the error of the system.
-fn causes(error: &dyn std::error::Error) -> String {
+fn innermost_cause(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -256,10 +267,10 @@ fn causes(error: &dyn std::error::Error) -> String {
     innermost.to_string()
 }
 
-fn lasting(what: String) -> Fault {
-    Fault { what, again: None, may_have_cost: false }
+fn final_error(message: String) -> RequestError {
+    RequestError { message, retry: None, may_have_cost: false }
 }
 
-fn charged(what: String) -> Fault {
-    Fault { what, again: None, may_have_cost: true }
+fn charged_error(message: String) -> RequestError {
+    RequestError { message, retry: None, may_have_cost: true }
 }

@@ -16,7 +16,7 @@ const COMMAND_DEADLINE: Duration = Duration::from_secs(60);
 /// The maximum length of a key.
 const KEY_BYTES_MAX: usize = 16 << 10;
 
-/// The keys of a run. Each is looked up once.
+/// The keys of a run, by provider. Each is looked up once.
 #[derive(Debug, Default)]
 pub(super) struct Keys(Mutex<BTreeMap<String, Option<SecretString>>>);
 
@@ -28,21 +28,21 @@ impl Keys {
         variables: &Variables,
     ) -> Result<Option<SecretString>, String> {
         let provider = target.model.provider();
-        let mut known = self.0.lock().await;
-        let found = match known.get(provider) {
-            Some(found) => found.clone(),
+        let mut keys = self.0.lock().await;
+        let key = match keys.get(provider) {
+            Some(key) => key.clone(),
             None => {
-                let found = find(&target.key, variables)
+                let key = find_key(&target.key, variables)
                     .await
                     .map_err(|what| format!("failed to find a key for `{provider}`: {what}"))?;
-                known.insert(provider.to_owned(), found.clone());
-                found
+                keys.insert(provider.to_owned(), key.clone());
+                key
             }
         };
-        if found.is_none() && target.key_needed {
+        if key.is_none() && target.key_needed {
             return Err(format!("failed to find a key for `{provider}`: {}", remedy(target)));
         }
-        Ok(found)
+        Ok(key)
     }
 }
 
@@ -53,13 +53,13 @@ fn remedy(target: &Target) -> String {
     format!("{set}name a variable or a command under [llm.providers.{provider}]")
 }
 
-async fn find(source: &KeySource, variables: &Variables) -> Result<Option<SecretString>, String> {
+async fn find_key(source: &KeySource, variables: &Variables) -> Result<Option<SecretString>, String> {
     let text = match source {
         KeySource::Variables(names) => match names.iter().find_map(|name| variables.get(name)) {
             Some(text) => text,
             None => return Ok(None),
         },
-        KeySource::Command(command) => printed(command).await?,
+        KeySource::Command(command) => command_output(command).await?,
     };
     let text = text.trim();
     // An invalid header value would be quoted in an error of the client.
@@ -70,10 +70,10 @@ async fn find(source: &KeySource, variables: &Variables) -> Result<Option<Secret
 }
 
 /// Returns the output of a command. The output must not appear in any message, because it may be the key.
-async fn printed(command: &[String]) -> Result<String, String> {
+async fn command_output(command: &[String]) -> Result<String, String> {
     let [program, ..] = command else { return Err("`api_key_command` is empty".into()) };
-    let ended = process::run_command(command, COMMAND_DEADLINE, KEY_BYTES_MAX).await;
-    let (status, stdout) = ended.map_err(|error| format!("`{program}` failed: {error}"))?;
+    let result = process::run_command(command, COMMAND_DEADLINE, KEY_BYTES_MAX).await;
+    let (status, stdout) = result.map_err(|error| format!("`{program}` failed: {error}"))?;
     if !status.success() {
         return Err(format!("`{program}` failed: {status}"));
     }
@@ -81,13 +81,13 @@ async fn printed(command: &[String]) -> Result<String, String> {
 }
 
 /// Removes the key, and everything that could be a part of it, from a message of a provider.
-pub(super) fn scrubbed(text: &str, key: Option<&SecretString>) -> String {
+pub(super) fn without_key(text: &str, key: Option<&SecretString>) -> String {
     /// Providers quote the start of a key that they reject.
     const PART_CHARS: usize = 8;
     let Some(key) = key.map(SecretString::expose_secret) else { return text.to_owned() };
-    let whole = text.replace(key, "[key]");
-    let Some(part) = key.get(..PART_CHARS) else { return whole };
-    let words = whole.split_inclusive(char::is_whitespace);
+    let text = text.replace(key, "[key]");
+    let Some(part) = key.get(..PART_CHARS) else { return text };
+    let words = text.split_inclusive(char::is_whitespace);
     words.map(|word| if word.contains(part) { "[key] " } else { word }).collect()
 }
 
@@ -100,25 +100,25 @@ mod tests {
     }
 
     #[track_caller]
-    fn printed_by(command: &[&str], expect: Result<Option<&str>, &str>) {
+    fn check_command(command: &[&str], expect: Result<Option<&str>, &str>) {
         let source = KeySource::Command(command.iter().map(|word| (*word).to_owned()).collect());
-        let found = block_on(find(&source, &Variables::These(BTreeMap::new())));
-        match (found, expect) {
-            (Ok(found), Ok(expect)) => assert_eq!(found.as_ref().map(SecretString::expose_secret), expect),
+        let key = block_on(find_key(&source, &Variables::These(BTreeMap::new())));
+        match (key, expect) {
+            (Ok(key), Ok(expect)) => assert_eq!(key.as_ref().map(SecretString::expose_secret), expect),
             (Err(what), Err(part)) => assert!(what.contains(part) && !what.contains("sekret"), "{what}"),
-            (found, expect) => panic!("found {found:?}, expected {expect:?}"),
+            (key, expect) => panic!("found {key:?}, expected {expect:?}"),
         }
     }
 
     #[test]
     fn reads_a_key_from_a_command_without_a_shell() {
-        printed_by(&["echo", " sk-$HOME;x "], Ok(Some("sk-$HOME;x")));
-        printed_by(&["true"], Ok(None));
-        printed_by(&["sh", "-c", "echo sekret; echo sekret >&2; exit 3"], Err("exit status: 3"));
-        printed_by(&["echo", "sekret", "sekret"], Err("characters that a key cannot have"));
-        printed_by(&["head", "-c", "20000", "/dev/zero"], Err("more than 16384 bytes"));
-        printed_by(&["no-such-program-here"], Err("`no-such-program-here` failed"));
-        printed_by(&[], Err("is empty"));
+        check_command(&["echo", " sk-$HOME;x "], Ok(Some("sk-$HOME;x")));
+        check_command(&["true"], Ok(None));
+        check_command(&["sh", "-c", "echo sekret; echo sekret >&2; exit 3"], Err("exit status: 3"));
+        check_command(&["echo", "sekret", "sekret"], Err("characters that a key cannot have"));
+        check_command(&["head", "-c", "20000", "/dev/zero"], Err("more than 16384 bytes"));
+        check_command(&["no-such-program-here"], Err("`no-such-program-here` failed"));
+        check_command(&[], Err("is empty"));
     }
 
     #[test]
@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn removes_the_key_from_provider_messages() {
         let key = SecretString::from("sk-sekret-sekret");
-        let check = |text: &str, expect| assert_eq!(scrubbed(text, Some(&key)), expect);
+        let check = |text: &str, expect| assert_eq!(without_key(text, Some(&key)), expect);
         check("bad key sk-sekret-sekret given", "bad key [key] given");
         check("bad key sk-sekre***ret given", "bad key [key] given");
         check("too many tokens", "too many tokens");
-        assert_eq!(scrubbed("as it is", None), "as it is");
+        assert_eq!(without_key("as it is", None), "as it is");
     }
 }

@@ -29,7 +29,7 @@ pub use record::RecordingError;
 pub use settings::Settings;
 
 use budget::Budget;
-use client::{AnswerEnd, Answered, Client, Patience, Question};
+use client::{AnswerEnd, Client, ModelAnswer, Prompt, Timeouts};
 use jp_compact_runtime::environment::{Environment, Variables};
 use jp_compact_runtime::session::{Answering, Answers, Recorded};
 use key::Keys;
@@ -37,13 +37,13 @@ use record::Recording;
 use retry::Backoff;
 
 /// The time limit for connecting.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for a complete answer. Providers require streaming for longer ones.
-const WHOLE: Duration = Duration::from_secs(600);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 const BACKOFF: Backoff =
     Backoff { retries: 3, initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 /// The maximum number of concurrent requests. Providers have limits too.
-const QUESTIONS_MAX: usize = 4;
+const CONCURRENT_REQUESTS_MAX: usize = 4;
 /// The error code of a request that exceeds the budget.
 pub const BUDGET_EXHAUSTED: &str = "budget_exhausted";
 /// An example of the settings that configure a model.
@@ -71,14 +71,14 @@ pub struct LlmOptions {
 pub struct Models {
     settings: Settings,
     variables: Variables,
-    wish: Option<ModelName>,
+    requested_model: Option<ModelName>,
     client: Client,
     backoff: Backoff,
     keys: Keys,
     budget: Budget,
     recording: Option<Recording>,
     replayed: Option<Recorded>,
-    turns: Semaphore,
+    slots: Semaphore,
 }
 
 impl Models {
@@ -100,23 +100,23 @@ impl Models {
         let one_by_one = recording.is_some();
         let variables = environment.variables.clone();
         Ok(Self {
-            client: Client::new(Patience { connect: CONNECT, whole: WHOLE }, &variables),
+            client: Client::new(Timeouts { connect: CONNECT_TIMEOUT, answer: ANSWER_TIMEOUT }, &variables),
             settings,
             variables,
-            wish: options.model.clone(),
+            requested_model: options.model.clone(),
             backoff: BACKOFF,
             keys: Keys::default(),
             budget: Budget::new(tokens, requests),
             recording,
             replayed: replayed.transpose()?,
-            turns: Semaphore::new(if one_by_one { 1 } else { QUESTIONS_MAX }),
+            slots: Semaphore::new(if one_by_one { 1 } else { CONCURRENT_REQUESTS_MAX }),
         })
     }
 
     /// Returns the model from the command line.
     #[must_use]
     pub fn requested_model(&self) -> Option<&ModelName> {
-        self.wish.as_ref()
+        self.requested_model.as_ref()
     }
 
     /// Returns the context window of a model, if it is known.
@@ -134,28 +134,31 @@ impl Models {
     /// Returns the variables that may hold a key: provider, variable, and whether it is set.
     #[must_use]
     pub fn key_variables(&self) -> Vec<(String, String, bool)> {
-        let all = provider::key_variables(&self.settings).into_iter();
-        all.map(|(provider, name)| {
-            let is_set = self.variables.get(&name).is_some();
-            (provider, name, is_set)
-        })
-        .collect()
+        let variables = provider::key_variables(&self.settings).into_iter();
+        variables
+            .map(|(provider, name)| {
+                let is_set = self.variables.get(&name).is_some();
+                (provider, name, is_set)
+            })
+            .collect()
     }
 
     async fn complete(&self, request: &NeedRequest, fallback: Option<&str>) -> Answer {
         let NeedRequest::LlmComplete { model, system, messages, max_tokens } = request else {
-            return refused("need_unknown", "this host has no model that counts tokens".into());
+            return error_answer("need_unknown", "this host has no model that counts tokens".into());
         };
         // The semaphore is never closed.
-        let _turn = self.turns.acquire().await;
-        if let Some(answer) = self.recording.as_ref().and_then(|recording| recording.recorded_now(request)) {
+        let _slot = self.slots.acquire().await;
+        if let Some(answer) =
+            self.recording.as_ref().and_then(|recording| recording.recorded_in_this_run(request))
+        {
             return answer;
         }
-        let question = Question { system: system.as_deref(), messages, max_tokens: *max_tokens };
-        let answer = match self.ask(model.as_deref(), fallback, question).await {
+        let prompt = Prompt { system: system.as_deref(), messages, max_tokens: *max_tokens };
+        let answer = match self.ask(model.as_deref(), fallback, prompt).await {
             Ok(completion) => match serde_json::to_value(completion) {
                 Ok(serde_json::Value::Object(fields)) => Answer::Ok(fields),
-                _ => refused("llm_unavailable", "failed to serialize the answer".into()),
+                _ => error_answer("llm_unavailable", "failed to serialize the answer".into()),
             },
             Err(error) => Answer::Err(error),
         };
@@ -165,71 +168,73 @@ impl Models {
     /// Records answers of the model, including refusals, because the model would repeat them. A missing
     /// answer is not recorded, because it may be temporary.
     fn record(&self, request: &NeedRequest, answer: Answer) -> Answer {
-        let passes = match &answer {
+        let is_temporary = match &answer {
             Answer::Ok(_) => false,
             Answer::Err(error) => !is_of_model(&error.code),
         };
-        let Some(recording) = self.recording.as_ref().filter(|_| !passes) else { return answer };
-        match recording.put(request, &answer) {
+        let Some(recording) = self.recording.as_ref().filter(|_| !is_temporary) else { return answer };
+        match recording.add(request, &answer) {
             Ok(()) => answer,
-            Err(error) => refused("llm_unavailable", format!("failed to record the answer: {error}")),
+            Err(error) => error_answer("llm_unavailable", format!("failed to record the answer: {error}")),
         }
     }
 
     async fn ask(
         &self,
-        named: Option<&str>,
-        host_s_own: Option<&str>,
-        question: Question<'_>,
+        requested: Option<&str>,
+        default_model: Option<&str>,
+        prompt: Prompt<'_>,
     ) -> Result<Completion, AnswerError> {
         let unavailable = |message| AnswerError { code: "llm_unavailable".into(), message };
         let parse = |name: &str| name.parse().map_err(|error: NoModelName| unavailable(error.to_string()));
-        let named: Option<ModelName> = named.map(parse).transpose()?;
-        let host_s_own: Option<ModelName> = host_s_own.map(parse).transpose()?;
-        let model = match (named, host_s_own) {
+        let requested: Option<ModelName> = requested.map(parse).transpose()?;
+        let default_model: Option<ModelName> = default_model.map(parse).transpose()?;
+        let model = match (requested, default_model) {
             // A strategy must not decide which provider reads the conversation.
-            (Some(named), Some(own)) if named.provider() != own.provider() => {
+            (Some(requested), Some(default)) if requested.provider() != default.provider() => {
                 return Err(unavailable(format!(
-                    "the strategy asks for `{named}` from another provider than `{own}`; `--model {named}` allows it"
+                    "the strategy asks for `{requested}` from another provider than `{default}`; `--model {requested}` allows it"
                 )));
             }
-            (named, own) => named.or(own).ok_or_else(|| unavailable("no model is configured".into()))?,
+            (requested, default) => {
+                requested.or(default).ok_or_else(|| unavailable("no model is configured".into()))?
+            }
         };
-        if question.messages.is_empty() {
+        if prompt.messages.is_empty() {
             return Err(unavailable("the request has no message".into()));
         }
         let target = provider::target(&model, &self.settings, &self.variables).map_err(unavailable)?;
-        let input = input_tokens(question.system, question.messages);
-        let reserved = self.budget.reserve(input, question.max_tokens).await.map_err(exhausted)?;
+        let input = input_tokens(prompt.system, prompt.messages);
+        let reserved = self.budget.reserve(input, prompt.max_tokens).await.map_err(exhausted)?;
         let max_tokens = reserved.max_tokens;
         let key = self.keys.get(&target, &self.variables).await.map_err(unavailable)?;
-        let bounded = Question { max_tokens, ..question };
+        let prompt_with_limit = Prompt { max_tokens, ..prompt };
         let mut retry = 0;
-        let answered = loop {
-            self.budget.request().map_err(exhausted)?;
-            let fault = match self.client.ask(&target, key.as_ref(), bounded).await {
-                Ok(answered) => break answered,
-                Err(fault) => fault,
+        let answer = loop {
+            self.budget.count_request().map_err(exhausted)?;
+            let error = match self.client.ask(&target, key.as_ref(), prompt_with_limit).await {
+                Ok(answer) => break answer,
+                Err(error) => error,
             };
-            if fault.may_have_cost {
+            if error.may_have_cost {
                 self.budget.spend(input);
             }
-            let wait = fault.again.and_then(|retry_after| self.backoff.delay_before(retry, retry_after));
-            let Some(wait) = wait else {
+            let delay = error.retry.and_then(|retry_after| self.backoff.delay_before(retry, retry_after));
+            let Some(delay) = delay else {
                 let tries = if retry == 0 { String::new() } else { format!(", after {} tries", retry + 1) };
-                return Err(unavailable(format!("{model}: {}{tries}", fault.what)));
+                return Err(unavailable(format!("{model}: {}{tries}", error.message)));
             };
-            tracing::info!(%model, what = fault.what, ?wait, "asks again");
-            tokio::time::sleep(wait).await;
+            tracing::info!(%model, error = error.message, ?delay, "retries the request");
+            tokio::time::sleep(delay).await;
             retry += 1;
         };
-        let used = answered.usage.unwrap_or_else(|| Usage {
+        let usage = answer.usage.unwrap_or_else(|| Usage {
             input_tokens: input,
-            output_tokens: Estimator::Characters.tokens(&answered.text),
+            output_tokens: Estimator::Characters.tokens(&answer.text),
         });
-        self.budget.spend(used.input_tokens.saturating_add(used.output_tokens));
-        tracing::info!(%model, input = used.input_tokens, output = used.output_tokens, "answered");
-        whole(&model, answered, question.max_tokens.is_none() && max_tokens.is_some())
+        self.budget.spend(usage.input_tokens.saturating_add(usage.output_tokens));
+        tracing::info!(%model, input = usage.input_tokens, output = usage.output_tokens, "answered");
+        completion(&model, answer, prompt.max_tokens.is_none() && max_tokens.is_some())
     }
 }
 
@@ -243,24 +248,28 @@ fn exhausted(message: String) -> AnswerError {
     AnswerError { code: BUDGET_EXHAUSTED.into(), message }
 }
 
-/// Returns a complete answer, or an error for an incomplete one. `by_budget` states that the budget set the
+/// Returns a complete answer, or an error for an incomplete one. `is_budget_limit` states that the budget set the
 /// token limit.
-fn whole(model: &ModelName, answered: Answered, by_budget: bool) -> Result<Completion, AnswerError> {
+fn completion(
+    model: &ModelName,
+    answer: ModelAnswer,
+    is_budget_limit: bool,
+) -> Result<Completion, AnswerError> {
     let failed = |code: &str, message: String| Err(AnswerError { code: code.into(), message });
-    match answered.end {
-        AnswerEnd::Whole => Ok(Completion {
-            text: answered.text,
-            model: format!("{}/{}", model.provider(), answered.model),
-            usage: answered.usage,
+    match answer.end {
+        AnswerEnd::Complete => Ok(Completion {
+            text: answer.text,
+            model: format!("{}/{}", model.provider(), answer.model),
+            usage: answer.usage,
         }),
-        AnswerEnd::Cut if by_budget => failed(
+        AnswerEnd::Truncated if is_budget_limit => failed(
             BUDGET_EXHAUSTED,
             format!("{model}: the budget was used up before its answer was complete"),
         ),
-        AnswerEnd::Cut => {
+        AnswerEnd::Truncated => {
             failed("llm_truncated", format!("{model}: its answer was cut off at the token limit"))
         }
-        AnswerEnd::Refused(why) => failed("llm_refused", format!("{model}: {why}")),
+        AnswerEnd::Refused(reason) => failed("llm_refused", format!("{model}: {reason}")),
     }
 }
 
@@ -270,7 +279,7 @@ pub fn is_of_model(code: &str) -> bool {
     ["llm_refused", "llm_truncated"].contains(&code)
 }
 
-fn refused(code: &str, message: String) -> Answer {
+fn error_answer(code: &str, message: String) -> Answer {
     Answer::Err(AnswerError { code: code.to_owned(), message })
 }
 
@@ -286,16 +295,16 @@ impl Answers for Models {
         if self.replays() {
             return None;
         }
-        let of_models = requests.values().filter_map(|request| match request {
+        let token_counts = requests.values().filter_map(|request| match request {
             NeedRequest::LlmComplete { system, messages, max_tokens, .. } => {
                 Some(input_tokens(system.as_deref(), messages).saturating_add(max_tokens.unwrap_or(0)))
             }
             _ => None,
         });
         let (count, tokens) =
-            of_models.fold((0, 0_u64), |(count, sum), tokens| (count + 1, sum.saturating_add(tokens)));
+            token_counts.fold((0, 0_u64), |(count, sum), tokens| (count + 1, sum.saturating_add(tokens)));
         // The previous answer may have used the budget. That does not matter without further requests.
-        let found = if count == 0 { Ok(()) } else { self.budget.foresee(count, tokens) };
-        found.err().map(exhausted)
+        let result = if count == 0 { Ok(()) } else { self.budget.check(count, tokens) };
+        result.err().map(exhausted)
     }
 }

@@ -48,8 +48,8 @@ fn is_name(text: &str) -> bool {
     !text.contains("..") && text.split('/').all(|segment| segment != "." && is_segment(segment, b"-_.:@+"))
 }
 
-fn is_segment(text: &str, more: &[u8]) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
+fn is_segment(text: &str, punctuation: &[u8]) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || punctuation.contains(&byte))
 }
 
 impl FromStr for ModelName {

@@ -8,7 +8,7 @@ use super::model::ModelName;
 use super::settings::{ProviderKind, Settings};
 
 /// The built-in defaults of a provider.
-struct Own {
+struct BuiltIn {
     names: &'static [&'static str],
     kind: ProviderKind,
     address: &'static str,
@@ -16,22 +16,22 @@ struct Own {
     key_variables: &'static [&'static str],
 }
 
-const OWN: [Own; 4] = [
-    Own {
+const BUILT_IN: [BuiltIn; 4] = [
+    BuiltIn {
         names: &["anthropic"],
         kind: ProviderKind::Anthropic,
         address: "https://api.anthropic.com",
         address_variables: &["ANTHROPIC_BASE_URL"],
         key_variables: &["ANTHROPIC_API_KEY"],
     },
-    Own {
+    BuiltIn {
         names: &["openai"],
         kind: ProviderKind::Openai,
         address: "https://api.openai.com/v1",
         address_variables: &["OPENAI_BASE_URL"],
         key_variables: &["OPENAI_API_KEY"],
     },
-    Own {
+    BuiltIn {
         // JP calls it google.
         names: &["gemini", "google"],
         kind: ProviderKind::Gemini,
@@ -39,7 +39,7 @@ const OWN: [Own; 4] = [
         address_variables: &["GOOGLE_GEMINI_BASE_URL"],
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     },
-    Own {
+    BuiltIn {
         names: &["ollama"],
         kind: ProviderKind::Ollama,
         address: "http://127.0.0.1:11434",
@@ -77,8 +77,8 @@ pub(super) fn target(
 ) -> Result<Target, String> {
     let provider = model.provider();
     let configured = settings.providers.get(provider).cloned().unwrap_or_default();
-    let own = OWN.iter().find(|own| own.names.contains(&provider));
-    let Some(kind) = configured.kind.or(own.map(|own| own.kind)) else {
+    let built_in = BUILT_IN.iter().find(|built_in| built_in.names.contains(&provider));
+    let Some(kind) = configured.kind.or(built_in.map(|built_in| built_in.kind)) else {
         let kinds = "anthropic, openai, gemini and ollama need no settings";
         return Err(format!(
             "provider `{provider}` is not known; set `kind` and `base_url` in [llm.providers.{provider}] ({kinds})"
@@ -90,10 +90,11 @@ pub(super) fn target(
             "`{model}` is not a valid model name; names of this provider contain no `/` or `:`"
         ));
     }
-    let set = |names: &[&str]| names.iter().find_map(|name| variables.get(name));
-    let given = configured.base_url.or_else(|| own.and_then(|own| set(own.address_variables)));
-    let key_needed = given.is_none() && kind != ProviderKind::Ollama;
-    let Some(address) = given.or_else(|| own.map(|own| own.address.to_owned())) else {
+    let first_value = |names: &[&str]| names.iter().find_map(|name| variables.get(name));
+    let base_url =
+        configured.base_url.or_else(|| built_in.and_then(|built_in| first_value(built_in.address_variables)));
+    let key_needed = base_url.is_none() && kind != ProviderKind::Ollama;
+    let Some(address) = base_url.or_else(|| built_in.map(|built_in| built_in.address.to_owned())) else {
         return Err(format!("provider `{provider}` needs a `base_url` in [llm.providers.{provider}]"));
     };
     let key = match (configured.api_key_env, configured.api_key_command) {
@@ -101,28 +102,30 @@ pub(super) fn target(
         (Some(variable), None) => KeySource::Variables(vec![variable]),
         // The variables of a provider are only for this provider, even if others use the same API.
         (None, None) => {
-            let names = own.map_or(&[][..], |own| own.key_variables);
+            let names = built_in.map_or(&[][..], |built_in| built_in.key_variables);
             KeySource::Variables(names.iter().map(|name| (*name).to_owned()).collect())
         }
     };
-    Ok(Target { model: model.clone(), kind, address: whole(kind, &address)?, key, key_needed })
+    Ok(Target { model: model.clone(), kind, address: normalized_address(kind, &address)?, key, key_needed })
 }
 
 /// Returns the variables that may hold a key, as pairs of provider and variable: built-in and configured ones.
 pub(super) fn key_variables(settings: &Settings) -> Vec<(String, String)> {
-    let own = OWN.iter().flat_map(|own| own.key_variables.iter().map(|name| (own.names[0], *name)));
+    let built_in = BUILT_IN
+        .iter()
+        .flat_map(|built_in| built_in.key_variables.iter().map(|name| (built_in.names[0], *name)));
     let configured = settings.providers.iter().filter_map(|(provider, configured)| {
         configured.api_key_env.as_ref().map(|name| (provider.as_str(), name.as_str()))
     });
-    let mut all: Vec<_> =
-        own.chain(configured).map(|(provider, name)| (provider.to_owned(), name.to_owned())).collect();
-    all.sort();
-    all.dedup();
-    all
+    let mut variables: Vec<_> =
+        built_in.chain(configured).map(|(provider, name)| (provider.to_owned(), name.to_owned())).collect();
+    variables.sort();
+    variables.dedup();
+    variables
 }
 
 /// Normalizes an address so that paths can be appended.
-fn whole(kind: ProviderKind, text: &str) -> Result<String, String> {
+fn normalized_address(kind: ProviderKind, text: &str) -> Result<String, String> {
     let text = text.trim().trim_end_matches('/');
     let with_scheme = match kind {
         // OLLAMA_HOST often contains only a host, and may be the address that Ollama listens on.
@@ -153,9 +156,9 @@ mod tests {
 
     use super::*;
 
-    fn variables(of: &[(&str, &str)]) -> Variables {
+    fn variables(values: &[(&str, &str)]) -> Variables {
         Variables::These(
-            of.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect::<BTreeMap<_, _>>(),
+            values.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect::<BTreeMap<_, _>>(),
         )
     }
 
@@ -163,18 +166,18 @@ mod tests {
     #[track_caller]
     fn check(model: &str, settings: &str, set: &[(&str, &str)], expect: Result<(&str, &str), &str>) {
         let settings = toml::from_str(settings).unwrap();
-        let found = target(&model.parse().unwrap(), &settings, &variables(set));
-        let found = found.map(|target| {
+        let result = target(&model.parse().unwrap(), &settings, &variables(set));
+        let result = result.map(|target| {
             let key = match target.key {
                 KeySource::Variables(names) => names.join(" "),
                 KeySource::Command(command) => format!("$({})", command.join(" ")),
             };
             (target.address, key)
         });
-        match (found, expect) {
-            (Ok(found), Ok((address, key))) => assert_eq!(found, (address.to_owned(), key.to_owned())),
+        match (result, expect) {
+            (Ok(actual), Ok((address, key))) => assert_eq!(actual, (address.to_owned(), key.to_owned())),
             (Err(what), Err(part)) => assert!(what.contains(part), "{what}"),
-            (found, expect) => panic!("found {found:?}, expected {expect:?}"),
+            (result, expect) => panic!("found {result:?}, expected {expect:?}"),
         }
     }
 
@@ -231,10 +234,10 @@ mod tests {
     #[test]
     fn settings_select_the_source_of_the_key() {
         let settings = |key| format!("[providers.openai]\n{key}");
-        let of =
+        let check_key =
             |key, expect| check("openai/g", &settings(key), &[], Ok(("https://api.openai.com/v1/", expect)));
-        of("api_key_env = \"MINE\"", "MINE");
-        of("api_key_command = [\"pass\", \"openai\"]", "$(pass openai)");
+        check_key("api_key_env = \"MINE\"", "MINE");
+        check_key("api_key_command = [\"pass\", \"openai\"]", "$(pass openai)");
     }
 
     #[test]

@@ -43,13 +43,13 @@ impl Recording {
     }
 
     /// Returns the answer from this run. A replay has one answer per request, so a run must have one too.
-    pub(super) fn recorded_now(&self, request: &NeedRequest) -> Option<Answer> {
+    pub(super) fn recorded_in_this_run(&self, request: &NeedRequest) -> Option<Answer> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.1.contains(&key(request)).then(|| answers.0.get(request).cloned()).flatten()
     }
 
     /// Records an answer. Replaces the answer of an earlier run.
-    pub(super) fn put(&self, request: &NeedRequest, answer: &Answer) -> std::io::Result<()> {
+    pub(super) fn add(&self, request: &NeedRequest, answer: &Answer) -> std::io::Result<()> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.0 = std::mem::take(&mut answers.0).with(request, answer.clone());
         answers.1.insert(key(request));
@@ -108,12 +108,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("answers.json");
         let first = Recording::open(&path).unwrap();
-        first.put(&request("a"), &answer("one")).unwrap();
-        first.put(&request("b"), &answer("two")).unwrap();
-        assert_eq!(first.recorded_now(&request("a")), Some(answer("one")));
+        first.add(&request("a"), &answer("one")).unwrap();
+        first.add(&request("b"), &answer("two")).unwrap();
+        assert_eq!(first.recorded_in_this_run(&request("a")), Some(answer("one")));
         let second = Recording::open(&path).unwrap();
-        assert_eq!(second.recorded_now(&request("a")), None, "a later run asks again");
-        second.put(&request("a"), &answer("three")).unwrap();
+        assert_eq!(second.recorded_in_this_run(&request("a")), None, "a later run asks again");
+        second.add(&request("a"), &answer("three")).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let replayed = replay(&path).unwrap();
         assert_eq!(replayed.get(&request("a")), Some(&answer("three")));

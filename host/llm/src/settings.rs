@@ -32,8 +32,8 @@ impl Settings {
     /// Returns the context window of a model in tokens: from the settings, or from the built-in table.
     #[must_use]
     pub fn context_window(&self, model: &ModelName) -> Option<u64> {
-        let known = self.models.get(&model.to_string()).and_then(|known| known.context_window);
-        known.or_else(|| windows::shipped(model.provider(), model.name()))
+        let configured = self.models.get(&model.to_string()).and_then(|settings| settings.context_window);
+        configured.or_else(|| windows::built_in(model.provider(), model.name()))
     }
 }
 

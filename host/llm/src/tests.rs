@@ -14,12 +14,12 @@ const KEY: &str = "sk-sekret-0123456789";
 const NEVER: Duration = Duration::from_secs(3600);
 
 fn environment(server: &MockServer) -> Environment {
-    let at = |rest: &str| server.uri() + rest;
+    let address = |path: &str| server.uri() + path;
     let variables = BTreeMap::from([
-        ("OPENAI_BASE_URL".to_owned(), at("/v1")),
-        ("ANTHROPIC_BASE_URL".to_owned(), at("")),
-        ("GOOGLE_GEMINI_BASE_URL".to_owned(), at("")),
-        ("OLLAMA_HOST".to_owned(), at("")),
+        ("OPENAI_BASE_URL".to_owned(), address("/v1")),
+        ("ANTHROPIC_BASE_URL".to_owned(), address("")),
+        ("GOOGLE_GEMINI_BASE_URL".to_owned(), address("")),
+        ("OLLAMA_HOST".to_owned(), address("")),
         ("OPENAI_API_KEY".to_owned(), KEY.to_owned()),
         ("ANTHROPIC_API_KEY".to_owned(), KEY.to_owned()),
         ("GEMINI_API_KEY".to_owned(), KEY.to_owned()),
@@ -59,11 +59,11 @@ fn openai(text: &str, finish: &str) -> ResponseTemplate {
     }))
 }
 
-async fn answers(server: &MockServer, response: ResponseTemplate) {
+async fn respond_with(server: &MockServer, response: ResponseTemplate) {
     Mock::given(any()).respond_with(response).mount(server).await;
 }
 
-async fn asked(server: &MockServer) -> Vec<Request> {
+async fn received(server: &MockServer) -> Vec<Request> {
     server.received_requests().await.unwrap()
 }
 
@@ -75,7 +75,7 @@ fn text(answer: &Answer) -> &str {
 
 /// Checks for an error with this code. Its message must not contain the key.
 #[track_caller]
-fn fails(answer: &Answer, code: &str, part: &str) {
+fn check_error(answer: &Answer, code: &str, part: &str) {
     let Answer::Err(error) = answer else { panic!("{answer:?}") };
     assert!(error.code == code && error.message.contains(part), "{error:?}");
     assert!(!error.message.contains("sekret"), "{error:?}");
@@ -84,13 +84,13 @@ fn fails(answer: &Answer, code: &str, part: &str) {
 /// Checks that a provider receives the prompt in its own format and that its answer is parsed.
 async fn check_provider(
     model: &str,
-    at: &str,
+    address_path: &str,
     key_header: Option<&str>,
     body: Value,
     sent: &[(&str, Value)],
 ) {
     let server = MockServer::start().await;
-    let mut mock = Mock::given(method("POST")).and(path(at));
+    let mut mock = Mock::given(method("POST")).and(path(address_path));
     if let Some(name) = key_header {
         let value = if name == "authorization" { format!("Bearer {KEY}") } else { KEY.to_owned() };
         mock = mock.and(header(name, value));
@@ -101,7 +101,7 @@ async fn check_provider(
     assert_eq!(fields["text"], "It was this.");
     assert!(fields["model"].as_str().unwrap().starts_with(model), "{answer:?}");
     assert_eq!(fields["usage"], json!({"input_tokens": 30, "output_tokens": 5}));
-    let request: Value = serde_json::from_slice(&asked(&server).await[0].body).unwrap();
+    let request: Value = serde_json::from_slice(&received(&server).await[0].body).unwrap();
     for (pointer, expect) in sent {
         assert_eq!(request.pointer(pointer), Some(expect), "{pointer} in {request}");
     }
@@ -164,9 +164,9 @@ async fn ollama_receives_its_own_format() {
 /// Checks the result of an OpenAI answer that ends in this way.
 async fn check_end(text: &str, finish: &str, code: &str) {
     let server = MockServer::start().await;
-    answers(&server, openai(text, finish)).await;
+    respond_with(&server, openai(text, finish)).await;
     let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
-    fails(&answer, code, "openai/g");
+    check_error(&answer, code, "openai/g");
 }
 
 #[tokio::test]
@@ -187,10 +187,10 @@ async fn retries_a_busy_provider() {
         }
         Mock::given(any()).respond_with(response).up_to_n_times(1).mount(&server).await;
     }
-    answers(&server, openai("at last", "stop")).await;
+    respond_with(&server, openai("at last", "stop")).await;
     let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
     assert_eq!(text(&answer), "at last");
-    assert_eq!(asked(&server).await.len(), 4);
+    assert_eq!(received(&server).await.len(), 4);
 }
 
 #[tokio::test]
@@ -201,10 +201,10 @@ async fn retries_and_waits_are_limited() {
         if let Some(retry_after) = retry_after {
             response = response.insert_header("retry-after", retry_after);
         }
-        answers(&server, response).await;
+        respond_with(&server, response).await;
         let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
-        fails(&answer, "llm_unavailable", "HTTP 429");
-        assert_eq!(asked(&server).await.len(), times, "{retry_after:?}");
+        check_error(&answer, "llm_unavailable", "HTTP 429");
+        assert_eq!(received(&server).await.len(), times, "{retry_after:?}");
     }
 }
 
@@ -212,11 +212,11 @@ async fn retries_and_waits_are_limited() {
 async fn connection_refused_is_retried_then_fails() {
     let server = MockServer::start().await;
     // A port that was just released.
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let variables = BTreeMap::from([("OPENAI_BASE_URL".to_owned(), format!("http://{gone}/v1"))]);
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let variables = BTreeMap::from([("OPENAI_BASE_URL".to_owned(), format!("http://{closed}/v1"))]);
     let models = Models { variables: Variables::These(variables), ..models(&server) };
     let answer = models.answer(&question("what?", None), Some("openai/g")).await;
-    fails(&answer, "llm_unavailable", "after 4 tries");
+    check_error(&answer, "llm_unavailable", "after 4 tries");
 }
 
 #[tokio::test]
@@ -224,10 +224,10 @@ async fn provider_errors_are_final_and_hide_the_key() {
     for (status, part) in [(401, "it rejected the key"), (400, "no model [key] known"), (404, "no model")] {
         let server = MockServer::start().await;
         let body = json!({"error": {"message": format!("no model {KEY} known"), "code": "x"}});
-        answers(&server, ResponseTemplate::new(status).set_body_json(body)).await;
+        respond_with(&server, ResponseTemplate::new(status).set_body_json(body)).await;
         let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
-        fails(&answer, "llm_unavailable", part);
-        assert_eq!(asked(&server).await.len(), 1);
+        check_error(&answer, "llm_unavailable", part);
+        assert_eq!(received(&server).await.len(), 1);
     }
 }
 
@@ -235,34 +235,34 @@ async fn provider_errors_are_final_and_hide_the_key() {
 async fn redirects_are_not_followed() {
     let server = MockServer::start().await;
     let elsewhere = MockServer::start().await;
-    answers(&server, ResponseTemplate::new(307).insert_header("location", elsewhere.uri())).await;
+    respond_with(&server, ResponseTemplate::new(307).insert_header("location", elsewhere.uri())).await;
     let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
-    fails(&answer, "llm_unavailable", "redirects are not followed");
-    assert_eq!((asked(&server).await.len(), asked(&elsewhere).await.len()), (1, 0));
+    check_error(&answer, "llm_unavailable", "redirects are not followed");
+    assert_eq!((received(&server).await.len(), received(&elsewhere).await.len()), (1, 0));
 }
 
 #[tokio::test]
 async fn https_is_never_downgraded() {
     let server = MockServer::start().await;
-    answers(&server, openai("yes", "stop")).await;
+    respond_with(&server, openai("yes", "stop")).await;
     let address = server.uri().replace("http:", "https:");
     let variables = BTreeMap::from([("OPENAI_BASE_URL".to_owned(), address)]);
     let models = Models { variables: Variables::These(variables), ..models(&server) };
     let answer = models.answer(&question("what?", None), Some("openai/g")).await;
-    fails(&answer, "llm_unavailable", "openai/g: ");
-    assert_eq!(asked(&server).await.len(), 0);
+    check_error(&answer, "llm_unavailable", "openai/g: ");
+    assert_eq!(received(&server).await.len(), 0);
 }
 
 #[tokio::test]
 async fn a_silent_provider_times_out_without_retry() {
     let server = MockServer::start().await;
-    answers(&server, openai("too late", "stop").set_delay(NEVER)).await;
+    respond_with(&server, openai("too late", "stop").set_delay(NEVER)).await;
     let variables = environment(&server).variables;
-    let client = Client::new(Patience { connect: NEVER, whole: Duration::from_millis(100) }, &variables);
+    let client = Client::new(Timeouts { connect: NEVER, answer: Duration::from_millis(100) }, &variables);
     let models = Models { client, ..models(&server) };
     let answer = models.answer(&question("what?", None), Some("openai/g")).await;
-    fails(&answer, "llm_unavailable", "did not answer in time");
-    assert_eq!(asked(&server).await.len(), 1, "a request that may have cost money is not repeated");
+    check_error(&answer, "llm_unavailable", "did not answer in time");
+    assert_eq!(received(&server).await.len(), 1, "a request that may have cost money is not repeated");
 }
 
 #[tokio::test]
@@ -272,16 +272,16 @@ async fn invalid_answers_are_errors() {
         ResponseTemplate::new(200).set_body_string("<html>"),
     ] {
         let server = MockServer::start().await;
-        answers(&server, response).await;
+        respond_with(&server, response).await;
         let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
-        fails(&answer, "llm_unavailable", "is not valid JSON");
+        check_error(&answer, "llm_unavailable", "is not valid JSON");
     }
 }
 
 #[tokio::test]
 async fn the_model_of_the_request_comes_first() {
     let server = MockServer::start().await;
-    answers(&server, openai("yes", "stop")).await;
+    respond_with(&server, openai("yes", "stop")).await;
     let models = models(&server);
     let NeedRequest::LlmComplete { system, messages, max_tokens, .. } = question("a", None) else {
         panic!("it asks a model")
@@ -289,41 +289,45 @@ async fn the_model_of_the_request_comes_first() {
     let named = NeedRequest::LlmComplete { model: Some("openai/other".into()), system, messages, max_tokens };
     models.answer(&named, Some("openai/g")).await;
     models.answer(&question("a", None), Some("openai/g")).await;
-    fails(&models.answer(&question("a", None), None).await, "llm_unavailable", "no model is configured");
-    fails(&models.answer(&question("a", None), Some("g")).await, "llm_unavailable", "`provider/name`");
-    let bodies = asked(&server).await.into_iter().map(|request| request.body_json::<Value>().unwrap());
+    check_error(
+        &models.answer(&question("a", None), None).await,
+        "llm_unavailable",
+        "no model is configured",
+    );
+    check_error(&models.answer(&question("a", None), Some("g")).await, "llm_unavailable", "`provider/name`");
+    let bodies = received(&server).await.into_iter().map(|request| request.body_json::<Value>().unwrap());
     assert_eq!(bodies.map(|body| body["model"].clone()).collect::<Vec<_>>(), ["other", "g"]);
 }
 
 #[tokio::test]
 async fn a_strategy_cannot_choose_another_provider() {
     let server = MockServer::start().await;
-    answers(&server, openai("yes", "stop")).await;
+    respond_with(&server, openai("yes", "stop")).await;
     let NeedRequest::LlmComplete { system, messages, max_tokens, .. } = question("a", None) else {
         panic!("it asks a model")
     };
     let named = NeedRequest::LlmComplete { model: Some("openai/g".into()), system, messages, max_tokens };
     let answer = models(&server).answer(&named, Some("ollama/q")).await;
-    fails(&answer, "llm_unavailable", "from another provider than `ollama/q`");
-    assert_eq!(asked(&server).await.len(), 0);
+    check_error(&answer, "llm_unavailable", "from another provider than `ollama/q`");
+    assert_eq!(received(&server).await.len(), 0);
 }
 
 #[tokio::test]
 async fn the_budget_covers_the_whole_run() {
     let server = MockServer::start().await;
-    answers(&server, openai("yes", "stop")).await;
+    respond_with(&server, openai("yes", "stop")).await;
     let options = LlmOptions { budget_tokens: Some(100), ..LlmOptions::default() };
     let models = models_with(&server, &options);
     // The server reports 35 tokens per answer.
     text(&models.answer(&question("what?", Some(60)), Some("openai/g")).await);
-    fails(
+    check_error(
         &models.answer(&question("what?", Some(61)), Some("openai/g")).await,
         "budget_exhausted",
         "65 are left",
     );
     text(&models.answer(&question("what?", None), Some("openai/g")).await);
     let bodies: Vec<Value> =
-        asked(&server).await.iter().map(|request| request.body_json().unwrap()).collect();
+        received(&server).await.iter().map(|request| request.body_json().unwrap()).collect();
     assert_eq!(bodies.len(), 2);
     // The budget limits a request without its own limit: 65 are left, and the prompt needs about 6.
     assert_eq!(bodies[1]["max_tokens"], 59);
@@ -332,10 +336,10 @@ async fn the_budget_covers_the_whole_run() {
 #[tokio::test]
 async fn reports_an_answer_that_the_budget_cut_off() {
     let server = MockServer::start().await;
-    answers(&server, openai("half of", "length")).await;
+    respond_with(&server, openai("half of", "length")).await;
     let options = LlmOptions { budget_tokens: Some(100), ..LlmOptions::default() };
     let answer = models_with(&server, &options).answer(&question("what?", None), Some("openai/g")).await;
-    fails(&answer, "budget_exhausted", "the budget was used up before its answer was complete");
+    check_error(&answer, "budget_exhausted", "the budget was used up before its answer was complete");
 }
 
 #[tokio::test]
@@ -345,23 +349,23 @@ async fn recorded_answers_are_replayed_without_requests() {
     let server = MockServer::start().await;
     Mock::given(any()).respond_with(openai("first", "stop")).up_to_n_times(1).mount(&server).await;
     Mock::given(any()).respond_with(openai("half", "length")).up_to_n_times(1).mount(&server).await;
-    answers(&server, ResponseTemplate::new(400)).await;
+    respond_with(&server, ResponseTemplate::new(400)).await;
     let recording = models_with(&server, &LlmOptions { record: Some(file.clone()), ..LlmOptions::default() });
-    let asks = [question("a", None), question("a", None), question("b", None), question("c", None)];
+    let requests = [question("a", None), question("a", None), question("b", None), question("c", None)];
     let mut recorded = Vec::new();
-    for ask in &asks {
-        recorded.push(recording.answer(ask, Some("openai/g")).await);
+    for request in &requests {
+        recorded.push(recording.answer(request, Some("openai/g")).await);
     }
     assert_eq!(recorded[0], recorded[1]);
-    assert_eq!(asked(&server).await.len(), 3, "the same request is not sent again");
+    assert_eq!(received(&server).await.len(), 3, "the same request is not sent again");
     let replaying = models_with(&server, &LlmOptions { replay: Some(file.clone()), ..LlmOptions::default() });
     assert!(replaying.replays() && !recording.replays());
-    for (ask, answer) in asks[..3].iter().zip(&recorded) {
-        assert_eq!(replaying.answer(ask, None).await, *answer);
+    for (request, answer) in requests[..3].iter().zip(&recorded) {
+        assert_eq!(replaying.answer(request, None).await, *answer);
     }
-    let missing = replaying.answer(&asks[3], Some("openai/g")).await;
-    fails(&missing, "llm_unavailable", &jp_compact_runtime::session::key(&asks[3]));
-    assert_eq!(asked(&server).await.len(), 3);
+    let missing = replaying.answer(&requests[3], Some("openai/g")).await;
+    check_error(&missing, "llm_unavailable", &jp_compact_runtime::session::key(&requests[3]));
+    assert_eq!(received(&server).await.len(), 3);
     assert!(!std::fs::read_to_string(&file).unwrap().contains("sekret"));
 }
 
@@ -370,13 +374,17 @@ async fn sends_nothing_without_a_key() {
     let environment = Environment::bare("/");
     let models = Models::open(Settings::default(), &LlmOptions::default(), &environment).unwrap();
     let answer = models.answer(&question("a", None), Some("anthropic/c")).await;
-    fails(&answer, "llm_unavailable", "failed to find a key for `anthropic`: set ANTHROPIC_API_KEY, or");
+    check_error(
+        &answer,
+        "llm_unavailable",
+        "failed to find a key for `anthropic`: set ANTHROPIC_API_KEY, or",
+    );
 }
 
 #[test]
 fn the_shown_example_is_valid() {
-    let whole: BTreeMap<String, Settings> = toml::from_str(EXAMPLE).unwrap();
-    let settings = &whole["llm"];
+    let document: BTreeMap<String, Settings> = toml::from_str(EXAMPLE).unwrap();
+    let settings = &document["llm"];
     let model = settings.model.as_ref().unwrap();
     assert!(settings.providers.contains_key(model.provider()));
     assert_eq!(EXAMPLE.lines().count(), 3);

@@ -1,5 +1,6 @@
 //! The built-in table of context windows, from the documentation of the providers in November 2026. Settings
-//! override it. A missing model is unknown, because a wrong window that is too large would cost an answer.
+//! override it. A model that is not listed has no known window, because a window that is too large would make a request
+//! fail.
 
 /// Provider, model name, and context window in tokens without optional extensions.
 const WINDOWS: [(&str, &str, u64); 15] = [
@@ -21,13 +22,14 @@ const WINDOWS: [(&str, &str, u64); 15] = [
 ];
 
 /// Returns the window of a model. The name may end in a release date.
-pub(super) fn shipped(provider: &str, name: &str) -> Option<u64> {
+pub(super) fn built_in(provider: &str, name: &str) -> Option<u64> {
     let provider = if provider == "google" { "gemini" } else { provider };
-    let is_it = |known: &str| {
+    let matches = |known: &str| {
         let rest = name.strip_prefix(known);
         rest.is_some_and(|rest| rest.is_empty() || is_day(rest))
     };
-    WINDOWS.iter().find(|(of, known, _)| *of == provider && is_it(known)).map(|(_, _, tokens)| *tokens)
+    let window = WINDOWS.iter().find(|(owner, known, _)| *owner == provider && matches(known));
+    window.map(|(_, _, tokens)| *tokens)
 }
 
 /// Accepts `-20251001` and `-2025-08-07`.
@@ -42,7 +44,7 @@ mod tests {
 
     #[track_caller]
     fn check(provider: &str, name: &str, expect: Option<u64>) {
-        assert_eq!(shipped(provider, name), expect);
+        assert_eq!(built_in(provider, name), expect);
     }
 
     #[test]
