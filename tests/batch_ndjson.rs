@@ -21,7 +21,8 @@ mod support;
 use std::sync::LazyLock;
 
 use jp_compact_schema::catalog;
-use jp_compact_schema::record::{BatchAnswer, Code};
+use jp_compact_schema::document::ErrorKind;
+use jp_compact_schema::record::BatchAnswer;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use support::{CommandOutput, World};
@@ -52,7 +53,9 @@ fn run_records(world: &World, arguments: &[&str], input: &[u8]) -> CommandOutput
     for (record, answer) in records.zip(output.text().lines()) {
         let is_record = match parse_answer(answer) {
             BatchAnswer::Good(_) => true,
-            BatchAnswer::Bad(bad) => !matches!(bad.error.code, Code::BadRecord | Code::RecordTooLarge),
+            BatchAnswer::Bad(bad) => {
+                !matches!(bad.error.kind, ErrorKind::BadRecord | ErrorKind::RecordTooLarge)
+            }
         };
         // A deeply nested record is valid, but too deep for `serde_json::from_slice`.
         if is_record && let Ok(record) = serde_json::from_slice(record) {

@@ -395,50 +395,20 @@ fn check_members(page: &str, heading: &str, document: &Value) {
 }
 
 #[test]
-fn json_output_has_the_listed_members() {
+fn json_page_lists_every_schema_and_the_shared_members() {
     let (home, page) = (home(), page("json.md"));
-    fs::write(home.path().join("plugin"), "#!/bin/sh\nexit 1\n").unwrap();
-    let chmod = std::process::Command::new("chmod").arg("755").arg(home.path().join("plugin")).status();
-    assert!(chmod.unwrap().success());
-    let source = home.path().join("session.jsonl");
-    let message = r#"{"role":"user","content":"hello there"}"#;
-    fs::write(&source, format!("{message}\n")).unwrap();
-    let sample = "17738399468-sample";
-    for (heading, arguments) in [
-        ("jp-compact TRANSCRIPT", &[sample, "--strategy", "strip-tools", "--keep-last", "1"][..]),
-        ("show", &["show", sample]),
-        ("stats", &["stats", sample]),
-        ("lint", &["lint", sample]),
-        ("auto", &["auto", sample, "--context-window", "100000"]),
-        ("fork", &["fork", sample, "17738399469-fork"]),
-        ("import", &["import", "session.jsonl", "--to", "17738399470-import"]),
-        ("query", &["query", sample, "--dry-run", "--", "hello"]),
-        ("jp-compact TRANSCRIPT --reset", &[sample, "--reset"]),
-        ("strategy list", &["strategy", "list"]),
-        ("strategy show", &["strategy", "show", "strip-tools"]),
-        ("strategy trust", &["strategy", "trust", "./plugin"]),
-        ("strategy untrust", &["strategy", "untrust", "./plugin"]),
-        ("strategy test", &["strategy", "test", "./plugin"]),
-        ("config", &["config"]),
-        ("config trust", &["config", "trust"]),
-        ("config untrust", &["config", "untrust"]),
-        ("doctor", &["doctor"]),
-    ] {
-        let arguments: Vec<&str> = match arguments.iter().position(|argument| *argument == "--") {
-            Some(end) => [&arguments[..end], &["--json"], &arguments[end..]].concat(),
-            None => [arguments, &["--json"]].concat(),
-        };
-        let output = jp_compact(home.path(), &arguments);
-        let stdout = String::from_utf8(output.stdout).unwrap();
-        let line = stdout.lines().next().unwrap_or_else(|| {
-            panic!("{arguments:?} prints nothing: {}", String::from_utf8_lossy(&output.stderr))
-        });
-        check_members(&page, heading, &serde_json::from_str(line).unwrap());
-    }
-    let error_output = jp_compact(home.path(), &["./missing", "--json"]);
-    let error_output: Value = serde_json::from_slice(&error_output.stdout).unwrap();
-    check_members(&page, "Errors", &error_output["error"]);
-    let printed = jp_compact(home.path(), &["print", sample, "--as", "json"]);
-    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
-    check_members(&page, "print", &printed[0]);
+    let listed: BTreeSet<_> =
+        table(&page, "## Documents").iter().map(|row| row[1].trim_matches('`').to_owned()).collect();
+    let schemas = fs::read_dir(Path::new(ROOT).join("schema/json")).unwrap();
+    let schemas = schemas.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let schemas: BTreeSet<_> =
+        schemas.map(|name| name.strip_suffix(".schema.json").unwrap().to_owned()).collect();
+    assert_eq!(listed, schemas);
+    let shown = jp_compact(home.path(), &["show", "17738399468-sample", "--json"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    check_members(&page, "Tokens", &shown["tokens"]);
+    check_members(&page, "Savings", &shown["saved"]);
+    let failed = jp_compact(home.path(), &["./missing", "--json"]);
+    let failed: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    check_members(&page, "Errors", &failed["error"]);
 }

@@ -124,7 +124,10 @@ fn json_log_has_one_value_per_line() {
     let lines: Vec<Value> =
         text(&output.stderr).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["fields"]["strategy"] == "strip-tools"), "{lines:#?}");
-    assert!(lines.iter().any(|line| line["level"] == "ERROR" && line["error"]["code"] == 4), "{lines:#?}");
+    assert!(
+        lines.iter().any(|line| line["level"] == "ERROR" && line["fields"]["error"]["code"] == 4),
+        "{lines:#?}"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use jp_compact_core::{Stream, Survey};
 use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
 use jp_compact_engine::plan::{Applied, AutoRequest};
 use jp_compact_runtime::environment::Environment;
-use serde_json::{Value, json};
+use jp_compact_schema::document::{AlwaysReport, AutoReport, TriggerReport, TriggerResult};
 
 use crate::error::Report;
 use crate::human::{change, counted, grouped, short, turns};
@@ -23,7 +23,7 @@ pub(crate) async fn compact_if_due(
     setup: &mut Setup<'_>,
     transcript: &OsStr,
     environment: &Environment,
-) -> Result<(Value, EscapedLines), Report> {
+) -> Result<(AutoReport, EscapedLines), Report> {
     let mut opened = setup.read(transcript)?;
     let mut config = setup.planner.config(&opened)?;
     if request.context_window.is_some() {
@@ -46,17 +46,17 @@ pub(crate) async fn compact_if_due(
     for (name, planned) in config.auto.always.iter().zip(config.by_always()?) {
         let planned = planned.led_by(request.foreign_auto.as_ref());
         let applied = setup.planner.apply(&config, &planned, &opened).await?;
-        let (mut report, mut warning) = (Value::Null, None);
+        let (mut report, mut warning) = (None, None);
         match applied {
             Applied::Nothing => {}
             Applied::Failed(failure) => {
                 let failure = Report::from(*failure);
                 warned(&mut lines, &format!("profile `{name}` changed nothing"), &failure);
-                warning = Some(plain(&failure));
+                warning = Some(failure.document());
             }
             Applied::Done(run, done) => {
                 reduction(name, &done, &run).iter().for_each(|line| lines.line(with_path(line)));
-                report = compaction::json(&done, &run);
+                report = Some(compaction::document(&done, &run));
                 if !run.io.dry_run {
                     opened = setup.read(transcript)?;
                 } else if done.saved() > 0.0 {
@@ -66,14 +66,15 @@ pub(crate) async fn compact_if_due(
                 }
             }
         }
-        always.push(json!({ "profile": name, "report": report, "warning": warning }));
+        always.push(AlwaysReport { profile: name.clone(), report, warning });
     }
     let estimator = request.estimator;
     let (model, window) = setup.planner.window(request, &config);
     let verdict = verdict(&Survey::with(&opened.stream, estimator), config.trigger(profile, window));
     let due = matches!(verdict, AutoVerdict::Due { .. });
+    let trigger = trigger(&verdict, model.as_deref());
     let mut why = why(verdict, &opened.stream, estimator, model.as_deref());
-    let (mut report, mut warning) = (Value::Null, None);
+    let (mut report, mut warning) = (None, None);
     if due {
         match setup.planner.apply(&config, &planned, &opened).await? {
             Applied::Nothing => {
@@ -83,34 +84,59 @@ pub(crate) async fn compact_if_due(
             Applied::Failed(failure) => {
                 let failure = Report::from(*failure);
                 warned(&mut lines, "nothing was compacted", &failure);
-                warning = Some(plain(&failure));
+                warning = Some(failure.document());
             }
             Applied::Done(run, done) => {
                 lines.append(&compaction::text(&done, &run, environment));
                 reduction(&profile.name, &done, &run).iter().for_each(|line| lines.line(with_path(line)));
-                report = compaction::json(&done, &run);
+                report = Some(compaction::document(&done, &run));
             }
         }
     } else {
         lines.line(with_path(&why));
     }
-    let json = json!({
-        "path": opened.place.path().to_string_lossy(),
-        "conversation_id": opened.place.id(),
-        "profile": profile.name,
-        "always": always,
-        "due": due,
-        "why": why,
-        "estimator": estimator.name(),
-        "report": report,
-        "warning": warning,
-    });
-    Ok((json, lines))
+    let document = AutoReport {
+        path: opened.place.path().to_string_lossy().into_owned(),
+        conversation_id: opened.place.id().map(str::to_owned),
+        profile: profile.name.clone(),
+        estimator: estimator.name().to_owned(),
+        always,
+        due,
+        why,
+        trigger,
+        report,
+        warning,
+    };
+    Ok((document, lines))
 }
 
-/// The text of a failure, for JSON.
-fn plain(failure: &Report) -> String {
-    failure.text_after("").as_str().trim_end().to_owned()
+/// The reason why a compaction is due or not, in numbers.
+fn trigger(verdict: &AutoVerdict, model: Option<&str>) -> TriggerReport {
+    let none = TriggerReport {
+        result: TriggerResult::UnknownWindow,
+        view_tokens: None,
+        threshold: None,
+        turns: None,
+        min_turns: None,
+        model: model.map(str::to_owned),
+    };
+    let compared = |result, view, threshold| TriggerReport {
+        result,
+        view_tokens: Some(view),
+        threshold: Some(threshold),
+        ..none.clone()
+    };
+    match *verdict {
+        AutoVerdict::Due { view, threshold } => compared(TriggerResult::Due, view, threshold),
+        AutoVerdict::Small { view, threshold } => compared(TriggerResult::Small, view, threshold),
+        AutoVerdict::Short { turns, min_turns } => TriggerReport {
+            result: TriggerResult::Short,
+            turns: Some(turns),
+            min_turns: Some(min_turns),
+            ..none
+        },
+        AutoVerdict::UnknownWindow => none,
+    }
 }
 
 /// Explains why a compaction is due or not.

@@ -2,8 +2,10 @@
 //! to both. A report has the failed operation, its causes, and one hint with the next command.
 
 mod hint;
+mod usage;
 
 use std::error::Error;
+use std::ffi::OsStr;
 
 use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_engine::{config, plan, query};
@@ -12,13 +14,13 @@ use jp_compact_runtime::process::ProcessError;
 use jp_compact_runtime::registry::DiscoveryError;
 use jp_compact_runtime::session;
 use jp_compact_runtime::trust::{self, LockError};
-use jp_compact_schema::report::ErrorReport;
+use jp_compact_schema::document::{ErrorReport, Failure};
 use jp_compact_schema::{ANSWER_REFUSED, Mismatch};
 use jp_compact_store::{StoreError, StoreErrorKind};
-use serde::Serialize;
 
 use hint::run_hint;
 pub(crate) use hint::{ErrorHint, lacking};
+pub(crate) use usage::usage_error;
 
 use crate::exit::Exit;
 use crate::lines::EscapedLines;
@@ -27,26 +29,24 @@ use crate::lines::EscapedLines;
 const LAST_LINES: usize = 40;
 
 /// A failed command.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Report {
-    /// The exit code.
-    pub(crate) code: u8,
+    pub(crate) exit: Exit,
     /// The failed operation.
     pub(crate) message: String,
     /// The causes, outermost first.
     pub(crate) causes: Vec<String>,
     /// The next step.
     pub(crate) hint: Option<ErrorHint>,
-    /// The exit code as an enum. It is not a member of the JSON.
-    #[serde(skip)]
-    pub(crate) exit: Exit,
+    /// Whether a document with this failure was already printed.
+    pub(crate) is_printed: bool,
 }
 
 impl Report {
     /// A failure of the command itself.
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: Option<&str>) -> Self {
-        let hint = hint.map(ErrorHint::line);
-        Self { code: exit.code(), message: message.into(), causes: Vec::new(), hint, exit }
+        let (message, hint) = (message.into(), hint.map(ErrorHint::line));
+        Self { exit, message, causes: Vec::new(), hint, is_printed: false }
     }
 
     /// The same failure with another hint.
@@ -81,10 +81,22 @@ impl Report {
 }
 
 impl Report {
-    /// The error in the report of a batch.
-    pub(crate) fn in_report(self) -> ErrorReport {
-        let Self { code, message, causes, hint, .. } = self;
-        ErrorReport { code, message, causes, hint: hint.map(|ErrorHint(lines)| lines.join("\n")) }
+    /// The failure as a part of a JSON document.
+    pub(crate) fn document(&self) -> ErrorReport {
+        let hint = self.hint.as_ref().map(ErrorHint::text);
+        let error = ErrorReport::new(self.exit.kind(), self.message.as_str());
+        ErrorReport { causes: self.causes.clone(), hint, ..error }
+    }
+
+    /// The failure as a whole JSON document, of this transcript or of the command.
+    pub(crate) fn failure(&self, transcript: Option<&OsStr>) -> Failure {
+        let path = transcript.map(|transcript| transcript.to_string_lossy().into_owned());
+        Failure { path, error: self.document() }
+    }
+
+    /// The same failure, after a document with it was printed.
+    pub(crate) fn printed(self) -> Self {
+        Self { is_printed: true, ..self }
     }
 }
 
@@ -109,7 +121,7 @@ fn causes(error: &dyn Error) -> Vec<String> {
 
 /// Composes the report of a library's error.
 fn compose(error: &dyn Error, exit: Exit, hint: Option<ErrorHint>) -> Report {
-    Report { code: exit.code(), message: error.to_string(), causes: causes(error), hint, exit }
+    Report { exit, message: error.to_string(), causes: causes(error), hint, is_printed: false }
 }
 
 impl From<compact::Error> for Report {
@@ -192,9 +204,7 @@ impl From<plan::Error> for Report {
         match error {
             plan::Error::Run(failure) => failure.into(),
             plan::Error::Config(failure) => failure.into(),
-            plan::Error::Summary(failure) => {
-                Self { exit: Exit::Model, code: Exit::Model.code(), ..failure.into() }
-            }
+            plan::Error::Summary(failure) => Self { exit: Exit::Model, ..failure.into() },
             plan::Error::UnusedFocus { .. } => Self::new(
                 Exit::Usage,
                 message,

@@ -1,5 +1,7 @@
 //! The exit codes. `--help` prints this table, and a test compares it with the README.
 
+use jp_compact_schema::document::ErrorKind;
+
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -70,6 +72,30 @@ impl Exit {
     pub(crate) fn code(self) -> u8 {
         self as u8
     }
+
+    /// The kind of failure in a JSON document. A success has none, so it counts as a bug.
+    pub(crate) fn kind(self) -> ErrorKind {
+        match self {
+            Self::Done | Self::Bug => ErrorKind::Bug,
+            Self::Usage => ErrorKind::Usage,
+            Self::Gate => ErrorKind::GateNotMet,
+            Self::Transcript => ErrorKind::TranscriptInvalid,
+            Self::Conflict => ErrorKind::Conflict,
+            Self::NotFound => ErrorKind::StrategyNotFound,
+            Self::NotTrusted => ErrorKind::StrategyNotTrusted,
+            Self::BadDescription => ErrorKind::StrategyInvalid,
+            Self::Crashed => ErrorKind::StrategyCrashed,
+            Self::Deadline => ErrorKind::Deadline,
+            Self::Violation => ErrorKind::ProtocolViolation,
+            Self::Reported => ErrorKind::StrategyError,
+            Self::Refused => ErrorKind::Refused,
+            Self::Model => ErrorKind::ModelUnavailable,
+            Self::SomeFailed => ErrorKind::SomeFailed,
+            Self::TooOld => ErrorKind::ProtocolTooOld,
+            Self::TooNew => ErrorKind::ProtocolTooNew,
+            Self::Interrupted => ErrorKind::Interrupted,
+        }
+    }
 }
 
 impl From<Exit> for std::process::ExitCode {
@@ -82,4 +108,18 @@ impl From<Exit> for std::process::ExitCode {
 pub(crate) fn table() -> String {
     let rows = Exit::ALL.iter().map(|(exit, what)| format!("  {:>3}  {what}", exit.code()));
     rows.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kind_of_each_failure_has_its_code() {
+        for (exit, _) in Exit::ALL.into_iter().filter(|(exit, _)| *exit != Exit::Done) {
+            assert_eq!(exit.kind().code(), exit.code(), "{exit:?}");
+        }
+        let codes = Exit::ALL.map(|(exit, _)| exit.code());
+        assert!(ErrorKind::ALL.iter().all(|kind| codes.contains(&kind.code())));
+    }
 }

@@ -32,7 +32,8 @@ pub(crate) fn serve() -> Exit {
         _ => {
             let hint = "compact a conversation with `jp-compact .jp/conversations/17738399468-review`, or see \
                         `jp-compact --help`";
-            output::print_lines(&Report::new(Exit::Usage, "no TRANSCRIPT was given", Some(hint)).text());
+            let report = Report::new(Exit::Usage, "no TRANSCRIPT was given", Some(hint));
+            output::failure(&report.failure(None), &report.text());
             return Exit::Usage;
         }
     };

@@ -22,6 +22,7 @@ mod setup;
 mod tokens;
 mod transcript_results;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -57,12 +58,11 @@ fn run() -> Exit {
                 let _ = error.print();
                 return Exit::Done;
             }
-            // Arguments may contain foreign text, so the message is escaped.
-            output::print_lines(&EscapedLines::from_host(&error.render().to_string()));
-            return Exit::Usage;
+            return refuse(&error);
         }
     };
     log(&cli.verbosity);
+    let json = cli.json;
     jp_compact_runtime::process::inherit_orphans();
     let outcome = dispatch(cli);
     for what in jp_compact_runtime::process::left_behind() {
@@ -71,10 +71,33 @@ fn run() -> Exit {
     match outcome {
         Ok(exit) => exit,
         Err(report) => {
-            output::failure(&report, &report.text());
+            let failure = report.failure(None);
+            if json && !report.is_printed {
+                // The failure to print is less important than the failure itself, which follows on stderr.
+                let _ = output::json_line(&failure);
+            }
+            output::failure(&failure, &report.text());
             report.exit
         }
     }
+}
+
+/// Reports a command line that cannot be parsed. Its options are unknown, so each argument is compared.
+fn refuse(error: &clap::Error) -> Exit {
+    let rendered = error.render().to_string();
+    let failure = error::usage_error(&rendered).failure(None);
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if words.iter().any(|word| word == "--json") {
+        // The failure itself follows on stderr.
+        let _ = output::json_line(&failure);
+    }
+    let is_json = |words: &[OsString]| words[0] == "--log-format" && words[1] == "json";
+    if words.iter().any(|word| word == "--log-format=json") || words.windows(2).any(is_json) {
+        output::set_json();
+    }
+    // Arguments may contain foreign text, so the message is escaped.
+    output::failure(&failure, &EscapedLines::from_host(&rendered));
+    Exit::Usage
 }
 
 fn dispatch(cli: Cli) -> Result<Exit, Report> {

@@ -5,8 +5,9 @@
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jp_compact_schema::document::{Failure, LogLevel, LogLine};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::escape;
 use crate::lines::EscapedLines;
@@ -58,12 +59,8 @@ pub(crate) fn is_json() -> bool {
 }
 
 /// Writes a failure to stderr, as text or as JSON.
-pub(crate) fn failure(report: &impl Serialize, text: &EscapedLines) {
-    if is_json() {
-        let _ = writeln!(io::stderr(), "{}", json!({ "level": "ERROR", "error": report }));
-    } else {
-        print_lines(text);
-    }
+pub(crate) fn failure(failure: &Failure, text: &EscapedLines) {
+    log(LogLevel::Error, "failed", failure, text);
 }
 
 /// Whether only errors are printed.
@@ -77,23 +74,36 @@ pub(crate) fn set_quiet() {
 /// Prints a warning, unless `--quiet` was given.
 pub(crate) fn warning(text: &str) {
     if !IS_QUIET.load(Ordering::Relaxed) {
-        print_lines(&EscapedLines::single(format_args!("warning: {text}")));
+        let line = EscapedLines::single(format_args!("warning: {text}"));
+        log(LogLevel::Warn, "warning", &json!({ "warning": text }), &line);
     }
 }
 
-/// Writes lines for people to stderr. A failure to do so cannot be reported.
-pub(crate) fn print_lines(lines: &EscapedLines) {
-    if is_json() {
-        let line = json!({ "level": "INFO", "fields": { "message": lines.as_str().trim_end() } });
-        let _ = writeln!(io::stderr(), "{line}");
+/// Writes a message about a result to stderr: lines for people, or one line of JSON.
+pub(crate) fn info(message: &'static str, fields: &impl Serialize, text: &EscapedLines) {
+    log(LogLevel::Info, message, fields, text);
+}
+
+/// Writes a message about a failure that has no document.
+pub(crate) fn error(message: &'static str, fields: &impl Serialize, text: &EscapedLines) {
+    log(LogLevel::Error, message, fields, text);
+}
+
+/// Writes a message to stderr: lines for people, or one line of JSON with the members of `fields`. The message of the
+/// JSON is constant, so that it cannot contain a value. A failure to write cannot be reported.
+pub(crate) fn log(level: LogLevel, message: &'static str, fields: &impl Serialize, text: &EscapedLines) {
+    if !is_json() {
+        let _ = io::stderr().write_all(text.as_str().as_bytes());
         return;
     }
-    let _ = io::stderr().write_all(lines.as_str().as_bytes());
-}
-
-/// Writes one line for people to stderr.
-pub(crate) fn print_line(line: impl std::fmt::Display) {
-    print_lines(&EscapedLines::single(line));
+    let mut all = Map::new();
+    all.insert("message".to_owned(), message.into());
+    if let Ok(Value::Object(fields)) = serde_json::to_value(fields) {
+        all.extend(fields);
+    }
+    if let Ok(line) = serde_json::to_string(&LogLine { level, fields: all }) {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
 }
 
 /// Writes the text result of a command to stdout.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jp_compact_conformance::TestedPlugin;
 use jp_compact_engine::plan::TrustPrompt;
 use jp_compact_runtime::trust::{Candidate, DescribeOutcome, Grant, grants};
+use serde_json::json;
 
 use crate::error::Report;
 use crate::lines::EscapedLines;
@@ -15,7 +16,8 @@ use crate::output;
 /// Asks whether to trust a plugin, and to grant the permissions that it requests.
 pub(crate) fn trust() -> TrustPrompt {
     Arc::new(|candidate| {
-        output::print_lines(&described(candidate));
+        let fields = json!({ "name": candidate.plugin.name, "path": candidate.plugin.real, "sha256": candidate.sha256 });
+        output::info("asks for trust", &fields, &described(candidate));
         Box::pin(async {
             Ok(is_yes(&answer("Trust this plugin and grant the permissions above? [y/N] ").await?))
         })
@@ -52,7 +54,8 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
         subject.name
     ));
     missing.iter().for_each(|grant| text.line(format_args!("  asks      {grant}")));
-    output::print_lines(&text);
+    let asks: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    output::info("asks for permissions", &json!({ "name": subject.name, "permissions": asks }), &text);
     output::question("Grant these permissions for this run? [y/N] ");
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;

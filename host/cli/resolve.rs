@@ -7,10 +7,12 @@ use std::path::Path;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::trust::quoted;
 use jp_compact_store::{self as store, StoreError};
+use serde_json::json;
 
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::input::stdin_is_only_read;
+use crate::lines::EscapedLines;
 use crate::output;
 use crate::transcript_results::TranscriptResults;
 
@@ -51,15 +53,15 @@ pub(crate) fn report_unresolved(
     // A mistyped argument decides the exit code.
     let exit = failed.iter().map(|(_, report)| report.exit).find(|exit| *exit == Exit::Usage);
     let exit = exit.unwrap_or(first.exit);
-    let mut results = TranscriptResults::new(json, quiet);
+    let mut results = TranscriptResults::new("located", json, quiet);
     for (transcript, report) in &failed {
-        results.print(transcript, Err(report.clone()))?;
+        results.print(transcript, Err::<((), EscapedLines), _>(report.clone()))?;
     }
     if let all @ 2.. = transcripts.len() {
         let failed = failed.len();
-        output::print_line(format_args!(
-            "no transcript was changed: {failed} of {all} transcripts cannot be used"
-        ));
+        let text = format_args!("no transcript was changed: {failed} of {all} transcripts cannot be used");
+        let fields = json!({ "failed": failed, "transcripts": all });
+        output::error("no transcript was changed", &fields, &EscapedLines::single(text));
     }
     Ok(Some(exit))
 }

@@ -3,7 +3,8 @@
 
 use std::ffi::OsStr;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::error::Report;
 use crate::exit::Exit;
@@ -13,6 +14,7 @@ use crate::output;
 /// Prints the result of each transcript, and derives the exit code.
 #[derive(Default)]
 pub(crate) struct TranscriptResults {
+    message: &'static str,
     json: bool,
     quiet: bool,
     all: usize,
@@ -20,30 +22,32 @@ pub(crate) struct TranscriptResults {
 }
 
 impl TranscriptResults {
-    pub(crate) fn new(json: bool, quiet: bool) -> Self {
-        Self { json, quiet, ..Self::default() }
+    /// `message` is the message of a result in the log.
+    pub(crate) fn new(message: &'static str, json: bool, quiet: bool) -> Self {
+        Self { message, json, quiet, ..Self::default() }
     }
 
     /// Prints the result of a transcript.
     pub(crate) fn print(
         &mut self,
         transcript: &OsStr,
-        done: Result<(Value, EscapedLines), Report>,
+        done: Result<(impl Serialize, EscapedLines), Report>,
     ) -> Result<(), Report> {
         self.all += 1;
         match done {
-            Ok((json, text)) => {
+            Ok((document, text)) => {
                 if self.json {
-                    output::json_line(&json)?;
+                    output::json_line(&document)?;
                 } else if !self.quiet {
-                    output::print_lines(&text);
+                    output::info(self.message, &json!({ "report": document }), &text);
                 }
             }
             Err(report) => {
+                let failure = report.failure(Some(transcript));
                 if self.json {
-                    output::json_line(&json!({ "path": transcript.to_string_lossy(), "error": report }))?;
+                    output::json_line(&failure)?;
                 }
-                output::failure(&report, &report.text());
+                output::failure(&failure, &report.text());
                 self.failed.push(report.exit);
             }
         }
@@ -57,7 +61,9 @@ impl TranscriptResults {
             [exit] if self.all == 1 => *exit,
             failed => {
                 let (failed, all) = (failed.len(), self.all);
-                output::print_line(format_args!("{failed} of {all} transcripts failed"));
+                let text = EscapedLines::single(format_args!("{failed} of {all} transcripts failed"));
+                let fields = json!({ "failed": failed, "transcripts": all });
+                output::error("some transcripts failed", &fields, &text);
                 Exit::SomeFailed
             }
         }

@@ -8,6 +8,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 
 use crate::compaction::Payload;
 use crate::describe::{DescribeRequest, Description};
+use crate::document as doc;
 use crate::event::{EventLine, EventsEnd};
 use crate::manifest::Manifest;
 use crate::record::{BatchAnswer, BatchRecord};
@@ -26,7 +27,7 @@ pub enum Direction {
     /// The author of a plugin writes it, in TOML. The schema describes the accepted input.
     Manifest,
     /// The host writes it for other programs. The schema describes the output.
-    Report,
+    Document,
     /// Another program writes it for the host. The schema describes the accepted input.
     Record,
 }
@@ -35,7 +36,7 @@ impl Direction {
     fn generator(self) -> SchemaGenerator {
         let settings = SchemaSettings::draft2020_12();
         match self {
-            Self::HostToStrategy | Self::Report => settings.for_serialize(),
+            Self::HostToStrategy | Self::Document => settings.for_serialize(),
             Self::StrategyToHost | Self::Manifest | Self::Record => settings.for_deserialize(),
         }
         .into_generator()
@@ -59,6 +60,16 @@ impl NamedSchema {
         Self { name, direction, description, generate: SchemaGenerator::into_root_schema_for::<T> }
     }
 
+    /// The folder of the published file, in the folder of this crate: `v1` for the strategy protocol, `json` for the
+    /// documents of the command line.
+    #[must_use]
+    pub fn folder(&self) -> &'static str {
+        match self.direction {
+            Direction::HostToStrategy | Direction::StrategyToHost | Direction::Manifest => "v1",
+            Document | Direction::Record => "json",
+        }
+    }
+
     /// Returns the schema as JSON.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
@@ -79,9 +90,9 @@ impl NamedSchema {
     }
 }
 
-use Direction::{HostToStrategy, StrategyToHost};
+use Direction::{Document, HostToStrategy, StrategyToHost};
 
-static ALL: [NamedSchema; 11] = [
+static ALL: [NamedSchema; 34] = [
     NamedSchema::new::<DescribeRequest>(
         "describe-request",
         HostToStrategy,
@@ -94,9 +105,76 @@ static ALL: [NamedSchema; 11] = [
     NamedSchema::new::<Reply>("reply", StrategyToHost, "one line of a reply"),
     NamedSchema::new::<Payload>("compaction", StrategyToHost, "one compaction of a result"),
     NamedSchema::new::<Manifest>("manifest", Direction::Manifest, "a plugin's plugin.toml"),
-    NamedSchema::new::<BatchReport>("batch-report", Direction::Report, "the report of a batch"),
+    NamedSchema::new::<BatchReport>("batch-report", Document, "the report of a batch"),
     NamedSchema::new::<BatchRecord<'_>>("batch-record", Direction::Record, "one record for `batch --ndjson`"),
-    NamedSchema::new::<BatchAnswer>("batch-answer", Direction::Report, "one answer of `batch --ndjson`"),
+    NamedSchema::new::<BatchAnswer>("batch-answer", Document, "one answer of `batch --ndjson`"),
+    NamedSchema::new::<doc::CompactionReport>("compact-report", Document, "the report of a compaction"),
+    NamedSchema::new::<doc::ResetDocument>("reset-report", Document, "the report of `--reset`"),
+    NamedSchema::new::<doc::AutoReport>("auto-report", Document, "the report of `auto`"),
+    NamedSchema::new::<doc::ForkReport>("fork-report", Document, "the report of `fork`"),
+    NamedSchema::new::<doc::ImportReport>("import-report", Document, "the report of `import`"),
+    NamedSchema::new::<doc::PrintReport>("print-report", Document, "the output of `print --json`"),
+    NamedSchema::new::<doc::QueryReport>("query-report", Document, "the report of `query`"),
+    NamedSchema::new::<doc::ShowReport>("show-report", Document, "the report of `show`"),
+    NamedSchema::new::<doc::StatsReport>(
+        "stats-report",
+        Document,
+        "the report of `stats` on one conversation",
+    ),
+    NamedSchema::new::<doc::StatsTotal>(
+        "stats-total",
+        Document,
+        "the last line of `stats` on several conversations",
+    ),
+    NamedSchema::new::<doc::LintDocument>("lint-report", Document, "the report of `lint`"),
+    NamedSchema::new::<doc::StrategyListReport>(
+        "strategy-list-report",
+        Document,
+        "the report of `strategy list`",
+    ),
+    NamedSchema::new::<doc::StrategyShowReport>(
+        "strategy-show-report",
+        Document,
+        "the report of `strategy show`",
+    ),
+    NamedSchema::new::<doc::StrategyTrustReport>(
+        "strategy-trust-report",
+        Document,
+        "the report of `strategy trust`",
+    ),
+    NamedSchema::new::<doc::StrategyUntrustReport>(
+        "strategy-untrust-report",
+        Document,
+        "the report of `strategy untrust`",
+    ),
+    NamedSchema::new::<doc::StrategyTestReport>(
+        "strategy-test-report",
+        Document,
+        "the report of `strategy test`",
+    ),
+    NamedSchema::new::<doc::ConfigReport>("config-report", Document, "the report of `config`"),
+    NamedSchema::new::<doc::ConfigTrustReport>(
+        "config-trust-report",
+        Document,
+        "the report of `config trust`",
+    ),
+    NamedSchema::new::<doc::ApprovalsReport>(
+        "config-approvals-report",
+        Document,
+        "the report of `config trust --list`",
+    ),
+    NamedSchema::new::<doc::ConfigUntrustReport>(
+        "config-untrust-report",
+        Document,
+        "the report of `config untrust`",
+    ),
+    NamedSchema::new::<doc::DoctorReport>("doctor-report", Document, "the report of `doctor`"),
+    NamedSchema::new::<doc::Failure>(
+        "failure",
+        Document,
+        "the document of a command or a transcript that failed",
+    ),
+    NamedSchema::new::<doc::LogLine>("log-line", Document, "one line of stderr with `--log-format json`"),
 ];
 
 /// Returns all published schemas, in the order in which an exchange uses them.

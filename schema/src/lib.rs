@@ -13,6 +13,7 @@ pub mod catalog;
 pub mod compaction;
 pub mod context;
 pub mod describe;
+pub mod document;
 pub mod event;
 pub mod line;
 pub mod manifest;

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::document::{ErrorReport, Saved, TokenCounts};
+
 /// The names of the transcript formats.
 pub const FORMATS: [&str; 15] = [
     "jp",
@@ -93,47 +95,20 @@ pub struct GoodAnswer {
 /// The results for a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordReport {
-    /// The savings.
+    /// The estimator that counted the tokens, for example `chars/4`.
+    pub estimator: String,
+    /// The size of the conversation. `jp` is null with `--view`.
+    pub tokens: TokenCounts,
+    /// The effect of the run.
     pub saved: Saved,
+    /// The number of new overlays.
+    pub new_overlays: usize,
     /// The strategies that made no overlay, with their reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declines: Vec<RecordDecline>,
     /// Problems of the transcript that were ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-}
-
-/// The reduction of what a model is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Saved {
-    /// The size of the view, in tokens.
-    pub tokens: SentTokens,
-    /// The saved tokens, in percent of the view's tokens before.
-    pub percent: f64,
-    /// The number of new overlays.
-    pub overlays: usize,
-}
-
-/// The size of the view, in tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SentTokens {
-    /// Before this run.
-    pub before: u64,
-    /// With the new overlays.
-    pub after: u64,
-    /// For a conversation of JP, the tokens that JP itself sends for `transcript`. JP applies only the overlays that its
-    /// own format can express. Absent with `--view`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jp: Option<JpTokens>,
-}
-
-/// The number of tokens that JP itself sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct JpTokens {
-    /// Before this run.
-    pub before: u64,
-    /// With the new overlays.
-    pub after: u64,
 }
 
 /// A strategy that made no overlay.
@@ -154,75 +129,7 @@ pub struct BadAnswer {
     #[schemars(with = "bool", extend("const" = false))]
     pub ok: False,
     /// The error.
-    pub error: RecordError,
-}
-
-/// The reason why a record failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RecordError {
-    /// The kind of failure.
-    pub code: Code,
-    /// The error message for people.
-    pub message: String,
-    /// Whether the same record may succeed later.
-    pub retryable: bool,
-}
-
-impl RecordError {
-    /// Creates an error of this kind.
-    #[must_use]
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retryable: code.is_retryable() }
-    }
-}
-
-/// A kind of failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Code {
-    /// The line is not a valid record.
-    BadRecord,
-    /// The line is too long.
-    RecordTooLarge,
-    /// The transcript cannot be read, or its view would break a rule.
-    TranscriptInvalid,
-    /// A strategy reported an error.
-    StrategyError,
-    /// The description of a strategy is invalid.
-    StrategyInvalid,
-    /// A strategy was not found.
-    StrategyNotFound,
-    /// A strategy is not trusted.
-    StrategyNotTrusted,
-    /// A strategy crashed, was killed, or failed to start.
-    StrategyCrashed,
-    /// A strategy violated the protocol.
-    ProtocolViolation,
-    /// A strategy's protocol is too old.
-    ProtocolTooOld,
-    /// A strategy's protocol is too new.
-    ProtocolTooNew,
-    /// The host rejected the compactions of a strategy.
-    Refused,
-    /// The options do not fit this transcript.
-    Usage,
-    /// Another program uses the transcript.
-    Conflict,
-    /// A strategy missed its deadline.
-    Deadline,
-    /// No model answered, or the budget is used up.
-    ModelUnavailable,
-    /// A bug in jp-compact.
-    Bug,
-}
-
-impl Code {
-    /// Returns whether the same record may succeed later.
-    #[must_use]
-    pub fn is_retryable(self) -> bool {
-        matches!(self, Self::Conflict | Self::Deadline | Self::ModelUnavailable | Self::StrategyCrashed)
-    }
+    pub error: ErrorReport,
 }
 
 /// The constant `true`.

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::document::{DeclineReport, ErrorReport, OverlayReport, RawAndView, Saved, Sizes, TokenCounts};
+
 /// The version of the report that this crate describes.
 pub const REPORT: u32 = 1;
 
@@ -31,6 +33,9 @@ pub struct BatchReport {
     pub total: BatchTotal,
     /// The results of the requested gates.
     pub gates: Vec<GateReport>,
+    /// The error that ended the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorReport>,
     /// Whether the report has all transcripts. False after an interruption.
     pub complete: bool,
 }
@@ -65,6 +70,8 @@ pub struct TranscriptReport {
     /// The sizes of the transcript.
     #[serde(flatten)]
     pub size: Size,
+    /// The effect of this run.
+    pub saved: Saved,
     /// The new overlays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlays: Vec<OverlayReport>,
@@ -109,87 +116,14 @@ pub enum Status {
 /// The sizes of a transcript, or of all transcripts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Size {
-    /// The tokens of the view before this run.
-    pub view_tokens_before: u64,
-    /// The total size.
-    #[serde(flatten)]
-    pub all: AllSizes,
+    /// The size in tokens.
+    pub tokens: TokenCounts,
+    /// The size in bytes of text, decoded.
+    pub bytes: RawAndView,
     /// The size of each content type.
     pub by_type: BTreeMap<String, Sizes>,
     /// The size of each tool's calls: arguments and content.
     pub by_tool: BTreeMap<String, Sizes>,
-}
-
-/// The total size.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AllSizes {
-    /// In tokens.
-    pub tokens: AllTokens,
-    /// In bytes of text, decoded.
-    pub bytes: BeforeAfter,
-}
-
-/// The tokens of the raw events, of the view, and of what JP sends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AllTokens {
-    /// In the raw events.
-    pub before: u64,
-    /// In the view after the batch.
-    pub after: u64,
-    /// For conversations of JP, the tokens that JP itself sends. JP applies only the overlays that its own format can
-    /// express. Absent for other formats, and if views are written to another folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jp: Option<BeforeAfter>,
-}
-
-/// The size of one kind of content.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Sizes {
-    /// In tokens.
-    pub tokens: BeforeAfter,
-    /// In bytes of text, decoded.
-    pub bytes: BeforeAfter,
-}
-
-/// The size in the raw events and in the view.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BeforeAfter {
-    /// In the raw events.
-    pub before: u64,
-    /// In the view after the batch.
-    pub after: u64,
-}
-
-/// One overlay and its origin.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OverlayReport {
-    /// The number of the overlay in the transcript, from 1.
-    pub number: usize,
-    /// The strategy's name.
-    pub strategy: String,
-    /// The strategy's version.
-    pub version: String,
-    /// The SHA-256 of the strategy's executable.
-    pub executable_sha256: String,
-    /// The tier in which the strategy was confined.
-    pub tier: String,
-    /// The first turn, from 0.
-    pub from_turn: usize,
-    /// The last turn, inclusive.
-    pub to_turn: usize,
-    /// The kinds of content that the overlay changes.
-    pub kinds: Vec<String>,
-}
-
-/// A strategy that made no overlay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DeclineReport {
-    /// The name of the strategy.
-    pub strategy: String,
-    /// The version of the strategy.
-    pub version: String,
-    /// The reason.
-    pub reason: String,
 }
 
 /// A lint rule that a view breaks.
@@ -222,20 +156,6 @@ pub struct MissReport {
     pub found: String,
 }
 
-/// An error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ErrorReport {
-    /// The exit code of the same failure in a run with only this transcript.
-    pub code: u8,
-    /// The error message.
-    pub message: String,
-    /// The causes, outermost first.
-    pub causes: Vec<String>,
-    /// The next step for the user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-}
-
 /// The totals of a batch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BatchTotal {
@@ -258,9 +178,9 @@ pub struct BatchTotal {
     /// The sizes of all transcripts that did not fail.
     #[serde(flatten)]
     pub size: Size,
-    /// The share of the raw tokens that a model is not sent, in percent. For conversations of JP, it depends on what JP
-    /// sends. For other transcripts, it depends on the view.
-    pub saved_percent: f64,
+    /// The raw tokens that a model is not sent. For conversations of JP, it depends on what JP sends. For other
+    /// transcripts, it depends on the view.
+    pub saved: Saved,
     /// The duration, in milliseconds.
     pub elapsed_ms: f64,
 }

@@ -244,17 +244,22 @@ fn types_reject_errors_that_the_schema_cannot_express() {
 
 #[test]
 fn checks_batch_reports() {
+    let sizes = concat!(
+        r#""tokens":{"raw":0,"view_before":0,"view_after":0,"jp":null},"bytes":{"raw":0,"view_after":0},"#,
+        r#""by_type":{},"by_tool":{},"#
+    );
     let transcripts = [
-        r#"{"path":"c/events.json","status":"failed","elapsed_ms":0.5,"view_tokens_before":0,"#.to_owned(),
-        r#""tokens":{"before":0,"after":0},"bytes":{"before":0,"after":0},"by_type":{},"by_tool":{},"#
-            .to_owned(),
-        r#""error":{"code":4,"message":"failed to read","causes":["the file is empty"]}}"#.to_owned(),
+        r#"{"path":"c/events.json","status":"failed","elapsed_ms":0.5,"#,
+        sizes,
+        r#""saved":{"tokens":0,"percent":0.0,"of":"view_before"},"error":{"code":4,"kind":"transcript_invalid","#,
+        r#""message":"failed to read","causes":["the file is empty"],"hint":null,"retryable":false}}"#,
     ]
     .concat();
     let total = [
         r#"{"transcripts":1,"compacted":0,"unchanged":0,"skipped":0,"failed":1,"resumed":0,"overlays":0,"#,
-        r#""violations":0,"view_tokens_before":0,"tokens":{"before":0,"after":0},"bytes":{"before":0,"after":0},"#,
-        r#""by_type":{},"by_tool":{},"saved_percent":0.0,"elapsed_ms":1.5}"#,
+        r#""violations":0,"#,
+        sizes,
+        r#""saved":{"tokens":0,"percent":0.0,"of":"raw"},"elapsed_ms":1.5}"#,
     ]
     .concat();
     let gate = r#"{"gate":"max-failures","wanted":"0","met":false,"found":"1 transcript failed"}"#;
@@ -271,7 +276,10 @@ fn checks_batch_reports() {
 
 #[test]
 fn checks_batch_answers() {
-    let saved = r#""saved":{"tokens":{"before":9,"after":4},"percent":55.6,"overlays":1}"#;
+    let saved = concat!(
+        r#""estimator":"chars/4","tokens":{"raw":12,"view_before":9,"view_after":4,"jp":null},"#,
+        r#""saved":{"tokens":5,"percent":55.6,"of":"view_before"},"new_overlays":1"#
+    );
     let good = |more: &str| format!(r#"{{"id":[1],"ok":true,"format":"pi",{more}{saved}}}"#);
     accepts("batch-answer", &good(""));
     accepts("batch-answer", &good(r#""transcript":"t","overlays":[{"from_turn":0}],"#));
@@ -282,7 +290,10 @@ fn checks_batch_answers() {
     rejects("batch-answer", &good(r#""view":7,"overlays":7,"#));
     rejects("batch-answer", &good("").replace("true", "false"));
     rejects("batch-answer", &good("").replace(r#""tokens""#, r#""tokes""#));
-    let bad = r#"{"id":null,"ok":false,"error":{"code":"deadline","message":"m","retryable":true}}"#;
+    let bad = concat!(
+        r#"{"id":null,"ok":false,"error":{"code":14,"kind":"deadline","message":"m","causes":[],"#,
+        r#""hint":null,"retryable":true}}"#
+    );
     accepts("batch-answer", bad);
     rejects("batch-answer", &bad.replace("false", "true"));
     rejects("batch-answer", &bad.replace("deadline", "late"));

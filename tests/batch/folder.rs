@@ -26,12 +26,12 @@ fn compacts_and_reports_every_conversation_in_order() {
     let total = &report.total;
     assert_eq!((total.transcripts, total.compacted, total.overlays, total.failed), (12, 12, 12, 0));
     assert!(report.complete && !report.dry_run);
-    let size = total.size.all;
-    let tokens_after: u64 = report.transcripts.iter().map(|entry| entry.size.all.tokens.after).sum();
-    assert_eq!(size.tokens.after, tokens_after);
-    assert!(size.tokens.before > tokens_after && size.bytes.before > size.bytes.after);
-    let by_type: u64 = total.size.by_type.values().map(|size| size.bytes.before).sum();
-    assert_eq!(by_type, size.bytes.before);
+    let size = &total.size;
+    let tokens_after: u64 = report.transcripts.iter().map(|entry| entry.size.tokens.view_after).sum();
+    assert_eq!(size.tokens.view_after, tokens_after);
+    assert!(size.tokens.raw > tokens_after && size.bytes.raw > size.bytes.view_after);
+    let by_type: u64 = total.size.by_type.values().map(|size| size.bytes.raw).sum();
+    assert_eq!(by_type, size.bytes.raw);
     assert_eq!(total.size.by_tool.keys().collect::<Vec<_>>(), ["fs_read_file"]);
     let overlay = &report.transcripts[0].overlays[0];
     assert_eq!((&*overlay.strategy, &*overlay.version), ("strip-tools", env!("CARGO_PKG_VERSION")));

@@ -21,7 +21,7 @@ fn check(set: &Set, flags: &[&str], code: i32, finding: &str) {
 #[test]
 fn saving_is_measured_over_all_transcripts() {
     let set = Set::new(3);
-    let saved = parse_report(&set.batch(&["--json", "-n"]).stdout).total.saved_percent;
+    let saved = parse_report(&set.batch(&["--json", "-n"]).stdout).total.saved.percent;
     assert!((20.0..80.0).contains(&saved), "{saved}");
     let finding = format!("{saved:.1} %");
     check(&set, &["--require-saving", "20"], 0, &finding);
@@ -40,7 +40,7 @@ fn saving_of_an_earlier_run_counts() {
 fn require_fit_checks_each_view() {
     let set = Set::new(3);
     let report = parse_report(&set.batch(&["--json", "-n"]).stdout);
-    let mut sizes: Vec<_> = report.transcripts.iter().map(|entry| entry.size.all.tokens.after).collect();
+    let mut sizes: Vec<_> = report.transcripts.iter().map(|entry| entry.size.tokens.view_after).collect();
     sizes.sort_unstable();
     check(&set, &["--require-fit", &sizes[2].to_string()], 0, "0 failing transcripts");
     check(&set, &["--require-fit", &sizes[1].to_string()], 3, "1 failing transcript");

@@ -77,7 +77,7 @@ fn second_run_appends_to_sidecar() {
     let output = show_json(&world);
     assert_eq!(output["overlays"].as_array().unwrap().len(), 2);
     assert_eq!(output["format"], "claude-code");
-    assert!(output["totals"]["all"]["view"].as_u64() < output["totals"]["all"]["raw"].as_u64());
+    assert!(output["tokens"]["view_after"].as_u64() < output["tokens"]["raw"].as_u64());
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn overlays_apply_after_transcript_grows() {
     let output = world.run(&["show", "s.jsonl", "--json"]).exits(0);
     assert_eq!(output.stderr, "");
     assert_eq!(output.line()["overlays"][0]["remarks"], before["overlays"][0]["remarks"]);
-    assert!(output.line()["totals"]["all"]["view"].as_u64() < output.line()["totals"]["all"]["raw"].as_u64());
+    assert!(output.line()["tokens"]["view_after"].as_u64() < output.line()["tokens"]["raw"].as_u64());
 }
 
 #[test]
@@ -127,12 +127,12 @@ fn reports_unapplied_overlay_of_edited_events() {
     );
     let overlay = &show_json(&world)["overlays"][0];
     assert_eq!(overlay["remarks"], json!(["not applied, because the events in its range have changed"]));
-    assert_eq!(overlay["tokens"]["before"], overlay["tokens"]["after"]);
+    assert_eq!(overlay["tokens"]["view_before"], overlay["tokens"]["view_after"]);
     // The overlay is kept. It applies again when the original events are back.
     world.file("s.jsonl", transcript.before());
     assert_ne!(
-        show_json(&world)["overlays"][0]["tokens"]["before"],
-        show_json(&world)["overlays"][0]["tokens"]["after"]
+        show_json(&world)["overlays"][0]["tokens"]["view_before"],
+        show_json(&world)["overlays"][0]["tokens"]["view_after"]
     );
 }
 

@@ -46,7 +46,7 @@ fn is_due(world: &World, extra: &[&str]) -> bool {
 fn view_tokens(world: &World, extra: &[&str]) -> u64 {
     let line =
         auto(world, &[&["--dry-run", "--json", "--context-window", "1"], extra].concat()).exits(0).line();
-    line["report"]["tokens"]["before"].as_u64().unwrap()
+    line["report"]["tokens"]["view_before"].as_u64().unwrap()
 }
 
 /// Returns a `--set` option for a key of `auto`.
@@ -163,7 +163,7 @@ fn trigger_ignores_compacted_content() {
     let (world, _) = conversation_world(&Conversation::with_turns(8));
     let before = view_tokens(&world, &[]);
     let line = world.run(&["conversation", "--json"]).exits(0).line();
-    let after = line["tokens"]["after"].as_u64().unwrap();
+    let after = line["tokens"]["view_after"].as_u64().unwrap();
     assert!(after < before);
     assert!(!is_due(&world, &[&set_auto(&format!("token_threshold={after}"))]));
 }
@@ -306,9 +306,22 @@ fn json_prints_one_line_per_transcript() {
     let (world, _) = conversation_world(&Conversation::with_turns(8));
     let line = auto(&world, &[&always_due(), "--json"]).exits(0).line();
     let members: Vec<_> = line.as_object().unwrap().keys().map(String::as_str).collect();
-    let expected =
-        ["path", "conversation_id", "profile", "always", "due", "why", "estimator", "report", "warning"];
+    let expected = [
+        "path",
+        "conversation_id",
+        "profile",
+        "estimator",
+        "always",
+        "due",
+        "why",
+        "trigger",
+        "report",
+        "warning",
+    ];
     assert_eq!(members, expected);
+    let (trigger, tokens) = (&line["trigger"], &line["report"]["tokens"]);
+    assert_eq!((&trigger["result"], &trigger["view_tokens"]), (&json!("due"), &tokens["view_before"]));
+    assert!(trigger["threshold"].as_u64() < trigger["view_tokens"].as_u64(), "{trigger}");
     assert_eq!(
         (&line["due"], &line["warning"], &line["estimator"]),
         (&json!(true), &json!(null), &json!("chars/4"))

@@ -115,7 +115,7 @@ fn dry_run_changes_no_bytes_or_times() {
     transcript.assert_untouched();
     let line = world.run(&["conversation", "-n", "--json"]).exits(0).line();
     assert_eq!((&line["dry_run"], line["overlays"].as_array().unwrap().len()), (&json!(true), 2));
-    assert!(line["tokens"]["after"].as_u64() < line["tokens"]["before"].as_u64());
+    assert!(line["tokens"]["view_after"].as_u64() < line["tokens"]["view_before"].as_u64());
     transcript.assert_untouched();
 }
 
@@ -144,10 +144,13 @@ fn json_reports_overlays_and_declines() {
     let line = output.line();
     assert_eq!(line["path"], transcript.path.to_str().unwrap());
     assert_eq!(line["conversation_id"], "17738399468");
+    let mut overlay = line["overlays"][0].clone();
+    let digest = overlay.as_object_mut().unwrap().remove("executable_sha256").unwrap();
+    assert_eq!(digest.as_str().map(str::len), Some(64));
     assert_eq!(
-        line["overlays"],
-        json!([{"number": 1, "from_turn": 0, "to_turn": 1, "kinds": ["tool_calls"], "strategy": "strip-tools",
-                "version": env!("CARGO_PKG_VERSION"), "applied_by_jp": true}])
+        overlay,
+        json!({"number": 1, "from_turn": 0, "to_turn": 1, "kinds": ["tool_calls"], "strategy": "strip-tools",
+               "version": env!("CARGO_PKG_VERSION"), "tier": "contained", "applied_by_jp": true})
     );
     assert_eq!(
         line["declines"],
@@ -155,11 +158,13 @@ fn json_reports_overlays_and_declines() {
     );
     assert_eq!(
         line["tokens"],
-        json!({"before": 174, "after": 167, "jp": {"before": 174, "after": 167}, "estimator": "chars/4"})
+        json!({"raw": 174, "view_before": 174, "view_after": 167,
+               "jp": {"raw": 174, "view_before": 174, "view_after": 167}})
     );
+    assert_eq!(line["saved"], json!({"tokens": 7, "percent": 4.0, "of": "view_before"}));
     assert_eq!(line["tier"], "contained");
     let show_report = world.run(&["show", "17738399468", "--json"]).exits(0).line();
-    assert_eq!(show_report["totals"]["all"]["view"], line["tokens"]["after"]);
+    assert_eq!(show_report["tokens"]["view_after"], line["tokens"]["view_after"]);
 }
 
 #[test]
@@ -361,7 +366,7 @@ fn dry_run_prints_effect_per_turn() {
     let turns = line["turns"].as_array().unwrap();
     assert_eq!(turns.iter().map(|turn| turn["turn"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
     for turn in turns {
-        assert!(turn["after"].as_u64() < turn["before"].as_u64(), "{turn}");
+        assert!(turn["view_after"].as_u64() < turn["view_before"].as_u64(), "{turn}");
     }
     // The real run has the same effect.
     let real_run = world.run(&["conversation", "--json", "--strategy", "strip-reasoning"]).exits(0).line();

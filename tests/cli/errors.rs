@@ -343,7 +343,7 @@ fn json_error_has_code_causes_and_hint() {
     fs::remove_file(world.path("conversation/events.json")).unwrap();
     let line = world.run(&["conversation", "--json"]).exits(4).line();
     let error: &Value = &line["error"];
-    assert_eq!(error["code"], 4);
+    assert_eq!((&error["code"], &error["kind"]), (&json!(4), &json!("transcript_invalid")));
     assert!(error["message"].as_str().unwrap().ends_with("it has no events.json"), "{error}");
     assert!(error["causes"].is_array() && error["hint"].is_string(), "{error}");
 }

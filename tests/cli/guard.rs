@@ -118,8 +118,8 @@ fn reports_small_savings() {
     let small_saving = world.run_plugin("odd", &["-n", "--json"]).exits(0);
     assert_eq!(notes(&small_saving), ["the view would shrink by only 0.2 %, less than 1 % (min_saving)"]);
     let line = small_saving.line();
-    let [before, after] = ["before", "after"].map(|key| line["tokens"][key].as_i64().unwrap());
-    assert_eq!(line["saved"], json!({"tokens": before - after, "percent": 0.2}));
+    let [before, after] = ["view_before", "view_after"].map(|key| line["tokens"][key].as_i64().unwrap());
+    assert_eq!(line["saved"], json!({"tokens": before - after, "percent": 0.2, "of": "view_before"}));
     assert!(before > after);
     transcript.assert_untouched();
 

@@ -29,6 +29,8 @@ mod interrupt;
 mod j_cli;
 mod jp_handshake;
 mod jp_interop;
+mod json_documents;
+mod json_log;
 mod lint;
 mod llm;
 mod mcp;

@@ -93,7 +93,7 @@ fn compact_and_reset_match_commands() {
     let result = agent.call("compact", json!({"transcript": "talk", "profile": null})).succeeds();
     let line = world.run(&[&["same", "--json"], &NOW[..]].concat()).exits(0).line();
     let mut report = result.0["structuredContent"].clone();
-    assert!(report["tokens"]["before"].as_u64() > report["tokens"]["after"].as_u64(), "{report}");
+    assert!(report["tokens"]["view_before"].as_u64() > report["tokens"]["view_after"].as_u64(), "{report}");
     assert!(!report["overlays"].as_array().unwrap().is_empty() && report["declines"].is_array(), "{report}");
     report["path"] = line["path"].clone();
     report["written_to"] = line["written_to"].clone();
@@ -240,8 +240,11 @@ fn runs_concurrent_calls_in_order() {
     let mut answers = [agent.receive(), agent.receive()];
     answers.sort_by_key(|answer| answer["id"].as_u64());
     let tokens = answers.map(|answer| answer["result"]["structuredContent"]["tokens"].clone());
-    assert_ne!(tokens[0]["before"], tokens[0]["after"]);
-    assert_eq!(tokens[0]["after"], tokens[1]["before"], "the second call must see the result of the first");
+    assert_ne!(tokens[0]["view_before"], tokens[0]["view_after"]);
+    assert_eq!(
+        tokens[0]["view_after"], tokens[1]["view_before"],
+        "the second call must see the result of the first"
+    );
     agent.close().exits(0);
 }
 
@@ -255,7 +258,7 @@ fn focus_reaches_the_model() {
     let arguments = json!({"transcript": "talk", "profile": "auto-summarize", "focus": focus});
     let result = agent.call("compact", arguments).succeeds();
     let report = &result.0["structuredContent"];
-    assert!(report["tokens"]["before"].as_u64() > report["tokens"]["after"].as_u64(), "{report}");
+    assert!(report["tokens"]["view_before"].as_u64() > report["tokens"]["view_after"].as_u64(), "{report}");
     let requests = model.requests();
     assert!(requests[0].to_string().contains(focus), "{}", requests[0]);
     let printed = agent.call("print", json!({"transcript": "talk", "compacted": true})).succeeds();

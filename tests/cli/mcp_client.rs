@@ -61,8 +61,8 @@ fn check(mode: &str, protocol: &str) {
     assert_eq!(failed, [false, false, false, false, true, false], "{reports:#?}");
 
     let tokens = &compacted["structured"]["tokens"];
-    assert_eq!(stats["structured"]["stats"]["all"]["tokens"]["after"], tokens["before"]);
-    assert!(tokens["after"].as_u64() < tokens["before"].as_u64(), "{tokens}");
+    assert_eq!(stats["structured"]["tokens"]["view_after"], tokens["view_before"]);
+    assert!(tokens["view_after"].as_u64() < tokens["view_before"].as_u64(), "{tokens}");
     assert!(model.requests()[0].to_string().contains(FOCUS));
     assert_eq!(shown["structured"]["overlays"].as_array().map(Vec::len), Some(1));
     let text = printed["text"].as_str().unwrap();

@@ -76,7 +76,12 @@ fn failed_summary_leaves_conversation_untouched() {
     hint: nothing was appended
     ");
     let line = scene.auto(&["--json"]).exits(0).line();
-    assert!(line["warning"].as_str().unwrap().starts_with("strategy `summarize` got no answer from a model"));
+    assert!(
+        line["warning"]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("strategy `summarize` got no answer from a model")
+    );
     assert_eq!((&line["due"], &line["report"]), (&json!(true), &json!(null)));
     scene.transcript.assert_untouched();
 }

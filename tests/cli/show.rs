@@ -85,10 +85,10 @@ fn json_has_receipts_and_totals() {
         assert_eq!(receipt[digest].as_str().map(str::len), Some(64), "{receipt}");
     }
     let chain: Vec<_> = overlays.iter().map(|overlay| &overlay["tokens"]).collect();
-    assert!(chain.windows(2).all(|pair| pair[0]["after"] == pair[1]["before"]), "{chain:?}");
-    assert_eq!(line["totals"]["all"]["raw"], chain[0]["before"]);
-    assert_eq!(line["totals"]["all"]["view"], chain[4]["after"]);
-    assert!(line["totals"]["by_tool"]["fs_read_file"]["raw"].as_u64() > Some(0));
+    assert!(chain.windows(2).all(|pair| pair[0]["view_after"] == pair[1]["view_before"]), "{chain:?}");
+    assert_eq!(line["tokens"]["raw"], chain[0]["view_before"]);
+    assert_eq!(line["tokens"]["view_after"], chain[4]["view_after"]);
+    assert!(line["by_tool"]["fs_read_file"]["tokens"]["raw"].as_u64() > Some(0));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn json_names_the_estimator() {
     world.raw("words", events.as_bytes());
     let tokens = |extra: &[&str]| {
         let line = world.run(&[&["show", "words", "--json"], extra].concat()).exits(0).line();
-        (line["totals"]["all"]["raw"].clone(), line["estimator"].clone())
+        (line["tokens"]["raw"].clone(), line["estimator"].clone())
     };
     assert_eq!(tokens(&[]), (13.into(), "chars/4".into()));
     assert_eq!(tokens(&["--tokens", "exact"]), (9.into(), "o200k".into()));

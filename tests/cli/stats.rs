@@ -75,26 +75,27 @@ fn json_prints_one_line_per_transcript_and_total() {
     let [one, other, total] = lines.as_slice() else { panic!("{lines:?}") };
     assert_eq!(one["path"], transcript.path.to_str().unwrap());
     assert_eq!((&one["conversation_id"], &one["estimator"]), (&json!("17738399468"), &json!("chars/4")));
-    let members = ["turns", "events", "overlays", "all", "by_type", "by_tool"];
-    assert_eq!(one["stats"].as_object().unwrap().keys().collect::<Vec<_>>(), members);
-    let response = &one["stats"]["by_type"]["tool_responses"];
+    let response = &one["by_type"]["tool_responses"];
     let bytes =
         "a line of no importance\n".len() as u64 * 100 + "fn main() { println!(\"hello\"); }".len() as u64;
-    assert_eq!(response["bytes"]["before"], bytes, "{response}");
-    assert!(response["bytes"]["after"].as_u64().unwrap() < bytes / 10, "{response}");
-    assert_eq!(one["stats"]["by_tool"]["fs_read_file"]["tokens"]["before"].as_u64(), Some(616));
+    assert_eq!(response["bytes"]["raw"], bytes, "{response}");
+    assert!(response["bytes"]["view_after"].as_u64().unwrap() < bytes / 10, "{response}");
+    assert_eq!(one["by_tool"]["fs_read_file"]["tokens"]["raw"].as_u64(), Some(616));
     assert_eq!(total["transcripts"], 2);
     let sum = |pointer: &str| {
-        let value_at = |line: &Value| line["stats"].pointer(pointer).unwrap().as_u64().unwrap();
+        let value_at = |line: &Value| line.pointer(pointer).unwrap().as_u64().unwrap();
         value_at(one) + value_at(other)
     };
-    for pointer in ["/turns", "/events", "/overlays", "/all/tokens/after", "/by_type/user/bytes/before"] {
-        assert_eq!(total["total"].pointer(pointer).unwrap().as_u64(), Some(sum(pointer)), "{pointer}");
+    for pointer in
+        ["/turns", "/events", "/overlays", "/tokens/view_after", "/saved/tokens", "/by_type/user/bytes/raw"]
+    {
+        assert_eq!(total.pointer(pointer).unwrap().as_u64(), Some(sum(pointer)), "{pointer}");
     }
     // `show` prints the same numbers.
     let show_report = world.run(&["show", "other", "--json"]).exits(0).line();
-    assert_eq!(show_report["totals"]["all"]["raw"], other["stats"]["all"]["tokens"]["before"]);
-    assert_eq!(show_report["totals"]["all"]["view"], other["stats"]["all"]["tokens"]["after"]);
+    for member in ["tokens", "saved", "bytes", "by_type", "by_tool"] {
+        assert_eq!(show_report[member], other[member], "{member}");
+    }
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn counts_exact_tokens_of_stdin() {
     let output = world.pipe(&["stats", "-", "--json", "--tokens", "exact"], events.as_bytes()).exits(0);
     let line = output.line();
     assert_eq!((&line["path"], &line["estimator"]), (&json!("standard input"), &json!("o200k")));
-    assert_eq!(line["stats"]["all"]["tokens"]["before"], 9);
+    assert_eq!(line["tokens"]["raw"], 9);
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn finds_transcripts_in_folder() {
     let paths: Vec<_> = lines.iter().filter_map(|line| line["path"].as_str()).collect();
     let names: Vec<_> = paths.iter().map(|path| path.rsplit_once("logs/").unwrap().1).collect();
     assert_eq!(names, ["chat.json", "one/events.json", "two/events.json"]);
-    assert_eq!(lines.last().unwrap()["total"]["turns"], 6);
+    assert_eq!(lines.last().unwrap()["turns"], 6);
     world.file("empty/x.txt", b"x");
     world.run(&["stats", "empty"]).exits(4).says("empty");
 }

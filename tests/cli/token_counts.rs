@@ -32,9 +32,10 @@ fn run_micro(world: &World, extra: &[&str]) -> CommandOutput {
 /// Asserts that JP sends the whole history and that the view is small.
 #[track_caller]
 fn assert_jp_unchanged(tokens: &Value) {
-    assert_eq!(tokens["jp"], json!({"before": ALL_TOKENS, "after": ALL_TOKENS}), "{tokens}");
-    let after = tokens["after"].as_u64().unwrap();
-    assert!(tokens["before"] == ALL_TOKENS && after < ALL_TOKENS / 10, "{tokens}");
+    let unchanged = json!({"raw": ALL_TOKENS, "view_before": ALL_TOKENS, "view_after": ALL_TOKENS});
+    assert_eq!(tokens["jp"], unchanged, "{tokens}");
+    let after = tokens["view_after"].as_u64().unwrap();
+    assert!(tokens["raw"] == ALL_TOKENS && after < ALL_TOKENS / 10, "{tokens}");
 }
 
 /// Asserts that the line on JP precedes the line on our view, and that the latter names the overlay.
@@ -66,8 +67,8 @@ fn counts_overlays_that_jp_applies() {
     let line =
         world.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0", "--json"]).exits(0).line();
     let jp_tokens = &line["tokens"]["jp"];
-    assert_eq!(jp_tokens["before"], ALL_TOKENS);
-    assert!(jp_tokens["after"].as_u64().unwrap() < ALL_TOKENS / 10, "{line}");
+    assert_eq!(jp_tokens["view_before"], ALL_TOKENS);
+    assert!(jp_tokens["view_after"].as_u64().unwrap() < ALL_TOKENS / 10, "{line}");
     let fresh_world = World::new();
     fresh_world.conversation("project/talk", &conversation());
     let output = fresh_world.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
@@ -90,7 +91,8 @@ fn show_and_stats_report_jp_first() {
     }
     world.conversation("project/other", &Conversation::with_turns(1));
     let total = world.run(&["stats", "project", "--json"]).exits(0).lines().pop().unwrap();
-    assert_eq!(total["tokens"]["jp"], json!({"before": ALL_TOKENS + 35, "after": ALL_TOKENS + 35}));
+    let all = ALL_TOKENS + 35;
+    assert_eq!(total["tokens"]["jp"], json!({"raw": all, "view_before": all, "view_after": all}));
     let output = world.run(&["stats", "project"]).exits(0);
     assert_jp_first(
         output.text(),
@@ -127,12 +129,12 @@ fn batch_gate_uses_tokens_sent_by_jp() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_jp_unchanged(&report["transcripts"][0]["tokens"]);
     assert_jp_unchanged(&report["total"]["tokens"]);
-    assert_eq!(report["total"]["saved_percent"], 0.0);
+    assert_eq!(report["total"]["saved"], json!({"tokens": 0, "percent": 0.0, "of": "raw"}));
     run_batch(&["-n", "--require-saving", "30"], 3).says("found 0.0 %: the views save 9");
     // The written view is what a model receives, so the report has no separate count for JP.
     let output = run_batch(&["--out", "views", "--require-saving", "30"], 0);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["total"]["tokens"].get("jp"), None);
+    assert_eq!(report["total"]["tokens"]["jp"], Value::Null);
 }
 
 #[test]
@@ -141,9 +143,9 @@ fn ndjson_reports_tokens_sent_by_jp() {
     let events: Value = serde_json::from_slice(&conversation().bytes()).unwrap();
     let record = format!("{}\n", json!({"id": 1, "transcript": events}));
     let arguments = [&["batch", "--ndjson"], &MICRO[..]].concat();
-    assert_jp_unchanged(&world.pipe(&arguments, record.as_bytes()).exits(0).line()["saved"]["tokens"]);
+    assert_jp_unchanged(&world.pipe(&arguments, record.as_bytes()).exits(0).line()["tokens"]);
     let view = world.pipe(&[&arguments[..], &["--view"]].concat(), record.as_bytes()).exits(0).line();
-    assert_eq!(view["saved"]["tokens"].get("jp"), None, "a returned view must have no count for JP");
+    assert_eq!(view["tokens"]["jp"], Value::Null, "a returned view must have no count for JP");
 }
 
 #[test]

@@ -37,18 +37,18 @@ fn create_pipe(world: &World) -> File {
 fn check(mut pipe: File, mut host: Child) {
     let mut stderr = BufReader::new(host.stderr.take().unwrap());
     let mut output = read_until(&mut stderr, "hard");
-    assert!(output.contains("INFO | thinking \\x1b[2Jhard strategy=\"talks\""), "{output}");
+    assert!(output.contains("INFO stderr strategy=\"talks\" line=\"thinking "), "{output}");
     if !output.contains("second") {
         output += &read_until(&mut stderr, "second");
     }
     for line in ["first", "second"] {
-        assert!(output.contains(&format!("WARN | {line} strategy=\"talks\"")), "{output}");
+        assert!(output.contains(&format!("WARN log strategy=\"talks\" line=\"{line}\"")), "{output}");
     }
     // One line for each request.
     pipe.write_all(b"go\ngo\n").unwrap();
     stderr.read_to_string(&mut output).unwrap();
     assert!(host.wait().unwrap().success(), "{output}");
-    assert!(output.contains("INFO | last words strategy=\"talks\""), "{output}");
+    assert!(output.contains("INFO stderr strategy=\"talks\" line=\"last words\""), "{output}");
 }
 
 fn print_and_wait_script(world: &World, id: &str) -> String {

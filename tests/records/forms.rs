@@ -24,9 +24,9 @@ fn jp_array_is_returned_with_its_overlays_appended() {
     let transcript = answer["transcript"].as_array().unwrap();
     assert_eq!(transcript.len(), events.len() + 4, "expected two overlays, each with its receipt");
     assert_eq!((&answer["id"], &answer["ok"], &answer["format"]), (&json!(1), &json!(true), &json!("jp")));
-    assert_eq!(answer["saved"]["overlays"], 2);
-    let tokens = &answer["saved"]["tokens"];
-    assert!(tokens["after"].as_u64() < tokens["before"].as_u64(), "{tokens}");
+    assert_eq!(answer["new_overlays"], 2);
+    let tokens = &answer["tokens"];
+    assert!(tokens["view_after"].as_u64() < tokens["view_before"].as_u64(), "{tokens}");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn unchanged_transcript_is_returned_byte_for_byte() {
         run_records(&world, &STRIP, format!("{{\"id\":null,\"transcript\":{input_json}}}\n").as_bytes())
             .exits(0);
     assert_eq!(raw_member(output.text(), "transcript"), input_json);
-    assert_eq!(output.line()["saved"]["overlays"], 0);
+    assert_eq!(output.line()["new_overlays"], 0);
     assert!(!output.line()["declines"].as_array().unwrap().is_empty());
 }
 
@@ -67,7 +67,7 @@ fn dry_run_returns_only_the_saving() {
     let output =
         run_records(&world, &[&STRIP[..], &["--dry-run"]].concat(), &lines(&[record(&json!(1), 2)])).exits(0);
     let answer = output.line();
-    assert_eq!(answer["saved"]["overlays"], 2);
+    assert_eq!(answer["new_overlays"], 2);
     assert!(answer.get("transcript").is_none() && answer.get("view").is_none(), "{answer}");
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn run(
     until_interrupted(async {
         let mut setup =
             Setup::open(&args.running, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
-        let mut results = TranscriptResults::new(args.running.json, quiet);
+        let mut results = TranscriptResults::new("checked the size", args.running.json, quiet);
         for transcript in &args.transcripts {
             let request = AutoRequest {
                 profile: args.profile.as_deref(),

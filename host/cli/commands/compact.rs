@@ -137,7 +137,7 @@ async fn compact_all(args: &Args, quiet: bool, environment: &Environment) -> Res
     // An invalid strategy affects every transcript, so it is reported before the first one is read.
     setup.planner.prepare_typed(&args.strategies).await?;
     let typed_options = typed_options(args);
-    let mut results = TranscriptResults::new(args.running.json, quiet);
+    let mut results = TranscriptResults::new("compacted", args.running.json, quiet);
     let mut waiting = args.transcripts.iter();
     let mut started: VecDeque<Started<'_>> = VecDeque::new();
     loop {
@@ -182,10 +182,12 @@ fn typed_options(args: &Args) -> Typed<'_> {
 }
 
 fn reset_all(args: &Args, reset: Reset, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
-    let mut results = TranscriptResults::new(args.running.json, quiet);
+    let mut results = TranscriptResults::new("reset", args.running.json, quiet);
+    let estimator = args.running.counting.tokens.estimator();
     let settings = (args.running.dry_run, args.running.lock_timeout);
     for transcript in &args.transcripts {
-        results.print(transcript, compaction::reset(transcript, reset, settings, environment))?;
+        let done = compaction::reset(transcript, reset, estimator, settings, environment);
+        results.print(transcript, done)?;
     }
     Ok(results.exit())
 }

@@ -7,7 +7,7 @@ use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::process::{self, DEPTH_MAX, ENTRIES_MAX, TASKS_MAX};
-use serde_json::json;
+use jp_compact_schema::document::{DoctorFolder, DoctorLimits, DoctorReport, KeyReport, MissingReport};
 
 use crate::args::StrategyArgs;
 use crate::error::Report;
@@ -35,35 +35,38 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let private_bytes_max = config::private_bytes_max(environment, &[], &[])?;
     let are_bounded = process::are_bounded();
     if args.json {
-        let folder = |path: &std::path::Path| path.to_string_lossy().into_owned();
-        let missing: Vec<_> =
-            missing.iter().map(|lack| json!({ "what": lack.what, "remedy": lack.remedy })).collect();
-        let folders: Vec<_> = registry
-            .folders()
-            .iter()
-            .map(|found| json!({ "path": folder(&found.path), "origin": found.origin.word(), "is_there": found.path.is_dir() }))
-            .collect();
-        let keys: Vec<_> = keys
-            .iter()
-            .map(|(provider, name, is_set)| json!({ "provider": provider, "variable": name, "is_set": is_set }))
-            .collect();
-        output::json_line(&json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "tier": tier.as_str(),
-            "landlock": abilities.landlock,
-            "seccomp": abilities.seccomp,
-            "missing": missing,
-            "limits": {
-                "private_dir_bytes": private_bytes_max,
-                "private_dir_entries": ENTRIES_MAX,
-                "private_dir_depth": DEPTH_MAX,
-                "threads": are_bounded.then_some(TASKS_MAX),
+        let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        output::json_line(&DoctorReport {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            tier: tier.to_string(),
+            landlock: abilities.landlock,
+            seccomp: abilities.seccomp,
+            missing: missing
+                .iter()
+                .map(|lack| MissingReport { what: lack.what.into(), remedy: lack.remedy.into() })
+                .collect(),
+            limits: DoctorLimits {
+                private_dir_bytes: private_bytes_max,
+                private_dir_entries: ENTRIES_MAX,
+                private_dir_depth: DEPTH_MAX as u64,
+                threads: are_bounded.then_some(u64::from(TASKS_MAX)),
             },
-            "runner": folder(registry.runner()),
-            "bundled": bundled.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>(),
-            "folders": folders,
-            "keys": keys,
-        }))?;
+            runner: text(registry.runner()),
+            bundled: bundled.iter().map(|plugin| plugin.name.as_str().to_owned()).collect(),
+            folders: registry
+                .folders()
+                .iter()
+                .map(|found| DoctorFolder {
+                    path: text(&found.path),
+                    origin: found.origin.word().to_owned(),
+                    is_there: found.path.is_dir(),
+                })
+                .collect(),
+            keys: keys
+                .into_iter()
+                .map(|(provider, variable, is_set)| KeyReport { provider, variable, is_set })
+                .collect(),
+        })?;
         return Ok(Exit::Done);
     }
     let names: Vec<_> = bundled.iter().map(|plugin| plugin.name.as_str()).collect();

@@ -11,8 +11,9 @@ use jp_compact_engine::compact::{self, OnLowSaving, Opened, RunSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::fork::{self, Plan};
 use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::{ForkOverlays, ForkReport};
 use jp_compact_store as store;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::RunArgs;
 use crate::error::Report;
@@ -56,13 +57,13 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     let dest = store::check_destination(&args.dest, environment)?;
     let plan = fork::plan(&source, args.last.map(NonZero::get))?;
     let dry_run = args.running.dry_run;
-    let mut json = plan_json(&source, &plan, &dest, dry_run);
+    let mut document = plan_document(&source, &plan, &dest, dry_run);
     let mut text = plan_text(&source, &plan, &dest, dry_run, environment);
     let Some(profile) = &args.compact else {
         if !dry_run {
             fork::write(&source, &plan, &dest, environment)?;
         }
-        print(args, quiet, &json, &text)?;
+        print(args, quiet, &document, &text)?;
         return Ok(Exit::Done);
     };
     until_interrupted(async {
@@ -85,16 +86,16 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
                 if dry_run {
                     (report.path, report.id) = (dest.join("events.json"), None);
                 }
-                json["report"] = compaction::json(&report, &run);
+                document.report = Some(compaction::document(&report, &run));
                 text.append(&compaction::text(&report, &run, environment));
-                print(args, quiet, &json, &text)?;
+                print(args, quiet, &document, &text)?;
                 Ok(Exit::Done)
             }
             Err(failure) => {
                 let report = Report::from(failure);
-                json["error"] = json!(report);
-                print(args, quiet, &json, &text)?;
-                Err(report)
+                document.error = Some(report.document());
+                print(args, quiet, &document, &text)?;
+                Err(report.printed())
             }
         }
     })
@@ -109,35 +110,35 @@ async fn prepare(setup: &mut Setup<'_>, profile: &str, copy: &Opened) -> Result<
     Ok(run)
 }
 
-fn print(args: &Args, quiet: bool, json: &Value, text: &EscapedLines) -> Result<(), Report> {
+fn print(args: &Args, quiet: bool, document: &ForkReport, text: &EscapedLines) -> Result<(), Report> {
     if args.running.json {
-        output::json_line(json)?;
+        output::json_line(document)?;
     } else if !quiet {
-        output::print_lines(text);
+        output::info("forked", &json!({ "report": document }), text);
     }
     Ok(())
 }
 
-fn plan_json(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> Value {
+fn plan_document(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> ForkReport {
     let numbers = |effect: ForkEffect| -> Vec<usize> {
-        let overlays = plan.fork.overlays.iter().zip(1_usize..);
-        overlays.filter(|(other, _)| **other == effect).map(|(_, number)| number).collect()
+        let of_all = plan.fork.overlays.iter().zip(1_usize..);
+        of_all.filter(|(other, _)| **other == effect).map(|(_, number)| number).collect()
     };
-    json!({
-        "path": dest.join("events.json").to_string_lossy(),
-        "source": source.place.path().to_string_lossy(),
-        "dry_run": dry_run,
-        "turns": plan.stream.turns(),
-        "cut": plan.fork.cut,
-        "overlays": {
-            "kept": numbers(ForkEffect::Kept),
-            "clipped": numbers(ForkEffect::Clipped),
-            "gone": numbers(ForkEffect::Removed),
-            "summary_dropped": numbers(ForkEffect::SummaryDropped),
+    ForkReport {
+        path: dest.join("events.json").to_string_lossy().into_owned(),
+        source: source.place.path().to_string_lossy().into_owned(),
+        dry_run,
+        turns: plan.stream.turns(),
+        cut: plan.fork.cut,
+        overlays: ForkOverlays {
+            kept: numbers(ForkEffect::Kept),
+            clipped: numbers(ForkEffect::Clipped),
+            gone: numbers(ForkEffect::Removed),
+            summary_dropped: numbers(ForkEffect::SummaryDropped),
         },
-        "report": null,
-        "error": null,
-    })
+        report: None,
+        error: None,
+    }
 }
 
 fn plan_text(

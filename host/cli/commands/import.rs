@@ -7,6 +7,7 @@ use clap::Parser;
 use jp_compact_core::Stream;
 use jp_compact_engine::compact;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::ImportReport;
 use jp_compact_store as store;
 use jp_compact_transcripts::import::import;
 use serde_json::json;
@@ -16,6 +17,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::{counted, short};
 use crate::input::read_as;
+use crate::lines::EscapedLines;
 use crate::output;
 
 /// Convert another agent's transcript to a JP conversation
@@ -55,25 +57,26 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     store::create_new(&dest, &imported)?;
     let (turns, events) = (read.stream.turns(), read.stream.conversation_events());
     let overlays = read.stream.overlays().iter().filter(|overlay| !overlay.stale).count();
+    let document = ImportReport {
+        path: dest.to_string_lossy().into_owned(),
+        source: read.path.to_string_lossy().into_owned(),
+        format: format.to_string(),
+        turns,
+        events,
+        overlays,
+    };
     if args.json {
-        output::json_line(&json!({
-            "path": dest.to_string_lossy(),
-            "source": read.path.to_string_lossy(),
-            "format": format.as_str(),
-            "turns": turns,
-            "events": events,
-            "overlays": overlays,
-        }))?;
+        output::json_line(&document)?;
     } else if !quiet {
-        let text = format!(
+        let text = EscapedLines::single(format_args!(
             "{}: {}, {}, {} imported from {} ({format})",
             short(&dest, environment),
             counted(turns, "turn"),
             counted(events, "event"),
             counted(overlays, "overlay"),
             short(&read.path, environment),
-        );
-        output::print_line(text);
+        ));
+        output::info("imported", &json!({ "report": document }), &text);
     }
     Ok(Exit::Done)
 }

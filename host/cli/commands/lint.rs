@@ -9,7 +9,7 @@ use jp_compact_core::lint::{self, Violation};
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{Provider, as_is};
 use jp_compact_runtime::environment::Environment;
-use serde_json::json;
+use jp_compact_schema::document::{LintDocument, ViolationReport};
 
 use crate::args::{FormatArgs, Providers, providers};
 use crate::error::Report;
@@ -53,13 +53,14 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let warnings = found.iter().filter(|found| found.is_warning()).count();
     let violations = found.len() - warnings;
     if args.json {
-        output::json_line(&json!({
-            "path": read.path.to_string_lossy(),
-            "conversation_id": read.id,
-            "providers": args.provider.as_ref().map(|providers| &providers.0),
-            "clean": violations == 0,
-            "violations": found,
-        }))?;
+        let names = |providers: &Providers| providers.0.iter().map(ToString::to_string).collect();
+        output::json_line(&LintDocument {
+            path: read.path.to_string_lossy().into_owned(),
+            conversation_id: read.id.clone(),
+            providers: args.provider.as_ref().map(names),
+            clean: violations == 0,
+            violations: found.iter().map(document).collect(),
+        })?;
     } else {
         let path = short(&read.path, environment);
         let head = match (violations, warnings) {
@@ -76,6 +77,16 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::text(&text)?;
     }
     Ok(if violations == 0 { Exit::Done } else { Exit::Gate })
+}
+
+fn document(Violation { rule, provider, turn, event, message }: &Violation) -> ViolationReport {
+    ViolationReport {
+        rule: rule.to_string(),
+        provider: provider.map(|provider| provider.to_string()),
+        turn: *turn,
+        event: *event,
+        message: message.clone(),
+    }
 }
 
 /// Returns the page of each rule that is broken, in the order of the rules' first violations.

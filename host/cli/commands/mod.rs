@@ -23,7 +23,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use jp_compact_runtime::environment::Environment;
 
 use crate::args::Verbosity;
@@ -60,6 +60,9 @@ pub(crate) struct Cli {
     pub(crate) compact: compact::Args,
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
+    /// Whether the command prints a JSON document on stdout.
+    #[arg(skip)]
+    pub(crate) json: bool,
 }
 
 impl Cli {
@@ -84,7 +87,17 @@ impl Cli {
                 return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
             }
         }
-        Self::from_arg_matches(&matches)
+        let cli = Self::from_arg_matches(&matches)?;
+        Ok(Self { json: wants_json(&matches), ..cli })
+    }
+}
+
+/// Whether the innermost command has the flag `--json`. A server has it for the calls of its clients.
+fn wants_json(matches: &ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some(("mcp", _)) => false,
+        Some((_, matches)) => wants_json(matches),
+        None => matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or_default(),
     }
 }
 

@@ -13,7 +13,8 @@ use jp_compact_engine::query;
 use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::Completion;
-use serde_json::{Value, json};
+use jp_compact_schema::document::{CompactionReport, QueryReport};
+use serde_json::json;
 
 use crate::args::RunArgs;
 use crate::error::Report;
@@ -72,39 +73,39 @@ async fn run_steps(
     setup: &mut Setup<'_>,
     environment: &Environment,
 ) -> Result<(), Report> {
-    let print = |text: &EscapedLines| {
-        if !quiet && !args.running.json {
-            output::print_lines(text);
-        }
-    };
+    let is_shown = !quiet && !args.running.json;
     let mut opened = open_as(&args.transcript, args.running.input.format, environment)?;
     let config = setup.planner.config(&opened)?;
-    let mut json = json!({
-        "path": opened.place.path().to_string_lossy(),
-        "conversation_id": opened.place.id(),
-        "dry_run": args.running.dry_run,
-        "compaction": null,
-        "turn": null,
-        "model": null,
-        "answer": null,
-        "usage": null,
-        "auto": null,
-        "error": null,
-    });
+    let mut document = QueryReport {
+        path: opened.place.path().to_string_lossy().into_owned(),
+        conversation_id: opened.place.id().map(str::to_owned),
+        dry_run: args.running.dry_run,
+        compaction: None,
+        turn: None,
+        model: None,
+        answer: None,
+        usage: None,
+        auto: None,
+        error: None,
+    };
     if let Some(form) = &args.compact {
         let (report, text) = before(form, setup, &config, &opened, environment).await?;
-        json["compaction"] = report;
-        print(&text);
+        if is_shown {
+            output::info("compacted", &json!({ "report": report }), &text);
+        }
+        document.compaction = Some(report);
         opened = open_as(&args.transcript, args.running.input.format, environment)?;
     }
     let appended = if args.running.dry_run {
         let path = short(opened.place.path(), environment);
-        print(&EscapedLines::single(format_args!(
-            "{path}: dry run, no model was called and no turn appended"
-        )));
+        if is_shown {
+            let text = format_args!("{path}: dry run, no model was called and no turn appended");
+            let fields = json!({ "path": opened.place.path().to_string_lossy() });
+            output::info("dry run", &fields, &EscapedLines::single(text));
+        }
         query::check(&opened).map_err(Report::from)
     } else {
-        turn(args, setup, &config, &opened, &mut json).await
+        turn(args, setup, &config, &opened, &mut document).await
     };
     if appended.is_ok() && !args.running.dry_run && config.auto.enabled {
         let request = AutoRequest {
@@ -116,17 +117,17 @@ async fn run_steps(
         let done = automatic::compact_if_due(&request, setup, &args.transcript, environment).await;
         match done {
             Ok((report, text)) => {
-                if report["due"] == true || report["always"] != json!([]) {
-                    print(&text);
+                if is_shown && (report.due || !report.always.is_empty()) {
+                    output::info("checked the size", &json!({ "report": report }), &text);
                 }
-                json["auto"] = report;
+                document.auto = Some(report);
             }
-            Err(report) => return Err(failed(args, json, report)?),
+            Err(report) => return Err(failed(args, document, report)?),
         }
     }
     match appended {
-        Err(report) => Err(failed(args, json, report)?),
-        Ok(()) if args.running.json => Ok(output::json_line(&json)?),
+        Err(report) => Err(failed(args, document, report)?),
+        Ok(()) if args.running.json => Ok(output::json_line(&document)?),
         Ok(()) => Ok(()),
     }
 }
@@ -138,10 +139,10 @@ async fn before(
     config: &Config,
     opened: &Opened,
     environment: &Environment,
-) -> Result<(Value, EscapedLines), Report> {
+) -> Result<(CompactionReport, EscapedLines), Report> {
     let run = setup.planner.plan_inline(form, config, OnLowSaving::Decline).await?;
     let report = compact::compact(&run, opened).await?;
-    Ok((compaction::json(&report, &run), compaction::text(&report, &run, environment)))
+    Ok((compaction::document(&report, &run), compaction::text(&report, &run, environment)))
 }
 
 /// Asks the model, prints its answer, and appends the turn. The answer was paid for, so it is printed before the append
@@ -151,30 +152,30 @@ async fn turn(
     setup: &Setup<'_>,
     config: &Config,
     opened: &Opened,
-    json: &mut Value,
+    document: &mut QueryReport,
 ) -> Result<(), Report> {
     let clock = args.running.now.map_or(Clock::System, Clock::Fixed);
     let asked = clock.now();
     let allowed = query::allow(setup.planner.models(), config, &setup.planner.consent(config))?;
     let answer = query::ask(opened, &args.text, setup.planner.models(), &allowed).await?;
     let Completion { text, model, usage } = &answer;
-    json["model"] = model.as_str().into();
-    json["answer"] = text.as_str().into();
-    json["usage"] = json!(usage);
+    document.model = Some(model.clone());
+    document.answer = Some(text.clone());
+    document.usage = *usage;
     if !args.running.json {
         output::data(|out| writeln!(out, "{}", escape::text(text.trim_end())))?;
     }
     let appended = Held { request: &args.text, asked, response: text, answered: clock.now() };
     query::append(opened, &appended, args.running.lock_timeout).await?;
-    json["turn"] = opened.stream.turns().into();
+    document.turn = Some(opened.stream.turns());
     Ok(())
 }
 
 /// With `--json`, prints the failure together with the finished steps.
-fn failed(args: &Args, mut json: Value, report: Report) -> Result<Report, Report> {
+fn failed(args: &Args, mut document: QueryReport, report: Report) -> Result<Report, Report> {
     if args.running.json {
-        json["error"] = json!(report);
-        output::json_line(&json)?;
+        document.error = Some(report.document());
+        output::json_line(&document)?;
     }
-    Ok(report)
+    Ok(report.printed())
 }

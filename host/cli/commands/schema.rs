@@ -1,4 +1,4 @@
-//! `jp-compact schema [NAME]`: prints the JSON Schemas of the strategy protocol, of batch reports, and of records.
+//! `jp-compact schema [NAME]`: prints the JSON Schemas of the strategy protocol and of the JSON documents.
 
 use clap::Parser;
 use jp_compact_schema::catalog;

@@ -15,7 +15,7 @@ use crate::reports::overlays;
 /// List the overlays of a conversation and their savings
 #[derive(Debug, Parser)]
 #[command(
-    after_help = "Examples:\n  jp-compact show 17738399468\n  jp-compact show 17738399468 --json | jq .totals"
+    after_help = "Examples:\n  jp-compact show 17738399468\n  jp-compact show 17738399468 --json | jq .tokens"
 )]
 pub(crate) struct Args {
     /// A conversation folder, events.json, id, other transcript, or -

@@ -8,7 +8,6 @@ use jp_compact_core::stats::Stats;
 use jp_compact_engine::batch::Files;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_transcripts::Format;
-use serde_json::json;
 
 use crate::args::{FormatArgs, TokenArgs};
 use crate::error::Report;
@@ -26,7 +25,7 @@ use crate::transcript_results::TranscriptResults;
 /// Shows the tokens of the raw events and of the view. In a bar, the full part is in the view and the light part is hidden by overlays. If JP itself applies fewer overlays, its number is shown, too. Several conversations are added up.
 #[derive(Debug, Parser)]
 #[command(
-    after_help = "Examples:\n  jp-compact stats 17738399468\n  jp-compact stats .jp/conversations/*\n  jp-compact stats events.json --json | jq .stats.by_tool"
+    after_help = "Examples:\n  jp-compact stats 17738399468\n  jp-compact stats .jp/conversations/*\n  jp-compact stats events.json --json | jq .by_tool"
 )]
 pub(crate) struct Args {
     /// A conversation folder, events.json, id, other transcript, or -
@@ -48,13 +47,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let estimator = args.counting.tokens.estimator();
     // The text is printed below: one table of all conversations that could be read.
-    let mut results = TranscriptResults::new(args.json, true);
+    let mut results = TranscriptResults::new("counted the tokens", args.json, true);
     let mut found: Vec<(String, Stats)> = Vec::new();
     let mut sent = SentTotals::default();
     let transcripts = transcripts(&args.transcripts, environment);
     for transcript in &transcripts {
         let one = read_sums(transcript, args.input.format, estimator, environment);
-        let reported = one.as_ref().map(|(read, of)| (stats::json(read, of, estimator), EscapedLines::new()));
+        let reported =
+            one.as_ref().map(|(read, of)| (stats::document(read, of, estimator), EscapedLines::new()));
         results.print(transcript, reported.map_err(Clone::clone))?;
         if let Ok((read, (stats, of_one))) = one {
             sent.add(&of_one);
@@ -64,11 +64,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let several = transcripts.len() > 1;
     let total: Stats = found.iter().map(|(_, stats)| stats).sum();
     if args.json && several {
-        let tokens = sent.json(&total.all, estimator);
-        let estimator = estimator.name();
-        let line =
-            json!({ "transcripts": found.len(), "estimator": estimator, "tokens": tokens, "total": total });
-        output::json_line(&line)?;
+        output::json_line(&stats::total(found.len(), (&total, &sent), estimator))?;
     } else if !args.json && !found.is_empty() {
         let text = match found.as_slice() {
             [(path, _)] if !several => stats::text(path, &(total, sent), estimator),

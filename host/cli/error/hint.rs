@@ -8,7 +8,6 @@ use jp_compact_runtime::trust::{self, Grant, grants};
 use jp_compact_runtime::{registry, session};
 use jp_compact_store as store;
 use jp_compact_transcripts::Format;
-use serde::{Serialize, Serializer};
 
 use crate::lines::EscapedLines;
 
@@ -27,6 +26,11 @@ impl ErrorHint {
         Self(vec![text.into(), format!("  {command}")])
     }
 
+    /// The hint as plain text.
+    pub(crate) fn text(&self) -> String {
+        self.0.join("\n")
+    }
+
     /// Appends the hint to a text.
     pub(crate) fn add_to(&self, text: &mut EscapedLines) {
         let label = std::iter::once("hint: ").chain(std::iter::repeat(""));
@@ -36,12 +40,6 @@ impl ErrorHint {
     /// A hint of several lines, without foreign text.
     fn from_host(text: &'static str) -> Self {
         Self(text.lines().map(str::to_owned).collect())
-    }
-}
-
-impl Serialize for ErrorHint {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0.join("\n"))
     }
 }
 

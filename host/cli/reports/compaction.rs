@@ -1,83 +1,78 @@
-//! The report of a run on one transcript, as a line of JSON and as text.
+//! The report of a run on one transcript, as a document and as text.
 
-use jp_compact_engine::compact::{self, Changed, OnLowSaving, RunSettings, StrategyOutcome};
+use jp_compact_engine::compact::{self, Changed, OnLowSaving, Ready, RunSettings, Step, StrategyOutcome};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_runtime::jail::Tier;
+use jp_compact_schema::document::{
+    ChangedTurn, CompactionReport, DeclineReport, DiagnosticReport, LogReport, WouldReport,
+};
 use jp_compact_transcripts::Format;
-use serde_json::{Value, json};
 
 use super::sent_tokens;
 use crate::human::{counted, grouped, short, turns};
 use crate::lines::EscapedLines;
 
-/// The report as JSON.
-pub(crate) fn json(report: &compact::RunReport, run: &RunSettings) -> Value {
+/// The report as a document.
+pub(crate) fn document(report: &compact::RunReport, run: &RunSettings) -> CompactionReport {
     let tier = run.strategies.iter().map(|ready| ready.described.confined.tier()).min();
-    let mut overlays = Vec::new();
-    let (mut declines, mut would) = (Vec::new(), Vec::new());
-    for step in &report.steps {
-        match &step.outcome {
-            StrategyOutcome::Made(made) => overlays.extend(made.iter().map(|made| {
-                json!({
-                    "number": made.number,
-                    "from_turn": made.overlay.from_turn,
-                    "to_turn": made.overlay.to_turn,
-                    "kinds": made.overlay.kinds(),
-                    "strategy": step.strategy,
-                    "version": step.version,
-                    "applied_by_jp": made.overlay.applied_by_jp,
-                })
-            })),
-            StrategyOutcome::Would(what) => {
-                would.push(json!({ "strategy": step.strategy, "version": step.version, "what": what }));
-            }
-            StrategyOutcome::Already(_) => {}
-            StrategyOutcome::Declined(reason) => {
-                declines
-                    .push(json!({ "strategy": step.strategy, "version": step.version, "reason": reason }));
-            }
-        }
+    let tokens = report.tokens();
+    let mut document = CompactionReport {
+        path: report.path.to_string_lossy().into_owned(),
+        format: report.format.to_string(),
+        written_to: report.written_to.to_string_lossy().into_owned(),
+        conversation_id: report.id.clone(),
+        dry_run: run.io.dry_run,
+        estimator: run.io.estimator.name().to_owned(),
+        tokens,
+        saved: tokens.saved_of_view(),
+        overlays: Vec::new(),
+        declines: Vec::new(),
+        would: Vec::new(),
+        diagnostics: Vec::new(),
+        logs: Vec::new(),
+        turns: report.changed.iter().map(changed).collect(),
+        tier: tier.map(|tier| tier.to_string()),
+        nothing: report.nothing.map(|nothing| nothing.to_string()),
+        notes: notes(report, run),
+    };
+    for (step, ready) in report.steps.iter().zip(&run.strategies) {
+        add(&mut document, step, ready);
     }
-    let diagnostics: Vec<_> = report
-        .steps
-        .iter()
-        .flat_map(|step| {
-            step.diagnostics.iter().map(|found| json!({ "strategy": step.strategy, "found": found }))
-        })
-        .collect();
-    let logs: Vec<_> = report
-        .steps
-        .iter()
-        .flat_map(|step| {
-            let strategy = &step.strategy;
-            step.logs.iter().map(
-                move |(level, message)| json!({ "strategy": strategy, "level": level, "message": message }),
-            )
-        })
-        .collect();
-    json!({
-        "path": report.path.to_string_lossy(),
-        "format": report.format.as_str(),
-        "written_to": report.written_to.to_string_lossy(),
-        "conversation_id": report.id,
-        "dry_run": run.io.dry_run,
-        "overlays": overlays,
-        "declines": declines,
-        "would": would,
-        "diagnostics": diagnostics,
-        "logs": logs,
-        "tokens": sent_tokens::run_json(report, run),
-        "turns": report.changed.iter().map(|Changed { turn, before, after }| {
-            json!({ "turn": turn, "before": before, "after": after })
-        }).collect::<Vec<_>>(),
-        "saved": {
-            "tokens": i128::from(report.tokens_before) - i128::from(report.tokens_after),
-            "percent": (report.saved() * 1000.0).round() / 10.0,
-        },
-        "tier": tier.map(Tier::as_str),
-        "nothing": report.nothing.map(|nothing| nothing.to_string()),
-        "notes": notes(report, run),
-    })
+    document
+}
+
+fn changed(&Changed { turn, before, after }: &Changed) -> ChangedTurn {
+    ChangedTurn { turn, view_before: before, view_after: after }
+}
+
+/// Adds the result of a strategy.
+fn add(document: &mut CompactionReport, step: &Step, ready: &Ready) {
+    let (strategy, version) = (&step.strategy, &step.version);
+    match &step.outcome {
+        StrategyOutcome::Made(made) => {
+            document.overlays.extend(made.iter().map(|made| compact::overlay(made, step, ready)));
+        }
+        StrategyOutcome::Would(what) => document.would.push(WouldReport {
+            strategy: strategy.clone(),
+            version: version.clone(),
+            what: what.clone(),
+        }),
+        StrategyOutcome::Already(_) => {}
+        StrategyOutcome::Declined(reason) => document.declines.push(DeclineReport {
+            strategy: strategy.clone(),
+            version: version.clone(),
+            reason: reason.clone(),
+        }),
+    }
+    document.diagnostics.extend(
+        step.diagnostics
+            .iter()
+            .map(|found| DiagnosticReport { strategy: strategy.clone(), found: found.clone() }),
+    );
+    document.logs.extend(step.logs.iter().map(|(level, message)| LogReport {
+        strategy: strategy.clone(),
+        level: *level,
+        message: message.clone(),
+    }));
 }
 
 /// The name of a level or severity in lower case.

@@ -1,6 +1,4 @@
-//! The overlays of a conversation, as a line of JSON and as text.
-
-use std::collections::BTreeMap;
+//! The overlays of a conversation, as a document and as text.
 
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::halves::Halves;
@@ -8,15 +6,16 @@ use jp_compact_core::jp_view::jp_numbers;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::projection::view_tokens_after_each;
 use jp_compact_core::receipts::receipts;
-use jp_compact_core::stats::{SizeChange, stats};
+use jp_compact_core::stats::stats;
 use jp_compact_core::view::timestamp_text;
 use jp_compact_core::{Stream, Survey};
 use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::{ShowReport, ShownOverlay, ViewTokens};
 use jp_compact_transcripts::Format;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::sent_tokens::SentTotals;
-use super::stats::tables;
+use super::stats::{by_name, tables};
 use crate::human::{change, counted, grouped, short, turns};
 use crate::input::InputTranscript;
 use crate::lines::{EscapedLines, LISTED_MAX};
@@ -30,12 +29,12 @@ struct Row<'a> {
     remarks: Vec<String>,
 }
 
-/// The overlays of a conversation, as JSON and as text.
+/// The overlays of a conversation, as a document and as text.
 pub(crate) fn report(
     read: &InputTranscript,
     estimator: Estimator,
     environment: &Environment,
-) -> (Value, EscapedLines) {
+) -> (ShowReport, EscapedLines) {
     let stream = &read.stream;
     let survey = Survey::with(stream, estimator);
     let (stats, sent) = (stats(&survey), SentTotals::count(&survey));
@@ -52,24 +51,25 @@ pub(crate) fn report(
             Row { overlay, receipt, before: sizes[0], after: sizes[1], remarks }
         })
         .collect();
-    let overlays: Vec<_> = rows
-        .iter()
-        .zip(&jp_numbers)
-        .enumerate()
-        .map(|(place, (row, of_jp))| row.json(place + 1, *of_jp))
-        .collect();
-    let json = json!({
-        "path": read.path.to_string_lossy(),
-        "format": stream.format().as_str(),
-        "conversation_id": read.id,
-        "turns": stream.turns(),
-        "events": stream.conversation_events(),
-        "bytes": stream.bytes().len(),
-        "overlays": overlays,
-        "tokens": sent.json(&stats.all, estimator),
-        "totals": { "all": tokens(&stats.all), "by_type": each(&stats.by_type), "by_tool": each(&stats.by_tool) },
-        "estimator": estimator.name(),
-    });
+    let tokens = sent.document(&stats.all);
+    let document = ShowReport {
+        path: read.path.to_string_lossy().into_owned(),
+        format: stream.format().to_string(),
+        conversation_id: read.id.clone(),
+        estimator: estimator.name().to_owned(),
+        turns: stream.turns(),
+        events: stream.conversation_events(),
+        file_bytes: stream.bytes().len() as u64,
+        overlays: (1..)
+            .zip(rows.iter().zip(&jp_numbers))
+            .map(|(number, (row, of_jp))| row.document(number, *of_jp))
+            .collect(),
+        tokens,
+        saved: tokens.saved_of_raw(),
+        bytes: stats.all.bytes.into(),
+        by_type: by_name(&stats.by_type),
+        by_tool: by_name(&stats.by_tool),
+    };
     let mut text = EscapedLines::single(format_args!(
         "{}: {}, {}, {}",
         short(&read.path, environment),
@@ -87,16 +87,7 @@ pub(crate) fn report(
         row.text(place + 1, &mut text);
     }
     tables(&stats, estimator, &mut text);
-    (json, text)
-}
-
-/// The tokens. The command `stats` reports the bytes, too.
-fn tokens(sizes: &SizeChange) -> Value {
-    json!({ "raw": sizes.tokens.before, "view": sizes.tokens.after })
-}
-
-fn each(sizes: &BTreeMap<impl AsRef<str>, SizeChange>) -> Map<String, Value> {
-    sizes.iter().map(|(name, sizes)| (name.as_ref().to_owned(), tokens(sizes))).collect()
+    (document, text)
 }
 
 /// Remarks about an overlay that its own members do not show.
@@ -130,19 +121,19 @@ fn remarks(stream: &Stream, halves: &Halves<'_>, place: usize, jp_number: Option
 }
 
 impl Row<'_> {
-    fn json(&self, number: usize, jp_number: Option<usize>) -> Value {
-        json!({
-            "number": number,
-            "jp_number": jp_number,
-            "timestamp": timestamp_text(self.overlay.stamp),
-            "from_turn": self.overlay.from_turn,
-            "to_turn": self.overlay.to_turn,
-            "kinds": self.overlay.kinds(),
-            "applied_by_jp": self.overlay.applied_by_jp,
-            "receipt": self.receipt,
-            "tokens": { "before": self.before, "after": self.after },
-            "remarks": self.remarks,
-        })
+    fn document(&self, number: usize, jp_number: Option<usize>) -> ShownOverlay {
+        ShownOverlay {
+            number,
+            jp_number,
+            timestamp: timestamp_text(self.overlay.stamp),
+            from_turn: self.overlay.from_turn,
+            to_turn: self.overlay.to_turn,
+            kinds: self.overlay.kinds().into_iter().map(str::to_owned).collect(),
+            applied_by_jp: self.overlay.applied_by_jp,
+            receipt: self.receipt.clone(),
+            tokens: ViewTokens { view_before: self.before, view_after: self.after },
+            remarks: self.remarks.clone(),
+        }
     }
 
     fn text(&self, number: usize, text: &mut EscapedLines) {

@@ -6,7 +6,7 @@ use jp_compact_core::jp_view::jp_view;
 use jp_compact_core::stats::{SizeChange, Stats};
 use jp_compact_core::{Stream, Survey};
 use jp_compact_engine::compact::{self, RunSettings};
-use serde_json::{Value, json};
+use jp_compact_schema::document::{self, TokenCounts};
 
 use crate::human::{change, counted, grouped};
 use crate::tokens::about;
@@ -69,14 +69,15 @@ impl SentTotals {
         }
     }
 
-    /// The tokens as JSON, with those of the view.
-    pub(crate) fn json(&self, all: &SizeChange, estimator: Estimator) -> Value {
-        json!({
-            "before": all.tokens.before,
-            "after": all.tokens.after,
-            "jp": self.jp.as_ref().map(|jp| json!({ "before": jp.before, "after": jp.after })),
-            "estimator": estimator.name(),
-        })
+    /// The tokens for a document, with those of the view.
+    pub(crate) fn document(&self, all: &SizeChange) -> TokenCounts {
+        let jp = self.jp.as_ref().map(|jp| document::JpTokens {
+            raw: jp.before,
+            view_before: jp.after,
+            view_after: jp.after,
+        });
+        let (raw, view) = (all.tokens.before, all.tokens.after);
+        TokenCounts { raw, view_before: view, view_after: view, jp }
     }
 
     /// The tokens as lines of text.
@@ -110,16 +111,6 @@ pub(crate) fn view_has(stream: &Stream) -> &'static str {
         Some(_) => OURS,
         None => "JP sends a model",
     }
-}
-
-/// The tokens before and after a run, as JSON.
-pub(crate) fn run_json(report: &compact::RunReport, run: &RunSettings) -> Value {
-    json!({
-        "before": report.tokens_before,
-        "after": report.tokens_after,
-        "jp": report.jp.as_ref().map(|jp| json!({ "before": jp.before, "after": jp.after })),
-        "estimator": run.io.estimator.name(),
-    })
 }
 
 /// The tokens before and after a run, as lines of text.

@@ -1,9 +1,11 @@
-//! The tokens of conversations by type and tool, as a line of JSON and as tables.
+//! The tokens of conversations by type and tool, as a document and as tables.
+
+use std::collections::BTreeMap;
 
 use jp_compact_core::Survey;
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::stats::{Stats, stats};
-use serde_json::{Value, json};
+use jp_compact_core::stats::{SizeChange, Stats, stats};
+use jp_compact_schema::document::{self, StatsReport, StatsTotal};
 
 use super::bar_chart;
 use super::sent_tokens::SentTotals;
@@ -17,19 +19,52 @@ pub(crate) fn sums(read: &InputTranscript, estimator: Estimator) -> (Stats, Sent
     (stats(&survey), SentTotals::count(&survey))
 }
 
-/// The counts of one conversation, as JSON.
-pub(crate) fn json(
+/// The counts of one conversation, as a document.
+pub(crate) fn document(
     read: &InputTranscript,
     (stats, sent): &(Stats, SentTotals),
     estimator: Estimator,
-) -> Value {
-    json!({
-        "path": read.path.to_string_lossy(),
-        "conversation_id": read.id,
-        "estimator": estimator.name(),
-        "tokens": sent.json(&stats.all, estimator),
-        "stats": stats,
-    })
+) -> StatsReport {
+    let tokens = sent.document(&stats.all);
+    StatsReport {
+        path: read.path.to_string_lossy().into_owned(),
+        conversation_id: read.id.clone(),
+        estimator: estimator.name().to_owned(),
+        turns: stats.turns,
+        events: stats.events,
+        overlays: stats.overlays,
+        tokens,
+        saved: tokens.saved_of_raw(),
+        bytes: stats.all.bytes.into(),
+        by_type: by_name(&stats.by_type),
+        by_tool: by_name(&stats.by_tool),
+    }
+}
+
+/// The sums over conversations, as a document.
+pub(crate) fn total(
+    transcripts: usize,
+    (stats, sent): (&Stats, &SentTotals),
+    estimator: Estimator,
+) -> StatsTotal {
+    let tokens = sent.document(&stats.all);
+    StatsTotal {
+        transcripts,
+        estimator: estimator.name().to_owned(),
+        turns: stats.turns,
+        events: stats.events,
+        overlays: stats.overlays,
+        tokens,
+        saved: tokens.saved_of_raw(),
+        bytes: stats.all.bytes.into(),
+        by_type: by_name(&stats.by_type),
+        by_tool: by_name(&stats.by_tool),
+    }
+}
+
+/// The sizes by name, for a document.
+pub(super) fn by_name(sizes: &BTreeMap<impl AsRef<str>, SizeChange>) -> BTreeMap<String, document::Sizes> {
+    sizes.iter().map(|(name, sizes)| (name.as_ref().to_owned(), (*sizes).into())).collect()
 }
 
 /// The counts as text, with a title.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::AddAssign;
 
+use jp_compact_schema::document;
 use serde::Serialize;
 
 use crate::estimate::tokens;
@@ -90,6 +91,18 @@ pub fn stats(survey: &Survey<'_>) -> Stats {
         *sum = Amount { before: tokens(sum.before), after: tokens(sum.after) };
     }
     sums
+}
+
+impl From<Amount> for document::RawAndView {
+    fn from(Amount { before, after }: Amount) -> Self {
+        Self { raw: before, view_after: after }
+    }
+}
+
+impl From<SizeChange> for document::Sizes {
+    fn from(SizeChange { tokens, bytes }: SizeChange) -> Self {
+        Self { tokens: tokens.into(), bytes: bytes.into() }
+    }
 }
 
 impl AddAssign for SizeChange {

@@ -345,7 +345,7 @@ impl EventBuilder {
         let (further_deletions, edits, signature) =
             (further_deletions.into(), edits.into(), signature.map(Box::new));
         self.map.sources.push(EventSource { record, deletion, further_deletions });
-        self.external.push(ExternalEvent { edits, metadata, signature: signature });
+        self.external.push(ExternalEvent { edits, metadata, signature });
     }
 
     /// Replaces the values of an event that cannot be decoded by repaired copies.

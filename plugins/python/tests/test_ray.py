@@ -73,7 +73,7 @@ class Actors(World):
         for number, row in bad.items():
             self.assertFalse(row["ok"])
             self.assertEqual(row["transcript"], rows[number]["transcript"])
-        self.assertEqual(json.loads(bad[100]["error"])["code"], "worker_died")
+        self.assertEqual(json.loads(bad[100]["error"])["kind"], "worker_died")
         for number, row in out.items():
             self.assertTrue(row["ok"], row["error"])
             self.assertIn('"compaction"', row["transcript"])
@@ -92,7 +92,7 @@ class Actors(World):
         out = done.take_all()
         self.assertEqual(sorted(row["id"] for row in out), [0, 1, 2, 3])
         for row in out:
-            self.assertEqual(json.loads(row["error"])["code"], "worker_not_started")
+            self.assertEqual(json.loads(row["error"])["kind"], "worker_not_started")
 
     def test_recipe(self) -> None:
         ids = [f"00{number}" for number in range(8)]

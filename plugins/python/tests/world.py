@@ -47,7 +47,7 @@ class World(unittest.TestCase):
         self.assertEqual(events[: len(json.loads(was))], json.loads(was))
         self.assertGreater(len(events), len(json.loads(was)))
 
-    def assert_failed(self, answer: Answer, code: str, says: str = "") -> None:
+    def assert_failed(self, answer: Answer, kind: str, says: str = "") -> None:
         self.assertFalse(answer["ok"], answer)
-        self.assertEqual(answer["error"]["code"], code)
+        self.assertEqual(answer["error"]["kind"], kind)
         self.assertIn(says, answer["error"]["message"])

@@ -20,8 +20,8 @@ use jp_compact_engine::ndjson::{self, InputLine, RecordFailure, RecordOptions};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::session::{Sessions, Starter};
 use jp_compact_schema::catalog;
-use jp_compact_schema::record::{Code, RecordError};
-use jp_compact_transcripts::record::{self, RecordForm, RecordInput, Record};
+use jp_compact_schema::document::{ErrorKind, ErrorReport};
+use jp_compact_transcripts::record::{self, Record, RecordForm, RecordInput};
 use jp_compact_transcripts::{self as transcripts, Format};
 use jsonschema::Validator;
 use serde_json::Value;
@@ -78,7 +78,7 @@ fn check_line(line: &Bytes, choices: &mut Choices<'_>) {
         Err(error) => {
             check_answer(
                 &error.id,
-                &ndjson::refusal(&error.id, &RecordError::new(Code::BadRecord, error.what)),
+                &ndjson::refusal(&error.id, &ErrorReport::new(ErrorKind::BadRecord, error.what)),
             );
             return;
         }
@@ -106,10 +106,10 @@ fn check_line(line: &Bytes, choices: &mut Choices<'_>) {
             }
         }
         Err(RecordFailure::Record(reason)) => {
-            check_answer(&id, &ndjson::refusal(&id, &RecordError::new(Code::BadRecord, reason)));
+            check_answer(&id, &ndjson::refusal(&id, &ErrorReport::new(ErrorKind::BadRecord, reason)));
         }
         Err(RecordFailure::Failed(failure)) => {
-            let error = RecordError::new(Code::TranscriptInvalid, failure.to_string());
+            let error = ErrorReport::new(ErrorKind::TranscriptInvalid, failure.to_string());
             check_answer(&id, &ndjson::refusal(&id, &error));
         }
     }

@@ -19,12 +19,16 @@ use jp_compact_engine::batch::{
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::plan::{BatchPlanner, Typed};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::report::{AllTokens, GateReport, TranscriptReport};
+use jp_compact_schema::document::{LogLevel, Saved, SavedOf, TokenCounts};
+use jp_compact_schema::report::{GateReport, MissReport, TranscriptReport};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::args::{Providers, RunArgs, from_bound, providers};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::grouped;
+use crate::lines::EscapedLines;
 use crate::output;
 use crate::progress::Bar;
 use crate::setup::Setup;
@@ -200,7 +204,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         }
         reporter.report(&report, false);
     }
-    let ended = batch::run(&planner, &config, &|error| Report::from(error).in_report(), |event| {
+    let ended = batch::run(&planner, &config, &|error| Report::from(error).document(), |event| {
         match event {
             BatchEvent::Finished { place, entry: report, line, resumed } => {
                 reporter.bar.advance(files.bytes_of(place));
@@ -212,9 +216,9 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
             BatchEvent::Interrupted => {
                 interrupts += 1;
                 if interrupts == 1 {
-                    reporter.print(
-                        "interrupted: finishing the transcripts in progress; interrupt again to stop now",
-                    );
+                    let text =
+                        "interrupted: finishing the transcripts in progress; interrupt again to stop now";
+                    reporter.print(LogLevel::Warn, "interrupted", &json!({}), text);
                 }
             }
         }
@@ -231,19 +235,27 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     };
     let verdicts = tally.judge(&gates, scope);
     let complete = matches!(ended, Ok(BatchEnd::Whole));
-    let written = Written { total: &tally.total, gates: &verdicts, complete };
-    write(args, environment, lines.as_mut(), &written, ended.as_ref().err())?;
+    let is_empty = tally.total.transcripts == 0 && scope == GateScope::All && gates.is_empty();
+    let failed = match ended.as_ref() {
+        Err(error) => {
+            Some(unwritten("write the report", report.as_deref().unwrap_or(Path::new("on stdout")), error))
+        }
+        Ok(_) if !complete => Some(interrupted(args)),
+        Ok(_) => is_empty.then(|| empty(args)),
+    };
+    if ended.is_ok() {
+        let error = failed.as_ref().map(Report::document);
+        let error = error.as_ref();
+        let written = Written { total: &tally.total, gates: &verdicts, error, complete };
+        write(args, environment, lines.as_mut(), &written)?;
+    }
     if !quiet {
-        output::print_line(summary(&tally, &args.running));
+        let text = EscapedLines::single(summary(&tally, &args.running));
+        let fields = json!({ "dry_run": args.running.dry_run, "total": tally.total });
+        output::info("finished the batch", &fields, &text);
     }
-    ended.map_err(|error| {
-        unwritten("write the report", report.as_deref().unwrap_or(Path::new("on stdout")), &error)
-    })?;
-    if !complete {
-        return Err(interrupted(args));
-    }
-    if tally.total.transcripts == 0 && scope == GateScope::All && gates.is_empty() {
-        return Err(empty(args));
+    if let Some(failed) = failed {
+        return Err(if ended.is_ok() { failed.printed() } else { failed });
     }
     let is_nothing = files.is_empty() && scope != GateScope::Shard && !files.is_elsewhere(environment);
     match verdict(&tally, &verdicts, refused) {
@@ -318,9 +330,10 @@ fn check(args: &Args, environment: &Environment) -> Result<(), Report> {
 fn verdict(tally: &Tally, verdicts: &[GateReport], refused: u64) -> Exit {
     let missed = verdicts.iter().filter(|gate| !gate.met);
     let mut exit = Exit::Done;
-    for gate in missed {
-        let GateReport { gate, wanted, found, .. } = gate;
-        output::print_line(format_args!("gate {gate} not met: wanted {wanted}, found {found}"));
+    for missed in missed {
+        let GateReport { gate, wanted, found, .. } = missed;
+        let text = format_args!("gate {gate} not met: wanted {wanted}, found {found}");
+        output::error("gate not met", &missed, &EscapedLines::single(text));
         exit = Exit::Gate;
     }
     let allowed = verdicts.iter().any(|gate| gate.gate == batch::Gate::MaxFailures.as_str());
@@ -346,9 +359,8 @@ fn write(
     environment: &Environment,
     lines: Option<&mut ReportLines>,
     written: &Written<'_>,
-    failed: Option<&io::Error>,
 ) -> Result<(), Report> {
-    let Some(lines) = lines.filter(|_| failed.is_none()) else { return Ok(()) };
+    let Some(lines) = lines else { return Ok(()) };
     if args.running.json {
         output::data(|out| lines.write(written, out))?;
     }
@@ -373,7 +385,7 @@ fn unwritten(doing: &str, path: &Path, error: &io::Error) -> Report {
 
 fn summary(tally: &Tally, running: &RunArgs) -> String {
     let total = &tally.total;
-    let tokens = total.size.all.tokens;
+    let tokens = total.size.tokens;
     let would = if running.dry_run { " (dry run)" } else { "" };
     let mut parts = Vec::new();
     let resumed = total.resumed;
@@ -392,26 +404,26 @@ fn summary(tally: &Tally, running: &RunArgs) -> String {
     }
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     let many = if total.transcripts == 1 { "transcript" } else { "transcripts" };
-    let sent = if tokens.before == 0 { String::new() } else { sent(tokens) };
+    let sent = if tokens.raw == 0 { String::new() } else { sent(tokens) };
     format!("{} {many}{parts}{would}{sent}; {:.1} s", grouped(total.transcripts), total.elapsed_ms / 1e3)
 }
 
 /// The tokens that JP sends, and those of the views.
-fn sent(AllTokens { before, after, jp }: AllTokens) -> String {
+fn sent(TokenCounts { raw, view_after, jp, .. }: TokenCounts) -> String {
     let of = |after, before| {
-        let percent = batch::saved_percent(before, after);
+        let percent = Saved::new(SavedOf::Raw, before, after).percent;
         let change = if after == before { "unchanged".to_owned() } else { format!("{:+.1} %", -percent) };
         format!("{} of {} tokens ({change})", grouped(after), grouped(before))
     };
     match jp {
-        None => format!("; the views have {}", of(after, before)),
-        Some(jp) if jp.before < before => {
-            let (sends, views) = (of(jp.after, jp.before), of(after, before));
+        None => format!("; the views have {}", of(view_after, raw)),
+        Some(jp) if jp.raw < raw => {
+            let (sends, views) = (of(jp.view_after, jp.raw), of(view_after, raw));
             format!("; JP sends a model {sends} of its own conversations, all views have {views}")
         }
-        Some(jp) if jp.after == after => format!("; JP sends a model {}", of(after, before)),
+        Some(jp) if jp.view_after == view_after => format!("; JP sends a model {}", of(view_after, raw)),
         Some(jp) => {
-            let (sends, views) = (of(jp.after, jp.before), of(after, before));
+            let (sends, views) = (of(jp.view_after, jp.raw), of(view_after, raw));
             format!(
                 "; JP sends a model {sends}, jp-compact's own views have {views}: JP does not apply every overlay"
             )
@@ -438,29 +450,47 @@ struct BatchReporter {
 }
 
 impl BatchReporter {
-    fn print(&self, line: impl std::fmt::Display) {
-        self.bar.suspend(|| output::print_line(line));
+    fn print(
+        &self,
+        level: LogLevel,
+        message: &'static str,
+        fields: &impl Serialize,
+        line: impl std::fmt::Display,
+    ) {
+        self.bar.suspend(|| output::log(level, message, fields, &EscapedLines::single(line)));
     }
 
     fn report(&mut self, report: &TranscriptReport, resumed: bool) {
         self.tally.add(report, resumed);
         if let Some(error) = &report.error {
             let causes: String = error.causes.iter().map(|cause| format!(": {cause}")).collect();
-            self.print(format_args!("failed: {}: {}{causes}", report.path, error.message));
+            let line = format_args!("failed: {}: {}{causes}", report.path, error.message);
+            let failure = json!({ "path": report.path, "error": error });
+            self.print(LogLevel::Error, "failed", &failure, line);
             if error.code == Exit::NotTrusted.code() {
                 self.refused += 1;
                 let hint = error.hint.iter().map(|hint| hint.replace("\n  ", " ")).collect::<String>();
                 if self.hints.len() < HINTS_MAX && self.hints.insert(hint.clone()) {
-                    self.print(format_args!("hint: {hint}"));
+                    let line = format_args!("hint: {hint}");
+                    self.print(LogLevel::Info, "hint", &json!({ "hint": hint }), line);
                 }
             }
         }
         if !self.quiet {
+            let path = &report.path;
             for warning in &report.warnings {
-                self.print(format_args!("warning: {}: {warning}", report.path));
+                let line = format_args!("warning: {path}: {warning}");
+                let fields = json!({ "path": path, "warning": warning });
+                self.print(LogLevel::Warn, "warning", &fields, line);
             }
-            for miss in &report.gates {
-                self.print(format_args!("gate {}: {}: {}", miss.gate, report.path, miss.found));
+            for MissReport { gate, found } in &report.gates {
+                let fields = json!({ "path": path, "gate": gate, "found": found });
+                self.print(
+                    LogLevel::Error,
+                    "gate missed",
+                    &fields,
+                    format_args!("gate {gate}: {path}: {found}"),
+                );
             }
         }
     }

@@ -12,7 +12,7 @@ use jp_compact_engine::consent::Asker;
 use jp_compact_engine::ndjson::{self, InputLine, LINE_BYTES_MAX, RecordFailure, RecordOptions};
 use jp_compact_engine::plan::Typed;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::record::{Code, RecordError};
+use jp_compact_schema::document::{ErrorKind, ErrorReport};
 use jp_compact_transcripts::Format;
 use jp_compact_transcripts::record;
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,9 +38,9 @@ const ANSWERS_MAX: usize = 4;
 pub(crate) struct RecordArgs {
     /// Read a record from each line of stdin, and answer with a line
     ///
-    /// A record is {"id":..., "transcript":...|"path":..., "format":...}. `transcript` is a JSON value, an array of records, or a string with the text of the file. An answer is {"id","ok":true,"transcript","saved"} or {"id","ok":false,"error":{"code","message","retryable"}}. It has the transcript in the form of the record. JP's transcripts have the overlays appended; the answer of another format has them in `overlays`. Nothing is written to disk. `jp-compact schema batch-record` and `jp-compact schema batch-answer` print the schemas.
+    /// A record is {"id":..., "transcript":...|"path":..., "format":...}. `transcript` is a JSON value, an array of records, or a string with the text of the file. An answer is {"id","ok":true,"transcript","tokens","saved"} or {"id","ok":false,"error":{"code","kind","message","retryable"}}. It has the transcript in the form of the record. JP's transcripts have the overlays appended; the answer of another format has them in `overlays`. Nothing is written to disk. `jp-compact schema batch-record` and `jp-compact schema batch-answer` print the schemas.
     ///
-    /// Error codes: bad_record, record_too_large, transcript_invalid, strategy_error, strategy_invalid, strategy_not_found, strategy_not_trusted, protocol_violation, protocol_too_old, protocol_too_new, refused, usage, bug. Retryable codes: conflict, deadline, model_unavailable, strategy_crashed.
+    /// The kinds of errors: bad_record, record_too_large, transcript_invalid, strategy_error, strategy_invalid, strategy_not_found, strategy_not_trusted, protocol_violation, protocol_too_old, protocol_too_new, refused, usage, bug. Retryable kinds: conflict, deadline, model_unavailable, strategy_crashed.
     #[arg(long, conflicts_with_all = ["paths", "jobs", "out", "report", "junit", "shard", "resume", "require_saving", "require_valid", "require_fit", "forbid_growth", "max_failures", "json"])]
     pub(crate) ndjson: bool,
     /// Answer with the `view` instead of the transcript
@@ -241,7 +241,7 @@ impl<'a> Worker<'a> {
             InputLine::Whole(line) => line,
             InputLine::TooLong(beginning) => {
                 let what = format!("the line is longer than {} MiB", LINE_BYTES_MAX >> 20);
-                return bad(&ndjson::id_of(&beginning), Code::RecordTooLarge, what);
+                return bad(&ndjson::id_of(&beginning), ErrorKind::RecordTooLarge, what);
             }
         };
         let bytes = line.len();
@@ -250,7 +250,7 @@ impl<'a> Worker<'a> {
                 record.format = record.format.or(self.format);
                 record
             }
-            Err(wrong) => return bad(&wrong.id, Code::BadRecord, wrong.what),
+            Err(wrong) => return bad(&wrong.id, ErrorKind::BadRecord, wrong.what),
         };
         let id = record.id.to_vec();
         let run =
@@ -270,47 +270,20 @@ async fn answer(
     match ndjson::answer(run, record, options, &environment).await {
         Ok(line) => Answer { line, is_good: true },
         Err(RecordFailure::Record(what)) => {
-            let error = RecordError::new(Code::BadRecord, what);
+            let error = ErrorReport::new(ErrorKind::BadRecord, what);
             Answer { line: ndjson::refusal(&id, &error), is_good: false }
         }
         Err(RecordFailure::Failed(failure)) => refused(&id, &failure.into()),
     }
 }
 
-fn bad(id: &[u8], code: Code, what: String) -> Started {
-    let line = ndjson::refusal(id, &RecordError::new(code, what));
+fn bad(id: &[u8], kind: ErrorKind, what: String) -> Started {
+    let line = ndjson::refusal(id, &ErrorReport::new(kind, what));
     Started { id: id.to_vec(), bytes: 0, work: Work::Done(Answer { line, is_good: false }) }
 }
 
 fn refused(id: &[u8], report: &Report) -> Answer {
-    let mut message = report.message.clone();
-    for cause in &report.causes {
-        message.push_str(": ");
-        message.push_str(cause);
-    }
-    let error = RecordError::new(code(report.exit), message);
-    Answer { line: ndjson::refusal(id, &error), is_good: false }
-}
-
-/// The error code of a record for an exit code.
-fn code(exit: Exit) -> Code {
-    match exit {
-        Exit::Usage => Code::Usage,
-        Exit::Transcript => Code::TranscriptInvalid,
-        Exit::Conflict => Code::Conflict,
-        Exit::NotFound => Code::StrategyNotFound,
-        Exit::NotTrusted => Code::StrategyNotTrusted,
-        Exit::BadDescription => Code::StrategyInvalid,
-        Exit::Crashed => Code::StrategyCrashed,
-        Exit::Deadline => Code::Deadline,
-        Exit::Violation => Code::ProtocolViolation,
-        Exit::Reported => Code::StrategyError,
-        Exit::Refused => Code::Refused,
-        Exit::Model => Code::ModelUnavailable,
-        Exit::TooOld => Code::ProtocolTooOld,
-        Exit::TooNew => Code::ProtocolTooNew,
-        Exit::Done | Exit::Bug | Exit::Gate | Exit::SomeFailed | Exit::Interrupted => Code::Bug,
-    }
+    Answer { line: ndjson::refusal(id, &report.document()), is_good: false }
 }
 
 /// The result of a thread.

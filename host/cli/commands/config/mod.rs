@@ -11,11 +11,14 @@ use jp_compact_core::Stream;
 use jp_compact_engine::compact as pipeline;
 use jp_compact_engine::config::{self, Config, EXAMPLE, JpOwn};
 use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::LogLevel;
+use serde_json::json;
 
 use crate::args::ConfigArgs;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::input::read;
+use crate::lines::EscapedLines;
 use crate::{escape, output};
 
 /// Show the configuration, and manage approvals of it
@@ -62,10 +65,11 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     let config = load(args, environment)?;
     for warning in &config.warnings {
-        output::print_line(format_args!("warning: {warning}"));
+        let line = EscapedLines::single(format_args!("warning: {warning}"));
+        output::log(LogLevel::Warn, "warning", &json!({ "warning": warning }), &line);
     }
     if args.json {
-        output::json_line(&config.to_json())?;
+        output::json_line(&config.document())?;
     } else {
         output::data(|out| out.write_all(escape::text(&config.to_toml(args.explain)).as_bytes()))?;
     }

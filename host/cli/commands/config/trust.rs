@@ -9,13 +9,16 @@ use clap::Parser;
 use jp_compact_core::call::Call;
 use jp_compact_engine::compact::{self as pipeline, Opened, Preparation};
 use jp_compact_engine::config::{self, Config, Foreign, JpOwn};
-use jp_compact_engine::consent::Approvals;
+use jp_compact_engine::consent::{self, Approvals};
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::session::Starter;
 use jp_compact_runtime::trust::quoted;
-use serde_json::{Value, json};
+use jp_compact_schema::document::{
+    self, ApprovalsReport, ApprovedFolder, ApprovedValue, ConfigTrustReport, ValueRow,
+};
+use serde_json::json;
 
 use super::approvals::failed;
 use crate::args::{ConfigArgs, StrategyArgs};
@@ -70,8 +73,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let mut open = Vec::new();
     for (folder, shown) in &by_folder {
         if !args.json {
-            output::print_lines(&as_text(folder, shown));
-            output::print_line(of_the_users(&config));
+            let mut text = as_text(folder, shown);
+            text.line(of_the_users(&config));
+            output::info("settings", &json!({ "folder": as_document(folder, shown) }), &text);
         }
         let mut is_approved = true;
         for foreign in shown {
@@ -87,13 +91,14 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     for (folder, shown) in &open {
         approvals.approve(folder, shown).map_err(failed)?;
     }
+    let approved = by_folder.iter().map(|(folder, shown)| as_document(folder, shown)).collect();
+    let document = ConfigTrustReport { approved, new: !open.is_empty() };
     if args.json {
-        let folders = by_folder.iter().map(|(folder, shown)| as_json(folder, shown));
-        output::json_line(&json!({ "approved": folders.collect::<Vec<_>>(), "new": !open.is_empty() }))?;
+        output::json_line(&document)?;
         return Ok(Exit::Done);
     }
     let shown_path = target.path.display();
-    output::print_lines(&match (by_folder.is_empty(), open.is_empty()) {
+    let text = match (by_folder.is_empty(), open.is_empty()) {
         (true, _) => EscapedLines::single(format_args!(
             "nothing to approve: no setting of {shown_path} leads to a model"
         )),
@@ -104,7 +109,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
                 "approved; `jp-compact config untrust {path}` withdraws the approval"
             ))
         }
-    });
+    };
+    output::info("approved", &json!({ "report": document }), &text);
     Ok(Exit::Done)
 }
 
@@ -200,8 +206,8 @@ fn settle(args: &Args, target: &Path) -> Result<(), Report> {
 fn list(args: &Args, approvals: &Approvals) -> Result<Exit, Report> {
     let all = approvals.all().map_err(failed)?;
     if args.json {
-        let rows = all.iter().map(|approval| json!({ "path": approval.path, "sha256": approval.sha256 }));
-        output::json_line(&json!({ "approved": rows.collect::<Vec<_>>() }))?;
+        let document = |of: consent::Approval| document::ApprovalEntry { path: of.path, sha256: of.sha256 };
+        output::json_line(&ApprovalsReport { approved: all.into_iter().map(document).collect() })?;
     } else {
         let mut text = EscapedLines::new();
         all.iter().for_each(|approval| text.line(&approval.path));
@@ -223,17 +229,18 @@ fn of_the_users(config: &Config) -> String {
     }
 }
 
-fn as_json(folder: &Path, shown: &[Foreign]) -> Value {
-    let values = shown.iter().map(|foreign| {
-        let rows =
-            foreign.subject.rows().into_iter().map(|(label, text)| json!({ "label": label, "text": text }));
-        json!({
-            "origin": foreign.origin.to_string(),
-            "rows": rows.collect::<Vec<_>>(),
-            "sha256": foreign.subject.sha256(),
-        })
+fn as_document(folder: &Path, shown: &[Foreign]) -> ApprovedFolder {
+    let values = shown.iter().map(|foreign| ApprovedValue {
+        origin: foreign.origin.to_string(),
+        rows: foreign
+            .subject
+            .rows()
+            .into_iter()
+            .map(|(label, text)| ValueRow { label: label.into(), text: text.into() })
+            .collect(),
+        sha256: foreign.subject.sha256(),
     });
-    json!({ "path": folder.to_string_lossy(), "values": values.collect::<Vec<_>>() })
+    ApprovedFolder { path: folder.to_string_lossy().into_owned(), values: values.collect() }
 }
 
 /// The values, whole. Truncated lines would hide a part of the approved text.

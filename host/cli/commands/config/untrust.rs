@@ -6,6 +6,7 @@ use clap::Parser;
 use jp_compact_engine::config;
 use jp_compact_engine::consent::Approvals;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::ConfigUntrustReport;
 use serde_json::json;
 
 use super::approvals::failed;
@@ -34,15 +35,17 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     if let Some(root) = root.filter(|_| !withdrawn) {
         withdrawn = approvals.withdraw(&root).map_err(failed)?;
     }
+    let document = ConfigUntrustReport { path: folder.to_string_lossy().into_owned(), withdrawn };
     if args.json {
-        output::json_line(&json!({ "path": folder.to_string_lossy(), "withdrawn": withdrawn }))?;
+        output::json_line(&document)?;
         return Ok(Exit::Done);
     }
     let folder = folder.display();
-    output::print_lines(&if withdrawn {
+    let text = if withdrawn {
         EscapedLines::single(format_args!("withdrew the approval of {folder}"))
     } else {
         EscapedLines::single(format_args!("{folder} has no approval"))
-    });
+    };
+    output::info("withdrew an approval", &json!({ "report": document }), &text);
     Ok(Exit::Done)
 }

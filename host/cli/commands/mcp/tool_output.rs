@@ -2,7 +2,7 @@
 //! causes, hint and exit code.
 
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::Report;
 
@@ -22,9 +22,9 @@ pub(super) fn result(done: Result<ToolOutput, Report>) -> CallToolResult {
             call
         }
         Err(report) => {
-            let text = format!("{}\nexit code: {}\n", report.text().as_str(), report.code);
+            let text = format!("{}\nexit code: {}\n", report.text().as_str(), report.exit.code());
             let mut call = CallToolResult::error(vec![ContentBlock::text(text)]);
-            call.structured_content = Some(json!({ "error": report }));
+            call.structured_content = serde_json::to_value(report.failure(None)).ok();
             call
         }
     }

@@ -17,6 +17,7 @@ use rmcp::model::{
     Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -150,7 +151,7 @@ impl McpServer {
             Err(report) => Err(report),
         };
         setup.planner.close().await;
-        done.map(both)
+        done.and_then(both)
     }
 
     async fn reset(&self, arguments: &arguments::Reset) -> Result<ToolOutput, Report> {
@@ -158,7 +159,8 @@ impl McpServer {
         let which = arguments.number.map_or(Reset::All, |number| Reset::One(number.get()));
         let settings = (self.running.dry_run, self.running.lock_timeout);
         let _alone = self.writing.lock().await;
-        compaction::reset(&transcript, which, settings, &self.environment).map(both)
+        let estimator = self.running.counting.tokens.estimator();
+        compaction::reset(&transcript, which, estimator, settings, &self.environment).and_then(both)
     }
 
     fn stats(&self, arguments: &arguments::Look) -> Result<ToolOutput, Report> {
@@ -166,12 +168,12 @@ impl McpServer {
         let estimator = self.running.counting.tokens.estimator();
         let sums = stats::sums(&read, estimator);
         let text = stats::text(&short(&read.path, &self.environment), &sums, estimator);
-        Ok(both((stats::json(&read, &sums, estimator), text)))
+        both((stats::document(&read, &sums, estimator), text))
     }
 
     fn show(&self, arguments: &arguments::Look) -> Result<ToolOutput, Report> {
         let read = read(&self.admit(&arguments.transcript)?, &self.environment)?;
-        Ok(both(overlays::report(&read, self.running.counting.tokens.estimator(), &self.environment)))
+        both(overlays::report(&read, self.running.counting.tokens.estimator(), &self.environment))
     }
 
     fn print(&self, arguments: &arguments::Print) -> Result<ToolOutput, Report> {
@@ -199,8 +201,9 @@ fn nonblank(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-fn both((json, text): (Value, EscapedLines)) -> ToolOutput {
-    ToolOutput { text: text.as_str().to_owned(), json: Some(json) }
+fn both((document, text): (impl Serialize, EscapedLines)) -> Result<ToolOutput, Report> {
+    let json = serde_json::to_value(document).map_err(|_| Report::bug())?;
+    Ok(ToolOutput { text: text.as_str().to_owned(), json: Some(json) })
 }
 
 /// Parses the arguments of a tool.

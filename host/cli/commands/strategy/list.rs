@@ -5,7 +5,7 @@ use clap::Parser;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::{Plugin, PluginForm};
-use serde_json::json;
+use jp_compact_schema::document::{FolderReport, StrategyListReport, StrategyRow};
 
 use super::plugin::{origin, standing};
 use crate::args::StrategyArgs;
@@ -49,13 +49,16 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         })
         .collect();
     if args.json {
-        let folders: Vec<_> = registry
+        let folders = registry
             .folders()
             .iter()
-            .map(|folder| json!({ "path": folder.path.to_string_lossy(), "origin": folder.origin.word() }))
+            .map(|folder| FolderReport {
+                path: folder.path.to_string_lossy().into_owned(),
+                origin: folder.origin.word().to_owned(),
+            })
             .collect();
-        let rows: Vec<_> = rows.iter().map(Row::json).collect();
-        output::json_line(&json!({ "strategies": rows, "folders": folders }))?;
+        let strategies = rows.iter().map(Row::document).collect();
+        output::json_line(&StrategyListReport { strategies, folders })?;
         return Ok(Exit::Done);
     }
     let width = rows.iter().map(|row| row.plugin.name.as_str().len()).max().unwrap_or(0);
@@ -92,19 +95,19 @@ impl Row<'_> {
         format!("{name:<width$}  {:<11}  {:<9}  {said}  ({path})", origin(self.plugin), self.trust)
     }
 
-    fn json(&self) -> serde_json::Value {
-        json!({
-            "name": self.plugin.name,
-            "path": self.plugin.path.to_string_lossy(),
-            "origin": origin(self.plugin),
-            "found_in": self.plugin.origin.word(),
-            "shadowed": self.plugin.shadowed,
-            "trust": self.trust,
-            "sha256": self.sha256,
-            "version": self.version,
-            "description": self.description,
-            "described": self.described,
-            "problem": self.problem,
-        })
+    fn document(&self) -> StrategyRow {
+        StrategyRow {
+            name: self.plugin.name.as_str().to_owned(),
+            path: self.plugin.path.to_string_lossy().into_owned(),
+            origin: origin(self.plugin).to_owned(),
+            found_in: self.plugin.origin.word().to_owned(),
+            shadowed: self.plugin.shadowed,
+            trust: self.trust.to_owned(),
+            sha256: self.sha256.clone(),
+            version: self.version.clone(),
+            description: self.description.clone(),
+            described: self.described,
+            problem: self.problem.map(str::to_owned),
+        }
     }
 }

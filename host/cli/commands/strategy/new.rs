@@ -7,6 +7,7 @@ use jp_compact_conformance::{Language, create};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_schema::StrategyName;
+use serde_json::json;
 
 use crate::error::Report;
 use crate::exit::Exit;
@@ -65,9 +66,10 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     })?;
     let source = language.source(name);
     let build = language.build(name).map_or_else(String::new, |line| format!("  (cd {name} && {line})\n"));
-    output::print_lines(&EscapedLines::from_host(&format!(
+    let text = EscapedLines::from_host(&format!(
         "created {name}: {name}/{source} strips the output of tool calls until you change it. Next steps:\n{build}  \
          jp-compact strategy test {name}\n  jp-compact --strategy ./{name} CONVERSATION"
-    )));
+    ));
+    output::info("created", &json!({ "name": name, "source": source, "build": language.build(name) }), &text);
     Ok(Exit::Done)
 }

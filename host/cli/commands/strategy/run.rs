@@ -17,6 +17,8 @@ use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::session;
 use jp_compact_runtime::trust::{self, Grant};
 
+use serde_json::json;
+
 use super::trial;
 use crate::args::{SandboxArg, deadline};
 use crate::error::Report;
@@ -82,7 +84,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let rehearsal = match rehearsed {
         Ok(rehearsal) => rehearsal,
         Err(NotTaken::Nothing) => {
-            output::print_line("no turn to compact");
+            output::info("no turn to compact", &json!({}), &EscapedLines::single("no turn to compact"));
             return Ok(Exit::Done);
         }
         Err(not_taken) => return Err(failed(args, &subject, "", not_taken)),
@@ -98,7 +100,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     output::text(&exchange)?;
     if !aside.is_empty() {
-        output::print_lines(&aside);
+        output::info("stderr of the strategy", &json!({ "text": aside.as_str() }), &aside);
     }
     if let Some(file) = &args.record {
         rehearsal.record(&environment.cwd.join(file)).map_err(|error| {
@@ -108,7 +110,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         })?;
     }
     let verdict = rehearsal.verdict.map_err(|not_taken| failed(args, &subject, aside.as_str(), not_taken))?;
-    output::print_line(verdict);
+    output::info("accepted", &json!({ "verdict": verdict.to_string() }), &EscapedLines::single(verdict));
     Ok(Exit::Done)
 }
 

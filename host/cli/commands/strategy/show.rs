@@ -9,7 +9,8 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::session::Starter;
 use jp_compact_runtime::trust::grants;
-use serde_json::{Value, json};
+use jp_compact_schema::document::StrategyShowReport;
+use serde_json::Value;
 
 use super::plugin::origin;
 use crate::args::StrategyArgs;
@@ -58,13 +59,13 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let granted = grants::grants(&described.confined.cleared.permissions);
     let description = serde_json::to_value(&described.description).unwrap_or_default();
     if args.json {
-        output::json_line(&json!({
-            "path": plugin.path.to_string_lossy(),
-            "origin": origin(&plugin),
-            "executable_sha256": described.confined.cleared.sha256,
-            "granted": granted.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "description": description,
-        }))?;
+        output::json_line(&StrategyShowReport {
+            path: plugin.path.to_string_lossy().into_owned(),
+            origin: origin(&plugin).to_owned(),
+            executable_sha256: described.confined.cleared.sha256.clone(),
+            granted: granted.iter().map(ToString::to_string).collect(),
+            description: described.description,
+        })?;
         return Ok(Exit::Done);
     }
     let typed = &described.description;

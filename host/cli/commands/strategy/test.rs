@@ -13,6 +13,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::trust::{self, Grant};
+use jp_compact_schema::document::{CheckReport, CheckResult, StrategyTestReport};
 use serde_json::{Map, Value, json};
 
 use super::trial::{jail, lacking, subject};
@@ -89,17 +90,38 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     outcomes.retain(|outcome| args.only.is_none_or(|only| only == outcome.check));
     let failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     if args.json {
-        let path = args.path.to_string_lossy();
-        output::json_line(&json!({ "path": path, "passed": !failed, "checks": outcomes }))?;
+        let path = args.path.to_string_lossy().into_owned();
+        let checks = outcomes.iter().map(document).collect();
+        output::json_line(&StrategyTestReport { path, passed: !failed, checks })?;
     } else {
         output::text(&table(&outcomes))?;
         if let Some(hint) = lacking(&subject, &failures(&outcomes), |words| command(&args.path, words)) {
             let mut text = EscapedLines::new();
             hint.add_to(&mut text);
-            output::print_lines(&text);
+            output::info("hint", &json!({ "hint": hint.text() }), &text);
         }
     }
     Ok(if failed { Exit::Violation } else { Exit::Done })
+}
+
+fn document(CheckOutcome { check, verdict }: &CheckOutcome) -> CheckReport {
+    let (verdict, why) = match verdict {
+        CheckVerdict::Passed => (CheckResult::Passed, None),
+        CheckVerdict::Failed { why } => (CheckResult::Failed, Some(why.clone())),
+        CheckVerdict::Skipped { why } => (CheckResult::Skipped, Some(why.clone())),
+    };
+    CheckReport {
+        id: check.id.to_owned(),
+        level: match check.level {
+            CheckLevel::Core => "core",
+            CheckLevel::Full => "full",
+        }
+        .to_owned(),
+        sent: check.sent.to_owned(),
+        expected: check.expected.to_owned(),
+        verdict,
+        why,
+    }
 }
 
 /// The causes of the failed checks.

@@ -10,6 +10,8 @@ use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::registry::Registry;
 use jp_compact_runtime::session::Starter;
 use jp_compact_runtime::trust::{Candidate, DescribeOutcome, Grant, Trust, grants};
+use jp_compact_schema::Description;
+use jp_compact_schema::document::StrategyTrustReport;
 use serde_json::json;
 
 use crate::args::StrategyArgs;
@@ -53,28 +55,28 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let record = trust.grant(&candidate, &args.grants).map_err(|source| failed(source.into()))?;
     let granted = grants::grants(&record.permissions);
     let missing = grants::missing(&candidate.asked, &record.permissions);
-    let runs: Vec<_> = candidate.runs().iter().map(|runs| runs.real.to_string_lossy()).collect();
+    let runs: Vec<_> = candidate.runs().iter().map(|runs| runs.real.to_string_lossy().into_owned()).collect();
     if args.json {
         let words = |grants: &[Grant]| grants.iter().map(ToString::to_string).collect::<Vec<_>>();
         let (description, not_described) = match &candidate.outcome {
-            DescribeOutcome::Description(description) => (Some(description), None),
-            DescribeOutcome::Failed(why) => (None, Some(why.as_str())),
+            DescribeOutcome::Description(description) => (Some(Description::clone(description)), None),
+            DescribeOutcome::Failed(why) => (None, Some(why.clone())),
             DescribeOutcome::NotAsked => (None, None),
         };
-        output::json_line(&json!({
-            "name": record.name,
-            "path": record.path,
-            "sha256": record.sha256,
-            "manifest": plugin.manifest(),
-            "description": description,
-            "not_described": not_described,
-            "runs": runs,
-            "asked": words(&grants::grants(&candidate.asked)),
-            "granted": words(&granted),
-            "not_granted": words(&missing),
-            "permissions": record.permissions,
-            "interpreter": record.interpreter.map(|path| path.to_string_lossy().into_owned()),
-        }))?;
+        output::json_line(&StrategyTrustReport {
+            name: record.name.as_str().to_owned(),
+            path: record.path,
+            sha256: record.sha256,
+            manifest: plugin.manifest().cloned(),
+            description,
+            not_described,
+            runs,
+            asked: words(&grants::grants(&candidate.asked)),
+            granted: words(&granted),
+            not_granted: words(&missing),
+            permissions: record.permissions,
+            interpreter: record.interpreter.map(|path| path.to_string_lossy().into_owned()),
+        })?;
         return Ok(Exit::Done);
     }
     let mut text = EscapedLines::for_consent();
@@ -82,12 +84,13 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     prompt::facts(&candidate, &mut text);
     text.line(format_args!("  {:<8}  {}", "granted", prompt::list(&granted)));
     if !missing.is_empty() {
-        let all = candidate.command_with(&grants::add(record.permissions, &missing));
+        let all = candidate.command_with(&grants::add(record.permissions.clone(), &missing));
         let missing = grants::joined(&missing);
         text.line(format_args!("it also asks for {missing}, which is not granted; grant it with"));
         text.line(format_args!("  {all}"));
     }
-    output::print_lines(&text);
+    let fields = json!({ "name": record.name, "path": record.path, "sha256": record.sha256 });
+    output::info("trusted", &fields, &text);
     Ok(Exit::Done)
 }
 

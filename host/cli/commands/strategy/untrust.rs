@@ -3,11 +3,13 @@
 use clap::Parser;
 use jp_compact_engine::compact;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::StrategyUntrustReport;
 use serde_json::json;
 
 use crate::args::StrategyArgs;
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::lines::EscapedLines;
 use crate::output;
 
 /// Revoke the trust in a plugin
@@ -32,8 +34,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let revoked = trust
         .revoke(real.as_deref(), &args.plugin)
         .map_err(|source| compact::Error::strategy(&args.plugin, source))?;
+    let document = StrategyUntrustReport { plugin: args.plugin.clone(), revoked };
     if args.json {
-        output::json_line(&json!({ "plugin": args.plugin, "revoked": revoked }))?;
+        output::json_line(&document)?;
         return Ok(Exit::Done);
     }
     let text = match revoked {
@@ -41,6 +44,6 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         1 => format!("revoked the trust in `{}`", args.plugin),
         many => format!("revoked the trust in {many} plugins named `{}`", args.plugin),
     };
-    output::print_line(text);
+    output::info("revoked", &json!({ "report": document }), &EscapedLines::single(text));
     Ok(Exit::Done)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::report::ErrorReport;
+use jp_compact_schema::document::ErrorReport;
 use jp_compact_transcripts::Format;
 use tokio::sync::Semaphore;
 

@@ -7,14 +7,14 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jp_compact_core::lint::Violation;
-use jp_compact_core::stats::{self, stats};
-use jp_compact_schema::report::{
-    AllSizes, AllTokens, BeforeAfter, DeclineReport, ErrorReport, LintReport, OverlayReport, Size, Sizes,
-    Status, TranscriptReport,
+use jp_compact_core::stats::stats;
+use jp_compact_schema::document::{
+    DeclineReport, ErrorKind, ErrorReport, JpTokens, RawAndView, Sizes, TokenCounts,
 };
+use jp_compact_schema::report::{LintReport, Size, Status, TranscriptReport};
 
 use super::Fault;
-use crate::compact::{RunSettings, Step, StrategyOutcome, Worked};
+use crate::compact::{RunSettings, Step, StrategyOutcome, Worked, overlay};
 
 /// Returns an entry that contains only the path.
 pub(super) fn new(path: &Path) -> TranscriptReport {
@@ -33,8 +33,8 @@ pub(super) fn new(path: &Path) -> TranscriptReport {
 /// Returns the entry of a path that cannot be searched.
 #[must_use]
 pub fn fault(fault: &Fault) -> TranscriptReport {
-    let message = "failed to look for transcripts".into();
-    let error = ErrorReport { code: 4, message, causes: vec![fault.reason.clone()], hint: None };
+    let error = ErrorReport::new(ErrorKind::TranscriptInvalid, "failed to look for transcripts");
+    let error = ErrorReport { causes: vec![fault.reason.clone()], ..error };
     TranscriptReport { error: Some(error), ..new(&fault.path) }
 }
 
@@ -54,21 +54,15 @@ pub(super) fn fill(entry: &mut TranscriptReport, worked: &Worked<'_>, run: &RunS
         match &step.outcome {
             StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => decline(reason),
             StrategyOutcome::Already(number) => decline(&format!("overlay {number} covers the same events")),
-            StrategyOutcome::Made(made) => entry.overlays.extend(made.iter().map(|made| OverlayReport {
-                number: made.number,
-                strategy: strategy.clone(),
-                version: version.clone(),
-                executable_sha256: ready.described.confined.cleared.sha256.clone(),
-                tier: ready.described.confined.tier().to_string(),
-                from_turn: made.overlay.from_turn,
-                to_turn: made.overlay.to_turn,
-                kinds: made.overlay.kinds().into_iter().map(str::to_owned).collect(),
-            })),
+            StrategyOutcome::Made(made) => {
+                entry.overlays.extend(made.iter().map(|made| overlay(made, step, ready)));
+            }
         }
     }
     entry.notes = report.notes.iter().map(ToString::to_string).collect();
     entry.notes.extend(report.nothing.map(|nothing| nothing.to_string()));
     entry.size = size(worked, !run.io.in_memory, in_lines);
+    entry.saved = entry.size.tokens.saved_of_view();
 }
 
 /// Returns the status that follows from the steps of a run.
@@ -85,27 +79,18 @@ fn status(steps: &[Step]) -> Status {
 
 /// Returns the size, grouped by type and tool if a report was requested.
 fn size(worked: &Worked<'_>, in_place: bool, in_lines: bool) -> Size {
-    let sent = worked.report.jp.as_ref().filter(|_| in_place);
-    let jp = |before| sent.map(|jp| BeforeAfter { before, after: jp.after });
+    let tokens = worked.report.tokens();
+    let tokens = TokenCounts { jp: tokens.jp.filter(|_| in_place), ..tokens };
     if !in_lines {
-        let (before, after) = (worked.survey.estimate.stream_tokens(), worked.report.tokens_after);
-        let tokens = AllTokens { before, after, jp: jp(before) };
-        let all = AllSizes { tokens, ..AllSizes::default() };
-        return Size { view_tokens_before: worked.report.tokens_before, all, ..Size::default() };
+        return Size { tokens, ..Size::default() };
     }
     let sums = stats(&worked.survey);
-    let Sizes { tokens: BeforeAfter { before, after }, bytes } = sizes(sums.all);
     Size {
-        view_tokens_before: worked.report.tokens_before,
-        all: AllSizes { tokens: AllTokens { before, after, jp: jp(before) }, bytes },
-        by_type: sums.by_type.into_iter().map(|(name, of)| (name.to_owned(), sizes(of))).collect(),
-        by_tool: sums.by_tool.into_iter().map(|(name, of)| (name, sizes(of))).collect(),
+        tokens,
+        bytes: sums.all.bytes.into(),
+        by_type: sums.by_type.into_iter().map(|(name, of)| (name.to_owned(), of.into())).collect(),
+        by_tool: sums.by_tool.into_iter().map(|(name, of)| (name, of.into())).collect(),
     }
-}
-
-fn sizes(of: stats::SizeChange) -> Sizes {
-    let amount = |amount: stats::Amount| BeforeAfter { before: amount.before, after: amount.after };
-    Sizes { tokens: amount(of.tokens), bytes: amount(of.bytes) }
 }
 
 pub(super) fn lint(violation: &Violation) -> LintReport {
@@ -118,22 +103,16 @@ pub(super) fn lint(violation: &Violation) -> LintReport {
 
 /// Adds the size of one transcript to the total.
 pub(super) fn add(all: &mut Size, one: &Size) {
-    let add = |sum: &mut BeforeAfter, more: BeforeAfter| {
-        sum.before.add_assign(more.before);
-        sum.after.add_assign(more.after);
+    let add = |sum: &mut RawAndView, more: RawAndView| {
+        sum.raw.add_assign(more.raw);
+        sum.view_after.add_assign(more.view_after);
     };
     let more = |all: &mut Sizes, one: &Sizes| {
         add(&mut all.tokens, one.tokens);
         add(&mut all.bytes, one.bytes);
     };
-    all.view_tokens_before += one.view_tokens_before;
-    let (AllSizes { tokens, bytes }, of_one) = (&mut all.all, one.all);
-    tokens.before += of_one.tokens.before;
-    tokens.after += of_one.tokens.after;
-    if let Some(jp) = of_one.tokens.jp {
-        add(tokens.jp.get_or_insert_default(), jp);
-    }
-    add(bytes, of_one.bytes);
+    add_tokens(&mut all.tokens, &one.tokens);
+    add(&mut all.bytes, one.bytes);
     for (sums, ones) in [(&mut all.by_type, &one.by_type), (&mut all.by_tool, &one.by_tool)] {
         for (name, one) in ones {
             match sums.get_mut(name) {
@@ -141,5 +120,17 @@ pub(super) fn add(all: &mut Size, one: &Size) {
                 None => drop(sums.insert(name.clone(), *one)),
             }
         }
+    }
+}
+
+fn add_tokens(all: &mut TokenCounts, one: &TokenCounts) {
+    all.raw += one.raw;
+    all.view_before += one.view_before;
+    all.view_after += one.view_after;
+    if let Some(JpTokens { raw, view_before, view_after }) = one.jp {
+        let jp = all.jp.get_or_insert_default();
+        jp.raw += raw;
+        jp.view_before += view_before;
+        jp.view_after += view_after;
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use jp_compact_core::render::Provider;
+use jp_compact_schema::document::{Saved, SavedOf};
 use jp_compact_schema::report::{BatchTotal, GateReport, MissReport, Status, TranscriptReport};
 
 use crate::compact::Worked;
@@ -125,12 +126,11 @@ impl Gates {
             let (met, found) = nothing.map_or((met, found), |(met, found)| (met, found.to_owned()));
             all.push(GateReport { gate: gate.as_str().into(), wanted, met, found });
         };
-        let saved = total.saved_percent;
+        let saved = total.saved.percent;
         if let Some(least) = self.require_saving {
             // Transcripts without any token count as saved.
-            let met = saved >= least || total.size.all.tokens.before == 0;
-            let tokens = total.size.all.tokens;
-            let of_views = saved_percent(tokens.before, tokens.after);
+            let met = saved >= least || total.size.tokens.raw == 0;
+            let of_views = total.size.tokens.saved_of_raw().percent;
             let found = if saved < least && of_views >= least {
                 format!("{saved:.1} %: the views save {of_views:.1} %, but JP does not apply every overlay")
             } else {
@@ -209,20 +209,12 @@ pub struct Tally {
     missed: Missed,
 }
 
-/// Returns the percentage of tokens that are saved.
-#[must_use]
-pub fn saved_percent(before: u64, sent: u64) -> f64 {
-    if before == 0 {
-        return 0.0;
-    }
-    ((1.0 - sent as f64 / before as f64) * 1000.0).round() / 10.0
-}
-
 impl Tally {
     /// Creates empty totals, except for the number of paths that could not be searched.
     #[must_use]
     pub fn new(faults: u64) -> Self {
-        Self { faults, ..Self::default() }
+        let saved = Saved::new(SavedOf::Raw, 0, 0);
+        Self { total: BatchTotal { saved, ..BatchTotal::default() }, faults, ..Self::default() }
     }
 
     /// Adds a transcript.
@@ -239,10 +231,10 @@ impl Tally {
             Status::Failed => &mut total.failed,
         } += 1;
         super::entry::add(&mut total.size, &entry.size);
-        let of_one = entry.size.all.tokens;
+        let of_one = entry.size.tokens;
         // Tokens that JP still sends are not saved, even if the view does not contain them.
-        self.sent += of_one.jp.map_or(of_one.after, |jp| jp.after);
-        total.saved_percent = saved_percent(total.size.all.tokens.before, self.sent);
+        self.sent += of_one.jp.map_or(of_one.view_after, |jp| jp.view_after);
+        total.saved = Saved::new(SavedOf::Raw, total.size.tokens.raw, self.sent);
         self.missed.add(entry);
     }
 

@@ -15,7 +15,7 @@ mod walk;
 
 pub use context::{BatchConfig, Describe};
 pub use entry::fault;
-pub use gates::{Gate, GateScope, Gates, Tally, saved_percent};
+pub use gates::{Gate, GateScope, Gates, Tally};
 pub use junit::{Suite, write as write_junit};
 pub use out::Out;
 pub use previous_report::PreviousReport;

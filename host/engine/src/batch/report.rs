@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use jp_compact_runtime::private_file;
+use jp_compact_schema::document::ErrorReport;
 use jp_compact_schema::report::{BatchTotal, GateReport, REPORT, ShardOf};
 use serde::Serialize;
 
@@ -33,6 +34,8 @@ pub struct Written<'a> {
     pub total: &'a BatchTotal,
     /// The results of the gates.
     pub gates: &'a [GateReport],
+    /// The error that ended the run.
+    pub error: Option<&'a ErrorReport>,
     /// Whether the report contains every transcript.
     pub complete: bool,
 }
@@ -160,6 +163,10 @@ impl ReportLines {
         serde_json::to_writer(&mut *out, written.total)?;
         out.write_all(b",\"gates\":")?;
         serde_json::to_writer(&mut *out, written.gates)?;
+        if let Some(error) = written.error {
+            out.write_all(b",\"error\":")?;
+            serde_json::to_writer(&mut *out, error)?;
+        }
         writeln!(out, ",\"complete\":{}}}", written.complete)
     }
 

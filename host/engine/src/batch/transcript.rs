@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use jp_compact_runtime::digest::of_bytes;
-use jp_compact_schema::report::{ErrorReport, OutReport, Status, TranscriptReport};
+use jp_compact_schema::document::{ErrorKind, ErrorReport};
+use jp_compact_schema::report::{OutReport, Status, TranscriptReport};
 use jp_compact_transcripts as transcripts;
 
 use super::context::{BatchConfig, Describe, Shared, Thread};
@@ -49,8 +50,8 @@ pub(super) async fn run_transcript(
         Ok(Ok(ended)) => ended,
         Ok(Err(error)) => fail(&mut entry, error),
         Err(_) => {
-            let message = "failed to finish a transcript: a bug in jp-compact".into();
-            fail(&mut entry, ErrorReport { code: 1, message, causes: Vec::new(), hint: None })
+            let message = "failed to finish a transcript: a bug in jp-compact";
+            fail(&mut entry, ErrorReport::new(ErrorKind::Bug, message))
         }
     };
     match ended {
@@ -132,7 +133,8 @@ async fn attempt(
                 format!("its view would have the same path as the view of {}", other.display()),
                 "pass a different --out for one of the two paths".to_owned(),
             );
-            return Err(ErrorReport { code: 4, message, causes: Vec::new(), hint: Some(hint) });
+            let error = ErrorReport::new(ErrorKind::TranscriptInvalid, message);
+            return Err(ErrorReport { hint: Some(hint), ..error });
         }
         out.check(below, before.as_ref()).map_err(failed)?;
     }

@@ -134,6 +134,7 @@ mod tests {
                 step(StrategyOutcome::Declined("no".into())),
                 step(StrategyOutcome::Made(Vec::new())),
             ],
+            tokens_raw: 0,
             tokens_before: 1000,
             tokens_after: 995,
             jp: None,

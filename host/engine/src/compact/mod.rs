@@ -36,7 +36,7 @@ pub use llm_failure_cache::LlmFailureCache;
 pub(crate) use open::only_jp;
 pub use open::{Opened, of_bytes, open, open_as, warnings, with_sidecar};
 pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
-pub use report::{Changed, RunReport, SentByJp, Step, StrategyOutcome};
+pub use report::{Changed, RunReport, SentByJp, Step, StrategyOutcome, overlay};
 pub use reset::{ResetReport, reset};
 pub use strategy_error::StrategyRunError;
 

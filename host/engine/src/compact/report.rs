@@ -8,10 +8,11 @@ use jp_compact_core::lint::Violation;
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::select::{Note, Nothing};
 use jp_compact_core::{Survey, View};
+use jp_compact_schema::document::{JpTokens, OverlayReport, TokenCounts};
 use jp_compact_schema::{Diagnostic, Level};
 use jp_compact_transcripts::Format;
 
-use super::{Opened, guard};
+use super::{Opened, Ready, guard};
 use jp_compact_store::SidecarFile;
 
 /// The result of a run on one transcript. Token counts are estimates.
@@ -29,9 +30,11 @@ pub struct RunReport {
     pub notes: Vec<Note>,
     /// One step per strategy, in order.
     pub steps: Vec<Step>,
-    /// Tokens of the view before the run.
+    /// TokenCounts of the raw events.
+    pub tokens_raw: u64,
+    /// TokenCounts of the view before the run.
     pub tokens_before: u64,
-    /// Tokens of the view after the run.
+    /// TokenCounts of the view after the run.
     pub tokens_after: u64,
     /// The size of JP's own view, if the conversation is JP's.
     pub jp: Option<SentByJp>,
@@ -97,6 +100,23 @@ pub enum StrategyOutcome {
     Already(usize),
 }
 
+/// Returns the entry of a new overlay in a document.
+#[must_use]
+pub fn overlay(made: &Made, step: &Step, ready: &Ready) -> OverlayReport {
+    let confined = &ready.described.confined;
+    OverlayReport {
+        number: made.number,
+        from_turn: made.overlay.from_turn,
+        to_turn: made.overlay.to_turn,
+        kinds: made.overlay.kinds().into_iter().map(str::to_owned).collect(),
+        strategy: step.strategy.clone(),
+        version: step.version.clone(),
+        executable_sha256: confined.cleared.sha256.clone(),
+        tier: confined.tier().to_string(),
+        applied_by_jp: made.overlay.applied_by_jp,
+    }
+}
+
 impl RunReport {
     /// Returns the report before any strategy has run.
     pub(super) fn new(opened: &Opened, survey: &Survey<'_>) -> Self {
@@ -114,6 +134,7 @@ impl RunReport {
             nothing: None,
             notes: Vec::new(),
             steps: Vec::new(),
+            tokens_raw: survey.estimate.stream_tokens(),
             tokens_before: tokens,
             tokens_after: tokens,
             jp,
@@ -122,6 +143,15 @@ impl RunReport {
             broken: Vec::new(),
             broken_before: Vec::new(),
         }
+    }
+
+    /// Returns the sizes for a document.
+    #[must_use]
+    pub fn tokens(&self) -> TokenCounts {
+        let raw = self.tokens_raw;
+        let jp = self.jp.as_ref();
+        let jp = jp.map(|jp| JpTokens { raw, view_before: jp.before, view_after: jp.after });
+        TokenCounts { raw, view_before: self.tokens_before, view_after: self.tokens_after, jp }
     }
 
     /// Returns the saved part of the view, negative if the view grew.

@@ -1,5 +1,6 @@
 //! Formats the configuration as an equivalent TOML file, or as JSON.
 
+use jp_compact_schema::document::{CallReport, ConfigReport, ProfileReport};
 use serde_json::{Map, Value, json};
 
 use super::layer::Path;
@@ -39,26 +40,23 @@ impl Config {
         text.trim_end().to_owned() + "\n"
     }
 
-    /// Formats the configuration for programs: values, calls of the profiles, and origins.
+    /// Returns the configuration for programs: values, calls of the profiles, and origins.
     #[must_use]
-    pub fn to_json(&self) -> Value {
-        let mut origins = Map::new();
-        for (path, _, origin) in self.merged.iter() {
-            origins.insert(dotted(path), origin.to_string().into());
+    pub fn document(&self) -> ConfigReport {
+        let merged = self.merged.iter().map(|(path, _, origin)| (dotted(path), origin.to_string()));
+        let of_jp = self.jp.model.iter().map(|(_, origin)| ("assistant.model".into(), origin.to_string()));
+        let profiles = self.profiles.iter().map(|(name, profile)| (name.clone(), of_profile(profile)));
+        ConfigReport {
+            config: match json!(self.merged.table()) {
+                Value::Object(values) => values,
+                _ => Map::new(),
+            },
+            default_profile: self.default_profile.clone(),
+            profiles: profiles.collect(),
+            assistant_model: self.assistant_model.as_ref().map(ToString::to_string),
+            origins: merged.chain(of_jp).collect(),
+            warnings: self.warnings.clone(),
         }
-        if let Some((_, origin)) = &self.jp.model {
-            origins.insert("assistant.model".into(), origin.to_string().into());
-        }
-        let profiles: Map<_, _> =
-            self.profiles.iter().map(|(name, profile)| (name.clone(), of_profile(profile))).collect();
-        json!({
-            "config": self.merged.table(),
-            "default_profile": self.default_profile,
-            "profiles": profiles,
-            "assistant_model": self.assistant_model,
-            "origins": origins,
-            "warnings": self.warnings,
-        })
     }
 
     /// Returns the settings from JP's files that apply.
@@ -84,14 +82,17 @@ impl Config {
     }
 }
 
-fn of_profile(profile: &Profile) -> Value {
-    let calls = profile.calls.iter();
-    json!({
-        "calls": calls.map(|call| json!({ "strategy": call.strategy, "options": call.options })).collect::<Vec<_>>(),
-        "keep_first": profile.keep_first,
-        "keep_last": profile.keep_last,
-        "trigger_ratio": profile.trigger_ratio,
-    })
+fn of_profile(profile: &Profile) -> ProfileReport {
+    let calls = profile
+        .calls
+        .iter()
+        .map(|call| CallReport { strategy: call.strategy.clone(), options: call.options.clone() });
+    ProfileReport {
+        calls: calls.collect(),
+        keep_first: profile.keep_first,
+        keep_last: profile.keep_last,
+        trigger_ratio: profile.trigger_ratio,
+    }
 }
 
 fn dotted(path: &Path) -> String {

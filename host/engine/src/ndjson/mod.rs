@@ -6,10 +6,12 @@ mod lines;
 use std::path::Path;
 
 use bytes::Bytes;
+use jp_compact_core::estimate::Estimator;
 use jp_compact_core::projection::project;
 use jp_compact_core::{Stream, splice};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::record::{JpTokens, RecordDecline, RecordError, RecordReport, Saved, SentTokens};
+use jp_compact_schema::document::{ErrorReport, TokenCounts};
+use jp_compact_schema::record::{RecordDecline, RecordReport};
 use jp_compact_transcripts::record::{self, Record, RecordForm, RecordInput};
 use jp_compact_transcripts::{self as transcripts, Format, Transcript};
 use serde_json::{Value, json};
@@ -80,7 +82,8 @@ pub async fn answer(
         whole(&record, &stream, made.as_deref(), form, &mut line, place.path())?;
     }
     // The members of the report follow those that are already written.
-    let members = serde_json::to_vec(&record_report(&report, options.view, warnings)).unwrap_or_default();
+    let members = serde_json::to_vec(&record_report(&report, run.io.estimator, options.view, warnings))
+        .unwrap_or_default();
     line.push(b',');
     line.extend_from_slice(members.strip_prefix(b"{").unwrap_or(&members));
     line.push(b'\n');
@@ -89,7 +92,7 @@ pub async fn answer(
 
 /// Returns the line that answers a record with an error.
 #[must_use]
-pub fn refusal(id: &[u8], error: &RecordError) -> Vec<u8> {
+pub fn refusal(id: &[u8], error: &ErrorReport) -> Vec<u8> {
     let mut line = b"{\"id\":".to_vec();
     record::write_on_one_line(id, &mut line);
     line.extend_from_slice(b",\"ok\":false,\"error\":");
@@ -167,11 +170,16 @@ fn member(name: &str, file: &[u8], form: RecordForm, line: &mut Vec<u8>, path: &
 }
 
 /// Returns the report members of an answer.
-fn record_report(report: &RunReport, is_view: bool, warnings: Vec<String>) -> RecordReport {
-    let (mut overlays, mut declines) = (0, Vec::new());
+fn record_report(
+    report: &RunReport,
+    estimator: Estimator,
+    is_view: bool,
+    warnings: Vec<String>,
+) -> RecordReport {
+    let (mut new_overlays, mut declines) = (0, Vec::new());
     for step in &report.steps {
         match &step.outcome {
-            StrategyOutcome::Made(made) => overlays += made.len(),
+            StrategyOutcome::Made(made) => new_overlays += made.len(),
             // Only a batch over a folder skips existing overlays.
             StrategyOutcome::Already(_) => {}
             StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => {
@@ -183,11 +191,15 @@ fn record_report(report: &RunReport, is_view: bool, warnings: Vec<String>) -> Re
     if let Some(nothing) = report.nothing {
         declines.push(RecordDecline { strategy: None, reason: nothing.to_string() });
     }
-    let jp = report.jp.as_ref().filter(|_| !is_view);
-    let jp = jp.map(|jp| JpTokens { before: jp.before, after: jp.after });
-    let tokens = SentTokens { before: report.tokens_before, after: report.tokens_after, jp };
-    let percent = (report.saved() * 1000.0).round() / 10.0;
-    RecordReport { saved: Saved { tokens, percent, overlays }, declines, warnings }
+    let tokens = report.tokens();
+    RecordReport {
+        estimator: estimator.name().to_owned(),
+        tokens: TokenCounts { jp: tokens.jp.filter(|_| !is_view), ..tokens },
+        saved: tokens.saved_of_view(),
+        new_overlays,
+        declines,
+        warnings,
+    }
 }
 
 /// Finds the id in the beginning of a line that is too long.

@@ -1,6 +1,6 @@
 //! Logs the output of strategies: their stderr, line by line as it arrives, and their `log` messages. The log is
 //! bounded. With `-v` it contains the first bytes of stderr (as many as are kept) while the process runs, and the last
-//! bytes after it has ended. The terminal writer escapes the text. The copy for an error is unchanged.
+//! bytes after it has ended. The text is a field, never the message. The terminal writer escapes it. The copy for an error is unchanged.
 
 use jp_compact_schema::version::LOGS_MAX;
 use jp_compact_schema::{Level, Log};
@@ -33,13 +33,13 @@ impl StderrLog {
     /// Logs more output.
     pub(super) fn append(&mut self, bytes: &[u8]) {
         let strategy = &*self.strategy;
-        self.text.append(bytes, |line| tracing::info!(strategy, "| {line}"));
+        self.text.append(bytes, |line| tracing::info!(strategy, line, "stderr"));
     }
 
     /// Logs the rest after the process has ended.
     pub(super) fn end(mut self, stderr: &Stderr) {
         let strategy = &*self.strategy;
-        self.text.finish(stderr, |line| tracing::info!(strategy, "| {line}"));
+        self.text.finish(stderr, |line| tracing::info!(strategy, line, "stderr"));
     }
 }
 
@@ -84,11 +84,11 @@ pub(super) fn log(strategy: &str, log: &Log) {
     let message = &log.message[..log.message.floor_char_boundary(MESSAGE_BYTES_MAX)];
     for line in message.lines() {
         match log.level {
-            Level::Trace => tracing::trace!(strategy, "| {line}"),
-            Level::Debug => tracing::debug!(strategy, "| {line}"),
-            Level::Info => tracing::info!(strategy, "| {line}"),
-            Level::Warn => tracing::warn!(strategy, "| {line}"),
-            Level::Error => tracing::error!(strategy, "| {line}"),
+            Level::Trace => tracing::trace!(strategy, line, "log"),
+            Level::Debug => tracing::debug!(strategy, line, "log"),
+            Level::Info => tracing::info!(strategy, line, "log"),
+            Level::Warn => tracing::warn!(strategy, line, "log"),
+            Level::Error => tracing::error!(strategy, line, "log"),
         }
     }
 }

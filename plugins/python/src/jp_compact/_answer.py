@@ -8,38 +8,41 @@ from typing import Any, TypedDict
 class Failure(TypedDict):
     """The reason why a record failed.
 
-    `code` is a code of jp-compact, or of this client: `worker_died`, `worker_overdue`, `record_invalid`.
+    `kind` is a kind of jp-compact, or of this client: `worker_died`, `worker_overdue`, `worker_not_started`,
+    `record_invalid`. `code` is the exit code of jp-compact for such a failure.
     """
 
-    code: str
+    code: int
+    kind: str
     message: str
+    causes: list[str]
+    hint: str | None
     retryable: bool
 
 
 class JpTokens(TypedDict):
     """The number of tokens that JP itself sends to a model."""
 
-    before: int
-    after: int
+    raw: int
+    view_before: int
+    view_after: int
 
 
-class _ViewTokens(TypedDict):
-    before: int
-    after: int
+class Tokens(TypedDict):
+    """The number of tokens. `jp` is `None` for other formats, and in answers with a view."""
 
-
-class Tokens(_ViewTokens, total=False):
-    """The number of tokens in the view. `jp` is present for conversations of JP, except in answers with a view."""
-
-    jp: JpTokens
+    raw: int
+    view_before: int
+    view_after: int
+    jp: JpTokens | None
 
 
 class Saved(TypedDict):
-    """The savings."""
+    """The savings. `of` names the number of tokens that `percent` refers to."""
 
-    tokens: Tokens
+    tokens: int
     percent: float
-    overlays: int
+    of: str
 
 
 class _Always(TypedDict):
@@ -57,12 +60,27 @@ class Answer(_Always, total=False):
     transcript: Any
     view: Any
     overlays: Any
+    estimator: str
+    tokens: Tokens
     saved: Saved
+    new_overlays: int
     declines: list[Any]
     warnings: list[str]
     error: Failure
 
 
-def failed(of: object, code: str, message: str, *, retryable: bool) -> Answer:
+# The exit codes of the failures of this client.
+_CODES = {"worker_died": 1, "worker_not_started": 1, "record_invalid": 4, "worker_overdue": 14}
+
+
+def failed(of: object, kind: str, message: str, *, retryable: bool) -> Answer:
     """Returns a failed answer for the record with this id."""
-    return {"id": of, "ok": False, "error": {"code": code, "message": message, "retryable": retryable}}
+    error: Failure = {
+        "code": _CODES[kind],
+        "kind": kind,
+        "message": message,
+        "causes": [],
+        "hint": None,
+        "retryable": retryable,
+    }
+    return {"id": of, "ok": False, "error": error}

@@ -17,8 +17,8 @@ class Compactor:
 
     A row has the column `transcript` (the text of a file) or `path`, and `format` if it cannot be detected. All columns
     stay, in order. If `ok` is true, `transcript` is the compacted one, otherwise it is unchanged. With `view`, it is always
-    unchanged, and a column `view` has the result. The other new columns are `ok`, and `saved`, `overlays`, and `error` as
-    JSON text. They are empty instead of null, because a column must have the same type in every block.
+    unchanged, and a column `view` has the result. The other new columns are `ok`, and `tokens`, `saved`, `overlays`, and
+    `error` as JSON text. They are empty instead of null, because a column must have the same type in every block.
 
     A row never raises an exception, because Ray would restart the actor with the same rows forever. If the worker cannot
     start, every row has the `error` `worker_not_started`. Check `ok`.
@@ -47,7 +47,7 @@ class Compactor:
         columns: dict[str, Sequence[Any]] = {**batch}
         columns[self._column] = ["" if result is None else result for result in results]
         columns["ok"] = [answer["ok"] for answer in answers]
-        for name in ("saved", "overlays", "error"):
+        for name in ("tokens", "saved", "overlays", "error"):
             columns[name] = [json.dumps(answer.get(name)) if answer.get(name) else "" for answer in answers]
         return columns
 

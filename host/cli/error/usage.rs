@@ -1,0 +1,37 @@
+//! The error of a command line that cannot be parsed. clap writes it as text, and a JSON document needs its parts.
+
+use super::{ErrorHint, Report};
+use crate::exit::Exit;
+
+/// Splits the text of clap: the message, the arguments that it lists, and the tip. The usage is left out.
+pub(crate) fn usage_error(rendered: &str) -> Report {
+    let mut lines = rendered.lines().take_while(|line| !line.starts_with("Usage:"));
+    let first = lines.next().unwrap_or_default();
+    let mut report = Report::new(Exit::Usage, first.strip_prefix("error: ").unwrap_or(first), None);
+    for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
+        match line.strip_prefix("hint: ").or_else(|| line.strip_prefix("tip: ")) {
+            Some(hint) => report.hint = Some(ErrorHint::line(hint)),
+            None if line.starts_with("For more information") => {}
+            None => report.causes.push(line.to_owned()),
+        }
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_message_arguments_and_tip() {
+        let report = usage_error(
+            "error: required arguments were not provided:\n  <PATH>...\n\n  tip: a similar argument exists: \
+             '--json'\n\nUsage: x <PATH>...\n\nFor more information, try '--help'.\n",
+        );
+        let document = report.document();
+        assert_eq!(document.message, "required arguments were not provided:");
+        assert_eq!(document.causes, ["<PATH>..."]);
+        assert_eq!(document.hint.as_deref(), Some("a similar argument exists: '--json'"));
+        assert_eq!(document.code, 2);
+    }
+}

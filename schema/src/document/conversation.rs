@@ -1,0 +1,238 @@
+//! The reports about whole conversations: `show`, `stats`, `print`, `lint`, `fork`, and `import`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::compaction::CompactionReport;
+use super::error::ErrorReport;
+use super::tokens::{RawAndView, Saved, Sizes, TokenCounts, ViewTokens};
+
+/// The report of `show`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "show-report")]
+pub struct ShowReport {
+    /// The path of the transcript.
+    pub path: String,
+    /// The format of the transcript.
+    pub format: String,
+    /// The id of the conversation, if it has one.
+    pub conversation_id: Option<String>,
+    /// The estimator that counted the tokens, for example `chars/4`.
+    pub estimator: String,
+    /// The number of turns.
+    pub turns: usize,
+    /// The number of events.
+    pub events: usize,
+    /// The size of the transcript, in bytes.
+    pub file_bytes: u64,
+    /// The overlays, oldest first.
+    pub overlays: Vec<ShownOverlay>,
+    /// The size of the conversation.
+    pub tokens: TokenCounts,
+    /// The effect of all overlays.
+    pub saved: Saved,
+    /// The size in bytes of text, decoded.
+    pub bytes: RawAndView,
+    /// The size of each content type.
+    pub by_type: BTreeMap<String, Sizes>,
+    /// The size of each tool's calls: arguments and content.
+    pub by_tool: BTreeMap<String, Sizes>,
+}
+
+/// An overlay of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ShownOverlay {
+    /// The number of the overlay, from 1.
+    pub number: usize,
+    /// The number that JP gives it. Null if JP does not apply it, and for other formats.
+    pub jp_number: Option<usize>,
+    /// The time of the overlay.
+    pub timestamp: String,
+    /// The first turn, from 0.
+    pub from_turn: usize,
+    /// The last turn, inclusive.
+    pub to_turn: usize,
+    /// The kinds of content that the overlay changes.
+    pub kinds: Vec<String>,
+    /// Whether JP itself applies the overlay.
+    pub applied_by_jp: bool,
+    /// The receipt as it is stored. Null if there is none.
+    pub receipt: Option<Map<String, Value>>,
+    /// The view without and with the overlay, after those before it.
+    pub tokens: ViewTokens,
+    /// Remarks that the other members do not show.
+    pub remarks: Vec<String>,
+}
+
+/// The report of `stats` on one conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "stats-report")]
+pub struct StatsReport {
+    /// The path of the transcript.
+    pub path: String,
+    /// The id of the conversation, if it has one.
+    pub conversation_id: Option<String>,
+    /// The estimator that counted the tokens, for example `chars/4`.
+    pub estimator: String,
+    /// The number of turns.
+    pub turns: u64,
+    /// The number of events.
+    pub events: u64,
+    /// The number of overlays.
+    pub overlays: u64,
+    /// The size of the conversation.
+    pub tokens: TokenCounts,
+    /// The effect of all overlays.
+    pub saved: Saved,
+    /// The size in bytes of text, decoded.
+    pub bytes: RawAndView,
+    /// The size of each content type.
+    pub by_type: BTreeMap<String, Sizes>,
+    /// The size of each tool's calls: arguments and content.
+    pub by_tool: BTreeMap<String, Sizes>,
+}
+
+/// The last line of `stats` on several conversations: the sums of those that could be read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "stats-total")]
+pub struct StatsTotal {
+    /// The number of conversations.
+    pub transcripts: usize,
+    /// The estimator that counted the tokens, for example `chars/4`.
+    pub estimator: String,
+    /// The number of turns.
+    pub turns: u64,
+    /// The number of events.
+    pub events: u64,
+    /// The number of overlays.
+    pub overlays: u64,
+    /// The size of all conversations.
+    pub tokens: TokenCounts,
+    /// The effect of all overlays.
+    pub saved: Saved,
+    /// The size in bytes of text, decoded.
+    pub bytes: RawAndView,
+    /// The size of each content type.
+    pub by_type: BTreeMap<String, Sizes>,
+    /// The size of each tool's calls: arguments and content.
+    pub by_tool: BTreeMap<String, Sizes>,
+}
+
+/// The output of `print --json`: the events in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(title = "print-report")]
+pub struct PrintReport(pub Vec<PrintItem>);
+
+/// One event that a model receives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PrintItem {
+    /// The turn in the view.
+    pub turn: usize,
+    /// The source of the event.
+    pub origin: PrintOrigin,
+    /// The event, with decoded text.
+    pub event: Map<String, Value>,
+}
+
+/// The source of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PrintOrigin {
+    /// A turn of the history.
+    Kept(usize),
+    /// A summary of turns of the history.
+    Summary {
+        /// The first turn, from 0.
+        from: usize,
+        /// The last turn, inclusive.
+        to: usize,
+    },
+}
+
+/// The report of `lint`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "lint-report")]
+pub struct LintDocument {
+    /// The path of the transcript.
+    pub path: String,
+    /// The id of the conversation, if it has one.
+    pub conversation_id: Option<String>,
+    /// The providers whose rules were checked. Null without `--provider`.
+    pub providers: Option<Vec<String>>,
+    /// Whether no rule is violated. Warnings do not count.
+    pub clean: bool,
+    /// The violations and the warnings.
+    pub violations: Vec<ViolationReport>,
+}
+
+/// A rule that a view violates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ViolationReport {
+    /// The id of the rule.
+    pub rule: String,
+    /// The provider whose request body violates the rule. Null for rules about the view itself.
+    pub provider: Option<String>,
+    /// The turn of the history.
+    pub turn: Option<usize>,
+    /// The number of the event.
+    pub event: Option<u64>,
+    /// The problem.
+    pub message: String,
+}
+
+/// The report of `fork`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "fork-report")]
+pub struct ForkReport {
+    /// The path of the new transcript.
+    pub path: String,
+    /// The path of the copied transcript.
+    pub source: String,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// The number of turns of the copy.
+    pub turns: usize,
+    /// The number of turns that were left out.
+    pub cut: usize,
+    /// The numbers of the overlays of the source.
+    pub overlays: ForkOverlays,
+    /// The compaction of the copy, with `--compact`.
+    pub report: Option<CompactionReport>,
+    /// The failure of that compaction. The copy remains.
+    pub error: Option<ErrorReport>,
+}
+
+/// The numbers of the overlays of a source, by what happened to them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForkOverlays {
+    /// Copied unchanged.
+    pub kept: Vec<usize>,
+    /// Limited to the copied turns.
+    pub clipped: Vec<usize>,
+    /// Left out with their turns.
+    pub gone: Vec<usize>,
+    /// Left out, because they also summarize turns that are not copied.
+    pub summary_dropped: Vec<usize>,
+}
+
+/// The report of `import`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "import-report")]
+pub struct ImportReport {
+    /// The path of the new conversation.
+    pub path: String,
+    /// The path of the source.
+    pub source: String,
+    /// The format of the source.
+    pub format: String,
+    /// The number of turns.
+    pub turns: usize,
+    /// The number of events.
+    pub events: usize,
+    /// The number of imported overlays.
+    pub overlays: usize,
+}

@@ -1,0 +1,74 @@
+//! The report of `doctor`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The report of `doctor`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "doctor-report")]
+pub struct DoctorReport {
+    /// The version of the host.
+    pub version: String,
+    /// The tier on this machine: `isolated`, `partly-isolated`, or `contained`.
+    pub tier: String,
+    /// The version of Landlock. 0 if the kernel has none.
+    pub landlock: u8,
+    /// Whether the kernel has seccomp.
+    pub seccomp: bool,
+    /// The missing parts of a jail.
+    pub missing: Vec<MissingReport>,
+    /// The limits of a strategy.
+    pub limits: DoctorLimits,
+    /// The path of `compact-runner`.
+    pub runner: String,
+    /// The names of the bundled strategies.
+    pub bundled: Vec<String>,
+    /// The folders that are searched for strategies.
+    pub folders: Vec<DoctorFolder>,
+    /// The variables with keys of models. The keys are not read.
+    pub keys: Vec<KeyReport>,
+}
+
+/// A missing part of a jail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MissingReport {
+    /// The missing part.
+    pub what: String,
+    /// The way to get it.
+    pub remedy: String,
+}
+
+/// The limits of a strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DoctorLimits {
+    /// The bytes in the private directory.
+    pub private_dir_bytes: u64,
+    /// The files and folders in the private directory.
+    pub private_dir_entries: u64,
+    /// The levels of folders in the private directory.
+    pub private_dir_depth: u64,
+    /// The threads of a strategy that is not bundled. Null if they are not limited.
+    pub threads: Option<u64>,
+}
+
+/// A folder that is searched for strategies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DoctorFolder {
+    /// The path.
+    pub path: String,
+    /// The reason why the folder is searched.
+    pub origin: String,
+    /// Whether the folder exists.
+    pub is_there: bool,
+}
+
+/// A variable with the key of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeyReport {
+    /// The name of the provider.
+    pub provider: String,
+    /// The name of the variable.
+    pub variable: String,
+    /// Whether the variable is set.
+    pub is_set: bool,
+}

@@ -1,0 +1,31 @@
+//! One line of stderr with `--log-format json`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One message on stderr, with `--log-format json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "log-line")]
+pub struct LogLine {
+    /// The level.
+    pub level: LogLevel,
+    /// The message in `message`, which never contains a value. Each value has its own member.
+    pub fields: Map<String, Value>,
+}
+
+/// The level of a message on stderr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum LogLevel {
+    /// Payloads and events.
+    Trace,
+    /// Single steps.
+    Debug,
+    /// Results, and information.
+    Info,
+    /// A problem that was ignored.
+    Warn,
+    /// A failure.
+    Error,
+}

@@ -1,0 +1,36 @@
+//! The JSON documents that the host writes for other programs: with `--json`, as records, and as results of MCP tools.
+//!
+//! A fact has the same key and the same type in every document. A command that fails prints a [`Failure`] instead of
+//! its document.
+
+mod auto;
+mod compaction;
+mod config;
+mod conversation;
+mod doctor;
+mod error;
+mod log;
+mod strategy;
+mod tokens;
+
+pub use auto::{AlwaysReport, AutoReport, QueryReport, TriggerReport, TriggerResult};
+pub use compaction::{
+    ChangedTurn, CompactionReport, DeclineReport, DiagnosticReport, LogReport, OverlayReport, ResetDocument,
+    WouldReport,
+};
+pub use config::{
+    ApprovalEntry, ApprovalsReport, ApprovedFolder, ApprovedValue, CallReport, ConfigReport,
+    ConfigTrustReport, ConfigUntrustReport, ProfileReport, ValueRow,
+};
+pub use conversation::{
+    ForkOverlays, ForkReport, ImportReport, LintDocument, PrintItem, PrintOrigin, PrintReport, ShowReport,
+    ShownOverlay, StatsReport, StatsTotal, ViolationReport,
+};
+pub use doctor::{DoctorFolder, DoctorLimits, DoctorReport, KeyReport, MissingReport};
+pub use error::{ErrorKind, ErrorReport, Failure};
+pub use log::{LogLevel, LogLine};
+pub use strategy::{
+    CheckReport, CheckResult, FolderReport, StrategyListReport, StrategyRow, StrategyShowReport,
+    StrategyTestReport, StrategyTrustReport, StrategyUntrustReport,
+};
+pub use tokens::{JpTokens, RawAndView, Saved, SavedOf, Sizes, TokenCounts, ViewTokens};
