@@ -26,11 +26,11 @@ use tokio::sync::Semaphore;
 static SLOTS: Semaphore = Semaphore::const_new(3);
 
 /// Runs the checks of a plugin in the jail.
-fn test(path: &Path, deadline: Duration) -> Vec<CheckOutcome> {
-    test_confined(path, deadline, true)
+fn run_checks(path: &Path, deadline: Duration) -> Vec<CheckOutcome> {
+    run_checks_with_confinement(path, deadline, true)
 }
 
-fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<CheckOutcome> {
+fn run_checks_with_confinement(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<CheckOutcome> {
     let runner = cargo_bin("compact-runner");
     let base = tempfile::tempdir().unwrap();
     let subject = TestedPlugin::at(path, &runner).unwrap();
@@ -53,7 +53,7 @@ fn test_confined(path: &Path, deadline: Duration, is_jailed: bool) -> Vec<CheckO
 
 #[track_caller]
 fn check_passes(path: &Path) {
-    let outcomes = test(path, Duration::from_secs(60));
+    let outcomes = run_checks(path, Duration::from_secs(60));
     let failed: Vec<_> = outcomes
         .iter()
         .filter_map(|outcome| match &outcome.verdict {
@@ -96,7 +96,7 @@ fn unexpected_result(id: &str) -> Option<String> {
     let deadline = Duration::from_secs(if id == "R01" { 2 } else { 30 });
     let base = tempfile::tempdir().unwrap();
     // A strategy cannot leave a process in the jail, because it cannot start one there.
-    let outcomes = test_confined(&install_broken(base.path(), id), deadline, id != "R03");
+    let outcomes = run_checks_with_confinement(&install_broken(base.path(), id), deadline, id != "R03");
     let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     let failed: Vec<_> = failed.map(|outcome| (outcome.check.id, &outcome.verdict)).collect();
     (failed.len() != 1 || failed[0].0 != id).then(|| format!("{id}: {failed:?}"))
@@ -120,16 +120,16 @@ fn unstartable_strategy_fails_the_first_check() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("no-shebang");
     world::install(&path, "echo hello\n");
-    check_only_failure(&test(&path, Duration::from_secs(30)), "S01", "not a script with a `#!` line");
+    check_only_failure(&run_checks(&path, Duration::from_secs(30)), "S01", "not a script with a `#!` line");
     let path = base.path().join("of-another-machine");
     world::install(&path, "\u{7f}ELF\u{2}\u{1}\u{1} and so on\n");
-    check_only_failure(&test(&path, Duration::from_secs(30)), "S01", "");
+    check_only_failure(&run_checks(&path, Duration::from_secs(30)), "S01", "");
     let path = base.path().join("without-its-interpreter");
     world::install(&path, "#!/no/such/interpreter\n");
-    check_only_failure(&test(&path, Duration::from_secs(30)), "S01", "");
+    check_only_failure(&run_checks(&path, Duration::from_secs(30)), "S01", "");
     let path = base.path().join("not-executable");
     std::fs::write(&path, "#!/bin/sh\n").unwrap();
-    check_only_failure(&test(&path, Duration::from_secs(30)), "S01", "");
+    check_only_failure(&run_checks(&path, Duration::from_secs(30)), "S01", "");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn manifest_that_differs_from_the_description_fails() {
         let manifest = installed.folder().join("plugin.toml");
         let text = std::fs::read_to_string(&manifest).unwrap().replace("\"0.1.0\"", "\"0.2.0\"");
         std::fs::write(manifest, text).unwrap();
-        check_only_failure(&test(installed.folder(), Duration::from_secs(60)), "D07", "0.2.0");
+        check_only_failure(&run_checks(installed.folder(), Duration::from_secs(60)), "D07", "0.2.0");
     }
 }
 
@@ -153,7 +153,7 @@ fn need_without_a_permission_in_the_manifest_fails() {
                     protocols = [1]\n[run]\ncommand = [\"./broken\"]\n[permissions]\nruntime = \"python\"\n";
     let path = base.path().join("plugin.toml");
     std::fs::write(&path, manifest).unwrap();
-    check_only_failure(&test(base.path(), Duration::from_secs(60)), "D10", "`llm`");
+    check_only_failure(&run_checks(base.path(), Duration::from_secs(60)), "D10", "`llm`");
     std::fs::write(&path, manifest.to_owned() + "llm = true\n").unwrap();
     check_passes(base.path());
 }
@@ -202,7 +202,7 @@ fn unexpected_hostile_result((mode, expected): &(&str, Option<&str>)) -> Option<
     world::install(&path, &include_str!("hostile/answers.py").replace("@MODE@", mode));
     let deadline = Duration::from_secs(if *expected == Some("R01") { 2 } else { 60 });
     // Starting a process is denied in the jail.
-    let outcomes = test_confined(&path, deadline, *mode != "leaves a process");
+    let outcomes = run_checks_with_confinement(&path, deadline, *mode != "leaves a process");
     let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     let failed: Vec<_> = failed.map(|outcome| (outcome.check.id, &outcome.verdict)).collect();
     let ids: Vec<_> = failed.iter().map(|(id, _)| *id).collect();
@@ -231,7 +231,7 @@ fn each_hostile_mode_fails_its_check() {
 
 #[test]
 fn program_that_is_not_a_strategy_fails_the_first_checks() {
-    let outcomes = test(Path::new("/bin/true"), Duration::from_secs(30));
+    let outcomes = run_checks(Path::new("/bin/true"), Duration::from_secs(30));
     let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     assert_eq!(failed.map(|outcome| outcome.check.id).collect::<Vec<_>>(), ["S02", "S03", "S04", "D02"]);
 }

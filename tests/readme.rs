@@ -175,7 +175,7 @@ fn strategy_in_the_plugin_folder_is_found_by_name() {
 }
 
 #[test]
-fn strategy_works() {
+fn strategy_compacts_a_conversation() {
     let folder = tempfile::tempdir().unwrap();
     write_strategy(folder.path());
     // The conversation has an id, which must not be confused with the id of the request.

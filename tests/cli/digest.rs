@@ -93,7 +93,7 @@ fn lists_requests_files_commands_and_errors() {
 }
 
 #[test]
-fn is_deterministic() {
+fn same_input_gives_same_bytes() {
     let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json")).unwrap();
     let world = World::new();
     let compacted_bytes = || {

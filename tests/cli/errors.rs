@@ -29,7 +29,7 @@ fn run_lines(run: &str) -> CommandOutput {
 }
 
 #[test]
-fn invalid_usage() {
+fn usage_error_states_the_valid_form() {
     let output = World::new().run(&["--json"]).exits(2);
     insta::assert_snapshot!(output.stderr, @r"
     error: no TRANSCRIPT was given
@@ -56,7 +56,7 @@ fn invalid_usage() {
 }
 
 #[test]
-fn invalid_options() {
+fn option_error_lists_valid_values() {
     let output = world().run(&["conversation", "--strategy", "strip-tools:mode=soft"]).exits(2);
     insta::assert_snapshot!(output.stderr, @r#"
     error: strategy `strip-tools` does not take these options
@@ -75,7 +75,7 @@ fn invalid_options() {
 }
 
 #[test]
-fn invalid_transcript() {
+fn read_error_states_position_and_format() {
     let world = World::new();
     world.raw("conversation", b"[\n  {\n    \"type\": \"chat_request\",");
     let output = world.run(&["conversation"]).exits(4);
@@ -96,7 +96,7 @@ fn invalid_transcript() {
 }
 
 #[test]
-fn transcript_that_cannot_be_appended_to() {
+fn append_error_names_the_element() {
     let world = World::new();
     let timeless = Conversation::with_turns(5).element(json!({"type": "note"}));
     world.conversation("conversation", &timeless);
@@ -112,7 +112,7 @@ fn transcript_that_cannot_be_appended_to() {
 }
 
 #[test]
-fn conflicting_write() {
+fn conflict_error_suggests_another_run() {
     let world = world();
     let events = world.path("conversation/events.json");
     world.plugin("mine", &format!("echo '[]' > {}\n{STRIP}", events.display()));
@@ -125,7 +125,7 @@ fn conflicting_write() {
 }
 
 #[test]
-fn unknown_strategy() {
+fn unknown_strategy_error_lists_known_strategies() {
     let output = world().run(&["conversation", "--strategy", "strip-tool"]).exits(10);
     insta::assert_snapshot!(output.stderr, @r"
     error: failed to find strategy `strip-tool`
@@ -138,7 +138,7 @@ fn unknown_strategy() {
 }
 
 #[test]
-fn ambiguous_strategy() {
+fn ambiguous_strategy_error_names_both_files() {
     let world = world();
     world.plugin("strip-tools", STRIP);
     let output = world.run_plugin("strip-tools", &[]).exits(10);
@@ -160,7 +160,7 @@ fn run_without_landlock(world: &World, extra: &[&str]) -> CommandOutput {
 }
 
 #[test]
-fn strategy_without_permission() {
+fn permission_error_suggests_the_grant() {
     let world = world();
     world.plugin("mine", STRIP);
     let output = run_without_landlock(&world, &["--strategy", "mine", "--trust-dir", "plugins"]);
@@ -194,7 +194,7 @@ fn strategy_without_permission() {
 }
 
 #[test]
-fn invalid_description() {
+fn description_error_suggests_the_schema() {
     let output = run_plugin(&plugin_script("yours", &json!({}), STRIP)).exits(12);
     insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
@@ -207,7 +207,7 @@ fn invalid_description() {
 }
 
 #[test]
-fn crashing_strategy() {
+fn crash_error_quotes_stderr() {
     let output = run_lines("echo Traceback: >&2; echo '  no luck' >&2; exit 1").exits(13);
     insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
@@ -232,7 +232,7 @@ fn crashing_strategy() {
 }
 
 #[test]
-fn strategy_that_cannot_start() {
+fn start_error_states_the_reason() {
     let output = run_plugin("echo no shebang\n").exits(13);
     insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
@@ -243,7 +243,7 @@ fn strategy_that_cannot_start() {
 }
 
 #[test]
-fn missed_deadline() {
+fn deadline_error_suggests_a_longer_deadline() {
     let output = run_plugin_within("300ms", &plugin_script("mine", &json!({}), "exec sleep 1000")).exits(14);
     insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
@@ -256,7 +256,7 @@ fn missed_deadline() {
 }
 
 #[test]
-fn protocol_violation() {
+fn violation_error_quotes_the_line() {
     let output = run_lines("echo Hello, world").exits(15);
     insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed
@@ -269,7 +269,7 @@ fn protocol_violation() {
 }
 
 #[test]
-fn error_reported_by_strategy() {
+fn strategy_error_includes_its_hint() {
     let error = r#"echo '{"type":"error","id":"c1","code":"no_key","message":"there is no key","transient":false,"hint":"give it one"}'"#;
     let output = run_lines(error).exits(16);
     insta::assert_snapshot!(output.stderr, @r"
@@ -283,7 +283,7 @@ fn error_reported_by_strategy() {
 }
 
 #[test]
-fn rejected_result() {
+fn rejection_error_states_the_reason() {
     let output = run_lines(&STRIP.replace("\"from_turn\":0", "\"from_turn\":4")).exits(17);
     insta::assert_snapshot!(output.stderr, @r"
     error: the result of strategy `mine` was rejected
@@ -296,7 +296,7 @@ fn rejected_result() {
 }
 
 #[test]
-fn partial_failure() {
+fn partial_failure_counts_failed_transcripts() {
     let world = world();
     world.raw("bad", b"{}");
     let output = world.run(&["conversation", "bad"]).exits(19);
@@ -316,7 +316,7 @@ fn partial_failure() {
 }
 
 #[test]
-fn incompatible_protocol_versions() {
+fn version_error_names_the_side_to_update() {
     let output = run_plugin(&plugin_script("mine", &json!({"protocols": [0]}), STRIP)).exits(20);
     insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` failed

@@ -68,7 +68,7 @@ fn discards_answer_of_failed_process() {
 }
 
 #[test]
-fn enforces_deadline() {
+fn strategy_is_stopped_at_its_deadline() {
     let world = World::new();
     let transcript = world.conversation("conversation", &Conversation::with_turns(2));
     world.plugin("odd", "echo still thinking >&2; exec sleep 1000");
