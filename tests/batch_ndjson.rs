@@ -48,7 +48,7 @@ fn lines(records: &[Value]) -> Vec<u8> {
 /// Sends records and returns the run. Validates each record and answer against the published schemas.
 #[track_caller]
 fn run_records(world: &World, arguments: &[&str], input: &[u8]) -> CommandOutput {
-    let output = world.pipe(arguments, input);
+    let output = world.run_with_stdin(arguments, input);
     let records = input.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     for (record, answer) in records.zip(output.text().lines()) {
         let is_record = match parse_answer(answer) {

@@ -22,7 +22,7 @@ fn add_bad_files(set: &Set) -> BTreeMap<&'static str, &'static str> {
     let bytes = good.bytes();
     let mut expected = BTreeMap::new();
     let mut raw = |folder_name: &'static str, bytes: &[u8], message: &'static str| {
-        set.world.raw(&format!("set/{folder_name}"), bytes);
+        set.world.write_events(&format!("set/{folder_name}"), bytes);
         expected.insert(folder_name, message);
     };
     raw("bad-binary", b"\x00\xff\x7fELF\x01\x02", "byte 0");
@@ -55,7 +55,7 @@ fn add_bad_files(set: &Set) -> BTreeMap<&'static str, &'static str> {
     drop(UnixListener::bind(set.path("set/bad-socket/events.json")).unwrap());
     expected.insert("bad-socket", "failed to open");
     symlink(".", set.path("set/here")).unwrap();
-    set.world.raw("set/bad-mode", &bytes);
+    set.world.write_events("set/bad-mode", &bytes);
     fs::set_permissions(set.path("set/bad-mode/events.json"), Permissions::from_mode(0o0)).unwrap();
     expected.insert("bad-mode", "denied");
     expected

@@ -28,7 +28,7 @@ fn chmod(path: impl AsRef<Path>, mode: u32) {
 }
 
 fn add_conversation(world: &World, name: &str) {
-    world.conversation(name, &Conversation::bulky(5));
+    world.write_conversation(name, &Conversation::bulky(5));
 }
 
 fn add_session(world: &World) {
@@ -39,7 +39,7 @@ fn add_session(world: &World) {
 /// Every problem with its expected error.
 const PROBLEMS: &[(&str, Problem, Expected)] = &[
     ("nothing", |_| None, None),
-    ("broken", |world| no_lock(world.raw("set/x", b"[{")), Some((4, "failed to read"))),
+    ("broken", |world| no_lock(world.write_events("set/x", b"[{")), Some((4, "failed to read"))),
     ("timeless", without_timestamp, Some((4, "failed to append"))),
     ("symlink", link_to_events, Some((4, "is a symlink"))),
     ("read-only file", read_only_file, None),
@@ -76,7 +76,7 @@ fn no_lock<T>(_: T) -> Option<File> {
 }
 
 fn without_timestamp(world: &World) -> Option<File> {
-    no_lock(world.conversation("set/x", &Conversation::bulky(5).element(json!({"type": "note"}))))
+    no_lock(world.write_conversation("set/x", &Conversation::bulky(5).element(json!({"type": "note"}))))
 }
 
 fn link_to_events(world: &World) -> Option<File> {
@@ -107,7 +107,7 @@ fn locked(world: &World) -> Option<File> {
 
 fn locked_by_jp(world: &World) -> Option<File> {
     add_conversation(world, &format!("set/{CONVERSATION}"));
-    hold_lock(&world.file("set/.jp/locks/jp-c17738399468.lock", b""))
+    hold_lock(&world.write_file("set/.jp/locks/jp-c17738399468.lock", b""))
 }
 
 fn hold_lock(path: &Path) -> Option<File> {
@@ -129,7 +129,7 @@ fn unwritable_lock_folder(world: &World) -> Option<File> {
 
 fn two_copies(world: &World) -> Option<File> {
     add_conversation(world, &format!("set/{CONVERSATION}"));
-    world.file("set/.jp/.id", b"otvo8\n");
+    world.write_file("set/.jp/.id", b"otvo8\n");
     let other = world.home(".local/share/jp/workspace/set-otvo8/conversations/17738399468-talk");
     fs::create_dir_all(&other).unwrap();
     fs::write(other.join("events.json"), Conversation::with_turns(3).bytes()).unwrap();
@@ -153,7 +153,7 @@ fn agent_session_in_read_only_folder(world: &World) -> Option<File> {
 
 fn symlinked_sidecar(world: &World) -> Option<File> {
     add_session(world);
-    world.file("elsewhere.json", b"{}");
+    world.write_file("elsewhere.json", b"{}");
     add_link("../../elsewhere.json", world.path("set/x/.session.jsonl.jp-compact"))
 }
 
@@ -308,15 +308,15 @@ fn dry_run_with_out_folder_reports_the_errors_of_the_real_run() {
         ("lock", locked, None),
         (
             "existing view",
-            |world| no_lock(world.file("views/a/events.json", b"mine")),
+            |world| no_lock(world.write_file("views/a/events.json", b"mine")),
             Some((4, "already exists")),
         ),
         (
             "file in place of a folder",
-            |world| no_lock(world.file("views/a", b"mine")),
+            |world| no_lock(world.write_file("views/a", b"mine")),
             Some((4, "failed to write the view")),
         ),
-        ("broken", |world| no_lock(world.raw("set/x", b"[{")), Some((4, "failed to read"))),
+        ("broken", |world| no_lock(world.write_events("set/x", b"[{")), Some((4, "failed to read"))),
     ];
     for (name, problem, expect) in problems {
         check(name, problem, expect, &["batch", "set", "--out", "views"], batch_errors);
@@ -343,7 +343,7 @@ fn reset_dry_run_reports_the_errors_of_the_real_run() {
     let add_compacted = |world: &World| {
         let policy = json!({"policy": "omit"});
         let compaction = json!({"from_turn": 0, "to_turn": 1, "tool_calls": policy});
-        world.conversation("talk", &Conversation::bulky(5).compaction(compaction));
+        world.write_conversation("talk", &Conversation::bulky(5).compaction(compaction));
     };
     let problems: [(Problem, i32); 4] = [
         (|_| None, 0),

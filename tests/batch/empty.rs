@@ -19,8 +19,8 @@ const GATES: [&[&str]; 5] = [
 /// Creates a folder of files without a transcript.
 fn world_without_transcripts() -> World {
     let world = World::new();
-    world.file("set/package.json", b"{\"name\": \"garden\"}");
-    world.file("set/notes.txt", b"nothing\n");
+    world.write_file("set/package.json", b"{\"name\": \"garden\"}");
+    world.write_file("set/notes.txt", b"nothing\n");
     world
 }
 
@@ -28,7 +28,7 @@ fn world_without_transcripts() -> World {
 #[track_caller]
 fn check(world: &World, extra: &[&str], code: i32, message: &str, gates: &[(bool, &str)]) -> BatchReport {
     let args = [&["batch", "set", "-n", "-s", "strip-tools", "--json"], extra].concat();
-    let output = world.run(&args).exits(code).says(message);
+    let output = world.run(&args).exits(code).reports(message);
     let report = parse_report(&output.stdout);
     let findings: Vec<_> = report.gates.iter().map(|gate| (gate.met, &*gate.found)).collect();
     assert_eq!(findings, gates, "{extra:?}");
@@ -56,11 +56,11 @@ fn missing_paths_alone_are_not_found() {
         set.world
             .run(&[arguments, &["-s", "strip-tools"]].concat())
             .exits(4)
-            .says("failed: ")
-            .says(arguments[1]);
+            .reports("failed: ")
+            .reports(arguments[1]);
     }
     // A path that exists is compacted, and the missing one is reported.
-    set.world.run(&["batch", "undo", "set", "-s", "strip-tools"]).exits(19).says("1 compacted, 1 failed");
+    set.world.run(&["batch", "undo", "set", "-s", "strip-tools"]).exits(19).reports("1 compacted, 1 failed");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn gates_fail_for_a_missing_path() {
     let world = World::new();
     for gate in GATES {
         let output = world.run(&[&["batch", "gone", "-n", "-s", "strip-tools"], gate].concat()).exits(3);
-        output.says("failed: gone: ").says("found no transcript");
+        output.reports("failed: gone: ").reports("found no transcript");
     }
 }
 
@@ -77,7 +77,7 @@ fn empty_batch_without_a_gate_is_an_error() {
     let world = world_without_transcripts();
     check(&world, &[], 4, "error: found no transcript in set", &[]);
     fs::create_dir(world.path("none")).unwrap();
-    world.run(&["batch", "none", "set", "-s", "strip-tools"]).exits(4).says("in none, set");
+    world.run(&["batch", "none", "set", "-s", "strip-tools"]).exits(4).reports("in none, set");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn every_shard_of_an_empty_batch_fails() {
 #[test]
 fn saving_gate_fails_when_every_transcript_failed() {
     let world = World::new();
-    world.raw("set/a", b"{}");
+    world.write_events("set/a", b"{}");
     let findings = [(false, "no successful transcript"), (true, "1 transcript failed")];
     check(&world, &["--require-saving", "0", "--max-failures", "1"], 3, "require-saving not met", &findings);
     check(&world, &["--max-failures", "1"], 0, "1 failed", &[(true, "1 transcript failed")]);
@@ -127,12 +127,13 @@ fn stream_without_records_is_an_error_like_an_empty_folder() {
     let world = World::new();
     let args = ["batch", "--ndjson", "-s", "strip-tools"];
     for input in [&b""[..], b"\n\n  \n"] {
-        let run = |extra: &[&str], code: i32| world.pipe(&[&args[..], extra].concat(), input).exits(code);
-        run(&[], 4).says("stdin has no record");
-        run(&["--fail-on-error"], 3).says("stdin has no record");
+        let run =
+            |extra: &[&str], code: i32| world.run_with_stdin(&[&args[..], extra].concat(), input).exits(code);
+        run(&[], 4).reports("stdin has no record");
+        run(&["--fail-on-error"], 3).reports("stdin has no record");
         run(&["--allow-empty"], 0);
         run(&["--allow-empty", "--fail-on-error"], 0);
     }
     // An error answer counts as an answer.
-    world.pipe(&args, b"x\n").exits(0);
+    world.run_with_stdin(&args, b"x\n").exits(0);
 }

@@ -32,7 +32,7 @@ fn failed(entries: &[TranscriptReport]) -> Vec<(&str, u8, String)> {
 fn faulty_strategy_fails_only_the_transcripts_it_breaks_on() {
     let set = Set::new(4);
     for (folder, turns) in [("crash", 9), ("hang", 10), ("nonsense", 11), ("flood", 12)] {
-        set.world.conversation(&format!("set/{folder}"), &Conversation::bulky(turns));
+        set.world.write_conversation(&format!("set/{folder}"), &Conversation::bulky(turns));
     }
     let pipe = set.path("never");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
@@ -42,9 +42,10 @@ fn faulty_strategy_fails_only_the_transcripts_it_breaks_on() {
          *'\"turns\":11,'*) echo what; exit 0 ;;\n*'\"turns\":12,'*) exec yes ;;\nesac\necho \"$line\" | {DECLINE}",
         pipe.display()
     );
-    set.world.plugin("fragile", &run);
+    set.world.write_plugin("fragile", &run);
     let args = [&["-s", "fragile", "--deadline=2s", "--report", "r.json"], &TRUSTED_UNCONFINED[..]].concat();
-    let output = set.batch(&args).exits(19).says("failed: set/crash/events.json: strategy `fragile` failed");
+    let output =
+        set.batch(&args).exits(19).reports("failed: set/crash/events.json: strategy `fragile` failed");
     assert_eq!(output.stderr.lines().count(), 5, "{}", output.stderr);
     let report = set.report("r.json");
     let failed = failed(&report.transcripts);
@@ -66,7 +67,7 @@ fn vanished_file_is_reported_and_the_others_are_compacted() {
         "if mkdir '{0}.begun' 2>/dev/null; then rm '{0}/a0/events.json' '{0}/a9/events.json'; fi\n{DECLINE}",
         set.path("set").display()
     );
-    set.world.plugin("removes", &run);
+    set.world.write_plugin("removes", &run);
     let args = [&["-s", "removes", "-j", "1", "--report", "r.json"], &TRUSTED_UNCONFINED[..]].concat();
     let output = set.batch(&args).exits(19);
     assert_eq!(output.stderr.lines().count(), 3, "{}", output.stderr);
@@ -84,18 +85,18 @@ fn skipped_parts_of_a_transcript_are_reported_as_warnings() {
     let world = World::new();
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/host/transcripts/tests/formats/samples");
     let session = fs::read(format!("{samples}/claude-code.jsonl")).unwrap();
-    world.file("set/torn.jsonl", &session[..session.len() - 20]);
-    let rewound = world.file("set/rewound.jsonl", &session);
+    world.write_file("set/torn.jsonl", &session[..session.len() - 20]);
+    let rewound = world.write_file("set/rewound.jsonl", &session);
     let args = ["batch", "set", "--strategy", "strip-tools", "--keep-last", "1", "--report", "r.json"];
     let truncation_warning = "warning: set/torn.jsonl: line 30 is cut off and was skipped";
-    assert_eq!(world.run(&args).exits(0).says(truncation_warning).stderr.lines().count(), 2);
+    assert_eq!(world.run(&args).exits(0).reports(truncation_warning).stderr.lines().count(), 2);
     let text = String::from_utf8(session).unwrap();
     fs::write(rewound, text.replacen("\"content\":\"", "\"content\":\"Please: ", 1)).unwrap();
     let output = world
         .run(&args)
         .exits(0)
-        .says(truncation_warning)
-        .says("warning: set/rewound.jsonl: 1 overlay is not applied");
+        .reports(truncation_warning)
+        .reports("warning: set/rewound.jsonl: 1 overlay is not applied");
     assert_eq!(output.stderr.lines().count(), 3, "{}", output.stderr);
     let report = crate::set::parse_report(&fs::read(world.path("r.json")).unwrap());
     let warnings: Vec<_> = report.transcripts.iter().map(|entry| entry.warnings.len()).collect();
@@ -137,7 +138,7 @@ fn full_disk_leaves_every_transcript_unchanged() {
     for transcript in &set.transcripts {
         let folder = transcript.folder().file_name().unwrap();
         let after = set.path("after/set").join(folder).join("events.json");
-        assert!(fs::read(after).unwrap() == transcript.before());
+        assert!(fs::read(after).unwrap() == transcript.original_bytes());
     }
 }
 
@@ -158,7 +159,7 @@ fn full_disk_leaves_no_partial_report_and_the_next_run_resumes() {
     let set = Set::new(3);
     for flag in ["--report", "--junit"] {
         let Some(output) = run_on_full_disk(&set, &Set::arguments(&[flag, "disk/r"])) else { return };
-        output.exits(4).says("disk/r").says("No space left on device");
+        output.exits(4).reports("disk/r").reports("No space left on device");
         assert!(!set.path("after/r").exists());
         set.batch(&["--report", "after/r", "--resume"]).exits(0);
         assert_eq!(set.report("after/r").transcripts.len(), 3);
@@ -172,9 +173,9 @@ fn report_that_does_not_fit_on_the_disk_is_an_error() {
     let set = Set::new(2);
     for flag in ["--report", "--junit"] {
         let output = set.batch(&[flag, "/dev/full"]).exits(4);
-        output.says("/dev/full").says("No space left on device");
+        output.reports("/dev/full").reports("No space left on device");
     }
-    set.batch(&["--report", "gone/r.json"]).exits(4).says("gone/r.json");
+    set.batch(&["--report", "gone/r.json"]).exits(4).reports("gone/r.json");
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
 }
 

@@ -49,7 +49,7 @@ fn number_of_jobs_does_not_change_the_bytes() {
     let compacted_bytes = |jobs: &str| {
         let set = Set::new(7);
         set.batch(&["--strategy", "micro:min_bytes=10", "--jobs", jobs]).exits(0);
-        set.transcripts.iter().map(Transcript::now).collect::<Vec<_>>()
+        set.transcripts.iter().map(Transcript::current_bytes).collect::<Vec<_>>()
     };
     assert_eq!(compacted_bytes("1"), compacted_bytes("4"));
 }
@@ -57,7 +57,7 @@ fn number_of_jobs_does_not_change_the_bytes() {
 #[test]
 fn dry_run_reports_the_same_and_writes_nothing() {
     let set = Set::new(3);
-    set.batch(&["--dry-run", "--report", "dry_run.json"]).exits(0).says("(dry run)");
+    set.batch(&["--dry-run", "--report", "dry_run.json"]).exits(0).reports("(dry run)");
     set.assert_untouched();
     set.batch(&["--report", "real_run.json"]).exits(0);
     let (dry_run, real_run) = (set.report("dry_run.json"), set.report("real_run.json"));
@@ -70,45 +70,45 @@ fn dry_run_reports_the_same_and_writes_nothing() {
 fn repeated_run_skips_compacted_and_redoes_grown_transcripts() {
     let set = Set::new(3);
     set.batch(&[]).exits(0);
-    let after = set.transcripts[0].now();
+    let after = set.transcripts[0].current_bytes();
     let event = json!({"timestamp": "2026-07-01 00:00:00.0", "type": "turn_start"});
     let request = json!({"timestamp": "2026-07-01 00:00:01.0", "type": "chat_request", "content": "More?"});
     let response = json!({"timestamp": "2026-07-01 00:00:02.0", "type": "chat_response", "message": "No."});
     let grown = [event, request, response]
         .iter()
-        .fold(set.transcripts[1].now(), |bytes, event| append_event(&bytes, event));
+        .fold(set.transcripts[1].current_bytes(), |bytes, event| append_event(&bytes, event));
     fs::write(&set.transcripts[1].path, &grown).unwrap();
 
-    let output = set.batch(&["--report", "r.json"]).exits(0).says("1 compacted, 2 skipped");
+    let output = set.batch(&["--report", "r.json"]).exits(0).reports("1 compacted, 2 skipped");
     assert_eq!(output.text(), "");
     let report = set.report("r.json");
     assert_eq!(statuses(&report), [("a0", Skipped), ("a1", Compacted), ("a2", Skipped)]);
     assert!(report.transcripts[0].declines[0].reason.contains("overlay 1"));
-    assert_eq!(set.transcripts[0].now(), after);
-    assert!(set.transcripts[1].now().len() > grown.len());
+    assert_eq!(set.transcripts[0].current_bytes(), after);
+    assert!(set.transcripts[1].current_bytes().len() > grown.len());
     // A third run finds nothing to do.
-    set.batch(&[]).exits(0).says("3 skipped");
+    set.batch(&[]).exits(0).reports("3 skipped");
 }
 
 #[test]
 fn other_turns_or_options_are_compacted_again() {
     let set = Set::new(1);
-    set.batch(&[]).exits(0).says("1 compacted");
-    set.batch(&["--keep-last", "1"]).exits(0).says("1 compacted");
-    set.batch(&["--keep-last", "1"]).exits(0).says("1 skipped");
+    set.batch(&[]).exits(0).reports("1 compacted");
+    set.batch(&["--keep-last", "1"]).exits(0).reports("1 compacted");
+    set.batch(&["--keep-last", "1"]).exits(0).reports("1 skipped");
     let omit = ["batch", "set", "--strategy", "strip-tools:mode=omit", "--keep-last", "1"];
-    set.world.run(&omit).exits(0).says("1 compacted");
-    set.world.run(&omit).exits(0).says("1 skipped");
+    set.world.run(&omit).exits(0).reports("1 compacted");
+    set.world.run(&omit).exits(0).reports("1 skipped");
 }
 
 #[test]
 fn declined_strategy_is_asked_again() {
     let set = Set::new(1);
     let options = ["--strategy", "strip-reasoning", "--report", "r.json"];
-    set.batch(&options).exits(0).says("1 compacted");
-    let after = set.transcripts[0].now();
-    set.batch(&options).exits(0).says("1 skipped");
-    assert_eq!(set.transcripts[0].now(), after);
+    set.batch(&options).exits(0).reports("1 compacted");
+    let after = set.transcripts[0].current_bytes();
+    set.batch(&options).exits(0).reports("1 skipped");
+    assert_eq!(set.transcripts[0].current_bytes(), after);
     let report = set.report("r.json");
     let strategies: Vec<_> =
         report.transcripts[0].declines.iter().map(|decline| &*decline.strategy).collect();
@@ -120,28 +120,31 @@ fn transcript_given_twice_is_compacted_once() {
     let set = Set::new(2);
     symlink("set", set.path("link")).unwrap();
     let args = ["batch", "set", "set/a0", "./set/a1/events.json", "link", "--strategy", "strip-tools"];
-    set.world.run(&args).exits(0).says("2 transcripts: 2 compacted");
+    set.world.run(&args).exits(0).reports("2 transcripts: 2 compacted");
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
 }
 
 #[test]
 fn search_respects_gitignore_and_hidden_folders() {
     let set = Set::new(2);
-    set.world.conversation("set/ignored/x", &Conversation::bulky(6));
-    set.world.conversation("set/.hidden/x", &Conversation::bulky(6));
-    set.world.file("set/.gitignore", b"ignored/\n");
+    set.world.write_conversation("set/ignored/x", &Conversation::bulky(6));
+    set.world.write_conversation("set/.hidden/x", &Conversation::bulky(6));
+    set.world.write_file("set/.gitignore", b"ignored/\n");
     for sidecar in ["events.json.jp-compact.json", ".events.json.jp-compact"] {
-        set.world.file(&format!("set/a0/{sidecar}"), b"{}");
+        set.world.write_file(&format!("set/a0/{sidecar}"), b"{}");
     }
-    set.batch(&["-n"]).exits(0).says("2 transcripts");
+    set.batch(&["-n"]).exits(0).reports("2 transcripts");
 }
 
 #[test]
 fn conversations_in_a_gitignored_jp_folder_are_found() {
     let world = World::new();
-    world.file("ws/.gitignore", b".jp\n");
+    world.write_file("ws/.gitignore", b".jp\n");
     for number in 0..3 {
-        world.conversation(&format!("ws/.jp/conversations/1773839946{number}-c"), &Conversation::bulky(6));
+        world.write_conversation(
+            &format!("ws/.jp/conversations/1773839946{number}-c"),
+            &Conversation::bulky(6),
+        );
     }
     let args = ["batch", "ws", "--strategy", "strip-tools", "--json"];
     let output = world.run(&args).exits(0);
@@ -172,7 +175,7 @@ fn missing_folder_is_one_failure() {
     let world = World::new();
     fs::create_dir(world.path("set")).unwrap();
     let output = world.run(&["batch", "set", "gone", "--strategy", "strip-tools", "--json"]).exits(4);
-    let report = parse_report(&output.says("failed: gone: ").stdout);
+    let report = parse_report(&output.reports("failed: gone: ").stdout);
     assert_eq!((report.total.transcripts, report.total.failed), (1, 1));
 }
 
@@ -189,7 +192,7 @@ fn shards_partition_the_transcripts() {
         paths.extend(report.transcripts.iter().map(|entry| entry.path.clone()));
     }
     assert_eq!((count, paths.len()), (9, 9));
-    set.batch(&["--shard", "3/3"]).exits(2).says("3 is not below 3");
+    set.batch(&["--shard", "3/3"]).exits(2).reports("3 is not below 3");
 }
 
 #[test]
@@ -229,7 +232,7 @@ fn arbitrary_file_names_are_handled() {
     let view = Path::new("views").join(std::ffi::OsStr::from_bytes(names[1])).join("events.json");
     assert!(world.path("here").parent().unwrap().join(view).is_file());
     // The next run resumes by bytes: it distinguishes names that are equal as text.
-    world.run(&[&args[..], &["--resume"]].concat()).exits(19).says("3 of them in an earlier run");
+    world.run(&[&args[..], &["--resume"]].concat()).exits(19).reports("3 of them in an earlier run");
 }
 
 #[test]
@@ -237,9 +240,9 @@ fn each_transcript_uses_the_profile_of_its_workspace() {
     let world = World::new();
     for (workspace, keep_last) in [("one", 0), ("two", 9)] {
         let folder = format!("set/{workspace}/.jp/conversations/17738399468-c");
-        world.conversation(&folder, &Conversation::bulky(6));
+        world.write_conversation(&folder, &Conversation::bulky(6));
         let config = format!("[conversation.compaction]\nkeep_last = {keep_last}\n");
-        world.file(&format!("set/{workspace}/.jp-compact.toml"), config.as_bytes());
+        world.write_file(&format!("set/{workspace}/.jp-compact.toml"), config.as_bytes());
     }
     let output = world.run(&["batch", "set", "--json"]).exits(0);
     let report = parse_report(&output.stdout);
@@ -253,14 +256,14 @@ fn transcripts_of_other_agents_are_detected_by_content() {
     let set = Set::new(1);
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/transcripts/tests/formats/samples");
     let session = fs::read(samples.join("claude-code.jsonl")).unwrap();
-    let path = set.world.file("set/project/session.jsonl", &session);
+    let path = set.world.write_file("set/project/session.jsonl", &session);
     for (name, text) in [("package.json", "{\"a\": 1}"), ("list.json", "[1, 2]"), ("log.jsonl", "{}\n{}\n")] {
-        set.world.file(&format!("set/{name}"), text.as_bytes());
+        set.world.write_file(&format!("set/{name}"), text.as_bytes());
     }
-    set.batch(&["--keep-last", "1", "--report", "r.json"]).exits(0).says("2 transcripts: 2 compacted");
+    set.batch(&["--keep-last", "1", "--report", "r.json"]).exits(0).reports("2 transcripts: 2 compacted");
     assert_eq!(fs::read(&path).unwrap(), session);
     assert!(set.path("set/project/.session.jsonl.jp-compact").is_file());
-    set.batch(&["--keep-last", "1"]).exits(0).says("2 skipped");
+    set.batch(&["--keep-last", "1"]).exits(0).reports("2 skipped");
     set.batch(&["--keep-last", "1", "--out", "views"]).exits(0);
     let view = fs::read(set.path("views/project/session.jsonl")).unwrap();
     let output =

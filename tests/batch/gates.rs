@@ -32,8 +32,8 @@ fn saving_is_measured_over_all_transcripts() {
 #[test]
 fn saving_of_an_earlier_run_counts() {
     let set = Set::new(2);
-    set.batch(&["--require-saving", "20"]).exits(0).says("2 compacted");
-    set.batch(&["--require-saving", "20"]).exits(0).says("2 skipped");
+    set.batch(&["--require-saving", "20"]).exits(0).reports("2 compacted");
+    set.batch(&["--require-saving", "20"]).exits(0).reports("2 skipped");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn require_fit_checks_each_view() {
     check(&set, &["--require-fit", &sizes[1].to_string()], 3, "1 failing transcript");
     set.batch(&["-n", "--require-fit", "1"])
         .exits(3)
-        .says("gate require-fit: set/a0/events.json: the view has ");
+        .reports("gate require-fit: set/a0/events.json: the view has ");
 }
 
 #[test]
@@ -62,11 +62,12 @@ fn require_valid_checks_each_view() {
     check(&set, &["--require-valid", "anthropic"], 0, "0 failing transcripts");
     let conversation = Conversation::bulky(5).turn("And?").message("So.");
     let response = json!({"id": "unknown", "content": "", "is_error": false});
-    set.world.conversation("set/b", &conversation.event("tool_call_response", response).message("Yes."));
+    set.world
+        .write_conversation("set/b", &conversation.event("tool_call_response", response).message("Yes."));
     check(&set, &["--require-valid", "anthropic"], 3, "1 failing transcript");
     set.batch(&["-n", "--require-valid", "openai"])
         .exits(3)
-        .says("gate require-valid: set/b/events.json: G1");
+        .reports("gate require-valid: set/b/events.json: G1");
 }
 
 /// A strategy whose summary is longer than the events that it replaces.
@@ -77,12 +78,12 @@ sed -n 's/^{"type":"compact","id":"\([^"]*\)".*"requested_range":\({[^}]*\)}.*/{
 fn forbid_growth_fails_for_a_longer_view() {
     let set = Set::new(1);
     check(&set, &["--forbid-growth"], 0, "0 failing transcripts");
-    set.world.script("plugins/long", &long_summary_strategy());
+    set.world.write_script("plugins/long", &long_summary_strategy());
     let args = ["batch", "set", "--strategy", "long", "--trust-dir", "plugins", "--sandbox=contained"];
     let output = set.world.run(&[&args[..], &["--forbid-growth", "--now", NOW]].concat()).exits(3);
-    let output = output.says("gate forbid-growth: set/a0/events.json: the view grew from ");
-    output.says("gate forbid-growth not met: wanted no growth, found 1 failing transcript");
-    assert_eq!(Transcript::at(set.path("set/a0/events.json")).now().len() / 10_000, 7);
+    let output = output.reports("gate forbid-growth: set/a0/events.json: the view grew from ");
+    output.reports("gate forbid-growth not met: wanted no growth, found 1 failing transcript");
+    assert_eq!(Transcript::capture(set.path("set/a0/events.json")).current_bytes().len() / 10_000, 7);
 }
 
 fn long_summary_strategy() -> String {
@@ -92,9 +93,9 @@ fn long_summary_strategy() -> String {
 #[test]
 fn max_failures_limits_the_number_of_failures() {
     let set = Set::new(3);
-    set.world.raw("set/b", b"{}");
-    set.world.raw("set/c", b"");
-    set.batch(&["-n"]).exits(19).says("3 compacted, 2 failed");
+    set.world.write_events("set/b", b"{}");
+    set.world.write_events("set/c", b"");
+    set.batch(&["-n"]).exits(19).reports("3 compacted, 2 failed");
     check(&set, &["--max-failures", "2"], 0, "2 transcripts failed");
     check(&set, &["--max-failures", "1"], 3, "2 transcripts failed");
     // A failed gate takes precedence over failed transcripts in the exit code.

@@ -25,7 +25,7 @@ fn run_interrupted(set: &Set, after_interrupt: impl FnOnce(Pid)) -> CommandOutpu
         started.display(),
         continue_pipe.display()
     );
-    set.world.plugin("waits", &run);
+    set.world.write_plugin("waits", &run);
     let args = Set::arguments(&["-s", "waits", "--trust-dir", "plugins", "--sandbox=contained", "-j", "1"]);
     let child = set.world.spawn(&mut set.world.command(&[&args[..], &["--report", "r.json"]].concat()));
     let (sender, receiver) = mpsc::channel();
@@ -48,18 +48,22 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
     let set = Set::new(60);
     let go = set.path("go");
     let output = run_interrupted(&set, |_| fs::write(&go, "go\n").unwrap()).exits(130);
-    let output =
-        output.says("interrupted: finishing the transcripts in progress").says("same command with --resume");
+    let output = output
+        .reports("interrupted: finishing the transcripts in progress")
+        .reports("same command with --resume");
     let report = set.report("r.json");
     let finished = report.transcripts.len();
     assert!(!report.complete && (1..60).contains(&finished), "{finished}\n{}", output.stderr);
     assert_eq!(
-        set.transcripts.iter().filter(|transcript| transcript.now() != transcript.before()).count(),
+        set.transcripts
+            .iter()
+            .filter(|transcript| transcript.current_bytes() != transcript.original_bytes())
+            .count(),
         finished
     );
     set.batch(&["--report", "r.json", "--resume"])
         .exits(0)
-        .says(&format!("{finished} of them in an earlier run"));
+        .reports(&format!("{finished} of them in an earlier run"));
     let report = set.report("r.json");
     assert!(report.complete);
     assert_eq!(report.transcripts.len(), 60);
@@ -78,10 +82,11 @@ fn second_interrupt_stops_at_once() {
             std::thread::yield_now();
         }
     });
-    output.exits(130).says("interrupted");
+    output.exits(130).reports("interrupted");
     let report = set.report("r.json");
     assert!(!report.complete && report.transcripts.len() < 3);
-    let untouched = set.transcripts.iter().filter(|transcript| transcript.now() == transcript.before());
+    let untouched =
+        set.transcripts.iter().filter(|transcript| transcript.current_bytes() == transcript.original_bytes());
     assert_eq!(untouched.count(), 3 - report.transcripts.len());
-    set.batch(&[]).exits(0).says("3 transcripts");
+    set.batch(&[]).exits(0).reports("3 transcripts");
 }

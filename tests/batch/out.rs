@@ -40,8 +40,8 @@ fn dry_run_writes_no_view() {
 #[test]
 fn existing_file_is_not_overwritten() {
     let set = Set::new(2);
-    set.world.file("views/a0/events.json", b"mine");
-    set.batch(&["--out", "views"]).exits(19).says("failed: set/a0/events.json: ");
+    set.world.write_file("views/a0/events.json", b"mine");
+    set.batch(&["--out", "views"]).exits(19).reports("failed: set/a0/events.json: ");
     assert_eq!(fs::read(set.path("views/a0/events.json")).unwrap(), b"mine");
     assert_eq!(set.files("views"), ["a0/events.json", "a1/events.json"]);
 }
@@ -49,23 +49,23 @@ fn existing_file_is_not_overwritten() {
 #[test]
 fn out_folder_is_not_searched_on_the_next_run() {
     let set = Set::new(2);
-    set.batch(&["--out", "set/views", "--report", "r.json"]).exits(0).says("2 transcripts");
-    set.batch(&["--out", "set/views", "--report", "r.json", "--resume"]).exits(0).says("2 transcripts");
+    set.batch(&["--out", "set/views", "--report", "r.json"]).exits(0).reports("2 transcripts");
+    set.batch(&["--out", "set/views", "--report", "r.json", "--resume"]).exits(0).reports("2 transcripts");
 }
 
 #[test]
 fn two_views_with_the_same_path_are_one_failure() {
     let world = World::new();
-    world.conversation("one/c", &Conversation::bulky(6));
-    world.conversation("two/c", &Conversation::bulky(7));
+    world.write_conversation("one/c", &Conversation::bulky(6));
+    world.write_conversation("two/c", &Conversation::bulky(7));
     let args = ["batch", "one", "two", "--strategy", "strip-tools", "--out", "views", "--json"];
     let output = world.run(&args).exits(19);
-    let output = output.says(
+    let output = output.reports(
         "failed: two/c/events.json: its view would have the same path as the view of one/c/events.json",
     );
     assert_eq!(parse_report(&output.stdout).total.compacted, 1);
     // A conversation given as an argument keeps the name of its folder.
-    world.conversation("d", &Conversation::bulky(6));
+    world.write_conversation("d", &Conversation::bulky(6));
     let args = ["batch", "one/c", "d/events.json", "--strategy", "strip-tools", "--out", "more"];
     world.run(&args).exits(0);
     assert!(world.path("more/c/events.json").is_file() && world.path("more/d/events.json").is_file());
@@ -80,7 +80,7 @@ fn view_that_exceeds_the_file_size_limit_leaves_no_file() {
     // Limit the size of files to a few blocks.
     shell.args(["-c", &format!("ulimit -f 4; exec {} {args}", bin.display())]);
     let output = set.world.finish(set.world.isolate(&mut shell)).exits(19);
-    let output = output.says("failed: set/a0/events.json: failed to write the view to");
+    let output = output.reports("failed: set/a0/events.json: failed to write the view to");
     assert_eq!(output.stderr.lines().count(), 3, "{}", output.stderr);
     assert_eq!(set.files("views"), Vec::<String>::new());
     set.assert_untouched();

@@ -18,21 +18,21 @@ fn without_times(mut report: BatchReport) -> BatchReport {
 #[test]
 fn resume_skips_finished_work_and_writes_a_complete_report() {
     let set = Set::new(4);
-    set.world.raw("set/b", b"{}");
+    set.world.write_events("set/b", b"{}");
     let args = ["--out", "views", "--report", "r.json"];
     set.batch(&args).exits(19);
     let before = set.report("r.json");
     let resume = [&args[..], &["--resume"]].concat();
-    set.batch(&resume).exits(19).says("4 compacted, 1 failed, 4 of them in an earlier run");
+    set.batch(&resume).exits(19).reports("4 compacted, 1 failed, 4 of them in an earlier run");
     assert_eq!(without_times(set.report("r.json")), without_times(before.clone()));
 
     // Repaired and changed transcripts are compacted. A missing view is written again. A changed view is
     // kept.
-    fs::write(set.path("set/b/events.json"), set.transcripts[0].before()).unwrap();
-    fs::write(&set.transcripts[1].path, set.transcripts[0].before()).unwrap();
+    fs::write(set.path("set/b/events.json"), set.transcripts[0].original_bytes()).unwrap();
+    fs::write(&set.transcripts[1].path, set.transcripts[0].original_bytes()).unwrap();
     fs::remove_file(set.path("views/a2/events.json")).unwrap();
     fs::write(set.path("views/a3/events.json"), "mine").unwrap();
-    set.batch(&resume).exits(19).says("4 compacted, 1 failed, 1 of them in an earlier run");
+    set.batch(&resume).exits(19).reports("4 compacted, 1 failed, 1 of them in an earlier run");
     let report = set.report("r.json");
     let expected =
         [("a0", Compacted), ("a1", Compacted), ("a2", Compacted), ("a3", Failed), ("b", Compacted)];
@@ -55,7 +55,7 @@ fn resume_continues_the_partial_report_of_a_killed_run() {
     fs::write(set.path("r.json.part"), part).unwrap();
     set.batch(&["--report", "r.json", "--resume"])
         .exits(0)
-        .says("1 compacted, 2 skipped, 1 of them in an earlier run");
+        .reports("1 compacted, 2 skipped, 1 of them in an earlier run");
     assert!(set.report("r.json").complete);
     assert!(!set.path("r.json.part").exists());
 }
@@ -63,11 +63,11 @@ fn resume_continues_the_partial_report_of_a_killed_run() {
 #[test]
 fn resume_rejects_a_file_that_is_not_a_batch_report() {
     let set = Set::new(1);
-    set.world.file("r.json", b"{\"mine\": true}\n");
-    set.batch(&["--report", "r.json", "--resume"]).exits(4).says("it is not a batch report");
+    set.world.write_file("r.json", b"{\"mine\": true}\n");
+    set.batch(&["--report", "r.json", "--resume"]).exits(4).reports("it is not a batch report");
     assert_eq!(fs::read(set.path("r.json")).unwrap(), b"{\"mine\": true}\n");
     set.assert_untouched();
     set.batch(&["--report", "dry.json", "-n"]).exits(0);
-    set.batch(&["--report", "dry.json", "--resume"]).exits(4).says("cannot resume from a dry-run report");
+    set.batch(&["--report", "dry.json", "--resume"]).exits(4).reports("cannot resume from a dry-run report");
     set.batch(&["--resume"]).exits(2);
 }

@@ -21,7 +21,9 @@ impl Set {
     pub(crate) fn new(count: usize) -> Self {
         let world = World::new();
         let transcripts = (0..count)
-            .map(|number| world.conversation(&format!("set/a{number}"), &Conversation::bulky(5 + number % 3)))
+            .map(|number| {
+                world.write_conversation(&format!("set/a{number}"), &Conversation::bulky(5 + number % 3))
+            })
             .collect();
         Self { world, transcripts }
     }

@@ -7,7 +7,7 @@ use crate::support::{Conversation, World};
 
 #[track_caller]
 fn check(set: &Set, args: &[&str], code: i32, message: &str) {
-    let output = set.world.run(&[&["batch"], args].concat()).exits(code).says(message);
+    let output = set.world.run(&[&["batch"], args].concat()).exits(code).reports(message);
     assert_eq!(output.stderr.matches("error: ").count(), 1, "{args:?}: {}", output.stderr);
     assert!(!output.stderr.contains("failed: "), "{}", output.stderr);
     assert_eq!(output.text().lines().count(), usize::from(args.contains(&"--json")), "{}", output.text());
@@ -49,14 +49,14 @@ fn profile_missing_everywhere_is_one_error() {
     let mut transcripts = Vec::new();
     for workspace in ["one", "two"] {
         let folder = format!("set/{workspace}/.jp/conversations/17738399468-c");
-        transcripts.push(world.conversation(&folder, &Conversation::bulky(6)));
+        transcripts.push(world.write_conversation(&folder, &Conversation::bulky(6)));
     }
     let args = ["batch", "set", "--profile", "mine"];
-    let output = world.run(&args).exits(2).says("error: there is no profile `mine`");
+    let output = world.run(&args).exits(2).reports("error: there is no profile `mine`");
     assert!(!output.stderr.contains("failed: "), "{}", output.stderr);
     // If one workspace has the profile, the error is reported for each transcript of the others.
     let config = "[conversation.compaction.profiles.mine]\ntool_calls = \"strip\"\n";
     fs::write(world.path("set/two/.jp-compact.toml"), config).unwrap();
-    world.run(&args).exits(19).says("failed: set/one/").says("1 compacted, 1 failed");
+    world.run(&args).exits(19).reports("failed: set/one/").reports("1 compacted, 1 failed");
     transcripts[0].assert_untouched();
 }

@@ -22,9 +22,9 @@ fn sample(name: &str) -> Vec<u8> {
 
 fn session() -> (World, Transcript) {
     let world = World::new();
-    let path = world.file("s.jsonl", &sample("claude-code.jsonl"));
+    let path = world.write_file("s.jsonl", &sample("claude-code.jsonl"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    (world, Transcript::at(path))
+    (world, Transcript::capture(path))
 }
 
 fn strip_tools(world: &World) {
@@ -47,7 +47,7 @@ fn writes_overlays_to_sidecar_and_leaves_transcript_untouched() {
         world.run(&["s.jsonl", "--strategy", "strip-tools", "--keep-last", "1", "--json"]).exits(0).line();
     assert_eq!(output["format"], "claude-code");
     assert!(output["written_to"].as_str().unwrap().ends_with(SIDECAR), "{output}");
-    assert_eq!(transcript.now(), transcript.before());
+    assert_eq!(transcript.current_bytes(), transcript.original_bytes());
     assert_eq!(
         fs::metadata(&transcript.path).unwrap().modified().unwrap(),
         modified,
@@ -56,7 +56,7 @@ fn writes_overlays_to_sidecar_and_leaves_transcript_untouched() {
     assert_eq!(fs::metadata(world.path(SIDECAR)).unwrap().permissions().mode() & 0o777, 0o640);
     let sidecar = read_sidecar(&world);
     assert_eq!(sidecar["format"], "claude-code");
-    assert_eq!(sidecar["source"]["bytes"], transcript.before().len());
+    assert_eq!(sidecar["source"]["bytes"], transcript.original_bytes().len());
     assert_eq!(sidecar["overlays"][0]["type"], "compaction");
     assert_eq!(sidecar["overlays"][1]["strategy"], "strip-tools");
     assert_eq!(sidecar["overlays"][1]["range_xxh3"].as_str().unwrap().len(), 32);
@@ -70,7 +70,7 @@ fn second_run_appends_to_sidecar() {
     world
         .run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"])
         .exits(0)
-        .says("  2  strip-reasoning");
+        .reports("  2  strip-reasoning");
     let second = fs::read(world.path(SIDECAR)).unwrap();
     let prefix = first.strip_suffix(b"\n]\n}\n").unwrap();
     assert!(second.starts_with(prefix), "the bytes of the first overlay must be kept");
@@ -85,13 +85,13 @@ fn reset_of_last_overlay_removes_sidecar() {
     let (world, transcript) = session();
     strip_tools(&world);
     world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
-    world.run(&["s.jsonl", "--reset=3"]).exits(2).says("has no overlay 3; it has 2");
-    world.run(&["s.jsonl", "--reset=1", "--dry-run"]).exits(0).says("1 overlay would be removed");
-    world.run(&["s.jsonl", "--reset=1"]).exits(0).says("1 overlay removed");
+    world.run(&["s.jsonl", "--reset=3"]).exits(2).reports("has no overlay 3; it has 2");
+    world.run(&["s.jsonl", "--reset=1", "--dry-run"]).exits(0).reports("1 overlay would be removed");
+    world.run(&["s.jsonl", "--reset=1"]).exits(0).reports("1 overlay removed");
     assert_eq!(read_sidecar(&world)["overlays"][0]["reasoning"], "strip");
-    world.run(&["s.jsonl", "--reset"]).exits(0).says("1 overlay removed");
+    world.run(&["s.jsonl", "--reset"]).exits(0).reports("1 overlay removed");
     transcript.assert_untouched();
-    world.run(&["s.jsonl", "--reset"]).exits(0).says("no overlay to remove");
+    world.run(&["s.jsonl", "--reset"]).exits(0).reports("no overlay to remove");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn overlays_apply_after_transcript_grows() {
     let mut next = last.clone();
     next["parentUuid"] = last["uuid"].clone();
     next["uuid"] = json!("00000000-0000-4000-8000-999999999999");
-    world.file("s.jsonl", format!("{text}{next}\n").as_bytes());
+    world.write_file("s.jsonl", format!("{text}{next}\n").as_bytes());
     let output = world.run(&["show", "s.jsonl", "--json"]).exits(0);
     assert_eq!(output.stderr, "");
     assert_eq!(output.line()["overlays"][0]["remarks"], before["overlays"][0]["remarks"]);
@@ -115,9 +115,10 @@ fn overlays_apply_after_transcript_grows() {
 fn reports_unapplied_overlay_of_edited_events() {
     let (world, transcript) = session();
     strip_tools(&world);
-    let edited =
-        String::from_utf8(transcript.before().to_vec()).unwrap().replace("ls: no such file", "ls: nothing");
-    world.file("s.jsonl", edited.as_bytes());
+    let edited = String::from_utf8(transcript.original_bytes().to_vec())
+        .unwrap()
+        .replace("ls: no such file", "ls: nothing");
+    world.write_file("s.jsonl", edited.as_bytes());
     let output = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
     assert_eq!(output.text(), edited);
     assert_eq!(
@@ -129,7 +130,7 @@ fn reports_unapplied_overlay_of_edited_events() {
     assert_eq!(overlay["remarks"], json!(["not applied, because the events in its range have changed"]));
     assert_eq!(overlay["tokens"]["view_before"], overlay["tokens"]["view_after"]);
     // The overlay is kept. It applies again when the original events are back.
-    world.file("s.jsonl", transcript.before());
+    world.write_file("s.jsonl", transcript.original_bytes());
     assert_ne!(
         show_json(&world)["overlays"][0]["tokens"]["view_before"],
         show_json(&world)["overlays"][0]["tokens"]["view_after"]
@@ -140,9 +141,10 @@ fn reports_unapplied_overlay_of_edited_events() {
 fn skips_overlay_of_rewound_turns() {
     let (world, transcript) = session();
     strip_tools(&world);
-    let lines: Vec<&[u8]> = transcript.before().split_inclusive(|byte| *byte == b'\n').take(11).collect();
-    world.file("s.jsonl", &lines.concat());
-    world.run(&["show", "s.jsonl"]).exits(0).says("1 overlay is not applied");
+    let lines: Vec<&[u8]> =
+        transcript.original_bytes().split_inclusive(|byte| *byte == b'\n').take(11).collect();
+    world.write_file("s.jsonl", &lines.concat());
+    world.run(&["show", "s.jsonl"]).exits(0).reports("1 overlay is not applied");
     // `--quiet` suppresses the warning.
     assert_eq!(world.run(&["show", "s.jsonl", "--quiet"]).exits(0).stderr, "");
     // A new overlay gets the next number.
@@ -160,7 +162,7 @@ fn prints_view_in_source_format() {
     assert_eq!((output.text(), output.stderr.as_str()), ("", ""));
     let compacted = fs::read_to_string(world.path("small.jsonl")).unwrap();
     assert_eq!(fs::metadata(world.path("small.jsonl")).unwrap().permissions().mode() & 0o777, 0o640);
-    let before = String::from_utf8(transcript.before().to_vec()).unwrap();
+    let before = String::from_utf8(transcript.original_bytes().to_vec()).unwrap();
     assert_eq!(compacted.lines().count(), before.lines().count());
     let changed: Vec<_> = compacted.lines().zip(before.lines()).filter(|(new, old)| new != old).collect();
     assert!(!changed.is_empty());
@@ -173,12 +175,12 @@ fn prints_view_in_source_format() {
     world
         .run(&["print", "s.jsonl", "--compacted", "--as", "source", "-o", "small.jsonl"])
         .exits(4)
-        .says("/here/small.jsonl already exists");
+        .reports("/here/small.jsonl already exists");
     assert_eq!(fs::read_to_string(world.path("small.jsonl")).unwrap(), compacted);
     world
         .run(&["print", "s.jsonl", "--as", "source", "-o", "no/such.jsonl"])
         .exits(4)
-        .says("failed to write");
+        .reports("failed to write");
     assert!(!world.path("no").exists());
 }
 
@@ -191,11 +193,11 @@ fn reset_removes_unreadable_sidecar() {
         .unwrap()
         .replace("\"jp_compact_sidecar\": 1", "\"jp_compact_sidecar\": 2");
     for invalid in [&valid[..valid.len() / 2], b"", b"[]", b"{}", newer.as_bytes()] {
-        world.file(SIDECAR, invalid);
+        world.write_file(SIDECAR, invalid);
         let output = world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4);
         let output = output
-            .says("failed to read /here/.s.jsonl.jp-compact")
-            .says("hint: `--reset` removes the sidecar file");
+            .reports("failed to read /here/.s.jsonl.jp-compact")
+            .reports("hint: `--reset` removes the sidecar file");
         assert_eq!(fs::read(world.path(SIDECAR)).unwrap(), invalid, "{}", output.stderr);
     }
     world.run(&["s.jsonl", "--reset"]).exits(0);
@@ -205,9 +207,9 @@ fn reset_removes_unreadable_sidecar() {
 #[test]
 fn rejects_symlinked_sidecar() {
     let (world, _) = session();
-    let elsewhere = world.file("elsewhere", b"mine");
+    let elsewhere = world.write_file("elsewhere", b"mine");
     std::os::unix::fs::symlink(&elsewhere, world.path(SIDECAR)).unwrap();
-    world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4).says("is a symlink");
+    world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4).reports("is a symlink");
     assert_eq!(fs::read(&elsewhere).unwrap(), b"mine");
 }
 
@@ -229,7 +231,12 @@ fn locks_folder_of_symlink_target_and_reports_lock_holder() {
     let arguments =
         ["../home/link.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1", "--lock-timeout", "10ms"];
     let holder = format!("is locked by process {} (", std::process::id());
-    world.run(&arguments).exits(5).says(&holder).says("no lock on /here in 0.01 s").says("--lock-timeout");
+    world
+        .run(&arguments)
+        .exits(5)
+        .reports(&holder)
+        .reports("no lock on /here in 0.01 s")
+        .reports("--lock-timeout");
     transcript.assert_untouched();
     drop(lock);
     world.run(&arguments).exits(0);
@@ -248,7 +255,7 @@ fn concurrent_writers_with_own_state_folders_lose_nothing() {
     };
     let (mut arrivals, mut gate) = (create_pipe("here"), create_pipe("gate"));
     let (arrivals_path, gate_path) = (world.path("here"), world.path("gate"));
-    world.plugin(
+    world.write_plugin(
         "meets",
         &format!("echo >> {}\nread line < {}\n{STRIP}", arrivals_path.display(), gate_path.display()),
     );
@@ -274,7 +281,7 @@ fn concurrent_writers_with_own_state_folders_lose_nothing() {
     assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(succeeded), "{printed}");
     // A writer may time out on the lock. It then fails with exit code 5.
     assert!(succeeded > 0 && outputs.iter().all(|output| matches!(output.code, Some(0 | 5))), "{printed}");
-    assert_eq!(transcript.now(), transcript.before());
+    assert_eq!(transcript.current_bytes(), transcript.original_bytes());
 }
 
 /// Returns the names of the sidecar files.
@@ -293,7 +300,10 @@ fn reads_old_sidecar_name_and_renames_on_write() {
     fs::rename(world.path(SIDECAR), world.path(OLD_SIDECAR)).unwrap();
     assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(1));
     assert_eq!(sidecar_names(&world), [OLD_SIDECAR], "a reading command must not write");
-    world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0).says("  2  strip");
+    world
+        .run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"])
+        .exits(0)
+        .reports("  2  strip");
     assert_eq!(sidecar_names(&world), [SIDECAR]);
     assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(2));
 
@@ -301,7 +311,7 @@ fn reads_old_sidecar_name_and_renames_on_write() {
     world.run(&["s.jsonl", "--reset=1"]).exits(0);
     assert_eq!(sidecar_names(&world), [SIDECAR]);
     fs::rename(world.path(SIDECAR), world.path(OLD_SIDECAR)).unwrap();
-    world.run(&["s.jsonl", "--reset"]).exits(0).says("1 overlay removed");
+    world.run(&["s.jsonl", "--reset"]).exits(0).reports("1 overlay removed");
     transcript.assert_untouched();
 }
 
@@ -312,22 +322,22 @@ fn new_sidecar_name_takes_precedence() {
     let one_overlay = fs::read(world.path(SIDECAR)).unwrap();
     world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
     for old in [&one_overlay[..], b"no overlays"] {
-        world.file(OLD_SIDECAR, old);
+        world.write_file(OLD_SIDECAR, old);
         assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(2));
     }
-    world.run(&["s.jsonl", "--reset"]).exits(0).says("2 overlays removed");
+    world.run(&["s.jsonl", "--reset"]).exits(0).reports("2 overlays removed");
     transcript.assert_untouched();
 }
 
 #[test]
 fn reports_unreadable_sidecar_by_its_old_name() {
     let (world, _) = session();
-    world.file(OLD_SIDECAR, b"[]");
-    world.run(&["show", "s.jsonl"]).exits(4).says("failed to read /here/s.jsonl.jp-compact.json");
+    world.write_file(OLD_SIDECAR, b"[]");
+    world.run(&["show", "s.jsonl"]).exits(4).reports("failed to read /here/s.jsonl.jp-compact.json");
     std::fs::remove_file(world.path(OLD_SIDECAR)).unwrap();
-    let elsewhere = world.file("elsewhere", b"mine");
+    let elsewhere = world.write_file("elsewhere", b"mine");
     std::os::unix::fs::symlink(&elsewhere, world.path(OLD_SIDECAR)).unwrap();
-    world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4).says("is a symlink");
+    world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(4).reports("is a symlink");
     assert_eq!(fs::read(&elsewhere).unwrap(), b"mine");
 }
 
@@ -340,8 +350,8 @@ fn rejects_sidecar_as_transcript() {
         world
             .run(&["print", name])
             .exits(4)
-            .says("is a sidecar file, not a transcript")
-            .says("hint: give the transcript itself");
+            .reports("is a sidecar file, not a transcript")
+            .reports("hint: give the transcript itself");
         world.run(&["batch", name, "--dry-run"]).exits(19);
     }
 }
@@ -361,14 +371,16 @@ fn unknown_format_error_lists_known_formats() {
         ("c.txt", b"hello", "Caused by:\n  byte 0: not a JSON value"),
         ("d.jsonl", b"{\"type\":\"summary\", ", truncated),
     ] {
-        world.file(name, bytes);
-        let output =
-            world.run(&["show", name]).exits(4).says(&format!("failed to detect the format of /here/{name}"));
-        let output = output.says("claude-code").says("--format NAME").says(cause);
+        world.write_file(name, bytes);
+        let output = world
+            .run(&["show", name])
+            .exits(4)
+            .reports(&format!("failed to detect the format of /here/{name}"));
+        let output = output.reports("claude-code").reports("--format NAME").reports(cause);
         assert_eq!(output.stderr.contains("Caused by"), !cause.is_empty(), "{}", output.stderr);
     }
-    world.file("empty", b"");
-    world.run(&["show", "empty"]).exits(4).says("failed to read /here/empty");
+    world.write_file("empty", b"");
+    world.run(&["show", "empty"]).exits(4).reports("failed to read /here/empty");
 }
 
 #[test]
@@ -379,12 +391,12 @@ fn reports_position_when_truncated_before_detection() {
         ("b.jsonl", b"{\"a\": 1}\n{\"a\": \n{\"a\": 1}\n", "byte 16: line 2: "),
         ("c.json", b"\xef\xbb\xbf{\"a\": nul}", "byte 12: "),
     ] {
-        world.file(name, bytes);
+        world.write_file(name, bytes);
         world
             .run(&["show", name])
             .exits(4)
-            .says(&format!("failed to detect the format of /here/{name}"))
-            .says(message);
+            .reports(&format!("failed to detect the format of /here/{name}"))
+            .reports(message);
     }
 }
 
@@ -393,10 +405,12 @@ fn format_option_overrides_detection_but_is_validated() {
     let (world, transcript) = session();
     world.run(&["show", "s.jsonl", "--format", "claude-code"]).exits(0);
     let output = world.run(&["show", "s.jsonl", "--format", "openai-chat"]).exits(4);
-    output.says("failed to read /here/s.jsonl").says("byte 0: line 1: not a transcript of OpenAI's chat");
-    world.run(&["show", "s.jsonl", "--format", "cobol"]).exits(2).says("claude-code");
+    output
+        .reports("failed to read /here/s.jsonl")
+        .reports("byte 0: line 1: not a transcript of OpenAI's chat");
+    world.run(&["show", "s.jsonl", "--format", "cobol"]).exits(2).reports("claude-code");
     // The file name `events.json` takes precedence over the content.
-    world.file("odd/events.json", transcript.before());
+    world.write_file("odd/events.json", transcript.original_bytes());
     world.run(&["show", "odd"]).exits(4);
     world.run(&["show", "odd", "--format", "claude-code"]).exits(0);
 }
@@ -404,8 +418,8 @@ fn format_option_overrides_detection_but_is_validated() {
 #[test]
 fn warns_about_incomplete_last_line() {
     let (world, transcript) = session();
-    let truncated = &transcript.before()[..transcript.before().len() - 20];
-    world.file("s.jsonl", truncated);
+    let truncated = &transcript.original_bytes()[..transcript.original_bytes().len() - 20];
+    world.write_file("s.jsonl", truncated);
     let output = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
     assert_eq!(output.stdout, truncated);
     assert!(
@@ -424,9 +438,12 @@ fn warns_about_incomplete_last_line() {
 fn reads_any_format_from_stdin() {
     let world = World::new();
     let bytes = sample("openai-chat.json");
-    let output = world.pipe(&["print", "-", "--as", "source"], &bytes).exits(0);
+    let output = world.run_with_stdin(&["print", "-", "--as", "source"], &bytes).exits(0);
     assert_eq!(output.stdout, bytes);
-    assert_eq!(world.pipe(&["show", "-", "--json"], &bytes).exits(0).line()["format"], "openai-chat");
+    assert_eq!(
+        world.run_with_stdin(&["show", "-", "--json"], &bytes).exits(0).line()["format"],
+        "openai-chat"
+    );
 }
 
 #[test]
@@ -435,7 +452,7 @@ fn strategy_receives_format_and_normalized_events() {
     let save_request = "cat > seen; echo '{\"type\":\"decline\",\"id\":\"1\",\"reason\":\"seen\"}'";
     let save_request = save_request.replace("seen;", &format!("{};", world.path("seen").display()));
     let script = crate::support::plugin_script("look", &json!({ "input": "full" }), &save_request);
-    world.script("plugins/look", &script);
+    world.write_script("plugins/look", &script);
     world.run(&[
         "s.jsonl",
         "--strategy",
@@ -461,7 +478,7 @@ fn strategy_receives_format_and_normalized_events() {
 fn fork_rejects_other_formats() {
     let (world, transcript) = session();
     let output = world.run(&["fork", "s.jsonl", "copy"]).exits(4);
-    output.says("only JP's conversations can be forked").says("jp-compact import FILE --to DIR");
+    output.reports("only JP's conversations can be forked").reports("jp-compact import FILE --to DIR");
     transcript.assert_untouched();
 }
 
@@ -476,12 +493,12 @@ fn import_creates_jp_conversation_with_overlays() {
             text = text.replace(&format!(r#"{prefix}"{short_text}""#), &format!(r#"{prefix}"{long_text}""#));
         }
     }
-    let transcript = Transcript::at(world.file("s.jsonl", text.as_bytes()));
+    let transcript = Transcript::capture(world.write_file("s.jsonl", text.as_bytes()));
     strip_tools(&world);
     let output = world.run(&["import", "s.jsonl", "--to", "imported", "--json"]).exits(0).line();
     assert_eq!(output["overlays"], 1);
-    let imported = Transcript::at(world.path("imported/events.json"));
-    let elements: Vec<Value> = serde_json::from_slice(imported.before()).unwrap();
+    let imported = Transcript::capture(world.path("imported/events.json"));
+    let elements: Vec<Value> = serde_json::from_slice(imported.original_bytes()).unwrap();
     assert!(elements.iter().all(|element| element["timestamp"].is_string() && element["type"].is_string()));
     let view = |transcript: &str| {
         let events = world.run(&["print", transcript, "--compacted", "--json"]).exits(0);
@@ -496,19 +513,19 @@ fn import_creates_jp_conversation_with_overlays() {
     );
     world.run(&["imported", "--strategy", "strip-reasoning", "--keep-last", "0"]).exits(0);
     assert_eq!(imported.overlays().len(), 1);
-    world.run(&["import", "s.jsonl", "--to", "imported"]).exits(4).says("already exists");
+    world.run(&["import", "s.jsonl", "--to", "imported"]).exits(4).reports("already exists");
     world
         .run(&["import", "imported/events.json", "--to", "other"])
         .exits(2)
-        .says("is already a JP conversation");
-    assert_eq!(transcript.now(), transcript.before());
+        .reports("is already a JP conversation");
+    assert_eq!(transcript.current_bytes(), transcript.original_bytes());
 }
 
 #[test]
 fn print_preserves_request_body_of_same_provider() {
     let world = World::new();
     let bytes = sample("openai-chat.json");
-    world.file("body.json", &bytes);
+    world.write_file("body.json", &bytes);
     assert_eq!(world.run(&["print", "body.json", "--as", "openai"]).exits(0).stdout, bytes);
     world.run(&["body.json", "--strategy", "strip-tools", "--keep-last", "1"]).exits(0);
     let source = world.run(&["print", "body.json", "--compacted", "--as", "source"]).exits(0).stdout;
@@ -522,7 +539,7 @@ fn print_preserves_request_body_of_same_provider() {
     assert!(serde_json::from_slice::<Value>(&other_provider).unwrap()["model"].is_null());
     let list = sample("openai-chat.json");
     let list = serde_json::from_slice::<Value>(&list).unwrap()["messages"].to_string();
-    world.file("list.json", list.as_bytes());
+    world.write_file("list.json", list.as_bytes());
     let body = world.run(&["print", "list.json", "--as", "openai"]).exits(0).stdout;
     assert!(serde_json::from_slice::<Value>(&body).unwrap()["messages"].is_array());
 }
@@ -542,36 +559,36 @@ fn unsupported_format_error_names_the_program() {
         ("sharegpt.jsonl", "ShareGPT"),
         ("cline-ui.json", "Cline"),
     ] {
-        world.file(name, &sample(&format!("../unsupported/{name}")));
+        world.write_file(name, &sample(&format!("../unsupported/{name}")));
         for command in [&["show", name][..], &["stats", name], &[name, "--strategy", "strip-tools"]] {
-            world.run(command).exits(4).says(&format!("looks like a transcript of {program}"));
+            world.run(command).exits(4).reports(&format!("looks like a transcript of {program}"));
         }
         // The same content in a file named `events.json` is rejected as well.
-        world.file("jp/events.json", &sample(&format!("../unsupported/{name}")));
+        world.write_file("jp/events.json", &sample(&format!("../unsupported/{name}")));
         world.run(&["show", "jp/events.json"]).exits(4);
     }
-    world.file("numbers.json", b"[1,2,3]");
-    world.run(&["show", "numbers.json"]).exits(4).says("failed to detect the format of");
-    world.file("jp/events.json", b"[1,2,3]");
-    world.run(&["show", "jp/events.json"]).exits(4).says("found no messages in the transcript");
+    world.write_file("numbers.json", b"[1,2,3]");
+    world.run(&["show", "numbers.json"]).exits(4).reports("failed to detect the format of");
+    world.write_file("jp/events.json", b"[1,2,3]");
+    world.run(&["show", "jp/events.json"]).exits(4).reports("found no messages in the transcript");
 }
 
 #[test]
 fn wrong_format_option_suggests_detected_program() {
     let world = World::new();
-    world.file("s.jsonl", &sample("../unsupported/cursor.jsonl"));
+    world.write_file("s.jsonl", &sample("../unsupported/cursor.jsonl"));
     let output = world.run(&["show", "s.jsonl", "--format", "j-cli"]).exits(4);
-    output.says("the reader of `j-cli` understands only ").says("it looks like a transcript of Cursor");
+    output.reports("the reader of `j-cli` understands only ").reports("it looks like a transcript of Cursor");
 }
 
 #[test]
 fn one_conversation_per_line_suggests_batch_ndjson() {
     let world = World::new();
-    world.file("rows.jsonl", &sample("../several/openai-chat-tuning.jsonl"));
+    world.write_file("rows.jsonl", &sample("../several/openai-chat-tuning.jsonl"));
     let output = world.run(&["show", "rows.jsonl"]).exits(4);
     output
-        .says("line 2: a second conversation begins")
-        .says("`jp-compact batch --ndjson` reads one conversation per line");
+        .reports("line 2: a second conversation begins")
+        .reports("`jp-compact batch --ndjson` reads one conversation per line");
 }
 
 #[test]
@@ -581,10 +598,10 @@ fn keeps_malformed_line_and_warns() {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.insert(5, "{\"type\":\"user\",\"uuid");
     let truncated = lines.join("\n") + "\n";
-    world.file("s.jsonl", truncated.as_bytes());
+    world.write_file("s.jsonl", truncated.as_bytes());
     let output = world.run(&["print", "s.jsonl", "--as", "source"]).exits(0);
     assert_eq!(output.text(), truncated);
-    output.says("line 6 is not JSON").says("was skipped");
+    output.reports("line 6 is not JSON").reports("was skipped");
     strip_tools(&world);
     let output = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
     assert!(output.text().lines().any(|line| line == lines[5]), "{}", output.text());
@@ -594,11 +611,11 @@ fn keeps_malformed_line_and_warns() {
 #[test]
 fn wrong_format_hint_names_detected_format() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::new().whole_turn());
+    world.write_conversation("conversation", &Conversation::new().whole_turn());
     let hint = "hint: this file is in the format jp; leave --format out";
     for transcript in ["conversation", "conversation/events.json"] {
-        let output = world.run(&["print", transcript, "--format", "codex"]).exits(4).says(hint);
+        let output = world.run(&["print", transcript, "--format", "codex"]).exits(4).reports(hint);
         assert!(!output.stderr.contains("a transcript is JP's events.json"), "{}", output.stderr);
     }
-    world.run(&["conversation", "--format", "codex"]).exits(4).says(hint);
+    world.run(&["conversation", "--format", "codex"]).exits(4).reports(hint);
 }

@@ -49,7 +49,7 @@ impl Aimock {
         for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"] {
             command.env(name, "sk-sekret-0123456789");
         }
-        let output = world.finish(&mut command).exits(code).says(message);
+        let output = world.finish(&mut command).exits(code).reports(message);
         assert!(!output.stderr.contains("sekret"), "{}", output.stderr);
         if code == 0 {
             assert_eq!(transcript.overlays()[0]["summary"]["summary"], "They talked.");

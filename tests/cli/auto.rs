@@ -19,7 +19,7 @@ fn long_turns(turns: usize) -> Conversation {
 
 fn conversation_world(conversation: &Conversation) -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation("conversation", conversation);
+    let transcript = world.write_conversation("conversation", conversation);
     (world, transcript)
 }
 
@@ -117,7 +117,7 @@ fn requires_more_turns_than_min_turns() {
     let (world, transcript) = conversation_world(&Conversation::with_turns(5));
     let text = decision_reason(&world, &[&always_due()]);
     assert_eq!(text, "not due: the conversation has 5 turns, and more than 5 are required (auto.min_turns)");
-    auto(&world, &[&always_due()]).exits(0).says(&text);
+    auto(&world, &[&always_due()]).exits(0).reports(&text);
     transcript.assert_untouched();
     assert!(is_due(&world, &[&always_due(), &set_auto("min_turns=4")]));
 }
@@ -125,7 +125,7 @@ fn requires_more_turns_than_min_turns() {
 #[test]
 fn context_window_comes_from_most_specific_model() {
     let (world, _) = conversation_world(&Conversation::with_turns(8));
-    world.file(
+    world.write_file(
         "windows.toml",
         b"[llm]\nmodel = \"openai/g\"\n[llm.models.\"openai/g\"]\ncontext_window = 2000\n",
     );
@@ -136,7 +136,7 @@ fn context_window_comes_from_most_specific_model() {
     let config = ["--config", "windows.toml"];
     assert_allowed(&config, "1,500");
     assert_allowed(&["--model", "openai/gpt-4o"], "96,000");
-    world.file(
+    world.write_file(
         "conversation/base_config.json",
         br#"{"assistant":{"model":{"id":{"provider":"anthropic","name":"claude-haiku-4-5"}}}}"#,
     );
@@ -189,7 +189,7 @@ fn profile_option_overrides_configuration() {
         ("default".into(), 2)
     );
     let (world, _) = conversation_world(&Conversation::with_turns(8));
-    auto(&world, &["--profile", "nope"]).exits(2).says("there is no profile `nope`");
+    auto(&world, &["--profile", "nope"]).exits(2).reports("there is no profile `nope`");
 }
 
 /// Checks which turns a profile compacts in a conversation with these overlays.
@@ -231,7 +231,7 @@ fn respects_keep_options_of_profile() {
 fn jp_rules_compact_only_newer_turns() {
     let (world, transcript) = conversation_world(&long_turns(10));
     let rules = br#"{"conversation":{"compaction":{"rules":[{"keep_last":1,"reasoning":"strip"}]}}}"#;
-    world.file("conversation/base_config.json", rules);
+    world.write_file("conversation/base_config.json", rules);
     for _ in 0..3 {
         auto(&world, &[&always_due(), "--profile=rules", "--set=conversation.compaction.min_saving=0"])
             .exits(0);
@@ -277,9 +277,9 @@ fn dry_run_reports_that_always_profiles_are_not_counted() {
 fn small_saving_is_declined_by_auto_and_warned_by_compact() {
     let (world, transcript) = conversation_world(&Conversation::with_turns(8));
     let min_saving = "--set=conversation.compaction.min_saving=0.9";
-    auto(&world, &[&always_due(), min_saving]).exits(0).says("% of the view; the minimum is 90 %");
+    auto(&world, &[&always_due(), min_saving]).exits(0).reports("% of the view; the minimum is 90 %");
     transcript.assert_untouched();
-    world.run(&["conversation", min_saving]).exits(0).says("less than 90 % (min_saving)");
+    world.run(&["conversation", min_saving]).exits(0).reports("less than 90 % (min_saving)");
     assert_eq!(transcript.overlays().len(), 2);
 }
 
@@ -333,8 +333,8 @@ fn json_prints_one_line_per_transcript() {
 #[test]
 fn evaluates_each_transcript_separately() {
     let (world, not_due) = conversation_world(&Conversation::with_turns(6));
-    let due = world.conversation("large", &long_turns(10));
-    world.raw("bad", b"{}");
+    let due = world.write_conversation("large", &long_turns(10));
+    world.write_events("bad", b"{}");
     let threshold = set_auto("token_threshold=2000");
     let output = world.run(&["auto", "conversation", "bad", "large", &threshold, "--json"]).exits(19);
     let lines = output.lines();
@@ -353,11 +353,11 @@ fn repeated_runs_append_nothing() {
             auto(&world, &[&always_due(), "--profile", profile, &min_saving]).exits(0);
         };
         run("0.01");
-        let after_first_run = transcript.now();
+        let after_first_run = transcript.current_bytes();
         for saving in ["0", "0.01", "0", "0.01", "0", "0.01", "0", "0.01", "0"] {
             run(saving);
         }
-        assert!(transcript.now() == after_first_run, "{profile}");
+        assert!(transcript.current_bytes() == after_first_run, "{profile}");
     }
 }
 
@@ -380,9 +380,9 @@ fn tokens_exact_counts_with_tokenizer() {
 #[test]
 fn failure_without_summary_keeps_its_exit_code() {
     let (world, transcript) = conversation_world(&Conversation::with_turns(8));
-    world.plugin("odd", "exit 3");
+    world.write_plugin("odd", "exit 3");
     let summarizer = plugin_script("sums", &json!({"produces": ["summary"]}), "exit 3");
-    world.script("plugins/sums", &summarizer);
+    world.write_script("plugins/sums", &summarizer);
     let run = |strategies: &str, extra: &[&str]| {
         let profile = format!("--set=conversation.compaction.profiles.p.strategies={strategies}");
         let options =
@@ -394,7 +394,7 @@ fn failure_without_summary_keeps_its_exit_code() {
     run("[\"missing\"]", &[]).exits(10);
     run("[\"sums\"]", &[])
         .exits(0)
-        .says("warning: conversation/events.json: nothing was compacted: strategy `sums`");
+        .reports("warning: conversation/events.json: nothing was compacted: strategy `sums`");
     run("[\"sums\"]", &[&set_auto("on_failure=fail")]).exits(18);
     run("[{name = \"strip-tools\", options = {mode = \"all\"}}]", &[]).exits(2);
     transcript.assert_untouched();
@@ -409,7 +409,8 @@ fn rejects_stdin() {
 #[test]
 fn examples_in_help_work() {
     let world = World::new();
-    let transcript = world.conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(8));
+    let transcript =
+        world.write_conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(8));
     let help = world.run(&["auto", "--help"]).exits(0);
     let examples: Vec<_> =
         help.text().lines().filter_map(|line| line.strip_prefix("  jp-compact ")).collect();

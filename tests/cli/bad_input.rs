@@ -14,7 +14,7 @@ use crate::support::{Conversation, World, append_event, is_root};
 #[track_caller]
 fn check_rejected(bytes: &[u8], message: &str) {
     let world = World::new();
-    let transcript = world.raw("conversation", bytes);
+    let transcript = world.write_events("conversation", bytes);
     for arguments in [
         &["conversation"][..],
         &["conversation", "--dry-run"],
@@ -23,7 +23,7 @@ fn check_rejected(bytes: &[u8], message: &str) {
         &["print", "conversation", "--as", "source"],
         &["show", "conversation", "--json"],
     ] {
-        let output = world.run(arguments).exits(4).says("failed to read ");
+        let output = world.run(arguments).exits(4).reports("failed to read ");
         assert!(output.stderr.contains("conversation/events.json\n\nCaused by:\n  "), "{}", output.stderr);
         assert!(output.stderr.contains(message), "`{message}` is not in:\n{}", output.stderr);
         assert_eq!(output.stderr.matches("error: ").count(), 1, "{}", output.stderr);
@@ -38,13 +38,13 @@ fn check_rejected(bytes: &[u8], message: &str) {
 #[track_caller]
 fn check_read_only(bytes: &[u8], message: &str) {
     let world = World::new();
-    let transcript = world.raw("conversation", bytes);
+    let transcript = world.write_events("conversation", bytes);
     world.run(&["print", "conversation"]).exits(0);
     world.run(&["show", "conversation"]).exits(0);
-    world.run(&["conversation", "--dry-run"]).exits(4).says(message);
+    world.run(&["conversation", "--dry-run"]).exits(4).reports(message);
     let source = world.run(&["print", "conversation", "--as", "source", "--compacted"]).exits(0);
     assert!(source.stdout == bytes, "unknown elements must be kept");
-    world.run(&["conversation"]).exits(4).says(message);
+    world.run(&["conversation"]).exits(4).reports(message);
     transcript.assert_untouched();
 }
 
@@ -118,12 +118,12 @@ fn rejects_deeply_nested_json() {
 #[test]
 fn symlinked_transcript_is_read_only() {
     let world = World::new();
-    let transcript = world.conversation("real", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("real", &Conversation::with_turns(5));
     fs::create_dir(world.path("conversation")).unwrap();
     symlink("../real/events.json", world.path("conversation/events.json")).unwrap();
     world.run(&["print", "conversation"]).exits(0);
     for arguments in [&["conversation"][..], &["conversation", "--reset"], &["conversation/events.json"]] {
-        world.run(arguments).exits(4).says("conversation/events.json is a symlink");
+        world.run(arguments).exits(4).reports("conversation/events.json is a symlink");
     }
     transcript.assert_untouched();
     assert!(world.path("conversation/events.json").is_symlink());
@@ -132,7 +132,7 @@ fn symlinked_transcript_is_read_only() {
 #[test]
 fn follows_symlink_to_conversation_folder() {
     let world = World::new();
-    let transcript = world.conversation("real", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("real", &Conversation::with_turns(5));
     symlink("real", world.path("conversation")).unwrap();
     world.run(&["conversation"]).exits(0);
     assert_eq!(transcript.overlays().len(), 2);
@@ -141,12 +141,15 @@ fn follows_symlink_to_conversation_folder() {
 #[test]
 fn rejects_folder_without_events() {
     let world = World::new();
-    world.file("conversation/metadata.json", b"{}");
+    world.write_file("conversation/metadata.json", b"{}");
     for arguments in [&["conversation"][..], &["print", "conversation"], &["conversation", "--reset"]] {
-        world.run(arguments).exits(4).says("/here/conversation is not a conversation: it has no events.json");
+        world
+            .run(arguments)
+            .exits(4)
+            .reports("/here/conversation is not a conversation: it has no events.json");
     }
     fs::create_dir(world.path("conversation/events.json")).unwrap();
-    world.run(&["print", "conversation"]).exits(4).says("is a folder, not a regular file");
+    world.run(&["print", "conversation"]).exits(4).reports("is a folder, not a regular file");
 }
 
 #[test]
@@ -155,7 +158,7 @@ fn reports_missing_path() {
     for arguments in
         [&["no/where"][..], &["print", "no/where"], &["show", "nowhere"], &["no.where", "--reset"]]
     {
-        world.run(arguments).exits(4).says("failed to find a transcript at /here/no");
+        world.run(arguments).exits(4).reports("failed to find a transcript at /here/no");
     }
     world.run(&[""]).exits(4);
 }
@@ -167,19 +170,19 @@ fn reports_missing_permissions() {
         return;
     }
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     let set_mode = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     set_mode(&transcript.path, 0o000);
     for arguments in [&["conversation"][..], &["print", "conversation"]] {
-        let output = world.run(arguments).exits(4).says("/here/conversation/events.json");
+        let output = world.run(arguments).exits(4).reports("/here/conversation/events.json");
         assert!(output.stderr.contains("Permission denied"), "{}", output.stderr);
     }
     set_mode(&transcript.path, 0o644);
     set_mode(transcript.folder(), 0o555);
     world.run(&["print", "conversation"]).exits(0);
-    let output = world.run(&["conversation"]).exits(4).says("/here/conversation/events.json");
+    let output = world.run(&["conversation"]).exits(4).reports("/here/conversation/events.json");
     assert!(output.stderr.contains("Permission denied"), "{}", output.stderr);
     transcript.assert_untouched();
     set_mode(transcript.folder(), 0o755);
@@ -188,14 +191,14 @@ fn reports_missing_permissions() {
 #[test]
 fn full_disk_keeps_old_file() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(200));
-    let kilobytes = transcript.before().len() / 1024;
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(200));
+    let kilobytes = transcript.original_bytes().len() / 1024;
     // Shells count in blocks of 512 or 1024 bytes. The new file is too large in both cases.
     for limit in ["1", &(kilobytes / 2).to_string()] {
         let mut command = Command::new("/bin/sh");
         let limited = format!("ulimit -f {limit}; exec \"$0\" conversation");
         world.isolate(&mut command).args(["-c", &limited]).arg(cargo_bin!("jp-compact"));
-        world.finish(&mut command).exits(4).says("/here/conversation/events.json would have ");
+        world.finish(&mut command).exits(4).reports("/here/conversation/events.json would have ");
         transcript.assert_untouched();
     }
 }
@@ -218,7 +221,7 @@ fn element_without_type_or_time_is_readable_but_blocks_append() {
 #[test]
 fn accepts_empty_array() {
     let world = World::new();
-    let transcript = world.raw("conversation", b"[]");
+    let transcript = world.write_events("conversation", b"[]");
     assert_eq!(world.run(&["print", "conversation"]).exits(0).text(), "");
     assert_eq!(
         world
@@ -241,7 +244,7 @@ fn accepts_one_line_of_several_megabytes() {
     let conversation = Conversation::with_turns(4).turn(&"long ".repeat(1 << 20)).message("x");
     let bytes = serde_json::to_vec(conversation.elements()).unwrap();
     assert!(bytes.len() > 5 << 20 && !bytes.contains(&b'\n'));
-    let transcript = world.raw("conversation", &bytes);
+    let transcript = world.write_events("conversation", &bytes);
     world.run(&["conversation", "--keep-last", "0"]).exits(0);
     assert_eq!(transcript.overlays().len(), 2);
     world.run(&["conversation", "--reset"]).exits(0);
@@ -253,7 +256,7 @@ fn preserves_bytes_of_unknown_events() {
     let world = World::new();
     let conversation =
         Conversation::with_turns(5).event("a_later_type", json!({"a": 1.5, "b": ["\u{1f600}", null]}));
-    let transcript = world.conversation("conversation", &conversation);
+    let transcript = world.write_conversation("conversation", &conversation);
     world.run(&["conversation", "--keep-last", "0"]).exits(0);
     assert_eq!(transcript.overlays().len(), 2);
     let source = world.run(&["print", "conversation", "--as", "source", "--compacted"]).exits(0);

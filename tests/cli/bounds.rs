@@ -8,7 +8,7 @@ use crate::support::{Conversation, World, hourly_turns};
 #[track_caller]
 fn check(flags: &str, expect: impl Into<Option<(u64, u64)>>) {
     let world = World::new();
-    world.conversation("conversation", &hourly_turns());
+    world.write_conversation("conversation", &hourly_turns());
     check_in(&world, flags, expect.into());
 }
 
@@ -34,9 +34,9 @@ fn check_in(world: &World, flags: &str, expect: Option<(u64, u64)>) {
 #[track_caller]
 fn check_rejected(flags: &str, message: &str) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly_turns());
+    let transcript = world.write_conversation("conversation", &hourly_turns());
     let arguments: Vec<_> = ["conversation"].into_iter().chain(flags.split_whitespace()).collect();
-    let output = world.run(&arguments).exits(2).says(message);
+    let output = world.run(&arguments).exits(2).reports(message);
     assert!(output.stderr.starts_with("error: "), "{}", output.stderr);
     transcript.assert_untouched();
 }
@@ -97,7 +97,7 @@ fn durations_count_back_from_now() {
 #[test]
 fn last_means_turn_after_newest_compaction() {
     let world = World::new();
-    world.conversation("conversation", &hourly_turns());
+    world.write_conversation("conversation", &hourly_turns());
     check_in(&world, "--from last --keep-last 0", Some((0, 5)));
     world.run(&["conversation", "--strategy", "strip-reasoning", "--to", "2"]).exits(0);
     check_in(&world, "--from last --keep-last 0", Some((3, 5)));
@@ -108,7 +108,7 @@ fn last_means_turn_after_newest_compaction() {
 #[test]
 fn from_without_value_means_last() {
     let world = World::new();
-    world.conversation("conversation", &hourly_turns());
+    world.write_conversation("conversation", &hourly_turns());
     world.run(&["conversation", "--strategy", "strip-reasoning", "--to", "2"]).exits(0);
     check_in(&world, "--from --keep-last 0", Some((3, 5)));
     check_in(&world, "--keep-last 0 --from", Some((3, 5)));
@@ -117,12 +117,12 @@ fn from_without_value_means_last() {
 #[test]
 fn from_does_not_consume_transcript_argument() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly_turns());
+    let transcript = world.write_conversation("conversation", &hourly_turns());
     let folder = transcript.folder().to_str().unwrap();
     for name in ["conversation", "./conversation", folder] {
         let hint =
             world.normalize(&format!("hint: if `{name}` is the conversation, write `--from last {name}`"));
-        world.run(&["--from", name]).exits(2).says(&hint);
+        world.run(&["--from", name]).exits(2).reports(&hint);
     }
     transcript.assert_untouched();
 }
@@ -152,22 +152,22 @@ fn rejects_invalid_bounds() {
 fn explains_default_when_all_turns_are_kept() {
     for turns in 1..=3 {
         let world = World::new();
-        let transcript = world.conversation("conversation", &Conversation::with_turns(turns));
-        let output = world.run(&["conversation"]).exits(0).says("the last 3 turns are kept");
+        let transcript = world.write_conversation("conversation", &Conversation::with_turns(turns));
+        let output = world.run(&["conversation"]).exits(0).reports("the last 3 turns are kept");
         assert!(output.stderr.contains("`--keep-last 0`"), "{}", output.stderr);
         assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
         transcript.assert_untouched();
         let line = world.run(&["conversation", "--json"]).exits(0).line();
         assert!(line["nothing"].as_str().unwrap().contains("`--keep-last 0`"), "{line}");
         assert_eq!((&line["overlays"], &line["declines"]), (&json!([]), &json!([])));
-        world.run(&["conversation", "--keep-last", "0"]).exits(0).says("2 overlays appended");
+        world.run(&["conversation", "--keep-last", "0"]).exits(0).reports("2 overlays appended");
     }
 }
 
 #[test]
 fn conversation_without_turns_has_nothing_to_compact() {
     let world = World::new();
-    let transcript = world.raw("conversation", b"[]\n");
-    world.run(&["conversation", "--keep-last", "0"]).exits(0).says("the conversation has no turns");
+    let transcript = world.write_events("conversation", b"[]\n");
+    world.run(&["conversation", "--keep-last", "0"]).exits(0).reports("the conversation has no turns");
     transcript.assert_untouched();
 }

@@ -25,7 +25,7 @@ fn long_conversation(turns: usize) -> Conversation {
 fn run_with_answers(world: &World, arguments: &[&str], texts: &[&str]) -> CommandOutput {
     let (mut answers, mut texts) = (serde_json::Map::new(), texts.iter());
     loop {
-        world.file("answers.json", Value::Object(answers.clone()).to_string().as_bytes());
+        world.write_file("answers.json", Value::Object(answers.clone()).to_string().as_bytes());
         let output = world.run(&[arguments, &["--llm-replay", "answers.json"]].concat());
         let printed = format!("{}{}", output.text(), output.stderr);
         let Some((_, rest)) = printed.split_once("no answer was recorded for the request ") else {
@@ -66,14 +66,14 @@ fn range(overlay: &Value) -> (u64, u64) {
 #[test]
 fn one_configuration_key_enables_collapse() {
     let world = World::new();
-    world.conversation("conversation", &long_conversation(10));
+    world.write_conversation("conversation", &long_conversation(10));
     let profile = |extra: &[&str]| {
         let arguments = ["auto", "conversation", "--context-window", "4706", "--json", "--dry-run"];
         world.run(&[&arguments[..], extra].concat()).exits(0).line()["profile"].clone()
     };
     assert_eq!(profile(&[]), "default", "collapse must not be the default");
     assert_eq!(profile(&["--set=conversation.compaction.auto.profile=collapse"]), "collapse");
-    world.file(".jp-compact.toml", b"[conversation.compaction.auto]\nprofile = \"collapse\"\n");
+    world.write_file(".jp-compact.toml", b"[conversation.compaction.auto]\nprofile = \"collapse\"\n");
     world.run(&["config", "trust", "--yes"]).exits(0);
     assert_eq!(profile(&[]), "collapse");
     assert_eq!(profile(&["--set=conversation.compaction.auto.profile=default"]), "default");
@@ -82,12 +82,12 @@ fn one_configuration_key_enables_collapse() {
 #[test]
 fn collapses_only_conversations_above_threshold() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &long_conversation(7));
+    let transcript = world.write_conversation("conversation", &long_conversation(7));
     let output = run_with_answers(&world, &AUTO, &[]).exits(0).line();
     assert_eq!(output["due"], false, "{output}");
     transcript.assert_untouched();
 
-    let transcript = world.conversation("conversation", &long_conversation(10));
+    let transcript = world.write_conversation("conversation", &long_conversation(10));
     let output = run_with_answers(&world, &AUTO, &["They made steps."]).exits(0).line();
     assert_eq!(output["due"], true, "{output}");
     assert_eq!(range(&transcript.overlays()[0]), (0, 5));
@@ -98,7 +98,7 @@ fn collapses_only_conversations_above_threshold() {
 #[test]
 fn summary_pair_directly_precedes_first_kept_turn() {
     let world = World::new();
-    world.conversation("conversation", &long_conversation(10));
+    world.write_conversation("conversation", &long_conversation(10));
     run_with_answers(&world, &RUN, &["They made steps."]).exits(0);
     let view = view(&world);
     let kinds: Vec<&str> = view.iter().map(|(_, kind, _)| kind.as_str()).collect();
@@ -111,7 +111,7 @@ fn summary_pair_directly_precedes_first_kept_turn() {
 #[test]
 fn keeps_recent_messages() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &long_conversation(10));
+    let transcript = world.write_conversation("conversation", &long_conversation(10));
     let before = view(&world);
     run_with_answers(&world, &RUN, &["They made steps."]).exits(0);
     let after = view(&world);
@@ -127,7 +127,7 @@ fn keeps_recent_messages() {
 fn repeated_runs_merge_summaries_without_looping() {
     let world = World::new();
     let mut conversation = long_conversation(10);
-    let mut transcript = world.conversation("conversation", &conversation);
+    let mut transcript = world.write_conversation("conversation", &conversation);
     for run in 0..10 {
         let text = format!("Summary {run}.");
         run_with_answers(&world, &AUTO, &[&text]).exits(0);
@@ -142,24 +142,24 @@ fn repeated_runs_merge_summaries_without_looping() {
         let summaries = view.iter().filter(|(.., text)| text.starts_with("Summary ")).count();
         assert_eq!((summaries, view[1].2.as_str()), (1, text.as_str()));
 
-        let elements: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
+        let elements: Vec<Value> = serde_json::from_slice(&transcript.current_bytes()).unwrap();
         let turns = elements.iter().filter(|element| element["type"] == "turn_start").count();
         let added = grow(Conversation::new(), turns, 5);
         conversation = elements.into_iter().fold(Conversation::new(), Conversation::element);
         conversation = added.elements().iter().cloned().fold(conversation, Conversation::element);
-        transcript = world.conversation("conversation", &conversation);
+        transcript = world.write_conversation("conversation", &conversation);
     }
 }
 
 #[test]
 fn manual_runs_stop_when_only_last_turn_remains() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &long_conversation(10));
+    let transcript = world.write_conversation("conversation", &long_conversation(10));
     let mut last_turns = Vec::new();
     for run in 0..10 {
         let text = format!("Summary {run}.");
         let before = transcript.overlays().len();
-        world.file("answers.json", b"{}");
+        world.write_file("answers.json", b"{}");
         let needs_answer =
             world.run(&[&RUN[..], &["--llm-replay", "answers.json"]].concat()).code == Some(18);
         run_with_answers(&world, &RUN, &[&*text][usize::from(!needs_answer)..]).exits(0);
@@ -196,7 +196,7 @@ fn only_collapse_receives_earlier_summaries() {
     let world = World::new();
     let conversation = long_conversation(10)
         .compaction(json!({"from_turn": 0, "to_turn": 2, "summary": {"summary": EARLIER}}));
-    let transcript = world.conversation("conversation", &conversation);
+    let transcript = world.write_conversation("conversation", &conversation);
     let (header, requests) = exchange(&world, "collapse");
     assert_eq!(header["context"]["previous_summaries"][0]["text"], EARLIER);
     for part in [EARLIER, "Answer 0.", "Answer 2.", "make step-1"] {
@@ -219,11 +219,11 @@ fn only_collapse_receives_earlier_summaries() {
 #[test]
 fn invented_code_block_is_retried_then_rejected() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &long_conversation(10));
+    let transcript = world.write_conversation("conversation", &long_conversation(10));
     let (quoted, invented) = ("Run:\n```\nmake step-1\n```", "Run:\n```\nmake step-one\n```");
     run_with_answers(&world, &RUN, &[invented, invented])
         .exits(17)
-        .says("is neither in the turns nor in an earlier summary");
+        .reports("is neither in the turns nor in an earlier summary");
     transcript.assert_untouched();
     run_with_answers(&world, &RUN, &[invented, quoted]).exits(0);
     assert_eq!(transcript.overlays()[0]["summary"]["summary"], quoted);
@@ -232,7 +232,7 @@ fn invented_code_block_is_retried_then_rejected() {
 #[test]
 fn rejected_summary_is_only_a_warning_in_auto() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &long_conversation(10));
+    let transcript = world.write_conversation("conversation", &long_conversation(10));
     let invented = "Run:\n```\nmake step-one\n```";
     let output = run_with_answers(&world, &AUTO, &[invented, invented]).exits(0).line();
     assert!(output["warning"].to_string().contains("answer_refused"), "{output}");
@@ -242,8 +242,8 @@ fn rejected_summary_is_only_a_warning_in_auto() {
 #[test]
 fn declines_fewer_than_two_turns() {
     let world = World::new();
-    let transcript: Transcript = world.conversation("conversation", &long_conversation(1));
-    run_with_answers(&world, &RUN, &[]).exits(0).says("fewer than two turns");
+    let transcript: Transcript = world.write_conversation("conversation", &long_conversation(1));
+    run_with_answers(&world, &RUN, &[]).exits(0).reports("fewer than two turns");
     transcript.assert_untouched();
 }
 
@@ -257,7 +257,7 @@ fn includes_older_summary_that_range_would_split() {
         6,
         "b".to_owned(),
     ));
-    let transcript = world.conversation("conversation", &conversation);
+    let transcript = world.write_conversation("conversation", &conversation);
     // The first request is for turns 0 to 6, the second one for the range that the host extended.
     run_with_answers(&world, &RUN, &["To turn 6.", "To turn 9."]).exits(0);
     let overlays = transcript.overlays();
@@ -267,9 +267,9 @@ fn includes_older_summary_that_range_would_split() {
 #[test]
 fn fork_of_collapsed_conversation_collapses_independently() {
     let world = World::new();
-    let source = world.conversation("source", &long_conversation(10));
+    let source = world.write_conversation("source", &long_conversation(10));
     run_with_answers(&world, &["source", "--profile", "collapse"], &["They made steps."]).exits(0);
-    let collapsed = source.now();
+    let collapsed = source.current_bytes();
     let compacted_view =
         |transcript: &str| world.run(&["print", transcript, "--compacted"]).exits(0).text().to_owned();
 
@@ -283,7 +283,7 @@ fn fork_of_collapsed_conversation_collapses_independently() {
     let forked = elements.into_iter().fold(Conversation::new(), Conversation::element);
     let added = grow(Conversation::new(), 10, 5);
     let forked = added.elements().iter().cloned().fold(forked, Conversation::element);
-    let transcript = world.conversation("conversation", &forked);
+    let transcript = world.write_conversation("conversation", &forked);
     let (header, requests) = exchange(&world, "collapse");
     assert_eq!(header["context"]["previous_summaries"][0]["text"], "They made steps.");
     assert!(
@@ -296,16 +296,16 @@ fn fork_of_collapsed_conversation_collapses_independently() {
     let texts: Vec<String> = view(&world).into_iter().map(|(.., text)| text).collect();
     assert_eq!(texts[1], "They made more steps.");
     assert!(!texts.contains(&"They made steps.".to_owned()));
-    assert!(source.now() == collapsed, "the source changed");
+    assert!(source.current_bytes() == collapsed, "the source changed");
 }
 
 #[test]
 fn fork_of_kept_turns_reports_dropped_summary() {
     let world = World::new();
-    world.conversation("source", &long_conversation(10));
+    world.write_conversation("source", &long_conversation(10));
     run_with_answers(&world, &["source", "--profile", "collapse"], &["They made steps."]).exits(0);
     let output = world.run(&["fork", "source", "conversation", "--last", "5"]).exits(0);
-    let output = output.says("dropped the summary of turns 0-5 (overlay 1)");
+    let output = output.reports("dropped the summary of turns 0-5 (overlay 1)");
     assert!(output.text().is_empty());
     let view = view(&world);
     assert!(view[0].2.starts_with("Request 5:") && view.iter().all(|(.., text)| text != "They made steps."));

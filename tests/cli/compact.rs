@@ -11,7 +11,7 @@ const NOW: [&str; 2] = ["--now", "2026-11-21T07:40:00Z"];
 #[test]
 fn default_strips_reasoning_and_tools_but_keeps_three_turns() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     let output = world.run(&["conversation", "--now", "2026-11-21T07:40:00Z"]).exits(0);
     assert_eq!(output.text(), "", "stdout is reserved for data");
     insta::assert_snapshot!(output.stderr, @r"
@@ -35,7 +35,7 @@ fn default_strips_reasoning_and_tools_but_keeps_three_turns() {
 #[test]
 fn overlays_follow_order_of_strategies() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     let order = ["--strategy", "strip-tools:mode=omit", "-s", "strip-reasoning"];
     world.run(&[&["conversation"], &order[..]].concat()).exits(0);
     let overlays = transcript.overlays();
@@ -46,12 +46,12 @@ fn overlays_follow_order_of_strategies() {
 #[test]
 fn all_strategies_see_same_snapshot() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
+    world.write_conversation("conversation", &Conversation::with_turns(2));
     for name in ["first", "second"] {
         let request = world.path(&format!("{name}.json"));
         let id = if name == "first" { "c1" } else { "c2" };
         let run = format!("cat > {}\n{}", request.display(), STRIP.replace("c1", id));
-        world.plugin(name, &run);
+        world.write_plugin(name, &run);
     }
     world.run_plugin("first", &["--strategy", "second"]).exits(0);
     let request = |name: &str| -> Value {
@@ -66,9 +66,11 @@ fn all_strategies_see_same_snapshot() {
 #[test]
 fn failing_strategy_discards_all_overlays() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
-    world
-        .plugin("fails", r#"echo '{"type":"error","id":"c2","code":"no","message":"no","transient":false}'"#);
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
+    world.write_plugin(
+        "fails",
+        r#"echo '{"type":"error","id":"c2","code":"no","message":"no","transient":false}'"#,
+    );
     let strategies = ["--strategy", "strip-tools", "--strategy", "fails", "--strategy", "strip-reasoning"];
     let plugins = ["--trust-dir", "plugins", "--sandbox=contained"];
     world.run(&[&["conversation"], &strategies[..], &plugins].concat()).exits(16);
@@ -78,8 +80,8 @@ fn failing_strategy_discards_all_overlays() {
 #[test]
 fn declining_strategy_does_not_stop_others() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
-    world.plugin("declines", DECLINE);
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
+    world.write_plugin("declines", DECLINE);
     let output = world.run_plugin("declines", &["--strategy", "strip-tools"]).exits(0);
     assert!(output.stderr.contains("declines 1.0.0  declined: not today"), "{}", output.stderr);
     assert_eq!(transcript.overlays().len(), 1);
@@ -88,28 +90,28 @@ fn declining_strategy_does_not_stop_others() {
 #[test]
 fn writes_nothing_when_all_strategies_decline() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
-    world.plugin("declines", DECLINE);
-    world.run_plugin("declines", &[]).exits(0).says("nothing to append");
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
+    world.write_plugin("declines", DECLINE);
+    world.run_plugin("declines", &[]).exits(0).reports("nothing to append");
     transcript.assert_untouched();
 }
 
 #[test]
 fn second_run_has_nothing_to_do() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     world.run(&["conversation"]).exits(0);
-    let after = transcript.now();
+    let after = transcript.current_bytes();
     let second_run = world.run(&["conversation", "--json"]).exits(0).line();
     assert_eq!(second_run["overlays"], json!([]));
     assert_eq!(second_run["declines"].as_array().unwrap().len(), 2);
-    assert_eq!(transcript.now(), after);
+    assert_eq!(transcript.current_bytes(), after);
 }
 
 #[test]
 fn dry_run_changes_no_bytes_or_times() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     let output = world.run(&["conversation", "--dry-run"]).exits(0);
     assert!(output.stderr.contains("2 overlays would be appended"), "{}", output.stderr);
     transcript.assert_untouched();
@@ -122,7 +124,7 @@ fn dry_run_changes_no_bytes_or_times() {
 #[test]
 fn dry_run_rejects_read_only_sources() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     std::os::unix::fs::symlink(&transcript.path, world.path("link.json")).unwrap();
     fs::copy(&transcript.path, world.path("copy.json")).unwrap();
     for name in ["link.json", "copy.json"] {
@@ -135,8 +137,9 @@ fn dry_run_rejects_read_only_sources() {
 #[test]
 fn json_reports_overlays_and_declines() {
     let world = World::new();
-    let transcript = world.conversation(".jp/conversations/17738399468-a-slug", &Conversation::with_turns(5));
-    world.plugin("declines", DECLINE.replace("c1", "c2").as_str());
+    let transcript =
+        world.write_conversation(".jp/conversations/17738399468-a-slug", &Conversation::with_turns(5));
+    world.write_plugin("declines", DECLINE.replace("c1", "c2").as_str());
     let strategies = ["--strategy", "strip-tools", "--strategy", "declines"];
     let plugins = ["--trust-dir", "plugins", "--sandbox=contained", "--json"];
     let output = world.run(&[&["17738399468"], &strategies[..], &plugins].concat()).exits(0);
@@ -170,7 +173,7 @@ fn json_reports_overlays_and_declines() {
 #[test]
 fn quiet_prints_only_errors() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(5));
+    world.write_conversation("conversation", &Conversation::with_turns(5));
     let output = world.run(&["conversation", "-q"]).exits(0);
     assert_eq!((output.text(), output.stderr.as_str()), ("", ""));
     let line = world.run(&["conversation", "-q", "--json"]).exits(0).line();
@@ -181,10 +184,10 @@ fn quiet_prints_only_errors() {
 #[test]
 fn verbose_prints_stderr_of_strategies() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(5));
-    world.plugin("talks", &format!("echo 'thinking hard' >&2\n{STRIP}"));
+    world.write_conversation("conversation", &Conversation::with_turns(5));
+    world.write_plugin("talks", &format!("echo 'thinking hard' >&2\n{STRIP}"));
     assert!(!world.run_plugin("talks", &["--dry-run"]).exits(0).stderr.contains("thinking hard"));
-    world.run_plugin("talks", &["--dry-run", "-v"]).exits(0).says("thinking hard");
+    world.run_plugin("talks", &["--dry-run", "-v"]).exits(0).reports("thinking hard");
 }
 
 #[test]
@@ -192,22 +195,22 @@ fn reports_that_open_last_turn_is_skipped() {
     let world = World::new();
     let with_open_turn =
         Conversation::with_turns(2).turn("And now?").request("fs_read_file", json!({"path": "b"}));
-    let transcript = world.conversation("conversation", &with_open_turn);
+    let transcript = world.write_conversation("conversation", &with_open_turn);
     world
         .run(&["conversation", "--keep-last", "0"])
         .exits(0)
-        .says("turn 2 is skipped: one of its tool calls has no response");
+        .reports("turn 2 is skipped: one of its tool calls has no response");
     assert!(transcript.overlays().iter().all(|overlay| overlay["to_turn"] == 1));
     world
         .run(&["conversation", "--from", "2", "--keep-last", "0"])
         .exits(0)
-        .says("nothing to compact: turn 2");
+        .reports("nothing to compact: turn 2");
 }
 
 #[test]
 fn clock_running_backwards_keeps_overlay_order() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     world.run(&[&["conversation", "-s", "strip-tools"], &NOW[..]].concat()).exits(0);
     let earlier = ["conversation", "-s", "strip-tools:mode=omit", "--now", "2020-01-01T00:00:00Z"];
     world.run(&earlier).exits(0);
@@ -220,14 +223,14 @@ fn clock_running_backwards_keeps_overlay_order() {
 #[test]
 fn reports_overlay_that_jp_does_not_apply() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(2));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(2));
     let result = r#"echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool_calls":
         {"policy":"selective","calls":[{"seq":4,"response":{"replace":"[seen]"}}]}}]}'"#;
-    world.plugin("selects", &result.replace('\n', ""));
+    world.write_plugin("selects", &result.replace('\n', ""));
     world
         .run_plugin("selects", &[])
         .exits(0)
-        .says("1  selects 1.0.0  turn 0: tool_calls (not applied by JP itself)");
+        .reports("1  selects 1.0.0  turn 0: tool_calls (not applied by JP itself)");
     let overlays = transcript.overlays();
     assert_eq!(overlays[0]["type"], "jp_compact_overlay");
     assert_eq!(overlays[0]["tool_calls"]["calls"][0]["id"], "call_1");
@@ -240,9 +243,9 @@ fn reports_overlay_that_jp_does_not_apply() {
 #[test]
 fn summary_replaces_its_turns() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(4));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(4));
     let result = r#"echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":2,"summary":{"summary":"They read a file."}}]}'"#;
-    world.script("plugins/sums", &plugin_script("sums", &json!({"produces": ["summary"]}), result));
+    world.write_script("plugins/sums", &plugin_script("sums", &json!({"produces": ["summary"]}), result));
     let plugin = ["--strategy", "sums", "--trust-dir", "plugins", "--sandbox=contained", "--to", "2"];
     world.run(&[&["conversation"], &plugin[..]].concat()).exits(0);
     assert_eq!(transcript.overlays()[0]["summary"], json!({"summary": "They read a file."}));
@@ -271,10 +274,10 @@ fn summary_replaces_its_turns() {
 fn partial_failure_processes_all_transcripts() {
     let world = World::new();
     let good = [
-        world.conversation("one", &Conversation::with_turns(5)),
-        world.conversation("three", &Conversation::with_turns(5)),
+        world.write_conversation("one", &Conversation::with_turns(5)),
+        world.write_conversation("three", &Conversation::with_turns(5)),
     ];
-    let bad = world.raw("two", b"{}");
+    let bad = world.write_events("two", b"{}");
     let output = world.run(&["one", "two", "three", "--json"]).exits(19);
     let lines = output.lines();
     assert_eq!(lines.len(), 3);
@@ -289,7 +292,7 @@ fn partial_failure_processes_all_transcripts() {
 #[test]
 fn single_transcript_failure_keeps_its_exit_code() {
     let world = World::new();
-    world.raw("two", b"{}");
+    world.write_events("two", b"{}");
     let line = world.run(&["two", "--json"]).exits(4).line();
     assert_eq!(line["error"]["code"], 4);
 }
@@ -297,7 +300,7 @@ fn single_transcript_failure_keeps_its_exit_code() {
 #[test]
 fn compacts_repeated_argument_once() {
     let world = World::new();
-    let transcript = world.conversation("one", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("one", &Conversation::with_turns(5));
     world.run(&["one", "one/events.json"]).exits(0);
     assert_eq!(transcript.overlays().len(), 2);
 }
@@ -308,34 +311,34 @@ fn missing_transcript_prints_example() {
     world
         .run(&["--strategy", "strip-tools"])
         .exits(2)
-        .says("`jp-compact .jp/conversations/17738399468-review`");
+        .reports("`jp-compact .jp/conversations/17738399468-review`");
 }
 
 #[test]
 fn misspelled_command_compacts_nothing() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
-    world.run(&["shwo", "conversation"]).exits(2).says("`shwo` is not a command, an existing path");
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
+    world.run(&["shwo", "conversation"]).exits(2).reports("`shwo` is not a command, an existing path");
     world
         .run(&["prin", "conversation", "--json"])
         .exits(2)
-        .says("did you mean `jp-compact print conversation`?");
+        .reports("did you mean `jp-compact print conversation`?");
     transcript.assert_untouched();
-    world.conversation("shwo", &Conversation::with_turns(5));
+    world.write_conversation("shwo", &Conversation::with_turns(5));
     world.run(&["shwo", "conversation"]).exits(0);
 }
 
 #[test]
 fn prints_log_messages_and_diagnostics() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
+    world.write_conversation("conversation", &Conversation::with_turns(2));
     let run = r#"
 echo '{"type":"progress","id":"c1","done":1,"total":2}'
 echo '{"type":"log","id":"c1","level":"warn","message":"odd \u001b[31mcall"}'
 echo
 echo '{"type":"a-later-message","id":"c1"}'
 echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool_calls":{"policy":"omit"}}],"diagnostics":[{"severity":"warning","code":"orphan","message":"a lone half","turn":1}]}'"#;
-    world.plugin("chatty", run);
+    world.write_plugin("chatty", run);
     let output = world.run_plugin("chatty", &["--dry-run"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 1 overlay would be appended
@@ -352,7 +355,7 @@ echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool
 #[test]
 fn dry_run_prints_effect_per_turn() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(5));
+    world.write_conversation("conversation", &Conversation::with_turns(5));
     let dry_run = world.run(&["conversation", "--dry-run", "--strategy", "strip-reasoning"]).exits(0);
     insta::assert_snapshot!(dry_run.stderr, @r"
     conversation/events.json: 1 overlay would be appended

@@ -22,10 +22,13 @@ fn config_json(world: &World, arguments: &[&str]) -> Value {
 
 /// Writes a conversation to a workspace with JP's configuration.
 fn write_conversation(world: &World) {
-    world.file("space/.jp/config.toml", b"[assistant.model]\nid = { provider = \"p\", name = \"first\" }\n");
+    world.write_file(
+        "space/.jp/config.toml",
+        b"[assistant.model]\nid = { provider = \"p\", name = \"first\" }\n",
+    );
     let delta = json!({ "delta": { "assistant": { "model": { "id": { "name": "second" } } } } });
     let conversation = Conversation::with_turns(1).event("config_delta", delta);
-    world.conversation("space/.jp/conversations/17738399468-x", &conversation);
+    world.write_conversation("space/.jp/conversations/17738399468-x", &conversation);
 }
 
 const TRANSCRIPT: &str = "space/.jp/conversations/17738399468-x";
@@ -41,9 +44,9 @@ fn later_layers_override_earlier_ones() {
     assert_eq!(keep_last_and_origin(&[]), (3, "built in".into()));
     write(&world.home(".config/jp-compact/config.toml"), "[conversation.compaction]\nkeep_last = 4\n");
     assert_eq!(keep_last_and_origin(&[]), (4, "/home/.config/jp-compact/config.toml:2".into()));
-    world.file(".jp-compact.toml", b"conversation.compaction.keep_last = 5\n");
+    world.write_file(".jp-compact.toml", b"conversation.compaction.keep_last = 5\n");
     assert_eq!(keep_last_and_origin(&[]), (5, "/here/.jp-compact.toml:1".into()));
-    world.file("mine.toml", b"conversation.compaction.keep_last = 6\n");
+    world.write_file("mine.toml", b"conversation.compaction.keep_last = 6\n");
     assert_eq!(keep_last_and_origin(&["--config", "mine.toml"]), (6, "/here/mine.toml:1".into()));
     let set = "conversation.compaction.keep_last=7";
     assert_eq!(keep_last_and_origin(&["--config", "mine.toml", "--set", set]), (7, format!("--set {set}")));
@@ -64,8 +67,8 @@ fn user_configuration_follows_xdg() {
 fn uses_workspace_of_transcript_not_current_folder() {
     let world = World::new();
     write_conversation(&world);
-    world.file(".jp-compact.toml", b"conversation.compaction.keep_last = 8\n");
-    world.file("space/.jp-compact.toml", b"conversation.compaction.keep_last = 9\n");
+    world.write_file(".jp-compact.toml", b"conversation.compaction.keep_last = 8\n");
+    world.write_file("space/.jp-compact.toml", b"conversation.compaction.keep_last = 9\n");
     assert_eq!(config_json(&world, &[]).pointer(KEEP_LAST), Some(&json!(8)));
     assert_eq!(config_json(&world, &[TRANSCRIPT]).pointer(KEEP_LAST), Some(&json!(9)));
 }
@@ -78,20 +81,20 @@ fn reads_only_model_and_rules_from_jp_files() {
     assert_eq!(jp_config["assistant_model"], "p/second");
     assert_eq!(jp_config["default_profile"], "default");
     let base = json!({ "conversation": { "compaction": { "rules": ["t=o:2.."], "keep_last": 9 } } });
-    world.file(&format!("{TRANSCRIPT}/base_config.json"), base.to_string().as_bytes());
+    world.write_file(&format!("{TRANSCRIPT}/base_config.json"), base.to_string().as_bytes());
     let output = world.run(&["config", "--json", TRANSCRIPT]).exits(0);
     assert_eq!(output.line()["default_profile"], "rules");
     assert_eq!(output.line().pointer(KEEP_LAST), Some(&json!(3)));
     assert_eq!(output.line()["profiles"]["rules"]["calls"][0]["options"]["mode"], "omit");
-    output.says("warning: ignored `conversation.compaction.keep_last` in /here/space/.jp/conversations");
-    world.file("space/.jp/config.toml", b"[assistant\n");
-    world.run(&["config", TRANSCRIPT]).exits(0).says("/.jp/config.toml: ");
+    output.reports("warning: ignored `conversation.compaction.keep_last` in /here/space/.jp/conversations");
+    world.write_file("space/.jp/config.toml", b"[assistant\n");
+    world.run(&["config", TRANSCRIPT]).exits(0).reports("/.jp/config.toml: ");
 }
 
 #[test]
 fn explain_prints_toml_with_origins() {
     let world = World::new();
-    world.file(".jp-compact.toml", b"[conversation.tools.t]\ncompaction = \"strip-responses\"\n");
+    world.write_file(".jp-compact.toml", b"[conversation.tools.t]\ncompaction = \"strip-responses\"\n");
     let output = world.run(&["config", "--explain"]).exits(0);
     assert_snapshot!(world.normalize(output.text()), @r#"
     [conversation.compaction]
@@ -156,7 +159,7 @@ fn explain_prints_toml_with_origins() {
 fn every_layer_accepts_printed_example() {
     let world = World::new();
     let example = world.run(&["config", "--example"]).exits(0);
-    world.file(".jp-compact.toml", &example.stdout);
+    world.write_file(".jp-compact.toml", &example.stdout);
     let line = config_json(&world, &["--config", ".jp-compact.toml"]);
     let compaction = &line["config"]["conversation"]["compaction"];
     assert_eq!(compaction["profiles"]["offline"]["strategies"], json!(["digest"]));
@@ -166,7 +169,7 @@ fn every_layer_accepts_printed_example() {
 #[test]
 fn reports_position_of_unknown_key() {
     let world = World::new();
-    world.file(".jp-compact.toml", b"[conversation.compaction.auto]\nenabld = true\n");
+    world.write_file(".jp-compact.toml", b"[conversation.compaction.auto]\nenabld = true\n");
     let output = world.run(&["config"]).exits(2);
     assert_snapshot!(output.stderr, @r"
     error: failed to read the configuration /here/.jp-compact.toml
@@ -182,7 +185,7 @@ fn reports_position_of_unknown_key() {
 fn rejects_provider_settings_in_workspace_file() {
     let world = World::new();
     let text = b"[llm.providers.openai]\nbase_url = \"https://evil.example/v1\"\n";
-    world.file(".jp-compact.toml", text);
+    world.write_file(".jp-compact.toml", text);
     let output = world.run(&["config"]).exits(2);
     assert_snapshot!(output.stderr, @r"
     error: failed to read the configuration /here/.jp-compact.toml
@@ -203,22 +206,22 @@ fn rejects_unreadable_files() {
     world
         .run(&["config", "--config", "nope.toml"])
         .exits(2)
-        .says("configuration /here/nope.toml")
-        .says("No such file");
-    world.file("binary.toml", b"\xff\xfe");
-    world.run(&["config", "--config", "binary.toml"]).exits(2).says("valid UTF-8");
-    world.file("long.toml", &vec![b'#'; (1 << 20) + 1]);
-    world.run(&["config", "--config", "long.toml"]).exits(2).says("it has more than 1048576 bytes");
+        .reports("configuration /here/nope.toml")
+        .reports("No such file");
+    world.write_file("binary.toml", b"\xff\xfe");
+    world.run(&["config", "--config", "binary.toml"]).exits(2).reports("valid UTF-8");
+    world.write_file("long.toml", &vec![b'#'; (1 << 20) + 1]);
+    world.run(&["config", "--config", "long.toml"]).exits(2).reports("it has more than 1048576 bytes");
     fs::create_dir(world.path(".jp-compact.toml")).unwrap();
-    world.run(&["config"]).exits(2).says("it is a folder");
+    world.run(&["config"]).exits(2).reports("it is a folder");
 }
 
 #[test]
 fn rejects_invalid_set_option() {
     let world = World::new();
-    world.run(&["config", "--set", "keep"]).exits(2).says("expected `key=value`");
+    world.run(&["config", "--set", "keep"]).exits(2).reports("expected `key=value`");
     let output = world.run(&["config", "--set", "conversation.compaction.default_profile=x"]).exits(2);
     output
-        .says("configuration --set conversation.compaction.default_profile=x")
-        .says("known profiles: auto-summarize, collapse, default, heavy");
+        .reports("configuration --set conversation.compaction.default_profile=x")
+        .reports("known profiles: auto-summarize, collapse, default, heavy");
 }

@@ -21,7 +21,8 @@ fn assert_sends_request(scene: &Scene, arguments: &[&str]) {
 #[track_caller]
 fn assert_needs_approval(scene: &Scene, arguments: &[&str], folder: &str) -> CommandOutput {
     let before = scene.model.requests().len();
-    let output = scene.run(arguments).exits(11).says(&format!(" jp-compact config trust /here/{folder}\n"));
+    let output =
+        scene.run(arguments).exits(11).reports(&format!(" jp-compact config trust /here/{folder}\n"));
     assert_eq!(scene.model.requests().len(), before);
     scene.trust(folder);
     assert_sends_request(scene, arguments);
@@ -43,7 +44,7 @@ fn user_configuration_needs_no_approval() {
     scene.run(&[CONVERSATION, "--reset"]).exits(0);
     assert_sends_request(&scene, &[CONVERSATION, "--strategy=summarize:model=openai/mine"]);
     scene.run(&[CONVERSATION, "--reset"]).exits(0);
-    scene.world.file("mine.toml", TEAM.as_bytes());
+    scene.world.write_file("mine.toml", TEAM.as_bytes());
     assert_sends_request(&scene, &[CONVERSATION, "--config=mine.toml"]);
     scene.run(&[CONVERSATION, "--reset"]).exits(0);
     let user_config = scene.world.home(".config/jp-compact/config.toml");
@@ -66,7 +67,7 @@ fn workspace_profile_without_model_needs_no_approval() {
 fn workspace_choice_of_built_in_profile_needs_approval() {
     let scene = Scene::with_config("conversation.compaction.default_profile = \"heavy\"\n");
     assert_needs_approval(&scene, &[CONVERSATION, "--model=openai/mine"], "project")
-        .says("chooses profile `heavy`");
+        .reports("chooses profile `heavy`");
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn workspace_change_to_profile_needs_approval() {
     let scene =
         Scene::with_config("conversation.compaction.profiles.heavy.summary.instructions = \"Mine.\"\n");
     let arguments = [CONVERSATION, "--profile=heavy", "--model=openai/mine"];
-    assert_needs_approval(&scene, &arguments, "project").says("defines or changes profile `heavy`");
+    assert_needs_approval(&scene, &arguments, "project").reports("defines or changes profile `heavy`");
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn workspace_strategy_options_need_approval() {
     let arguments = [CONVERSATION, "--set=llm.model=openai/mine"];
     assert_needs_approval(&scene, &arguments, "project");
     scene.run(&[CONVERSATION, "--reset"]).exits(0);
-    scene.world.file("project/.jp-compact.toml", config_with_focus("all keys").as_bytes());
+    scene.world.write_file("project/.jp-compact.toml", config_with_focus("all keys").as_bytes());
     scene.run(&arguments).exits(11);
     scene.assert_requests(1);
 }
@@ -98,14 +99,14 @@ fn workspace_strategy_options_need_approval() {
 fn workspace_model_needs_approval() {
     let scene = Scene::with_config("llm.model = \"openai/theirs\"\n");
     assert_needs_approval(&scene, &[CONVERSATION, "--profile=heavy"], "project")
-        .says("names the model `openai/theirs`");
+        .reports("names the model `openai/theirs`");
     assert_eq!(scene.model.requests()[0]["model"], "theirs");
     scene.run(&[CONVERSATION, "--reset"]).exits(0);
-    scene.world.file("project/.jp-compact.toml", b"llm.model = \"openai/dearer\"\n");
+    scene.world.write_file("project/.jp-compact.toml", b"llm.model = \"openai/dearer\"\n");
     scene
         .run(&[CONVERSATION, "--profile=heavy"])
         .exits(11)
-        .says("hint: `--model openai/dearer` allows this model for one run");
+        .reports("hint: `--model openai/dearer` allows this model for one run");
     assert_sends_request(&scene, &[CONVERSATION, "--profile=heavy", "--model=openai/dearer"]);
 }
 
@@ -114,14 +115,15 @@ fn jp_rules_need_approval() {
     let scene = Scene::with_config("");
     let config = "[[conversation.compaction.rules]]\nkeep_first = 0\n[conversation.compaction.rules.summary]\n\
                 model.id = { provider = \"openai\", name = \"theirs\" }\ninstructions = \"Mallory.\"\n";
-    scene.world.file("project/.jp/config.toml", config.as_bytes());
-    assert_needs_approval(&scene, &[CONVERSATION], "project").says("defines or changes profile `rules`");
+    scene.world.write_file("project/.jp/config.toml", config.as_bytes());
+    assert_needs_approval(&scene, &[CONVERSATION], "project").reports("defines or changes profile `rules`");
     fs::remove_file(scene.world.path("project/.jp/config.toml")).unwrap();
     scene.run(&[CONVERSATION, "--reset"]).exits(0);
     // Rules in the file of a conversation are shown for it, and approved for the workspace.
-    scene
-        .world
-        .file(&format!("{CONVERSATION}/base_config.json"), rules_with_summary("Eve.").to_string().as_bytes());
+    scene.world.write_file(
+        &format!("{CONVERSATION}/base_config.json"),
+        rules_with_summary("Eve.").to_string().as_bytes(),
+    );
     assert_needs_approval(&scene, &["batch", "project"], CONVERSATION);
 }
 
@@ -130,13 +132,13 @@ fn transcript_outside_workspace_needs_approval_of_folder() {
     let scene = Scene::with_config("");
     let write_conversation = |instructions: &str| {
         let delta = json!({"delta": rules_with_summary(instructions)});
-        scene.world.conversation("lone", &Conversation::bulky(6).event("config_delta", delta))
+        scene.world.write_conversation("lone", &Conversation::bulky(6).event("config_delta", delta))
     };
     write_conversation("Mallory.");
     assert_needs_approval(&scene, &["lone"], "lone");
     write_conversation("Mallory!");
     for arguments in [&["lone"][..], &["lone", "--profile=rules"], &["batch", "lone"]] {
-        scene.run(arguments).exits(11).says("jp-compact config trust /here/lone");
+        scene.run(arguments).exits(11).reports("jp-compact config trust /here/lone");
     }
     scene.assert_requests(1);
 }
@@ -145,7 +147,7 @@ fn transcript_outside_workspace_needs_approval_of_folder() {
 fn query_uses_model_of_conversation_without_approval() {
     let scene = Scene::with_config("");
     let base_config = json!({"assistant": {"model": {"id": {"provider": "openai", "name": "own"}}}});
-    scene.world.file(&format!("{CONVERSATION}/base_config.json"), base_config.to_string().as_bytes());
+    scene.world.write_file(&format!("{CONVERSATION}/base_config.json"), base_config.to_string().as_bytes());
     assert_sends_request(&scene, &["query", CONVERSATION, "--", "And now?"]);
     assert_sends_request(&scene, &["query", CONVERSATION, "--compact=s", "--", "And now?"]);
     assert_eq!(scene.model.requests()[0]["model"], "own");
@@ -153,8 +155,8 @@ fn query_uses_model_of_conversation_without_approval() {
     // The conversation's model may answer queries without approval, but it may not summarize.
     let output = assert_needs_approval(&scene, &[CONVERSATION, "--profile=heavy"], CONVERSATION);
     output
-        .says("names the model `openai/own`")
-        .says("hint: `--model openai/own` allows this model for one run; review the request");
+        .reports("names the model `openai/own`")
+        .reports("hint: `--model openai/own` allows this model for one run; review the request");
 }
 
 #[test]
@@ -166,7 +168,7 @@ fn model_named_in_record_is_rejected() {
     let run_batch = |extra: &[&str]| {
         let mut command = scene.world.command(&[&["batch", "--ndjson", "--profile=heavy"], extra].concat());
         scene.model.configure(&mut command);
-        let input = scene.world.file("records", format!("{record}\n").as_bytes());
+        let input = scene.world.write_file("records", format!("{record}\n").as_bytes());
         scene.world.finish(command.stdin(fs::File::open(input).unwrap())).exits(0).line()
     };
     let line = run_batch(&[]);
@@ -181,7 +183,7 @@ fn model_named_in_record_is_rejected() {
 fn workspace_always_profiles_need_approval() {
     let scene = Scene::with_config("[conversation.compaction.auto]\nalways = [\"heavy\"]\n");
     let output = assert_needs_approval(&scene, &["auto", CONVERSATION, "--model=openai/mine"], "project");
-    output.says("chooses profile `heavy` (`auto.always`)");
+    output.reports("chooses profile `heavy` (`auto.always`)");
 }
 
 #[test]
@@ -193,7 +195,7 @@ fn query_needs_approval_for_workspace_model() {
 #[test]
 fn current_folder_cannot_choose_model_for_outside_transcript() {
     let scene = Scene::with_config(TEAM);
-    scene.world.conversation("elsewhere/talk", &Conversation::bulky(6));
+    scene.world.write_conversation("elsewhere/talk", &Conversation::bulky(6));
     let run = |extra: &[&str]| {
         let mut command = scene.world.command(&[&["../elsewhere/talk"], extra].concat());
         scene.model.configure(&mut command).current_dir(scene.world.path("project"));
@@ -202,8 +204,8 @@ fn current_folder_cannot_choose_model_for_outside_transcript() {
     for _ in 0..2 {
         run(&[])
             .exits(11)
-            .says("the transcript is not in its folder")
-            .says("`--config /here/project/.jp-compact.toml`");
+            .reports("the transcript is not in its folder")
+            .reports("`--config /here/project/.jp-compact.toml`");
         run(&["--profile=team"]).exits(11);
         scene.trust("project");
     }
@@ -211,9 +213,11 @@ fn current_folder_cannot_choose_model_for_outside_transcript() {
     run(&["--config=.jp-compact.toml"]).exits(0);
     scene.assert_requests(1);
     run(&["--reset"]).exits(0);
-    scene.world.file("project/.jp-compact.toml", b"conversation.compaction.default_profile = \"light\"\n");
-    scene.world.conversation("elsewhere/talk", &Conversation::with_turns(6));
-    run(&[]).exits(0).says("strip-reasoning");
+    scene
+        .world
+        .write_file("project/.jp-compact.toml", b"conversation.compaction.default_profile = \"light\"\n");
+    scene.world.write_conversation("elsewhere/talk", &Conversation::with_turns(6));
+    run(&[]).exits(0).reports("strip-reasoning");
 }
 
 #[test]
@@ -224,8 +228,10 @@ fn skips_workspace_file_of_another_owner() {
     let scene = Scene::with_config(TEAM);
     let file = scene.world.path("project/.jp-compact.toml");
     std::os::unix::fs::chown(&file, Some(12_345), None).unwrap();
-    let output =
-        scene.run(&[CONVERSATION, CONVERSATION]).exits(0).says("`--config /here/project/.jp-compact.toml`");
+    let output = scene
+        .run(&[CONVERSATION, CONVERSATION])
+        .exits(0)
+        .reports("`--config /here/project/.jp-compact.toml`");
     assert_eq!(output.stderr.matches("it is owned by uid 12345").count(), 1, "{}", output.stderr);
     scene.assert_requests(0);
     assert_sends_request(&scene, &[CONVERSATION, "--config=project/.jp-compact.toml"]);
@@ -237,12 +243,12 @@ fn ignores_approvals_that_others_can_write() {
     scene.trust("project");
     let folder = scene.world.home(".local/state/jp-compact/approved");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-    scene.run(&[CONVERSATION]).exits(11).says("can be written to by every user");
+    scene.run(&[CONVERSATION]).exits(11).reports("can be written to by every user");
     scene.run(&["config", "trust", "project", "--yes"]).exits(11);
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
     for record in fs::read_dir(&folder).unwrap() {
         fs::write(record.unwrap().path(), "garbage").unwrap();
     }
-    scene.run(&[CONVERSATION]).exits(11).says("jp-compact config trust /here/project");
+    scene.run(&[CONVERSATION]).exits(11).reports("jp-compact config trust /here/project");
     scene.assert_requests(0);
 }

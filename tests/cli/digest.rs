@@ -35,7 +35,7 @@ fn lists_requests_files_commands_and_errors() {
         .turn("Thanks.")
         .message("You are welcome.");
     let world = World::new();
-    let transcript = world.conversation("conversation", &conversation);
+    let transcript = world.write_conversation("conversation", &conversation);
     insta::assert_snapshot!(digest(&world, &transcript), @r#"
     Turns 0 to 1 of this conversation, as a program listed them from its events. No model wrote this.
 
@@ -97,10 +97,10 @@ fn same_input_gives_same_bytes() {
     let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json")).unwrap();
     let world = World::new();
     let compacted_bytes = || {
-        let transcript = world.raw("conversation", &sample);
+        let transcript = world.write_events("conversation", &sample);
         let options = ["--now", "2026-11-21T07:40:00Z", "--keep-last", "1"];
         world.run(&[&["conversation", "--strategy", "digest"][..], &options].concat()).exits(0);
-        transcript.now()
+        transcript.current_bytes()
     };
     assert_eq!(compacted_bytes(), compacted_bytes());
 }
@@ -109,7 +109,7 @@ fn same_input_gives_same_bytes() {
 fn digests_the_sample() {
     let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/events.json")).unwrap();
     let world = World::new();
-    let transcript = world.raw("conversation", &sample);
+    let transcript = world.write_events("conversation", &sample);
     insta::assert_snapshot!(digest(&world, &transcript), @r#"
     Turns 0 to 2 of this conversation, as a program listed them from its events. No model wrote this.
 
@@ -153,8 +153,8 @@ fn digests_the_sample() {
 #[test]
 fn declines_digest_that_is_not_shorter() {
     let world = World::new();
-    let transcript =
-        world.conversation("conversation", &Conversation::new().turn("Hello.").message("Hello.").turn("?"));
+    let transcript = world
+        .write_conversation("conversation", &Conversation::new().turn("Hello.").message("Hello.").turn("?"));
     let output = world.run(&["conversation", "--strategy", "digest", "--keep-last", "1"]).exits(0);
     assert!(output.stderr.contains("would not be shorter"), "{}", output.stderr);
     transcript.assert_untouched();

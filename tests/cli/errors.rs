@@ -8,7 +8,7 @@ use crate::support::{CommandOutput, Conversation, STRIP, World, plugin_script};
 
 fn world() -> World {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(5));
+    world.write_conversation("conversation", &Conversation::with_turns(5));
     world
 }
 
@@ -19,7 +19,7 @@ fn run_plugin(text: &str) -> CommandOutput {
 
 fn run_plugin_within(deadline: &str, text: &str) -> CommandOutput {
     let world = world();
-    world.script("plugins/mine", text);
+    world.write_script("plugins/mine", text);
     world.run_plugin("mine", &["--deadline", deadline])
 }
 
@@ -77,7 +77,7 @@ fn option_error_lists_valid_values() {
 #[test]
 fn read_error_states_position_and_format() {
     let world = World::new();
-    world.raw("conversation", b"[\n  {\n    \"type\": \"chat_request\",");
+    world.write_events("conversation", b"[\n  {\n    \"type\": \"chat_request\",");
     let output = world.run(&["conversation"]).exits(4);
     insta::assert_snapshot!(output.stderr, @r"
     error: failed to read /here/conversation/events.json
@@ -99,7 +99,7 @@ fn read_error_states_position_and_format() {
 fn append_error_names_the_element() {
     let world = World::new();
     let timeless = Conversation::with_turns(5).element(json!({"type": "note"}));
-    world.conversation("conversation", &timeless);
+    world.write_conversation("conversation", &timeless);
     let output = world.run(&["conversation"]).exits(4);
     insta::assert_snapshot!(output.stderr, @r"
     error: failed to append to /here/conversation/events.json
@@ -115,7 +115,7 @@ fn append_error_names_the_element() {
 fn conflict_error_suggests_another_run() {
     let world = world();
     let events = world.path("conversation/events.json");
-    world.plugin("mine", &format!("echo '[]' > {}\n{STRIP}", events.display()));
+    world.write_plugin("mine", &format!("echo '[]' > {}\n{STRIP}", events.display()));
     let output = world.run_plugin("mine", &[]).exits(5);
     insta::assert_snapshot!(output.stderr, @r"
     error: /here/conversation/events.json shrank since it was read
@@ -140,7 +140,7 @@ fn unknown_strategy_error_lists_known_strategies() {
 #[test]
 fn ambiguous_strategy_error_names_both_files() {
     let world = world();
-    world.plugin("strip-tools", STRIP);
+    world.write_plugin("strip-tools", STRIP);
     let output = world.run_plugin("strip-tools", &[]).exits(10);
     insta::assert_snapshot!(output.stderr, @r"
     error: strategy `strip-tools` is ambiguous
@@ -162,7 +162,7 @@ fn run_without_landlock(world: &World, extra: &[&str]) -> CommandOutput {
 #[test]
 fn permission_error_suggests_the_grant() {
     let world = world();
-    world.plugin("mine", STRIP);
+    world.write_plugin("mine", STRIP);
     let output = run_without_landlock(&world, &["--strategy", "mine", "--trust-dir", "plugins"]);
     insta::assert_snapshot!(output.stderr, @r"
     error: strategy `mine` may not run
@@ -298,7 +298,7 @@ fn rejection_error_states_the_reason() {
 #[test]
 fn partial_failure_counts_failed_transcripts() {
     let world = world();
-    world.raw("bad", b"{}");
+    world.write_events("bad", b"{}");
     let output = world.run(&["conversation", "bad"]).exits(19);
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 2 overlays appended

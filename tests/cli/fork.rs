@@ -36,9 +36,9 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn copies_bytes_and_leaves_source_untouched() {
     let world = World::new();
-    world.file("conversation/metadata.json", b"{\"title\": \"hello\"}");
-    world.file("conversation/lock", b"");
-    let source = world.conversation("conversation", &compacted_conversation());
+    world.write_file("conversation/metadata.json", b"{\"title\": \"hello\"}");
+    world.write_file("conversation/lock", b"");
+    let source = world.write_conversation("conversation", &compacted_conversation());
     let output = world.run(&["fork", "conversation", "copy"]).exits(0);
     assert_eq!(output.text(), "");
     insta::assert_snapshot!(output.stderr, @"copy: 6 turns copied from conversation/events.json, 2 overlays");
@@ -54,7 +54,7 @@ fn copies_bytes_and_leaves_source_untouched() {
 #[test]
 fn last_copies_turns_and_clips_overlays() {
     let world = World::new();
-    let source = world.conversation("conversation", &compacted_conversation());
+    let source = world.write_conversation("conversation", &compacted_conversation());
     let output = world.run(&["fork", "conversation", "copy", "--last", "3"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     copy: the last 3 of 6 turns copied from conversation/events.json, 1 overlay
@@ -71,7 +71,7 @@ fn last_copies_turns_and_clips_overlays() {
 #[test]
 fn reports_dropped_partial_summary() {
     let world = World::new();
-    world.conversation("conversation", &compacted_conversation());
+    world.write_conversation("conversation", &compacted_conversation());
     let output = world.run(&["fork", "conversation", "copy", "--last", "5"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     copy: the last 5 of 6 turns copied from conversation/events.json, 1 overlay
@@ -87,7 +87,7 @@ fn reports_dropped_partial_summary() {
 fn fork_keeps_view_and_receipts_and_can_be_reset() {
     let world = World::new();
     let summary = json!({"from_turn": 4, "to_turn": 5, "summary": {"summary": "They said goodbye."}});
-    let source = world.conversation("conversation", &Conversation::with_turns(6).compaction(summary));
+    let source = world.write_conversation("conversation", &Conversation::with_turns(6).compaction(summary));
     world
         .run(&["conversation", "--strategy", "strip-reasoning", "--keep-first", "3", "--keep-last", "1"])
         .exits(0);
@@ -99,15 +99,15 @@ fn fork_keeps_view_and_receipts_and_can_be_reset() {
     let strategies: Vec<_> = overlays.map(|overlay| overlay["receipt"]["strategy"].as_str()).collect();
     assert_eq!(strategies, [None, Some("strip-reasoning"), Some("strip-tools")], "receipts must be kept");
     world.run(&["copy", "--reset"]).exits(0);
-    let raw: Vec<Value> = serde_json::from_slice(source.before()).unwrap();
+    let raw: Vec<Value> = serde_json::from_slice(source.original_bytes()).unwrap();
     assert_eq!(events(&world.path("copy")), raw[18..36]);
 }
 
 #[test]
 fn compact_option_compacts_only_the_fork() {
     let world = World::new();
-    let source = world.conversation("conversation", &Conversation::with_turns(6));
-    world.file("set.toml", b"[conversation.compaction]\nkeep_last = 1\n");
+    let source = world.write_conversation("conversation", &Conversation::with_turns(6));
+    world.write_file("set.toml", b"[conversation.compaction]\nkeep_last = 1\n");
     let options = ["--last", "4", "--compact=r", "--config", "set.toml"];
     let output = world.run(&[&["fork", "conversation", "copy"][..], &options].concat()).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
@@ -131,9 +131,9 @@ fn compact_option_compacts_only_the_fork() {
 #[test]
 fn dry_run_creates_nothing() {
     let world = World::new();
-    let source = world.conversation("conversation", &compacted_conversation());
+    let source = world.write_conversation("conversation", &compacted_conversation());
     let output = world.run(&["fork", "conversation", "copy", "--last", "3", "--compact", "-n"]).exits(0);
-    output.says("copy: the last 3 of 6 turns would be copied").says("copy/events.json:");
+    output.reports("copy: the last 3 of 6 turns would be copied").reports("copy/events.json:");
     source.assert_untouched();
     assert_eq!(names(&world.path("")), ["conversation"]);
 }
@@ -141,9 +141,9 @@ fn dry_run_creates_nothing() {
 #[test]
 fn rejects_existing_destination() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
-    let other = world.conversation("other", &Conversation::with_turns(1));
-    world.file("file", b"mine");
+    world.write_conversation("conversation", &Conversation::with_turns(2));
+    let other = world.write_conversation("other", &Conversation::with_turns(1));
+    world.write_file("file", b"mine");
     fs::create_dir(world.path("empty")).unwrap();
     for dest in ["other", "file", "empty", "conversation", "missing/copy"] {
         world.run(&["fork", "conversation", dest]).exits(4);
@@ -157,12 +157,12 @@ fn rejects_existing_destination() {
 #[test]
 fn fork_among_jp_conversations_requires_unused_id() {
     let world = World::new();
-    world.file(".jp/.id", b"otvo8\n");
-    world.conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(3));
+    world.write_file(".jp/.id", b"otvo8\n");
+    world.write_conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(3));
     let fork = |dest: &str| world.run(&["fork", "jp-c17738399468", dest, "--last", "1", "--compact=r"]);
     let conflict = fork(".jp/conversations/17738399468-copy").exits(4);
-    conflict.says("JP would confuse conversation 17738399468 with ");
-    fork(".jp/conversations/copy").exits(4).says("its name does not begin with a valid id");
+    conflict.reports("JP would confuse conversation 17738399468 with ");
+    fork(".jp/conversations/copy").exits(4).reports("its name does not begin with a valid id");
     fork(".jp/conversations/17738399470-copy").exits(0);
     let line = world.run(&["show", "17738399470", "--json"]).exits(0).line();
     assert_eq!(line["conversation_id"], "17738399470");
@@ -173,10 +173,10 @@ fn fork_among_jp_conversations_requires_unused_id() {
 #[test]
 fn failed_copy_leaves_no_folder() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
+    world.write_conversation("conversation", &Conversation::with_turns(2));
     fs::create_dir(world.path("conversation/metadata.json")).unwrap();
-    world.run(&["fork", "conversation", "copy"]).exits(4).says("it is a folder");
-    let unloadable = world.raw("unloadable", b"[{\"type\": \"turn_start\"}]\n");
+    world.run(&["fork", "conversation", "copy"]).exits(4).reports("it is a folder");
+    let unloadable = world.write_events("unloadable", b"[{\"type\": \"turn_start\"}]\n");
     world.run(&["fork", "unloadable", "copy"]).exits(4);
     unloadable.assert_untouched();
     assert_eq!(names(&world.path("")), ["conversation", "unloadable"]);
@@ -185,10 +185,10 @@ fn failed_copy_leaves_no_folder() {
 #[test]
 fn removes_leftovers_of_killed_process() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
+    world.write_conversation("conversation", &Conversation::with_turns(2));
     // This process id is above the kernel's limit, so it cannot exist.
-    world.file(".jpc-fork-2147483646-00/events.json", b"[");
-    world.file(".jpc-fork-1-00/events.json", b"[");
+    world.write_file(".jpc-fork-2147483646-00/events.json", b"[");
+    world.write_file(".jpc-fork-1-00/events.json", b"[");
     world.run(&["fork", "conversation", "copy"]).exits(0);
     assert_eq!(names(&world.path("")), [".jpc-fork-1-00", "conversation", "copy"]);
 }
@@ -196,7 +196,7 @@ fn removes_leftovers_of_killed_process() {
 #[test]
 fn fork_remains_when_its_compaction_fails() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(6));
+    world.write_conversation("conversation", &Conversation::with_turns(6));
     world.run(&["fork", "conversation", "copy", "--compact=nothing"]).exits(2);
     assert_eq!(
         names(&world.path("")),
@@ -206,14 +206,14 @@ fn fork_remains_when_its_compaction_fails() {
     let output = world.run(&["fork", "conversation", "copy", "--compact=s", "--json"]).exits(18);
     let line = output.line();
     assert_eq!((&line["report"], &line["error"]["code"]), (&Value::Null, &json!(18)));
-    Transcript::at(world.path("copy/events.json"));
+    Transcript::capture(world.path("copy/events.json"));
     assert_eq!(events(&world.path("copy")), events(&world.path("conversation")));
 }
 
 #[test]
 fn rejects_empty_range_and_missing_arguments() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
+    world.write_conversation("conversation", &Conversation::with_turns(2));
     world.run(&["fork", "conversation", "copy", "--last", "0"]).exits(2);
     world.run(&["fork", "conversation"]).exits(2);
     world.run(&["fork", "nothing", "copy"]).exits(4);

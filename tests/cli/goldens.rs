@@ -48,7 +48,7 @@ fn reset_restores_original_bytes_after_every_strategy() {
         let older_overlays = String::from_utf8_lossy(&bytes).matches("\"compaction\"").count();
         let world = World::new();
         let mut appended = 0;
-        let transcript = world.raw("conversation", &bytes);
+        let transcript = world.write_events("conversation", &bytes);
         for strategy in STRATEGIES {
             let run = world.run(&["conversation", "--strategy", strategy, "--keep-last", "0", "--json"]);
             if run.stderr.contains("so JP would move the conversation to its trash") {

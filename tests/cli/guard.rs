@@ -15,8 +15,8 @@ fn replacement(text: &str) -> String {
 
 fn world(conversation: &Conversation, run: &str) -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation("conversation", conversation);
-    world.plugin("odd", run);
+    let transcript = world.write_conversation("conversation", conversation);
+    world.write_plugin("odd", run);
     (world, transcript)
 }
 
@@ -54,7 +54,7 @@ fn allow_invalid_appends_anyway() {
     let dry_run = world.run_plugin("odd", &["--allow-invalid", "--dry-run", "--json"]).exits(0);
     assert_eq!(notes(&dry_run), [BLANK]);
     transcript.assert_untouched();
-    world.run_plugin("odd", &["--allow-invalid"]).exits(0).says(BLANK);
+    world.run_plugin("odd", &["--allow-invalid"]).exits(0).reports(BLANK);
     assert_eq!(transcript.overlays().len(), 1);
     world.run(&["lint", "conversation"]).exits(3);
 }
@@ -75,7 +75,7 @@ fn existing_violation_is_reported_and_compaction_continues() {
     let warning = "the view still violates G1 turn 1 event 12: the tool response `lost` has no request (and 1 more); \
                `jp-compact lint` lists all violations";
     assert_eq!(notes(&world.run_plugin("odd", &["-n", "--json"]).exits(0)), [warning]);
-    world.run_plugin("odd", &[]).exits(0).says(warning);
+    world.run_plugin("odd", &[]).exits(0).reports(warning);
     assert_eq!(transcript.overlays().len(), 1);
 }
 
@@ -89,7 +89,7 @@ fn uncovered_violation_of_history_is_only_reported() {
     let strip = STRIP.replace(r#""from_turn":0,"to_turn":0"#, r#""from_turn":0,"to_turn":2"#);
     let (world, transcript) = world(&hidden_call, &strip);
     world.run(&["lint", "conversation"]).exits(0);
-    world.run_plugin("odd", &[]).exits(0).says("the view still violates G2 turn 1 event 8");
+    world.run_plugin("odd", &[]).exits(0).reports("the view still violates G2 turn 1 event 8");
     assert_eq!(transcript.overlays().len(), 1);
 }
 
@@ -100,15 +100,15 @@ fn checks_events_added_during_run() {
                        "name": "fs_read_file", "arguments": {}});
     let bytes = Conversation::with_turns(1).bytes();
     let (world, transcript) = world(&Conversation::with_turns(1), "");
-    let later = world.file("later.json", &append_event(&bytes, &event));
-    world.plugin("odd", &format!("cp {} {}\n{STRIP}", later.display(), transcript.path.display()));
-    let output = world.run_plugin("odd", &[]).exits(5).says("grew while it was being compacted");
+    let later = world.write_file("later.json", &append_event(&bytes, &event));
+    world.write_plugin("odd", &format!("cp {} {}\n{STRIP}", later.display(), transcript.path.display()));
+    let output = world.run_plugin("odd", &[]).exits(5).reports("grew while it was being compacted");
     assert!(
         output.stderr.contains("G3 turn 0: overlay 1, turn 0, covers turn 0, which is still open"),
         "{}",
         output.stderr
     );
-    assert!(transcript.now() == append_event(&bytes, &event), "the transcript was written to");
+    assert!(transcript.current_bytes() == append_event(&bytes, &event), "the transcript was written to");
 }
 
 #[test]
@@ -123,10 +123,10 @@ fn reports_small_savings() {
     assert!(before > after);
     transcript.assert_untouched();
 
-    world.conversation("conversation", &Conversation::with_turns(1));
+    world.write_conversation("conversation", &Conversation::with_turns(1));
     let large_saving = world.run_plugin("odd", &["-n", "--json"]).exits(0);
     assert_eq!(notes(&large_saving), [""; 0]);
-    world.plugin("odd", &replacement(&long_text[..400]));
+    world.write_plugin("odd", &replacement(&long_text[..400]));
     let preview = world.run_plugin("odd", &["-n", "--json"]).exits(0);
     assert_eq!(notes(&preview), ["the view would not shrink"]);
     let output = world.run_plugin("odd", &["--json"]).exits(0);

@@ -23,7 +23,7 @@ fn conversation() -> Conversation {
 
 fn world() -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &conversation());
+    let transcript = world.write_conversation("conversation", &conversation());
     (world, transcript)
 }
 
@@ -109,9 +109,9 @@ fn view_uses_stored_hints_not_configuration() {
       Copied.
     "#);
     // Neither the opposite hint nor a missing hint changes the view.
-    world.file(".jp-compact.toml", b"[conversation.tools.fs_read_file]\ncompaction = \"strip\"\n");
+    world.write_file(".jp-compact.toml", b"[conversation.tools.fs_read_file]\ncompaction = \"strip\"\n");
     assert_eq!(first_turn(&world), view);
-    world.file(".jp-compact.toml", b"[conversation.tools.fs_create_file]\ncompaction = \"keep\"\n");
+    world.write_file(".jp-compact.toml", b"[conversation.tools.fs_create_file]\ncompaction = \"keep\"\n");
     assert_eq!(first_turn(&world), view);
 }
 
@@ -135,7 +135,7 @@ fn strategy_receives_hints() {
     let header_path = world.path("seen");
     let decline = r#"echo '{"type":"decline","id":"c1","reason":"seen"}'"#;
     let run = format!("read -r header\necho \"$header\" > {}\n{decline}", header_path.display());
-    world.script("plugins/sees", &plugin_script("sees", &json!({}), &run));
+    world.write_script("plugins/sees", &plugin_script("sees", &json!({}), &run));
     world.run_plugin("sees", &["--set", KEEP_READ, "--set", "conversation.tools.t.compaction=keep"]).exits(0);
     let header: Value = serde_json::from_str(&fs::read_to_string(header_path).unwrap()).unwrap();
     let hints = json!({"fs_read_file": {"request": "keep"}, "t": {"request": "keep", "response": "keep"}});
@@ -147,9 +147,9 @@ fn rejects_invalid_hints() {
     let (world, transcript) = world();
     for set in ["request=omit", "request=1", "answer=keep"] {
         let set = format!("conversation.tools.fs_read_file.compaction.{set}");
-        world.run(&["conversation", "--set", &set]).exits(2).says("conversation.tools");
+        world.run(&["conversation", "--set", &set]).exits(2).reports("conversation.tools");
     }
     let omit = "conversation.tools.fs_read_file.compaction=omit";
-    world.run(&["conversation", "--set", omit]).exits(2).says("a hint keeps or strips");
+    world.run(&["conversation", "--set", omit]).exits(2).reports("a hint keeps or strips");
     transcript.assert_untouched();
 }

@@ -55,9 +55,9 @@ fn strategy_show_prints_description() {
 fn strategy_list_executes_nothing() {
     let world = World::new();
     let started = world.path("started");
-    world.script("plugins/mine", &format!("#!/bin/sh\n: > {}\n", started.display()));
-    world.file("plugins/README.md", b"not a strategy\n");
-    world.script("plugins/Not_A_Name", "#!/bin/sh\n");
+    world.write_script("plugins/mine", &format!("#!/bin/sh\n: > {}\n", started.display()));
+    world.write_file("plugins/README.md", b"not a strategy\n");
+    world.write_script("plugins/Not_A_Name", "#!/bin/sh\n");
     let output = world.run(&["strategy", "list", "--trust-dir", "plugins"]).exits(0);
     assert_eq!(output.text().lines().count(), 7, "{}", output.text());
     assert!(!started.exists());
@@ -67,7 +67,7 @@ fn strategy_list_executes_nothing() {
 fn strategy_show_runs_trusted_plugin() {
     let world = World::new();
     let members = json!({"description": "a \u{1b}[31mred\nlie"});
-    world.script("plugins/mine", &plugin_script("mine", &members, DECLINE));
+    world.write_script("plugins/mine", &plugin_script("mine", &members, DECLINE));
     let arguments = ["strategy", "show", "mine", "--trust-dir", "plugins", "--sandbox=contained"];
     let output = world.run(&arguments).exits(0);
     assert!(output.text().starts_with("mine 1.0.0: a \\u{1b}[31mred"), "{}", output.text());
@@ -91,7 +91,7 @@ fn schemas_match_committed_files() {
 #[test]
 fn unknown_schema_error_lists_known_schemas() {
     let world = World::new();
-    let output = world.run(&["schema", "results"]).exits(2).says("unknown schema `results`");
+    let output = world.run(&["schema", "results"]).exits(2).reports("unknown schema `results`");
     for name in world.run(&["schema"]).text().lines() {
         assert!(output.stderr.contains(name), "{}", output.stderr);
     }

@@ -13,10 +13,10 @@ use crate::support::{CommandOutput, Conversation, STRIP, Transcript, World};
 /// the host. Checks that no process is left and that the transcript is untouched.
 #[track_caller]
 fn check(world: &World, signal: Signal, script: &str) {
-    let transcript = Transcript::at(world.path("conversation/events.json"));
+    let transcript = Transcript::capture(world.path("conversation/events.json"));
     let pid_pipe = world.path("pids");
     assert!(Command::new("/bin/mkfifo").arg(&pid_pipe).status().unwrap().success());
-    world.plugin("reports", &format!("sleep 1000 & echo $$ $! > {}\n{script}", pid_pipe.display()));
+    world.write_plugin("reports", &format!("sleep 1000 & echo $$ $! > {}\n{script}", pid_pipe.display()));
     let strategies = ["-s", "strip-tools", "-s", "reports", "--trust-dir", "plugins", "--sandbox=contained"];
     let child = world.spawn(&mut world.command(&[&["conversation"], &strategies[..]].concat()));
 
@@ -51,7 +51,7 @@ pub(crate) fn process_ends(pid: &str) -> bool {
 
 fn world() -> World {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(5));
+    world.write_conversation("conversation", &Conversation::with_turns(5));
     world
 }
 

@@ -60,9 +60,9 @@ impl AgentLoop {
 
     /// Adds events to the transcript.
     fn extend(&self, transcript: &Transcript, add: impl FnOnce(Conversation) -> Conversation) -> Transcript {
-        let elements: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
+        let elements: Vec<Value> = serde_json::from_slice(&transcript.current_bytes()).unwrap();
         let conversation = elements.into_iter().fold(Conversation::new(), Conversation::element);
-        self.world.conversation("conversation", &add(conversation))
+        self.world.write_conversation("conversation", &add(conversation))
     }
 }
 
@@ -78,7 +78,7 @@ fn micro_runs_first_then_threshold_triggers_summary() {
     let agent = AgentLoop::with_model(Model::with_answer(SUMMARY));
     // 250,000 tokens of results. With placeholders for the ten older ones: 125,000.
     let conversation = add_reads(Conversation::new().turn("FIRST: follow the skill."), 20, 50_000);
-    let transcript = agent.world.conversation("conversation", &conversation.message("Step 1 is done."));
+    let transcript = agent.world.write_conversation("conversation", &conversation.message("Step 1 is done."));
     let report = agent.iterate();
     assert_eq!((&report["due"], agent.model.requests().len()), (&json!(false), 0), "{report}");
     assert_eq!(agent.result_lengths(), [[21; 10], [50_000; 10]].concat());
@@ -121,7 +121,7 @@ fn triggers_above_threshold_not_at_it() {
     let agent = AgentLoop::with_model(Model::with_answer(SUMMARY));
     let is_due_at = |tokens: usize| {
         let request = "x".repeat(4 * tokens);
-        agent.world.conversation("conversation", &Conversation::new().turn(&request));
+        agent.world.write_conversation("conversation", &Conversation::new().turn(&request));
         agent.iterate()["due"].clone()
     };
     assert_eq!([is_due_at(204_800), is_due_at(204_801)], [false, true]);
@@ -131,7 +131,7 @@ fn triggers_above_threshold_not_at_it() {
 fn provider_failure_is_a_warning() {
     let agent = AgentLoop::with_model(Model::with_response(ResponseTemplate::new(401)));
     let conversation = add_reads(Conversation::new().turn("Look."), 12, 90_000).message("Done.");
-    let transcript = agent.world.conversation("conversation", &conversation);
+    let transcript = agent.world.write_conversation("conversation", &conversation);
     let report = agent.iterate();
     assert_eq!(report["due"], true, "{report}");
     assert!(report["warning"].to_string().contains("HTTP 401"), "{report}");

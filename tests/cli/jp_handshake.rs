@@ -14,7 +14,7 @@ const DESCRIBE: &str = "{\"type\":\"describe\"}\n";
 fn answers_describe() {
     let world = World::new();
     for line in [DESCRIBE, DESCRIBE.trim_end()] {
-        let output = world.pipe(&[], line.as_bytes()).exits(0);
+        let output = world.run_with_stdin(&[], line.as_bytes()).exits(0);
         assert_eq!(output.stderr, "");
         let description = "Compact conversations with language models without destroying anything";
         let version = env!("CARGO_PKG_VERSION");
@@ -29,7 +29,7 @@ fn answers_init_with_ready_and_exit() {
     let world = World::new();
     let init = json!({"type": "init", "version": 1, "workspace": {"root": "/", "storage": "/.jp", "id": "otvo8"},
                       "config": {}, "args": ["x"], "log_level": 0});
-    let output = world.pipe(&[], format!("{init}\n").as_bytes()).exits(0);
+    let output = world.run_with_stdin(&[], format!("{init}\n").as_bytes()).exits(0);
     assert_eq!(
         output.lines(),
         [json!({"type": "ready"}), json!({"type": "exit", "code": 2, "reason": "run jp-compact itself"})]
@@ -76,21 +76,21 @@ fn times_out_on_incomplete_line() {
 fn empty_stdin_is_a_usage_error() {
     let world = World::new();
     assert_usage_error(world.run::<&str>(&[]));
-    assert_usage_error(world.pipe(&[], b""));
+    assert_usage_error(world.run_with_stdin(&[], b""));
 }
 
 #[test]
 fn unknown_line_is_a_usage_error() {
     let world = World::new();
     for line in ["\n", "hello\n", "[]\n", "{}\n", "{\"type\":\"later\"}\n", "\u{fffd}\n"] {
-        assert_usage_error(world.pipe(&[], line.as_bytes()));
+        assert_usage_error(world.run_with_stdin(&[], line.as_bytes()));
     }
-    assert_usage_error(world.pipe(&[], b"\xff\xfe\n"));
-    assert_usage_error(world.pipe(&[], b"[\"describe\"]"));
+    assert_usage_error(world.run_with_stdin(&[], b"\xff\xfe\n"));
+    assert_usage_error(world.run_with_stdin(&[], b"[\"describe\"]"));
 }
 
 #[track_caller]
 fn assert_usage_error(output: CommandOutput) {
-    let output = output.exits(2).says("no TRANSCRIPT was given");
+    let output = output.exits(2).reports("no TRANSCRIPT was given");
     assert_eq!(output.text(), "");
 }

@@ -61,14 +61,14 @@ fn metadata(folder: &Path) -> Value {
 #[test]
 fn imported_conversation_meets_jp_requirements() {
     let world = World::new();
-    world.file(".jp/.id", b"otvo8\n");
+    world.write_file(".jp/.id", b"otvo8\n");
     fs::create_dir_all(world.path(".jp/conversations")).unwrap();
     let mut session = sample("claude-code.jsonl");
     session.extend_from_slice(
         b"{\"type\":\"custom-title\",\"customTitle\":\"Water\\n the garden\",\"sessionId\":\"s\"}\n",
     );
-    world.file("s.jsonl", &session);
-    world.file("chat.json", &sample("openai-chat.json"));
+    world.write_file("s.jsonl", &session);
+    world.write_file("chat.json", &sample("openai-chat.json"));
     for (source, folder_name, title) in [
         ("s.jsonl", "17738399471-imported", json!("Water the garden")),
         ("chat.json", "17738399472", Value::Null),
@@ -101,9 +101,9 @@ fn sample_meets_jp_requirements() {
 #[test]
 fn fork_meets_jp_requirements_and_does_not_expire() {
     let world = World::new();
-    world.file(".jp/.id", b"otvo8\n");
+    world.write_file(".jp/.id", b"otvo8\n");
     fs::create_dir_all(world.path(".jp/conversations")).unwrap();
-    world.file("bare/events.json", &Conversation::with_turns(3).bytes());
+    world.write_file("bare/events.json", &Conversation::with_turns(3).bytes());
     let destination = ".jp/conversations/17738399470-fork";
     world.run(&["fork", "bare", destination]).exits(0);
     assert_jp_loads(&world.path(destination));
@@ -112,8 +112,8 @@ fn fork_meets_jp_requirements_and_does_not_expire() {
         "title": "t", "last_activated_at": "2026-03-18 11:58:01.0", "pinned_at": "2026-03-18 11:58:01.0",
         "expires_at": "2026-03-19 11:58:01.0", "archived_at": "2026-03-18 11:58:01.0", "labels": {"a": ""},
     });
-    world.file("bare/metadata.json", source_metadata.to_string().as_bytes());
-    world.file("bare/base_config.json", b"{\"mine\":1}");
+    world.write_file("bare/metadata.json", source_metadata.to_string().as_bytes());
+    world.write_file("bare/base_config.json", b"{\"mine\":1}");
     let destination = ".jp/conversations/17738399471";
     world.run(&["fork", "bare", destination, "--last", "1"]).exits(0);
     let copied = metadata(&world.path(destination));
@@ -128,26 +128,26 @@ fn fork_meets_jp_requirements_and_does_not_expire() {
 #[test]
 fn rejects_ids_that_jp_cannot_read_or_distinguish() {
     let world = World::new();
-    world.file(".jp/.id", b"otvo8\n");
-    world.conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(3));
+    world.write_file(".jp/.id", b"otvo8\n");
+    world.write_conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(3));
     let fork =
         |destination: &str| world.run(&["fork", ID, &format!(".jp/conversations/{destination}")]).exits(4);
     for id in ["99999999999", "017738399469", "92233720368547758070"] {
-        fork(id).says("does not begin with a valid id");
+        fork(id).reports("does not begin with a valid id");
     }
     // JP uses the first folder whose name begins with the id.
-    fork("1773839946").says("JP would confuse conversation 1773839946 with ");
-    world.conversation(".jp/conversations/1-old", &Conversation::with_turns(3));
-    fork("17738399469").says("JP would confuse conversation 17738399469 with ");
+    fork("1773839946").reports("JP would confuse conversation 1773839946 with ");
+    world.write_conversation(".jp/conversations/1-old", &Conversation::with_turns(3));
+    fork("17738399469").reports("JP would confuse conversation 17738399469 with ");
 }
 
 /// Writes a conversation to both storages, like JP.
 fn two_copies(world: &World) -> (Transcript, Transcript) {
-    world.file(".jp/.id", b"otvo8\n");
+    world.write_file(".jp/.id", b"otvo8\n");
     let conversation = Conversation::with_turns(5);
-    let workspace_copy = world.conversation(&format!(".jp/conversations/{ID}-a-slug"), &conversation);
+    let workspace_copy = world.write_conversation(&format!(".jp/conversations/{ID}-a-slug"), &conversation);
     let folder = world.home(&format!(".local/share/jp/workspace/work-otvo8/conversations/{ID}-a-slug"));
-    let user_copy = world.conversation(folder.to_str().unwrap(), &conversation);
+    let user_copy = world.write_conversation(folder.to_str().unwrap(), &conversation);
     (workspace_copy, user_copy)
 }
 
@@ -161,14 +161,14 @@ fn two_copies_stay_equal_through_appends_and_resets() {
         world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
         world.run(&[ID, "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
         assert_eq!(user_copy.overlays().len(), 2, "round {round}");
-        assert_eq!(workspace_copy.now(), user_copy.now());
+        assert_eq!(workspace_copy.current_bytes(), user_copy.current_bytes());
         assert_eq!(shown_path(), first_path, "JP must load the same copy");
         world.run(&[ID, "--reset=1"]).exits(0);
-        assert_eq!(workspace_copy.now(), user_copy.now());
+        assert_eq!(workspace_copy.current_bytes(), user_copy.current_bytes());
         world.run(&[ID, "--reset"]).exits(0);
         assert_eq!(
-            (workspace_copy.now(), user_copy.now()),
-            (workspace_copy.before().to_vec(), user_copy.before().to_vec())
+            (workspace_copy.current_bytes(), user_copy.current_bytes()),
+            (workspace_copy.original_bytes().to_vec(), user_copy.original_bytes().to_vec())
         );
     }
 }
@@ -181,7 +181,7 @@ fn overlays_in_only_one_copy_are_not_a_conflict() {
         let (workspace_copy, user_copy) = two_copies(&world);
         world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
         let copy_without_overlays = if newer_has_overlays { &workspace_copy } else { &user_copy };
-        fs::write(&copy_without_overlays.path, copy_without_overlays.before()).unwrap();
+        fs::write(&copy_without_overlays.path, copy_without_overlays.original_bytes()).unwrap();
         let (old, new) =
             if newer_has_overlays { (workspace_copy, user_copy) } else { (user_copy, workspace_copy) };
         let hour = std::time::Duration::from_secs(3_600);
@@ -197,31 +197,31 @@ fn overlays_in_only_one_copy_are_not_a_conflict() {
             new.overlays().len(),
             if newer_has_overlays { 2 } else { 1 } + usize::from(!newer_has_overlays)
         );
-        assert_eq!(old.now(), new.now());
+        assert_eq!(old.current_bytes(), new.current_bytes());
     }
 }
 
 #[test]
 fn reset_removes_receipts_left_by_jp() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     world.run(&["conversation", "--strategy", "strip-tools"]).exits(0);
     // `jp c compact --reset` removes compactions, and keeps elements of unknown types.
-    let mut elements: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
+    let mut elements: Vec<Value> = serde_json::from_slice(&transcript.current_bytes()).unwrap();
     elements.retain(|element| element["type"] != "compaction");
     fs::write(&transcript.path, format!("{:#}\n", Value::from(elements))).unwrap();
     let output = world.run(&["conversation", "--reset"]).exits(0);
-    output.says("no overlay to remove");
-    let remaining: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
+    output.reports("no overlay to remove");
+    let remaining: Vec<Value> = serde_json::from_slice(&transcript.current_bytes()).unwrap();
     assert!(remaining.iter().all(|element| element["type"] != "jp_compact_receipt"));
 }
 
 #[test]
 fn compaction_members_follow_jp_order() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     world.run(&["conversation", "--strategy", "strip-tools"]).exits(0);
-    let text = String::from_utf8(transcript.now()).unwrap();
+    let text = String::from_utf8(transcript.current_bytes()).unwrap();
     let compaction = &text[text.find("    \"type\": \"compaction\"").unwrap()..];
     let keys: Vec<&str> =
         compaction.lines().take(5).map(|line| line.trim().split('"').nth(1).unwrap()).collect();
@@ -229,7 +229,7 @@ fn compaction_members_follow_jp_order() {
 }
 
 fn compactions(transcript: &Transcript) -> usize {
-    let elements: Vec<Value> = serde_json::from_slice(&transcript.now()).unwrap();
+    let elements: Vec<Value> = serde_json::from_slice(&transcript.current_bytes()).unwrap();
     elements.iter().filter(|element| element["type"] == "compaction").count()
 }
 
@@ -248,14 +248,15 @@ fn jp_save(world: &World, transcript: &Transcript, loaded: &[u8]) {
 #[test]
 fn jp_save_of_older_state_loses_overlay_but_no_event() {
     let world = World::new();
-    world.file(".jp/.id", b"otvo8\n");
-    let transcript = world.conversation(&format!(".jp/conversations/{ID}"), &Conversation::with_turns(5));
+    world.write_file(".jp/.id", b"otvo8\n");
+    let transcript =
+        world.write_conversation(&format!(".jp/conversations/{ID}"), &Conversation::with_turns(5));
     // JP loads the file before it takes its lock, and does not read it again.
-    let loaded = transcript.now();
+    let loaded = transcript.current_bytes();
     world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
     jp_save(&world, &transcript, &loaded);
     assert_eq!(compactions(&transcript), 0, "expected the overlay to be lost");
-    let text = String::from_utf8(transcript.now()).unwrap();
+    let text = String::from_utf8(transcript.current_bytes()).unwrap();
     assert!(text.contains("JP's turn"), "an event was lost");
     // The next run appends the overlay again.
     world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
@@ -265,12 +266,13 @@ fn jp_save_of_older_state_loses_overlay_but_no_event() {
 #[test]
 fn keeps_turn_that_jp_saved_before_append() {
     let world = World::new();
-    world.file(".jp/.id", b"otvo8\n");
-    let transcript = world.conversation(&format!(".jp/conversations/{ID}"), &Conversation::with_turns(5));
-    jp_save(&world, &transcript, &transcript.now());
+    world.write_file(".jp/.id", b"otvo8\n");
+    let transcript =
+        world.write_conversation(&format!(".jp/conversations/{ID}"), &Conversation::with_turns(5));
+    jp_save(&world, &transcript, &transcript.current_bytes());
     world.run(&[ID, "--strategy", "strip-tools"]).exits(0);
     assert_eq!(compactions(&transcript), 1);
-    assert!(String::from_utf8(transcript.now()).unwrap().contains("JP's turn"));
+    assert!(String::from_utf8(transcript.current_bytes()).unwrap().contains("JP's turn"));
 }
 
 fn names(folder: &Path) -> Vec<String> {

@@ -44,13 +44,13 @@ const COMMANDS: [Row; 25] = [
 /// A test environment with everything that the table names.
 fn world() -> World {
     let world = World::new();
-    world.conversation("talk", &Conversation::bulky(3).whole_turn().whole_turn().whole_turn());
-    world.raw("bad", b"{");
+    world.write_conversation("talk", &Conversation::bulky(3).whole_turn().whole_turn().whole_turn());
+    world.write_events("bad", b"{");
     fs::create_dir(world.path("empty")).unwrap();
-    world.file("session.jsonl", b"{\"role\":\"user\",\"content\":\"hello there\"}\n");
-    world.script("plugin", &plugin_script("plugin", &json!({}), "echo no"));
+    world.write_file("session.jsonl", b"{\"role\":\"user\",\"content\":\"hello there\"}\n");
+    world.write_script("plugin", &plugin_script("plugin", &json!({}), "echo no"));
     let profile = "[conversation.compaction.profiles.theirs]\nsummary.model = \"openai/theirs\"\n";
-    world.file("shared/.jp-compact.toml", profile.as_bytes());
+    world.write_file("shared/.jp-compact.toml", profile.as_bytes());
     world
 }
 
@@ -182,10 +182,10 @@ fn total_of_several_conversations_has_a_schema() {
 fn records_and_tools_have_the_same_errors() {
     let world = world();
     let records = b"{\"id\":1,\"path\":\"talk\"}\n{\"id\":2,\"path\":\"bad\"}\n";
-    let answers = world.pipe(&["batch", "--ndjson", "--profile=light"], records).exits(0).lines();
+    let answers = world.run_with_stdin(&["batch", "--ndjson", "--profile=light"], records).exits(0).lines();
     answers.iter().for_each(|answer| check("batch-answer", answer));
-    world.conversation("project/talk", &Conversation::bulky(6));
-    world.raw("project/bad", b"{");
+    world.write_conversation("project/talk", &Conversation::bulky(6));
+    world.write_events("project/bad", b"{");
     let mut agent = Agent::connect(&world, &["--now=2026-11-21T07:40:00Z", "--sandbox=contained"]);
     for tool in ["compact", "show", "stats", "reset"] {
         let done = agent.call(tool, json!({ "transcript": "talk" })).succeeds();

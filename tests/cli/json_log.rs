@@ -28,10 +28,10 @@ fn lines(output: &CommandOutput) -> Vec<Value> {
 
 fn world() -> World {
     let world = World::new();
-    world.conversation("talk", &Conversation::bulky(6));
-    world.raw("bad", b"{");
+    world.write_conversation("talk", &Conversation::bulky(6));
+    world.write_events("bad", b"{");
     let loud = r#"echo "3 lines of /its/own" >&2; sed -n 's/^{"type":"compact","id":"\([^"]*\)".*/{"type":"log","id":"\1","level":"warn","message":"7 of 9"}\n{"type":"decline","id":"\1","reason":"no"}/p'"#;
-    world.script("plugins/loud", &plugin_script("loud", &json!({}), loud));
+    world.write_script("plugins/loud", &plugin_script("loud", &json!({}), loud));
     world
 }
 

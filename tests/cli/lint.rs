@@ -18,7 +18,7 @@ fn invalid_conversation() -> Conversation {
 #[test]
 fn valid_conversation_is_clean_for_every_provider() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
+    world.write_conversation("conversation", &Conversation::with_turns(2));
     for extra in [&[][..], &["--provider", "all"], &["--provider", "gemini"]] {
         let output = world.run(&[&["lint", "conversation"], extra].concat()).exits(0);
         assert_eq!((output.text(), output.stderr.as_str()), ("conversation/events.json: clean\n", ""));
@@ -28,7 +28,7 @@ fn valid_conversation_is_clean_for_every_provider() {
 #[test]
 fn violations_have_rule_turn_and_event() {
     let world = World::new();
-    world.conversation("conversation", &invalid_conversation());
+    world.write_conversation("conversation", &invalid_conversation());
     let output = world.run(&["lint", "conversation"]).exits(3);
     insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 3 violations
@@ -64,7 +64,7 @@ fn violations_have_rule_turn_and_event() {
 fn provider_rules_are_reported_with_provider_name() {
     let world = World::new();
     // Only some providers reject a conversation that begins with the assistant.
-    world.conversation("conversation", &Conversation::new().message("Hello.").whole_turn());
+    world.write_conversation("conversation", &Conversation::new().message("Hello.").whole_turn());
     world.run(&["lint", "conversation"]).exits(0);
     world.run(&["lint", "conversation", "--provider", "openai"]).exits(0);
     let output = world.run(&["lint", "conversation", "--provider", "all"]).exits(3);
@@ -92,11 +92,11 @@ fn checks_the_view() {
     let world = World::new();
     let summarized =
         invalid_conversation().compaction(json!({"from_turn": 1, "to_turn": 2, "summary": {"summary": "S"}}));
-    world.conversation("conversation", &summarized);
+    world.write_conversation("conversation", &summarized);
     world.run(&["lint", "conversation"]).exits(0);
     let with_blank_summary = Conversation::with_turns(2)
         .compaction(json!({"from_turn": 0, "to_turn": 0, "summary": {"summary": ""}}));
-    let output = world.pipe(&["lint", "-"], &with_blank_summary.bytes()).exits(3);
+    let output = world.run_with_stdin(&["lint", "-"], &with_blank_summary.bytes()).exits(3);
     insta::assert_snapshot!(output.text(), @r"
     standard input: 1 violation
       G5 turn 0: the summary is blank
@@ -107,7 +107,7 @@ fn checks_the_view() {
 #[test]
 fn warns_when_ollama_would_truncate_view() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
+    world.write_conversation("conversation", &Conversation::with_turns(2));
     let lint_ollama =
         |window| world.run(&["lint", "conversation", "--provider", "ollama", "--context-window", window]);
     let output = lint_ollama("10").exits(0);
@@ -117,13 +117,16 @@ fn warns_when_ollama_would_truncate_view() {
       see docs/reference/lint-rules.md#o1
     ");
     assert_eq!(lint_ollama("4096").exits(0).text(), "conversation/events.json: clean\n");
-    world.run(&["lint", "conversation", "--provider", "llama"]).exits(2).says("values: anthropic, openai,");
+    world
+        .run(&["lint", "conversation", "--provider", "llama"])
+        .exits(2)
+        .reports("values: anthropic, openai,");
 }
 
 #[test]
 fn print_renders_body_of_each_provider() {
     let world = World::new();
-    world.conversation("conversation", &invalid_conversation());
+    world.write_conversation("conversation", &invalid_conversation());
     for (provider, member) in [
         ("anthropic", "messages"),
         ("openai", "messages"),
@@ -139,7 +142,7 @@ fn print_renders_body_of_each_provider() {
     world
         .run(&["print", "conversation", "--as", "yaml"])
         .exits(2)
-        .says("values: text, json, source, anthropic,");
+        .reports("values: text, json, source, anthropic,");
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn print_renders_view_or_whole_history() {
     let world = World::new();
     let conversation = Conversation::with_turns(2)
         .compaction(json!({"from_turn": 0, "to_turn": 0, "summary": {"summary": "S"}}));
-    world.conversation("conversation", &conversation);
+    world.write_conversation("conversation", &conversation);
     let messages = |extra: &[&str]| {
         let output = world.run(&[&["print", "conversation", "--as", "openai"], extra].concat()).exits(0);
         let body: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -36,13 +36,13 @@ struct Scene {
 /// fails.
 pub(crate) fn summary_strategy(on_failure: &str) -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     let members = json!({"needs": ["llm"], "produces": ["summary"], "options_schema": {
         "type": "object", "properties": {"model": {"type": "string"}}, "additionalProperties": false,
     }});
     let headers_path = world.path("seen");
     let run = SUMMARIZE.replace("ON_FAILURE", on_failure).replace("SEEN", headers_path.to_str().unwrap());
-    world.script("plugins/asks/asks", &plugin_script("asks", &members, &run));
+    world.write_script("plugins/asks/asks", &plugin_script("asks", &members, &run));
     grant(&world, "llm = true");
     (world, transcript)
 }
@@ -52,7 +52,7 @@ fn grant(world: &World, permissions: &str) {
         "manifest = 1\nname = \"asks\"\nversion = \"1.0.0\"\ndescription = \"a test\"\nprotocols = [1]\n\
          [run]\ncommand = [\"./asks\"]\n[permissions]\n{permissions}\n"
     );
-    world.file("plugins/asks/plugin.toml", manifest.as_bytes());
+    world.write_file("plugins/asks/plugin.toml", manifest.as_bytes());
 }
 
 /// Returns a command that runs that strategy.
@@ -138,7 +138,7 @@ fn appends_summary_written_by_model() {
 fn rejects_summary_longer_than_its_turns() {
     let scene = Scene::new();
     scene.respond_with(completion(&"word ".repeat(1_000), "stop"));
-    scene.run(&[]).exits(17).says("characters, and must be shorter than its events");
+    scene.run(&[]).exits(17).reports("characters, and must be shorter than its events");
     scene.transcript.assert_untouched();
 }
 
@@ -165,7 +165,7 @@ fn rejects_truncated_or_filtered_answer() {
         for on_failure in [REPORT_ERROR, DECLINE_WITHOUT_SUMMARY] {
             let scene = Scene::with_failure_handler(on_failure);
             scene.respond_with(completion("They tal", finish_reason));
-            scene.run(&[]).exits(17).says(message).says("the strategy reported: no summary");
+            scene.run(&[]).exits(17).reports(message).reports("the strategy reported: no summary");
             scene.transcript.assert_untouched();
         }
     }
@@ -230,7 +230,7 @@ fn requires_configured_model_and_key() {
         "{}",
         output.stderr
     );
-    scene.run_unset(&["--model", "gpt-5"], &[]).exits(2).says("expected a model as `provider/name`");
+    scene.run_unset(&["--model", "gpt-5"], &[]).exits(2).reports("expected a model as `provider/name`");
     assert_eq!(scene.requests(), Vec::<Value>::new());
     scene.transcript.assert_untouched();
 }
@@ -239,7 +239,7 @@ fn requires_configured_model_and_key() {
 fn model_requires_grant() {
     let scene = Scene::new();
     grant(&scene.world, "llm = false");
-    scene.run(&[]).exits(11).says("it needs `llm`, which was not granted");
+    scene.run(&[]).exits(11).reports("it needs `llm`, which was not granted");
     assert_eq!(scene.requests(), Vec::<Value>::new());
 }
 
@@ -270,7 +270,7 @@ fn write_strategy_with_requests(world: &World, requests: &Value) {
         "read -r header\ncase \"$header\" in\n*'\"answers\":{{}}'*) cat <<'END'\n{needs}\nEND\n;;\n*) {DECLINE_WITHOUT_SUMMARY} ;;\nesac"
     );
     let members = json!({"needs": ["llm"], "produces": ["summary"]});
-    world.script("plugins/asks/asks", &plugin_script("asks", &members, &run));
+    world.write_script("plugins/asks/asks", &plugin_script("asks", &members, &run));
 }
 
 fn completion_request(text: &str, max_tokens: u64) -> Value {
@@ -283,9 +283,9 @@ fn check_over_budget(requests: &Value, extra: &[&str], message: &str) {
     let scene = Scene::new();
     scene.respond_with(short_answer());
     write_strategy_with_requests(&scene.world, requests);
-    let output = scene.run(extra).exits(18).says(message).says("(budget_exhausted)");
+    let output = scene.run(extra).exits(18).reports(message).reports("(budget_exhausted)");
     assert_eq!(scene.requests(), Vec::<Value>::new());
-    output.says("hint: nothing was appended; raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`");
+    output.reports("hint: nothing was appended; raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`");
 }
 
 fn short_answer() -> ResponseTemplate {
@@ -318,12 +318,12 @@ fn user_sets_budget_and_workspace_cannot() {
     scene.respond_with(short_answer());
     write_strategy_with_requests(&scene.world, &json!({"a": completion_request("sum up", 2_000_000)}));
     let config = b"[llm]\nbudget_tokens = 3000000\n";
-    scene.world.file(".jp-compact.toml", config);
-    scene.run(&[]).exits(2).says("`llm.budget_tokens` is not allowed in a workspace file");
+    scene.world.write_file(".jp-compact.toml", config);
+    scene.run(&[]).exits(2).reports("`llm.budget_tokens` is not allowed in a workspace file");
     fs::rename(scene.world.path(".jp-compact.toml"), scene.world.path("mine.toml")).unwrap();
-    scene.run(&["--config", "mine.toml"]).exits(0).says("declined: no summary");
+    scene.run(&["--config", "mine.toml"]).exits(0).reports("declined: no summary");
     assert_eq!(scene.requests().len(), 1);
-    scene.run(&["--set", "llm.budget_requests=0"]).exits(18).says("budget of 0");
+    scene.run(&["--set", "llm.budget_requests=0"]).exits(18).reports("budget of 0");
     assert_eq!(scene.requests().len(), 1);
 }
 
@@ -334,17 +334,17 @@ fn rejects_path_traversal_in_model_name() {
     scene.respond_with(short_answer());
     let mut command = strategy_command(&scene.world, &format!("asks:model={EVIL}"), &[]);
     command.env("GOOGLE_GEMINI_BASE_URL", scene.server.uri()).env("GEMINI_API_KEY", KEY);
-    scene.world.finish(&mut command).exits(2).says(EVIL);
+    scene.world.finish(&mut command).exits(2).reports(EVIL);
     for extra in [&["--model", EVIL][..], &["--set", &format!("llm.model={EVIL}")]] {
         let mut command = strategy_command(&scene.world, "asks", extra);
         command.env("GOOGLE_GEMINI_BASE_URL", scene.server.uri()).env("GEMINI_API_KEY", KEY);
-        scene.world.finish(&mut command).exits(2).says("expected a model as `provider/name`");
+        scene.world.finish(&mut command).exits(2).reports("expected a model as `provider/name`");
     }
     let delta = json!({"delta": {"assistant": {"model": {"id": EVIL}}}});
-    scene.world.conversation("conversation", &Conversation::with_turns(5).event("config_delta", delta));
+    scene.world.write_conversation("conversation", &Conversation::with_turns(5).event("config_delta", delta));
     let mut command = strategy_command(&scene.world, "asks", &[]);
     command.env("GOOGLE_GEMINI_BASE_URL", scene.server.uri()).env("GEMINI_API_KEY", KEY);
-    scene.world.finish(&mut command).exits(18).says("none is configured");
+    scene.world.finish(&mut command).exits(18).reports("none is configured");
     assert_eq!(scene.requests(), Vec::<Value>::new());
 }
 
@@ -352,27 +352,30 @@ fn rejects_path_traversal_in_model_name() {
 fn replay_reproduces_recorded_run() {
     let scene = Scene::new();
     scene.respond_with(completion("They talked.", "stop"));
-    let before = scene.transcript.now();
+    let before = scene.transcript.current_bytes();
     scene.run(&["--llm-record", "answers.json"]).exits(0);
-    let recorded = scene.transcript.now();
+    let recorded = scene.transcript.current_bytes();
     let file = scene.world.path("answers.json");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     fs::write(&scene.transcript.path, &before).unwrap();
     // A replay needs neither a server, nor a model name, nor a key.
     let unset = ["OPENAI_BASE_URL", "OPENAI_API_KEY"];
     scene.run_unset(&["--llm-replay", "answers.json"], &unset).exits(0);
-    assert!(scene.transcript.now() == recorded);
+    assert!(scene.transcript.current_bytes() == recorded);
     assert_eq!(scene.requests().len(), 1);
 }
 
 #[test]
 fn replay_fails_for_unrecorded_request() {
     let scene = Scene::new();
-    scene.world.file("answers.json", b"{}");
+    scene.world.write_file("answers.json", b"{}");
     let output = scene.run(&["--llm-replay", "answers.json"]).exits(18);
     assert!(output.stderr.contains("no answer was recorded for the request "), "{}", output.stderr);
-    scene.run(&["--llm-replay", "nowhere.json"]).exits(2).says("there is no such file");
-    scene.run(&["--llm-record", "conversation/events.json"]).exits(2).says("not a file of recorded answers");
+    scene.run(&["--llm-replay", "nowhere.json"]).exits(2).reports("there is no such file");
+    scene
+        .run(&["--llm-record", "conversation/events.json"])
+        .exits(2)
+        .reports("not a file of recorded answers");
     scene.run(&["--llm-replay", "answers.json", "--llm-record", "answers.json"]).exits(2);
     assert_eq!(scene.requests(), Vec::<Value>::new());
     scene.transcript.assert_untouched();

@@ -24,7 +24,7 @@ fn conversation() -> Conversation {
 /// Returns a test environment with a conversation in the served folder, `project`.
 fn world() -> World {
     let world = World::new();
-    world.conversation("project/talk", &conversation());
+    world.write_conversation("project/talk", &conversation());
     world
 }
 
@@ -77,7 +77,7 @@ fn lists_tools_with_schemas() {
 #[test]
 fn compact_and_reset_match_commands() {
     let world = world();
-    world.conversation("same", &conversation());
+    world.write_conversation("same", &conversation());
     let before = events(&world, "same");
     let mut agent = Agent::connect(&world, &NOW);
 
@@ -102,7 +102,7 @@ fn compact_and_reset_match_commands() {
     agent
         .call("reset", json!({"transcript": "talk", "number": 1}))
         .succeeds()
-        .says("1 overlay removed from talk");
+        .reports("1 overlay removed from talk");
     world.run(&["same", "--reset=1"]).exits(0);
     assert_eq!(events(&world, "project/talk"), events(&world, "same"));
     let result = agent.call("reset", json!({"transcript": "talk"})).succeeds();
@@ -141,7 +141,7 @@ fn stats_show_and_print_match_commands() {
 #[test]
 fn rejects_transcripts_outside_served_folder() {
     let world = world();
-    let secret = world.conversation("secret", &conversation());
+    let secret = world.write_conversation("secret", &conversation());
     symlink(world.path("secret"), world.path("project/way-out")).unwrap();
     fs::create_dir(world.path("project/linked")).unwrap();
     symlink(&secret.path, world.path("project/linked/events.json")).unwrap();
@@ -150,11 +150,12 @@ fn rejects_transcripts_outside_served_folder() {
     for transcript in ["../secret", &absolute, "talk/../../secret", "way-out", "linked", "linked/events.json"]
     {
         for tool in ["compact", "stats", "show", "print", "reset"] {
-            let result = agent.call(tool, json!({"transcript": transcript})).fails(4).says("is not inside");
+            let result =
+                agent.call(tool, json!({"transcript": transcript})).fails(4).reports("is not inside");
             assert!(!result.text().contains("no importance"), "{}", result.text());
         }
     }
-    agent.call("print", json!({"transcript": "../nothing"})).fails(4).says("is not inside");
+    agent.call("print", json!({"transcript": "../nothing"})).fails(4).reports("is not inside");
     secret.assert_untouched();
     agent.close().exits(0);
 }
@@ -162,18 +163,18 @@ fn rejects_transcripts_outside_served_folder() {
 #[test]
 fn resolves_ids_only_in_served_workspace() {
     let world = World::new();
-    world.conversation(".jp/conversations/17738399468-above", &Conversation::with_turns(1));
-    world.conversation("project/.jp/conversations/17738399469-here", &Conversation::with_turns(2));
-    world.conversation("project/.jp/conversations/17738399470-sibling", &Conversation::with_turns(3));
+    world.write_conversation(".jp/conversations/17738399468-above", &Conversation::with_turns(1));
+    world.write_conversation("project/.jp/conversations/17738399469-here", &Conversation::with_turns(2));
+    world.write_conversation("project/.jp/conversations/17738399470-sibling", &Conversation::with_turns(3));
     let mut agent = Agent::connect(&world, &[]);
-    agent.call("stats", json!({"transcript": "17738399469"})).succeeds().says("2 turns");
+    agent.call("stats", json!({"transcript": "17738399469"})).succeeds().reports("2 turns");
     agent.call("stats", json!({"transcript": "17738399468"})).fails(4);
     // A server in a subfolder of the workspace does not serve the workspace.
     let mut command = world.command(&["mcp"]);
     command.current_dir(world.path("project/.jp/conversations/17738399469-here"));
     let mut subfolder_agent = Agent::connect_command(&world, command);
-    subfolder_agent.call("stats", json!({"transcript": "17738399470"})).fails(4).says("is not inside");
-    subfolder_agent.call("stats", json!({"transcript": "."})).succeeds().says("2 turns");
+    subfolder_agent.call("stats", json!({"transcript": "17738399470"})).fails(4).reports("is not inside");
+    subfolder_agent.call("stats", json!({"transcript": "."})).succeeds().reports("2 turns");
     subfolder_agent.close().exits(0);
     agent.close().exits(0);
 }
@@ -181,9 +182,9 @@ fn resolves_ids_only_in_served_workspace() {
 #[test]
 fn errors_match_command_line() {
     let world = world();
-    world.plugin("unknown", "exit 1");
+    world.write_plugin("unknown", "exit 1");
     let config = "[conversation.compaction.profiles.theirs]\nstrategies = [\"unknown\"]\n";
-    world.file("config.toml", config.as_bytes());
+    world.write_file("config.toml", config.as_bytes());
     let options = ["--config", "../config.toml", "--plugin-dir", "../plugins"];
     let mut agent = Agent::connect(&world, &[&options[..], &["--allow-model"]].concat());
     for (arguments, command_line, code) in [
@@ -200,7 +201,7 @@ fn errors_match_command_line() {
         let text = world.normalize(result.text());
         assert_eq!(text.strip_suffix(&format!("\nexit code: {code}\n")), Some(&*output.stderr));
     }
-    agent.call("reset", json!({"transcript": "talk", "number": 9})).fails(2).says("overlay");
+    agent.call("reset", json!({"transcript": "talk", "number": 9})).fails(2).reports("overlay");
     let output = agent.close().exits(0);
     assert_eq!(output.stderr, "", "errors go to the client, not to stderr");
 }
@@ -209,16 +210,16 @@ fn errors_match_command_line() {
 fn survives_invalid_requests() {
     let world = world();
     let mut agent = Agent::connect(&world, &[]);
-    agent.call("compact", json!({})).fails(2).says("missing field `transcript`");
+    agent.call("compact", json!({})).fails(2).reports("missing field `transcript`");
     agent
         .call("compact", json!({"transcript": "talk", "strategy": "x"}))
         .fails(2)
-        .says("unknown field `strategy`");
-    agent.call("stats", json!({"transcript": 3})).fails(2).says("expected a string");
-    agent.call("reset", json!({"transcript": "talk", "number": 0})).fails(2).says("nonzero");
-    agent.call("print", json!({"transcript": "talk", "as": "html"})).fails(2).says("not `html`");
+        .reports("unknown field `strategy`");
+    agent.call("stats", json!({"transcript": 3})).fails(2).reports("expected a string");
+    agent.call("reset", json!({"transcript": "talk", "number": 0})).fails(2).reports("nonzero");
+    agent.call("print", json!({"transcript": "talk", "as": "html"})).fails(2).reports("not `html`");
     agent.call("print", json!({"transcript": ""})).fails(4);
-    agent.call("delete", json!({"transcript": "talk"})).fails(2).says("unknown tool `delete`");
+    agent.call("delete", json!({"transcript": "talk"})).fails(2).reports("unknown tool `delete`");
     writeln!(agent.stdin.as_mut().unwrap(), "no JSON\n{{\"jsonrpc\":\"2.0\"").unwrap();
     for _ in 0..2 {
         let answer = agent.receive();
@@ -269,7 +270,7 @@ fn focus_reaches_the_model() {
 #[test]
 fn budget_covers_all_calls_of_server() {
     let world = world();
-    world.conversation("project/other", &conversation());
+    world.write_conversation("project/other", &conversation());
     let mut answer = json!({
         "id": "x", "object": "chat.completion", "created": 1, "model": "g",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "They talked."}, "finish_reason": "stop"}],
@@ -278,7 +279,7 @@ fn budget_covers_all_calls_of_server() {
     let model = Model::with_response(ResponseTemplate::new(200).set_body_json(answer));
     let mut agent = Agent::connect_with_model(&world, &model, &["--llm-budget-tokens", "100000"]);
     agent.call("compact", json!({"transcript": "talk", "profile": "heavy"})).succeeds();
-    agent.call("compact", json!({"transcript": "other", "profile": "heavy"})).fails(18).says("budget");
+    agent.call("compact", json!({"transcript": "other", "profile": "heavy"})).fails(18).reports("budget");
     assert_eq!(model.requests().len(), 1);
     agent.close().exits(0);
 }
@@ -291,7 +292,7 @@ fn dry_run_server_writes_nothing() {
     agent
         .call("compact", json!({"transcript": "talk", "dry_run": false}))
         .succeeds()
-        .says("would be appended");
+        .reports("would be appended");
     agent.call("reset", json!({"transcript": "talk"})).succeeds();
     assert_eq!(events(&world, "project/talk"), before);
     agent.close().exits(0);
@@ -300,16 +301,19 @@ fn dry_run_server_writes_nothing() {
 #[test]
 fn logs_to_stderr_without_transcript_text() {
     let world = world();
-    world.script("plugins/chatty", &plugin_script("chatty", &json!({}), "echo loud and clear >&2; exit 3"));
+    world.write_script(
+        "plugins/chatty",
+        &plugin_script("chatty", &json!({}), "echo loud and clear >&2; exit 3"),
+    );
     let config = "[conversation.compaction.profiles.theirs]\nstrategies = [\"chatty\"]\n";
-    world.file("project/.jp-compact.toml", config.as_bytes());
+    world.write_file("project/.jp-compact.toml", config.as_bytes());
     let mut agent = Agent::connect(&world, &["--trust-dir", "../plugins", "--sandbox=contained", "-vv"]);
     agent
         .call("compact", json!({"transcript": "talk", "profile": "theirs"}))
         .fails(13)
-        .says("loud and clear");
-    agent.call("print", json!({"transcript": "talk"})).succeeds().says("no importance");
-    let output = agent.close().exits(0).says("loud and clear");
+        .reports("loud and clear");
+    agent.call("print", json!({"transcript": "talk"})).succeeds().reports("no importance");
+    let output = agent.close().exits(0).reports("loud and clear");
     assert!(!output.stderr.contains("no importance"), "{}", output.stderr);
 }
 
@@ -318,9 +322,12 @@ fn logs_to_stderr_without_transcript_text() {
 fn start_endless_call(world: &World) -> (Agent<'_>, u64, Vec<String>) {
     let pid_pipe = world.path("pids");
     assert!(Command::new("/bin/mkfifo").arg(&pid_pipe).status().unwrap().success());
-    world.plugin("endless", &format!("sleep 1000 & echo $$ $! > {}\nexec sleep 1000", pid_pipe.display()));
+    world.write_plugin(
+        "endless",
+        &format!("sleep 1000 & echo $$ $! > {}\nexec sleep 1000", pid_pipe.display()),
+    );
     let config = "[conversation.compaction.profiles.theirs]\nstrategies = [\"endless\"]\n";
-    world.file("project/.jp-compact.toml", config.as_bytes());
+    world.write_file("project/.jp-compact.toml", config.as_bytes());
     let mut agent = Agent::connect(world, &["--trust-dir", "../plugins", "--sandbox=contained"]);
     let arguments = json!({"transcript": "talk", "profile": "theirs"});
     let id = agent.send_request("tools/call", json!({"name": "compact", "arguments": arguments}));
@@ -378,7 +385,7 @@ fn handles_immediate_close_and_invalid_folders() {
     let world = world();
     let output = Agent::start(&world, world.command(&["mcp", "project"])).close().exits(0);
     assert_eq!(output.stderr, "");
-    world.run(&["mcp", "nothing"]).exits(4).says("nothing");
+    world.run(&["mcp", "nothing"]).exits(4).reports("nothing");
     world.run(&["mcp", "project/talk/events.json"]).exits(4);
     let help = world.run(&["mcp", "--help"]).exits(0);
     assert!(

@@ -21,12 +21,12 @@ const SECRET: &str = "the code is 4711";
 fn check_swapped(world: &World, folder: &str, transcript: &str) {
     let [served, moved, outside] =
         [&format!("project/{folder}"), "project/aside", "outside"].map(|name| world.path(name));
-    world.plugin(
+    world.write_plugin(
         "moves",
         &format!("mv {0} {1}\nln -s {2} {0}\n{STRIP}", served.display(), moved.display(), outside.display()),
     );
     let config = "[conversation.compaction.profiles.moving]\nstrategies = [\"moves\"]\nkeep_last = 0\n";
-    world.file("project/.jp-compact.toml", config.as_bytes());
+    world.write_file("project/.jp-compact.toml", config.as_bytes());
     let before = snapshot(&outside);
     let mut agent = Agent::connect(world, &["--trust-dir", "../plugins", "--sandbox=contained"]);
     let result = agent.call("compact", json!({"transcript": transcript, "profile": "moving"}));
@@ -56,7 +56,7 @@ fn snapshot(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
 fn swapped_conversation_folder_writes_nothing_outside() {
     let world = World::new();
     for folder in ["project/talk", "outside"] {
-        world.conversation(folder, &Conversation::with_turns(5));
+        world.write_conversation(folder, &Conversation::with_turns(5));
     }
     check_swapped(&world, "talk", "talk");
 }
@@ -65,7 +65,10 @@ fn swapped_conversation_folder_writes_nothing_outside() {
 fn swapped_workspace_creates_no_lock_outside() {
     let world = World::new();
     for folder in ["project/.jp", "outside"] {
-        world.conversation(&format!("{folder}/conversations/17738399468-x"), &Conversation::with_turns(5));
+        world.write_conversation(
+            &format!("{folder}/conversations/17738399468-x"),
+            &Conversation::with_turns(5),
+        );
     }
     check_swapped(&world, ".jp", "17738399468");
 }
@@ -81,7 +84,7 @@ fn swapped_transcript_folder_writes_no_sidecar_outside() {
         {"role": "assistant", "content": "It says so."},
     ]});
     for folder in ["project/logs", "outside"] {
-        world.file(&format!("{folder}/body.json"), body.to_string().as_bytes());
+        world.write_file(&format!("{folder}/body.json"), body.to_string().as_bytes());
     }
     check_swapped(&world, "logs", "logs/body.json");
 }
@@ -90,9 +93,9 @@ fn swapped_transcript_folder_writes_no_sidecar_outside() {
 #[test]
 fn folder_link_race_reads_nothing_outside() {
     let world = World::new();
-    world.conversation("project/talk", &Conversation::with_turns(5));
+    world.write_conversation("project/talk", &Conversation::with_turns(5));
     let secret: Transcript =
-        world.conversation("secret", &Conversation::with_turns(1).turn(SECRET).message("Noted."));
+        world.write_conversation("secret", &Conversation::with_turns(1).turn(SECRET).message("Noted."));
     symlink(world.path("secret"), world.path("project/link")).unwrap();
     let mut agent = Agent::connect(&world, &[]);
     let (is_done, [talk, link]) =
@@ -126,7 +129,7 @@ fn folder_link_race_reads_nothing_outside() {
 #[test]
 fn answers_oversized_and_malformed_requests() {
     let world = World::new();
-    world.conversation("project/talk", &Conversation::with_turns(1));
+    world.write_conversation("project/talk", &Conversation::with_turns(1));
     let mut agent = Agent::connect(&world, &[]);
     let send_parts = |agent: &mut Agent<'_>, parts: &[&[u8]]| {
         parts.iter().for_each(|part| agent.stdin.as_mut().unwrap().write_all(part).unwrap());

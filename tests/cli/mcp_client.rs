@@ -20,7 +20,7 @@ fn session(mode: &str, world: &World, model: &Model, calls: &[(&str, Value)]) ->
     assert!(Path::new(&python).is_file(), "{python} is missing");
     let lines: Vec<_> =
         calls.iter().map(|(tool, arguments)| format!("{}\n", json!([tool, arguments]))).collect();
-    let stdin = world.file("calls", lines.concat().as_bytes());
+    let stdin = world.write_file("calls", lines.concat().as_bytes());
     let mut client = Command::new(python);
     world.isolate(&mut client).args([CLIENT, mode]).arg(cargo_bin!("jp-compact"));
     client.args(["mcp", "project", "--allow-model", "--model", "openai/g", "--sandbox=contained"]);
@@ -34,7 +34,7 @@ fn session(mode: &str, world: &World, model: &Model, calls: &[(&str, Value)]) ->
 fn check(mode: &str, protocol: &str) {
     let world = World::new();
     let conversation = (0..4).fold(Conversation::bulky(2), |conversation, _| conversation.whole_turn());
-    let transcript = world.conversation("project/talk", &conversation);
+    let transcript = world.write_conversation("project/talk", &conversation);
     let model = Model::with_answer("Feature X: step 2 of 5 is done.");
     let arguments_with = |members: Value| {
         let mut arguments = json!({"transcript": "talk"});

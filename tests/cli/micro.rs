@@ -41,7 +41,7 @@ fn replaces_calls_of_j_cli_example_except_skill() {
         .message("I'm loading the skill")
         .call("LoadSkill", json!({"name": "review"}), &skill);
     let world = World::new();
-    let transcript = world.conversation("conversation", &add_reads(example, 3, 900));
+    let transcript = world.write_conversation("conversation", &add_reads(example, 3, 900));
     let spec = "micro:keep_recent=3";
     world.run(&["conversation", "--strategy", spec, "--keep-last", "0"]).exits(0);
     let recent = "x".repeat(900);
@@ -55,7 +55,7 @@ fn profile_keeps_ten_results_and_short_ones() {
     let world = World::new();
     let conversation = add_reads(Conversation::new().turn("Look."), 1, 800);
     let conversation = add_reads(add_reads(conversation, 2, 801), 10, 5000);
-    world.conversation("conversation", &conversation);
+    world.write_conversation("conversation", &conversation);
     world.run(&["conversation", "--profile", "micro"]).exits(0);
     let results = results(&world);
     let lengths: Vec<usize> = results.iter().map(String::len).collect();
@@ -68,12 +68,12 @@ fn profile_keeps_ten_results_and_short_ones() {
 fn later_runs_replace_only_newly_old_results() {
     let world = World::new();
     let conversation = add_reads(Conversation::new().turn("Look."), 12, 900);
-    world.conversation("conversation", &conversation);
+    world.write_conversation("conversation", &conversation);
     let run = || world.run(&["conversation", "--profile", "micro"]).exits(0);
     run();
-    run().says("declined: the view shows no old and long result in range that is not exempt");
+    run().reports("declined: the view shows no old and long result in range that is not exempt");
 
-    let grown = world.conversation("conversation", &add_reads(conversation, 1, 900));
+    let grown = world.write_conversation("conversation", &add_reads(conversation, 1, 900));
     run();
     run();
     // Events 3, 5, and so on are the responses.
@@ -95,21 +95,21 @@ fn always_micro_runs_before_threshold_is_checked() {
     let world = World::new();
     let conversation = add_reads(Conversation::new().turn("Look."), 20, 4000).message("Done.").whole_turn();
     // 20,000 tokens, 10,000 of them in old results.
-    let transcript = world.conversation("conversation", &conversation);
+    let transcript = world.write_conversation("conversation", &conversation);
     let report = auto(&world, 12_000, &[]);
     assert_eq!(report["due"], false, "{report}");
     assert_eq!(report["always"][0]["report"]["overlays"].as_array().map(Vec::len), Some(1), "{report}");
     assert_eq!(transcript.overlays().len(), 1);
 
     // A second run has nothing to do. After three more calls, three more results are old.
-    let bytes = transcript.now();
-    let transcript = world.raw("conversation", &bytes);
+    let bytes = transcript.current_bytes();
+    let transcript = world.write_events("conversation", &bytes);
     let report = auto(&world, 12_000, &[]);
     assert_eq!(report["always"][0]["report"]["overlays"], json!([]), "{report}");
     transcript.assert_untouched();
     let elements: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
     let grown = elements.into_iter().fold(Conversation::new(), Conversation::element);
-    let transcript = world.conversation("conversation", &add_reads(grown, 3, 4000));
+    let transcript = world.write_conversation("conversation", &add_reads(grown, 3, 4000));
     auto(&world, 12_000, &[]);
     assert_eq!(replaced_seqs(&transcript).concat().len(), 3);
 }
@@ -119,8 +119,8 @@ fn missing_answer_above_threshold_is_a_warning() {
     let world = World::new();
     let conversation = add_reads(Conversation::new().turn("Look."), 20, 4000).message("Done.");
     let conversation = (0..4).fold(conversation, |conversation, _| conversation.whole_turn());
-    let transcript = world.conversation("conversation", &conversation);
-    world.file("answers.json", b"{}");
+    let transcript = world.write_conversation("conversation", &conversation);
+    world.write_file("answers.json", b"{}");
     let report = auto(&world, 5_000, &["--profile", "heavy", "--llm-replay", "answers.json"]);
     assert_eq!(report["due"], true, "{report}");
     assert!(report["warning"].to_string().contains("no answer was recorded"), "{report}");

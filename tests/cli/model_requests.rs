@@ -19,7 +19,7 @@ impl Scene {
 
     fn with_conversation(model: Model, conversation: &Conversation) -> Self {
         let world = World::new();
-        let transcript = world.conversation("conversation", conversation);
+        let transcript = world.write_conversation("conversation", conversation);
         Self { world, transcript, model }
     }
 
@@ -54,12 +54,12 @@ fn repeated_runs_send_one_request() {
     let scene = Scene::new(Model::with_answer("They read files."));
     scene.auto(&[]).exits(0);
     scene.assert_requests(1);
-    let after_first_run = scene.transcript.now();
+    let after_first_run = scene.transcript.current_bytes();
     assert_eq!(scene.transcript.overlays().len(), 1);
     for min_saving in ["0", "0.01", "0", "0.01", "0", "0.01", "0", "0.01", "0"] {
         scene.auto(&[&format!("--set=conversation.compaction.min_saving={min_saving}")]).exits(0);
     }
-    assert!(scene.transcript.now() == after_first_run);
+    assert!(scene.transcript.current_bytes() == after_first_run);
     scene.assert_requests(1);
 }
 
@@ -105,14 +105,14 @@ fn failing_always_profile_is_a_warning() {
     let output = scene.auto(&[always]);
     output
         .exits(0)
-        .says("warning: conversation/events.json: profile `heavy` changed nothing: strategy `summarize`");
+        .reports("warning: conversation/events.json: profile `heavy` changed nothing: strategy `summarize`");
     scene.transcript.assert_untouched();
 }
 
 #[test]
 fn auto_dry_run_sends_no_request() {
     let scene = Scene::new(Model::with_answer("They read files."));
-    scene.auto(&["--dry-run"]).exits(0).says("would summarize turns 0-6 using openai/g");
+    scene.auto(&["--dry-run"]).exits(0).reports("would summarize turns 0-6 using openai/g");
     scene.assert_requests(0);
     scene.transcript.assert_untouched();
 }
@@ -143,8 +143,8 @@ fn sends_new_request_only_for_newer_turns() {
       -  summarize [version]  declined: turns 0-4 are summarized already: overlay 1 is a summary of turns 0-4; remove it with `--reset=1`
       JP sends a model about 186 tokens, was 186 (unchanged, chars/4)
     ");
-    scene.summarize("2", "4", &[]).exits(0).says("summarized already");
-    scene.summarize("4", "4", &[]).exits(0).says("turn 4 is summarized already");
+    scene.summarize("2", "4", &[]).exits(0).reports("summarized already");
+    scene.summarize("4", "4", &[]).exits(0).reports("turn 4 is summarized already");
     scene.assert_requests(1);
     assert_eq!(scene.transcript.overlays().len(), 1);
     scene.summarize("0", "6", &[]).exits(0);
@@ -167,7 +167,7 @@ fn warns_about_summary_inside_older_summary() {
     ");
     scene.assert_requests(2);
     assert_eq!(scene.transcript.overlays()[1]["to_turn"], 4);
-    scene.summarize("2", "4", &[]).exits(0).says("turns 2-4 are summarized already: overlay 2 is");
+    scene.summarize("2", "4", &[]).exits(0).reports("turns 2-4 are summarized already: overlay 2 is");
     scene.assert_requests(2);
 }
 
@@ -184,11 +184,12 @@ fn overlap_union_extends_to_older_summary() {
 #[test]
 fn auto_does_not_repeat_rejected_request() {
     let scene = Scene::new(Model::with_answer(&"word ".repeat(4_000)));
-    scene.auto(&[]).exits(0).says("characters, and must be shorter than its events");
+    scene.auto(&[]).exits(0).reports("characters, and must be shorter than its events");
     scene.assert_requests(1);
     let second_run = scene.auto(&[]).exits(0);
-    second_run
-        .says("no model was asked, because an earlier answer to this request was rejected: the summary has ");
+    second_run.reports(
+        "no model was asked, because an earlier answer to this request was rejected: the summary has ",
+    );
     scene.auto(&["--set=conversation.compaction.auto.on_failure=fail"]).exits(18);
     scene.assert_requests(1);
     scene.transcript.assert_untouched();
@@ -205,9 +206,9 @@ fn auto_does_not_repeat_request_with_small_saving() {
         Scene::with_conversation(Model::with_answer(&"word ".repeat(30)), &Conversation::with_turns(10));
     let min_saving = "--set=conversation.compaction.min_saving=0.85";
     let keep_last = "--set=conversation.compaction.keep_last=1";
-    scene.auto(&[min_saving, keep_last]).exits(0).says("it would save ");
+    scene.auto(&[min_saving, keep_last]).exits(0).reports("it would save ");
     scene.assert_requests(1);
-    scene.auto(&[min_saving, keep_last]).exits(0).says("no model was asked again: it would save ");
+    scene.auto(&[min_saving, keep_last]).exits(0).reports("no model was asked again: it would save ");
     scene.assert_requests(1);
     scene.transcript.assert_untouched();
     scene.auto(&["--set=conversation.compaction.min_saving=0.01", keep_last]).exits(0);

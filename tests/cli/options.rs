@@ -9,7 +9,7 @@ use crate::support::{CommandOutput, Conversation, DECLINE, Transcript, World, pl
 /// Returns a conversation, and writes a strategy that saves its request to a file.
 fn world() -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(2));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(2));
     let schema = json!({"options_schema": {"type": "object", "additionalProperties": false, "properties": {
         "count": {"type": "integer", "minimum": 1, "default": 1},
         "names": {"type": "array", "items": {"type": "string"}},
@@ -18,7 +18,7 @@ fn world() -> (World, Transcript) {
         "mode": {"enum": ["soft", "hard"]},
     }}});
     let run = format!("cat > {}\n{DECLINE}", world.path("request.json").display());
-    world.script("plugins/asks", &plugin_script("asks", &schema, &run));
+    world.write_script("plugins/asks", &plugin_script("asks", &schema, &run));
     (world, transcript)
 }
 
@@ -30,7 +30,7 @@ fn run(world: &World, spec: &str) -> CommandOutput {
 #[track_caller]
 fn check(spec: &str, expect: Value) {
     let (world, _) = world();
-    world.file("options.json", br#"{"count": 7, "names": ["a,b"]}"#);
+    world.write_file("options.json", br#"{"count": 7, "names": ["a,b"]}"#);
     run(&world, spec).exits(0);
     let request: Value = serde_json::from_slice(&fs::read(world.path("request.json")).unwrap()).unwrap();
     assert_eq!(request["options"], expect);
@@ -40,8 +40,8 @@ fn check(spec: &str, expect: Value) {
 #[track_caller]
 fn check_rejected(spec: &str, message: &str) {
     let (world, transcript) = world();
-    world.file("list.json", b"[1]");
-    let output = run(&world, spec).exits(2).says(message);
+    world.write_file("list.json", b"[1]");
+    let output = run(&world, spec).exits(2).reports(message);
     assert!(output.stderr.starts_with("error: "), "{}", output.stderr);
     assert!(!world.path("request.json").exists(), "the strategy ran");
     transcript.assert_untouched();
@@ -108,9 +108,9 @@ fn rejects_missing_required_option() {
     let schema = json!({"options_schema": {"type": "object", "required": ["text"], "properties": {
         "text": {"type": "string"}, "count": {"type": "integer", "default": 1},
     }}});
-    world.script("plugins/asks", &plugin_script("asks", &schema, DECLINE));
-    run(&world, "asks").exits(2).says("\"text\" is a required property");
-    run(&world, "asks:count=2").exits(2).says("\"text\" is a required property");
+    world.write_script("plugins/asks", &plugin_script("asks", &schema, DECLINE));
+    run(&world, "asks").exits(2).reports("\"text\" is a required property");
+    run(&world, "asks:count=2").exits(2).reports("\"text\" is a required property");
     run(&world, "asks:text=x").exits(0);
     transcript.assert_untouched();
 }
@@ -119,20 +119,20 @@ fn rejects_missing_required_option() {
 fn schema_may_allow_additional_options() {
     let (world, _) = world();
     let schema = json!({"options_schema": {"type": "object", "additionalProperties": {"type": "integer"}}});
-    world.script("plugins/asks", &plugin_script("asks", &schema, DECLINE));
+    world.write_script("plugins/asks", &plugin_script("asks", &schema, DECLINE));
     run(&world, r#"asks:{"any":3}"#).exits(0);
     run(&world, "asks:any=3").exits(0);
-    run(&world, r#"asks:{"any":"x"}"#).exits(2).says("option `/any`: \"x\" is not of type \"integer\"");
+    run(&world, r#"asks:{"any":"x"}"#).exits(2).reports("option `/any`: \"x\" is not of type \"integer\"");
 }
 
 #[test]
 fn rejects_invalid_options_schema() {
     let (world, transcript) = world();
-    world.script(
+    world.write_script(
         "plugins/asks",
         &plugin_script("asks", &json!({"options_schema": {"type": "objekt"}}), DECLINE),
     );
-    run(&world, "asks").exits(12).says("its `options_schema` is not a valid JSON Schema");
+    run(&world, "asks").exits(12).reports("its `options_schema` is not a valid JSON Schema");
     transcript.assert_untouched();
 }
 
@@ -150,8 +150,11 @@ fn rejects_malformed_options() {
 #[test]
 fn bundled_strategies_check_their_options() {
     let (world, transcript) = world();
-    world.run(&["conversation", "--strategy", "strip-reasoning:mode=hard"]).exits(2).says("has no options");
-    world.run(&["conversation", "--strategy", "strip-tools:mode=hard"]).exits(2).says(
+    world
+        .run(&["conversation", "--strategy", "strip-reasoning:mode=hard"])
+        .exits(2)
+        .reports("has no options");
+    world.run(&["conversation", "--strategy", "strip-tools:mode=hard"]).exits(2).reports(
         "option `/mode`: \"hard\" is not one of \"strip\", \"strip-requests\", \"strip-responses\", \"omit\"",
     );
     transcript.assert_untouched();
@@ -160,7 +163,7 @@ fn bundled_strategies_check_their_options() {
 #[test]
 fn strategy_runs_once_per_set_of_options() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     let specs = ["-s", "strip-tools:mode=strip-requests", "-s", "strip-tools:mode=strip-responses"];
     world.run(&[&["conversation"], &specs[..]].concat()).exits(0);
     let policies: Vec<_> =

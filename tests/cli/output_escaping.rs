@@ -51,14 +51,14 @@ fn write_plugin(world: &World, run: &str) {
         "features": [forged("f")],
         "options_schema": { "properties": { forged("o"): { "description": forged("p"), "default": forged("q") } } } });
     let script = plugin_script("forger", &members, run).replace("describe) cat", "describe) exec cat");
-    world.script("plugins/forger/main.sh", &script);
+    world.write_script("plugins/forger/main.sh", &script);
     let manifest = format!(
         "manifest = 1\nname = \"forger\"\nversion = {}\ndescription = {}\nprotocols = [1]\n[run]\ncommand = [\"./main.sh\"]\n\
          [permissions]\nruntime = \"sh\"\n",
         json!(forged("1")),
         json!(forged("d"))
     );
-    world.file("plugins/forger/plugin.toml", manifest.replace('\u{7f}', "").as_bytes());
+    world.write_file("plugins/forger/plugin.toml", manifest.replace('\u{7f}', "").as_bytes());
 }
 
 const COMPACT: [&str; 7] = [
@@ -74,7 +74,7 @@ const COMPACT: [&str; 7] = [
 /// Returns an environment with a conversation and a strategy that runs this.
 fn world(run: &str) -> World {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
+    world.write_conversation("conversation", &Conversation::with_turns(2));
     write_plugin(&world, run);
     world
 }
@@ -93,7 +93,7 @@ fn escapes_line_breaks_in_descriptions() {
 #[test]
 fn escapes_line_breaks_in_manifest_errors() {
     let world = world("exit 1");
-    world.file("plugins/forger/plugin.toml", b"manifest = 1\nFORGED = 1\nFORGED\n");
+    world.write_file("plugins/forger/plugin.toml", b"manifest = 1\nFORGED = 1\nFORGED\n");
     assert_no_forged_line(&world.run(&["strategy", "list", "--plugin-dir", "plugins"]).exits(0));
     assert_no_forged_line(&world.run(&["strategy", "test", "plugins/forger"]));
     assert_escaped(&world.run(&COMPACT));
@@ -143,6 +143,6 @@ fn escapes_line_breaks_in_receipts() {
     events.push(json!({ "timestamp": timestamp, "type": "compaction", "from_turn": 0, "to_turn": 0, "reasoning": "strip" }));
     events.push(json!({ "timestamp": timestamp, "type": "jp_compact_receipt", "from_turn": 0, "to_turn": 0,
         "strategy": forged("s"), "version": forged("v"), "tier": forged("t") }));
-    world.raw("conversation", &serde_json::to_vec(&events).unwrap());
+    world.write_events("conversation", &serde_json::to_vec(&events).unwrap());
     assert_escaped(&world.run(&["show", "conversation"]).exits(0));
 }

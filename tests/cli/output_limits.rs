@@ -10,7 +10,7 @@ const SCREEN: usize = 100;
 #[test]
 fn truncates_printed_logs_and_diagnostics() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
+    world.write_conversation("conversation", &Conversation::with_turns(2));
     let log = r#"{"type":"log","id":"c1","level":"info","message":"l"}"#;
     let diagnostic = r#"{"severity":"warning","code":"c","message":"m"}"#;
     let strip =
@@ -20,7 +20,7 @@ fn truncates_printed_logs_and_diagnostics() {
          printf \"%s\", {:?}; for (i = 0; i < 20000; i++) printf \"%s%s\", i ? \",\" : \"\", {diagnostic:?}; print \"]}}\" }}'",
         format!(r#"{{"type":"result","id":"c1","compactions":[{strip}],"diagnostics":["#)
     );
-    world.plugin("floods", &run);
+    world.write_plugin("floods", &run);
     let output = world.run_plugin("floods", &["--dry-run"]).exits(0);
     assert!(output.stderr.lines().count() < SCREEN, "{}", output.stderr);
     assert_eq!(output.stderr.matches("... and 961 more; `--json` lists all").count(), 2, "{}", output.stderr);
@@ -36,17 +36,17 @@ fn truncates_printed_logs_and_diagnostics() {
 #[test]
 fn rejects_too_many_compactions() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(2));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(2));
     let strip = r#"{"from_turn":0,"to_turn":0,"tool_calls":{"policy":"omit"}}"#;
     let run = format!(
         "awk 'BEGIN {{ printf \"%s\", {:?}; for (i = 0; i < 100000; i++) printf \"%s%s\", i ? \",\" : \"\", {strip:?}; print \"]}}\" }}'",
         r#"{"type":"result","id":"c1","compactions":["#
     );
-    world.plugin("floods", &run);
+    world.write_plugin("floods", &run);
     world
         .run_plugin("floods", &[])
         .exits(17)
-        .says("the result has 100000 compactions; at most 1024 are allowed");
+        .reports("the result has 100000 compactions; at most 1024 are allowed");
     transcript.assert_untouched();
 }
 
@@ -64,7 +64,7 @@ fn show_truncates_long_overlay_list() {
             "strategy": format!("s{number}"), "version": "1", "tier": "isolated" }),
         );
     }
-    world.raw("conversation", &serde_json::to_vec(&events).unwrap());
+    world.write_events("conversation", &serde_json::to_vec(&events).unwrap());
     let output = world.run(&["show", "conversation"]).exits(0);
     assert!(output.text().lines().count() < SCREEN, "{}", output.text());
     assert!(output.text().contains("... and 4960 earlier overlays; `--json` lists all"), "{}", output.text());

@@ -18,7 +18,7 @@ fn conversation() -> Conversation {
 #[test]
 fn text_shows_turns_roles_and_messages() {
     let world = World::new();
-    world.conversation("conversation", &conversation());
+    world.write_conversation("conversation", &conversation());
     let output = world.run(&["print", "conversation"]).exits(0);
     assert_eq!(output.stderr, "");
     insta::assert_snapshot!(output.text(), @r#"
@@ -45,7 +45,7 @@ fn text_shows_turns_roles_and_messages() {
 #[test]
 fn text_marks_changes_of_overlays() {
     let world = World::new();
-    world.conversation("conversation", &conversation());
+    world.write_conversation("conversation", &conversation());
     world.run(&["conversation", "--to", "0", "--now", "2026-11-21T07:40:00Z"]).exits(0);
     let compacted = world.run(&["print", "conversation", "--compacted"]).exits(0);
     insta::assert_snapshot!(compacted.text(), @r"
@@ -74,7 +74,7 @@ fn text_marks_changes_of_overlays() {
 #[test]
 fn json_is_array_of_events_sent_to_provider() {
     let world = World::new();
-    world.conversation("conversation", &conversation());
+    world.write_conversation("conversation", &conversation());
     let json = world.run(&["print", "conversation", "--as", "json"]).exits(0);
     let events: Vec<Value> = serde_json::from_str(json.text()).unwrap();
     assert_eq!(events.len(), 7, "all events except `turn_start`");
@@ -98,14 +98,14 @@ fn json_is_array_of_events_sent_to_provider() {
 #[test]
 fn source_preserves_bytes_of_unchanged_events() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &conversation());
+    let transcript = world.write_conversation("conversation", &conversation());
     let source = ["print", "conversation", "--as", "source"];
     let view = [&source[..], &["--compacted"]].concat();
-    assert_eq!(world.run(&source).exits(0).stdout, transcript.before());
-    assert_eq!(world.run(&view).exits(0).stdout, transcript.before());
+    assert_eq!(world.run(&source).exits(0).stdout, transcript.original_bytes());
+    assert_eq!(world.run(&view).exits(0).stdout, transcript.original_bytes());
 
     world.run(&["conversation", "--to", "0"]).exits(0);
-    assert_eq!(world.run(&source).exits(0).stdout, transcript.now());
+    assert_eq!(world.run(&source).exits(0).stdout, transcript.current_bytes());
     let view = world.run(&view).exits(0);
     let elements: Vec<Value> = serde_json::from_str(view.text()).unwrap();
     assert_eq!(elements.len(), conversation().elements().len() - 1, "reasoning and overlays must be removed");
@@ -113,7 +113,7 @@ fn source_preserves_bytes_of_unchanged_events() {
         let bytes = serde_json::to_string_pretty(element).unwrap().replace('\n', "\n  ");
         assert!(view.text().contains(&bytes), "{bytes}");
     }
-    world.file("view/events.json", &view.stdout);
+    world.write_file("view/events.json", &view.stdout);
     let view_of = |name| world.run(&["print", name, "--json", "--compacted"]).exits(0).stdout;
     assert_eq!(view_of("view"), view_of("conversation"), "the view of a view must be the same");
 }
@@ -122,17 +122,17 @@ fn source_preserves_bytes_of_unchanged_events() {
 fn dash_reads_stdin() {
     let world = World::new();
     let bytes = conversation().bytes();
-    let transcript = world.raw("conversation", &bytes);
+    let transcript = world.write_events("conversation", &bytes);
     for arguments in
         [&["print"][..], &["print", "--json"], &["print", "--as", "source"], &["print", "--compacted"]]
     {
         let arguments_for = |name| [arguments, &[name]].concat();
-        let from_stdin = world.pipe(&arguments_for("-"), &bytes).exits(0);
+        let from_stdin = world.run_with_stdin(&arguments_for("-"), &bytes).exits(0);
         assert_eq!(from_stdin.stdout, world.run(&arguments_for("conversation")).exits(0).stdout);
     }
-    let show_output = world.pipe(&["show", "-"], &bytes).exits(0);
+    let show_output = world.run_with_stdin(&["show", "-"], &bytes).exits(0);
     assert!(show_output.text().starts_with("standard input: 2 turns"), "{}", show_output.text());
-    world.pipe(&["print", "-"], b"{").exits(4).says("standard input");
+    world.run_with_stdin(&["print", "-"], b"{").exits(4).reports("standard input");
     transcript.assert_untouched();
 }
 
@@ -140,7 +140,10 @@ fn dash_reads_stdin() {
 fn stdin_cannot_be_compacted() {
     let world = World::new();
     for arguments in [&["-"][..], &["-", "--reset"], &["-", "--dry-run"]] {
-        world.pipe(arguments, &conversation().bytes()).exits(2).says("cannot append to stdin (`-`)");
+        world
+            .run_with_stdin(arguments, &conversation().bytes())
+            .exits(2)
+            .reports("cannot append to stdin (`-`)");
     }
 }
 
@@ -169,7 +172,7 @@ fn escapes_terminal_sequences_in_transcripts() {
         .message(HOSTILE)
         .event("chat_response", json!({"data": {"a": HOSTILE}}))
         .compaction(json!({"from_turn": 9, "to_turn": 9, "summary": {"summary": HOSTILE}}));
-    let transcript = world.conversation(&format!("conversation {HOSTILE}"), &hostile);
+    let transcript = world.write_conversation(&format!("conversation {HOSTILE}"), &hostile);
     let name = transcript.folder().to_str().unwrap();
     for arguments in [
         &["print"][..],
@@ -190,21 +193,21 @@ fn escapes_terminal_sequences_in_transcripts() {
     let json = world.run(&["print", name, "--json"]).exits(0);
     let events: Vec<Value> = serde_json::from_str(json.text()).unwrap();
     assert_eq!(events[0]["event"]["content"], HOSTILE, "JSON must be unescaped");
-    assert_eq!(world.run(&["print", name, "--as", "source"]).exits(0).stdout, transcript.now());
+    assert_eq!(world.run(&["print", name, "--as", "source"]).exits(0).stdout, transcript.current_bytes());
 }
 
 #[test]
 fn escapes_terminal_sequences_in_errors() {
     let world = World::new();
     let timeless = json!([{"type": "turn_start", "timestamp": HOSTILE}]);
-    world.raw("bad", &serde_json::to_vec(&timeless).unwrap());
-    world.conversation("good", &Conversation::with_turns(2));
+    world.write_events("bad", &serde_json::to_vec(&timeless).unwrap());
+    world.write_conversation("good", &Conversation::with_turns(2));
     let decline = json!({"type": "decline", "id": "c1", "reason": HOSTILE});
     let error = json!({"type": "error", "id": "c1", "code": HOSTILE, "message": HOSTILE, "transient": false, "hint": HOSTILE});
     for (name, answer) in
         [("declines", decline.to_string()), ("errs", error.to_string()), ("talks", HOSTILE.into())]
     {
-        world.plugin(name, &format!("cat <<'END'\n{answer}\nEND\ncat <<'END' >&2\n{HOSTILE}\nEND"));
+        world.write_plugin(name, &format!("cat <<'END'\n{answer}\nEND\ncat <<'END' >&2\n{HOSTILE}\nEND"));
     }
     let strategy_arguments = |name| {
         ["good", "-v", "--strategy", name, "--trust-dir", "plugins", "--sandbox=contained", "--to", "0"]
@@ -231,7 +234,7 @@ fn escapes_terminal_sequences_in_errors() {
 fn closed_stdout_is_not_an_error() {
     let world = World::new();
     let conversation = Conversation::with_turns(3000);
-    world.conversation("conversation", &conversation);
+    world.write_conversation("conversation", &conversation);
     for arguments in [&["print", "conversation"][..], &["print", "conversation", "--json"], &["--help"]] {
         let mut command = world.command(arguments);
         let mut child = world.spawn(&mut command);

@@ -13,7 +13,7 @@ const SUMMARIZE: &str = r#"summarize {"max_tokens":4096}"#;
 /// `conversation.compaction.`.
 #[track_caller]
 fn compact(world: &World, arguments: &str) -> Vec<String> {
-    let transcript = Transcript::at(world.path("conversation/events.json"));
+    let transcript = Transcript::capture(world.path("conversation/events.json"));
     run(world, "conversation", arguments).exits(0);
     receipts(&transcript)
 }
@@ -39,7 +39,7 @@ pub(crate) fn receipts(transcript: &Transcript) -> Vec<String> {
 #[track_caller]
 fn check(arguments: &str, expect: &[&str]) {
     let world = World::new();
-    world.conversation("conversation", &hourly_turns());
+    world.write_conversation("conversation", &hourly_turns());
     assert_eq!(compact(&world, arguments), expect, "{arguments}");
 }
 
@@ -53,8 +53,8 @@ fn check_turns(arguments: &str, expect: &str) {
 #[track_caller]
 fn check_rejected(arguments: &str, message: &str) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly_turns());
-    run(&world, "conversation", arguments).exits(2).says(message);
+    let transcript = world.write_conversation("conversation", &hourly_turns());
+    run(&world, "conversation", arguments).exits(2).reports(message);
     transcript.assert_untouched();
 }
 
@@ -70,7 +70,7 @@ fn built_in_profiles_run() {
 fn heavy_profile_summarizes_with_model() {
     for flag in ["--profile heavy", "--compact=heavy", "--set @default_profile=heavy"] {
         let world = World::new();
-        let transcript = world.conversation("conversation", &hourly_turns());
+        let transcript = world.write_conversation("conversation", &hourly_turns());
         record_answers(&world, &json!({}), "3", &recorded_answer("They read it."));
         assert_eq!(
             compact(&world, &format!("{flag} --llm-replay answers.json")),
@@ -84,12 +84,12 @@ fn heavy_profile_summarizes_with_model() {
 #[test]
 fn profile_sets_model_and_instructions() {
     let world = World::new();
-    world.conversation("conversation", &hourly_turns());
+    world.write_conversation("conversation", &hourly_turns());
     let options = json!({"instructions": "Paths.", "model": "p/m"});
     // The answer is replayed only for exactly this request.
     record_answers(&world, &options, "3", &recorded_answer("They read it."));
     let with_model = "--profile heavy --llm-replay answers.json --set @profiles.heavy.summary.model=p/m";
-    run(&world, "conversation", with_model).exits(18).says("no answer was recorded");
+    run(&world, "conversation", with_model).exits(18).reports("no answer was recorded");
     let with_instructions = format!("{with_model} --set @profiles.heavy.summary.instructions=Paths.");
     let options = r#"{"model":"p/m","instructions":"Paths.","max_tokens":4096}"#;
     assert_eq!(compact(&world, &with_instructions), [format!("summarize {options} 0-2")]);
@@ -130,7 +130,7 @@ fn inline_form_counts_turns_from_one() {
     check("--compact=r:5", &["strip-reasoning {} 4-5"]);
     check("--compact=r:-3", &["strip-reasoning {} 0-2"]);
     let world = World::new();
-    world.conversation("conversation", &hourly_turns());
+    world.write_conversation("conversation", &hourly_turns());
     record_answers(&world, &json!({}), "3", &recorded_answer("They read it."));
     assert_eq!(compact(&world, "--compact=s:..-3 --llm-replay answers.json"), [format!("{SUMMARIZE} 0-2")]);
 }
@@ -158,10 +158,10 @@ fn compact_option_without_equals_sign_is_explained() {
         check_rejected(&format!("--compact {word}"), &format!("hint: `--compact={word}` runs the profile"));
     }
     let world = World::new();
-    world.conversation("conversation", &hourly_turns());
-    world.conversation("other", &hourly_turns());
+    world.write_conversation("conversation", &hourly_turns());
+    world.write_conversation("other", &hourly_turns());
     run(&world, "conversation", "--compact other").exits(0);
-    run(&world, "conversation", "--compact ./heavy").exits(4).says("failed to find a transcript");
+    run(&world, "conversation", "--compact ./heavy").exits(4).reports("failed to find a transcript");
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn inline_range_conflicts_with_range_options() {
     for flag in ["--from 1", "--to 4", "--keep-first 1", "--keep-last 1"] {
         check_rejected(&format!("--compact=r:..-3 {flag}"), "the inline form already selects turns");
         let world = World::new();
-        world.conversation("conversation", &hourly_turns());
-        run(&world, "conversation", &format!("--compact=r {flag}")).exits(0).says("1 overlay appended");
+        world.write_conversation("conversation", &hourly_turns());
+        run(&world, "conversation", &format!("--compact=r {flag}")).exits(0).reports("1 overlay appended");
     }
 }
 
@@ -225,7 +225,7 @@ fn option_overrides_configured_bound_of_same_side() {
 #[test]
 fn strategies_of_profile_share_one_snapshot() {
     let world = World::new();
-    world.conversation("conversation", &hourly_turns());
+    world.write_conversation("conversation", &hourly_turns());
     assert_eq!(compact(&world, "--profile light --to 1"), ["strip-reasoning {} 0-1"]);
     // `last` would be a different turn if the second strategy saw the overlay of the first.
     assert_eq!(compact(&world, "--from last --to 4"), [format!("{REASONING} 2-4"), format!("{TOOLS} 2-4")]);
@@ -239,9 +239,9 @@ fn profile_lists_strategies_with_options() {
     let invalid = profile.replace("omit", "melt");
     check_rejected(&format!("{invalid} -p p"), "melt");
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly_turns());
+    let transcript = world.write_conversation("conversation", &hourly_turns());
     let unknown = profile.replace("strip-tools", "strip-tolls");
-    run(&world, "conversation", &format!("{unknown} -p p")).exits(10).says("strip-tolls");
+    run(&world, "conversation", &format!("{unknown} -p p")).exits(10).reports("strip-tolls");
     transcript.assert_untouched();
 }
 
@@ -256,17 +256,17 @@ fn set_option_replaces_policy_of_profile() {
 #[test]
 fn min_saving_is_configurable() {
     let world = World::new();
-    world.conversation("conversation", &hourly_turns());
+    world.write_conversation("conversation", &hourly_turns());
     let output = run(&world, "conversation", "-n");
     assert!(!output.stderr.contains("(min_saving)"), "{}", output.stderr);
-    run(&world, "conversation", "-n --set @min_saving=0.99").exits(0).says("less than 99 % (min_saving)");
+    run(&world, "conversation", "-n --set @min_saving=0.99").exits(0).reports("less than 99 % (min_saving)");
     // No request is sent.
     run(&world, "conversation", "-p heavy --llm-replay answers.json --set @min_saving=0.99").exits(2);
-    world.file("answers.json", b"{}");
+    world.write_file("answers.json", b"{}");
     let heavy = "-p heavy --llm-replay answers.json";
-    run(&world, "conversation", heavy).exits(18).says("no answer was recorded");
+    run(&world, "conversation", heavy).exits(18).reports("no answer was recorded");
     let declined = run(&world, "conversation", &format!("{heavy} --set @min_saving=0.99")).exits(0);
-    declined.says("no model was asked: a summary of turns 0-2 could save").says("the minimum is 99 %");
+    declined.reports("no model was asked: a summary of turns 0-2 could save").reports("the minimum is 99 %");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn overlap_mode_is_configurable() {
     ] {
         let summary = json!({"from_turn": 0, "to_turn": 4, "summary": {"summary": "S"}});
         let world = World::new();
-        world.conversation("conversation", &Conversation::bulky(6).compaction(summary));
+        world.write_conversation("conversation", &Conversation::bulky(6).compaction(summary));
         assert_eq!(compact(&world, &arguments), [expect], "{arguments}");
     }
 }
@@ -301,19 +301,19 @@ fn jp_rules_are_default_profile_unless_configured() {
         } else {
             conversation.event("config_delta", json!({ "delta": rules() }))
         };
-        world.conversation("conversation", &conversation);
+        world.write_conversation("conversation", &conversation);
         if from_base {
-            world.file("conversation/base_config.json", rules().to_string().as_bytes());
+            world.write_file("conversation/base_config.json", rules().to_string().as_bytes());
         }
-        let transcript = Transcript::at(world.path("conversation/events.json"));
-        let restore = || std::fs::write(&transcript.path, transcript.before()).unwrap();
+        let transcript = Transcript::capture(world.path("conversation/events.json"));
+        let restore = || std::fs::write(&transcript.path, transcript.original_bytes()).unwrap();
         for arguments in ["", "--profile rules", "--compact", "--set @default_profile=rules"] {
             assert_eq!(compact(&world, arguments), BY_RULES, "{arguments}");
             restore();
         }
         assert_eq!(compact(&world, "--set @default_profile=light"), ["strip-reasoning {} 0-2"]);
         restore();
-        world.file(".jp-compact.toml", b"conversation.compaction.default_profile = \"light\"\n");
+        world.write_file(".jp-compact.toml", b"conversation.compaction.default_profile = \"light\"\n");
         assert_eq!(compact(&world, ""), ["strip-reasoning {} 0-2"]);
     }
 }
@@ -321,9 +321,9 @@ fn jp_rules_are_default_profile_unless_configured() {
 #[test]
 fn warns_about_invalid_jp_rules() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly_turns());
+    let transcript = world.write_conversation("conversation", &hourly_turns());
     let invalid_rules = rules().to_string().replace("t=o", "t=melt");
-    world.file("conversation/base_config.json", invalid_rules.as_bytes());
+    world.write_file("conversation/base_config.json", invalid_rules.as_bytes());
     let output = run(&world, "conversation", "-n").exits(0);
     assert_eq!(
         output.stderr.matches("warning: ignored JP's compaction rules in ").count(),
@@ -341,18 +341,18 @@ fn warns_about_invalid_jp_rules() {
 #[test]
 fn option_overrides_bound_of_jp_rules() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly_turns());
-    world.file("conversation/base_config.json", rules().to_string().as_bytes());
+    let transcript = world.write_conversation("conversation", &hourly_turns());
+    world.write_file("conversation/base_config.json", rules().to_string().as_bytes());
     let tools = |turns: &str| format!(r#"strip-tools {{"mode":"omit"}} {turns}"#);
     assert_eq!(compact(&world, "--keep-last 1"), [tools("1-4"), "strip-reasoning {} 1-4".into()]);
-    std::fs::write(&transcript.path, transcript.before()).unwrap();
+    std::fs::write(&transcript.path, transcript.original_bytes()).unwrap();
     assert_eq!(compact(&world, "--from 2"), [tools("2-5"), "strip-reasoning {} 2-4".into()]);
 }
 
 #[test]
 fn explains_when_configuration_keeps_all_turns() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(4));
-    run(&world, "conversation", "--set @keep_last=9").exits(0).says("the last 9 turns are kept");
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(4));
+    run(&world, "conversation", "--set @keep_last=9").exits(0).reports("the last 9 turns are kept");
     transcript.assert_untouched();
 }

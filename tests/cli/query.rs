@@ -23,7 +23,7 @@ struct Scene {
 impl Scene {
     fn new(conversation: &Conversation) -> Self {
         let world = World::new();
-        let transcript = world.conversation("conversation", conversation);
+        let transcript = world.write_conversation("conversation", conversation);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let server = runtime.block_on(MockServer::start());
         Self { world, transcript, server, runtime }
@@ -57,10 +57,10 @@ impl Scene {
     /// Returns the appended elements. Asserts that the older elements keep their bytes.
     #[track_caller]
     fn appended(&self) -> Vec<Value> {
-        let old: Vec<Value> = serde_json::from_slice(self.transcript.before()).unwrap();
-        let new: Vec<Value> = serde_json::from_slice(&self.transcript.now()).unwrap();
-        let body = self.transcript.before().strip_suffix(b"\n]\n").unwrap();
-        assert!(self.transcript.now().starts_with(body), "history changed");
+        let old: Vec<Value> = serde_json::from_slice(self.transcript.original_bytes()).unwrap();
+        let new: Vec<Value> = serde_json::from_slice(&self.transcript.current_bytes()).unwrap();
+        let body = self.transcript.original_bytes().strip_suffix(b"\n]\n").unwrap();
+        assert!(self.transcript.current_bytes().starts_with(body), "history changed");
         new[old.len()..].to_vec()
     }
 }
@@ -85,8 +85,8 @@ fn appends_turn_after_unchanged_history() {
     assert_eq!((output.text(), output.stderr.as_str()), ("It ends.\n", ""));
     let expected = turn_elements("It ends.")
         .iter()
-        .fold(scene.transcript.before().to_vec(), |bytes, event| append_event(&bytes, event));
-    assert!(scene.transcript.now() == expected, "the turn must be appended in JP's layout");
+        .fold(scene.transcript.original_bytes().to_vec(), |bytes, event| append_event(&bytes, event));
+    assert!(scene.transcript.current_bytes() == expected, "the turn must be appended in JP's layout");
     let request = &scene.requests()[0];
     assert_eq!(request["tools"], Value::Null);
     assert_eq!(
@@ -134,7 +134,7 @@ fn compact_option_compacts_before_request() {
 fn skips_compaction_with_small_saving() {
     let scene = Scene::with_answer(&Conversation::with_turns(6), "Done.");
     let output = scene.run(&["--compact=r", "--set", "conversation.compaction.min_saving=0.9"]).exits(0);
-    output.says("nothing to append").says("the minimum is 90 %");
+    output.reports("nothing to append").reports("the minimum is 90 %");
     assert_eq!(scene.appended(), turn_elements("Done."));
 }
 
@@ -167,11 +167,11 @@ fn incomplete_answer_appends_no_turn() {
 fn replays_recorded_answer_without_model() {
     let scene = Scene::with_answer(&Conversation::with_turns(2), "Done.");
     scene.run(&["--llm-record", "answers.json"]).exits(0);
-    let other = scene.world.conversation("other", &Conversation::with_turns(2));
+    let other = scene.world.write_conversation("other", &Conversation::with_turns(2));
     let arguments = ["query", "other", "And now?", "--llm-replay", "answers.json"];
     let output = scene.world.run(&[&arguments[..], &NOW].concat()).exits(0);
     assert_eq!(output.text(), "Done.\n");
-    assert_eq!(other.now(), scene.transcript.now());
+    assert_eq!(other.current_bytes(), scene.transcript.current_bytes());
     scene.world.run(&["query", "other", "Something else", "--llm-replay", "answers.json"]).exits(18);
     assert_eq!(scene.requests().len(), 1);
 }
@@ -189,7 +189,7 @@ fn auto_compacts_after_turn_when_enabled() {
         (scene, output)
     };
     let (scene, output) = run_with_auto(&["enabled=true", "token_threshold=100"]);
-    output.says("auto compacted turns 0-5 with profile `default`");
+    output.reports("auto compacted turns 0-5 with profile `default`");
     let elements = scene.appended();
     assert_eq!(elements[..3], turn_elements("Done."));
     assert_eq!(elements[3]["type"], "compaction");
@@ -220,7 +220,7 @@ fn concurrent_turn_is_a_conflict_and_answer_is_printed() {
     scene.respond_with(AppendDuringRequest { path: scene.transcript.path.clone(), event: event.clone() });
     let output = scene.run(&[]).exits(5);
     assert_eq!(output.text(), "Done.\n");
-    output.says("conversation/events.json grew while a model was asked");
+    output.reports("conversation/events.json grew while a model was asked");
     assert_eq!(scene.appended(), [event]);
 }
 
@@ -239,12 +239,12 @@ fn sends_no_request_for_invalid_query() {
     let scene = Scene::with_answer(&Conversation::with_turns(6), "Done.");
     let output = scene.run(&["--dry-run", "--compact=r"]).exits(0);
     assert_eq!(output.text(), "");
-    output.says("1 overlay would be appended").says("dry run, no model was called");
+    output.reports("1 overlay would be appended").reports("dry run, no model was called");
     scene.world.run(&["query", "conversation", " "]).exits(2);
     scene.world.run(&["query", "conversation"]).exits(2);
-    scene.world.run(&["query", "conversation", "And now?"]).exits(18).says("no model is configured");
+    scene.world.run(&["query", "conversation", "And now?"]).exits(18).reports("no model is configured");
     scene.run(&["--compact=nothing"]).exits(2);
-    scene.world.raw("unloadable", b"[{\"type\": \"turn_start\"}]\n");
+    scene.world.write_events("unloadable", b"[{\"type\": \"turn_start\"}]\n");
     scene.world.run(&["query", "unloadable", "And now?", "--model", "openai/g"]).exits(4);
     scene.transcript.assert_untouched();
     assert_eq!(scene.requests().len(), 0);

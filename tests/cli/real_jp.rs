@@ -26,12 +26,12 @@ impl Jp {
     fn new() -> Self {
         let world = World::new();
         fs::create_dir(world.home("tmp")).unwrap();
-        world.file(".jp/.id", b"otvo8\n");
-        world.file(".jp/config.toml", CONFIG.as_bytes());
+        world.write_file(".jp/.id", b"otvo8\n");
+        world.write_file(".jp/config.toml", CONFIG.as_bytes());
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample");
         for file in ["events.json", "base_config.json", "metadata.json"] {
             let bytes = fs::read(sample.join(file)).unwrap();
-            world.file(&format!(".jp/conversations/{ID}-fix-the-tests-of-duration/{file}"), &bytes);
+            world.write_file(&format!(".jp/conversations/{ID}-fix-the-tests-of-duration/{file}"), &bytes);
         }
         Self { world }
     }
@@ -126,7 +126,7 @@ fn jp_lists_imported_and_forked_conversations() {
             .exits(0);
         expected.push((format!("jp-c{id}"), Value::Null));
     }
-    jp.world.file("bare/events.json", &Conversation::with_turns(3).bytes());
+    jp.world.write_file("bare/events.json", &Conversation::with_turns(3).bytes());
     jp.world.run(&["fork", "bare", ".jp/conversations/17738399490-fork"]).exits(0);
     expected.push(("jp-c17738399490".into(), Value::Null));
     let listed = jp.list();
@@ -163,9 +163,9 @@ fn jp_prints_our_view_and_saves_our_bytes() {
         let id = 17_738_399_480 + round;
         for name in ["base_config.json", "metadata.json"] {
             let bytes = fs::read(copy.with_file_name(name)).unwrap();
-            jp.world.file(&format!(".jp/conversations/{id}/{name}"), &bytes);
+            jp.world.write_file(&format!(".jp/conversations/{id}/{name}"), &bytes);
         }
-        jp.world.file(&format!(".jp/conversations/{id}/events.json"), &view);
+        jp.world.write_file(&format!(".jp/conversations/{id}/events.json"), &view);
         let compacted = jp.run(&["c", "print", &format!("jp-c{ID}"), "--compacted"]);
         let printed = jp.run(&["c", "print", &format!("jp-c{id}")]);
         assert_eq!(without_turns(&compacted), without_turns(&printed), "round {round}");
@@ -215,7 +215,7 @@ fn check_rule(first: &str, last: &str) {
     let jp = Jp::new();
     let rule = format!("[[conversation.compaction.rules]]\nreasoning = \"strip\"\n{first}\n{last}\n");
     // The array of tables must come last, because it ends the section before it.
-    jp.world.file(".jp/config.toml", format!("{CONFIG}\n{rule}").as_bytes());
+    jp.world.write_file(".jp/config.toml", format!("{CONFIG}\n{rule}").as_bytes());
     let output = jp.run(&["c", "compact", &format!("jp-c{ID}"), "--dry-run"]);
     let jp_range = output.lines().find_map(|line| {
         let range = line.strip_prefix("Would have compacted turns ")?.split(' ').next()?;

@@ -11,9 +11,9 @@ use crate::support::{CommandOutput, Conversation, DECLINE, STRIP, World, plugin_
 #[track_caller]
 fn check_failure(run: &str, code: i32, message: &str) -> CommandOutput {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(2));
-    world.plugin("odd", run);
-    let output = world.run_plugin("odd", &["--deadline", "60s"]).exits(code).says(message);
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(2));
+    world.write_plugin("odd", run);
+    let output = world.run_plugin("odd", &["--deadline", "60s"]).exits(code).reports(message);
     let first = output.stderr.lines().next().unwrap_or_default();
     assert!(first.starts_with("error: ") && first.contains("strategy `odd` "), "{}", output.stderr);
     assert_eq!(output.stderr.matches("error: ").count(), 1, "{}", output.stderr);
@@ -70,9 +70,9 @@ fn discards_answer_of_failed_process() {
 #[test]
 fn strategy_is_stopped_at_its_deadline() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(2));
-    world.plugin("odd", "echo still thinking >&2; exec sleep 1000");
-    let output = world.run_plugin("odd", &["--deadline", "3s"]).exits(14).says("it did not end within 3s");
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(2));
+    world.write_plugin("odd", "echo still thinking >&2; exec sleep 1000");
+    let output = world.run_plugin("odd", &["--deadline", "3s"]).exits(14).reports("it did not end within 3s");
     assert!(output.stderr.contains("still thinking"), "{}", output.stderr);
     transcript.assert_untouched();
 }
@@ -80,11 +80,11 @@ fn strategy_is_stopped_at_its_deadline() {
 #[test]
 fn strategy_receives_its_limits() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
-    world.plugin("odd", r#"sed 's/.*\("limits":{[^}]*}\).*/\1/' >&2; exit 1"#);
+    world.write_conversation("conversation", &Conversation::with_turns(2));
+    world.write_plugin("odd", r#"sed 's/.*\("limits":{[^}]*}\).*/\1/' >&2; exit 1"#);
     let message = r#""limits":{"deadline_ms":60000,"result_bytes_max":8388608}"#;
-    world.run_plugin("odd", &[]).exits(13).says(message);
-    world.run_plugin("odd", &["--deadline", "2m"]).exits(13).says(r#""limits":{"deadline_ms":120000,"#);
+    world.run_plugin("odd", &[]).exits(13).reports(message);
+    world.run_plugin("odd", &["--deadline", "2m"]).exits(13).reports(r#""limits":{"deadline_ms":120000,"#);
 }
 
 #[test]
@@ -188,14 +188,14 @@ fn rejects_invalid_call_references() {
 #[test]
 fn rejects_blank_summaries() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(2));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(2));
     for (text, message) in [("", "blank"), (" \\n\\t", "blank"), ("a\\u0000b", "NUL")] {
         let line = format!(
             r#"{{"type":"result","id":"c1","compactions":[{{"from_turn":0,"to_turn":0,"summary":{{"summary":"{text}"}}}}]}}"#
         );
         let run = format!("cat <<'END'\n{line}\nEND");
-        world.script("plugins/odd", &plugin_script("odd", &json!({"produces": ["summary"]}), &run));
-        world.run_plugin("odd", &[]).exits(17).says(message);
+        world.write_script("plugins/odd", &plugin_script("odd", &json!({"produces": ["summary"]}), &run));
+        world.run_plugin("odd", &[]).exits(17).reports(message);
     }
     transcript.assert_untouched();
 }
@@ -221,8 +221,8 @@ fn tolerates_harmless_io_habits() {
         format!("{STRIP}; echo all is well >&2"),
     ] {
         let world = World::new();
-        let transcript = world.conversation("conversation", &Conversation::with_turns(2));
-        world.plugin("odd", &run);
+        let transcript = world.write_conversation("conversation", &Conversation::with_turns(2));
+        world.write_plugin("odd", &run);
         world.run_plugin("odd", &[]).exits(0);
         assert_eq!(transcript.overlays().len(), 1, "{run}");
     }
@@ -231,9 +231,9 @@ fn tolerates_harmless_io_habits() {
 #[test]
 fn strategy_may_modify_its_own_file() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(2));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(2));
     let path = world.path("plugins/odd");
-    world.plugin("odd", &format!("echo '# later' >> {}\n{STRIP}", path.display()));
+    world.write_plugin("odd", &format!("echo '# later' >> {}\n{STRIP}", path.display()));
     let before = fs::read(&path).unwrap();
     world.run_plugin("odd", &[]).exits(0);
     assert!(fs::read(&path).unwrap().len() > before.len());

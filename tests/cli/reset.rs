@@ -6,8 +6,8 @@ use crate::support::{Conversation, Transcript, World};
 
 fn compacted_world() -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(5));
-    world.run(&["conversation"]).exits(0).says("2 overlays appended");
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
+    world.run(&["conversation"]).exits(0).reports("2 overlays appended");
     (world, transcript)
 }
 
@@ -24,7 +24,7 @@ fn restores_original_bytes() {
 #[test]
 fn removing_one_overlay_removes_its_receipt() {
     let (world, transcript) = compacted_world();
-    world.run(&["conversation", "--reset=1"]).exits(0).says("1 overlay removed");
+    world.run(&["conversation", "--reset=1"]).exits(0).reports("1 overlay removed");
     let overlays = transcript.overlays();
     assert_eq!(overlays.len(), 1);
     assert!(overlays[0]["reasoning"].is_null(), "{}", overlays[0]);
@@ -37,20 +37,20 @@ fn numbers_include_overlays_of_jp() {
     let world = World::new();
     let with_jp_overlay =
         Conversation::with_turns(5).compaction(json!({"from_turn": 0, "to_turn": 0, "reasoning": "strip"}));
-    let transcript = world.conversation("conversation", &with_jp_overlay);
+    let transcript = world.write_conversation("conversation", &with_jp_overlay);
     let output = world.run(&["conversation", "--strategy", "strip-tools", "--json"]).exits(0).line();
     assert_eq!(output["overlays"][0]["number"], 2);
     world.run(&["conversation", "--reset=2"]).exits(0);
     transcript.assert_same_bytes();
     world.run(&["conversation", "--reset=1"]).exits(0);
-    assert_eq!(transcript.now(), Conversation::with_turns(5).bytes());
+    assert_eq!(transcript.current_bytes(), Conversation::with_turns(5).bytes());
 }
 
 #[test]
 fn rejects_invalid_numbers() {
     let (world, transcript) = compacted_world();
-    let before = Transcript::at(transcript.path);
-    world.run(&["conversation", "--reset=3"]).exits(2).says("has no overlay 3; it has 2");
+    let before = Transcript::capture(transcript.path);
+    world.run(&["conversation", "--reset=3"]).exits(2).reports("has no overlay 3; it has 2");
     for number in ["0", "-1", "x", ""] {
         world.run(&["conversation", &format!("--reset={number}")]).exits(2);
     }
@@ -60,16 +60,16 @@ fn rejects_invalid_numbers() {
 #[test]
 fn number_without_equals_sign_removes_nothing() {
     let (world, transcript) = compacted_world();
-    let before = Transcript::at(transcript.path);
-    world.run(&["conversation", "--reset", "1"]).exits(2).says("`--reset=1`");
-    world.run(&["--reset", "1", "conversation"]).exits(2).says("`--reset=1`");
+    let before = Transcript::capture(transcript.path);
+    world.run(&["conversation", "--reset", "1"]).exits(2).reports("`--reset=1`");
+    world.run(&["--reset", "1", "conversation"]).exits(2).reports("`--reset=1`");
     before.assert_untouched();
 }
 
 #[test]
 fn rejects_strategy_and_range_options() {
     let (world, transcript) = compacted_world();
-    let before = Transcript::at(transcript.path);
+    let before = Transcript::capture(transcript.path);
     for options in [["--strategy", "strip-tools"], ["--to", "3"], ["--keep-last", "0"], ["--keep-first", "0"]]
     {
         world.run(&[&["conversation", "--reset"], &options[..]].concat()).exits(2);
@@ -80,8 +80,8 @@ fn rejects_strategy_and_range_options() {
 #[test]
 fn dry_run_changes_nothing() {
     let (world, transcript) = compacted_world();
-    let before = Transcript::at(transcript.path);
-    world.run(&["conversation", "--reset", "--dry-run"]).exits(0).says("2 overlays would be removed");
+    let before = Transcript::capture(transcript.path);
+    world.run(&["conversation", "--reset", "--dry-run"]).exits(0).reports("2 overlays would be removed");
     let line = world.run(&["conversation", "--reset=2", "-n", "--json"]).exits(0).line();
     assert_eq!((&line["removed"], &line["dry_run"]), (&json!(1), &json!(true)));
     before.assert_untouched();
@@ -93,23 +93,23 @@ fn removes_malformed_overlay_that_blocks_reading() {
     for kind in ["compaction", "jp_compact_overlay"] {
         let world = World::new();
         let malformed = valid.clone().event(kind, json!({"from_turn": "x"}));
-        let transcript = world.conversation("conversation", &malformed);
+        let transcript = world.write_conversation("conversation", &malformed);
         for arguments in [&["print", "conversation"][..], &["show", "conversation"], &["conversation"]] {
-            let output = world.run(arguments).exits(4).says("element 30 (byte ");
+            let output = world.run(arguments).exits(4).reports("element 30 (byte ");
             assert!(output.stderr.contains(kind) && output.stderr.contains("`--reset`"), "{}", output.stderr);
         }
         transcript.assert_untouched();
         world.run(&["conversation", "--reset=1"]).exits(0);
-        assert_eq!(transcript.now(), valid.bytes());
+        assert_eq!(transcript.current_bytes(), valid.bytes());
     }
 }
 
 #[test]
 fn resets_several_transcripts_and_reports_each() {
     let world = World::new();
-    let transcripts = ["one", "two"].map(|name| world.conversation(name, &Conversation::with_turns(5)));
+    let transcripts = ["one", "two"].map(|name| world.write_conversation(name, &Conversation::with_turns(5)));
     world.run(&["one", "two"]).exits(0);
-    world.raw("bad", b"{}");
+    world.write_events("bad", b"{}");
     let lines = world.run(&["one", "bad", "two", "--reset", "--json"]).exits(19).lines();
     assert_eq!(
         lines.iter().map(|line| line["removed"].as_u64()).collect::<Vec<_>>(),
@@ -123,7 +123,7 @@ fn restores_other_layouts() {
     let events: Value = serde_json::from_slice(&Conversation::with_turns(5).bytes()).unwrap();
     for bytes in [events.to_string(), format!(" {events} \n\n"), format!("{events}\r\n")] {
         let world = World::new();
-        let transcript = world.raw("conversation", bytes.as_bytes());
+        let transcript = world.write_events("conversation", bytes.as_bytes());
         world.run(&["conversation"]).exits(0);
         assert_eq!(transcript.overlays().len(), 2);
         world.run(&["conversation", "--reset"]).exits(0);

@@ -9,7 +9,7 @@ use crate::support::{Conversation, Transcript, World};
 
 fn world() -> (World, [Transcript; 2]) {
     let world = World::new();
-    let transcripts = ["one", "two"].map(|name| world.conversation(name, &Conversation::with_turns(5)));
+    let transcripts = ["one", "two"].map(|name| world.write_conversation(name, &Conversation::with_turns(5)));
     (world, transcripts)
 }
 
@@ -18,7 +18,7 @@ fn world() -> (World, [Transcript; 2]) {
 fn check_rejected(arguments: &[&str], code: i32, message: &str) {
     let (world, transcripts) = world();
     for extra in [&[][..], &["--dry-run"], &["--overlap", "union"]] {
-        let output = world.run(&[arguments, extra].concat()).exits(code).says(message);
+        let output = world.run(&[arguments, extra].concat()).exits(code).reports(message);
         assert_eq!(output.text(), "");
     }
     transcripts.iter().for_each(Transcript::assert_untouched);
@@ -71,10 +71,10 @@ fn reset_removes_nothing_when_an_argument_is_wrong() {
 #[test]
 fn existing_path_wins_over_suggestions() {
     let (world, [one, _]) = world();
-    let undo = world.conversation("undo", &Conversation::with_turns(5));
+    let undo = world.write_conversation("undo", &Conversation::with_turns(5));
     world.run(&["undo", "one"]).exits(0);
     assert_eq!((undo.overlays().len(), one.overlays().len()), (2, 2));
-    let show = world.conversation("show", &Conversation::with_turns(5));
+    let show = world.write_conversation("show", &Conversation::with_turns(5));
     world.run(&["show"]).exits(2);
     show.assert_untouched();
     world.run(&["./show"]).exits(0);
@@ -85,16 +85,16 @@ fn existing_path_wins_over_suggestions() {
 fn path_without_transcript_stops_the_run() {
     let (world, transcripts) = world();
     fs::create_dir(world.path("undo")).unwrap();
-    world.run(&["one", "undo"]).exits(4).says("/here/undo");
+    world.run(&["one", "undo"]).exits(4).reports("/here/undo");
     symlink("gone", world.path("preview")).unwrap();
-    world.run(&["preview", "one"]).exits(4).says("failed to find a transcript at /here/preview");
+    world.run(&["preview", "one"]).exits(4).reports("failed to find a transcript at /here/preview");
     transcripts.iter().for_each(Transcript::assert_untouched);
 }
 
 #[test]
 fn unreadable_transcript_does_not_stop_others() {
     let (world, transcripts) = world();
-    world.raw("bad", b"{}");
+    world.write_events("bad", b"{}");
     let lines = world.run(&["one", "bad", "two", "--json"]).exits(19).lines();
     let failed: Vec<_> = lines.iter().map(|line| line["error"].get("code").and_then(Value::as_u64)).collect();
     assert_eq!(failed, [None, Some(4), None]);

@@ -39,7 +39,7 @@ fn compacted_view(world: &World, arguments: &[&str]) -> String {
 
 fn example_world() -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &example());
+    let transcript = world.write_conversation("conversation", &example());
     (world, transcript)
 }
 
@@ -91,7 +91,7 @@ fn projection_example_default_profile_with_per_tool_hints() {
     let hints = "[conversation.tools.fs_read_file.compaction]\nrequest = \"keep\"\nresponse = \"strip\"\n\
                  [conversation.tools.fs_create_file.compaction]\nrequest = \"strip\"\nresponse = \"keep\"\n\
                  [conversation.tools.fs_modify_file.compaction]\nrequest = \"strip\"\nresponse = \"strip\"\n";
-    world.file(".jp-compact.toml", hints.as_bytes());
+    world.write_file(".jp-compact.toml", hints.as_bytes());
     insta::assert_snapshot!(compacted_view(&world, &[]), @r#"
     --- turn 0 ---
     user:
@@ -159,9 +159,9 @@ fn when_summary_is_set_reasoning_and_tool_calls_are_ignored() {
     let heavy = ["--profile", "heavy", "--set", &policies[0], "--set", &policies[1]];
     for selection in [heavy.as_slice(), &["--compact=r+t+s"]] {
         let arguments = [&["conversation", "--llm-replay", "answers.json"], selection].concat();
-        world.run(&arguments).exits(0).says("1 overlay appended");
+        world.run(&arguments).exits(0).reports("1 overlay appended");
         assert!(transcript.overlays()[0]["summary"].is_object(), "{selection:?}");
-        std::fs::write(&transcript.path, transcript.before()).unwrap();
+        std::fs::write(&transcript.path, transcript.original_bytes()).unwrap();
     }
 }
 
@@ -170,7 +170,7 @@ fn when_summary_is_set_reasoning_and_tool_calls_are_ignored() {
 fn check_range(arguments: &str, expect: Option<(u64, u64)>) {
     let world = World::new();
     let earlier_overlay = json!({"from_turn": 0, "to_turn": 1, "tool_calls": {"policy": "omit"}});
-    world.conversation("conversation", &hourly_turns().compaction(earlier_overlay));
+    world.write_conversation("conversation", &hourly_turns().compaction(earlier_overlay));
     let fixed_arguments = ["conversation", "--profile", "light", "--now", "2026-03-18T16:30:00Z", "--json"];
     let command_line: Vec<_> = fixed_arguments.into_iter().chain(arguments.split_whitespace()).collect();
     let line = world.run(&command_line).exits(0).line();
@@ -202,7 +202,7 @@ fn range_bounds() {
 #[test]
 fn bounds_are_stored_as_absolute_turns() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly_turns());
+    let transcript = world.write_conversation("conversation", &hourly_turns());
     let bounds = ["--from", "-4", "--to", "2h", "--now", "2026-03-18T16:30:00Z"];
     world.run(&[&["conversation", "--profile", "light"][..], &bounds].concat()).exits(0);
     let overlay = &transcript.overlays()[0];
@@ -217,7 +217,7 @@ fn split_turns(view: &str) -> Vec<&str> {
 #[test]
 fn stacking_semantics() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(32));
+    world.write_conversation("conversation", &Conversation::with_turns(32));
     // Compaction A is a summary of turns 0-20. Compaction B, a later one, strips the responses of turns 0-30.
     let a = ["--profile", "offline", "--from", "0", "--to", "20", "--now", "2026-04-01T00:00:00Z"];
     let b = ["--compact=t=sres", "--from", "0", "--to", "30", "--now", "2026-04-02T00:00:00Z"];
@@ -252,7 +252,7 @@ fn run_summarizer(world: &World, chooses_range: bool, bounds: [&str; 2]) -> Comm
          case \"$header\" in\n*'\"range_exact\":true'*) {requested} ;;\n*) {chosen} ;;\nesac",
         world.path("seen").display(),
     );
-    world.script("plugins/sums", &plugin_script("sums", &json!({"produces": ["summary"]}), &run));
+    world.write_script("plugins/sums", &plugin_script("sums", &json!({"produces": ["summary"]}), &run));
     let plugin = ["--strategy", "sums", "--trust-dir", "plugins", "--sandbox=contained"];
     world.run(&[&["conversation"], &plugin[..], &["--from", bounds[0], "--to", bounds[1]]].concat())
 }
@@ -276,7 +276,7 @@ fn range(from: u64, to: u64) -> Value {
 fn with_summary(from: u64, to: u64) -> (World, Transcript) {
     let older = json!({"from_turn": from, "to_turn": to, "summary": {"summary": "older"}});
     let world = World::new();
-    let transcript = world.conversation("conversation", &hourly_turns().compaction(older));
+    let transcript = world.write_conversation("conversation", &hourly_turns().compaction(older));
     (world, transcript)
 }
 
@@ -307,7 +307,10 @@ fn summary_overlap_resolution_extends_what_is_asked_for() {
 fn summary_overlap_resolution_repeats_until_none_is_partial() {
     let summary = |from, to| json!({"from_turn": from, "to_turn": to, "summary": {"summary": "older"}});
     let world = World::new();
-    world.conversation("conversation", &hourly_turns().compaction(summary(0, 2)).compaction(summary(2, 3)));
+    world.write_conversation(
+        "conversation",
+        &hourly_turns().compaction(summary(0, 2)).compaction(summary(2, 3)),
+    );
     run_summarizer(&world, false, ["3", "4"]).exits(0);
     assert_eq!(requests(&world), [(range(3, 4), range(0, 4), false)]);
 }
@@ -340,7 +343,7 @@ fn raw_stream_invariant() {
     let strip_overlay =
         json!({"from_turn": 0, "to_turn": 5, "reasoning": "strip", "tool_calls": {"policy": "omit"}});
     let summary_overlay = json!({"from_turn": 0, "to_turn": 2, "summary": {"summary": "OLDER WORDS"}});
-    let transcript = world.conversation(
+    let transcript = world.write_conversation(
         "conversation",
         &Conversation::bulky(6).compaction(strip_overlay).compaction(summary_overlay),
     );
@@ -379,18 +382,18 @@ fn a_dry_run_cannot_preview_summaries() {
     let request_count = || runtime.block_on(server.received_requests()).unwrap().len();
     run_heavy(&["--dry-run", "--model", "openai/g"])
         .exits(0)
-        .says("would summarize turns 0-2 using openai/g");
+        .reports("would summarize turns 0-2 using openai/g");
     // The model of the profile takes precedence over the command line.
     let profile_model = "conversation.compaction.profiles.heavy.summary.model=anthropic/claude-haiku-4-5";
     run_heavy(&["--dry-run", "--model", "openai/g", "--set", profile_model])
         .exits(0)
-        .says("would summarize turns 0-2 using anthropic/claude-haiku-4-5");
+        .reports("would summarize turns 0-2 using anthropic/claude-haiku-4-5");
     let two_strategies = r#"conversation.compaction.profiles.heavy={strategies=["strip-tools","summarize"]}"#;
     run_heavy(&["--dry-run", "--model", "openai/g", "--set", two_strategies])
         .exits(0)
-        .says("strip-tools [version]  turns 0-2: tool_calls")
-        .says("turn 2: 24 -> 25 tokens")
-        .says("would summarize turns 0-2 using openai/g");
+        .reports("strip-tools [version]  turns 0-2: tool_calls")
+        .reports("turn 2: 24 -> 25 tokens")
+        .reports("would summarize turns 0-2 using openai/g");
     assert_eq!(request_count(), 0);
     run_heavy(&["--model", "openai/g"]).exits(18);
     assert_eq!(request_count(), 1, "the real run must send a request");

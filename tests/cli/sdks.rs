@@ -46,7 +46,7 @@ fn sdk_errors(bodies: &[(&str, &Value)]) -> Vec<BTreeSet<String>> {
     let line =
         |(provider, body): &(&str, &Value)| format!("{}\n", json!({"provider": provider, "body": body}));
     let world = World::new();
-    let stdin = world.file("bodies", bodies.iter().map(line).collect::<String>().as_bytes());
+    let stdin = world.write_file("bodies", bodies.iter().map(line).collect::<String>().as_bytes());
     let mut check = Command::new(python);
     world.isolate(&mut check).arg(Path::new(ROOT).join("tests/sdks/check.py"));
     let output = world.finish(check.stdin(fs::File::open(stdin).unwrap())).exits(0);
@@ -67,7 +67,7 @@ fn render(world: &World, origin: &str, transcript: &str) -> [Body; 5] {
         let printed = world.run(&["print", transcript, "--compacted", "--as", provider]);
         assert_eq!(printed.code, Some(0), "{origin}: {}", printed.stderr);
         let lint = ["lint", "-", "--format", format, "--provider", provider, "--json"];
-        let linted = world.pipe(&lint, &printed.stdout);
+        let linted = world.run_with_stdin(&lint, &printed.stdout);
         let body: Value = serde_json::from_slice(&printed.stdout).unwrap();
         let messages = ["messages", "input", "contents"].map(|key| &body[key]);
         if messages.iter().all(|list| list.as_array().is_none_or(Vec::is_empty)) {
@@ -115,7 +115,7 @@ fn sdks_accept_every_golden_view() {
     let mut bodies =
         render_all(&cases, |case| render(&World::new(), &name(case), case.to_str().unwrap()).into());
     let world = World::new();
-    world.conversation("signed", &signed_conversation());
+    world.write_conversation("signed", &signed_conversation());
     bodies.extend(render(&world, "signed", "signed"));
     let text = bodies.iter().map(|body| body.body.to_string()).collect::<String>();
     for member in
@@ -224,7 +224,7 @@ fn sdks_accept_every_transcript_before_and_after_compaction() {
 /// itself for its own provider, and keeps its original errors.
 fn render_transcript(path: &Path) -> Vec<Body> {
     let (world, file, bytes) = (World::new(), name(path), fs::read(path).unwrap());
-    world.file(&file, &bytes);
+    world.write_file(&file, &bytes);
     let source: Option<Value> = serde_json::from_slice(&bytes).ok();
     let whole_view = render(&world, &file, &file);
     let sources =

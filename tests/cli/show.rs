@@ -20,7 +20,7 @@ fn conversation() -> Conversation {
 #[test]
 fn lists_number_range_origin_and_effect_of_overlays() {
     let world = World::new();
-    world.conversation("conversation", &conversation());
+    world.write_conversation("conversation", &conversation());
     world
         .run(&[
             "conversation",
@@ -67,7 +67,7 @@ fn lists_number_range_origin_and_effect_of_overlays() {
 #[test]
 fn json_has_receipts_and_totals() {
     let world = World::new();
-    let transcript = world.conversation(".jp/conversations/17738399468", &conversation());
+    let transcript = world.write_conversation(".jp/conversations/17738399468", &conversation());
     world.run(&["17738399468", "--strategy", "strip-tools", "--sandbox=contained"]).exits(0);
     let line = world.run(&["show", "jp-c17738399468", "--json"]).exits(0).line();
     assert_eq!(line["path"], transcript.path.to_str().unwrap());
@@ -94,7 +94,7 @@ fn json_has_receipts_and_totals() {
 #[test]
 fn prints_only_totals_without_overlays() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(1));
+    world.write_conversation("conversation", &Conversation::with_turns(1));
     let output = world.run(&["show", "conversation"]).exits(0);
     insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 1 turn, 6 events, 0 overlays
@@ -113,7 +113,7 @@ fn prints_only_totals_without_overlays() {
     total                            raw        view
     tokens, by chars/4                35          35  unchanged  ███████████████████
     ");
-    world.raw("empty", b"[]");
+    world.write_events("empty", b"[]");
     let output = world.run(&["show", "empty"]).exits(0);
     insta::assert_snapshot!(output.text(), @r"
     empty/events.json: 0 turns, 0 events, 0 overlays
@@ -129,7 +129,7 @@ fn json_names_the_estimator() {
     let world = World::new();
     let events = r#"[{"timestamp": "2026-04-02 09:00:00.0", "type": "turn_start"},
         {"timestamp": "2026-04-02 09:00:01.0", "type": "chat_request", "content": "internationalization of antidisestablishmentarianism"}]"#;
-    world.raw("words", events.as_bytes());
+    world.write_events("words", events.as_bytes());
     let tokens = |extra: &[&str]| {
         let line = world.run(&[&["show", "words", "--json"], extra].concat()).exits(0).line();
         (line["tokens"]["raw"].clone(), line["estimator"].clone())

@@ -18,7 +18,7 @@ const LOCK: &str = ".jp/locks/jp-c17738399468.lock";
 
 fn workspace() -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation(FOLDER, &Conversation::with_turns(5));
+    let transcript = world.write_conversation(FOLDER, &Conversation::with_turns(5));
     (world, transcript)
 }
 
@@ -46,7 +46,7 @@ fn check(name: &str, arguments: &[&str], code: i32, message: &str) {
     let (world, transcript) = workspace();
     let path = world.path(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let long_file = world.file("long", &vec![b' '; 5 << 20]);
+    let long_file = world.write_file("long", &vec![b' '; 5 << 20]);
     let hostile_files: [(&str, &dyn Fn()); 4] = [
         ("a pipe", &|| create_pipe(&path)),
         ("a link to a device", &|| symlink("/dev/zero", &path).unwrap()),
@@ -60,7 +60,7 @@ fn check(name: &str, arguments: &[&str], code: i32, message: &str) {
         assert_eq!(output.code, Some(code), "{kind}: {}", output.stderr);
         assert!(output.stderr.contains(message), "{kind}: `{message}` is not in:\n{}", output.stderr);
     }
-    assert_eq!(transcript.now(), transcript.before());
+    assert_eq!(transcript.current_bytes(), transcript.original_bytes());
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn rejects_manifest_that_is_not_a_small_file() {
 #[test]
 fn follows_symlink_to_user_configuration() {
     let (world, _) = workspace();
-    world.file("dotfiles/mine.toml", b"conversation.compaction.keep_last = 7\n");
+    world.write_file("dotfiles/mine.toml", b"conversation.compaction.keep_last = 7\n");
     fs::create_dir_all(world.home(".config/jp-compact")).unwrap();
     symlink(world.path("dotfiles/mine.toml"), world.home(".config/jp-compact/config.toml")).unwrap();
     let config_json = run(&world, &["config", "--json"]).exits(0).line();
@@ -100,7 +100,7 @@ fn config_option_reads_pipes_and_symlinks() {
     let text = "conversation.compaction.keep_last = 7\n";
     create_pipe(&world.path("pipe"));
     symlink("file", world.path("link")).unwrap();
-    world.file("file", text.as_bytes());
+    world.write_file("file", text.as_bytes());
     let path = world.path("pipe");
     let writer = thread::spawn(move || fs::write(path, text).unwrap());
     for name in ["pipe", "link"] {
@@ -108,7 +108,7 @@ fn config_option_reads_pipes_and_symlinks() {
         assert_eq!(config_json["config"]["conversation"]["compaction"]["keep_last"], 7, "{name}");
     }
     writer.join().unwrap();
-    run(&world, &["config", "--config", "/dev/zero"]).exits(2).says("it has more than 1048576 bytes");
+    run(&world, &["config", "--config", "/dev/zero"]).exits(2).reports("it has more than 1048576 bytes");
 }
 
 #[test]
@@ -117,17 +117,17 @@ fn rejects_symlinked_lock() {
     let lock = world.path(LOCK);
     fs::create_dir(world.path(".jp/locks")).unwrap();
     symlink(world.path("planted"), &lock).unwrap();
-    run(&world, &[FOLDER]).exits(4).says("failed to lock").says("it is a symbolic link");
+    run(&world, &[FOLDER]).exits(4).reports("failed to lock").reports("it is a symbolic link");
     assert!(!world.path("planted").exists());
 
     fs::remove_file(&lock).unwrap();
     create_pipe(&lock);
-    run(&world, &[FOLDER]).exits(4).says("it is a named pipe");
+    run(&world, &[FOLDER]).exits(4).reports("it is a named pipe");
 
     fs::remove_dir_all(world.path(".jp/locks")).unwrap();
     fs::create_dir(world.path("elsewhere")).unwrap();
     symlink(world.path("elsewhere"), world.path(".jp/locks")).unwrap();
-    run(&world, &[FOLDER]).exits(4).says("failed to lock").says("/here/.jp/locks");
+    run(&world, &[FOLDER]).exits(4).reports("failed to lock").reports("/here/.jp/locks");
     assert_eq!(fs::read_dir(world.path("elsewhere")).unwrap().count(), 0);
     transcript.assert_untouched();
 
@@ -139,7 +139,7 @@ fn rejects_symlinked_lock() {
 #[test]
 fn rejects_symlinked_report_file() {
     let (world, _) = workspace();
-    let target = world.file("mine", b"precious");
+    let target = world.write_file("mine", b"precious");
     symlink(&target, world.path("report.json.part")).unwrap();
     for extra in [&[][..], &["--resume"]] {
         let output =

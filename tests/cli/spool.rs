@@ -63,8 +63,8 @@ fn events_file_and_stdin_give_same_result_in_jail() {
     let answers = [("by-file", "[\"events.file\"]", "file"), ("inline", "[]", "inline")].map(
         |(name, features, expected_mode)| {
             let world = World::new();
-            let transcript = world.conversation("conversation", &conversation());
-            world.script(
+            let transcript = world.write_conversation("conversation", &conversation());
+            world.write_script(
                 &format!("plugins/{name}"),
                 &STRATEGY.replace("NAME", name).replace("FEATURES", features),
             );

@@ -15,7 +15,7 @@ fn stripped() -> Conversation {
 #[test]
 fn tables_show_raw_and_view_tokens() {
     let world = World::new();
-    world.conversation("conversation", &stripped());
+    world.write_conversation("conversation", &stripped());
     let output = world.run(&["stats", "conversation"]).exits(0);
     assert_eq!(output.stderr, "");
     insta::assert_snapshot!(output.text(), @r"
@@ -40,8 +40,8 @@ fn tables_show_raw_and_view_tokens() {
 #[test]
 fn several_transcripts_have_one_row_each_and_a_total() {
     let world = World::new();
-    world.conversation("one", &stripped());
-    world.conversation("a-folder-with-a-long-name/and-another-one", &Conversation::with_turns(4));
+    world.write_conversation("one", &stripped());
+    world.write_conversation("a-folder-with-a-long-name/and-another-one", &Conversation::with_turns(4));
     let output = world.run(&["stats", "one", "a-folder-with-a-long-name/and-another-one"]).exits(0);
     insta::assert_snapshot!(output.text(), @r"
     2 conversations: 6 turns, 35 events, 1 overlay
@@ -69,8 +69,8 @@ fn several_transcripts_have_one_row_each_and_a_total() {
 #[test]
 fn json_prints_one_line_per_transcript_and_total() {
     let world = World::new();
-    let transcript = world.conversation(".jp/conversations/17738399468", &stripped());
-    world.conversation("other", &Conversation::with_turns(4));
+    let transcript = world.write_conversation(".jp/conversations/17738399468", &stripped());
+    world.write_conversation("other", &Conversation::with_turns(4));
     let lines = world.run(&["stats", "17738399468", "other", "--json"]).exits(0).lines();
     let [one, other, total] = lines.as_slice() else { panic!("{lines:?}") };
     assert_eq!(one["path"], transcript.path.to_str().unwrap());
@@ -101,14 +101,15 @@ fn json_prints_one_line_per_transcript_and_total() {
 #[test]
 fn unreadable_transcript_does_not_stop_others() {
     let world = World::new();
-    world.conversation("conversation", &stripped());
-    world.raw("broken", b"[{]");
+    world.write_conversation("conversation", &stripped());
+    world.write_events("broken", b"[{]");
     let output = world.run(&["stats", "conversation", "broken", "--json"]).exits(19);
     let lines = output.lines();
     assert_eq!(lines.len(), 3);
     assert_eq!((&lines[1]["path"], &lines[1]["error"]["code"]), (&json!("broken"), &json!(4)));
     assert_eq!(lines[2]["transcripts"], 1);
-    let output = world.run(&["stats", "broken", "conversation"]).exits(19).says("1 of 2 transcripts failed");
+    let output =
+        world.run(&["stats", "broken", "conversation"]).exits(19).reports("1 of 2 transcripts failed");
     assert!(output.text().starts_with("1 conversation: 2 turns"), "{}", output.text());
     world.run(&["stats", "broken"]).exits(4);
     world.run(&["stats"]).exits(2);
@@ -119,7 +120,8 @@ fn counts_exact_tokens_of_stdin() {
     let world = World::new();
     let events = r#"[{"timestamp": "2026-04-02 09:00:00.0", "type": "turn_start"},
         {"timestamp": "2026-04-02 09:00:01.0", "type": "chat_request", "content": "internationalization of antidisestablishmentarianism"}]"#;
-    let output = world.pipe(&["stats", "-", "--json", "--tokens", "exact"], events.as_bytes()).exits(0);
+    let output =
+        world.run_with_stdin(&["stats", "-", "--json", "--tokens", "exact"], events.as_bytes()).exits(0);
     let line = output.line();
     assert_eq!((&line["path"], &line["estimator"]), (&json!("standard input"), &json!("o200k")));
     assert_eq!(line["tokens"]["raw"], 9);
@@ -129,7 +131,7 @@ fn counts_exact_tokens_of_stdin() {
 fn escapes_terminal_sequences_in_tool_names() {
     let world = World::new();
     let conversation = Conversation::new().turn("x").call("\u{1b}[2J\u{202e}x", json!({}), "y");
-    world.conversation("conversation", &conversation);
+    world.write_conversation("conversation", &conversation);
     let output = world.run(&["stats", "conversation"]).exits(0);
     assert!(output.text().contains("\\u{1b}[2J\\u{202e}x"), "{}", output.text());
     assert!(!output.text().contains(['\u{1b}', '\u{202e}']));
@@ -138,15 +140,15 @@ fn escapes_terminal_sequences_in_tool_names() {
 #[test]
 fn finds_transcripts_in_folder() {
     let world = World::new();
-    world.conversation("logs/one", &Conversation::with_turns(3));
-    world.conversation("logs/two", &Conversation::with_turns(2));
-    world.file("logs/chat.json", br#"{"messages":[{"role":"user","content":"Hello."}]}"#);
-    world.file("logs/package.json", br#"{"name":"garden"}"#);
+    world.write_conversation("logs/one", &Conversation::with_turns(3));
+    world.write_conversation("logs/two", &Conversation::with_turns(2));
+    world.write_file("logs/chat.json", br#"{"messages":[{"role":"user","content":"Hello."}]}"#);
+    world.write_file("logs/package.json", br#"{"name":"garden"}"#);
     let lines = world.run(&["stats", "logs", "--json"]).exits(0).lines();
     let paths: Vec<_> = lines.iter().filter_map(|line| line["path"].as_str()).collect();
     let names: Vec<_> = paths.iter().map(|path| path.rsplit_once("logs/").unwrap().1).collect();
     assert_eq!(names, ["chat.json", "one/events.json", "two/events.json"]);
     assert_eq!(lines.last().unwrap()["turns"], 6);
-    world.file("empty/x.txt", b"x");
-    world.run(&["stats", "empty"]).exits(4).says("empty");
+    world.write_file("empty/x.txt", b"x");
+    world.run(&["stats", "empty"]).exits(4).reports("empty");
 }

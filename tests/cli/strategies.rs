@@ -11,7 +11,7 @@ const CONTAINED: &str = "--sandbox=contained";
 
 fn world() -> (World, Transcript) {
     let world = World::new();
-    let transcript = world.conversation("conversation", &Conversation::with_turns(2));
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(2));
     (world, transcript)
 }
 
@@ -19,8 +19,8 @@ fn world() -> (World, Transcript) {
 #[track_caller]
 fn check_rejected(text: &str, code: i32, message: &str) {
     let (world, transcript) = world();
-    world.script("plugins/odd", text);
-    let output = world.run_plugin("odd", &[]).exits(code).says(message);
+    world.write_script("plugins/odd", text);
+    let output = world.run_plugin("odd", &[]).exits(code).reports(message);
     assert!(output.stderr.starts_with("error: strategy `odd` "), "{}", output.stderr);
     transcript.assert_untouched();
 }
@@ -38,7 +38,7 @@ fn reports_unknown_strategy() {
 #[test]
 fn resolves_strategies_before_reading_transcripts() {
     let (world, _) = world();
-    world.raw("bad", b"{}");
+    world.write_events("bad", b"{}");
     world.run(&["bad", "--strategy", "strip-tolls"]).exits(10);
 }
 
@@ -52,9 +52,9 @@ fn run_without_landlock(world: &World, arguments: &[&str]) -> CommandOutput {
 fn plugin_without_jail_requires_contained_tier() {
     let (world, transcript) = world();
     let started = world.path("started");
-    world.script("plugins/mine", &format!("#!/bin/sh\n: > {}\n", started.display()));
+    world.write_script("plugins/mine", &format!("#!/bin/sh\n: > {}\n", started.display()));
     let arguments = ["conversation", "--strategy", "mine", "--trust-dir", "plugins"];
-    run_without_landlock(&world, &arguments).exits(11).says("`--sandbox=contained`");
+    run_without_landlock(&world, &arguments).exits(11).reports("`--sandbox=contained`");
     run_without_landlock(&world, &[&arguments[..], &["--sandbox=require"]].concat()).exits(11);
     run_without_landlock(&world, &["strategy", "show", "mine", "--trust-dir", "plugins"]).exits(11);
     assert!(!started.exists(), "the plugin ran");
@@ -65,11 +65,11 @@ fn plugin_without_jail_requires_contained_tier() {
 fn trusts_plugins_of_trust_dir_but_not_of_plugin_dir() {
     let (world, transcript) = world();
     let started = world.path("started");
-    world.plugin("mine", &format!(": > {}; {STRIP}", started.display()));
+    world.write_plugin("mine", &format!(": > {}; {STRIP}", started.display()));
     let arguments = ["conversation", "--strategy", "mine", "--keep-last", "0", "--json"];
     for tier in [&[][..], &["--sandbox=require"], &[CONTAINED]] {
         let arguments = [&arguments[..], &["--plugin-dir", "plugins"], tier].concat();
-        world.run(&arguments).exits(11).says("strategy `mine` is not trusted");
+        world.run(&arguments).exits(11).reports("strategy `mine` is not trusted");
     }
     assert!(!started.exists(), "the plugin ran");
     transcript.assert_untouched();
@@ -86,7 +86,7 @@ fn jails_plugins_by_default() {
     let describe = r#"{"type":"describe","protocols":[1],"name":"mine","version":"1.0.0","description":"d","produces":["tool_calls"],"input":"none"}"#;
     let run = format!("echo x 2>/dev/null >{}; {STRIP}", outside.display());
     let text = format!("#!/bin/sh\ncase \"$1\" in\ndescribe) echo '{describe}' ;;\nrun) {run} ;;\nesac\n");
-    world.script("plugins/mine", &text);
+    world.write_script("plugins/mine", &text);
     let arguments = ["conversation", "--strategy", "mine", "--trust-dir", "plugins", "--keep-last", "0"];
     let line = world.run(&[&arguments[..], &["--json", "--sandbox=require"]].concat()).exits(0).line();
     assert_eq!(line["tier"], "isolated", "{line}");
@@ -101,7 +101,7 @@ fn missing_required_jail_stops_bundled_strategies() {
     let (world, transcript) = world();
     run_without_landlock(&world, &["conversation", "--sandbox=require"])
         .exits(11)
-        .says("this machine lacks Landlock");
+        .reports("this machine lacks Landlock");
     transcript.assert_untouched();
     let line = run_without_landlock(&world, &["conversation", "--keep-last", "0", "--json"]).exits(0).line();
     assert_eq!(line["tier"], "contained", "{line}");
@@ -110,17 +110,17 @@ fn missing_required_jail_stops_bundled_strategies() {
 #[test]
 fn rejects_missing_grant_before_running() {
     let (world, transcript) = world();
-    world.script("plugins/asks", &plugin_script("asks", &json!({"needs": ["llm"]}), STRIP));
-    world.run_plugin("asks", &[]).exits(11).says("it needs `llm`");
+    world.write_script("plugins/asks", &plugin_script("asks", &json!({"needs": ["llm"]}), STRIP));
+    world.run_plugin("asks", &[]).exits(11).reports("it needs `llm`");
     transcript.assert_untouched();
 }
 
 #[test]
 fn plugin_cannot_replace_bundled_strategy() {
     let (world, transcript) = world();
-    let plugin = world.plugin("strip-tools", DECLINE);
+    let plugin = world.write_plugin("strip-tools", DECLINE);
     let output =
-        world.run_plugin("strip-tools", &[]).exits(10).says(&world.normalize(plugin.to_str().unwrap()));
+        world.run_plugin("strip-tools", &[]).exits(10).reports(&world.normalize(plugin.to_str().unwrap()));
     assert!(output.stderr.contains("[bin]/compact-strategy-strip-tools"), "{}", output.stderr);
     transcript.assert_untouched();
 }
@@ -128,12 +128,12 @@ fn plugin_cannot_replace_bundled_strategy() {
 #[test]
 fn first_folder_wins_for_same_name() {
     let (world, transcript) = world();
-    world.plugin("mine", STRIP);
-    world.script("others/mine.sh", &plugin_script("mine", &json!({}), DECLINE));
+    world.write_plugin("mine", STRIP);
+    world.write_script("others/mine.sh", &plugin_script("mine", &json!({}), DECLINE));
     let folders = |first, second| ["--trust-dir", first, "--trust-dir", second];
     let run = ["conversation", "--strategy", "mine", CONTAINED, "--keep-last", "0", "--dry-run"];
-    world.run(&[&run[..], &folders("plugins", "others")].concat()).exits(0).says("1 overlay");
-    world.run(&[&run[..], &folders("others", "plugins")].concat()).exits(0).says("declined: not today");
+    world.run(&[&run[..], &folders("plugins", "others")].concat()).exits(0).reports("1 overlay");
+    world.run(&[&run[..], &folders("others", "plugins")].concat()).exits(0).reports("declined: not today");
     transcript.assert_untouched();
 
     let list = world.run(&[&["strategy", "list"][..], &folders("plugins", "others")].concat()).exits(0);
@@ -160,7 +160,7 @@ fn first_folder_wins_for_same_name() {
 #[test]
 fn lists_plugin_once_for_repeated_folders() {
     let (world, _) = world();
-    world.plugin("mine", DECLINE);
+    world.write_plugin("mine", DECLINE);
     symlink("plugins", world.path("linked")).unwrap();
     let folders = ["--trust-dir", "plugins", "--trust-dir", "linked", "--trust-dir", "plugins"];
     let list = world.run(&[&["strategy", "list", "--json"][..], &folders].concat()).exits(0).line();
@@ -170,15 +170,15 @@ fn lists_plugin_once_for_repeated_folders() {
 #[test]
 fn plugin_name_is_file_stem() {
     let (world, _) = world();
-    world.script("plugins/my_own.sh", &plugin_script("my-own", &json!({}), DECLINE));
-    world.run_plugin("my-own", &[]).exits(0).says("my-own 1.0.0  declined");
+    world.write_script("plugins/my_own.sh", &plugin_script("my-own", &json!({}), DECLINE));
+    world.run_plugin("my-own", &[]).exits(0).reports("my-own 1.0.0  declined");
     world.run_plugin("my_own", &[]).exits(10);
 }
 
 #[test]
 fn reports_plugin_that_is_not_executable() {
     let (world, transcript) = world();
-    world.file("plugins/mine", plugin_script("mine", &json!({}), STRIP).as_bytes());
+    world.write_file("plugins/mine", plugin_script("mine", &json!({}), STRIP).as_bytes());
     let output = world.run_plugin("mine", &[]).exits(10);
     assert!(output.stderr.contains("/here/plugins/mine is not executable"), "{}", output.stderr);
     assert!(output.stderr.contains("chmod +x"), "{}", output.stderr);
@@ -188,7 +188,7 @@ fn reports_plugin_that_is_not_executable() {
 #[test]
 fn rejects_missing_plugin_folder() {
     let (world, transcript) = world();
-    world.run(&["conversation", "--plugin-dir", "nowhere"]).exits(2).says("/here/nowhere");
+    world.run(&["conversation", "--plugin-dir", "nowhere"]).exits(2).reports("/here/nowhere");
     world.run(&["strategy", "list", "--plugin-dir", "conversation/events.json"]).exits(2);
     transcript.assert_untouched();
 }
@@ -236,7 +236,7 @@ fn version_mismatch_reports_the_older_side() {
 fn accepts_additional_protocols_and_unknown_members() {
     let (world, transcript) = world();
     let members = json!({"protocols": [1, 2], "features": ["flying"], "wants": ["gold"], "color": "red"});
-    world.script("plugins/newer", &plugin_script("newer", &members, STRIP));
+    world.write_script("plugins/newer", &plugin_script("newer", &members, STRIP));
     world.run_plugin("newer", &[]).exits(0);
     assert_eq!(transcript.overlays().len(), 1);
 }
@@ -251,7 +251,7 @@ fn strategy_environment_is_minimal() {
     let (world, _) = world();
     let report_path = world.path("seen");
     let run = format!("env > {0}; pwd >> {0}; echo \"$@\" >> {0}\n{DECLINE}", report_path.display());
-    world.plugin("looks", &run);
+    world.write_plugin("looks", &run);
     let arguments = ["conversation", "--strategy", "looks", "--trust-dir", "plugins", CONTAINED, "--to", "0"];
     world.finish(world.command(&arguments).env("SECRET_TOKEN", "x")).exits(0);
     let report = fs::read_to_string(report_path).unwrap();
@@ -272,7 +272,7 @@ fn sends_declared_amount_of_input() {
     let sent_lines = |input: &str| -> Vec<Value> {
         let path = world.path("sent");
         let run = format!("cat > {}\n{DECLINE}", path.display());
-        world.script("plugins/reads", &plugin_script("reads", &json!({"input": input}), &run));
+        world.write_script("plugins/reads", &plugin_script("reads", &json!({"input": input}), &run));
         world.run_plugin("reads", &[]).exits(0);
         let text = fs::read_to_string(path).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -47,7 +47,7 @@ fn long_output() -> Conversation {
 #[test]
 fn never_sends_older_summaries_to_model() {
     let world = World::new();
-    world.conversation("conversation", &conversation());
+    world.write_conversation("conversation", &conversation());
     let (record, needs) = exchange(&world, &json!({}));
     let [NeedRequest::LlmComplete { system: Some(system), messages, .. }] = &needs[..] else {
         panic!("{needs:?}")
@@ -64,7 +64,7 @@ fn never_sends_older_summaries_to_model() {
 #[test]
 fn options_reach_the_model() {
     let world = World::new();
-    world.conversation("conversation", &conversation());
+    world.write_conversation("conversation", &conversation());
     let options =
         json!({"model": "p/m", "instructions": "Only the paths.", "focus": "main.rs", "max_tokens": 77});
     let (_, needs) = exchange(&world, &options);
@@ -78,7 +78,7 @@ fn options_reach_the_model() {
 #[test]
 fn rejects_invalid_options() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &conversation());
+    let transcript = world.write_conversation("conversation", &conversation());
     for option in ["modell=p/m", "max_tokens=0", "max_tokens=many"] {
         let spec = format!("summarize:{option}");
         world.run(&["conversation", "--strategy", &spec]).exits(2);
@@ -91,7 +91,7 @@ fn rejects_invalid_options() {
 pub(crate) fn record_answers(world: &World, options: &Value, last: &str, answer: &Value) {
     let (_, needs) = exchange_keeping(world, options, last);
     let answers: serde_json::Map<_, _> = needs.iter().map(|need| (key(need), answer.clone())).collect();
-    world.file("answers.json", Value::Object(answers).to_string().as_bytes());
+    world.write_file("answers.json", Value::Object(answers).to_string().as_bytes());
 }
 
 /// Compacts all turns but the last one with this recorded answer.
@@ -113,7 +113,7 @@ pub(crate) fn recorded_answer(text: &str) -> Value {
 #[test]
 fn answer_becomes_the_summary() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &long_output());
+    let transcript = world.write_conversation("conversation", &long_output());
     let output = run_with_recorded_answer(&world, &recorded_answer("They read a file.\n")).exits(0);
     let overlays = transcript.overlays();
     assert_eq!(overlays.len(), 1);
@@ -125,7 +125,7 @@ fn answer_becomes_the_summary() {
 #[test]
 fn rejects_blank_refused_truncated_and_long_answers() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &long_output());
+    let transcript = world.write_conversation("conversation", &long_output());
     let error_answer = |code: &str| json!({"err": {"code": code, "message": "no"}});
     for (answer, message) in [
         (recorded_answer(" \n"), "the summary is blank, and would erase its range"),
@@ -136,7 +136,7 @@ fn rejects_blank_refused_truncated_and_long_answers() {
             "the summary has 100000 characters, and must be shorter than its events",
         ),
     ] {
-        run_with_recorded_answer(&world, &answer).exits(17).says(message);
+        run_with_recorded_answer(&world, &answer).exits(17).reports(message);
     }
     run_with_recorded_answer(&world, &error_answer("llm_unavailable")).exits(18);
     std::fs::remove_file(world.path("answers.json")).unwrap();
@@ -166,9 +166,9 @@ fn rejects_incomplete_provider_answers() {
         ),
     ] {
         let world = World::new();
-        let transcript = world.conversation("conversation", &long_output());
+        let transcript = world.write_conversation("conversation", &long_output());
         let model = Model::with_response(Model::completion(text, finish_reason));
-        run_with_model(&world, Some(&model), &["--strategy", "summarize"]).exits(17).says(message);
+        run_with_model(&world, Some(&model), &["--strategy", "summarize"]).exits(17).reports(message);
         assert_eq!(model.requests().len(), 1, "{finish_reason}");
         transcript.assert_untouched();
     }
@@ -181,14 +181,14 @@ fn splits_range_above_context_window_and_replays() {
     let add_turn =
         |conversation: Conversation, name: &str| conversation.turn(&long_request(name)).message("Yes.");
     let conversation = ["ALPHA", "BETA", "GAMMA"].into_iter().fold(Conversation::new(), add_turn);
-    let transcript = world.conversation("conversation", &conversation);
-    world.file("windows.toml", b"[llm.models.\"openai/g\"]\ncontext_window = 2600\n");
+    let transcript = world.write_conversation("conversation", &conversation);
+    world.write_file("windows.toml", b"[llm.models.\"openai/g\"]\ncontext_window = 2600\n");
     let run = |model: Option<&Model>, file: &str| {
         let strategy = ["--strategy", "summarize:max_tokens=64", "--config", "windows.toml"];
         run_with_model(&world, model, &[&strategy[..], &[file, "answers.json"]].concat()).exits(0)
     };
     let model = Model::with_answer("NOTES of a part.");
-    run(Some(&model), "--llm-record").says("2 parts were merged");
+    run(Some(&model), "--llm-record").reports("2 parts were merged");
     let bodies: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
     let counts_in_bodies =
         |part: &str| bodies.iter().map(|body| body.matches(part).count()).collect::<Vec<_>>();
@@ -198,12 +198,12 @@ fn splits_range_above_context_window_and_replays() {
         (vec![0, 0, 2], vec![0, 0, 0])
     );
     assert_eq!(transcript.overlays()[0]["summary"]["summary"], "NOTES of a part.");
-    let recorded = transcript.now();
+    let recorded = transcript.current_bytes();
     // The replay needs neither the server nor a key.
     drop(model);
-    std::fs::write(&transcript.path, transcript.before()).unwrap();
-    run(None, "--llm-replay").says("2 parts were merged");
-    assert!(transcript.now() == recorded);
+    std::fs::write(&transcript.path, transcript.original_bytes()).unwrap();
+    run(None, "--llm-replay").reports("2 parts were merged");
+    assert!(transcript.current_bytes() == recorded);
 }
 
 /// Returns the options of the only strategy of a built-in profile.
@@ -216,7 +216,7 @@ fn profile_options(world: &World, profile: &str) -> Value {
 #[test]
 fn auto_summarize_asks_for_four_points_of_j_cli() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &long_output());
+    let transcript = world.write_conversation("conversation", &long_output());
     let options = profile_options(&world, "auto-summarize");
     assert_eq!(options["max_tokens"], 20_000);
     let (_, needs) = exchange(&world, &options);
@@ -241,7 +241,7 @@ fn auto_summarize_asks_for_four_points_of_j_cli() {
 #[test]
 fn focus_reaches_strategies_with_that_option() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &long_output());
+    let transcript = world.write_conversation("conversation", &long_output());
     record_answers(&world, &json!({"focus": "the rhymes"}), "1", &recorded_answer("In rhymes."));
     for (profile, command) in [("heavy", vec!["conversation"]), ("heavy", vec!["auto", "conversation"])] {
         let auto = "conversation.compaction.auto";
@@ -260,13 +260,13 @@ fn focus_reaches_strategies_with_that_option() {
 #[test]
 fn rejects_focus_without_matching_strategy() {
     let world = World::new();
-    let transcript = world.conversation("conversation", &long_output());
+    let transcript = world.write_conversation("conversation", &long_output());
     for arguments in [
         &["conversation", "--focus", "x"][..],
         &["conversation", "--focus", "x", "--strategy", "digest"],
         &["auto", "conversation", "--focus", "x"],
     ] {
-        world.run(arguments).exits(2).says("no option `focus`");
+        world.run(arguments).exits(2).reports("no option `focus`");
     }
     world.run(&["conversation", "--focus", "", "--profile", "heavy"]).exits(2);
     world.run(&["conversation", "--focus", "x", "--reset"]).exits(2);

@@ -17,7 +17,7 @@ fn conversation() -> Conversation {
 
 fn world() -> World {
     let world = World::new();
-    world.conversation("project/talk", &conversation());
+    world.write_conversation("project/talk", &conversation());
     world
 }
 
@@ -70,7 +70,7 @@ fn counts_overlays_that_jp_applies() {
     assert_eq!(jp_tokens["view_before"], ALL_TOKENS);
     assert!(jp_tokens["view_after"].as_u64().unwrap() < ALL_TOKENS / 10, "{line}");
     let fresh_world = World::new();
-    fresh_world.conversation("project/talk", &conversation());
+    fresh_world.write_conversation("project/talk", &conversation());
     let output = fresh_world.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
     assert!(
         output.stderr.contains("  JP sends a model about ") && !output.stderr.contains("own view"),
@@ -89,7 +89,7 @@ fn show_and_stats_report_jp_first() {
         assert_jp_first(output.text(), jp, "JP does not apply overlay 1");
         assert_jp_unchanged(&world.run(&[command, "project/talk", "--json"]).exits(0).line()["tokens"]);
     }
-    world.conversation("project/other", &Conversation::with_turns(1));
+    world.write_conversation("project/other", &Conversation::with_turns(1));
     let total = world.run(&["stats", "project", "--json"]).exits(0).lines().pop().unwrap();
     let all = ALL_TOKENS + 35;
     assert_eq!(total["tokens"]["jp"], json!({"raw": all, "view_before": all, "view_after": all}));
@@ -130,7 +130,7 @@ fn batch_gate_uses_tokens_sent_by_jp() {
     assert_jp_unchanged(&report["transcripts"][0]["tokens"]);
     assert_jp_unchanged(&report["total"]["tokens"]);
     assert_eq!(report["total"]["saved"], json!({"tokens": 0, "percent": 0.0, "of": "raw"}));
-    run_batch(&["-n", "--require-saving", "30"], 3).says("found 0.0 %: the views save 9");
+    run_batch(&["-n", "--require-saving", "30"], 3).reports("found 0.0 %: the views save 9");
     // The written view is what a model receives, so the report has no separate count for JP.
     let output = run_batch(&["--out", "views", "--require-saving", "30"], 0);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -143,8 +143,9 @@ fn ndjson_reports_tokens_sent_by_jp() {
     let events: Value = serde_json::from_slice(&conversation().bytes()).unwrap();
     let record = format!("{}\n", json!({"id": 1, "transcript": events}));
     let arguments = [&["batch", "--ndjson"], &MICRO[..]].concat();
-    assert_jp_unchanged(&world.pipe(&arguments, record.as_bytes()).exits(0).line()["tokens"]);
-    let view = world.pipe(&[&arguments[..], &["--view"]].concat(), record.as_bytes()).exits(0).line();
+    assert_jp_unchanged(&world.run_with_stdin(&arguments, record.as_bytes()).exits(0).line()["tokens"]);
+    let view =
+        world.run_with_stdin(&[&arguments[..], &["--view"]].concat(), record.as_bytes()).exits(0).line();
     assert_eq!(view["tokens"]["jp"], Value::Null, "a returned view must have no count for JP");
 }
 
@@ -200,7 +201,7 @@ fn show_reports_that_over_is_not_implemented() {
     let world = World::new();
     let policy = json!({"policy": "omit", "over": 100});
     let conversation = conversation().compaction(json!({"from_turn": 0, "to_turn": 2, "tool_calls": policy}));
-    let transcript = world.conversation("talk", &conversation);
+    let transcript = world.write_conversation("talk", &conversation);
     let output = world.run(&["show", "talk"]).exits(0);
     let note =
         "no effect, because its condition `over` is not implemented; JP ignores `over` and applies the rest";

@@ -71,8 +71,8 @@ const ARGUMENTS: [&str; 9] = [
 #[test]
 fn verbose_streams_output_of_process() {
     let world = World::new();
-    world.conversation("conversation", &Conversation::with_turns(2));
-    world.plugin("talks", &format!("{}{DECLINE}", print_and_wait_script(&world, "c1")));
+    world.write_conversation("conversation", &Conversation::with_turns(2));
+    world.write_plugin("talks", &format!("{}{DECLINE}", print_and_wait_script(&world, "c1")));
     let arguments = [&["conversation", "-v"], &ARGUMENTS[..]].concat();
     check(create_pipe(&world), world.spawn(&mut world.command(&arguments)));
 }
@@ -81,7 +81,7 @@ fn verbose_streams_output_of_process() {
 fn verbose_streams_output_of_worker() {
     let world = World::new();
     for folder in ["one", "two"] {
-        world.conversation(folder, &Conversation::with_turns(2));
+        world.write_conversation(folder, &Conversation::with_turns(2));
     }
     let body = format!(
         "while IFS= read -r line; do\nid=${{line#*'\"id\":\"'}}; id=${{id%%'\"'*}}\n{}\n{}\ndone\n",
@@ -91,7 +91,7 @@ fn verbose_streams_output_of_worker() {
     // Run the same lines for the verb `worker`.
     let script =
         plugin_script("talks", &json!({"features": ["worker"]}), &body).replace("run)", "run|worker)");
-    world.script("plugins/talks", &script);
+    world.write_script("plugins/talks", &script);
     let arguments = [&["one", "two", "-v"], &ARGUMENTS[..]].concat();
     check(create_pipe(&world), world.spawn(&mut world.command(&arguments)));
 }

@@ -10,9 +10,9 @@ const IN_WORKSPACE: &str = ".jp/conversations/17738399468-x";
 /// Writes two workspaces with these configurations, each with a conversation.
 fn two_workspaces(world: &World, config_one: &str, config_two: &str) -> [(String, Transcript); 2] {
     [("one", config_one), ("two", config_two)].map(|(workspace, config)| {
-        world.file(&format!("{workspace}/.jp-compact.toml"), config.as_bytes());
+        world.write_file(&format!("{workspace}/.jp-compact.toml"), config.as_bytes());
         let folder = format!("{workspace}/{IN_WORKSPACE}");
-        let transcript = world.conversation(&folder, &hourly_turns());
+        let transcript = world.write_conversation(&folder, &hourly_turns());
         (folder, transcript)
     })
 }
@@ -37,7 +37,7 @@ fn command_line_may_name_workspace_profile() {
         let [(one, transcript_one), (two, transcript_two)] = two_workspaces(&world, profile, "");
         world.run(&[&one, flag]).exits(0);
         assert_eq!(receipts(&transcript_one), ["digest {} 0-2"], "{flag}");
-        world.run(&[&two, flag]).exits(2).says("mine");
+        world.run(&[&two, flag]).exits(2).reports("mine");
         transcript_two.assert_untouched();
     }
 }
@@ -47,8 +47,8 @@ fn invalid_configuration_fails_only_its_transcript() {
     let world = World::new();
     let [(one, transcript_one), (two, transcript_two)] =
         two_workspaces(&world, "[conversation]\nwrong = 1\n", "");
-    world.run(&[&one]).exits(2).says("/here/one/.jp-compact.toml").says("unknown field `wrong`");
-    let output = world.run(&[&one, &two, "--json"]).exits(19).says("1 of 2 transcripts failed");
+    world.run(&[&one]).exits(2).reports("/here/one/.jp-compact.toml").reports("unknown field `wrong`");
+    let output = world.run(&[&one, &two, "--json"]).exits(19).reports("1 of 2 transcripts failed");
     assert_eq!(output.lines()[0]["error"]["code"], 2, "{}", output.text());
     transcript_one.assert_untouched();
     assert_eq!(receipts(&transcript_two).len(), 2);
@@ -62,7 +62,7 @@ fn workspace_cannot_set_provider_address() {
     world
         .run(&[one.as_str(), "--profile", "heavy", "--model", "openai/g"])
         .exits(2)
-        .says("`llm.providers` is not allowed in a workspace file");
+        .reports("`llm.providers` is not allowed in a workspace file");
     transcript_one.assert_untouched();
 }
 
@@ -71,8 +71,11 @@ fn workspace_model_requires_approval() {
     let world = World::new();
     let [(one, _), (two, _)] = two_workspaces(&world, "llm.model = \"openai/of-one\"\n", "");
     let dry_run = ["--profile", "heavy", "--dry-run"];
-    world.run(&[&[one.as_str()][..], &dry_run].concat()).exits(11).says("jp-compact config trust /here/one");
+    world
+        .run(&[&[one.as_str()][..], &dry_run].concat())
+        .exits(11)
+        .reports("jp-compact config trust /here/one");
     world.run(&["config", "trust", "one", "--yes"]).exits(0);
-    world.run(&[&[one.as_str()][..], &dry_run].concat()).exits(0).says("turns 0-2 using openai/of-one");
-    world.run(&[&[two.as_str()][..], &dry_run].concat()).exits(18).says("none is configured");
+    world.run(&[&[one.as_str()][..], &dry_run].concat()).exits(0).reports("turns 0-2 using openai/of-one");
+    world.run(&[&[two.as_str()][..], &dry_run].concat()).exits(18).reports("none is configured");
 }

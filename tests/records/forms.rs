@@ -32,7 +32,7 @@ fn jp_array_is_returned_with_its_overlays_appended() {
 #[test]
 fn text_is_returned_as_the_file_that_compacting_writes() {
     let world = World::new();
-    let transcript = world.conversation("c", &Conversation::with_turns(2));
+    let transcript = world.write_conversation("c", &Conversation::with_turns(2));
     let text = String::from_utf8(Conversation::with_turns(2).bytes()).unwrap();
     let records = lines(&[json!({ "id": "t", "transcript": text }), json!({ "id": "p", "path": "c" })]);
     let output = run_records(&world, &STRIP, &records).exits(0);
@@ -97,7 +97,7 @@ fn parse_values(text: &str) -> Value {
 fn foreign_transcripts_are_returned_with_their_sidecar_overlays() {
     let world = World::new();
     for (name, text) in samples() {
-        let path = world.file(&name, text.as_bytes());
+        let path = world.write_file(&name, text.as_bytes());
         let records = [json!({ "id": 0, "transcript": text }), json!({ "id": 1, "path": name })];
         let array = parse_values(&text).to_string();
         let mut input = lines(&records);
@@ -147,7 +147,7 @@ fn view_equals_the_output_of_print_in_the_form_of_the_record() {
     let view = [&STRIP[..], &["--view"]].concat();
     let mut changed = 0;
     for (name, text) in transcripts {
-        world.file(&name, text.as_bytes());
+        world.write_file(&name, text.as_bytes());
         let records = [
             json!({ "id": "text", "transcript": text }),
             json!({ "id": "path", "path": name }),

@@ -133,7 +133,7 @@ fn failed_record_does_not_affect_other_records() {
          ;;\n*'\"to_turn\":3'*) echo what; exit 0 ;;\n*'\"to_turn\":4'*) exec yes ;;\n*) echo \"$line\" | {DECLINE} ;;\nesac",
         fifo.display()
     );
-    world.plugin("fragile", &run);
+    world.write_plugin("fragile", &run);
     let arguments = [
         "batch",
         "--ndjson",
@@ -180,7 +180,7 @@ fn crashed_worker_is_replaced() {
         + " ;; esac; done";
     let script = crate::support::plugin_script("worker", &json!({ "features": ["worker"] }), &run)
         .replace("run)", "run|worker)");
-    world.script("plugins/worker", &script);
+    world.write_script("plugins/worker", &script);
     let arguments = [
         "batch",
         "--ndjson",

@@ -39,7 +39,7 @@ fn install_slow_strategy(world: &World) -> (PathBuf, File) {
         gate.display(),
         progress = progress.display(),
     );
-    world.plugin("slow", &run);
+    world.write_plugin("slow", &run);
     let progress = File::options().read(true).write(true).open(progress).unwrap();
     (gate, progress)
 }
@@ -152,7 +152,7 @@ fn failed_write_of_an_answer_is_an_error() {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&lines(&[record(&json!(1), 2)])).unwrap();
     let output = CommandOutput::new(&world, child.wait_with_output().unwrap()).exits(4);
-    output.says("failed to write the output").says("No space left on device");
+    output.reports("failed to write the output").reports("No space left on device");
     assert_eq!(processes::running_below(&world.path("")), Vec::<String>::new());
     drop(stdin);
 }
@@ -170,7 +170,7 @@ fn closed_stdout_leaves_no_process() {
          echo what",
         folder.display()
     );
-    world.plugin("stuck", &run);
+    world.write_plugin("stuck", &run);
     let progress = File::options().read(true).write(true).open(world.path("progress")).unwrap();
     let mut progress = BufReader::new(progress).lines().map(Result::unwrap);
     let arguments = [&STRIP[..3], &["strip-tools", "--strategy=stuck"], &SLOW[3..]].concat();

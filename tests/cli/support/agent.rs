@@ -132,7 +132,7 @@ impl ToolResult {
 
     /// Asserts that the text contains this part.
     #[track_caller]
-    pub(crate) fn says(self, part: &str) -> Self {
+    pub(crate) fn reports(self, part: &str) -> Self {
         assert!(self.text().contains(part), "`{part}` is not in:\n{}", self.text());
         self
     }

@@ -19,7 +19,7 @@ pub(crate) struct Transcript {
 impl Transcript {
     /// Captures the state of this file.
     #[track_caller]
-    pub(crate) fn at(path: PathBuf) -> Self {
+    pub(crate) fn capture(path: PathBuf) -> Self {
         let before = fs::read(&path).unwrap();
         let modified = fs::metadata(&path).unwrap().modified().unwrap();
         let siblings = file_names(path.parent().unwrap());
@@ -31,19 +31,19 @@ impl Transcript {
     }
 
     /// Returns the bytes at the time of the capture.
-    pub(crate) fn before(&self) -> &[u8] {
+    pub(crate) fn original_bytes(&self) -> &[u8] {
         &self.before
     }
 
     /// Returns the present bytes.
-    pub(crate) fn now(&self) -> Vec<u8> {
+    pub(crate) fn current_bytes(&self) -> Vec<u8> {
         fs::read(&self.path).unwrap()
     }
 
     /// Asserts that the bytes, the modification time and the other files of the folder are unchanged.
     #[track_caller]
     pub(crate) fn assert_untouched(&self) {
-        assert!(self.now() == self.before, "{} changed", self.path.display());
+        assert!(self.current_bytes() == self.before, "{} changed", self.path.display());
         assert_eq!(
             fs::metadata(&self.path).unwrap().modified().unwrap(),
             self.modified,
@@ -55,7 +55,7 @@ impl Transcript {
     /// Asserts that the bytes and the other files of the folder are unchanged. The modification time may differ.
     #[track_caller]
     pub(crate) fn assert_same_bytes(&self) {
-        assert!(self.now() == self.before, "{} changed", self.path.display());
+        assert!(self.current_bytes() == self.before, "{} changed", self.path.display());
         assert_eq!(file_names(self.folder()), self.siblings, "another file was left in the folder");
     }
 
@@ -63,7 +63,7 @@ impl Transcript {
     /// ones.
     #[track_caller]
     pub(crate) fn appended(&self) -> Vec<Value> {
-        let now = self.now();
+        let now = self.current_bytes();
         assert!(
             now.starts_with(through_last_element(&self.before)),
             "history changed in {}",

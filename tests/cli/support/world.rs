@@ -48,7 +48,7 @@ impl World {
     }
 
     /// Writes a file, and creates its parent folders.
-    pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+    pub(crate) fn write_file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, bytes).unwrap();
@@ -56,27 +56,27 @@ impl World {
     }
 
     /// Writes the folder of a conversation.
-    pub(crate) fn conversation(&self, folder: &str, conversation: &Conversation) -> Transcript {
-        self.raw(folder, &conversation.bytes())
+    pub(crate) fn write_conversation(&self, folder: &str, conversation: &Conversation) -> Transcript {
+        self.write_events(folder, &conversation.bytes())
     }
 
     /// Writes the folder of a conversation with these bytes as its events.
-    pub(crate) fn raw(&self, folder: &str, bytes: &[u8]) -> Transcript {
-        self.file(&format!("{folder}/base_config.json"), b"{}\n");
-        Transcript::at(self.file(&format!("{folder}/events.json"), bytes))
+    pub(crate) fn write_events(&self, folder: &str, bytes: &[u8]) -> Transcript {
+        self.write_file(&format!("{folder}/base_config.json"), b"{}\n");
+        Transcript::capture(self.write_file(&format!("{folder}/events.json"), bytes))
     }
 
     /// Writes an executable file.
-    pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write_script(&self, name: &str, text: &str) -> PathBuf {
         let _exclusive = WRITING_SCRIPTS.write().unwrap();
-        let path = self.file(name, text.as_bytes());
+        let path = self.write_file(name, text.as_bytes());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
 
     /// Writes a strategy to `plugins/` that runs these lines for each request.
-    pub(crate) fn plugin(&self, name: &str, run: &str) -> PathBuf {
-        self.script(&format!("plugins/{name}"), &plugin_script(name, &json!({}), run))
+    pub(crate) fn write_plugin(&self, name: &str, run: &str) -> PathBuf {
+        self.write_script(&format!("plugins/{name}"), &plugin_script(name, &json!({}), run))
     }
 
     /// Returns a command that starts the executable in this environment.
@@ -136,7 +136,7 @@ impl World {
 
     /// Runs the executable with these bytes on stdin.
     #[track_caller]
-    pub(crate) fn pipe(&self, arguments: &[&str], stdin: &[u8]) -> CommandOutput {
+    pub(crate) fn run_with_stdin(&self, arguments: &[&str], stdin: &[u8]) -> CommandOutput {
         let mut child = self.spawn(self.command(arguments).stdin(Stdio::piped()));
         // The command may exit before it has read everything.
         let _ = child.stdin.take().unwrap().write_all(stdin);
@@ -177,7 +177,7 @@ impl CommandOutput {
 
     /// Asserts that stderr contains this text.
     #[track_caller]
-    pub(crate) fn says(self, part: &str) -> Self {
+    pub(crate) fn reports(self, part: &str) -> Self {
         assert!(self.stderr.contains(part), "`{part}` is not in:\n{}", self.stderr);
         self
     }
