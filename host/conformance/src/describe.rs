@@ -35,7 +35,7 @@ pub(super) async fn check(
                 check_usage_errors(setup, plugin, findings).await;
             }
             findings.fail(failure);
-            findings.skip_from(skipped, "it did not describe itself");
+            findings.skip_prefixes(skipped, "it did not describe itself");
             return None;
         }
     };

@@ -98,7 +98,7 @@ impl Findings {
     }
 
     /// Records why all checks with these prefixes were skipped.
-    fn skip_from(&mut self, prefixes: &[&str], why: &str) {
+    fn skip_prefixes(&mut self, prefixes: &[&str], why: &str) {
         for check in &CHECKS {
             if prefixes.iter().any(|prefix| check.id.starts_with(prefix)) {
                 self.skip(&[check.id], why);
@@ -127,13 +127,13 @@ pub async fn test(
                     let confinement = jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated);
                     let (setup, description, spool) =
                         (&CheckSetup { confinement, ..*setup }, &description, &spool);
-                    let bench = Bench { setup, plugin, description, options, spool };
-                    ask_for_compactions(&bench, level, &mut findings).await;
+                    let context = CheckContext { setup, plugin, description, options, spool };
+                    ask_for_compactions(&context, level, &mut findings).await;
                 }
                 Err(error) => findings.fail(failure("S01", error)),
             }
         }
-        None => findings.skip_from(&["R", "P", "N", "F", "W"], "its description allows no requests"),
+        None => findings.skip_prefixes(&["R", "P", "N", "F", "W"], "its description allows no requests"),
     }
     let checks = CHECKS.iter().filter(|check| check.level <= level);
     checks
@@ -149,7 +149,7 @@ pub async fn test(
 }
 
 /// The common parts of all exchanges of a test.
-struct Bench<'a> {
+struct CheckContext<'a> {
     setup: &'a CheckSetup<'a>,
     plugin: &'a TestedPlugin,
     description: &'a Description,
@@ -158,7 +158,7 @@ struct Bench<'a> {
     spool: &'a Spool,
 }
 
-impl Bench<'_> {
+impl CheckContext<'_> {
     /// Sends a request to a new process. Returns the answer without its id.
     async fn send(&self, mut request: Request<'_>, case: Case) -> Result<Value, CheckFailure> {
         exchange(self.setup, self.plugin, &mut request, case, &mut |_, _| {}).await.map(without_id)
@@ -174,10 +174,11 @@ impl Bench<'_> {
             },
             None => Selection { to: Some(Bound::FromEnd(1)), ..Selection::default() },
         };
-        self.request_of(survey, id, selection)
+        self.request_for(survey, id, selection)
     }
 
-    fn request_of<'a>(
+    /// Returns a request for these turns.
+    fn request_for<'a>(
         &'a self,
         survey: &'a Survey<'a>,
         id: &str,
@@ -191,19 +192,20 @@ impl Bench<'_> {
     }
 }
 
-async fn ask_for_compactions(bench: &Bench<'_>, level: CheckLevel, findings: &mut Findings) {
+/// Runs the checks that send requests.
+async fn ask_for_compactions(context: &CheckContext<'_>, level: CheckLevel, findings: &mut Findings) {
     let streams = Streams::make();
     let surveys = streams.surveys();
-    let Some(ordinary) = single::check_ordinary(bench, &surveys, findings).await else {
-        findings.skip_from(&["F", "W"], "an ordinary request already failed");
+    let Some(ordinary) = single::check_ordinary(context, &surveys, findings).await else {
+        findings.skip_prefixes(&["F", "W"], "an ordinary request already failed");
         findings.skip(&["N05", "P12"], "an ordinary request already failed");
         return;
     };
     if level == CheckLevel::Full {
-        single::check_unusual(bench, &surveys, &ordinary, findings).await;
+        single::check_unusual(context, &surveys, &ordinary, findings).await;
         // A strategy whose answers vary is reported only once.
-        let is_comparable = bench.is_pure() && !findings.failures.contains_key("F07");
-        worker::check(bench, &surveys, is_comparable.then_some(&*ordinary), findings).await;
+        let is_comparable = context.is_pure() && !findings.failures.contains_key("F07");
+        worker::check(context, &surveys, is_comparable.then_some(&*ordinary), findings).await;
     }
 }
 

@@ -8,34 +8,34 @@ use serde_json::Value;
 use super::ask::Request;
 use super::conversation::Surveys;
 use super::exchange::{Case, CheckFailure, failure};
-use super::{Bench, Findings, truncated};
+use super::{CheckContext, Findings, truncated};
 
 /// The ordinary requests with a label for each. Each has its own id prefix, because ids must be unique.
 pub(super) fn ordinary_requests<'a>(
-    bench: &'a Bench<'_>,
+    context: &'a CheckContext<'_>,
     surveys: &'a Surveys<'a>,
     id_prefix: &str,
 ) -> Vec<(&'static str, Request<'a>)> {
     let id = |suffix: &str| format!("{id_prefix}{suffix}");
     let cases = [
-        ("the plain conversation", bench.request(&surveys.plain, &id("1"), None)),
-        ("one turn of the plain conversation", bench.request(&surveys.plain, &id("2"), Some(1))),
-        ("an unusual id", bench.request(&surveys.plain, &id("\"\\/\u{1F980}\u{7f} \u{e9}"), None)),
-        ("a conversation without tool calls", bench.request(&surveys.without_calls, &id("3"), None)),
-        ("a conversation with overlays", bench.request(&surveys.overlaid, &id("4"), None)),
+        ("the plain conversation", context.request(&surveys.plain, &id("1"), None)),
+        ("one turn of the plain conversation", context.request(&surveys.plain, &id("2"), Some(1))),
+        ("an unusual id", context.request(&surveys.plain, &id("\"\\/\u{1F980}\u{7f} \u{e9}"), None)),
+        ("a conversation without tool calls", context.request(&surveys.without_calls, &id("3"), None)),
+        ("a conversation with overlays", context.request(&surveys.overlaid, &id("4"), None)),
     ];
     cases.into_iter().filter_map(|(name, request)| Some((name, request?))).collect()
 }
 
 /// Sends the ordinary requests. Returns their answers if none of them fails.
 pub(super) async fn check_ordinary(
-    bench: &Bench<'_>,
+    context: &CheckContext<'_>,
     surveys: &Surveys<'_>,
     findings: &mut Findings,
 ) -> Option<Vec<Value>> {
     let (mut answers, mut all_passed) = (Vec::new(), true);
-    for (name, request) in ordinary_requests(bench, surveys, "c") {
-        match bench.send(request, Case::Plain).await {
+    for (name, request) in ordinary_requests(context, surveys, "c") {
+        match context.send(request, Case::Plain).await {
             Ok(answer) => answers.push(answer),
             Err(failure) => {
                 let has_timed_out = failure.id == "R01";
@@ -49,41 +49,41 @@ pub(super) async fn check_ordinary(
         }
     }
     if all_passed {
-        check_exact_range(bench, surveys, findings).await;
+        check_exact_range(context, surveys, findings).await;
     }
     all_passed.then_some(answers)
 }
 
 /// Checks a summary for an exact range.
-async fn check_exact_range(bench: &Bench<'_>, surveys: &Surveys<'_>, findings: &mut Findings) {
-    if !bench.description.produces.contains(&ContentKind::Summary) {
+async fn check_exact_range(context: &CheckContext<'_>, surveys: &Surveys<'_>, findings: &mut Findings) {
+    if !context.description.produces.contains(&ContentKind::Summary) {
         findings.skip(&["P12"], "it writes no summary");
         return;
     }
     // The older summary exceeds the requested range.
     let selection =
         Selection { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), ..Selection::default() };
-    let Some(request) = bench.request_of(&surveys.overlaid, "p12", selection) else { return };
-    if let Err(failure) = bench.send(request.with_exact_range(), Case::Plain).await {
+    let Some(request) = context.request_for(&surveys.overlaid, "p12", selection) else { return };
+    if let Err(failure) = context.send(request.with_exact_range(), Case::Plain).await {
         findings.fail(CheckFailure { id: "P12", why: failure.why });
     }
 }
 
 /// Sends the unusual requests, each for its check.
 pub(super) async fn check_unusual(
-    bench: &Bench<'_>,
+    context: &CheckContext<'_>,
     surveys: &Surveys<'_>,
     ordinary: &[Value],
     findings: &mut Findings,
 ) {
     let Some(plain) = ordinary.first() else { return };
-    let plain_request = |id| bench.request(&surveys.plain, id, None);
+    let plain_request = |id| context.request(&surveys.plain, id, None);
     // A strategy that varies its answer to the same request cannot be compared with unusual requests.
-    let mut is_comparable = bench.is_pure();
+    let mut is_comparable = context.is_pure();
     if !is_comparable {
         findings.skip(&["F07"], "it is stochastic");
     } else if let Some(request) = plain_request("f7") {
-        let second_answer = bench.send(request, Case::Plain).await;
+        let second_answer = context.send(request, Case::Plain).await;
         is_comparable = second_answer.as_ref() == Ok(plain);
         if !is_comparable {
             let why = second_answer
@@ -95,31 +95,31 @@ pub(super) async fn check_unusual(
         ("F01", plain_request("f1").map(Request::with_unknown_keys), true),
         ("F02", plain_request("f2").map(Request::with_unknown_messages), true),
         ("F03", plain_request("f3").map(Request::with_blank_lines), true),
-        ("F04", bench.request(&surveys.long, "f4", None), false),
-        ("F05", bench.request(&surveys.special_characters, "f5", None), false),
+        ("F04", context.request(&surveys.long, "f4", None), false),
+        ("F05", context.request(&surveys.special_characters, "f5", None), false),
         ("F06", plain_request("f6").map(Request::as_dry_run), true),
         ("F08", plain_request("f8").map(Request::without_last_newline), true),
-        ("F10", bench.request(&surveys.empty_turn, "f10", Some(1)), false),
-        ("F11", bench.request(&surveys.unknown, "f11", None), false),
+        ("F10", context.request(&surveys.empty_turn, "f10", Some(1)), false),
+        ("F11", context.request(&surveys.unknown, "f11", None), false),
     ];
     for (id, request, must_equal_plain) in cases {
         let Some(request) = request else { continue };
-        let answer = bench.send(request, Case::Plain).await;
+        let answer = context.send(request, Case::Plain).await;
         compare(id, answer, (is_comparable && must_equal_plain).then_some(plain), findings);
     }
-    if !accepts_files(bench) {
+    if !accepts_files(context) {
         findings.skip(&["F12"], "it does not accept a file");
     } else if let Some(request) = plain_request("f12") {
-        let answer = match request.with_file(bench.spool) {
-            Ok(request) => bench.send(request, Case::Plain).await,
+        let answer = match request.with_file(context.spool) {
+            Ok(request) => context.send(request, Case::Plain).await,
             Err(error) => Err(failure("F12", format!("failed to write the file: {error}"))),
         };
         compare("F12", answer, is_comparable.then_some(plain), findings);
     }
-    if bench.description.options_schema.is_some() {
+    if context.description.options_schema.is_some() {
         findings.skip(&["F09"], "its schema rejects unknown options");
     } else if let Some(request) = plain_request("f9") {
-        match bench.send(request.with_unknown_option(), Case::Invalid).await {
+        match context.send(request.with_unknown_option(), Case::Invalid).await {
             Err(error) => findings.fail(failure("F09", error.why)),
             Ok(answer) if answer["type"] == "error" && answer["code"] != "options_invalid" => {
                 findings
@@ -128,10 +128,10 @@ pub(super) async fn check_unusual(
             Ok(_) => {}
         }
     }
-    if bench.description.needs.is_empty() {
+    if context.description.needs.is_empty() {
         findings.skip(&["N05"], "it needs nothing");
     } else if let Some(request) = plain_request("n5")
-        && let Err(failure) = bench.send(request, Case::Refused).await
+        && let Err(failure) = context.send(request, Case::Refused).await
     {
         findings.fail(CheckFailure { id: "N05", why: failure.why });
     }
@@ -154,6 +154,6 @@ fn compare(
 }
 
 /// Returns whether the strategy accepts events in a file.
-pub(super) fn accepts_files(bench: &Bench<'_>) -> bool {
-    bench.description.input == Input::Full && bench.description.has_feature("events.file")
+pub(super) fn accepts_files(context: &CheckContext<'_>) -> bool {
+    context.description.input == Input::Full && context.description.has_feature("events.file")
 }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::ask::Request;
 use super::conversation::Surveys;
 use super::exchange::{Case, CheckFailure, Rounds, failure, process_failure, violation_failure, without_id};
-use super::{Bench, Findings, single};
+use super::{CheckContext, Findings, single};
 use jp_compact_runtime::process::{GRACE, ProcessError, Worker};
 
 /// The time that a worker gets to exit after stdin was closed.
@@ -26,36 +26,36 @@ const AHEAD_BYTES_MAX: usize = 1 << 20;
 
 /// Runs the checks. `ordinary` contains the answers of single processes, if they can be compared.
 pub(super) async fn check(
-    bench: &Bench<'_>,
+    context: &CheckContext<'_>,
     surveys: &Surveys<'_>,
     ordinary: Option<&[Value]>,
     findings: &mut Findings,
 ) {
-    if !bench.description.has_feature("worker") {
-        findings.skip_from(&["W"], "it is not a worker");
+    if !context.description.has_feature("worker") {
+        findings.skip_prefixes(&["W"], "it is not a worker");
         return;
     }
-    if let Err(failure) = compare_with_single_runs(bench, surveys, ordinary).await {
+    if let Err(failure) = compare_with_single_runs(context, surveys, ordinary).await {
         findings.fail(failure);
-        findings.skip_from(&["W"], "the worker already failed");
+        findings.skip_prefixes(&["W"], "the worker already failed");
         return;
     }
-    let plain = ordinary.and_then(<[Value]>::first);
-    if !bench.description.has_feature("pipeline") {
+    let plain_answer = ordinary.and_then(<[Value]>::first);
+    if !context.description.has_feature("pipeline") {
         findings.skip(&["W04"], "it does not support `pipeline`");
-    } else if let Err(error) = check_pipeline(bench, surveys, plain).await {
+    } else if let Err(error) = check_pipeline(context, surveys, plain_answer).await {
         findings.fail(failure("W04", error.why));
     }
-    let plain_request = |id| bench.request(&surveys.plain, id, None);
-    if bench.description.input == Input::Full {
-        let long = [bench.request(&surveys.long, "w5-1", None), plain_request("w5-2")];
-        findings.add("W05", check_in_order(bench, long, plain).await);
+    let plain_request = |id| context.request(&surveys.plain, id, None);
+    if context.description.input == Input::Full {
+        let requests = [context.request(&surveys.long, "w5-1", None), plain_request("w5-2")];
+        findings.add("W05", check_in_order(context, requests, plain_answer).await);
     } else {
         findings.skip(&["W05"], "its requests have a single line");
     }
-    if single::accepts_files(bench) {
-        let file = plain_request("w6-1").and_then(|request| request.with_file(bench.spool).ok());
-        findings.add("W06", check_in_order(bench, [file, plain_request("w6-2")], plain).await);
+    if single::accepts_files(context) {
+        let file = plain_request("w6-1").and_then(|request| request.with_file(context.spool).ok());
+        findings.add("W06", check_in_order(context, [file, plain_request("w6-2")], plain_answer).await);
     } else {
         findings.skip(&["W06"], "it does not accept a file");
     }
@@ -63,10 +63,10 @@ pub(super) async fn check(
         plain_request("w7-1").map(Request::with_unknown_keys),
         plain_request("w7-2").map(Request::with_unknown_messages),
         plain_request("w7-3").map(Request::with_blank_lines),
-        bench.request(&surveys.unknown, "w7-4", None),
+        context.request(&surveys.unknown, "w7-4", None),
         plain_request("w7-5"),
     ];
-    findings.add("W07", check_in_order(bench, unusual, plain).await);
+    findings.add("W07", check_in_order(context, unusual, plain_answer).await);
 }
 
 /// A worker and the ends of its pipes.
@@ -77,10 +77,10 @@ struct TestConnection {
 }
 
 impl TestConnection {
-    fn start(bench: &Bench<'_>) -> Result<Self, CheckFailure> {
-        let plugin = bench.plugin;
+    fn start(context: &CheckContext<'_>) -> Result<Self, CheckFailure> {
+        let plugin = context.plugin;
         let arguments = plugin.arguments("worker");
-        let mut launch = bench.setup.launch(&plugin.program, &arguments, Vec::new());
+        let mut launch = context.setup.launch(&plugin.program, &arguments, Vec::new());
         launch.deadline = Duration::MAX;
         let (worker, stdin, stdout) = Worker::spawn(&launch).map_err(|error| failure("S01", error))?;
         Ok(Self { worker, stdin, stdout: BufReader::new(stdout).lines() })
@@ -104,7 +104,7 @@ impl TestConnection {
         let send_and_receive = async { tokio::join!(send, receive).1 };
         tokio::select! {
             answers = send_and_receive => answers,
-            // Drains stderr. The output of a process that has exited ends too, which is reported above.
+            // Drains stderr. If the process exits, its stdout ends, and `receive` reports that.
             () = async { worker.exited().await; std::future::pending().await } => Err(failure("W01", "it exited")),
         }
     }
@@ -161,9 +161,9 @@ async fn read_answer(stdout: &mut Lines<BufReader<ChildStdout>>, id: &str) -> Re
         };
         let is_terminal = Reply::parse(&line).map_or(true, |reply| reply.is_terminal());
         if is_terminal && !line.trim().is_empty() {
-            let read = reply::read(line.as_bytes(), id);
+            let reply = reply::read(line.as_bytes(), id);
             let answer =
-                read.map_err(|error| failure("W01", violation_failure(&error, line.as_bytes()).why))?;
+                reply.map_err(|error| failure("W01", violation_failure(&error, line.as_bytes()).why))?;
             return Ok(answer.terminal);
         }
     }
@@ -171,12 +171,12 @@ async fn read_answer(stdout: &mut Lines<BufReader<ChildStdout>>, id: &str) -> Re
 
 /// Sends the ordinary requests and compares the answers with those of single processes.
 async fn compare_with_single_runs(
-    bench: &Bench<'_>,
+    context: &CheckContext<'_>,
     surveys: &Surveys<'_>,
     ordinary: Option<&[Value]>,
 ) -> Result<(), CheckFailure> {
-    let mut connection = TestConnection::start(bench)?;
-    for (index, (name, request)) in single::ordinary_requests(bench, surveys, "w").into_iter().enumerate() {
+    let mut connection = TestConnection::start(context)?;
+    for (index, (name, request)) in single::ordinary_requests(context, surveys, "w").into_iter().enumerate() {
         let answers = connection.ask(vec![request]).await;
         let answers =
             answers.map_err(|error| CheckFailure { why: format!("{name}: {}", error.why), ..error })?;
@@ -187,34 +187,34 @@ async fn compare_with_single_runs(
 
 /// Sends requests one after another. The last one is the plain request.
 async fn check_in_order<const N: usize>(
-    bench: &Bench<'_>,
+    context: &CheckContext<'_>,
     requests: [Option<Request<'_>>; N],
-    plain: Option<&Value>,
+    plain_answer: Option<&Value>,
 ) -> Result<(), CheckFailure> {
-    let mut connection = TestConnection::start(bench)?;
+    let mut connection = TestConnection::start(context)?;
     let mut last = Vec::new();
     for request in requests.into_iter().flatten() {
         last = connection.ask(vec![request]).await?;
     }
-    compare(&last, plain)?;
+    compare(&last, plain_answer)?;
     connection.end().await
 }
 
 /// Sends as many requests at once as the host may send ahead.
 async fn check_pipeline(
-    bench: &Bench<'_>,
+    context: &CheckContext<'_>,
     surveys: &Surveys<'_>,
-    plain: Option<&Value>,
+    plain_answer: Option<&Value>,
 ) -> Result<(), CheckFailure> {
     let mut bytes = 0;
     let requests = (0..AHEAD_REQUESTS_MAX)
-        .filter_map(|number| bench.request(&surveys.plain, &format!("p{number}"), None));
+        .filter_map(|number| context.request(&surveys.plain, &format!("p{number}"), None));
     let requests = requests.take_while(|request| {
         bytes += request.bytes().len();
         bytes <= AHEAD_BYTES_MAX
     });
-    let mut connection = TestConnection::start(bench)?;
-    compare(&connection.ask(requests.collect()).await?, plain)?;
+    let mut connection = TestConnection::start(context)?;
+    compare(&connection.ask(requests.collect()).await?, plain_answer)?;
     connection.end().await
 }
 

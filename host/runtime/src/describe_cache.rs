@@ -32,6 +32,7 @@ impl KnownDescription {
     }
 }
 
+/// The cached descriptions.
 #[derive(Debug, Clone)]
 pub struct Descriptions(Cache<String, Entry>);
 
@@ -95,8 +96,10 @@ mod tests {
         cache.put("12", &description);
         assert_eq!(cache.get("12"), Some(description.clone()));
         let file = cache.0.file(&"12".to_owned()).unwrap();
-        let good = std::fs::read_to_string(&file).unwrap();
-        for garbage in ["", "{", "[]", &good[..good.len() - 2], &good.replace("\"12\"", "\"13\"")] {
+        let valid_text = std::fs::read_to_string(&file).unwrap();
+        for garbage in
+            ["", "{", "[]", &valid_text[..valid_text.len() - 2], &valid_text.replace("\"12\"", "\"13\"")]
+        {
             std::fs::write(&file, garbage).unwrap();
             assert_eq!(cache.get("12"), None, "{garbage}");
         }

@@ -1,5 +1,5 @@
 //! The plugin host as a framework: a program that is not `jp-compact` can embed it. It returns values and never prints.
-//! It must not know transcripts, configuration files or models.
+//! It must not know transcripts, configuration files, or models.
 //!
 #![doc = include_str!("../README.md")]
 //! ```no_run

@@ -138,11 +138,11 @@ pub fn remove_orphans(folder: &Path) {
         }
         let path = entry.path();
         // A process in another container may be alive and not visible here.
-        let removed = small_file::open(&path, OFlags::NOFOLLOW).and_then(|file| match file.try_lock() {
+        let result = small_file::open(&path, OFlags::NOFOLLOW).and_then(|file| match file.try_lock() {
             Ok(()) => fs::remove_file(&path),
             Err(_) => Ok(()),
         });
-        if let Err(error) = removed {
+        if let Err(error) = result {
             tracing::warn!(%error, path = %path.display(), "failed to remove an orphaned temporary file");
         }
     }

@@ -31,25 +31,26 @@ pub fn write_new(
     let mode = mode_source
         .and_then(|path| fs::metadata(path).ok())
         .map_or(private_file::PRIVATE, |metadata| metadata.mode() & 0o777);
-    let write = || {
-        private_file::check_size(pieces.iter().map(|piece| piece.bytes(old).len() as u64).sum())?;
-        // A missing folder is a mistake in the path, so it is not created.
-        fs::metadata(
-            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
-        )?;
-        path.parent().into_iter().for_each(private_file::remove_orphans);
-        let file = private_file::begin(path)?;
-        let mut writer = BufWriter::with_capacity(64 << 10, file.as_file());
-        pieces.iter().try_for_each(|piece| writer.write_all(piece.bytes(old)))?;
-        writer.flush()?;
-        drop(writer);
-        file.as_file().sync_all()?;
-        private_file::finish_new(file, path, mode)
-    };
-    write().map_err(|error: io::Error| match error.kind() {
+    write_pieces(path, mode, pieces, old).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => already_exists(),
         _ => unwritable("write", path)(error),
     })?;
     private_file::sync_folder_of(path)
         .map_err(|source| StoreError::NotDurable { path: path.to_path_buf(), source })
+}
+
+/// Writes the pieces to a temporary file, and renames it after it is on disk.
+fn write_pieces(path: &Path, mode: u32, pieces: &[Piece], old: &[u8]) -> io::Result<()> {
+    private_file::check_size(pieces.iter().map(|piece| piece.bytes(old).len() as u64).sum())?;
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A missing folder is a mistake in the path, so it is not created.
+    fs::metadata(folder)?;
+    path.parent().into_iter().for_each(private_file::remove_orphans);
+    let file = private_file::begin(path)?;
+    let mut writer = BufWriter::with_capacity(64 << 10, file.as_file());
+    pieces.iter().try_for_each(|piece| writer.write_all(piece.bytes(old)))?;
+    writer.flush()?;
+    drop(writer);
+    file.as_file().sync_all()?;
+    private_file::finish_new(file, path, mode)
 }

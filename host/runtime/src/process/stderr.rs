@@ -67,6 +67,7 @@ impl Stderr {
         if lines_max == 0 { String::new() } else { text[start..].to_owned() }
     }
 
+    /// Appends output and drops bytes between head and tail.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(END_BYTES_MAX - self.head.len()));
@@ -96,14 +97,14 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(all: &[u8], chunk_bytes: usize) {
-        let stderr_ends = stderr(&all.chunks(chunk_bytes).collect::<Vec<_>>());
-        let head = all.len().min(END_BYTES_MAX);
-        let tail = all.len().saturating_sub(END_BYTES_MAX).max(head);
-        assert!(stderr_ends.head() == &all[..head], "head of {} by {chunk_bytes}", all.len());
-        assert!(stderr_ends.tail() == &all[tail..], "tail of {} by {chunk_bytes}", all.len());
-        assert_eq!(stderr_ends.bytes(), all.len() as u64);
-        assert_eq!(stderr_ends.dropped_bytes(), (tail - head) as u64);
+    fn check(text: &[u8], chunk_bytes: usize) {
+        let stderr_ends = stderr(&text.chunks(chunk_bytes).collect::<Vec<_>>());
+        let head_end = text.len().min(END_BYTES_MAX);
+        let tail_start = text.len().saturating_sub(END_BYTES_MAX).max(head_end);
+        assert!(stderr_ends.head() == &text[..head_end], "head of {} by {chunk_bytes}", text.len());
+        assert!(stderr_ends.tail() == &text[tail_start..], "tail of {} by {chunk_bytes}", text.len());
+        assert_eq!(stderr_ends.bytes(), text.len() as u64);
+        assert_eq!(stderr_ends.dropped_bytes(), (tail_start - head_end) as u64);
     }
 
     #[test]
@@ -133,17 +134,17 @@ mod tests {
     }
 
     #[track_caller]
-    fn last(text: &str, lines_max: usize, expect: &str) {
+    fn check_last_lines(text: &str, lines_max: usize, expect: &str) {
         assert_eq!(stderr(&[text.as_bytes()]).last_lines(lines_max), expect);
     }
 
     #[test]
     fn last_lines_counts_from_the_end() {
-        last("", 40, "");
-        last("a\nb\nc\n", 2, "b\nc");
-        last("a\nb\nc", 2, "b\nc");
-        last("a\nb\n\n", 1, "b");
-        last("a\nb\n", 9, "a\nb");
-        last("a\nb\n", 0, "");
+        check_last_lines("", 40, "");
+        check_last_lines("a\nb\nc\n", 2, "b\nc");
+        check_last_lines("a\nb\nc", 2, "b\nc");
+        check_last_lines("a\nb\n\n", 1, "b");
+        check_last_lines("a\nb\n", 9, "a\nb");
+        check_last_lines("a\nb\n", 0, "");
     }
 }

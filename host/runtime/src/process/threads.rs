@@ -18,6 +18,7 @@ pub const TASKS_MAX: u32 = 512;
 /// Killed processes normally leave the group sooner, unless the system is slow.
 const REMOVE_TIME_MAX: Duration = Duration::from_millis(250);
 
+/// The control group of this process, if this user may create groups in it.
 static DELEGATED: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let groups = small_file::read_system_text("/proc/self/cgroup")?;
     let mounts = small_file::read_system_text("/proc/self/mountinfo")?;
