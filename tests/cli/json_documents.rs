@@ -1,5 +1,5 @@
-//! The JSON documents: every command with `--json` prints documents that have a schema and no other member, on success
-//! and on failure. A command that is not in the table fails a test.
+//! The JSON documents of every command with `--json`, on success and on failure. Each has a schema, and no member that
+//! the schema does not list. A command that is not in the table fails a test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +41,7 @@ const COMMANDS: [Row; 25] = [
     ("doctor", "doctor-report", &[], &["--plugin-dir=missing"]),
 ];
 
-/// A test environment with everything that the table names.
+/// Returns a test environment with everything that the table names.
 fn world() -> World {
     let world = World::new();
     world.write_conversation("talk", &Conversation::bulky(3).whole_turn().whole_turn().whole_turn());
@@ -55,126 +55,131 @@ fn world() -> World {
 }
 
 /// Makes a schema reject every member that it does not list.
-fn close(schema: &mut Value) {
+fn close_schema(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
-            members.values_mut().for_each(close);
+            members.values_mut().for_each(close_schema);
             if members.contains_key("properties") && !members.contains_key("additionalProperties") {
                 members.insert("unevaluatedProperties".to_owned(), false.into());
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(close),
+        Value::Array(items) => items.iter_mut().for_each(close_schema),
         _ => {}
     }
 }
 
-/// The errors of a document, by the closed schema of this name.
-fn errors(name: &str, document: &Value) -> Vec<String> {
+/// Returns the violations of the closed schema with this name.
+fn schema_errors(name: &str, document: &Value) -> Vec<String> {
     let mut schema = catalog::get(name).unwrap_or_else(|| panic!("there is no schema `{name}`")).json();
-    close(&mut schema);
+    close_schema(&mut schema);
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
 #[track_caller]
-pub(crate) fn check(name: &str, document: &Value) {
-    let errors = errors(name, document);
-    assert!(errors.is_empty(), "{name}: {errors:#?}\n{document:#}");
+pub(crate) fn check_schema(name: &str, document: &Value) {
+    let violations = schema_errors(name, document);
+    assert!(violations.is_empty(), "{name}: {violations:#?}\n{document:#}");
 }
 
-/// The documents on stdout: one, or one for each line.
+/// Parses stdout as one document, or as one document for each line.
 #[track_caller]
-fn documents(output: &CommandOutput) -> Vec<Value> {
+fn parse_documents(output: &CommandOutput) -> Vec<Value> {
     match serde_json::from_slice(&output.stdout) {
-        Ok(one) => vec![one],
+        Ok(document) => vec![document],
         Err(_) => output.lines(),
     }
 }
 
-fn run(world: &World, model: &Model, command: &str, more: &[&str]) -> CommandOutput {
-    let mut words: Vec<&str> = command.split_whitespace().collect();
-    words.push("--json");
+fn run(world: &World, model: &Model, command: &str, extra: &[&str]) -> CommandOutput {
+    let mut arguments: Vec<&str> = command.split_whitespace().collect();
+    arguments.push("--json");
     if ["auto", "fork", "query"].contains(&command) {
-        words.push("--model=openai/g");
+        arguments.push("--model=openai/g");
     }
     if ["", "auto", "fork", "query"].contains(&command) {
-        words.extend(["--now=2026-11-21T07:40:00Z", "--sandbox=contained"]);
+        arguments.extend(["--now=2026-11-21T07:40:00Z", "--sandbox=contained"]);
     }
-    if command == "strategy test" && world.path(more[0]).exists() {
-        words.push("--sandbox=contained");
+    if command == "strategy test" && world.path(extra[0]).exists() {
+        arguments.push("--sandbox=contained");
     }
-    words.extend(more);
-    let mut command = world.command(&words);
+    arguments.extend(extra);
+    let mut command = world.command(&arguments);
     world.finish(model.configure(&mut command))
 }
 
 #[test]
 fn every_command_prints_its_document_and_its_failure() {
     let (world, model) = (world(), Model::with_answer("Because."));
-    for (command, schema, succeeds, fails) in COMMANDS {
-        let output = run(&world, &model, command, succeeds);
-        let found = documents(&output);
-        assert!(!found.is_empty(), "{command} {succeeds:?}: {}", output.stderr);
-        for document in &found {
-            let errors = errors(schema, document);
+    for (command, schema, successful_arguments, failing_arguments) in COMMANDS {
+        let output = run(&world, &model, command, successful_arguments);
+        let documents = parse_documents(&output);
+        assert!(!documents.is_empty(), "{command} {successful_arguments:?}: {}", output.stderr);
+        for document in &documents {
+            let violations = schema_errors(schema, document);
             assert!(
-                errors.is_empty(),
-                "{command} {succeeds:?}: {errors:#?}\n{document:#}\n{}",
+                violations.is_empty(),
+                "{command} {successful_arguments:?}: {violations:#?}\n{document:#}\n{}",
                 output.stderr
             );
         }
-        let output = run(&world, &model, command, fails);
-        let found = documents(&output);
-        let failed = found.iter().find(|document| document.get("error").is_some_and(Value::is_object));
-        let in_batch = command == "batch" && found.len() == 1;
-        if in_batch {
-            check(schema, &found[0]);
+        let output = run(&world, &model, command, failing_arguments);
+        let documents = parse_documents(&output);
+        let failure = documents.iter().find(|document| document.get("error").is_some_and(Value::is_object));
+        let is_batch_report = command == "batch" && documents.len() == 1;
+        if is_batch_report {
+            check_schema(schema, &documents[0]);
             continue;
         }
-        let failed = failed.unwrap_or_else(|| panic!("{command} {fails:?}: {found:#?}\n{}", output.stderr));
-        check("failure", failed);
-        if found.len() == 1 {
-            assert_eq!(failed["error"]["code"], json!(output.code), "{command} {fails:?}: {failed}");
+        let failure = failure
+            .unwrap_or_else(|| panic!("{command} {failing_arguments:?}: {documents:#?}\n{}", output.stderr));
+        check_schema("failure", failure);
+        if documents.len() == 1 {
+            assert_eq!(
+                failure["error"]["code"],
+                json!(output.code),
+                "{command} {failing_arguments:?}: {failure}"
+            );
         }
-        for document in found.iter().filter(|document| *document != failed) {
-            let error = errors("failure", document);
-            assert!(error.is_empty() || errors(schema, document).is_empty(), "{document:#}");
+        for document in documents.iter().filter(|document| *document != failure) {
+            let violations = schema_errors("failure", document);
+            assert!(violations.is_empty() || schema_errors(schema, document).is_empty(), "{document:#}");
         }
     }
 }
 
-/// The commands below a command whose help has `--json`.
-fn commands_with_json(world: &World, command: &str, found: &mut BTreeSet<String>) {
-    let words: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
-    let output = world.run(&words).exits(0);
+/// Adds the commands below a command whose help has `--json`.
+fn collect_commands_with_json(world: &World, command: &str, commands: &mut BTreeSet<String>) {
+    let arguments: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+    let output = world.run(&arguments).exits(0);
     let has_json = output.text().lines().any(|line| line.trim_start().starts_with("--json"));
-    found.extend(has_json.then(|| command.to_owned()));
-    let commands = output.text().lines().skip_while(|line| *line != "Commands:").skip(1);
-    for line in commands.take_while(|line| !line.is_empty()) {
+    commands.extend(has_json.then(|| command.to_owned()));
+    let command_lines = output.text().lines().skip_while(|line| *line != "Commands:").skip(1);
+    for line in command_lines.take_while(|line| !line.is_empty()) {
         let Some(name) = line.strip_prefix("  ").and_then(|line| line.split_whitespace().next()) else {
             continue;
         };
         if name != "help" && !line.starts_with("   ") {
-            commands_with_json(world, format!("{command} {name}").trim(), found);
+            collect_commands_with_json(world, format!("{command} {name}").trim(), commands);
         }
     }
 }
 
 #[test]
 fn table_has_every_command_with_json() {
-    let mut found = BTreeSet::new();
-    commands_with_json(&World::new(), "", &mut found);
+    let mut commands = BTreeSet::new();
+    collect_commands_with_json(&World::new(), "", &mut commands);
     let table: BTreeSet<String> = COMMANDS.iter().map(|(command, ..)| (*command).to_owned()).collect();
-    assert_eq!(found, table);
+    assert_eq!(commands, table);
 }
 
 #[test]
 fn total_of_several_conversations_has_a_schema() {
     let world = world();
     let lines = world.run(&["stats", "talk", "session.jsonl", "bad", "--json"]).exits(19).lines();
-    check("stats-report", &lines[0]);
-    check("failure", &lines[2]);
-    check("stats-total", &lines[3]);
+    check_schema("stats-report", &lines[0]);
+    check_schema("failure", &lines[2]);
+    check_schema("stats-total", &lines[3]);
     assert_eq!(lines[3]["transcripts"], 2);
 }
 
@@ -183,15 +188,15 @@ fn records_and_tools_have_the_same_errors() {
     let world = world();
     let records = b"{\"id\":1,\"path\":\"talk\"}\n{\"id\":2,\"path\":\"bad\"}\n";
     let answers = world.run_with_stdin(&["batch", "--ndjson", "--profile=light"], records).exits(0).lines();
-    answers.iter().for_each(|answer| check("batch-answer", answer));
+    answers.iter().for_each(|answer| check_schema("batch-answer", answer));
     world.write_conversation("project/talk", &Conversation::bulky(6));
     world.write_events("project/bad", b"{");
     let mut agent = Agent::connect(&world, &["--now=2026-11-21T07:40:00Z", "--sandbox=contained"]);
     for tool in ["compact", "show", "stats", "reset"] {
-        let done = agent.call(tool, json!({ "transcript": "talk" })).succeeds();
-        check(&format!("{tool}-report"), &done.0["structuredContent"]);
+        let result = agent.call(tool, json!({ "transcript": "talk" })).succeeds();
+        check_schema(&format!("{tool}-report"), &result.0["structuredContent"]);
         let failed = agent.call(tool, json!({ "transcript": "bad" })).fails(4);
-        check("failure", &failed.0["structuredContent"]);
+        check_schema("failure", &failed.0["structuredContent"]);
         let error = &failed.0["structuredContent"]["error"];
         assert_eq!(
             (&error["code"], &error["kind"]),
@@ -205,7 +210,7 @@ fn failed_batch_is_one_document_with_its_error() {
     let world = world();
     let report = world.run(&["batch", "empty", "--json"]).exits(4);
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
-    check("batch-report", &report);
+    check_schema("batch-report", &report);
     assert_eq!(
         (&report["error"]["code"], &report["error"]["kind"]),
         (&json!(4), &json!("transcript_invalid"))
@@ -219,7 +224,7 @@ fn closed_schema_rejects_another_member() {
         "error".to_owned(),
         json!({"code": 1, "kind": "bug", "message": "m", "causes": [], "hint": null, "retryable": false}),
     );
-    check("failure", &Value::Object(document.clone()));
+    check_schema("failure", &Value::Object(document.clone()));
     document.insert("extra".to_owned(), json!(1));
-    assert_eq!(errors("failure", &Value::Object(document)).len(), 1);
+    assert_eq!(schema_errors("failure", &Value::Object(document)).len(), 1);
 }

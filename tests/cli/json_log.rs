@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::json_documents::check;
+use super::json_documents::check_schema;
 use crate::support::{CommandOutput, Conversation, World, plugin_script};
 
 const NOW: [&str; 4] = ["--now=2026-11-21T07:40:00Z", "--sandbox=contained", "--log-format=json", "-vv"];
 
 /// Checks each line of stderr, and returns them.
 #[track_caller]
-fn lines(output: &CommandOutput) -> Vec<Value> {
+fn parse_log(output: &CommandOutput) -> Vec<Value> {
     let lines: Vec<Value> = output
         .stderr
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
     for line in &lines {
-        check("log-line", line);
+        check_schema("log-line", line);
         let message = line["fields"]["message"].as_str().unwrap_or_else(|| panic!("{line}"));
         assert!(!message.bytes().any(|byte| byte.is_ascii_digit()), "the message has a number: {line}");
         assert!(!message.contains(['/', '`', '\n']), "the message has a value: {line}");
@@ -30,8 +30,8 @@ fn world() -> World {
     let world = World::new();
     world.write_conversation("talk", &Conversation::bulky(6));
     world.write_events("bad", b"{");
-    let loud = r#"echo "3 lines of /its/own" >&2; sed -n 's/^{"type":"compact","id":"\([^"]*\)".*/{"type":"log","id":"\1","level":"warn","message":"7 of 9"}\n{"type":"decline","id":"\1","reason":"no"}/p'"#;
-    world.write_script("plugins/loud", &plugin_script("loud", &json!({}), loud));
+    let script = r#"echo "3 lines of /its/own" >&2; sed -n 's/^{"type":"compact","id":"\([^"]*\)".*/{"type":"log","id":"\1","level":"warn","message":"7 of 9"}\n{"type":"decline","id":"\1","reason":"no"}/p'"#;
+    world.write_script("plugins/loud", &plugin_script("loud", &json!({}), script));
     world
 }
 
@@ -39,7 +39,7 @@ fn world() -> World {
 fn every_line_has_a_constant_message() {
     let world = world();
     let mut messages = BTreeSet::new();
-    for words in [
+    for arguments in [
         &["talk", "-s", "strip-tools", "--keep-last=1"][..],
         &["talk", "bad", "--dry-run"],
         &["talk", "--strategy=loud", "--trust-dir=plugins"],
@@ -52,10 +52,10 @@ fn every_line_has_a_constant_message() {
         &["fork", "missing", "other"],
         &["lint"],
     ] {
-        let more = if words[0] == "lint" { &NOW[2..3] } else { &NOW[..] };
-        let output = world.run(&[words, more].concat());
-        let lines = lines(&output);
-        assert!(!lines.is_empty(), "{words:?}");
+        let options = if arguments[0] == "lint" { &NOW[2..3] } else { &NOW[..] };
+        let output = world.run(&[arguments, options].concat());
+        let lines = parse_log(&output);
+        assert!(!lines.is_empty(), "{arguments:?}");
         messages.extend(lines.iter().map(|line| line["fields"]["message"].as_str().unwrap().to_owned()));
     }
     for message in
@@ -68,13 +68,13 @@ fn every_line_has_a_constant_message() {
 #[test]
 fn result_is_the_json_document() {
     let world = world();
-    let words = ["talk", "-s", "strip-tools", "--keep-last=1"];
+    let arguments = ["talk", "-s", "strip-tools", "--keep-last=1"];
     // The stderr of a test is normalized.
-    let normal = |document: &Value| world.normalize(&document.to_string());
-    let dry = world.run(&[&words[..], &["-n", "--json"], &NOW[..2]].concat()).exits(0).line();
-    let logged = lines(&world.run(&[&words[..], &["-n"], &NOW[..]].concat()).exits(0));
-    let result = logged.iter().find(|line| line["fields"]["message"] == "compacted").unwrap();
-    assert_eq!(normal(&result["fields"]["report"]), normal(&dry));
+    let normalize = |document: &Value| world.normalize(&document.to_string());
+    let dry_run_report = world.run(&[&arguments[..], &["-n", "--json"], &NOW[..2]].concat()).exits(0).line();
+    let log = parse_log(&world.run(&[&arguments[..], &["-n"], &NOW[..]].concat()).exits(0));
+    let result = log.iter().find(|line| line["fields"]["message"] == "compacted").unwrap();
+    assert_eq!(normalize(&result["fields"]["report"]), normalize(&dry_run_report));
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn output_of_strategy_is_a_field() {
     let world = world();
     let output =
         world.run(&[&["talk", "--strategy=loud", "--trust-dir=plugins"], &NOW[..]].concat()).exits(0);
-    let lines = lines(&output);
-    let field = |text: &str| {
+    let lines = parse_log(&output);
+    let has_line = |text: &str| {
         lines.iter().any(|line| line["fields"]["line"] == text && line["fields"]["strategy"] == "loud")
     };
-    assert!(field("3 lines of /its/own") && field("7 of 9"), "{lines:#?}");
+    assert!(has_line("3 lines of /its/own") && has_line("7 of 9"), "{lines:#?}");
 }
