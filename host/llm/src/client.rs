@@ -60,7 +60,7 @@ pub(super) enum AnswerEnd {
     Refused(String),
 }
 
-/// The reason why there is no answer.
+/// The error of a request that got no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestError {
     pub(super) message: String,
@@ -97,7 +97,7 @@ impl Client {
         let client = if encrypted { &self.encrypted } else { &self.plain };
         let client = client.get_or_init(|| self.build(encrypted)).as_ref();
         let client =
-            client.map_err(|what| final_error(format!("failed to create the HTTP client: {what}")))?;
+            client.map_err(|error| final_error(format!("failed to create the HTTP client: {error}")))?;
         let messages = prompt.messages.iter().map(|message| match message.role {
             Role::User => ChatMessage::user(&message.content),
             Role::Assistant => ChatMessage::assistant(&message.content),
@@ -249,10 +249,11 @@ fn connection_error(error: &reqwest::Error) -> RequestError {
     if error.is_builder() {
         return final_error("failed to build the request for this provider".into());
     }
-    let what = if error.is_connect() { "the provider cannot be reached" } else { "the connection was lost" };
+    let failure =
+        if error.is_connect() { "the provider cannot be reached" } else { "the connection was lost" };
     // Nothing was sent before the connection was established.
     RequestError {
-        message: format!("{what}: {}", innermost_cause(error)),
+        message: format!("{failure}: {}", innermost_cause(error)),
         retry: Some(None),
         may_have_cost: !error.is_connect(),
     }

@@ -34,7 +34,7 @@ impl Keys {
             None => {
                 let key = find_key(&target.key, variables)
                     .await
-                    .map_err(|what| format!("failed to find a key for `{provider}`: {what}"))?;
+                    .map_err(|error| format!("failed to find a key for `{provider}`: {error}"))?;
                 keys.insert(provider.to_owned(), key.clone());
                 key
             }

@@ -27,7 +27,14 @@ pub struct RecordingError {
 #[derive(Debug)]
 pub(super) struct Recording {
     path: PathBuf,
-    answers: Mutex<(Recorded, BTreeSet<String>)>,
+    answers: Mutex<RecordedAnswers>,
+}
+
+#[derive(Debug)]
+struct RecordedAnswers {
+    recorded: Recorded,
+    /// The keys of the requests of this run.
+    keys_of_run: BTreeSet<String>,
 }
 
 impl Recording {
@@ -35,7 +42,8 @@ impl Recording {
     /// should not cost money.
     pub(super) fn open(path: &Path) -> Result<Self, RecordingError> {
         let recorded = read(path)?.unwrap_or_default();
-        let recording = Self { path: path.to_owned(), answers: Mutex::new((recorded, BTreeSet::new())) };
+        let answers = Mutex::new(RecordedAnswers { recorded, keys_of_run: BTreeSet::new() });
+        let recording = Self { path: path.to_owned(), answers };
         recording
             .write()
             .map_err(|error| RecordingError { path: path.to_owned(), what: error.to_string() })?;
@@ -45,21 +53,22 @@ impl Recording {
     /// Returns the answer from this run. A replay has one answer per request, so a run must have one too.
     pub(super) fn recorded_in_this_run(&self, request: &NeedRequest) -> Option<Answer> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.1.contains(&key(request)).then(|| answers.0.get(request).cloned()).flatten()
+        let is_of_run = answers.keys_of_run.contains(&key(request));
+        is_of_run.then(|| answers.recorded.get(request).cloned()).flatten()
     }
 
     /// Records an answer. Replaces the answer of an earlier run.
     pub(super) fn add(&self, request: &NeedRequest, answer: &Answer) -> std::io::Result<()> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.0 = std::mem::take(&mut answers.0).with(request, answer.clone());
-        answers.1.insert(key(request));
+        answers.recorded = std::mem::take(&mut answers.recorded).with(request, answer.clone());
+        answers.keys_of_run.insert(key(request));
         drop(answers);
         self.write()
     }
 
     fn write(&self) -> std::io::Result<()> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        private_file::write_durably(&self.path, answers.0.text().as_bytes(), PRIVATE)
+        private_file::write_durably(&self.path, answers.recorded.text().as_bytes(), PRIVATE)
     }
 }
 

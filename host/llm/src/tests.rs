@@ -286,8 +286,9 @@ async fn the_model_of_the_request_comes_first() {
     let NeedRequest::LlmComplete { system, messages, max_tokens, .. } = question("a", None) else {
         panic!("it asks a model")
     };
-    let named = NeedRequest::LlmComplete { model: Some("openai/other".into()), system, messages, max_tokens };
-    models.answer(&named, Some("openai/g")).await;
+    let request =
+        NeedRequest::LlmComplete { model: Some("openai/other".into()), system, messages, max_tokens };
+    models.answer(&request, Some("openai/g")).await;
     models.answer(&question("a", None), Some("openai/g")).await;
     check_error(
         &models.answer(&question("a", None), None).await,
@@ -306,8 +307,8 @@ async fn a_strategy_cannot_choose_another_provider() {
     let NeedRequest::LlmComplete { system, messages, max_tokens, .. } = question("a", None) else {
         panic!("it asks a model")
     };
-    let named = NeedRequest::LlmComplete { model: Some("openai/g".into()), system, messages, max_tokens };
-    let answer = models(&server).answer(&named, Some("ollama/q")).await;
+    let request = NeedRequest::LlmComplete { model: Some("openai/g".into()), system, messages, max_tokens };
+    let answer = models(&server).answer(&request, Some("ollama/q")).await;
     check_error(&answer, "llm_unavailable", "from another provider than `ollama/q`");
     assert_eq!(received(&server).await.len(), 0);
 }

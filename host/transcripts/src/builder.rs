@@ -93,7 +93,7 @@ impl EventBuilder {
     /// `each` failed, or none of the lines is JSON.
     pub(crate) fn read_lines(
         &mut self,
-        wanted: MemberFilter,
+        filter: MemberFilter,
         mut each: impl FnMut(&mut Self, ElementRef, JsonNode<'_>) -> Result<(), Unreadable>,
     ) -> Result<(), Unreadable> {
         let bytes = self.bytes();
@@ -105,13 +105,13 @@ impl EventBuilder {
             if start == bytes.len() {
                 break;
             }
-            let fast_end = index.read_line(&bytes, start, wanted).ok();
+            let fast_end = index.read_line(&bytes, start, filter).ok();
             let span = Span { start, end: fast_end.unwrap_or_else(|| line_end(&bytes, start)) };
             start = span.end;
             self.map.lists[list].elements.push(span);
             let line = span.slice(&bytes);
             // The error is reported relative to this line, because the fast path reads on past a cut-off line.
-            let result = fast_end.map_or_else(|| index.read(&bytes, span, wanted), |_| Ok(()));
+            let result = fast_end.map_or_else(|| index.read(&bytes, span, filter), |_| Ok(()));
             self.needs_repair |= index.needs_repair();
             match result {
                 Ok(()) => {
@@ -158,13 +158,13 @@ impl EventBuilder {
     /// `read` failed, or the source is not one JSON value.
     pub(crate) fn read_document(
         &mut self,
-        wanted: MemberFilter,
+        filter: MemberFilter,
         read: impl FnOnce(&mut Self, JsonNode<'_>) -> Result<(), Unreadable>,
     ) -> Result<(), Unreadable> {
         let bytes = self.bytes();
         let unreadable = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
         let whole = Span { start: text_start(&bytes), end: bytes.len() };
-        let index = JsonIndex::new(&bytes, whole, wanted).map_err(unreadable)?;
+        let index = JsonIndex::new(&bytes, whole, filter).map_err(unreadable)?;
         self.needs_repair |= index.needs_repair();
         read(self, JsonNode::new(&bytes, &index))
     }

@@ -57,8 +57,8 @@ pub fn examine(transcript: &Transcript) -> Result<Option<String>, NotUnderstood>
         // JP keeps elements that it does not know and never sends them. One known element is enough.
         None => {
             let is_known = |event: &Event| event.kind != Kind::Unknown;
-            let is_foreign = !transcript.events().is_empty() && !transcript.events().iter().any(is_known);
-            (Coverage::default(), is_foreign)
+            let is_all_unknown = !transcript.events().is_empty() && !transcript.events().iter().any(is_known);
+            (Coverage::default(), is_all_unknown)
         }
     };
     let Coverage { understood, lost, records } = coverage;

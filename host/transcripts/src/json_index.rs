@@ -48,9 +48,9 @@ impl JsonIndex {
     ///
     /// # Errors
     /// The bytes are not JSON. The error carries the offset in `bytes`.
-    pub(crate) fn new(bytes: &[u8], span: Span, wanted: MemberFilter) -> Result<Self, Malformed> {
+    pub(crate) fn new(bytes: &[u8], span: Span, filter: MemberFilter) -> Result<Self, Malformed> {
         let mut index = Self::default();
-        index.read(bytes, span, wanted)?;
+        index.read(bytes, span, filter)?;
         Ok(index)
     }
 
@@ -63,8 +63,8 @@ impl JsonIndex {
     ///
     /// # Errors
     /// Like [`Self::new`].
-    pub(crate) fn read(&mut self, bytes: &[u8], span: Span, wanted: MemberFilter) -> Result<(), Malformed> {
-        self.read_to_end(Scanner::lenient(&bytes[..span.end], span.start), bytes, wanted).map(drop)
+    pub(crate) fn read(&mut self, bytes: &[u8], span: Span, filter: MemberFilter) -> Result<(), Malformed> {
+        self.read_to_end(Scanner::lenient(&bytes[..span.end], span.start), bytes, filter).map(drop)
     }
 
     /// Indexes the value in the line that begins at `start`, and drops the previous value. Returns the end of the
@@ -76,9 +76,9 @@ impl JsonIndex {
         &mut self,
         bytes: &[u8],
         start: usize,
-        wanted: MemberFilter,
+        filter: MemberFilter,
     ) -> Result<usize, Malformed> {
-        let end = self.read_to_end(Scanner::in_line(bytes, start), bytes, wanted)?;
+        let end = self.read_to_end(Scanner::in_line(bytes, start), bytes, filter)?;
         Ok(bytes.len().min(end + 1))
     }
 
@@ -86,12 +86,12 @@ impl JsonIndex {
         &mut self,
         mut scanner: Scanner<'_>,
         bytes: &[u8],
-        wanted: MemberFilter,
+        filter: MemberFilter,
     ) -> Result<usize, Malformed> {
         self.nodes.clear();
         self.open.clear();
         self.has_escaped_keys = false;
-        self.root = self.value(&mut scanner, bytes, 0, wanted)?;
+        self.root = self.value(&mut scanner, bytes, 0, filter)?;
         self.needs_repair = !scanner.odd().is_empty();
         if scanner.has_ended() {
             return Ok(scanner.at());
@@ -104,21 +104,21 @@ impl JsonIndex {
         scanner: &mut Scanner<'_>,
         bytes: &[u8],
         depth: usize,
-        wanted: MemberFilter,
+        filter: MemberFilter,
     ) -> Result<Node, Malformed> {
         let first = scanner.peek();
         let (start, first_child) = (scanner.at(), self.open.len());
         let content = match first {
             Some(b'{') => {
                 scanner.object(depth, |scanner, key| {
-                    let is_wanted = if scanner.has_escapes() {
+                    let is_selected = if scanner.has_escapes() {
                         self.has_escaped_keys = true;
-                        wanted(&text::unquote_bytes(key.slice(bytes)))
+                        filter(&text::unquote_bytes(key.slice(bytes)))
                     } else {
-                        wanted(&bytes[key.start + 1..key.end - 1])
+                        filter(&bytes[key.start + 1..key.end - 1])
                     };
-                    let node = if is_wanted {
-                        self.value(scanner, bytes, depth + 1, wanted)?
+                    let node = if is_selected {
+                        self.value(scanner, bytes, depth + 1, filter)?
                     } else {
                         Node { span: scanner.value(depth + 1)?, ..Node::default() }
                     };
@@ -129,7 +129,7 @@ impl JsonIndex {
             }
             Some(b'[') => {
                 scanner.array(depth, |scanner| {
-                    let node = self.value(scanner, bytes, depth + 1, wanted)?;
+                    let node = self.value(scanner, bytes, depth + 1, filter)?;
                     self.open.push(node);
                     Ok(())
                 })?;

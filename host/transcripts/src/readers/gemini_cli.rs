@@ -346,8 +346,8 @@ impl StoredResult {
         };
         let other_results = all.items().filter(|other| other.span() != call.span());
         let other_results = other_results.filter_map(|other| other.get("result")).flat_map(responses);
-        let named = other_results.filter(|response| response.text_of("id").is_some());
-        for response in responses(result).chain(named).filter(belongs_to_call) {
+        let named_results = other_results.filter(|response| response.text_of("id").is_some());
+        for response in responses(result).chain(named_results).filter(belongs_to_call) {
             let (kind, answer) = gemini::result_event(builder, response);
             if stored.body.is_none() {
                 stored.span = answer.span;

@@ -73,7 +73,9 @@ impl Reader for OpenaiResponses {
             if document.string("input").is_some() {
                 return document.string("model").is_some();
             }
-            let Some(items) = items(document).filter(|items| items.items().len() > 0) else { return false };
+            let Some(items) = items_of(document).filter(|items| items.items().len() > 0) else {
+                return false;
+            };
             items.items().all(is_item) && (document.is_object() || items.items().any(is_responses_item))
         };
         match sample.document {
@@ -105,11 +107,11 @@ fn body_of(value: JsonNode<'_>) -> JsonNode<'_> {
 
 /// Returns whether only this format has such an item, by its type or by the types of its parts.
 fn is_responses_item(item: JsonNode<'_>) -> bool {
-    let is_kind = item
+    let has_kind = item
         .text_of("type")
         .is_some_and(|kind| ITEMS.contains(&&*kind) || (kind == "message" && item.string("role").is_some()));
     let is_part = |part: JsonNode<'_>| part.text_of("type").is_some_and(|kind| PARTS.contains(&&*kind));
-    is_kind || item.get("content").is_some_and(|content| content.items().any(is_part))
+    has_kind || item.get("content").is_some_and(|content| content.items().any(is_part))
 }
 
 fn read_items(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
@@ -129,7 +131,7 @@ fn read_items(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), 
         );
         return Ok(());
     }
-    let items = items(document)
+    let items = items_of(document)
         .ok_or_else(|| format_error(NAME, document.span().start, "it has no list of items"))?;
     let list = builder.add_items(items, None);
     for (element, item) in items.items().enumerate() {
@@ -141,7 +143,7 @@ fn read_items(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), 
             record: Some(ElementRef { list, element }),
             ..EventDraft::default()
         };
-        if kind(item) == "reasoning" {
+        if item_kind(item) == "reasoning" {
             let further_deletions = output_ids(builder, items.items().skip(element + 1));
             add_reasoning(builder, item, EventDraft { further_deletions, ..draft });
         } else {
@@ -158,10 +160,10 @@ fn output_ids<'a>(
     following: impl Iterator<Item = JsonNode<'a>>,
 ) -> Vec<Deletion> {
     let is_user_message = |item: &JsonNode<'_>| {
-        kind(*item) == "message" && item.text_of("role").is_none_or(|role| role != "assistant")
+        item_kind(*item) == "message" && item.text_of("role").is_none_or(|role| role != "assistant")
     };
     let output = following.take_while(|item| {
-        !is_user_message(item) && kind(*item) != "reasoning" && !kind(*item).ends_with("_output")
+        !is_user_message(item) && item_kind(*item) != "reasoning" && !item_kind(*item).ends_with("_output")
     });
     let id_deletion = |item: JsonNode<'_>| {
         let element = item.position("id").filter(|_| item.string("id").is_some())?;
@@ -169,7 +171,7 @@ fn output_ids<'a>(
     };
     // Other items refer to these by id, and they do not belong to the reasoning.
     let is_output = |item: &JsonNode<'_>| {
-        let kind = kind(*item);
+        let kind = item_kind(*item);
         !kind.starts_with("mcp_approval_")
             && !kind.contains("compaction")
             && !matches!(&*kind, "item_reference" | "mcp_list_tools")
@@ -178,7 +180,7 @@ fn output_ids<'a>(
 }
 
 /// Returns the items of a body, of a response, or of a bare list.
-fn items(document: JsonNode<'_>) -> Option<JsonNode<'_>> {
+fn items_of(document: JsonNode<'_>) -> Option<JsonNode<'_>> {
     let list = if document.is_array() {
         Some(document)
     } else {
@@ -203,7 +205,7 @@ fn add_call(
     let name = item.string("name").map(JsonNode::span);
     let draft = EventDraft {
         id: item.string("call_id").or(item.string("id")).map_or(draft.id, JsonNode::span),
-        name: name.unwrap_or_else(|| builder.new_string(kind(item).trim_end_matches("_call"))),
+        name: name.unwrap_or_else(|| builder.new_string(item_kind(item).trim_end_matches("_call"))),
         body: if draft.body.is_empty() {
             value.map_or_else(Span::default, JsonNode::span)
         } else {
@@ -216,7 +218,7 @@ fn add_call(
 }
 
 fn add_item(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
-    let kind = kind(item);
+    let kind = item_kind(item);
     match &*kind {
         "message" => add_message(builder, item, draft),
         "function_call" => add_call(builder, item, "arguments", values::empty_object_in_string, draft),
@@ -256,7 +258,7 @@ fn add_item(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
 }
 
 /// Returns the type of an item. A message may omit it.
-fn kind(item: JsonNode<'_>) -> std::borrow::Cow<'_, str> {
+fn item_kind(item: JsonNode<'_>) -> std::borrow::Cow<'_, str> {
     item.text_of("type").unwrap_or(if item.string("role").is_some() { "message".into() } else { "".into() })
 }
 

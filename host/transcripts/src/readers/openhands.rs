@@ -229,13 +229,13 @@ fn add_events(builder: &mut EventBuilder, records: Vec<Record>) {
     }
     let by_id: HashMap<String, ElementRef> =
         records.iter().map(|record| (record.id.clone(), record.at)).collect();
-    let (on_path, broken) = path(&records);
+    let (on_path, broken_at) = path(&records);
     let is_on_path = |at: &ElementRef| on_path.as_ref().is_none_or(|path| path.contains(at));
     let (mut lost_text, mut lost_records) = (0, 0);
     for (index, record) in records.iter().enumerate().filter(|(_, record)| !is_on_path(&record.at)) {
         let text: u64 = record.events.iter().map(|event| event.draft.body.len() as u64).sum();
-        match broken {
-            Some(broken) if index < broken && text > 0 => {
+        match broken_at {
+            Some(broken_at) if index < broken_at && text > 0 => {
                 (lost_text, lost_records) = (lost_text + text, lost_records + 1);
             }
             _ => builder.count_unsent(text),
@@ -303,7 +303,7 @@ fn path(records: &[Record]) -> (Option<HashSet<ElementRef>>, Option<usize>) {
     let by_id: HashMap<&str, usize> =
         records.iter().enumerate().map(|(index, record)| (&*record.id, index)).collect();
     let mut on_path = HashSet::new();
-    let (mut next, mut broken) = (records.len().checked_sub(1), None);
+    let (mut next, mut broken_at) = (records.len().checked_sub(1), None);
     while let Some((index, record)) = next.and_then(|index| Some((index, records.get(index)?))) {
         if !on_path.insert(record.at) {
             break;
@@ -312,9 +312,9 @@ fn path(records: &[Record]) -> (Option<HashSet<ElementRef>>, Option<usize>) {
             Some(parent) => by_id.get(&**parent).copied(),
             None => index.checked_sub(1),
         };
-        broken = Some(index).filter(|_| next.is_none() && record.parent.is_some());
+        broken_at = Some(index).filter(|_| next.is_none() && record.parent.is_some());
     }
-    (Some(on_path), broken)
+    (Some(on_path), broken_at)
 }
 
 fn as_json(node: JsonNode<'_>) -> String {

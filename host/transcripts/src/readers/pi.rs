@@ -53,12 +53,12 @@ impl Reader for Pi {
             entries.push(read_entry(builder, at, node));
             Ok(())
         })?;
-        let (path, broken) = if is_tree { path(&entries) } else { ((0..entries.len()).collect(), None) };
+        let (path, broken_at) = if is_tree { path(&entries) } else { ((0..entries.len()).collect(), None) };
         let compaction =
             path.iter().rposition(|entry| matches!(entries[*entry].reference, Reference::Kept { .. }));
         let from = compaction.map_or(0, |compaction| first_kept(&entries, &path, compaction));
         redirect_references(builder, &entries, &path, compaction, from);
-        count_left_out(builder, &entries, &path, from, broken);
+        count_left_out(builder, &entries, &path, from, broken_at);
         let mut summary = compaction.and_then(|compaction| match &entries[path[compaction]].reference {
             Reference::Kept { summary, .. } if !summary.body.is_empty() => Some(summary.clone()),
             _ => None,
@@ -122,7 +122,7 @@ fn count_left_out(
     entries: &[Entry],
     path: &[usize],
     from: usize,
-    broken: Option<usize>,
+    broken_at: Option<usize>,
 ) {
     let mut stays = vec![false; entries.len()];
     path.iter().for_each(|index| stays[*index] = true);
@@ -131,7 +131,7 @@ fn count_left_out(
     for (index, entry) in entries.iter().enumerate().filter(|(index, _)| !stays[*index]) {
         match text(entry) {
             0 => {}
-            text if broken.is_some_and(|broken| index < broken) => {
+            text if broken_at.is_some_and(|broken_at| index < broken_at) => {
                 (lost, records) = (lost + text, records + 1);
             }
             text => builder.count_unsent(text),

@@ -51,9 +51,9 @@ pub(super) fn path(entries: &[Entry]) -> (Vec<usize>, Option<usize>) {
         path.push(index);
         next = entries[index].parent.as_ref().and_then(|parent| by_id.get(parent).copied());
     }
-    let broken = path.last().copied().filter(|index| entries[*index].parent.is_some());
+    let broken_at = path.last().copied().filter(|index| entries[*index].parent.is_some());
     path.reverse();
-    (path, broken)
+    (path, broken_at)
 }
 
 /// Returns the position on the path of the first entry that is still sent. Without a reference it is the entry after

@@ -298,8 +298,8 @@ fn add_assistant_events(
         let EventDraft { body, metadata, .. } = thought;
         builder.add(Kind::Reasoning, EventDraft { body, metadata, deletion, ..draft.clone() });
     }
-    if !form.rest.trim().is_empty() {
-        let body = builder.new_string(form.rest.trim());
+    if !form.remaining.trim().is_empty() {
+        let body = builder.new_string(form.remaining.trim());
         builder.add(Kind::Message, EventDraft { body, ..draft.clone() });
     }
     if let Some(command) = &form.command {

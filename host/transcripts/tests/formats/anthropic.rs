@@ -3,7 +3,7 @@
 use jp_compact_transcripts::Format::Anthropic;
 
 use crate::event_kinds::Change::{Omit, Strip, StripReasoning, Summarize};
-use crate::event_kinds::{after, kinds};
+use crate::event_kinds::{kinds, with_changes};
 
 const BODY: &str = include_str!("samples/anthropic.json");
 const LIST: &str = include_str!("samples/anthropic-list.json");
@@ -33,7 +33,7 @@ fn results_in_a_user_message_belong_to_the_turn_before() {
 
 #[test]
 fn neighboring_messages_of_one_role_are_merged() {
-    let omitted = after(Anthropic, LIST, &[Omit]);
+    let omitted = with_changes(Anthropic, LIST, &[Omit]);
     assert_eq!(
         messages(&omitted),
         [
@@ -42,7 +42,7 @@ fn neighboring_messages_of_one_role_are_merged() {
             r#""user","content":[{"type":"text","text":"And now?"},{"type":"a_new_block","data":1}]}"#,
         ]
     );
-    let body = after(Anthropic, BODY, &[Omit]);
+    let body = with_changes(Anthropic, BODY, &[Omit]);
     assert!(
         body.contains(r#""I look at both."}, {"type": "redacted_thinking", "data": "b3BhcXVl"},"#),
         "{body}"
@@ -54,7 +54,7 @@ fn neighboring_messages_of_one_role_are_merged() {
 
 #[test]
 fn summary_is_merged_with_the_message_of_remaining_results() {
-    let summarized = after(Anthropic, LIST, &[Summarize(1, 1)]);
+    let summarized = with_changes(Anthropic, LIST, &[Summarize(1, 1)]);
     assert_eq!(
         messages(&summarized)[2..4],
         [
@@ -63,13 +63,13 @@ fn summary_is_merged_with_the_message_of_remaining_results() {
         ]
     );
     // In the other direction the request stays and the results are deleted.
-    let summarized = after(Anthropic, LIST, &[Summarize(0, 0)]);
+    let summarized = with_changes(Anthropic, LIST, &[Summarize(0, 0)]);
     assert_eq!(messages(&summarized)[2], r#""user","content":[{"type":"text","text":"No, terns."}]}"#);
 }
 
 #[test]
 fn strip_removes_contents_and_keeps_ids_and_names() {
-    let stripped = after(Anthropic, BODY, &[Strip, StripReasoning]);
+    let stripped = with_changes(Anthropic, BODY, &[Strip, StripReasoning]);
     for kept in [
         r#"{"type": "tool_use", "id": "toolu_2", "name": "camera", "input": {}, "cache_control": {"type": "ephemeral"}}"#,
         r#"{"type": "tool_result", "tool_use_id": "toolu_2", "is_error": true, "content": "[compacted] camera: error"}"#,

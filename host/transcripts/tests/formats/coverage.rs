@@ -178,7 +178,7 @@ fn several_conversations_in_one_file_are_refused() {
 fn all_samples_pass_without_warning() {
     assert!(examine(&read(Format::ClaudeCode, "a sample", &sample("claude-code.jsonl"))).unwrap().is_none());
     for format in Format::ALL.into_iter().filter(|format| *format != Format::Jp) {
-        for sample in crate::samples::ours(format) {
+        for sample in crate::samples::project_samples(format) {
             let stream = read(format, &sample.name, &sample.bytes);
             assert_eq!(examine(&stream).unwrap(), None, "{}", sample.name);
         }

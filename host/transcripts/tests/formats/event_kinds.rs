@@ -50,7 +50,7 @@ pub(crate) fn ids(format: Format, text: &str) -> Vec<String> {
     view.events(&stream).filter_map(|event| Some(event.event.get("id")?.as_str()?.to_owned())).collect()
 }
 
-pub(crate) fn after(format: Format, text: &str, changes: &[Change]) -> String {
+pub(crate) fn with_changes(format: Format, text: &str, changes: &[Change]) -> String {
     let stream = read(format, text);
     let overlays: Vec<Overlay> = changes.iter().map(|change| overlay(*change, &stream)).collect();
     let pieces = transcripts::render(&stream, &project_through(&stream, &overlays));

@@ -13,7 +13,7 @@ use crate::samples;
 
 #[track_caller]
 pub(crate) fn sample(format: Format, name: &str) -> Transcript {
-    let sample = samples::ours(format).into_iter().find(|sample| sample.name == name).unwrap();
+    let sample = samples::project_samples(format).into_iter().find(|sample| sample.name == name).unwrap();
     transcripts::read(format, sample.bytes.into()).unwrap()
 }
 

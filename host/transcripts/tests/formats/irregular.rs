@@ -3,7 +3,7 @@
 use jp_compact_transcripts::{self as transcripts, Format};
 
 use crate::check::{check, read, written};
-use crate::samples::{Sample, ours};
+use crate::samples::{Sample, project_samples};
 
 /// Checks all our samples of agents' sessions after a change of their text.
 #[track_caller]
@@ -11,7 +11,7 @@ fn check_each(change_name: &str, change: impl Fn(&str) -> Option<String>) {
     let formats = [Format::ClaudeCode, Format::Codex, Format::Opencode, Format::Pi, Format::GeminiCli];
     for format in formats {
         let mut changed = 0;
-        for sample in ours(format) {
+        for sample in project_samples(format) {
             let Some(text) = change(std::str::from_utf8(&sample.bytes).unwrap()) else { continue };
             changed += 1;
             check(
@@ -80,7 +80,7 @@ fn replacement_characters_are_in_the_view_but_not_in_the_file() {
 #[test]
 fn log_is_detected_after_many_unknown_lines() {
     for format in [Format::ClaudeCode, Format::Codex, Format::Pi, Format::GeminiCli] {
-        for sample in ours(format).into_iter().filter(|sample| sample.name.ends_with("jsonl")) {
+        for sample in project_samples(format).into_iter().filter(|sample| sample.name.ends_with("jsonl")) {
             let notes = "{\"type\":\"note\",\"of\":\"nothing\"}\n".repeat(100);
             let bytes = [notes.into_bytes(), sample.bytes].concat();
             assert_eq!(transcripts::detect(&bytes), Some(format), "{}", sample.name);

@@ -3,7 +3,7 @@
 use jp_compact_transcripts::Format::JCli;
 
 use crate::event_kinds::Change::{Omit, Strip, StripReasoning, Summarize};
-use crate::event_kinds::{after, kinds};
+use crate::event_kinds::{kinds, with_changes};
 
 const BODY: &str = include_str!("samples/j-cli.jsonl");
 
@@ -22,14 +22,14 @@ fn only_messages_after_the_last_clear_or_restore_are_sent() {
             "request call",
         ]
     );
-    let summarized = after(JCli, BODY, &[Summarize(0, 3)]);
+    let summarized = with_changes(JCli, BODY, &[Summarize(0, 3)]);
     let expected: String = BODY.lines().take(3).map(|line| format!("{line}\n")).collect();
     assert!(summarized.starts_with(&expected), "{summarized}");
 }
 
 #[test]
 fn summary_of_restored_and_later_messages_is_one_pair() {
-    let summarized = after(JCli, BODY, &[Summarize(1, 2)]);
+    let summarized = with_changes(JCli, BODY, &[Summarize(1, 2)]);
     assert_eq!(summarized.matches("In short.").count(), 1, "{summarized}");
     assert!(
         line(&summarized, 3).ends_with(
@@ -38,7 +38,7 @@ fn summary_of_restored_and_later_messages_is_one_pair() {
         "{summarized}"
     );
     assert_eq!(line(&summarized, 4), line(BODY, 8), "what the system said stays");
-    let summarized = after(JCli, BODY, &[Summarize(2, 2)]);
+    let summarized = with_changes(JCli, BODY, &[Summarize(2, 2)]);
     assert_eq!(
         line(&summarized, 4),
         r#"{"type":"msg","role":"user","content":"[Summary of previous conversation]","timestamp_ms":1760000003000}"#
@@ -47,12 +47,12 @@ fn summary_of_restored_and_later_messages_is_one_pair() {
 
 #[test]
 fn calls_are_flat_and_emptied_as_strings() {
-    let stripped = after(JCli, BODY, &[Strip, StripReasoning]);
+    let stripped = with_changes(JCli, BODY, &[Strip, StripReasoning]);
     assert_eq!(
         line(&stripped, 5),
         r#"{"type":"msg","role":"assistant","content":"I mend it.","tool_calls":[{"id":"call_1","name":"Bash","arguments":"{}"},{"id":"call_2","name":"Read","arguments":"{}"}],"timestamp_ms":1760000004000}"#
     );
-    let omitted = after(JCli, BODY, &[Omit]);
+    let omitted = with_changes(JCli, BODY, &[Omit]);
     assert_eq!(
         line(&omitted, 5),
         r#"{"type":"msg","role":"assistant","content":"I mend it.","reasoning_content":"Caulk first.","timestamp_ms":1760000004000}"#

@@ -38,9 +38,9 @@ use jp_compact_transcripts::Format;
 
 #[track_caller]
 fn check_format(format: Format, folder: &str) {
-    let ours = samples::ours(format);
-    assert!(!ours.is_empty(), "{format} has no sample of ours");
-    for sample in ours.into_iter().chain(samples::theirs(folder)) {
+    let samples = samples::project_samples(format);
+    assert!(!samples.is_empty(), "{format} has no sample of ours");
+    for sample in samples.into_iter().chain(samples::program_samples(folder)) {
         check(format, &sample);
     }
 }

@@ -3,7 +3,7 @@
 use jp_compact_transcripts::Format::Ollama;
 
 use crate::event_kinds::Change::{Omit, Strip, StripReasoning, Summarize};
-use crate::event_kinds::{after, ids, kinds};
+use crate::event_kinds::{ids, kinds, with_changes};
 
 const BODY: &str = include_str!("samples/ollama.json");
 
@@ -18,7 +18,7 @@ fn result_is_matched_to_a_call_by_order_and_name() {
             "request message",
         ]
     );
-    let omitted = after(Ollama, BODY, &[Omit]);
+    let omitted = with_changes(Ollama, BODY, &[Omit]);
     assert!(!omitted.contains("tool_calls") && !omitted.contains(r#""role": "tool""#), "{omitted}");
     // A call without a result is deleted too.
     assert!(omitted.contains(r#"{"role": "assistant", "content": "I open them."},"#), "{omitted}");
@@ -34,7 +34,7 @@ fn result_is_matched_to_a_call_by_order_and_name() {
 
 #[test]
 fn arguments_stay_objects_and_content_stays_a_string() {
-    let stripped = after(Ollama, BODY, &[Strip, StripReasoning]);
+    let stripped = with_changes(Ollama, BODY, &[Strip, StripReasoning]);
     for kept in [
         r#"{"role": "assistant", "content": "", "tool_calls": ["#,
         r#"{"function": {"index": 1, "name": "listen", "arguments": {}}},"#,
@@ -44,7 +44,7 @@ fn arguments_stay_objects_and_content_stays_a_string() {
         assert!(stripped.contains(kept), "{kept}\n{stripped}");
     }
     assert!(!stripped.contains("thinking"), "{stripped}");
-    let summarized = after(Ollama, BODY, &[Summarize(2, 2)]);
+    let summarized = with_changes(Ollama, BODY, &[Summarize(2, 2)]);
     let pair = "    {\"role\":\"user\",\"content\":\"[Summary of previous conversation]\"},\n    \
                 {\"role\":\"assistant\",\"content\":\"In short.\"},\n    {\"role\": \"user\", \"content\": \"Only the first!\"},";
     assert!(summarized.contains(pair), "{summarized}");

@@ -6,7 +6,7 @@ use jp_compact_transcripts::{self as transcripts, Format::OpenaiResponses};
 use serde_json::Value;
 
 use crate::event_kinds::Change::{Omit, Strip, StripReasoning, Summarize};
-use crate::event_kinds::{after, kinds};
+use crate::event_kinds::{kinds, with_changes};
 use crate::event_text::{events, sample, summarized};
 
 const BODY: &str = include_str!("samples/openai-responses.json");
@@ -39,7 +39,7 @@ fn user_message_begins_a_turn_and_hosted_calls_are_messages() {
 
 #[test]
 fn reasoning_is_deleted_with_its_output() {
-    let omitted = after(OpenaiResponses, BODY, &[Omit]);
+    let omitted = with_changes(OpenaiResponses, BODY, &[Omit]);
     let remaining: Vec<_> =
         ["rs_1", "rs_2", "rs_3", "rs_4"].into_iter().filter(|id| omitted.contains(id)).collect();
     assert_eq!(remaining, ["rs_1", "rs_3"], "{omitted}");
@@ -48,7 +48,7 @@ fn reasoning_is_deleted_with_its_output() {
 
 #[test]
 fn output_loses_its_id_with_its_reasoning() {
-    let without = after(OpenaiResponses, BODY, &[StripReasoning]);
+    let without = with_changes(OpenaiResponses, BODY, &[StripReasoning]);
     assert!(!without.contains("\"reasoning\"") && !without.contains("Z0FBQQ=="), "{without}");
     let contained =
         |text: &str| ["msg_1", "fc_1", "ctc_1", "ws_1", "fc_4", "msg_2", "mcp_1"].map(|id| text.contains(id));
@@ -61,7 +61,7 @@ fn output_loses_its_id_with_its_reasoning() {
 
 #[test]
 fn each_kind_of_call_is_emptied_in_its_own_form() {
-    let stripped = after(OpenaiResponses, BODY, &[Strip]);
+    let stripped = with_changes(OpenaiResponses, BODY, &[Strip]);
     for line in [
         r#"{"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_3", "name": "lever", "input": ""}"#,
         r#"{"type": "function_call_output", "call_id": "call_2", "output": "[compacted] brake: success"}"#,
@@ -88,7 +88,7 @@ fn mcp_error_is_read_as_its_message() {
 
 #[test]
 fn summary_keeps_opaque_items() {
-    let summarized = after(OpenaiResponses, BODY, &[Summarize(2, 3)]);
+    let summarized = with_changes(OpenaiResponses, BODY, &[Summarize(2, 3)]);
     assert_eq!(
         items(&summarized)[14..19],
         [

@@ -11,7 +11,7 @@ pub(crate) struct Sample {
 }
 
 /// Returns our samples of a format: `<format>.<extension>` or `<format>-<variant>.<extension>`.
-pub(crate) fn ours(format: Format) -> Vec<Sample> {
+pub(crate) fn project_samples(format: Format) -> Vec<Sample> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/samples");
     let others: Vec<_> = Format::ALL
         .iter()
@@ -27,7 +27,7 @@ pub(crate) fn ours(format: Format) -> Vec<Sample> {
 }
 
 /// Returns the samples of the programs themselves, if they are present.
-pub(crate) fn theirs(folder: &str) -> Vec<Sample> {
+pub(crate) fn program_samples(folder: &str) -> Vec<Sample> {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/transcripts").join(folder);
     if shared.is_dir() { read(&shared, |_| true) } else { Vec::new() }
 }

@@ -69,7 +69,7 @@ fn check(name: &str, bare: &Transcript) -> [Option<Open>; 2] {
 fn sidecar_changes_neither_open_turn_nor_lint_result() {
     let mut with_open_call = Vec::new();
     for format in Format::ALL.into_iter().filter(|format| *format != Format::Jp) {
-        for sample in samples::ours(format) {
+        for sample in samples::project_samples(format) {
             let stream = read(format, &sample.name, &sample.bytes);
             check(&sample.name, &stream);
             if let Some(stream) = cut_after_last_call(format, &sample) {

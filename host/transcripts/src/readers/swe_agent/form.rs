@@ -34,7 +34,7 @@ pub(super) struct Form {
     /// All copies of the arguments of each call.
     arguments: Vec<Vec<EditSite>>,
     /// The text without reasoning and command.
-    pub(super) rest: String,
+    pub(super) remaining: String,
     /// The command, if it is not a tool call.
     pub(super) command: Option<String>,
     /// Whether the command is known only by its fence.
@@ -42,7 +42,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Returns the message's own form, followed by all copies.
+    /// Returns the message itself, followed by all its copies.
     pub(super) fn copies(
         message: JsonNode<'_>,
         step: Option<JsonNode<'_>>,
@@ -92,20 +92,20 @@ impl Form {
             if calls.is_empty() && is_answered {
                 form.find_command(message, action, from);
             }
-            form.rest = remaining_text(message, [form.thought, form.action.map(|(_, whole)| whole)]);
+            form.remaining = remaining_text(message, [form.thought, form.action.map(|(_, whole)| whole)]);
         } else {
-            form.rest = joined_texts(content);
+            form.remaining = joined_texts(content);
         }
         if calls.is_empty() && is_answered && !form.is_fenced {
             form.command = action.map(|action| action.text().into_owned());
         }
-        let extra = holder.get("extra").and_then(|extra| extra.get("actions"));
-        let extra: Vec<JsonNode<'_>> = extra.into_iter().flat_map(JsonNode::items).collect();
-        form.arguments = (0..calls.len().max(extra.len()))
+        let actions = holder.get("extra").and_then(|extra| extra.get("actions"));
+        let actions: Vec<JsonNode<'_>> = actions.into_iter().flat_map(JsonNode::items).collect();
+        form.arguments = (0..calls.len().max(actions.len()))
             .map(|index| {
                 let function = calls.get(index).and_then(|call| call.get("function"));
                 let arguments = function.and_then(|function| function.get("arguments"));
-                let command = extra.get(index).and_then(|action| action.string("command"));
+                let command = actions.get(index).and_then(|action| action.string("command"));
                 let arguments = arguments.map(|value| value.edit_site(values::empty_object_in_string));
                 let command = command.map(|value| value.edit_site(values::text));
                 arguments.into_iter().chain(command).collect()
@@ -116,23 +116,25 @@ impl Form {
 
     fn find_command(&mut self, message: JsonNode<'_>, action: Option<JsonNode<'_>>, from: usize) {
         let Some(action) = action else {
-            let Some((inside, whole)) = fenced_command(message) else { return };
+            let Some((command_span, fence_span)) = fenced_command(message) else { return };
             self.is_fenced = true;
-            self.command = Some(unquoted(inside, message).into_owned());
-            self.action = Some((inside, whole));
+            self.command = Some(unquoted(command_span, message).into_owned());
+            self.action = Some((command_span, fence_span));
             return;
         };
         // An empty command has no span, but its markup does.
-        let found = find_text(message, action, from);
-        let at = found.unwrap_or(Span { start: from, end: from });
+        let command_span = find_text(message, action, from);
+        let command_or_start = command_span.unwrap_or(Span { start: from, end: from });
         let end = message.span().end - 1;
-        let outside =
-            remaining_text(message, [Some(Span { start: message.span().start + 1, end: from }), found]);
+        let outside = remaining_text(
+            message,
+            [Some(Span { start: message.span().start + 1, end: from }), command_span],
+        );
         let is_markup = MARKUP.iter().fold(outside, |text, mark| text.replace(mark, "")).trim().is_empty();
         if is_markup {
-            self.action = Some((at, Span { start: from, end }));
+            self.action = Some((command_or_start, Span { start: from, end }));
         } else {
-            self.action = found.map(|found| (found, found));
+            self.action = command_span.map(|span| (span, span));
         }
     }
 
@@ -152,9 +154,9 @@ impl Form {
     }
 
     pub(super) fn argument_edits(&self, index: usize) -> Vec<EditSite> {
-        let inside = self.action.map(|(inside, _)| EditSite { span: inside, write: |_| String::new() });
+        let command = self.action.map(|(span, _)| EditSite { span, write: |_| String::new() });
         let repeated_command = self.repeated_command.map(|(span, _)| EditSite { span, write: values::text });
-        let texts = inside.into_iter().chain(repeated_command).filter(|_| index == 0);
+        let texts = command.into_iter().chain(repeated_command).filter(|_| index == 0);
         texts.chain(self.arguments.get(index).into_iter().flatten().copied()).collect()
     }
 }
@@ -167,13 +169,13 @@ pub(super) fn thought_drafts(
 ) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     for block in message.get("thinking_blocks").into_iter().flat_map(JsonNode::items) {
-        let (body, name, kept) = match (block.string("thinking"), block.string("data")) {
+        let (body, name, value) = match (block.string("thinking"), block.string("data")) {
             (Some(thought), _) => (thought.span(), "anthropic_thinking_signature", block.string("signature")),
             (None, Some(data)) => (builder.new_string(""), "anthropic_redacted_thinking", Some(data)),
             (None, None) => continue,
         };
-        let metadata = kept.map_or_else(Span::default, |kept| {
-            builder.new_json(&format!("{{\"{name}\":{}}}", String::from_utf8_lossy(kept.raw())))
+        let metadata = value.map_or_else(Span::default, |value| {
+            builder.new_json(&format!("{{\"{name}\":{}}}", String::from_utf8_lossy(value.raw())))
         });
         drafts.push(EventDraft { body, metadata, ..EventDraft::default() });
     }
@@ -184,7 +186,7 @@ pub(super) fn thought_drafts(
         drafts.push(EventDraft { body: text.span(), ..EventDraft::default() });
     }
     if let Some(thought) = non_empty("thought")
-        && (form.thought.is_some() || form.rest.trim().is_empty())
+        && (form.thought.is_some() || form.remaining.trim().is_empty())
     {
         drafts.push(EventDraft { body: thought.span(), ..EventDraft::default() });
     }
@@ -211,23 +213,23 @@ fn find_text(message: JsonNode<'_>, text: JsonNode<'_>, from: usize) -> Option<S
 fn fenced_command(message: JsonNode<'_>) -> Option<(Span, Span)> {
     let (raw, start) = (message.raw(), message.span().start);
     let (open, fence) = FENCES.iter().find_map(|fence| Some((memmem::find(raw, fence)?, *fence)))?;
-    let inside = open + fence.len();
+    let command_start = open + fence.len();
     // In an empty fence, the line break before its end is the one after its beginning.
-    let close = memmem::find(raw.get(inside - 2..)?, b"\\n```")? + inside - 2;
+    let close = memmem::find(raw.get(command_start - 2..)?, b"\\n```")? + command_start - 2;
     let end = start + close + b"\\n```".len();
-    let inside = Span { start: start + inside, end: (start + close).max(start + inside) };
-    Some((inside, Span { start: start + open, end }))
+    let command = Span { start: start + command_start, end: start + close.max(command_start) };
+    Some((command, Span { start: start + open, end }))
 }
 
-/// Returns a text without two of its parts, which are in order.
+/// Returns a text without two of its parts. The parts must be in order.
 fn remaining_text(message: JsonNode<'_>, parts: [Option<Span>; 2]) -> String {
-    let (mut at, end) = (message.span().start + 1, message.span().end - 1);
+    let (mut offset, end) = (message.span().start + 1, message.span().end - 1);
     let mut text = String::new();
     for part in parts.into_iter().flatten() {
-        text.push_str(&unquoted(Span { start: at, end: part.start }, message));
-        at = part.end;
+        text.push_str(&unquoted(Span { start: offset, end: part.start }, message));
+        offset = part.end;
     }
-    text.push_str(&unquoted(Span { start: at, end }, message));
+    text.push_str(&unquoted(Span { start: offset, end }, message));
     text
 }
 
