@@ -149,7 +149,7 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the request as a dry run.
-    pub(super) fn as_dry_run(self) -> Self {
+    pub(super) fn into_dry_run(self) -> Self {
         self.with_header(|header| header["dry_run"] = true.into())
     }
 

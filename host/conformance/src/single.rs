@@ -97,7 +97,7 @@ pub(super) async fn check_unusual(
         ("F03", plain_request("f3").map(Request::with_blank_lines), true),
         ("F04", context.request(&surveys.long, "f4", None), false),
         ("F05", context.request(&surveys.special_characters, "f5", None), false),
-        ("F06", plain_request("f6").map(Request::as_dry_run), true),
+        ("F06", plain_request("f6").map(Request::into_dry_run), true),
         ("F08", plain_request("f8").map(Request::without_last_newline), true),
         ("F10", context.request(&surveys.empty_turn, "f10", Some(1)), false),
         ("F11", context.request(&surveys.unknown, "f11", None), false),
