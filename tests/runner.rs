@@ -4,11 +4,16 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the runner")]
 #![cfg(target_os = "linux")]
 
+#[expect(dead_code, reason = "other tests need more of a trace")]
+mod strace;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+
+use strace::{Call, Strace};
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
 
@@ -358,6 +363,30 @@ fn strategy_with_subprocess_permission_ends_normally() {
             [&*std::process::id().to_string(), fields[0], fields[0]]
         );
         assert!(stat.ends_with("\n0\n1\n2\n"), "{stat}");
+    }
+}
+
+#[test]
+fn strategy_starts_after_the_keeper_has_released_its_pipes() {
+    let Some(strace) = Strace::find(Path::new("/bin/true")) else { return };
+    let jailed = [&JAIL[..], &["--landlock", "1", "--subprocess"]].concat();
+    for flags in [Vec::new(), jailed] {
+        let test_dir = TestDir::new();
+        // The delay holds the keeper at each pipe. A runner that does not wait starts the strategy in that time.
+        let options = ["-f", "-e", "trace=execve,?dup2,dup3", "-e", "inject=?dup2,dup3:delay_enter=100000"];
+        let script = "dir=$1; shift; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\"; exit $?";
+        let ran = strace.run(test_dir.dir.parent().unwrap(), &options.map(str::to_owned), |command| {
+            command.args(["/bin/sh", "-c", script, RUNNER]).arg(&test_dir.dir).args(&flags);
+            command.args(["--", "/bin/true"]);
+        });
+        assert!(ran.status.success(), "{}", ran.stderr);
+        let calls = &ran.all_calls;
+        let releases =
+            |call: &Call| call.name.starts_with("dup") && call.file(0) == Some(Path::new("/dev/null"));
+        let starts = |call: &Call| call.name == "execve" && call.args[0] == "\"/bin/true\"";
+        let started = calls.iter().position(starts).unwrap();
+        let released = calls[..started].iter().filter(|call| releases(call)).count();
+        assert_eq!(released, 3, "{flags:?}: {calls:#?}");
     }
 }
 
