@@ -382,4 +382,63 @@ fn finished_files_are_on_disk_with_their_names() {
         };
         assert!(traced.all_calls.iter().any(is_synced), "{}", folder.display());
     }
+    check_synced_before_the_report(&traced, &batch, 1);
+}
+
+/// Checks that each folder of the views is synced this often before the report gets its name, and never later.
+#[track_caller]
+fn check_synced_before_the_report(ran: &TracedRun, batch: &Scenario, times: usize) {
+    let calls = &ran.all_calls;
+    let report = batch.folder.join("report.json");
+    let is_report = |call: &Call| call.name.starts_with("rename") && call.paths().last() == Some(&report);
+    let reported = calls.iter().position(is_report).unwrap();
+    for folder in ["out", "out/deep"] {
+        let folder = batch.folder.join(folder);
+        let is_synced = |call: &&Call| call.name == "fsync" && call.file(0) == Some(&folder);
+        let count = |calls: &[Call]| calls.iter().filter(is_synced).count();
+        assert_eq!((count(&calls[..reported]), count(calls)), (times, times), "{}", folder.display());
+    }
+}
+
+#[test]
+fn resumed_views_are_on_disk_before_the_report() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let mut batch = batch();
+    let (report, part) = (batch.folder.join("report.json"), batch.folder.join("report.json.part"));
+    batch.run();
+    batch.args.push("--resume".into());
+    // The names are on disk, because the report is.
+    let resumed = batch.trace(&strace, &["-f".into()]);
+    assert!(resumed.status.success(), "{}", resumed.stderr);
+    check_synced_before_the_report(&resumed, &batch, 0);
+    // The lines of a killed run, in the form in which they follow the head of the report.
+    let text = fs::read_to_string(&report).unwrap().replace(",\"transcripts\":[", "}").replace("},\n", "}\n");
+    let lines: Vec<&str> = text.lines().take(3).collect();
+    fs::write(&part, lines.join("\n") + "\n").unwrap();
+    fs::remove_file(&report).unwrap();
+    let resumed = batch.trace(&strace, &["-f".into()]);
+    assert!(resumed.stderr.contains("2 of them in an earlier run"), "{}", resumed.stderr);
+    check_synced_before_the_report(&resumed, &batch, 1);
+}
+
+#[test]
+fn batch_whose_folder_cannot_be_synced_writes_no_report_and_resumes() {
+    let Some(strace) = Strace::find(host()) else { return };
+    let mut batch = batch();
+    let deep = batch.folder.join("out/deep");
+    fs::create_dir_all(&deep).unwrap();
+    let options = ["-f", "-P", deep.to_str().unwrap(), "-e", "inject=fsync:error=EIO"].map(str::to_owned);
+    let failed = batch.trace(&strace, &options);
+    assert_eq!(failed.status.code(), Some(4), "{}", failed.stderr);
+    assert!(
+        failed.stderr.contains(&format!("failed to sync the folder {}", deep.display())),
+        "{}",
+        failed.stderr
+    );
+    assert!(failed.stderr.contains("run the same command with --resume"), "{}", failed.stderr);
+    assert!(!batch.contents().contains_key(Path::new("report.json")));
+    batch.args.push("--resume".into());
+    let resumed = batch.trace(&strace, &["-f".into()]);
+    assert!(resumed.stderr.contains("2 of them in an earlier run"), "{}", resumed.stderr);
+    check_synced_before_the_report(&resumed, &batch, 1);
 }

@@ -224,7 +224,9 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         }
         Ok(())
     });
+    let synced = out.as_ref().map_or(Ok(()), Out::finish);
     reporter.bar.finish();
+    synced.map_err(|error| Report::from(error).with_hint(to_continue(args)))?;
     let BatchReporter { mut tally, refused, .. } = reporter;
     tally.total.elapsed_ms = (began.elapsed().as_secs_f64() * 1e6).round() / 1e3;
     let scope = match args.gates.allow_empty {
@@ -346,11 +348,16 @@ fn verdict(tally: &Tally, verdicts: &[GateReport], refused: u64) -> Exit {
 }
 
 fn interrupted(args: &Args) -> Report {
-    let hint = match &args.report {
-        Some(_) => "to continue, run the same command with --resume; finished transcripts are skipped",
-        None => "to continue, run the same command again; finished transcripts are skipped",
+    Report::new(Exit::Interrupted, "interrupted", Some(&to_continue(args)))
+}
+
+/// The hint after a run that did not end.
+fn to_continue(args: &Args) -> String {
+    let how = match &args.report {
+        Some(_) => "run the same command with --resume",
+        None => "run the same command again",
     };
-    Report::new(Exit::Interrupted, "interrupted", Some(hint))
+    format!("to continue, {how}; finished transcripts are skipped")
 }
 
 /// Writes the requested reports.

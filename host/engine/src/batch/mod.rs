@@ -11,6 +11,7 @@ mod report;
 mod run;
 mod shard;
 mod transcript;
+mod unsynced;
 mod walk;
 
 pub use context::{BatchConfig, Describe};

@@ -15,6 +15,7 @@ use jp_compact_runtime::private_file;
 use jp_compact_schema::report::OutReport;
 use jp_compact_transcripts as transcripts;
 
+use super::unsynced::UnsyncedFolders;
 use crate::compact::{Error, Opened};
 use crate::digest;
 use jp_compact_store::{self as store, StoreError};
@@ -25,19 +26,48 @@ pub struct Out {
     folder: PathBuf,
     /// Folders that were already searched for leftovers of earlier runs.
     tidied: Arc<Mutex<HashSet<PathBuf>>>,
+    unsynced: Arc<UnsyncedFolders>,
 }
 
 impl Out {
     /// Uses this folder, which is created when it is needed.
     #[must_use]
     pub fn new(folder: &Path, environment: &Environment) -> Self {
-        Self { folder: environment.cwd.join(folder), tidied: Arc::default() }
+        Self { folder: environment.cwd.join(folder), tidied: Arc::default(), unsynced: Arc::default() }
+    }
+
+    /// Waits until the names of all views are on disk. Must precede the report, which lists them as written.
+    ///
+    /// # Errors
+    /// A folder cannot be synced.
+    pub fn finish(&self) -> Result<(), StoreError> {
+        self.unsynced.finish()
     }
 
     /// Returns whether the view of an earlier run is unchanged.
     pub(super) fn holds(&self, below: &Path, written: &OutReport) -> bool {
         let path = self.folder.join(below);
         store::read_own(&path).is_ok_and(|bytes| of_bytes(&bytes) == written.sha256)
+    }
+
+    /// Keeps the view of a run that was killed, perhaps before the view's name was on disk.
+    pub(super) async fn keep(&self, below: &Path) -> Result<(), Error> {
+        self.named(&self.folder.join(below)).await
+    }
+
+    /// Called when a view has its name.
+    async fn named(&self, path: &Path) -> Result<(), Error> {
+        // The folder above is included because an earlier run may have created this one, and died.
+        let above = self.folder.parent();
+        let folders = path.ancestors().skip(1).take_while(|folder| Some(*folder) != above).chain(above);
+        if self.unsynced.add(folders) {
+            let unsynced = Arc::clone(&self.unsynced);
+            tokio::task::spawn_blocking(move || unsynced.sync()).await.map_err(|error| {
+                let source = io::Error::other(error);
+                StoreError::Unwritable { doing: "sync the folder", path: self.folder.clone(), source }
+            })?;
+        }
+        Ok(())
     }
 
     /// Rejects a path with a file that no earlier run wrote. Called before any model is asked.
@@ -51,8 +81,9 @@ impl Out {
         Ok(())
     }
 
-    /// Writes a view in the format of its transcript. The file gets the mode of the transcript, and is on disk when this returns. `announce` is called before the view gets its name, with its digest
-    /// if the report needs it.
+    /// Writes a view in the format of its transcript. The file gets the mode of the transcript. Its content is on disk when
+    /// this returns, and its name when [`Self::finish`] does. `announce` is called before the view gets its name, with its
+    /// digest if the report needs it.
     pub(super) async fn write(
         &self,
         below: &Path,
@@ -77,7 +108,8 @@ impl Out {
         let bytes = pieces.iter().map(|piece| piece.bytes(old).len() as u64).sum();
         private_file::check_size(bytes).map_err(failed)?;
         let folder = path.parent().unwrap_or(&self.folder);
-        private_file::make_folder_durably(folder).map_err(failed)?;
+        private_file::make_folder_durably(&self.folder).map_err(failed)?;
+        fs::create_dir_all(folder).map_err(failed)?;
         if self.tidied.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_path_buf()) {
             private_file::remove_orphans(folder);
         }
@@ -100,10 +132,6 @@ impl Out {
             io::ErrorKind::AlreadyExists => StoreError::Exists { path: path.clone() }.into(),
             _ => failed(error),
         })?;
-        let name = path.clone();
-        let synced = tokio::task::spawn_blocking(move || private_file::sync_folder_of(&name)).await;
-        let synced = synced.map_err(io::Error::other).flatten();
-        synced.map_err(|source| StoreError::NotDurable { path: path.clone(), source })?;
-        Ok(())
+        self.named(&path).await
     }
 }

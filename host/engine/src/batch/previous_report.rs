@@ -18,6 +18,8 @@ use super::report::part;
 #[derive(Debug, Default)]
 pub struct PreviousReport {
     files: Vec<File>,
+    /// Whether the first of them is the final report.
+    has_final: bool,
     done: HashMap<Key, Done>,
 }
 
@@ -62,6 +64,7 @@ impl PreviousReport {
     pub fn read(path: &Path, dry_run: bool) -> io::Result<Self> {
         let mut report = Self::default();
         let typed_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+        report.has_final = typed_file;
         let typed_file = typed_file.then(|| small_file::open(path, OFlags::empty()));
         // The user did not name the second file, so links are not followed.
         for file in typed_file.into_iter().chain([small_file::open(&part(path), OFlags::NOFOLLOW)]) {
@@ -117,6 +120,11 @@ impl PreviousReport {
     /// Returns the view that was written for a transcript.
     pub(super) fn out(&self, entry: &TranscriptReport) -> Option<&OutReport> {
         self.find(entry)?.out.as_ref()
+    }
+
+    /// Returns whether a transcript is in the final report. It was written after the names of all views were on disk.
+    pub(super) fn is_final(&self, entry: &TranscriptReport) -> bool {
+        self.find(entry).is_some_and(|done| self.has_final && done.file == 0)
     }
 
     fn find(&self, entry: &TranscriptReport) -> Option<&Done> {

@@ -124,6 +124,9 @@ async fn attempt(
             (out, ..) => out.is_none(),
         };
         if is_there && let Some((line, entry)) = known.line(entry, &sha256) {
+            if let (Some(out), Some(below), false) = (config.out, &below, known.is_final(&entry)) {
+                out.keep(below).await.map_err(failed)?;
+            }
             return Ok(Ended::Before(line, Box::new(entry)));
         }
     }
