@@ -30,17 +30,20 @@ pub struct Span {
 impl Span {
     /// Returns the bytes of `source` at this span.
     #[must_use]
+    #[inline]
     pub fn slice(self, source: &[u8]) -> &[u8] {
         &source[self.start..self.end]
     }
 
     #[must_use]
+    #[inline]
     pub fn len(self) -> usize {
         self.end - self.start
     }
 
     /// Returns whether the span is empty, which represents an absent optional value.
     #[must_use]
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
@@ -105,11 +108,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns whether the last string has escapes.
+    #[inline]
     pub fn has_escapes(&self) -> bool {
         self.has_escapes
     }
 
     /// Offset of the next byte.
+    #[inline]
     pub fn at(&self) -> usize {
         self.at
     }
@@ -129,11 +134,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns whether only white space is left.
+    #[inline]
     pub fn has_ended(&mut self) -> bool {
         matches!(self.peek(), None | Some(b'\n'))
     }
 
     /// Takes `byte` if it is next after white space.
+    #[inline]
     pub fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
@@ -141,6 +148,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes `byte`, or fails with the message `what`.
+    #[inline]
     pub fn expect(&mut self, byte: u8, what: &'static str) -> Scan<()> {
         if self.take(byte) { Ok(()) } else { Err(self.wrong(what)) }
     }

@@ -243,14 +243,15 @@ fn link_mentions(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>)
 
 /// Adds the events of a line. Returns whether they contain results of calls.
 fn add_events(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) -> bool {
-    if node.text_of("type").as_deref() == Some("attachment") {
+    let kind = node.text_of("type");
+    if kind.as_deref() == Some("attachment") {
         let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
         if let Some((kind, draft)) = attachment::event(builder, node, draft) {
             builder.add(kind, draft);
         }
         return false;
     }
-    let (Some(kind), Some(message)) = (node.text_of("type"), node.get("message")) else { return false };
+    let (Some(kind), Some(message)) = (kind, node.get("message")) else { return false };
     let is_user = match &*kind {
         "user" => true,
         "assistant" => false,
