@@ -1,6 +1,7 @@
 //! `jp-compact batch`: compacts folders of transcripts in one run, with a report and gates for CI.
 
 mod ndjson;
+mod summary;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -19,7 +20,7 @@ use jp_compact_engine::batch::{
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::plan::{BatchPlanner, Typed};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{LogLevel, Saved, SavedOf, TokenCounts};
+use jp_compact_schema::document::LogLevel;
 use jp_compact_schema::report::{GateReport, MissReport, TranscriptReport};
 use serde::Serialize;
 use serde_json::json;
@@ -27,7 +28,6 @@ use serde_json::json;
 use crate::args::{Providers, RunArgs, from_bound, providers};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::human::grouped;
 use crate::lines::EscapedLines;
 use crate::output;
 use crate::progress::Bar;
@@ -252,7 +252,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         write(args, environment, lines.as_mut(), &written)?;
     }
     if !quiet {
-        let text = EscapedLines::single(summary(&tally, &args.running));
+        let text = EscapedLines::single(summary::summary(&tally, &args.running));
         let fields = json!({ "dry_run": args.running.dry_run, "total": tally.total });
         output::info("finished the batch", &fields, &text);
     }
@@ -388,54 +388,6 @@ fn unwritten(doing: &str, path: &Path, error: &io::Error) -> Report {
     let mut report = Report::new(Exit::Transcript, format!("failed to {doing} {}", path.display()), None);
     report.causes.push(error.to_string());
     report
-}
-
-fn summary(tally: &Tally, running: &RunArgs) -> String {
-    let total = &tally.total;
-    let tokens = total.size.tokens;
-    let would = if running.dry_run { " (dry run)" } else { "" };
-    let mut parts = Vec::new();
-    let resumed = total.resumed;
-    for (count, what) in [
-        (total.compacted, "compacted"),
-        (total.unchanged, "unchanged"),
-        (total.skipped, "skipped"),
-        (total.failed, "failed"),
-    ] {
-        if count > 0 {
-            parts.push(format!("{} {what}", grouped(count)));
-        }
-    }
-    if resumed > 0 {
-        parts.push(format!("{} of them in an earlier run", grouped(resumed)));
-    }
-    let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-    let many = if total.transcripts == 1 { "transcript" } else { "transcripts" };
-    let sent = if tokens.raw == 0 { String::new() } else { sent(tokens) };
-    format!("{} {many}{parts}{would}{sent}; {:.1} s", grouped(total.transcripts), total.elapsed_ms / 1e3)
-}
-
-/// The tokens that JP sends, and those of the views.
-fn sent(TokenCounts { raw, view_after, jp, .. }: TokenCounts) -> String {
-    let of = |after, before| {
-        let percent = Saved::new(SavedOf::Raw, before, after).percent;
-        let change = if after == before { "unchanged".to_owned() } else { format!("{:+.1} %", -percent) };
-        format!("{} of {} tokens ({change})", grouped(after), grouped(before))
-    };
-    match jp {
-        None => format!("; the views have {}", of(view_after, raw)),
-        Some(jp) if jp.raw < raw => {
-            let (sends, views) = (of(jp.view_after, jp.raw), of(view_after, raw));
-            format!("; JP sends a model {sends} of its own conversations, all views have {views}")
-        }
-        Some(jp) if jp.view_after == view_after => format!("; JP sends a model {}", of(view_after, raw)),
-        Some(jp) => {
-            let (sends, views) = (of(jp.view_after, jp.raw), of(view_after, raw));
-            format!(
-                "; JP sends a model {sends}, jp-compact's own views have {views}: JP does not apply every overlay"
-            )
-        }
-    }
 }
 
 fn cores() -> usize {
