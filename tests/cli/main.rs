@@ -51,6 +51,7 @@ mod resolve;
 mod rfd_064;
 mod sdks;
 mod show;
+mod sidecars;
 mod small_files;
 mod spool;
 mod stats;

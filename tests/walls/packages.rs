@@ -1,0 +1,193 @@
+//! Dependencies between packages: which package may depend on which other package and crate, and which crates an
+//! executable may name.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::paths::names_found;
+use crate::sources::{Name, Source};
+
+/// Every package of the workspace, and the packages of the workspace that it may depend on.
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 10] = [
+    ("jp-compact-schema", &[]),
+    ("jp-compact-core", &["jp-compact-schema"]),
+    ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-core"]),
+    ("jp-compact-runtime", &["jp-compact-schema", "jp-compact-core"]),
+    ("jp-compact-conformance", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
+    ("jp-compact-llm", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
+    ("jp-compact-store", &["jp-compact-core", "jp-compact-transcripts", "jp-compact-runtime"]),
+    (
+        "jp-compact-engine",
+        &[
+            "jp-compact-schema",
+            "jp-compact-core",
+            "jp-compact-transcripts",
+            "jp-compact-runtime",
+            "jp-compact-llm",
+            "jp-compact-store",
+        ],
+    ),
+    ("jp-compact-strategy", &["jp-compact-schema"]),
+    (
+        "jp-compact",
+        &[
+            "jp-compact-schema",
+            "jp-compact-core",
+            "jp-compact-transcripts",
+            "jp-compact-runtime",
+            "jp-compact-conformance",
+            "jp-compact-llm",
+            "jp-compact-store",
+            "jp-compact-engine",
+            "jp-compact-strategy",
+        ],
+    ),
+];
+/// All other dependencies of the pure packages, and of the package that authors of strategies compile.
+const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 4] = [
+    ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
+    ("jp-compact-core", PURE),
+    ("jp-compact-transcripts", PURE),
+    ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
+];
+const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror", "wide"];
+/// Crates that only these packages depend on, except in tests.
+const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 22] = [
+    ("bpe-openai", &["jp-compact"]),
+    ("clap", &["jp-compact"]),
+    ("clap_complete", &["jp-compact"]),
+    ("clap_mangen", &["jp-compact"]),
+    ("indicatif", &["jp-compact"]),
+    ("mimalloc", &["jp-compact"]),
+    ("rmcp", &["jp-compact"]),
+    (
+        "tokio",
+        &[
+            "jp-compact",
+            "jp-compact-conformance",
+            "jp-compact-engine",
+            "jp-compact-llm",
+            "jp-compact-runtime",
+        ],
+    ),
+    ("futures-util", &["jp-compact-engine"]),
+    ("humantime", &["jp-compact-engine"]),
+    ("ignore", &["jp-compact-engine"]),
+    ("quick-xml", &["jp-compact-engine"]),
+    ("genai", &["jp-compact-llm"]),
+    ("reqwest", &["jp-compact-llm"]),
+    ("rustls", &["jp-compact-llm"]),
+    ("secrecy", &["jp-compact-llm"]),
+    ("memmap2", &["jp-compact-store"]),
+    ("toml", &["jp-compact", "jp-compact-conformance", "jp-compact-engine", "jp-compact-runtime"]),
+    ("jsonschema", &["jp-compact", "jp-compact-conformance", "jp-compact-runtime"]),
+    ("libloading", &["jp-compact"]),
+    ("libc", &["jp-compact"]),
+    ("seccompiler", &["jp-compact"]),
+];
+/// The crates that the folders of the root package may name. The first matching folder counts. `std` is always
+/// allowed.
+const NAMED_CRATES: [(&str, &[&str]); 4] = [
+    (
+        "host/cli/",
+        &[
+            "jp_compact_schema",
+            "jp_compact_core",
+            "jp_compact_transcripts",
+            "jp_compact_runtime",
+            "jp_compact_conformance",
+            "jp_compact_llm",
+            "jp_compact_store",
+            "jp_compact_engine",
+            "clap",
+            "clap_complete",
+            "clap_mangen",
+            "bpe_openai",
+            "indicatif",
+            "jiff",
+            "mimalloc",
+            "rmcp",
+            "serde",
+            "serde_json",
+            "tokio",
+            "tracing",
+            "tracing_subscriber",
+        ],
+    ),
+    ("host/runner/", &["landlock", "libc", "libloading", "rustix", "seccompiler", "serde", "serde_json"]),
+    ("plugins/", &["jp_compact_strategy", "serde", "serde_json"]),
+    ("strategies/", &["jp_compact_strategy", "serde", "serde_json"]),
+];
+
+/// Returns the dependencies of a package: the name, and whether only tests use it.
+fn dependencies(package: &Value) -> Vec<(&str, bool)> {
+    let dependencies = package["dependencies"].as_array().unwrap().iter();
+    dependencies
+        .map(|dependency| (dependency["name"].as_str().unwrap(), dependency["kind"] == "dev"))
+        .collect()
+}
+
+pub(crate) fn forbidden_dependencies(metadata: &Value) -> Vec<String> {
+    let mut violations = Vec::new();
+    let own_packages: BTreeSet<&str> = PACKAGE_DEPENDENCIES.iter().map(|(name, _)| *name).collect();
+    let packages = metadata["packages"].as_array().unwrap();
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let Some((_, allowed)) = PACKAGE_DEPENDENCIES.iter().find(|(known, _)| *known == name) else {
+            violations.push(format!("{name} is not listed as a package"));
+            continue;
+        };
+        let allowed_external = EXTERNAL_DEPENDENCIES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, allowed_external)| *allowed_external);
+        for (other, for_tests) in dependencies(package) {
+            let verb = if for_tests { "tests with" } else { "depends on" };
+            let is_own = own_packages.contains(other);
+            let is_restricted = RESTRICTED_DEPENDENCIES
+                .iter()
+                .any(|(restricted, users)| *restricted == other && !users.contains(&name));
+            let is_not_listed =
+                allowed_external.is_some_and(|allowed_external| !allowed_external.contains(&other));
+            if is_own && !allowed.contains(&other)
+                || !is_own && !for_tests && (is_restricted || is_not_listed)
+            {
+                violations.push(format!("{name} {verb} {other}"));
+            }
+        }
+        // Nothing can depend on the command line, because it is not a library.
+        let libraries = package["targets"].as_array().unwrap().iter();
+        if name == "jp-compact" && libraries.filter(|target| target["kind"] == json!(["lib"])).count() > 0 {
+            violations.push(format!("{name} has a library"));
+        }
+    }
+    for (name, _) in PACKAGE_DEPENDENCIES {
+        if packages.iter().all(|package| package["name"] != name) {
+            violations.push(format!("{name} is missing"));
+        }
+    }
+    violations
+}
+
+/// Returns the dependencies of the root package: the crate, and whether only tests use it.
+pub(crate) fn crates_of_root(metadata: &Value) -> Vec<(String, bool)> {
+    let mut packages = metadata["packages"].as_array().unwrap().iter();
+    let root = packages.find(|package| package["name"] == "jp-compact").unwrap();
+    dependencies(root).into_iter().map(|(name, for_tests)| (name.replace('-', "_"), for_tests)).collect()
+}
+
+pub(crate) fn forbidden_crates(source: &Source, known: &[(String, bool)]) -> Vec<String> {
+    let Some((_, allowed)) = NAMED_CRATES.iter().find(|(folder, _)| source.file.starts_with(folder)) else {
+        return Vec::new();
+    };
+    if source.file.starts_with("strategies/sdk/") {
+        return Vec::new();
+    }
+    let is_known = |name: &Name| known.iter().any(|(known, _)| known == name.first());
+    let is_only_for_tests =
+        |name: &Name| name.in_tests && !known.iter().any(|(known, dev)| known == name.first() && !dev);
+    let is_violation =
+        |name: &&Name| is_known(name) && !allowed.contains(&name.first()) && !is_only_for_tests(name);
+    names_found(source, source.names.iter().filter(is_violation))
+}
