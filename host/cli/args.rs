@@ -8,8 +8,10 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueP
 use clap::{ArgAction, Args, ValueEnum};
 use jiff::Timestamp;
 use jp_compact_core::render::Provider;
+use jp_compact_core::spec::Spec;
 use jp_compact_core::{Bound, Overlap, bound};
 use jp_compact_engine::compact::Sandbox;
+use jp_compact_engine::plan::Typed;
 use jp_compact_llm::{self as llm, ModelName};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::{DiscoveryError, ExtraFolders, Registry};
@@ -74,6 +76,61 @@ pub(crate) struct TokenArgs {
         hide_possible_values = true
     )]
     pub(crate) tokens: TokenCounter,
+}
+
+/// The strategies to run, in place of those of the configuration.
+#[derive(Debug, Args)]
+pub(crate) struct StrategyChoiceArgs {
+    /// Run this strategy; repeat the option for several
+    ///
+    /// A path contains a `/`, such as ./strip-all. Options follow a colon: NAME:key=value,key=value or NAME:{"key":...} or NAME:@FILE. [default: the strategies of the profile]
+    #[arg(help_heading = "Selection", short, long = "strategy", value_name = "NAME|PATH[:OPTIONS]")]
+    pub(crate) strategies: Vec<Spec>,
+    /// Run this profile [default: as configured, else `default`]
+    ///
+    /// `jp-compact config` lists the profiles.
+    #[arg(help_heading = "Selection", short, long, value_name = "NAME", conflicts_with = "strategies")]
+    profile: Option<String>,
+}
+
+/// The turns to compact.
+#[derive(Debug, Args)]
+pub(crate) struct TurnArgs {
+    /// Start at this turn: N from 0, -N from the end, 5h ago, or `last`
+    ///
+    /// `last` is the turn after the newest compaction. It is also the value of --from without one. [default: 0]
+    #[arg(help_heading = "Selection", long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "last", value_parser = from_bound, allow_negative_numbers = true, conflicts_with = "keep_first")]
+    from: Option<Bound>,
+    /// End after this turn, written like --from
+    #[arg(
+        help_heading = "Selection",
+        long,
+        value_name = "BOUND",
+        allow_negative_numbers = true,
+        conflicts_with = "keep_last"
+    )]
+    to: Option<Bound>,
+    /// Keep the first N turns unchanged [default: as configured, else 0]
+    #[arg(help_heading = "Selection", long, value_name = "N")]
+    keep_first: Option<usize>,
+    /// Keep the last N turns unchanged [default: as configured, else 3]
+    #[arg(help_heading = "Selection", long, value_name = "N", visible_alias = "keep")]
+    keep_last: Option<usize>,
+}
+
+/// Returns the strategies and turns of the command line. `inline` is the value of `--compact`.
+pub(crate) fn typed_options<'a>(
+    choice: &'a StrategyChoiceArgs,
+    turns: &TurnArgs,
+    inline: Option<&'a str>,
+) -> Typed<'a> {
+    Typed {
+        strategies: &choice.strategies,
+        profile: choice.profile.as_deref(),
+        inline,
+        from: turns.from.or(turns.keep_first.map(Bound::Turn)),
+        to: turns.to.or(turns.keep_last.map(Bound::FromEnd)),
+    }
 }
 
 /// Options of all commands that compact.
@@ -250,7 +307,7 @@ pub(crate) fn providers() -> impl TypedValueParser<Value = Providers> {
     })
 }
 
-pub(crate) fn from_bound(text: &str) -> Result<Bound, String> {
+fn from_bound(text: &str) -> Result<Bound, String> {
     text.parse().map_err(|error| {
         format!("{error}\n\nhint: if `{text}` is the conversation, write `--from last {text}`")
     })

@@ -4,15 +4,13 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use jp_compact_core::inline;
 use jp_compact_core::source::Reset;
-use jp_compact_core::spec::Spec;
-use jp_compact_core::{Bound, inline};
 use jp_compact_engine::consent::Asker;
-use jp_compact_engine::plan::Typed;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_store as store;
 
-use crate::args::{RunArgs, from_bound};
+use crate::args::{RunArgs, StrategyChoiceArgs, TurnArgs, typed_options};
 use crate::compaction::{self, RunningCompaction};
 use crate::error::Report;
 use crate::exit::Exit;
@@ -28,41 +26,15 @@ pub(crate) struct Args {
     /// Another transcript is, for example, the session file of another agent.
     #[arg(value_name = "TRANSCRIPT")]
     transcripts: Vec<OsString>,
-    /// Run this strategy; repeat the option for several
-    ///
-    /// A path contains a `/`, such as ./strip-all. Options follow a colon: NAME:key=value,key=value or NAME:{"key":...} or NAME:@FILE. [default: the strategies of the profile]
-    #[arg(help_heading = "Selection", short, long = "strategy", value_name = "NAME|PATH[:OPTIONS]")]
-    strategies: Vec<Spec>,
-    /// Run this profile [default: as configured, else `default`]
-    ///
-    /// `jp-compact config` lists the profiles.
-    #[arg(help_heading = "Selection", short, long, value_name = "NAME", conflicts_with_all = ["strategies", "compact"])]
-    profile: Option<String>,
+    #[command(flatten)]
+    choice: StrategyChoiceArgs,
     /// Run a profile or JP's inline form: s:..-3, r+t, t=sreq:5..-3
     ///
     /// The turns of the inline form count from 1, as in JP. Without a value, this runs the default profile.
-    #[arg(help_heading = "Selection", long, value_name = "PROFILE|SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_default_value = true, conflicts_with = "strategies")]
+    #[arg(help_heading = "Selection", long, value_name = "PROFILE|SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_default_value = true, conflicts_with_all = ["strategies", "profile"])]
     compact: Option<String>,
-    /// Start at this turn: N from 0, -N from the end, 5h ago, or `last`
-    ///
-    /// `last` is the turn after the newest compaction. It is also the value of --from without one. [default: 0]
-    #[arg(help_heading = "Selection", long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "last", value_parser = from_bound, allow_negative_numbers = true, conflicts_with = "keep_first")]
-    from: Option<Bound>,
-    /// End after this turn, written like --from
-    #[arg(
-        help_heading = "Selection",
-        long,
-        value_name = "BOUND",
-        allow_negative_numbers = true,
-        conflicts_with = "keep_last"
-    )]
-    to: Option<Bound>,
-    /// Keep the first N turns unchanged [default: as configured, else 0]
-    #[arg(help_heading = "Selection", long, value_name = "N")]
-    keep_first: Option<usize>,
-    /// Keep the last N turns unchanged [default: as configured, else 3]
-    #[arg(help_heading = "Selection", long, value_name = "N", visible_alias = "keep")]
-    keep_last: Option<usize>,
+    #[command(flatten)]
+    turns: TurnArgs,
     /// Remove every overlay, or overlay N of `jp-compact show`
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = reset_number, conflicts_with_all = ["strategies", "profile", "compact", "from", "to", "keep_first", "keep_last", "focus", "model", "provider"])]
     reset: Option<Reset>,
@@ -135,8 +107,8 @@ fn reject_detached_values(args: &Args, environment: &Environment) -> Result<(), 
 async fn compact_all(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
     // An invalid strategy affects every transcript, so it is reported before the first one is read.
-    setup.planner.prepare_typed(&args.strategies).await?;
-    let typed_options = typed_options(args);
+    setup.planner.prepare_typed(&args.choice.strategies).await?;
+    let typed_options = typed_options(&args.choice, &args.turns, args.compact.as_deref());
     let mut results = TranscriptResults::new("compacted", args.running.json, quiet);
     let mut waiting = args.transcripts.iter();
     let mut started: VecDeque<Started<'_>> = VecDeque::new();
@@ -169,16 +141,6 @@ struct Started<'a> {
     transcript: &'a OsStr,
     path: Option<PathBuf>,
     running: Result<RunningCompaction, Report>,
-}
-
-fn typed_options(args: &Args) -> Typed<'_> {
-    Typed {
-        strategies: &args.strategies,
-        profile: args.profile.as_deref(),
-        inline: args.compact.as_deref(),
-        from: args.from.or(args.keep_first.map(Bound::Turn)),
-        to: args.to.or(args.keep_last.map(Bound::FromEnd)),
-    }
 }
 
 fn reset_all(args: &Args, reset: Reset, quiet: bool, environment: &Environment) -> Result<Exit, Report> {

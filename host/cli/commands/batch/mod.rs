@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Parser;
-use jp_compact_core::Bound;
-use jp_compact_core::spec::Spec;
 use jp_compact_engine::batch::{
     self, BatchConfig, BatchEnd, BatchEvent, Files, GateScope, Gates, Out, PreviousReport, ReportLines,
     Shard, Suite, Tally, Written,
@@ -25,7 +23,7 @@ use jp_compact_schema::report::{GateReport, MissReport, TranscriptReport};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::{Providers, RunArgs, from_bound, providers};
+use crate::args::{Providers, RunArgs, StrategyChoiceArgs, TurnArgs, providers, typed_options};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::lines::EscapedLines;
@@ -38,6 +36,10 @@ use crate::setup::Setup;
 /// Folders are searched recursively, except for ignored files (.gitignore). A PATH may also be a transcript or a pattern. The overlays are appended to each transcript. With --out, the views are written to another folder and the transcripts stay unchanged. A transcript that already has these overlays is skipped. A failing transcript is reported; the others continue.
 #[derive(Debug, Parser)]
 #[command(
+    mut_arg("strategies", |arg| arg.long_help(
+        "Run this strategy; repeat the option for several\n\n[default: the strategies of the profile]"
+    )),
+    mut_arg("profile", |arg| arg.long_help(None)),
     mut_arg("json", |arg| arg.help("Print the report on stdout, in the format of --report")),
     after_help = "Examples:\n  jp-compact batch conversations/ --profile default --report report.json\n  jp-compact batch conversations/ --strategy strip-tools --out views/ --resume --report report.json\n  jp-compact batch . --dry-run --require-saving 30 --require-valid anthropic --junit junit.xml\n  jp-compact batch --ndjson --profile light < records.jsonl > answers.jsonl"
 )]
@@ -45,34 +47,10 @@ pub(crate) struct Args {
     /// A folder, a transcript, or a pattern such as 'logs/**/events.json'
     #[arg(value_name = "PATH", required_unless_present = "ndjson")]
     paths: Vec<OsString>,
-    /// Run this strategy; repeat the option for several
-    ///
-    /// [default: the strategies of the profile]
-    #[arg(help_heading = "Selection", short, long = "strategy", value_name = "NAME|PATH[:OPTIONS]")]
-    strategies: Vec<Spec>,
-    /// Run this profile [default: as configured, else `default`]
-    #[arg(help_heading = "Selection", short, long, value_name = "NAME", conflicts_with = "strategies")]
-    profile: Option<String>,
-    /// Start at this turn: N from 0, -N from the end, 5h ago, or `last`
-    ///
-    /// `last` is the turn after the newest compaction. It is also the value of --from without one. [default: 0]
-    #[arg(help_heading = "Selection", long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "last", value_parser = from_bound, allow_negative_numbers = true, conflicts_with = "keep_first")]
-    from: Option<Bound>,
-    /// End after this turn, written like --from
-    #[arg(
-        help_heading = "Selection",
-        long,
-        value_name = "BOUND",
-        allow_negative_numbers = true,
-        conflicts_with = "keep_last"
-    )]
-    to: Option<Bound>,
-    /// Keep the first N turns unchanged [default: as configured, else 0]
-    #[arg(help_heading = "Selection", long, value_name = "N")]
-    keep_first: Option<usize>,
-    /// Keep the last N turns unchanged [default: as configured, else 3]
-    #[arg(help_heading = "Selection", long, value_name = "N", visible_alias = "keep")]
-    keep_last: Option<usize>,
+    #[command(flatten)]
+    choice: StrategyChoiceArgs,
+    #[command(flatten)]
+    turns: TurnArgs,
     /// Use N threads [default: one for each core]
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
@@ -268,13 +246,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
 }
 
 fn typed(args: &Args) -> Typed<'_> {
-    Typed {
-        strategies: &args.strategies,
-        profile: args.profile.as_deref(),
-        inline: None,
-        from: args.from.or(args.keep_first.map(Bound::Turn)),
-        to: args.to.or(args.keep_last.map(Bound::FromEnd)),
-    }
+    typed_options(&args.choice, &args.turns, None)
 }
 
 /// The report that collects the lines, if the user wants one.
