@@ -190,7 +190,8 @@ impl Indexer {
             let element = self.events.len();
             let inside = |at, what| Unreadable { at, element: Some(element), what };
             let mut count = self.count;
-            let head = Head::read(scanner, bytes).map_err(|wrong| inside(wrong.at, wrong.what.into()))?;
+            let head =
+                MemberSpans::read(scanner, bytes).map_err(|wrong| inside(wrong.at, wrong.what.into()))?;
             let event = head.event(bytes, &mut count).map_err(|what| inside(head.span.start, what))?;
             let next = if scanner.take(b']') { Next::End } else { Next::Element };
             if next == Next::Element {
@@ -259,7 +260,7 @@ impl Count {
 
 /// The spans of the members that the index needs. Of duplicate keys the last counts, as in JP.
 #[derive(Default, Clone, Copy)]
-struct Head {
+struct MemberSpans {
     span: Span,
     kind: Span,
     timestamp: Span,
@@ -277,7 +278,7 @@ struct Head {
     answer: Span,
 }
 
-impl Head {
+impl MemberSpans {
     fn read(scanner: &mut Scanner<'_>, bytes: &[u8]) -> Result<Self, Malformed> {
         let mut head = Self::default();
         if scanner.peek() != Some(b'{') {

@@ -34,10 +34,10 @@ impl KnownDescription {
 
 /// The cached descriptions.
 #[derive(Debug, Clone)]
-pub struct Descriptions(Cache<String, Entry>);
+pub struct Descriptions(Cache<String, CachedDescription>);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Entry {
+struct CachedDescription {
     cache: u32,
     sha256: String,
     #[serde(flatten)]
@@ -65,7 +65,8 @@ impl Descriptions {
 
     /// Stores a description. A failure only costs time, so it is logged and ignored.
     pub fn put(&self, sha256: &str, known: &KnownDescription) {
-        let entry = Entry { cache: FORMAT_VERSION, sha256: sha256.to_owned(), known: known.clone() };
+        let entry =
+            CachedDescription { cache: FORMAT_VERSION, sha256: sha256.to_owned(), known: known.clone() };
         self.0.put(&entry.sha256, &entry);
     }
 }

@@ -40,7 +40,7 @@ pub use self::{
     place::{Place, workspace_root},
     rehearse::{check_new, rehearse},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
-    sidecar_file::{Found, SidecarFile, is_events, is_sidecar_path},
+    sidecar_file::{SidecarContent, SidecarFile, is_events, is_sidecar_path},
     small::read_small,
     snapshot::{read, read_file, read_own, read_seen, read_stdin},
 };

@@ -44,7 +44,7 @@ pub struct SidecarFile {
 
 /// The content of a sidecar.
 #[derive(Debug)]
-pub struct Found {
+pub struct SidecarContent {
     pub path: PathBuf,
     pub bytes: Bytes,
     stamp: Stamp,
@@ -93,11 +93,11 @@ impl SidecarFile {
     /// # Errors
     ///
     /// The path is not a regular file, or cannot be read.
-    pub fn read(&self) -> Result<Option<Found>, StoreError> {
+    pub fn read(&self) -> Result<Option<SidecarContent>, StoreError> {
         self.read_in(&self.place.folder_to_read()?)
     }
 
-    fn read_in(&self, folder: &OpenFolder) -> Result<Option<Found>, StoreError> {
+    fn read_in(&self, folder: &OpenFolder) -> Result<Option<SidecarContent>, StoreError> {
         for (path, name) in [self.path(), &self.old].into_iter().zip(self.names()) {
             let mut file = match folder.file(name, Links::Refuse) {
                 Err(StoreError::Unreadable { source, .. }) if is_absent(&source) => continue,
@@ -105,7 +105,7 @@ impl SidecarFile {
             };
             let metadata = file.metadata().map_err(unreadable("read", path))?;
             let (path, stamp) = (path.to_path_buf(), Stamp::new(&metadata));
-            return Ok(Some(Found { bytes: read_open(&mut file, &path)?, path, stamp }));
+            return Ok(Some(SidecarContent { bytes: read_open(&mut file, &path)?, path, stamp }));
         }
         Ok(None)
     }
@@ -152,7 +152,7 @@ impl SidecarFile {
     fn write(
         &self,
         bytes: &[u8],
-        current: Option<&Found>,
+        current: Option<&SidecarContent>,
         folder: &Arc<OpenFolder>,
     ) -> Result<(), StoreError> {
         let path = self.path();
@@ -174,7 +174,7 @@ impl SidecarFile {
     }
 
     /// Removes both files. The old name is removed first, because it would count again without the new one.
-    fn remove(&self, current: Option<&Found>, folder: &OpenFolder) -> Result<(), StoreError> {
+    fn remove(&self, current: Option<&SidecarContent>, folder: &OpenFolder) -> Result<(), StoreError> {
         self.check_untouched(current, folder)?;
         let Some(current) = current else { return Ok(()) };
         let [new, old] = self.names();
@@ -191,7 +191,11 @@ impl SidecarFile {
     }
 
     /// Fails if the sidecar has changed since it was read, by a process that ignores the lock.
-    fn check_untouched(&self, current: Option<&Found>, folder: &OpenFolder) -> Result<(), StoreError> {
+    fn check_untouched(
+        &self,
+        current: Option<&SidecarContent>,
+        folder: &OpenFolder,
+    ) -> Result<(), StoreError> {
         for (path, name) in [self.path(), &self.old].into_iter().zip(self.names()) {
             let expected = current.filter(|current| current.path == path).map(|current| current.stamp);
             if folder.stamp(name)? != expected {

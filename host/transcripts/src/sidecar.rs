@@ -46,7 +46,7 @@ pub struct Sidecar {
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct SidecarHeader {
     jp_compact_sidecar: u64,
     format: String,
     source: Snapshot,
@@ -71,7 +71,7 @@ impl Sidecar {
                 Ok(())
             })
             .map_err(unreadable)?;
-        let head: Head = serde_json::from_slice(&file)
+        let head: SidecarHeader = serde_json::from_slice(&file)
             .map_err(|error| invalid_head(format!("not a sidecar file: {error}")))?;
         if head.jp_compact_sidecar != 1 {
             let version = head.jp_compact_sidecar;

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Found, Rule, is_blank, text};
+use super::{BodyViolations, Rule, is_blank, text};
 
-pub(super) fn check(found: &mut Found<'_>) {
+pub(super) fn check(found: &mut BodyViolations<'_>) {
     let messages = found.messages();
     let is_user_text = |message: &Value| {
         let is_text = |block: &Value| text(block, "type") != "tool_result";
@@ -54,7 +54,7 @@ fn ids<'a>(message: &'a Value, of: &str, name: &str) -> Vec<&'a str> {
     blocks.map(|block| text(block, name)).collect()
 }
 
-fn results(found: &mut Found<'_>, at: usize, before: Option<&Value>, message: &Value) {
+fn results(found: &mut BodyViolations<'_>, at: usize, before: Option<&Value>, message: &Value) {
     let asked = before.filter(|before| role(before) == "assistant");
     let asked = asked.map(|before| ids(before, "tool_use", "id")).unwrap_or_default();
     let results = ids(message, "tool_result", "tool_use_id");
@@ -71,7 +71,7 @@ fn results(found: &mut Found<'_>, at: usize, before: Option<&Value>, message: &V
     }
 }
 
-fn calls(found: &mut Found<'_>, at: usize, message: &Value, next: Option<&Value>) {
+fn calls(found: &mut BodyViolations<'_>, at: usize, message: &Value, next: Option<&Value>) {
     let answered = next.filter(|next| role(next) == "user");
     let answered = answered.map(|next| ids(next, "tool_result", "tool_use_id")).unwrap_or_default();
     for id in ids(message, "tool_use", "id") {
@@ -81,7 +81,7 @@ fn calls(found: &mut Found<'_>, at: usize, message: &Value, next: Option<&Value>
     }
 }
 
-fn content(found: &mut Found<'_>, at: usize, block: &Value, is_stale: bool) {
+fn content(found: &mut BodyViolations<'_>, at: usize, block: &Value, is_stale: bool) {
     match text(block, "type") {
         "text" if text(block, "text").trim().is_empty() => found.add(Rule::A4, at, "has a blank text"),
         "tool_use" if !block.get("input").is_some_and(Value::is_object) => {
@@ -109,7 +109,7 @@ fn content(found: &mut Found<'_>, at: usize, block: &Value, is_stale: bool) {
     }
 }
 
-fn last(found: &mut Found<'_>, messages: &[Value]) {
+fn last(found: &mut BodyViolations<'_>, messages: &[Value]) {
     let Some((last, at)) = messages.last().zip(messages.len().checked_sub(1)) else { return };
     if role(last) == "assistant" {
         let texts = blocks(last).last().map(|block| text(block, "text"));

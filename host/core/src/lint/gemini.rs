@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::{Found, Rule, is_blank, text};
+use super::{BodyViolations, Rule, is_blank, text};
 
-pub(super) fn check(found: &mut Found<'_>) {
+pub(super) fn check(found: &mut BodyViolations<'_>) {
     let contents = found.messages();
     let is_user_text = |content: &Value| {
         role(content) == "user" && parts(content).iter().any(|part| response(part).is_none())
@@ -64,7 +64,7 @@ fn names(content: Option<&Value>, pick: fn(&Value) -> Option<&Value>) -> Vec<&st
     names
 }
 
-fn roles(found: &mut Found<'_>, at: usize, before: Option<&Value>, content: &Value) {
+fn roles(found: &mut BodyViolations<'_>, at: usize, before: Option<&Value>, content: &Value) {
     let role_of = role(content);
     match before {
         _ if !matches!(role_of, "user" | "model") => {
@@ -78,7 +78,13 @@ fn roles(found: &mut Found<'_>, at: usize, before: Option<&Value>, content: &Val
     }
 }
 
-fn calls(found: &mut Found<'_>, at: usize, before: Option<&Value>, content: &Value, next: Option<&Value>) {
+fn calls(
+    found: &mut BodyViolations<'_>,
+    at: usize,
+    before: Option<&Value>,
+    content: &Value,
+    next: Option<&Value>,
+) {
     let called = names(Some(content), call);
     if !called.is_empty() {
         if before.is_none_or(|before| role(before) != "user") {

@@ -133,7 +133,7 @@ impl std::fmt::Display for Violation {
 /// Checks a request body of any origin against the provider's rules.
 #[must_use]
 pub fn body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
-    let mut found = Found { provider, rendered, violations: Vec::new() };
+    let mut found = BodyViolations { provider, rendered, violations: Vec::new() };
     match provider {
         Provider::Anthropic => anthropic::check(&mut found),
         Provider::Openai => openai::check(&mut found),
@@ -162,13 +162,13 @@ pub fn introduced(before: &[Violation], after: Vec<Violation>) -> (Vec<Violation
 }
 
 /// The violations found in one body.
-struct Found<'a> {
+struct BodyViolations<'a> {
     provider: Provider,
     rendered: &'a Rendered,
     violations: Vec<Violation>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> BodyViolations<'a> {
     /// Returns the conversation in the body.
     fn messages(&self) -> &'a [Value] {
         let messages = self.rendered.body.get(self.provider.conversation()).and_then(Value::as_array);

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Found, Rule, is_blank, text};
+use super::{BodyViolations, Rule, is_blank, text};
 
 /// Members in which other programs store reasoning.
 const REASONING: [&str; 3] = ["reasoning", "reasoning_content", "reasoning_details"];
 
-pub(super) fn check(found: &mut Found<'_>) {
+pub(super) fn check(found: &mut BodyViolations<'_>) {
     let messages = found.messages();
     // The last message with calls, and its unanswered calls.
     let mut waiting: (usize, Vec<&str>) = (0, Vec::new());
@@ -45,14 +45,14 @@ pub(super) fn check(found: &mut Found<'_>) {
     }
 }
 
-fn unanswered(found: &mut Found<'_>, waiting: &mut (usize, Vec<&str>)) {
+fn unanswered(found: &mut BodyViolations<'_>, waiting: &mut (usize, Vec<&str>)) {
     for id in waiting.1.drain(..) {
         found.add(Rule::C2, waiting.0, format_args!("calls `{id}`, which is not answered directly after it"));
     }
 }
 
 /// Checks that arguments are a string with JSON.
-pub(super) fn arguments(found: &mut Found<'_>, at: usize, call: &Value) {
+pub(super) fn arguments(found: &mut BodyViolations<'_>, at: usize, call: &Value) {
     let arguments = call.get("arguments").and_then(Value::as_str);
     if arguments.is_none_or(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()) {
         let name = text(call, "name");

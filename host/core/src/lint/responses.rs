@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::openai::arguments;
-use super::{Found, Rule, is_blank, text};
+use super::{BodyViolations, Rule, is_blank, text};
 
-pub(super) fn check(found: &mut Found<'_>) {
+pub(super) fn check(found: &mut BodyViolations<'_>) {
     let items = found.messages();
     let mut waiting: Vec<(usize, &str)> = Vec::new();
     for (at, item) in items.iter().enumerate() {

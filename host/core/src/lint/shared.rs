@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Found, Rule, text};
+use super::{BodyViolations, Rule, text};
 use crate::render::{NameRules, Provider};
 
-pub(super) fn check(found: &mut Found<'_>) {
+pub(super) fn check(found: &mut BodyViolations<'_>) {
     let (name, id) = (NameRules::name(found.provider), NameRules::id(found.provider));
     for (at, message) in found.messages().iter().enumerate() {
         let blocks = blocks(found.provider, message);

@@ -18,7 +18,7 @@ const MODE: u32 = 0o644;
 
 /// The first line.
 #[derive(Debug, Clone, Serialize)]
-struct Head<'a> {
+struct ReportHeader<'a> {
     jp_compact_report: u32,
     jp_compact: &'a str,
     dry_run: bool,
@@ -79,7 +79,7 @@ impl ReportLines {
         (version, dry_run, estimator): (&str, bool, &str),
         shard: Option<ShardOf>,
     ) -> io::Result<Self> {
-        let head = Head { jp_compact_report: REPORT, jp_compact: version, dry_run, estimator, shard };
+        let head = ReportHeader { jp_compact_report: REPORT, jp_compact: version, dry_run, estimator, shard };
         let head = serde_json::to_vec(&head)?;
         let is_file = |path: &&Path| path.metadata().map_or(true, |metadata| metadata.is_file());
         let part = report.filter(is_file).map(part);

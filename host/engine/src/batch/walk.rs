@@ -25,10 +25,10 @@ const JP: &str = ".jp";
 #[derive(Debug, Default)]
 pub struct Files {
     roots: Vec<Root>,
-    found: Vec<Found>,
+    found: Vec<FoundTranscript>,
     faults: Vec<Fault>,
     /// Transcripts in other shards.
-    elsewhere: Vec<Found>,
+    elsewhere: Vec<FoundTranscript>,
     /// Whether another shard has a path that cannot be searched.
     faulty_elsewhere: bool,
     /// Transcripts whose view would have the same path as another view.
@@ -54,7 +54,7 @@ struct Root {
 
 /// A transcript: its root and its relative path. The relative path is empty if the root is a file.
 #[derive(Debug)]
-struct Found {
+struct FoundTranscript {
     root: u32,
     /// Whether the content must be read to decide whether it is a transcript.
     needs_detection: bool,
@@ -116,7 +116,8 @@ impl Files {
         }
         if let Some(shard) = shard {
             let Self { roots, found, faults, elsewhere, .. } = &mut files;
-            let is_here = |found: &Found| shard.holds(key(&roots[found.root as usize], &found.below));
+            let is_here =
+                |found: &FoundTranscript| shard.holds(key(&roots[found.root as usize], &found.below));
             (*found, *elsewhere) = std::mem::take(found).into_iter().partition(is_here);
             let count = faults.len();
             faults.retain(|fault| shard.holds(fault.path.as_os_str().as_bytes()));
@@ -128,8 +129,9 @@ impl Files {
     /// Returns whether another shard has something to report.
     #[must_use]
     pub fn is_elsewhere(&self, environment: &Environment) -> bool {
-        let is_transcript_file =
-            |found: &Found| !found.needs_detection || is_transcript(&environment.cwd.join(self.real(found)));
+        let is_transcript_file = |found: &FoundTranscript| {
+            !found.needs_detection || is_transcript(&environment.cwd.join(self.real(found)))
+        };
         self.faulty_elsewhere || self.elsewhere.iter().any(is_transcript_file)
     }
 
@@ -176,7 +178,7 @@ impl Files {
     /// Returns the path, starting with the path from the command line.
     #[must_use]
     pub fn path(&self, place: usize) -> PathBuf {
-        let Found { root, below, .. } = &self.found[place];
+        let FoundTranscript { root, below, .. } = &self.found[place];
         joined(&self.roots[*root as usize].given, below)
     }
 
@@ -196,7 +198,7 @@ impl Files {
     /// Returns the path relative to its root. For a conversation folder that was given itself, the folder name is kept.
     #[must_use]
     pub fn below(&self, place: usize) -> PathBuf {
-        let Found { root, below, .. } = &self.found[place];
+        let FoundTranscript { root, below, .. } = &self.found[place];
         let root = &self.roots[*root as usize];
         let name = |path: &Path| path.file_name().map(PathBuf::from).unwrap_or_default();
         if below.as_os_str().is_empty() {
@@ -233,7 +235,7 @@ impl Files {
         }
     }
 
-    fn real(&self, found: &Found) -> PathBuf {
+    fn real(&self, found: &FoundTranscript) -> PathBuf {
         joined(&self.roots[found.root as usize].real, &found.below)
     }
 
@@ -282,7 +284,12 @@ impl Files {
             Err(error) => return self.fault(given, error.to_string()),
             Ok(metadata) if !metadata.is_dir() => {
                 let below = Path::new("").into();
-                self.found.push(Found { root, needs_detection: false, bytes: metadata.len(), below });
+                self.found.push(FoundTranscript {
+                    root,
+                    needs_detection: false,
+                    bytes: metadata.len(),
+                    below,
+                });
                 return;
             }
             Ok(_) => {}
@@ -322,7 +329,7 @@ impl Files {
                         let needs_detection = name_kind(entry.path()) == NameKind::Candidate;
                         let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
                         let below = entry.path().strip_prefix(real).unwrap_or(entry.path()).into();
-                        let one = Found { root, needs_detection, bytes, below };
+                        let one = FoundTranscript { root, needs_detection, bytes, below };
                         found.lock().unwrap_or_else(PoisonError::into_inner).push(one);
                     }
                     Ok(_) => {}

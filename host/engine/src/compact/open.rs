@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::error::Error;
 use crate::digest;
-use jp_compact_store::{self as store, Found, Place, SidecarFile};
+use jp_compact_store::{self as store, Place, SidecarContent, SidecarFile};
 
 /// A transcript that was read.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub fn open_as(
     }
     let sidecar_file = SidecarFile::for_place(&place)?;
     let stream = match sidecar_file.read()? {
-        Some(Found { path, bytes, .. }) => {
+        Some(SidecarContent { path, bytes, .. }) => {
             with_sidecar(stream, bytes).map_err(|source| Error::Unreadable { path, source })?
         }
         None => stream,

@@ -11,7 +11,9 @@ use jp_compact_transcripts::sidecar::Sidecar;
 use jp_compact_transcripts::{self as transcripts, Format};
 
 use super::error::Error;
-use jp_compact_store::{self as store, Current, Found, Place, ReplaceError, SidecarFile, StoreError};
+use jp_compact_store::{
+    self as store, Current, Place, ReplaceError, SidecarContent, SidecarFile, StoreError,
+};
 
 /// The result of a reset.
 #[derive(Debug)]
@@ -79,13 +81,13 @@ fn is_jp(place: &Place) -> Result<bool, Error> {
 fn reset_sidecar(
     place: &Place,
     sidecar_file: &SidecarFile,
-    found: Option<Found>,
+    found: Option<SidecarContent>,
     which: Reset,
     dry_run: bool,
     lock_wait: Duration,
 ) -> Result<ResetReport, Error> {
     let (path, file) = match found {
-        Some(Found { path, bytes, .. }) => (path, Some(bytes)),
+        Some(SidecarContent { path, bytes, .. }) => (path, Some(bytes)),
         None => (sidecar_file.path().to_owned(), None),
     };
     let report = |removed| ResetReport { path: place.path().to_owned(), id: None, removed };

@@ -8,7 +8,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::origin::{ConfigError, Source};
 
-type Entry<'a> = (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>);
+type TomlEntry<'a> = (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>);
 
 /// Returns the first error.
 pub(super) fn check(table: &DeTable<'_>, source: &Source) -> Option<(usize, ConfigError)> {
@@ -77,6 +77,6 @@ fn table_at<'a>(table: &'a DeTable<'a>, key: &str) -> Option<&'a DeTable<'a>> {
     }
 }
 
-fn entries<'a>(table: &'a DeTable<'a>) -> impl Iterator<Item = Entry<'a>> {
+fn entries<'a>(table: &'a DeTable<'a>) -> impl Iterator<Item = TomlEntry<'a>> {
     table.iter()
 }

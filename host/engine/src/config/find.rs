@@ -15,7 +15,7 @@ const WORKSPACE_FILE: &str = ".jp-compact.toml";
 const USER_FILE: &str = "config.toml";
 
 /// The files that exist.
-pub(super) struct Found {
+pub(super) struct ConfigFiles {
     /// Each file with its text, in order of precedence.
     pub(super) layers: Vec<(Source, String)>,
     /// The files that were skipped, with the reason.
@@ -27,7 +27,7 @@ pub(super) fn layers(
     environment: &Environment,
     root: Option<&Path>,
     files: &[PathBuf],
-) -> Result<Found, Box<ConfigError>> {
+) -> Result<ConfigFiles, Box<ConfigError>> {
     let user = environment.config().map(|folder| Source::User(folder.join(USER_FILE)));
     let workspace = root.map(|root| Source::Workspace(root.join(WORKSPACE_FILE)));
     let (mut layers, mut warnings) = (Vec::new(), Vec::new());
@@ -60,7 +60,7 @@ pub(super) fn layers(
         let text = text.map_err(|error| unreadable(&source, &error))?;
         layers.push((source, text));
     }
-    Ok(Found { layers, warnings })
+    Ok(ConfigFiles { layers, warnings })
 }
 
 /// Returns the nearest folder, starting with the current one, that is a workspace or contains a `.jp-compact.toml`.

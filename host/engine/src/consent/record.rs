@@ -1,5 +1,7 @@
 //! The approvals of the user in the state folder. There is one file per folder, with the digests of the values that
 //! were shown. An unreadable file approves nothing. A folder that other users can write to is not used.
+//! Approvals are decisions of the user and not a [`Cache`](private_file::Cache): a failure to read or write one is an
+//! error, and the path and the version of each record are checked.
 
 use std::fmt;
 use std::fs;

@@ -19,7 +19,7 @@ const MODE: u32 = 0o644;
 #[derive(Debug)]
 pub(super) struct Lock {
     pub(super) path: PathBuf,
-    entries: Vec<Entry>,
+    entries: Vec<LockEntry>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,13 +27,13 @@ pub(super) struct Lock {
 struct LockFile {
     lock: u32,
     #[serde(default, rename = "plugin")]
-    plugins: Vec<Entry>,
+    plugins: Vec<LockEntry>,
 }
 
 /// The trust entry of one plugin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+pub(super) struct LockEntry {
     pub(super) name: StrategyName,
     path: PathBuf,
     pub(super) sha256: String,
@@ -61,11 +61,11 @@ impl Lock {
     }
 
     /// Returns the entry for a real path.
-    pub(super) fn entry(&self, real: &Path) -> Option<&Entry> {
+    pub(super) fn entry(&self, real: &Path) -> Option<&LockEntry> {
         self.entries.iter().find(|entry| self.is_for(entry, real))
     }
 
-    fn is_for(&self, entry: &Entry, real: &Path) -> bool {
+    fn is_for(&self, entry: &LockEntry, real: &Path) -> bool {
         self.folder().join(&entry.path).canonicalize().is_ok_and(|path| path == real)
     }
 
@@ -82,7 +82,7 @@ impl Lock {
         permissions: Permissions,
     ) -> io::Result<()> {
         let folder = self.folder().canonicalize()?;
-        let entry = Entry { name, path: relative(real, &folder), sha256, permissions };
+        let entry = LockEntry { name, path: relative(real, &folder), sha256, permissions };
         self.remove_entries(|lock, other| lock.is_for(other, real));
         self.entries.push(entry);
         self.entries.sort_by(|one, other| one.path.cmp(&other.path));
@@ -103,7 +103,7 @@ impl Lock {
         Ok(removed)
     }
 
-    fn remove_entries(&mut self, is_removed: impl Fn(&Self, &Entry) -> bool) {
+    fn remove_entries(&mut self, is_removed: impl Fn(&Self, &LockEntry) -> bool) {
         let entries = self.entries.iter().filter(|entry| !is_removed(self, entry)).cloned().collect();
         self.entries = entries;
     }

@@ -1,5 +1,6 @@
 //! Trust records in the state folder of the user, one file per trusted path. A record that cannot be read
-//! grants nothing.
+//! grants nothing. Records are decisions of the user and not a [`Cache`](private_file::Cache): they are never evicted, a
+//! failure to write one is an error, and the bytes of the plugin are checked at each use.
 
 use std::fs;
 use std::io;

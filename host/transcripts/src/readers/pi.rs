@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::pi_path::{Entry, FirstKept, Reference, first_kept, path, redirect_references};
+use super::pi_path::{FirstKept, PiEntry, Reference, first_kept, path, redirect_references};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
 use crate::json_index::{JsonNode, MemberFilter};
@@ -43,7 +43,7 @@ impl Reader for Pi {
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<PiEntry> = Vec::new();
         let mut is_tree = false;
         builder.read_lines(WANTED, |builder, at, node| {
             if !node.is_object() {
@@ -64,7 +64,7 @@ impl Reader for Pi {
             _ => None,
         });
         for index in path.into_iter().skip(from) {
-            let Entry { events, starts_turn, .. } = &mut entries[index];
+            let PiEntry { events, starts_turn, .. } = &mut entries[index];
             let (events, starts_turn) = (std::mem::take(events), *starts_turn);
             let Some(time) = events.first().map(|(_, draft)| draft.time) else { continue };
             // The entries that pi summarized and those that it kept are one turn, so one summary of ours replaces
@@ -119,14 +119,14 @@ impl Reader for Pi {
 /// Counts entries that are not sent (other branches, compacted ones) and entries that cannot be reached.
 fn count_left_out(
     builder: &mut EventBuilder,
-    entries: &[Entry],
+    entries: &[PiEntry],
     path: &[usize],
     from: usize,
     broken_at: Option<usize>,
 ) {
     let mut stays = vec![false; entries.len()];
     path.iter().for_each(|index| stays[*index] = true);
-    let text = |entry: &Entry| entry.events.iter().map(|(_, draft)| draft.body.len() as u64).sum::<u64>();
+    let text = |entry: &PiEntry| entry.events.iter().map(|(_, draft)| draft.body.len() as u64).sum::<u64>();
     let (mut lost, mut records) = (0, 0);
     for (index, entry) in entries.iter().enumerate().filter(|(index, _)| !stays[*index]) {
         match text(entry) {
@@ -146,8 +146,8 @@ fn count_left_out(
 /// Entry types that the model does not receive.
 const IGNORED: [&str; 4] = ["custom", "label", "session_info", "thinking_level_change"];
 
-fn read_entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> Entry {
-    let mut entry = Entry {
+fn read_entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) -> PiEntry {
+    let mut entry = PiEntry {
         at,
         id: node.text_of("id").map(Into::into),
         parent: node.text_of("parentId").map(Into::into),

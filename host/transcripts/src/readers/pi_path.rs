@@ -8,7 +8,7 @@ use crate::source_map::ElementRef;
 use jp_compact_core::event::Kind;
 use jp_compact_core::json::Span;
 
-pub(super) struct Entry {
+pub(super) struct PiEntry {
     pub(super) at: ElementRef,
     pub(super) id: Option<String>,
     pub(super) parent: Option<String>,
@@ -42,8 +42,8 @@ pub(super) enum FirstKept {
 }
 
 /// Returns the path from the root to the last entry, and the entry whose parent is missing.
-pub(super) fn path(entries: &[Entry]) -> (Vec<usize>, Option<usize>) {
-    let with_id = |(index, entry): (usize, &Entry)| Some((entry.id.clone()?, index));
+pub(super) fn path(entries: &[PiEntry]) -> (Vec<usize>, Option<usize>) {
+    let with_id = |(index, entry): (usize, &PiEntry)| Some((entry.id.clone()?, index));
     let by_id: HashMap<String, usize> = entries.iter().enumerate().filter_map(with_id).collect();
     let (mut path, mut seen) = (Vec::new(), HashSet::new());
     let mut next = entries.iter().rposition(|entry| entry.id.is_some());
@@ -58,7 +58,7 @@ pub(super) fn path(entries: &[Entry]) -> (Vec<usize>, Option<usize>) {
 
 /// Returns the position on the path of the first entry that is still sent. Without a reference it is the entry after
 /// the summary.
-pub(super) fn first_kept(entries: &[Entry], path: &[usize], compaction: usize) -> usize {
+pub(super) fn first_kept(entries: &[PiEntry], path: &[usize], compaction: usize) -> usize {
     let Reference::Kept { first, .. } = &entries[path[compaction]].reference else { return compaction };
     let index = match first {
         FirstKept::Id(_, id) => {
@@ -73,7 +73,7 @@ pub(super) fn first_kept(entries: &[Entry], path: &[usize], compaction: usize) -
 /// Redirects references to an entry on the path, so that they name the next entry when that one is deleted.
 pub(super) fn redirect_references(
     builder: &mut EventBuilder,
-    entries: &[Entry],
+    entries: &[PiEntry],
     path: &[usize],
     compaction: Option<usize>,
     from: usize,
