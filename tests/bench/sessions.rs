@@ -13,11 +13,10 @@ use jp_compact_engine::compact::{Preparation, Sandbox};
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
-use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::session::{Body, Described, Sessions, Starter};
 use jp_compact_runtime::trust::{Trust, TrustOverrides};
-use jp_compact_schema::{CompactRequest, Input, Limits};
+use jp_compact_schema::{CompactRequest, Input};
 use serde_json::Map;
 
 use crate::measure::{Usage, alternate, command, run};
@@ -76,12 +75,7 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let environment = environment(folder);
     let (registry, trust) = (registry(&environment)?, trusted(&environment)?);
-    let starter = || Starter {
-        runner: registry.runner().to_owned(),
-        temp_dir: folder.to_owned(),
-        private_bytes_max: PRIVATE_BYTES_MAX,
-        spool: None,
-    };
+    let starter = || Starter::new(registry.runner(), folder);
     let described = runtime.block_on(async {
         let preparation = Preparation {
             registry: &registry,
@@ -153,22 +147,8 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
 /// Returns a request for all turns of a stream.
 fn header(described: &Described, stream: &Stream) -> CompactRequest {
     let range = TurnRange::new(0, stream.turns().saturating_sub(1)).unwrap_or_else(|| unreachable!());
-    let ask = Ask {
-        id: "c0",
-        description: &described.description,
-        conversation: None,
-        digest: None,
-        range,
-        requested: range,
-        range_exact: false,
-        options: &Map::new(),
-        hints: &std::collections::BTreeMap::new(),
-        now: jiff::Timestamp::UNIX_EPOCH,
-        limits: Limits { deadline_ms: 60_000, result_bytes_max: 8 << 20 },
-        dry_run: false,
-        llm: None,
-        context_window: None,
-    };
+    let options = Map::new();
+    let ask = Ask::new("c0", &described.description, range, &options, jiff::Timestamp::UNIX_EPOCH);
     request::header(&Survey::new(stream), &ask, None)
 }
 

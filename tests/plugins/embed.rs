@@ -16,14 +16,17 @@ fn install(base: &Path) {
         fs::create_dir(base.join(folder)).unwrap();
     }
     copy(&example("embed"), &base.join("bin/embed"));
-    copy(&cargo_bin("compact-runner"), &base.join("bin/compact-runner"));
+    // Without bundled strategies next to it, `jp-compact` accepts a plugin named `strip-tools`.
+    for program in ["compact-runner", "jp-compact"] {
+        copy(&cargo_bin(program), &base.join("bin").join(program));
+    }
     copy(&cargo_bin("compact-strategy-strip-tools"), &base.join("plugins/strip-tools"));
 }
 
-fn embed(base: &Path, flags: &[&str]) -> Output {
-    let mut command = Command::new(base.join("bin/embed"));
+fn run(base: &Path, program: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(base.join("bin").join(program));
     command.env_clear().env("HOME", base).env("TMPDIR", base.join("tmp")).current_dir(base);
-    command.arg("plugins").args(flags).stdin(File::open(SAMPLE).unwrap()).output().unwrap()
+    command.args(arguments).stdin(File::open(SAMPLE).unwrap()).output().unwrap()
 }
 
 #[test]
@@ -32,19 +35,18 @@ fn embedded_host_runs_only_trusted_strategies() {
     let base = temp.path().canonicalize().unwrap();
     install(&base);
 
-    let untrusted = embed(&base, &[]);
+    let untrusted = run(&base, "embed", &[]);
     assert_eq!(untrusted.status.code(), Some(1), "{untrusted:?}");
     assert!(untrusted.stdout.is_empty(), "{untrusted:?}");
     let stderr = String::from_utf8(untrusted.stderr).unwrap();
-    assert!(stderr.contains("is not trusted"), "{stderr}");
+    assert!(stderr.contains("the strategy is not trusted: "), "{stderr}");
 
-    // The second run finds the record of the first.
-    for flags in [&["--trust"][..], &[]] {
-        let output = embed(&base, flags);
-        let stdout = String::from_utf8_lossy(&output.stdout);
-        let expect =
-            "turns 0 to 2, tool calls: Some(Strip { request: true, response: true, overrides: {} })\n";
-        assert_eq!(stdout, expect, "{}", String::from_utf8_lossy(&output.stderr));
-    }
+    let trusted = run(&base, "jp-compact", &["strategy", "trust", "./plugins/strip-tools"]);
+    assert!(trusted.status.success(), "{trusted:?}");
+    let output = run(&base, "embed", &[]);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let expect = "Compaction { range: TurnRange { from: 0, to: 2 }, summary: None, reasoning: None, \
+                  tool_calls: Some(Strip { request: true, response: true, overrides: {} }) }\n";
+    assert_eq!(stdout, expect, "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fs::read_dir(base.join("tmp")).unwrap().count(), 0);
 }

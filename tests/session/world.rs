@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
 use jp_compact_core::reply::{CompleteReply, Terminal};
-use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
 use jp_compact_runtime::registry::{Plugin, PluginForm, PluginOrigin};
 use jp_compact_runtime::session::Error;
 use jp_compact_runtime::session::{Body, Confined, Described, Sessions, Spool, Starter};
@@ -128,12 +127,7 @@ impl World {
 }
 
 pub(crate) fn starter(folder: &Path, spool: Option<Arc<Spool>>) -> Starter {
-    Starter {
-        runner: cargo_bin("compact-runner"),
-        temp_dir: folder.to_owned(),
-        private_bytes_max: PRIVATE_BYTES_MAX,
-        spool,
-    }
+    Starter { spool, ..Starter::new(&cargo_bin("compact-runner"), folder) }
 }
 
 /// Returns the strategy as a plugin without a jail, because it writes notes outside of its folder.

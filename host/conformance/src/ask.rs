@@ -1,6 +1,5 @@
 //! The requests of the conformance checks. They are built by the same code as real requests, and then modified.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
@@ -78,23 +77,14 @@ impl<'a> Request<'a> {
     /// Builds the lines from the other fields.
     fn rebuild(&mut self) {
         let ask = Ask {
-            id: &self.id,
-            description: self.description,
-            conversation: None,
             digest: Some("0000000000000000000000000000000000000000000000000000000000000000"),
-            range: self.range,
             requested: self.requested,
             range_exact: self.is_range_exact,
-            options: self.options,
-            hints: &BTreeMap::new(),
-            now: NOW,
             limits: Limits {
                 deadline_ms: u64::try_from(self.deadline.as_millis()).unwrap_or(u64::MAX),
                 result_bytes_max: RESULT_BYTES_MAX,
             },
-            dry_run: false,
-            llm: None,
-            context_window: None,
+            ..Ask::new(&self.id, self.description, self.range, self.options, NOW)
         };
         let bytes = request::lines(self.survey, &ask);
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec);
@@ -240,17 +230,10 @@ impl<'a> Request<'a> {
     /// Validates proposals as the host does.
     pub(super) fn validate(&self, payloads: Vec<Payload>) -> Result<(), Refusal> {
         let stream: &Stream = self.survey.stream;
+        // The model's answers are fixed here, regardless of the range. So `by_model` stays false.
         let asked = Asked {
-            stream,
-            pairs: &self.survey.pairs,
-            range: self.range,
             requested: self.requested,
-            produces: &self.description.produces,
-            accepted: &[],
-            overlap: Overlap::Partial,
-            hints: &BTreeMap::new(),
-            // The model's answers are fixed here, regardless of the range.
-            by_model: false,
+            ..Asked::new(stream, &self.survey.pairs, self.range, &self.description.produces)
         };
         validate::validate(&asked, payloads).map(drop)
     }

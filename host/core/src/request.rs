@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use jiff::Timestamp;
+use jp_compact_schema::version::{COMPACT_DEADLINE_MS, RESULT_BYTES_MAX};
 use jp_compact_schema::{
     CompactRequest, CompactionRef, Context, Conversation, Description, EventLine, Events, EventsEnd, Input,
     Limits, Llm, Outline, PROTOCOL, PreviousSummary, Range, Scope, Tokens, ToolCallsRef, ToolHint, to_line,
@@ -51,18 +52,58 @@ pub struct Ask<'a> {
     pub context_window: Option<u64>,
 }
 
+impl<'a> Ask<'a> {
+    /// Creates a request for exactly these turns, with the protocol's limits and without a model, tool hints, or details
+    /// of the conversation.
+    #[must_use]
+    pub fn new(
+        id: &'a str,
+        description: &'a Description,
+        range: TurnRange,
+        options: &'a Map<String, Value>,
+        now: Timestamp,
+    ) -> Self {
+        static NO_HINTS: BTreeMap<String, ToolHint> = BTreeMap::new();
+        Self {
+            id,
+            description,
+            conversation: None,
+            digest: None,
+            range,
+            requested: range,
+            options,
+            hints: &NO_HINTS,
+            now,
+            range_exact: false,
+            limits: Limits { deadline_ms: COMPACT_DEADLINE_MS, result_bytes_max: RESULT_BYTES_MAX },
+            dry_run: false,
+            llm: None,
+            context_window: None,
+        }
+    }
+}
+
 /// Returns all lines of the request: the header and, for `input: full`, the events and the end.
 #[must_use]
 pub fn lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<u8> {
+    let (header, events) = inline(survey, ask);
+    let mut lines = line(&header);
+    if let Some((mut events, count)) = events {
+        lines.append(&mut events);
+        lines.extend(line(&EventsEnd::new(ask.id, count)));
+    }
+    lines
+}
+
+/// Returns the request's header and, for `input: full`, the event lines and their number.
+#[must_use]
+pub fn inline(survey: &Survey<'_>, ask: &Ask<'_>) -> (CompactRequest, Option<(Vec<u8>, u64)>) {
     if ask.description.input != Input::Full {
-        return line(&header(survey, ask, None));
+        return (header(survey, ask, None), None);
     }
     let mut events = Vec::new();
     let count = write_events(survey, ask, &mut events).unwrap_or_default();
-    let mut lines = line(&header(survey, ask, Some(Events::Inline { count })));
-    lines.append(&mut events);
-    lines.extend(line(&EventsEnd::new(ask.id, count)));
-    lines
+    (header(survey, ask, Some(Events::Inline { count })), Some((events, count)))
 }
 
 /// Writes the event lines of `input: full`, and returns their number. They depend only on the scope and, unless the
@@ -216,7 +257,7 @@ fn outline(survey: &Survey<'_>, scope: TurnRange) -> Outline {
             shown[element] = true;
         }
     }
-    let (mut types, mut tools) = (Table::default(), Table::default());
+    let (mut types, mut tools) = (NameTable::default(), NameTable::default());
     for (seq, element) in elements(stream, scope) {
         let event = &stream.events()[element];
         let tool = survey.pairs.tool(stream, element);
@@ -261,7 +302,7 @@ fn type_name(stream: &Stream, element: usize) -> Cow<'static, str> {
 
 /// Names in order of first use.
 #[derive(Default)]
-struct Table {
+struct NameTable {
     names: Vec<String>,
     places: HashMap<String, usize>,
 }
@@ -269,7 +310,7 @@ struct Table {
 /// The number of names that are compared one by one. Hashing costs more.
 const NAMES_FEW: usize = 16;
 
-impl Table {
+impl NameTable {
     fn place(&mut self, name: &str) -> usize {
         let few = &self.names[..self.names.len().min(NAMES_FEW)];
         if let Some(place) = few.iter().position(|other| other == name) {

@@ -39,6 +39,25 @@ pub struct Asked<'a> {
     pub by_model: bool,
 }
 
+impl<'a> Asked<'a> {
+    /// Describes a request for exactly these turns, without tool hints, earlier summaries of the run, or a model.
+    #[must_use]
+    pub fn new(stream: &'a Stream, pairs: &'a Pairs, range: TurnRange, produces: &'a [ContentKind]) -> Self {
+        static NO_HINTS: BTreeMap<String, ToolHint> = BTreeMap::new();
+        Self {
+            stream,
+            pairs,
+            range,
+            requested: range,
+            produces,
+            accepted: &[],
+            overlap: Overlap::default(),
+            hints: &NO_HINTS,
+            by_model: false,
+        }
+    }
+}
+
 /// A valid compaction. The host stamps and appends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compaction {

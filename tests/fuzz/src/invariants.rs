@@ -14,7 +14,7 @@ use jp_compact_core::request::{Ask, lines};
 use jp_compact_core::select::{Keep, Selection, select, select_for_summary};
 use jp_compact_core::validate::{Asked, Compaction, validate};
 use jp_compact_core::{Stream, Survey, TurnRange, View, lint, stats};
-use jp_compact_schema::{ContentKind, Description, Input, Limits, Scope};
+use jp_compact_schema::{ContentKind, Description, Input, Scope};
 use serde_json::{Map, Value, json};
 
 use crate::Choices;
@@ -122,17 +122,8 @@ pub(crate) fn asked<'a>(
     range: TurnRange,
     hints: &'a BTreeMap<String, jp_compact_schema::ToolHint>,
 ) -> Asked<'a> {
-    Asked {
-        stream: survey.stream,
-        pairs: &survey.pairs,
-        range,
-        requested: range,
-        produces: &[ContentKind::Summary, ContentKind::Reasoning, ContentKind::ToolCalls],
-        accepted: &[],
-        overlap: Overlap::Partial,
-        hints,
-        by_model: false,
-    }
+    const PRODUCES: &[ContentKind] = &[ContentKind::Summary, ContentKind::Reasoning, ContentKind::ToolCalls];
+    Asked { hints, ..Asked::new(survey.stream, &survey.pairs, range, PRODUCES) }
 }
 
 /// Checks that each line of a request is a JSON object, and that the request is reproducible.
@@ -141,22 +132,8 @@ fn check_requests(survey: &Survey<'_>, range: TurnRange, choices: &mut Choices<'
     description.input = choices.pick(&[Input::Full, Input::Outline, Input::None]);
     description.scope = choices.pick(&[Scope::Conversation, Scope::Range]);
     description.wants = vec!["previous_summaries".into()];
-    let ask = Ask {
-        id: "c1",
-        description: &description,
-        conversation: None,
-        digest: None,
-        range,
-        requested: range,
-        options: &Map::new(),
-        hints: &BTreeMap::new(),
-        now: Timestamp::UNIX_EPOCH,
-        range_exact: false,
-        limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
-        dry_run: false,
-        llm: None,
-        context_window: None,
-    };
+    let options = Map::new();
+    let ask = Ask::new("c1", &description, range, &options, Timestamp::UNIX_EPOCH);
     let request = lines(survey, &ask);
     for line in request.split_inclusive(|byte| *byte == b'\n') {
         serde_json::from_slice::<Map<String, Value>>(line).expect("a line of a request is an object");

@@ -34,12 +34,8 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
     jsonschema::draft202012::new(&schema).expect("the schema is valid")
 });
 static SESSIONS: LazyLock<Arc<Sessions>> = LazyLock::new(|| {
-    let starter = Starter {
-        runner: "/nonexistent".into(),
-        temp_dir: "/nonexistent".into(),
-        spool: None,
-        private_bytes_max: 0,
-    };
+    let nowhere = Path::new("/nonexistent");
+    let starter = Starter { private_bytes_max: 0, ..Starter::new(nowhere, nowhere) };
     Arc::new(Sessions::new(starter, None))
 });
 static MODELS: LazyLock<Arc<Models>> = LazyLock::new(|| {

@@ -155,14 +155,13 @@ impl Target {
 fn asks(args: &Args, config: &Config, environment: &Environment) -> Result<BTreeMap<String, bool>, Report> {
     let registry = args.discovery.registry(environment)?;
     let trust = args.discovery.trust(environment)?;
-    let (runner, temp_dir) = (registry.runner().to_owned(), environment.temp_dir.clone());
     let (files, sets) = (&args.configured.files, &args.configured.sets);
     let private_bytes_max = config::private_bytes_max(environment, files, sets)?;
     let preparation = Preparation {
         registry: &registry,
         trust: &trust,
         descriptions: &Descriptions::open(environment),
-        starter: &Starter { runner, temp_dir, private_bytes_max, spool: None },
+        starter: &Starter { private_bytes_max, ..Starter::new(registry.runner(), &environment.temp_dir) },
         sandbox: args.discovery.sandbox(),
         abilities: Abilities::here(environment),
     };
@@ -232,12 +231,7 @@ fn of_the_users(config: &Config) -> String {
 fn as_document(folder: &Path, shown: &[Foreign]) -> ApprovedFolder {
     let values = shown.iter().map(|foreign| ApprovedValue {
         origin: foreign.origin.to_string(),
-        rows: foreign
-            .subject
-            .rows()
-            .into_iter()
-            .map(|(label, text)| ValueRow { label: label.into(), text: text.into() })
-            .collect(),
+        rows: foreign.subject.rows().into_iter().map(|(label, text)| ValueRow { label, text }).collect(),
         sha256: foreign.subject.sha256(),
     });
     ApprovedFolder { path: folder.to_string_lossy().into_owned(), values: values.collect() }

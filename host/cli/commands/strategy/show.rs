@@ -37,10 +37,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let registry = args.discovery.registry(environment)?;
     let trust = args.discovery.trust(environment)?;
     let starter = Starter {
-        runner: registry.runner().to_owned(),
-        temp_dir: environment.temp_dir.clone(),
         private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
-        spool: None,
+        ..Starter::new(registry.runner(), &environment.temp_dir)
     };
     let failed = |source: StrategyRunError| compact::Error::strategy(&args.name, source);
     let plugin = registry

@@ -102,13 +102,12 @@ fn introduce(
     trust: &Trust,
     environment: &Environment,
 ) -> Result<Result<(), StrategyRunError>, Report> {
-    let (runner, temp_dir) = (registry.runner().to_owned(), environment.temp_dir.clone());
     let private_bytes_max = config::private_bytes_max(environment, &[], &[])?;
     let preparation = Preparation {
         registry,
         trust,
         descriptions: &Descriptions::open(environment),
-        starter: &Starter { runner, temp_dir, private_bytes_max, spool: None },
+        starter: &Starter { private_bytes_max, ..Starter::new(registry.runner(), &environment.temp_dir) },
         sandbox: args.discovery.sandbox(),
         abilities: Abilities::here(environment),
     };

@@ -1,13 +1,11 @@
 //! Compactions as appended elements: their stamps, their positions, and the surrounding bytes.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use jp_compact_core::append::{self, Entry, NotAppendable, Receipt};
 use jp_compact_core::source::{Reset, reset};
 use jp_compact_core::splice::concat;
 use jp_compact_core::validate::{Asked, Compaction, validate};
-use jp_compact_core::{Overlap, Pairs, Stream, TurnRange, time};
+use jp_compact_core::{Pairs, Stream, TurnRange, time};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use serde_json::{Map, Value, json};
 
@@ -16,17 +14,8 @@ use crate::build::{Build, at, jp, own, receipt, when};
 /// Returns the entries of one strategy's proposal for the whole stream.
 pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
     let whole = TurnRange::new(0, stream.turns() - 1).unwrap();
-    let asked = Asked {
-        stream,
-        pairs: &Pairs::new(stream),
-        range: whole,
-        requested: whole,
-        produces: &[Summary, Reasoning, ToolCalls],
-        accepted: &[],
-        overlap: Overlap::Partial,
-        hints: &BTreeMap::new(),
-        by_model: false,
-    };
+    let pairs = Pairs::new(stream);
+    let asked = Asked::new(stream, &pairs, whole, &[Summary, Reasoning, ToolCalls]);
     entries_of(validate(&asked, serde_json::from_value(proposal).unwrap()).unwrap())
 }
 

@@ -17,7 +17,7 @@ use jp_compact_core::splice::{Piece, concat};
 use jp_compact_core::validate::{Asked, Compaction, validate};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange, lint, open};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
-use jp_compact_schema::{Description, Input, Limits, Scope};
+use jp_compact_schema::{Description, Input, Scope};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Map, Value, json};
@@ -239,22 +239,8 @@ fn request(survey: &Survey<'_>, range: TurnRange, input: Input) -> Vec<u8> {
     description.input = input;
     description.scope = Scope::Conversation;
     description.wants = vec!["previous_summaries".into()];
-    let ask = Ask {
-        id: "c1",
-        description: &description,
-        conversation: None,
-        digest: None,
-        range,
-        requested: range,
-        options: &Map::new(),
-        hints: &BTreeMap::new(),
-        now: when(0),
-        range_exact: false,
-        limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
-        dry_run: false,
-        llm: None,
-        context_window: None,
-    };
+    let options = Map::new();
+    let ask = Ask::new("c1", &description, range, &options, when(0));
     lines(survey, &ask)
 }
 

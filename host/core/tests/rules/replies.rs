@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jp_compact_core::reply::{self, Terminal};
 use jp_compact_core::validate::{Asked, validate};
-use jp_compact_core::{Overlap, Pairs, TurnRange};
+use jp_compact_core::{Pairs, TurnRange};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use jp_compact_schema::{Answer, NeedRequest, Needs};
 use serde::Deserialize;
@@ -18,17 +18,8 @@ fn outcome(output: &[u8]) -> Result<usize, String> {
     let Terminal::Result(result) = answer.terminal else { return Ok(0) };
     let stream = Build::turns(2).stream();
     let range = TurnRange::new(0, 1).unwrap();
-    let asked = Asked {
-        stream: &stream,
-        pairs: &Pairs::new(&stream),
-        range,
-        requested: range,
-        produces: &[Summary, Reasoning, ToolCalls],
-        accepted: &[],
-        overlap: Overlap::Partial,
-        hints: &BTreeMap::new(),
-        by_model: false,
-    };
+    let pairs = Pairs::new(&stream);
+    let asked = Asked::new(&stream, &pairs, range, &[Summary, Reasoning, ToolCalls]);
     validate(&asked, result.compactions).map(|made| made.len()).map_err(|refusal| refusal.to_string())
 }
 

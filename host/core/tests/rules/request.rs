@@ -1,10 +1,8 @@
 //! Requests: a strategy receives only the data that it asked for, and every line conforms to its schema.
 
-use std::collections::BTreeMap;
-
 use jp_compact_core::request::{Ask, lines};
 use jp_compact_core::{Stream, Survey, TurnRange};
-use jp_compact_schema::{Description, Input, Limits, Scope, catalog};
+use jp_compact_schema::{Description, Input, Scope, catalog};
 use serde_json::{Map, Value, json};
 
 use crate::build::{Build, at, base64, jp, own, receipt, when};
@@ -17,21 +15,11 @@ fn describe(input: Input) -> Description {
 #[track_caller]
 fn ask(stream: &Stream, description: &Description) -> Vec<Value> {
     let turn_1 = TurnRange::new(1, 1).unwrap();
+    let options = Map::from_iter([("mode".to_owned(), json!("strip"))]);
     let ask = Ask {
-        id: "c1",
-        description,
         conversation: Some("17738399468"),
         digest: Some("d1635"),
-        range: turn_1,
-        requested: turn_1,
-        options: &Map::from_iter([("mode".to_owned(), json!("strip"))]),
-        hints: &BTreeMap::new(),
-        now: when(500),
-        range_exact: false,
-        limits: Limits { deadline_ms: 60_000, result_bytes_max: 8_388_608 },
-        dry_run: false,
-        llm: None,
-        context_window: None,
+        ..Ask::new("c1", description, turn_1, &options, when(500))
     };
     let bytes = lines(&Survey::new(stream), &ask);
     assert!(bytes.ends_with(b"\n"));
@@ -78,22 +66,8 @@ fn input_none_gets_only_the_header() {
 fn header_comes_first_with_stable_first_fields() {
     let stream = Build::turns(3).stream();
     let turn_1 = TurnRange::new(1, 1).unwrap();
-    let ask = Ask {
-        id: "c1",
-        description: &describe(Input::Full),
-        conversation: None,
-        digest: None,
-        range: turn_1,
-        requested: turn_1,
-        options: &Map::new(),
-        hints: &BTreeMap::new(),
-        now: when(0),
-        range_exact: false,
-        limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
-        dry_run: true,
-        llm: None,
-        context_window: None,
-    };
+    let (description, options) = (describe(Input::Full), Map::new());
+    let ask = Ask { dry_run: true, ..Ask::new("c1", &description, turn_1, &options, when(0)) };
     let bytes = lines(&Survey::new(&stream), &ask);
     assert!(bytes.starts_with(br#"{"type":"compact","id":"c1","protocol":1,"#));
 }

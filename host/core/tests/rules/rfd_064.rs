@@ -6,7 +6,7 @@ use jp_compact_core::splice::concat;
 use jp_compact_core::validate::{Asked, validate};
 use jp_compact_core::{Bound, Overlap, Pairs, Stream, Survey, TurnRange, append, bound, overlap, request};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
-use jp_compact_schema::{Description, Input, Limits, ToolHint};
+use jp_compact_schema::{Description, Input, ToolHint};
 use serde_json::{Map, Value, json};
 
 use crate::append::entries_of;
@@ -37,17 +37,9 @@ fn projected(build: &Build, hints: &Value, payload: Value) -> String {
     let stream = build.stream();
     let whole = TurnRange::new(0, stream.turns() - 1).unwrap();
     let hints: BTreeMap<String, ToolHint> = serde_json::from_value(hints.clone()).unwrap();
-    let asked = Asked {
-        stream: &stream,
-        pairs: &Pairs::new(&stream),
-        range: whole,
-        requested: whole,
-        produces: &[Summary, Reasoning, ToolCalls],
-        accepted: &[],
-        overlap: Overlap::Partial,
-        hints: &hints,
-        by_model: false,
-    };
+    let pairs = Pairs::new(&stream);
+    let asked =
+        Asked { hints: &hints, ..Asked::new(&stream, &pairs, whole, &[Summary, Reasoning, ToolCalls]) };
     let made = validate(&asked, vec![serde_json::from_value(payload).unwrap()]).unwrap();
     let entries = entries_of(made);
     let made = append::stamp(&stream, &entries, when(1000)).unwrap();
@@ -142,22 +134,8 @@ fn raw_stream_invariant_summarizer_gets_events_not_summaries() {
     let survey = Survey::new(&stream);
     let range = TurnRange::new(0, 3).unwrap();
     let description = Description { input: Input::Full, ..Description::new("s", "1", "") };
-    let ask = request::Ask {
-        id: "c1",
-        description: &description,
-        conversation: None,
-        digest: None,
-        range,
-        requested: range,
-        options: &Map::new(),
-        hints: &BTreeMap::new(),
-        now: when(2000),
-        range_exact: false,
-        limits: Limits { deadline_ms: 1, result_bytes_max: 1 },
-        dry_run: false,
-        llm: None,
-        context_window: None,
-    };
+    let options = Map::new();
+    let ask = request::Ask::new("c1", &description, range, &options, when(2000));
     let sent = String::from_utf8(request::lines(&survey, &ask)).unwrap();
     assert!(!sent.contains("OLDER WORDS"));
     for turn in 0..4 {

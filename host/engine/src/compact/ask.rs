@@ -211,25 +211,21 @@ impl<'a> Asking<'a> {
             self.digest();
         }
         let own = run.policy.conversation_model.as_ref().filter(|_| llm.is_some());
+        let deadline_ms = run.io.sessions.deadline(&ready.described).as_millis();
         let ask = Ask {
-            id,
-            description,
             conversation: self.place.id(),
             digest: self.input_sha256.as_deref(),
-            range: selected.range,
             requested: selected.requested,
-            options: &ready.options,
             hints: &run.policy.hints,
-            now: run.io.now,
             range_exact,
             limits: Limits {
-                deadline_ms: u64::try_from(run.io.sessions.deadline(&ready.described).as_millis())
-                    .unwrap_or(u64::MAX),
+                deadline_ms: u64::try_from(deadline_ms).unwrap_or(u64::MAX),
                 result_bytes_max: RESULT_BYTES_MAX,
             },
             dry_run: run.io.dry_run,
             llm,
             context_window: own.and_then(|named| run.io.models.context_window(&named.model)),
+            ..Ask::new(id, description, selected.range, &ready.options, run.io.now)
         };
         let full = description.input == Input::Full;
         let events = if full { Some(self.spooled.events(self.survey, &ask, run)?) } else { None };
@@ -378,15 +374,12 @@ fn asked<'a>(
     accepted: &'a [TurnRange],
 ) -> Asked<'a> {
     Asked {
-        stream,
-        pairs,
-        range: selected.range,
         requested: selected.requested,
-        produces: &ready.described.description.produces,
         accepted,
         overlap: run.policy.overlap,
         hints: &run.policy.hints,
         by_model: ready.needs_model(),
+        ..Asked::new(stream, pairs, selected.range, &ready.described.description.produces)
     }
 }
 

@@ -98,24 +98,23 @@ impl Preparation<'_> {
     /// # Errors
     /// The plugin is not allowed, not trusted, or not valid.
     pub async fn describe(&self, plugin: &Plugin) -> Result<Described, StrategyRunError> {
-        let mut confined = self.clear(plugin)?;
-        let cleared = &confined.cleared;
-        let known = match self.descriptions.get(&cleared.sha256) {
+        let confined = self.clear(plugin)?;
+        let sha256 = &confined.cleared.sha256;
+        let known = match self.descriptions.get(sha256) {
             Some(known) => known,
             None => {
                 let described = self.starter.describe(&confined).await;
-                let known = KnownDescription::new(described.map_err(|error| error.of_run(&confined))?);
-                self.descriptions.put(&cleared.sha256, &known);
+                let known = described.map_err(|error| error.of_run(&confined))?;
+                self.descriptions.put(sha256, &known);
                 known
             }
         };
-        session::check(&known, &cleared.plugin)?;
-        let KnownDescription { description, takes_defaults } = known;
-        if let Some(spool) = self.starter.spool.as_deref().filter(|_| description.has_feature("events.file"))
-        {
-            confined = confined.with_spool(spool.folder());
-        }
-        Ok(Described { confined, description, takes_defaults })
+        let described = Described::new(confined, known)?;
+        let takes_file = described.description.has_feature("events.file");
+        Ok(match self.starter.spool.as_deref().filter(|_| takes_file) {
+            Some(spool) => Described { confined: described.confined.with_spool(spool.folder()), ..described },
+            None => described,
+        })
     }
 
     /// Adds the description of an untrusted plugin to the trust prompt. It comes from the cache for the same bytes, or
@@ -146,7 +145,7 @@ impl Preparation<'_> {
     async fn ask_in_jail(&self, candidate: &Candidate) -> Result<KnownDescription, StrategyRunError> {
         let cleared = self.trust.clear_to_describe(candidate)?;
         let confined = Confined::jailed(cleared, self.abilities, &self.starter.runner)?;
-        let known = KnownDescription::new(self.starter.describe(&confined).await?);
+        let known = self.starter.describe(&confined).await?;
         self.descriptions.put(&candidate.sha256, &known);
         Ok(known)
     }

@@ -142,10 +142,9 @@ impl<'a> Planner<'a> {
     ) -> Result<Self, Error> {
         let (files, values) = (&options.config_files, &options.config_values);
         let starter = Starter {
-            runner: registry.runner().to_owned(),
-            temp_dir: environment.temp_dir.clone(),
             private_bytes_max: config::private_bytes_max(environment, files, values)?,
             spool: Some(Arc::new(Spool::make(&environment.temp_dir).map_err(Error::Spool)?)),
+            ..Starter::new(registry.runner(), &environment.temp_dir)
         };
         let launcher = Launcher {
             starter,

@@ -14,11 +14,11 @@ use crate::registry::Plugin;
 const FEATURES: [&str; 3] = ["events.file", "needs.llm", "worker"];
 
 impl Starter {
-    /// Asks a plugin for its description. The caller must validate it with [`check`].
+    /// Asks a plugin for its description. The caller must validate it with [`check`] or [`Described::new`](super::Described::new).
     ///
     /// # Errors
     /// The plugin cannot be started, fails, or returns no valid description.
-    pub async fn describe(&self, confined: &Confined) -> Result<Description, Error> {
+    pub async fn describe(&self, confined: &Confined) -> Result<KnownDescription, Error> {
         let host = Host {
             name: "jp-compact".into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -30,7 +30,7 @@ impl Starter {
         if !ended.status.success() {
             return Err(Error::Crashed { status: ended.status, answered: false, stderr: ended.stderr });
         }
-        read_description(&ended.stdout)
+        read_description(&ended.stdout).map(KnownDescription::new)
     }
 }
 

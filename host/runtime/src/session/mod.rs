@@ -24,6 +24,7 @@ use jp_compact_core::request;
 use jp_compact_schema::version::COMPACT_DEADLINE_MS;
 use jp_compact_schema::{CompactRequest, Description, Events, EventsEnd, Mode};
 
+use crate::describe_cache::KnownDescription;
 use pool::Pool;
 
 pub use confined::Confined;
@@ -44,6 +45,18 @@ pub struct Described {
     pub description: Description,
     /// Whether its default options are valid.
     pub takes_defaults: bool,
+}
+
+impl Described {
+    /// Joins a plugin and its description.
+    ///
+    /// # Errors
+    /// The description is for another plugin, or the host cannot use it.
+    pub fn new(confined: Confined, known: KnownDescription) -> Result<Self, Error> {
+        check(&known, &confined.cleared.plugin)?;
+        let KnownDescription { description, takes_defaults } = known;
+        Ok(Self { confined, description, takes_defaults })
+    }
 }
 
 /// The events after the header of a request.
@@ -230,6 +243,12 @@ impl Sessions {
 }
 
 impl Body {
+    /// Returns the body for these event lines and their number.
+    #[must_use]
+    pub fn from_events(events: Option<(Vec<u8>, u64)>) -> Self {
+        events.map_or(Self::Nothing, |(lines, count)| Self::Events { lines: lines.into(), count })
+    }
+
     /// Returns the body for these event lines and their description in the header.
     #[must_use]
     pub fn from_lines(lines: &Lines, count: u64) -> (Self, Events) {

@@ -1,6 +1,6 @@
 //! Runs one process per request. This is the only place that builds the launch of a strategy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -13,7 +13,9 @@ use super::error::Error;
 use super::stderr_log::{self, StderrLog};
 use super::watch::{LineScanner, Watch};
 use super::{Confined, Described, Spool};
-use crate::process::{self, Ended, GRACE, Launch, OutputCallbacks, ProcessError, Stderr, Worker};
+use crate::process::{
+    self, Ended, GRACE, Launch, OutputCallbacks, PRIVATE_BYTES_MAX, ProcessError, Stderr, Worker,
+};
 
 /// Starts processes of strategies.
 #[derive(Debug, Clone)]
@@ -29,6 +31,17 @@ pub struct Starter {
 }
 
 impl Starter {
+    /// Starts processes with the default size limit of private directories, and without a folder for large requests.
+    #[must_use]
+    pub fn new(runner: &Path, temp_dir: &Path) -> Self {
+        Self {
+            runner: runner.to_owned(),
+            temp_dir: temp_dir.to_owned(),
+            private_bytes_max: PRIVATE_BYTES_MAX,
+            spool: None,
+        }
+    }
+
     fn launch<'a>(
         &'a self,
         confined: &'a Confined,
