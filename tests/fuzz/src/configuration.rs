@@ -33,7 +33,11 @@ pub fn check(input: &[u8]) {
     let config = Config::from_layers(&layers, jp.clone());
     let config = match (config, Config::from_layers(&layers, jp.clone())) {
         (Ok(config), Ok(second)) => {
-            assert_eq!(config.to_json(), second.to_json(), "the configuration must depend on the layers only");
+            assert_eq!(
+                config.to_json(),
+                second.to_json(),
+                "the configuration must depend on the layers only"
+            );
             config
         }
         (Err(error), Err(second)) => {
@@ -65,7 +69,8 @@ fn check_consent(config: &Config, own_config: &Config) {
     check_equal_calls(&config.by_auto().expect("the profile of `auto` exists"), own_config.by_auto());
     let (always, own_always) = (config.by_always().expect("the calls exist"), own_config.by_always());
     if always.iter().all(|planned| planned.provenance.foreign().is_empty()) {
-        let calls = |plans: &[Planned<'_>]| plans.iter().map(|planned| planned.calls.clone()).collect::<Vec<_>>();
+        let calls =
+            |plans: &[Planned<'_>]| plans.iter().map(|planned| planned.calls.clone()).collect::<Vec<_>>();
         assert_eq!(calls(&always), calls(&own_always.expect("the own layers contain these calls")));
     }
     if let Some(model) = config.configured_model().filter(|model| model.foreign.is_none()) {

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use jiff::Timestamp;
 use jp_compact_core::append;
-use jp_compact_transcripts::{self as transcripts, Format, Transcript};
-use jp_compact_transcripts::import::import;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::projection::{project, project_through};
 use jp_compact_core::render::Provider;
-use jp_compact_transcripts::sidecar::{self, Sidecar, Snapshot};
 use jp_compact_core::source::Reset;
 use jp_compact_core::{Stream, Survey};
 use jp_compact_schema::Reasoning;
+use jp_compact_transcripts::import::import;
+use jp_compact_transcripts::sidecar::{self, Sidecar, Snapshot};
+use jp_compact_transcripts::{self as transcripts, Format, Transcript};
 use serde_json::{Map, Value};
 
 use crate::Choices;
@@ -55,11 +55,16 @@ fn check_format(format: Format, stream: &Transcript, choices: &mut Choices<'_>) 
         // JP's own overlays are in the file itself; the target `stream` checks them.
         return;
     }
-    assert_eq!(render_view(stream, &[]), *stream.bytes(), "without overlays the output must equal the source");
+    assert_eq!(
+        render_view(stream, &[]),
+        *stream.bytes(),
+        "without overlays the output must equal the source"
+    );
     let overlays = overlays(stream, choices);
     let view = project_through(stream, &overlays);
     invariants::check_view(stream, &overlays, &view, choices);
-    let source = Bytes::from(jp_compact_core::splice::concat(&transcripts::render(stream, &view), stream.bytes()));
+    let source =
+        Bytes::from(jp_compact_core::splice::concat(&transcripts::render(stream, &view), stream.bytes()));
     if !sent(stream, &view).is_empty() {
         let reread = transcripts::read(format, source.clone()).unwrap_or_else(|error| {
             panic!(
@@ -129,7 +134,9 @@ fn check_sidecar(stream: &Transcript, choices: &mut Choices<'_>) {
         return;
     }
     let snapshot = Snapshot { bytes: stream.bytes().len() as u64, sha256: "0".repeat(64) };
-    let file = sidecar::with(stream.format(), stream.sidecar(), &entries, &stamped, &snapshot, &|range| range.to_string());
+    let file = sidecar::with(stream.format(), stream.sidecar(), &entries, &stamped, &snapshot, &|range| {
+        range.to_string()
+    });
     let sidecar = Sidecar::read(file.into()).expect("a written sidecar is readable");
     assert_eq!((sidecar.format(), sidecar.snapshot()), (stream.format(), &snapshot));
     assert_eq!(sidecar.overlays(), stamped.len());
@@ -152,7 +159,11 @@ fn check_import(stream: &Transcript) {
     assert_eq!(append::check(&jp_stream), Ok(()), "JP must be able to load the import");
     assert_eq!(jp_stream.turns(), stream.turns());
     assert_eq!(jp_stream.numbered().count(), stream.numbered().count());
-    assert_eq!(sent(&jp_stream, &project(&jp_stream)), sent(stream, &project(stream)), "the views must be equal");
+    assert_eq!(
+        sent(&jp_stream, &project(&jp_stream)),
+        sent(stream, &project(stream)),
+        "the views must be equal"
+    );
     for file in [imported.base_config, imported.metadata] {
         serde_json::from_slice::<Map<String, Value>>(&file).expect("a file of the conversation is an object");
     }

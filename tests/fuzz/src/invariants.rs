@@ -159,7 +159,9 @@ pub(crate) fn propose(survey: &Survey<'_>, range: TurnRange, choices: &mut Choic
         4 => json!([with_range(tools(true, false))]),
         5 => json!([with_range(tools(false, true))]),
         6 => {
-            json!([with_range(json!({ "reasoning": "strip", "tool_calls": selected(survey, range, choices) }))])
+            json!([with_range(
+                json!({ "reasoning": "strip", "tool_calls": selected(survey, range, choices) })
+            )])
         }
         _ => json!([
             with_range(json!({ "summary": { "summary": "S" } })),

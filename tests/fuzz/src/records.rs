@@ -2,6 +2,7 @@
 //! is returned byte for byte.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
@@ -12,11 +13,11 @@ use jiff::Timestamp;
 use jp_compact_core::Overlap;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::Selection;
-use jp_compact_engine::compact::{OnLowSaving, RunSettings, RunIo, RunLimits, RunPolicy};
+use jp_compact_engine::compact::{OnLowSaving, RunIo, RunLimits, RunPolicy, RunSettings};
 use jp_compact_engine::config::ConfigScope;
 use jp_compact_engine::consent::{Asker, Consent};
-use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_engine::ndjson::{self, InputLine, RecordFailure, RecordOptions};
+use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::session::{Sessions, Starter};
 use jp_compact_schema::catalog;
@@ -178,7 +179,8 @@ fn check_embedding(raw: &Bytes, format_name: Option<Format>) {
         return;
     }
     assert!(!embedded.contains(&b'\n'), "an embedded transcript must be one line");
-    let extracted = record::file(&Bytes::from(embedded), format_name).expect("an embedded transcript is readable");
+    let extracted =
+        record::file(&Bytes::from(embedded), format_name).expect("an embedded transcript is readable");
     assert_eq!(extracted.1, form);
     match form {
         RecordForm::Text | RecordForm::Lines => assert_eq!(extracted.0, file),

@@ -87,7 +87,8 @@ fn check_proposal(stream: &Stream, proposal: Vec<jp_compact_schema::Payload>, ch
     let Some(range) = invariants::range(&survey, choices) else { return };
     let kinds = [ContentKind::Summary, ContentKind::Reasoning, ContentKind::ToolCalls];
     let kind_mask = choices.byte();
-    let produces: Vec<ContentKind> = (0..3).filter(|bit| kind_mask >> bit & 1 == 0).map(|bit| kinds[bit]).collect();
+    let produces: Vec<ContentKind> =
+        (0..3).filter(|bit| kind_mask >> bit & 1 == 0).map(|bit| kinds[bit]).collect();
     let hints: BTreeMap<String, ToolHint> = BTreeMap::new();
     let asked = Asked {
         produces: &produces,
