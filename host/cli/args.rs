@@ -216,6 +216,14 @@ pub(crate) struct ModelArgs {
     /// [default: as configured, else 500]
     #[arg(long, help_heading = "Models", value_name = "N")]
     llm_budget_requests: Option<u64>,
+    /// Assume a context window of N tokens
+    ///
+    /// No request to a model exceeds it, the output included. A smaller window of the model itself still applies. [default: the window of --model, else of the conversation's model, else of the configured model]
+    #[arg(long, help_heading = "Models", value_name = "N")]
+    pub(crate) context_window: Option<u64>,
+    /// Neither use nor keep the models' notes on parts
+    #[arg(long, help_heading = "Models")]
+    no_notes: bool,
     /// Record the answers of models in FILE, by request hash
     #[arg(long, help_heading = "Models", value_name = "FILE", conflicts_with = "llm_replay")]
     llm_record: Option<PathBuf>,
@@ -237,6 +245,8 @@ impl ModelArgs {
             budget_requests: self.llm_budget_requests,
             record: self.llm_record.clone(),
             replay: self.llm_replay.clone(),
+            context_window: self.context_window,
+            no_notes: self.no_notes,
         };
         llm::Models::open(settings, &options, environment)
     }

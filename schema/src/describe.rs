@@ -43,7 +43,7 @@ pub struct Host {
     pub name: String,
     /// The program's version.
     pub version: String,
-    /// The optional parts of the protocol that the host supports: `events.file`, `needs.llm`, `worker`. Strategies
+    /// The optional parts of the protocol that the host supports: `events.file`, `needs.llm`, `needs.many`, `worker`. Strategies
     /// ignore unknown features.
     #[serde(default)]
     pub features: Vec<String>,
@@ -75,8 +75,8 @@ pub struct Description {
     /// Optional members of the header: `previous_summaries`, `digest`. The host ignores unknown ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wants: Vec<String>,
-    /// The optional parts of the protocol that the strategy supports: `worker`, `pipeline`, `events.file`. The host
-    /// ignores unknown features.
+    /// The optional parts of the protocol that the strategy supports: `worker`, `pipeline`, `events.file`, `needs.many`. The
+    /// host     /// ignores unknown features.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
     /// Whether equal requests get equal replies.

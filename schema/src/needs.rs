@@ -15,10 +15,11 @@ use crate::{open, strict};
 pub struct Needs {
     /// The request's id.
     pub id: String,
-    /// The needs by key. The strategy chooses the keys, and must not reuse a key of an earlier round.
+    /// The needs by key. The strategy chooses the keys, and must not reuse a key of an earlier round. With the feature
+    /// `needs.many` it may.
     #[serde(deserialize_with = "strict::unique_objects")]
     pub requests: BTreeMap<String, NeedRequest>,
-    /// Data that the host returns with the answers, at most 64 KiB.
+    /// Data that the host returns with the answers, at most 64 KiB, or 1 MiB with the feature `needs.many`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
 }
@@ -44,6 +45,10 @@ pub enum NeedRequest {
         /// The maximum length of the text, in tokens.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u64>,
+        /// Whether the answer is a note: a text about a part of the conversation that a later request may need again.
+        /// The host may keep it, and answer the same request with it later.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        note: bool,
     },
     /// The size of a text. The answer has `tokens`.
     #[serde(rename = "tokens.count")]

@@ -145,6 +145,10 @@ pub struct ResultReply {
     /// Remarks to the user about the conversation.
     #[serde(default, deserialize_with = "strict::objects", skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<Diagnostic>,
+    /// The greatest number of merges between a summary and the raw events: 0 if the model read the events themselves.
+    /// The host records it in the receipt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merges: Option<u32>,
 }
 
 /// A remark of the strategy about the conversation.

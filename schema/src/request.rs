@@ -56,7 +56,7 @@ pub struct CompactRequest {
     pub events: Option<Events>,
     /// The limits for the reply.
     pub limits: Limits,
-    /// The answers to the `needs` of all earlier rounds, by key.
+    /// The answers to the `needs` of all earlier rounds, by key. With `limits.needs_many`, those of the last round.
     #[serde(default)]
     pub answers: BTreeMap<String, Answer>,
     /// The unchanged `state` of the last `needs`. Null in the first round.
@@ -129,4 +129,8 @@ pub struct Limits {
     pub deadline_ms: u64,
     /// The maximum size of the whole reply, in bytes, including `progress` and `log`.
     pub result_bytes_max: u64,
+    /// Whether the host applies the rules of the feature `needs.many` to this request: `answers` has the answers of the
+    /// last round only, `state` has up to 1 MiB, and the model budget bounds the rounds and the needs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_many: bool,
 }

@@ -41,6 +41,9 @@ pub const VERSION_BYTES_MAX: usize = 128;
 /// The maximum size of the `state` of a `needs`, in UTF-8.
 pub const STATE_BYTES_MAX: u64 = 64 * 1024;
 
+/// The maximum size of the `state` of a `needs` with the feature `needs.many`, in UTF-8.
+pub const STATE_MANY_BYTES_MAX: u64 = 1024 * 1024;
+
 /// The maximum size of events that are always sent inline. Larger ones are sent in a file to a strategy with the
 /// feature `events.file`.
 pub const EVENTS_INLINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -50,6 +53,10 @@ pub const NEEDS_ROUNDS_MAX: u32 = 8;
 
 /// The maximum number of needs for one request, over all rounds. Each one can cost the user money.
 pub const NEEDS_MAX: usize = 256;
+
+/// The maximum number of `needs` for one request with the feature `needs.many`. The user's budget for models ends most
+/// requests earlier.
+pub const NEEDS_MANY_ROUNDS_MAX: u32 = 4_096;
 
 /// The exit status of a strategy that was not started by a host, or that does not know the verb.
 pub const EXIT_USAGE: u8 = 64;

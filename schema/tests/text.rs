@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 use both::{accepts, through_schema};
 use jp_compact_schema::version::{
     COMPACT_DEADLINE_MS, COMPACTIONS_MAX, DESCRIBE_DEADLINE_MS, DIAGNOSTICS_MAX, ENV_PROTOCOL, LOGS_MAX,
-    NEEDS_MAX, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX, STATE_BYTES_MAX, SUMMARY_BYTES_MAX, TEXT_BYTES_MAX,
-    VERSION_BYTES_MAX,
+    NEEDS_MANY_ROUNDS_MAX, NEEDS_MAX, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX, STATE_BYTES_MAX,
+    STATE_MANY_BYTES_MAX, SUMMARY_BYTES_MAX, TEXT_BYTES_MAX, VERSION_BYTES_MAX,
 };
 use jp_compact_schema::{Answer, CompactRequest, Completion, Manifest, Program, from_line};
 use serde_json::value::RawValue;
@@ -128,7 +128,9 @@ fn documented_limits_equal_the_constants() {
     );
     check("a summary", SUMMARY_BYTES_MAX, " bytes |");
     check("`state`", STATE_BYTES_MAX, " bytes |");
+    check("`state` with `needs.many`", STATE_MANY_BYTES_MAX, " bytes |");
     check("rounds of `needs`", NEEDS_ROUNDS_MAX, " |");
+    check("rounds of `needs` with `needs.many`", NEEDS_MANY_ROUNDS_MAX, " |");
     check("requests in all rounds of `needs`", NEEDS_MAX, " |");
 }
 

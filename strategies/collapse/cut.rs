@@ -25,7 +25,7 @@ impl NothingToCollapse {
     }
 }
 
-/// Returns the oldest turns of the range: whole turns with at most `ratio` of the range's tokens in the view. They are at
+/// Returns the oldest turns of the range: as few whole turns as have `ratio` of the range's tokens in the view. They are at
 /// least one turn, and never include the last. `calls` has the turns of request and response of tool calls, which are not
 /// split.
 pub(crate) fn oldest(
@@ -39,15 +39,15 @@ pub(crate) fn oldest(
         turns.iter().filter(|row| (range.from_turn..=range.to_turn).contains(&row.turn)).collect();
     let [first, .., last] = &turns[..] else { return Err(NothingToCollapse::TooFewTurns) };
     let total: u64 = turns.iter().map(|row| row.view_tokens).sum();
-    let most = total as f64 * ratio;
+    let least = total as f64 * ratio;
     let (mut sum, mut to_turn) = (0, first.turn);
     for row in &turns {
-        sum += row.view_tokens;
         // The text of a summary is in its first turn. The other turns of the summary are free.
         let is_free = row.view_tokens == 0 && row.turn == to_turn + 1;
-        if row.turn < last.turn && (sum as f64 <= most || is_free) {
+        if row.turn < last.turn && ((sum as f64) < least || is_free) {
             to_turn = row.turn;
         }
+        sum += row.view_tokens;
     }
     while let Some((request, _)) = calls.iter().find(|(left, right)| *left <= to_turn && to_turn < *right) {
         to_turn = request.checked_sub(1).filter(|to| *to >= first.turn).ok_or(NothingToCollapse::NoCut)?;
@@ -101,11 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn collapses_whole_turns_up_to_65_percent() {
-        check(&[10; 10], &[], &[], Ok(5));
+    fn collapses_whole_turns_from_65_percent() {
+        check(&[10; 10], &[], &[], Ok(6));
         check(&[65, 35], &[], &[], Ok(0));
         check(&[30, 35, 35], &[], &[], Ok(1));
-        check(&[30, 36, 34], &[], &[], Ok(0));
+        check(&[30, 34, 26, 10], &[], &[], Ok(2));
     }
 
     #[test]
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn does_not_split_calls_across_turns() {
-        check(&[10; 10], &[(5, 6)], &[], Ok(4));
+        check(&[10; 10], &[(6, 7)], &[], Ok(5));
         check(&[10; 10], &[(5, 8), (3, 5)], &[], Ok(2));
-        check(&[10; 10], &[(4, 5), (6, 7)], &[], Ok(5));
+        check(&[10; 10], &[(4, 5), (7, 8)], &[], Ok(6));
         check(&[10; 10], &[(0, 9)], &[], Err(NothingToCollapse::NoCut));
     }
 
@@ -134,7 +134,7 @@ mod tests {
         // The text of a summary is in its first turn.
         check(&[20, 0, 0, 20, 20, 40], &[], &[(0, 2)], Ok(4));
         let alone = || Err(NothingToCollapse::Summarized(Range { from_turn: 0, to_turn: 2 }));
-        check(&[60, 0, 0, 10, 30], &[], &[(0, 2)], alone());
+        check(&[65, 0, 0, 10, 25], &[], &[(0, 2)], alone());
         check(&[90, 0, 0, 10], &[], &[(0, 2)], alone());
         check(&[20, 0, 0, 90], &[], &[(0, 2)], alone());
     }

@@ -1,8 +1,8 @@
 //! The strategy `collapse`, as in the pull request to OpenCode: a summary replaces the oldest part of the view and includes
 //! the earlier summaries.
 //!
-//! It selects whole turns, from the oldest on, with at most `extract_ratio` of the view's tokens in range, and never the
-//! last turn. The model reads all raw events of these turns, even if an earlier summary replaces them in the view. The
+//! It selects whole turns, from the oldest on, until they have `extract_ratio` of the view's tokens in range, and never
+//! the last turn. The model reads all raw events of these turns, even if an earlier summary replaces them in the view. The
 //! prompt also includes the earlier summaries, and the newest events as a reference. An earlier summary must never replace
 //! raw events. If the selected turns end inside an older summary, no model is asked, because nothing would be saved. So
 //! repeated runs merge summaries and then stop.
@@ -15,7 +15,8 @@ use std::process::ExitCode;
 
 use jp_compact_strategy::event::EventBody;
 use jp_compact_strategy::model::{
-    self, Background, Prompt, TextStep, TextWriter, TranscriptFormatter, TranscriptPiece,
+    self, Background, Prompt, TextState, TextStep, TextWriter, TranscriptFormatter, TranscriptPiece,
+    WrittenText,
 };
 use jp_compact_strategy::schema::{
     ANSWER_REFUSED, CompactRequest, Completion, ContentKind, Description, Determinism, Input, Payload,
@@ -32,8 +33,8 @@ const SUMMARY_MAX_TOKENS: u64 = 10_000;
 const PREVIOUS_SUMMARIES: usize = 3;
 /// The key of the single retry.
 const RETRY_KEY: &str = "again";
-/// The reference and the earlier summaries each get at most the model's window divided by this.
-const CONTEXT_SHARE: u64 = 6;
+/// The number of backgrounds: the earlier summaries, and the newest events.
+const BACKGROUNDS: u64 = 2;
 
 /// The contents of the summary.
 const POINTS: &str = "\
@@ -85,11 +86,17 @@ impl Default for Options {
 }
 
 /// The state for later rounds.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct RoundState {
     from_turn: usize,
     to_turn: usize,
-    parts: usize,
+    text: TextState,
+}
+
+impl RoundState {
+    fn range(&self) -> Range {
+        Range { from_turn: self.from_turn, to_turn: self.to_turn }
+    }
 }
 
 impl Strategy for Collapse {
@@ -100,7 +107,7 @@ impl Strategy for Collapse {
             scope: Scope::Conversation,
             wants: vec!["previous_summaries".to_owned()],
             determinism: Determinism::Stochastic,
-            features: vec!["worker".to_owned(), "events.file".to_owned()],
+            features: vec!["worker".to_owned(), "events.file".to_owned(), "needs.many".to_owned()],
             needs: vec!["llm".to_owned()],
             options_schema: Some(json!({
                 "type": "object",
@@ -159,9 +166,9 @@ impl Strategy for Collapse {
     ) -> Result<Outcome, StrategyError> {
         let options: Options = options(request)?;
         let state = request.state.as_deref().map(state).transpose()?;
-        let scan = EventScan::read(request, state, exchange)?;
-        let range = match state {
-            Some(RoundState { from_turn, to_turn, .. }) => Range { from_turn, to_turn },
+        let scan = EventScan::read(request, state.as_ref(), exchange)?;
+        let range = match &state {
+            Some(state) => state.range(),
             // The host has extended this range over older summaries, and accepts no other.
             None if request.range_exact => request.range,
             None => {
@@ -176,47 +183,42 @@ impl Strategy for Collapse {
         let background = background(request, &options, range, &summaries, &scan.pieces);
         let prompt = Prompt { points: POINTS, focus: options.focus.as_deref(), background };
         let model = options.model.as_deref();
-        // One round is reserved for the retry.
-        let writer = TextWriter::new(request, model, options.summary_max_tokens, &prompt, 1)?;
+        let writer = TextWriter::new(request, model, options.summary_max_tokens, &prompt, BACKGROUNDS)?;
+        let mut blocks = scan.blocks;
+        summaries.iter().for_each(|summary| blocks.search(&summary.text));
+        if let (Some(answer), Some(state)) = (request.answers.get(RETRY_KEY), &state) {
+            let Completion { text, .. } = answer.as_type()?;
+            return match blocks.missing(&text).first() {
+                None => Ok(proposed(&writer, range, &WrittenText::of_retry(text.trim(), state.text.clone()))),
+                Some(block) => Err(invented_code_error(block)),
+            };
+        }
         let is_in_range = |piece: &TranscriptPiece| (range.from_turn..=range.to_turn).contains(&piece.turn);
         let pieces: Vec<TranscriptPiece> = scan.pieces.into_iter().filter(is_in_range).collect();
-        let needs = |requests, parts| {
-            let state = RoundState { from_turn: range.from_turn, to_turn: range.to_turn, parts };
+        let needs = |requests, text| {
+            let state = RoundState { from_turn: range.from_turn, to_turn: range.to_turn, text };
             let state = serde_json::to_string(&state).map_err(StrategyError::internal)?;
             Ok(Outcome::Needs { requests, state: Some(state) })
         };
-        let Some(RoundState { parts, .. }) = state else {
-            let (requests, parts) = writer.begin(pieces)?;
-            return if parts == 0 {
-                Ok(Outcome::decline("the range contains no text"))
-            } else {
-                needs(requests, parts)
-            };
+        let written = match writer.advance(state.map(|state| state.text), &pieces)? {
+            TextStep::Empty => return Ok(Outcome::decline("the range contains no text")),
+            TextStep::Needs(requests, text) => return needs(requests, text),
+            TextStep::Written(written) => written,
         };
-        let text = match writer.resume(parts)? {
-            TextStep::Needs(requests) => return needs(requests, parts),
-            TextStep::Written(text) => text,
-        };
-        let mut blocks = scan.blocks;
-        summaries.iter().for_each(|summary| blocks.search(&summary.text));
-        let missing = blocks.missing(&text);
-        let summary = match request.answers.get(RETRY_KEY) {
-            _ if missing.is_empty() => text,
-            None => {
-                let retry = writer.retry(pieces, parts, &text, &correction(&missing));
-                return needs(BTreeMap::from([(RETRY_KEY.to_owned(), retry)]), parts);
-            }
-            Some(answer) => {
-                let Completion { text, .. } = answer.as_type()?;
-                match blocks.missing(&text).first() {
-                    None => text.trim().to_owned(),
-                    Some(block) => return Err(invented_code_error(block)),
-                }
-            }
-        };
-        let payload = Payload { summary: Some(Summary { summary }), ..Payload::new(range) };
-        Ok(Outcome::Result { compactions: vec![payload], diagnostics: writer.diagnostics(parts) })
+        let missing = blocks.missing(&written.text);
+        if missing.is_empty() {
+            return Ok(proposed(&writer, range, &written));
+        }
+        let retry = writer.retry(&pieces, &written, &correction(&missing))?;
+        needs(BTreeMap::from([(RETRY_KEY.to_owned(), retry)]), written.state)
     }
+}
+
+fn proposed(writer: &TextWriter<'_>, range: Range, written: &WrittenText) -> Outcome {
+    let summary = Some(Summary { summary: written.text.clone() });
+    let payload = Payload { summary, ..Payload::new(range) };
+    let (diagnostics, merges) = (writer.diagnostics(written), Some(written.merges));
+    Outcome::Result { compactions: vec![payload], diagnostics, merges }
 }
 
 fn state(text: &str) -> Result<RoundState, StrategyError> {
@@ -236,7 +238,7 @@ struct EventScan {
 impl EventScan {
     fn read(
         request: &CompactRequest,
-        state: Option<RoundState>,
+        state: Option<&RoundState>,
         exchange: &mut Exchange<'_>,
     ) -> Result<Self, StrategyError> {
         let mut blocks = CodeBlocks::default();
@@ -283,8 +285,7 @@ fn background(
     summaries: &[&PreviousSummary],
     pieces: &[TranscriptPiece],
 ) -> Vec<Background> {
-    let window = model::context_window(request, options.model.as_deref());
-    let share = window.map_or(u64::MAX, |window| window / CONTEXT_SHARE);
+    let share = model::background_tokens_max(request, options.model.as_deref());
     let mut background = Vec::new();
 
     let tokens = |summary: &&&PreviousSummary| (summary.text.chars().count() as u64).div_ceil(4);

@@ -171,7 +171,7 @@ fn digest(turns: usize, in_range: u64, bodies: &[(usize, Value)]) -> Result<Stri
     let mut request = request(0, turns - 1, &vec![Kinds::default(); turns]);
     request.context.tokens.in_range = in_range;
     match ask(&Digest, &request, &events(bodies)).unwrap() {
-        Outcome::Result { mut compactions, diagnostics } => {
+        Outcome::Result { mut compactions, diagnostics, .. } => {
             assert!(compactions.len() == 1 && diagnostics.is_empty());
             let payload = compactions.remove(0);
             assert_eq!((payload.from_turn, payload.to_turn), (0, turns - 1));

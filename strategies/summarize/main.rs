@@ -1,13 +1,13 @@
 //! The strategy `summarize`: a model writes a summary that replaces the range (RFD 064, "`summarize`").
 //!
 //! It reads raw events only, asks through the host's `needs`, and proposes the model's text unchanged. If the range
-//! does not fit into the model's window, it is cut where turns begin, all parts are requested at once, and the notes
-//! on them are merged. The notes are of this run. An older summary is never among them, because no strategy is sent
-//! its text (the raw-stream invariant).
+//! does not fit into the model's window, it is cut into parts, and the notes on them are merged. The host may have kept
+//! notes of an earlier run, which were made from the same raw events. An older summary is never among them, because
+//! the strategy is not sent its text (the raw-stream invariant).
 
 use std::process::ExitCode;
 
-use jp_compact_strategy::model::{LIST_HEADER, Prompt, TextStep, TextWriter, read_pieces};
+use jp_compact_strategy::model::{LIST_HEADER, Prompt, TextState, TextStep, TextWriter, read_pieces};
 use jp_compact_strategy::schema::{
     CompactRequest, ContentKind, Description, Determinism, Input, Payload, Summary,
 };
@@ -52,7 +52,7 @@ impl Strategy for Summarize {
             produces: vec![ContentKind::Summary],
             input: Input::Full,
             determinism: Determinism::Stochastic,
-            features: vec!["worker".to_owned(), "events.file".to_owned()],
+            features: vec!["worker".to_owned(), "events.file".to_owned(), "needs.many".to_owned()],
             needs: vec!["llm".to_owned()],
             options_schema: Some(json!({
                 "type": "object",
@@ -98,25 +98,29 @@ impl Strategy for Summarize {
         let points = options.instructions.clone().unwrap_or_else(|| format!("{LIST_HEADER}\n\n{POINTS}"));
         let prompt = Prompt { points: &points, focus: options.focus.as_deref(), background: Vec::new() };
         let writer = TextWriter::new(request, options.model.as_deref(), options.max_tokens, &prompt, 0)?;
-        // A later round needs only the number of parts, and does not read the events again.
-        let Some(state) = &request.state else {
-            let (requests, parts) = writer.begin(read_pieces(exchange)?)?;
-            return Ok(match parts {
-                0 => Outcome::decline("the range contains no text"),
-                _ => Outcome::Needs { requests, state: Some(parts.to_string()) },
-            });
-        };
-        let parts = state
-            .parse()
-            .map_err(|_| StrategyError::new("request_invalid", format_args!("invalid state: `{state}`")))?;
-        Ok(match writer.resume(parts)? {
-            TextStep::Needs(requests) => Outcome::Needs { requests, state: Some(parts.to_string()) },
-            TextStep::Written(summary) => {
-                let payload = Payload { summary: Some(Summary { summary }), ..Payload::new(request.range) };
-                Outcome::Result { compactions: vec![payload], diagnostics: writer.diagnostics(parts) }
+        let state: Option<TextState> = request.state.as_deref().map(state).transpose()?;
+        // A round that only merges notes does not read the events again.
+        let reads = state.as_ref().is_none_or(TextState::needs_pieces);
+        let pieces = if reads { read_pieces(exchange)? } else { Vec::new() };
+        Ok(match writer.advance(state, &pieces)? {
+            TextStep::Empty => Outcome::decline("the range contains no text"),
+            TextStep::Needs(requests, state) => {
+                let state = serde_json::to_string(&state).map_err(StrategyError::internal)?;
+                Outcome::Needs { requests, state: Some(state) }
+            }
+            TextStep::Written(written) => {
+                let (diagnostics, merges) = (writer.diagnostics(&written), Some(written.merges));
+                let summary = Some(Summary { summary: written.text });
+                let payload = Payload { summary, ..Payload::new(request.range) };
+                Outcome::Result { compactions: vec![payload], diagnostics, merges }
             }
         })
     }
+}
+
+fn state(text: &str) -> Result<TextState, StrategyError> {
+    serde_json::from_str(text)
+        .map_err(|_| StrategyError::new("request_invalid", format_args!("invalid state: `{text}`")))
 }
 
 fn main() -> ExitCode {

@@ -205,18 +205,33 @@ fn check_ranges(older: &[Value], profile: &str, expect: &[(u64, u64)]) {
 #[test]
 fn continues_after_last_compaction_of_same_kind() {
     let reasoning = |to: u64| json!({"from_turn": 0, "to_turn": to, "reasoning": "strip"});
-    let summary = |from: u64, to: u64| json!({"from_turn": from, "to_turn": to, "summary": {"summary": "S"}});
     let tools = json!({"from_turn": 0, "to_turn": 2, "tool_calls": {"policy": "omit"}});
-    check_ranges(&[], "offline", &[(0, 6)]);
-    check_ranges(&[reasoning(5)], "offline", &[(0, 6)]);
     check_ranges(&[reasoning(5)], "light", &[(6, 6)]);
-    check_ranges(&[summary(0, 2)], "offline", &[(3, 6)]);
-    check_ranges(&[summary(0, 2), reasoning(5), summary(3, 3)], "offline", &[(4, 6)]);
-    check_ranges(&[summary(3, 4), summary(0, 2)], "offline", &[(5, 6)]);
     // Each strategy of a profile continues after its own overlays.
     check_ranges(&[reasoning(4)], "default", &[(5, 6), (0, 6)]);
     check_ranges(&[reasoning(4), tools], "default", &[(5, 6), (3, 6)]);
     check_ranges(&[reasoning(6)], "light", &[]);
+}
+
+#[test]
+fn summary_includes_earlier_summaries() {
+    let reasoning = |to: u64| json!({"from_turn": 0, "to_turn": to, "reasoning": "strip"});
+    let summary = |from: u64, to: u64| json!({"from_turn": from, "to_turn": to, "summary": {"summary": "S"}});
+    check_ranges(&[], "offline", &[(0, 6)]);
+    check_ranges(&[reasoning(5)], "offline", &[(0, 6)]);
+    check_ranges(&[summary(0, 2)], "offline", &[(0, 6)]);
+    check_ranges(&[summary(0, 2), reasoning(5), summary(3, 3)], "offline", &[(0, 6)]);
+    check_ranges(&[summary(3, 4), summary(0, 2)], "offline", &[(0, 6)]);
+    check_ranges(&[summary(0, 6)], "offline", &[]);
+}
+
+#[test]
+fn summary_includes_earlier_summary_of_kept_turns() {
+    let older = json!({"from_turn": 1, "to_turn": 1, "summary": {"summary": "S"}});
+    let (world, transcript) = conversation_world(&long_turns(10).compaction(older));
+    let keep = "--set=conversation.compaction.keep_first=3";
+    auto(&world, &[&always_due(), "--profile", "offline", keep]).exits(0);
+    assert_eq!(ranges(&transcript.overlays()), [(1, 6)]);
 }
 
 #[test]

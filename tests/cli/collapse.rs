@@ -90,7 +90,7 @@ fn collapses_only_conversations_above_threshold() {
     let transcript = world.write_conversation("conversation", &long_conversation(10));
     let output = run_with_answers(&world, &AUTO, &["They made steps."]).exits(0).line();
     assert_eq!(output["due"], true, "{output}");
-    assert_eq!(range(&transcript.overlays()[0]), (0, 5));
+    assert_eq!(range(&transcript.overlays()[0]), (0, 6));
     let second_run = run_with_answers(&world, &AUTO, &[]).exits(0).line();
     assert_eq!(second_run["due"], false, "{second_run}");
 }
@@ -104,7 +104,7 @@ fn summary_pair_directly_precedes_first_kept_turn() {
     let kinds: Vec<&str> = view.iter().map(|(_, kind, _)| kind.as_str()).collect();
     assert_eq!(kinds[..3], ["chat_request", "chat_response", "chat_request"]);
     assert_eq!(view[1].2, "They made steps.");
-    assert!(view[2].2.starts_with("Request 6:"), "{}", view[2].2);
+    assert!(view[2].2.starts_with("Request 7:"), "{}", view[2].2);
     assert_eq!((view[0].0, view[1].0, view[2].0), (0, 0, 1));
 }
 
@@ -115,11 +115,11 @@ fn keeps_recent_messages() {
     let before = view(&world);
     run_with_answers(&world, &RUN, &["They made steps."]).exits(0);
     let after = view(&world);
-    let events_from_turn_6 = |view: &[(u64, String, String)]| {
-        let start = view.iter().position(|(.., text)| text.starts_with("Request 6:")).unwrap();
-        view[start..].iter().map(|(_, kind, text)| (kind.clone(), text.clone())).collect::<Vec<_>>()
+    let events_from_turn_7 = |view: &[(u64, String, String)]| {
+        let from = view.iter().position(|(.., text)| text.starts_with("Request 7:")).unwrap();
+        view[from..].iter().map(|(_, kind, text)| (kind.clone(), text.clone())).collect::<Vec<_>>()
     };
-    assert_eq!(events_from_turn_6(&after), events_from_turn_6(&before));
+    assert_eq!(events_from_turn_7(&after), events_from_turn_7(&before));
     assert_eq!(transcript.overlays().len(), 1);
 }
 
@@ -144,7 +144,7 @@ fn repeated_runs_merge_summaries_without_looping() {
 
         let elements: Vec<Value> = serde_json::from_slice(&transcript.current_bytes()).unwrap();
         let turns = elements.iter().filter(|element| element["type"] == "turn_start").count();
-        let added = grow(Conversation::new(), turns, 5);
+        let added = grow(Conversation::new(), turns, 6);
         conversation = elements.into_iter().fold(Conversation::new(), Conversation::element);
         conversation = added.elements().iter().cloned().fold(conversation, Conversation::element);
         transcript = world.write_conversation("conversation", &conversation);
@@ -210,7 +210,7 @@ fn only_collapse_receives_earlier_summaries() {
     );
 
     run_with_answers(&world, &RUN, &["Merged."]).exits(0);
-    assert_eq!(range(&transcript.overlays()[0]), (0, 6));
+    assert_eq!(range(&transcript.overlays()[0]), (0, 7));
     let view = view(&world);
     assert_eq!(view[1].2, "Merged.");
     assert!(view.iter().all(|(.., text)| text != EARLIER));
@@ -251,15 +251,15 @@ fn declines_fewer_than_two_turns() {
 fn includes_older_summary_that_range_would_split() {
     let world = World::new();
     let summary = |from: usize, to: usize, text: String| json!({"from_turn": from, "to_turn": to, "summary": {"summary": text}});
-    // The second summary covers the middle of the first. The view shows the first one twice.
-    let conversation = long_conversation(12).compaction(summary(2, 9, "a".repeat(2000))).compaction(summary(
-        5,
-        6,
+    // The second summary covers a part of the first. The view shows the first one twice.
+    let conversation = long_conversation(12).compaction(summary(6, 9, "a".repeat(2000))).compaction(summary(
+        8,
+        8,
         "b".to_owned(),
     ));
     let transcript = world.write_conversation("conversation", &conversation);
-    // The first request is for turns 0 to 6, the second one for the range that the host extended.
-    run_with_answers(&world, &RUN, &["To turn 6.", "To turn 9."]).exits(0);
+    // The first request is for turns 0 to 7, the second one for the range that the host extended.
+    run_with_answers(&world, &RUN, &["To turn 7.", "To turn 9."]).exits(0);
     let overlays = transcript.overlays();
     assert_eq!((range(&overlays[0]), &overlays[0]["summary"]["summary"]), ((0, 9), &json!("To turn 9.")));
 }
@@ -281,7 +281,7 @@ fn fork_of_collapsed_conversation_collapses_independently() {
     let events = std::fs::read(world.path("conversation/events.json")).unwrap();
     let elements: Vec<Value> = serde_json::from_slice(&events).unwrap();
     let forked = elements.into_iter().fold(Conversation::new(), Conversation::element);
-    let added = grow(Conversation::new(), 10, 5);
+    let added = grow(Conversation::new(), 10, 6);
     let forked = added.elements().iter().cloned().fold(forked, Conversation::element);
     let transcript = world.write_conversation("conversation", &forked);
     let (header, requests) = exchange(&world, "collapse");
@@ -305,7 +305,7 @@ fn fork_of_kept_turns_reports_dropped_summary() {
     world.write_conversation("source", &long_conversation(10));
     run_with_answers(&world, &["source", "--profile", "collapse"], &["They made steps."]).exits(0);
     let output = world.run(&["fork", "source", "conversation", "--last", "5"]).exits(0);
-    let output = output.reports("dropped the summary of turns 0-5 (overlay 1)");
+    let output = output.reports("dropped the summary of turns 0-6 (overlay 1)");
     assert!(output.text().is_empty());
     let view = view(&world);
     assert!(view[0].2.starts_with("Request 5:") && view.iter().all(|(.., text)| text != "They made steps."));

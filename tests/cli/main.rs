@@ -33,6 +33,7 @@ mod json_documents;
 mod json_log;
 mod lint;
 mod llm;
+mod long_life;
 mod mcp;
 mod mcp_boundary;
 mod mcp_client;

@@ -177,32 +177,27 @@ fn rejects_incomplete_provider_answers() {
 #[test]
 fn splits_range_above_context_window_and_replays() {
     let world = World::new();
-    let long_request = |name: &str| format!("{name} {}", "and so on, ".repeat(350));
-    let add_turn =
-        |conversation: Conversation, name: &str| conversation.turn(&long_request(name)).message("Yes.");
-    let conversation = ["ALPHA", "BETA", "GAMMA"].into_iter().fold(Conversation::new(), add_turn);
+    let long = |name: &str| format!("{name} {}", "and so on, ".repeat(350));
+    let turn = |conversation: Conversation, name: &str| conversation.turn(&long(name)).message("Yes.");
+    let conversation = ["ALPHA", "BETA", "GAMMA", "DELTA"].into_iter().fold(Conversation::new(), turn);
     let transcript = world.write_conversation("conversation", &conversation);
-    world.write_file("windows.toml", b"[llm.models.\"openai/g\"]\ncontext_window = 2600\n");
+    world.write_file("windows.toml", b"[llm.models.\"openai/g\"]\ncontext_window = 3500\n");
     let run = |model: Option<&Model>, file: &str| {
         let strategy = ["--strategy", "summarize:max_tokens=64", "--config", "windows.toml"];
         run_with_model(&world, model, &[&strategy[..], &[file, "answers.json"]].concat()).exits(0)
     };
     let model = Model::with_answer("NOTES of a part.");
-    run(Some(&model), "--llm-record").reports("2 parts were merged");
+    run(Some(&model), "--llm-record").reports("3 parts were merged");
     let bodies: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
-    let counts_in_bodies =
-        |part: &str| bodies.iter().map(|body| body.matches(part).count()).collect::<Vec<_>>();
-    assert_eq!([counts_in_bodies("ALPHA"), counts_in_bodies("BETA")], [[1, 0, 0], [0, 1, 0]]);
-    assert_eq!(
-        (counts_in_bodies("NOTES of a part."), counts_in_bodies("GAMMA")),
-        (vec![0, 0, 2], vec![0, 0, 0])
-    );
+    let holds = |part: &str| bodies.iter().map(|body| body.matches(part).count()).collect::<Vec<_>>();
+    assert_eq!([holds("ALPHA"), holds("BETA")], [[1, 0, 0, 0], [0, 1, 0, 0]]);
+    assert_eq!((holds("NOTES of a part."), holds("DELTA")), (vec![0, 0, 0, 3], vec![0, 0, 0, 0]));
     assert_eq!(transcript.overlays()[0]["summary"]["summary"], "NOTES of a part.");
     let recorded = transcript.current_bytes();
     // The replay needs neither the server nor a key.
     drop(model);
     std::fs::write(&transcript.path, transcript.original_bytes()).unwrap();
-    run(None, "--llm-replay").reports("2 parts were merged");
+    run(None, "--llm-replay").reports("3 parts were merged");
     assert!(transcript.current_bytes() == recorded);
 }
 

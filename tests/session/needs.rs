@@ -36,6 +36,7 @@ fn model_answers_only_with_permission() {
         system: None,
         messages: vec![Message { role: Role::User, content: "hello".into() }],
         max_tokens: None,
+        note: false,
     };
     let text = Map::from_iter([("text".to_owned(), json!("hi there")), ("model".to_owned(), json!("m"))]);
     let recorded = Recorded::default().with(&question, RecordedAnswer::Ok(text));

@@ -18,7 +18,7 @@ use crate::transcript_results::TranscriptResults;
 
 /// Compact conversations that are too large for their model
 ///
-/// Runs even if `auto.enabled` is false. A compaction is due if the view has more tokens than `trigger_ratio` of the model's context window, or more than `token_threshold`, and the conversation has more than `min_turns` turns. It begins after the last compaction of its kind and ends before the kept turns. If a summary fails, the conversation stays unchanged and a warning is printed; with `on_failure = "fail"` the exit code is 18. These keys are in `[conversation.compaction.auto]`. The exit code is 0 if nothing is due.
+/// Runs even if `auto.enabled` is false. A compaction is due if the view has more tokens than `trigger_ratio` of the model's context window, or more than `token_threshold`, and the conversation has more than `min_turns` turns. `--context-window` overrides `token_threshold`. A policy begins after the last compaction of its kind. A summary includes the earlier summaries, so that one is left. Both end before the kept turns. If a summary fails, the conversation stays unchanged and a warning is printed; with `on_failure = "fail"` the exit code is 18. These keys are in `[conversation.compaction.auto]`. The exit code is 0 if nothing is due.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact auto 17738399468\n  jp-compact auto 17738399468 --context-window 200000 --dry-run\n  jp-compact auto 17738399468 --set conversation.compaction.auto.profile=heavy"
@@ -30,11 +30,6 @@ pub(crate) struct Args {
     /// Run this profile [default: auto.profile]
     #[arg(short, long, value_name = "NAME")]
     profile: Option<String>,
-    /// Assume a context window of N tokens
-    ///
-    /// Overrides `token_threshold`. [default: the window of --model, else of the conversation's model, else of the configured model]
-    #[arg(long, value_name = "N")]
-    context_window: Option<u64>,
     #[command(flatten)]
     running: RunArgs,
 }
@@ -56,7 +51,7 @@ pub(crate) fn run(
         for transcript in &args.transcripts {
             let request = AutoRequest {
                 profile: args.profile.as_deref(),
-                context_window: args.context_window,
+                context_window: args.running.models.context_window,
                 estimator: args.running.counting.tokens.estimator(),
                 foreign_auto: None,
             };

@@ -110,7 +110,7 @@ async fn run_steps(
     if appended.is_ok() && !args.running.dry_run && config.auto.enabled {
         let request = AutoRequest {
             profile: None,
-            context_window: None,
+            context_window: args.running.models.context_window,
             estimator: args.running.counting.tokens.estimator(),
             foreign_auto: config.foreign_auto(),
         };

@@ -83,6 +83,7 @@ impl<'a> Request<'a> {
             limits: Limits {
                 deadline_ms: u64::try_from(self.deadline.as_millis()).unwrap_or(u64::MAX),
                 result_bytes_max: RESULT_BYTES_MAX,
+                needs_many: false,
             },
             ..Ask::new(&self.id, self.description, self.range, self.options, NOW)
         };

@@ -204,7 +204,7 @@ pub(super) fn violation_failure(violation: &ReplyViolation, output: &[u8]) -> Ch
         ReplyViolation::AfterTerminal { .. } => "R06",
         ReplyViolation::NotAMessage { line, why, .. } => not_a_message(output, *line, why),
         ReplyViolation::KeyUsedTwice { .. } => "N02",
-        ReplyViolation::TooManyRounds | ReplyViolation::TooManyNeeds { .. } => "N03",
+        ReplyViolation::TooManyRounds { .. } | ReplyViolation::TooManyNeeds { .. } => "N03",
         ReplyViolation::StateTooLarge { .. } => "N04",
     };
     failure(id, violation)

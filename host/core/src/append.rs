@@ -26,6 +26,8 @@ pub struct Receipt {
     pub input_sha256: String,
     /// The degree of its confinement.
     pub tier: String,
+    /// The number of merges between the summary and the raw events, if the strategy reports it.
+    pub merges: Option<u32>,
 }
 
 /// One overlay to append, with its origin.
@@ -227,6 +229,9 @@ fn receipt(overlay: &Overlay, receipt: &Receipt) -> Map<String, Value> {
     element.insert("options".into(), Value::Object(receipt.options.clone()));
     element.insert("input_sha256".into(), receipt.input_sha256.as_str().into());
     element.insert("tier".into(), receipt.tier.as_str().into());
+    if let Some(merges) = receipt.merges.filter(|_| overlay.summary.is_some()) {
+        element.insert("merges".into(), merges.into());
+    }
     element
 }
 

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use jp_compact_schema::version::{NEEDS_MAX, NEEDS_ROUNDS_MAX, STATE_BYTES_MAX};
+use jp_compact_schema::version::{
+    NEEDS_MANY_ROUNDS_MAX, NEEDS_MAX, NEEDS_ROUNDS_MAX, STATE_BYTES_MAX, STATE_MANY_BYTES_MAX,
+};
 use jp_compact_schema::{self as schema, Decline, ErrorReply, Log, Needs, Progress, Reply, ResultReply};
 
 use crate::bounded::{Logs, cut, cut_diagnostics};
@@ -71,7 +73,9 @@ pub enum ReplyViolation {
         quote: String,
     },
     /// More `needs` replies than allowed.
-    TooManyRounds,
+    TooManyRounds {
+        max: u32,
+    },
     /// More needs than allowed for one request.
     TooManyNeeds {
         /// The total over all rounds.
@@ -83,6 +87,7 @@ pub enum ReplyViolation {
     },
     StateTooLarge {
         bytes: usize,
+        max: u64,
     },
 }
 
@@ -100,15 +105,15 @@ impl std::fmt::Display for ReplyViolation {
             Self::AfterTerminal { quote } => {
                 write!(out, "it sent another line after its terminal reply: {quote}")
             }
-            Self::TooManyRounds => write!(out, "it replied `needs` more than {NEEDS_ROUNDS_MAX} times"),
+            Self::TooManyRounds { max } => write!(out, "it replied `needs` more than {max} times"),
             Self::TooManyNeeds { found } => {
                 write!(out, "it has {found} needs for one request; at most {NEEDS_MAX} are allowed")
             }
             Self::KeyUsedTwice { key } => {
                 write!(out, "its `needs` reuse the key `{key}` of an earlier round")
             }
-            Self::StateTooLarge { bytes } => {
-                write!(out, "its `state` has {bytes} bytes; at most {STATE_BYTES_MAX} are allowed")
+            Self::StateTooLarge { bytes, max } => {
+                write!(out, "its `state` has {bytes} bytes; at most {max} are allowed")
             }
         }
     }
@@ -195,7 +200,8 @@ pub fn after_terminal(text: &str) -> ReplyViolation {
     ReplyViolation::AfterTerminal { quote: quote(text) }
 }
 
-/// Checks a `needs` against the earlier rounds: their number, and their answers.
+/// Checks a `needs` against the earlier rounds: their number, and their answers. With the feature `needs.many`, the
+/// budget for models bounds the rounds that ask one, and the others are counted.
 ///
 /// # Errors
 /// The violation of the protocol.
@@ -203,19 +209,24 @@ pub fn check_needs(
     needs: &Needs,
     rounds_before: u32,
     answers: &BTreeMap<String, schema::Answer>,
+    many: bool,
 ) -> Result<(), ReplyViolation> {
-    if rounds_before >= NEEDS_ROUNDS_MAX {
-        return Err(ReplyViolation::TooManyRounds);
+    let max = if many { NEEDS_MANY_ROUNDS_MAX } else { NEEDS_ROUNDS_MAX };
+    if rounds_before >= max {
+        return Err(ReplyViolation::TooManyRounds { max });
     }
-    if let Some(key) = needs.requests.keys().find(|key| answers.contains_key(*key)) {
-        return Err(ReplyViolation::KeyUsedTwice { key: quote(key) });
+    if !many {
+        if let Some(key) = needs.requests.keys().find(|key| answers.contains_key(*key)) {
+            return Err(ReplyViolation::KeyUsedTwice { key: quote(key) });
+        }
+        let found = answers.len() + needs.requests.len();
+        if found > NEEDS_MAX {
+            return Err(ReplyViolation::TooManyNeeds { found });
+        }
     }
-    let found = answers.len() + needs.requests.len();
-    if found > NEEDS_MAX {
-        return Err(ReplyViolation::TooManyNeeds { found });
-    }
+    let max = if many { STATE_MANY_BYTES_MAX } else { STATE_BYTES_MAX };
     match needs.state.as_ref().map(String::len) {
-        Some(bytes) if bytes as u64 > STATE_BYTES_MAX => Err(ReplyViolation::StateTooLarge { bytes }),
+        Some(bytes) if bytes as u64 > max => Err(ReplyViolation::StateTooLarge { bytes, max }),
         _ => Ok(()),
     }
 }

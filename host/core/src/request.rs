@@ -75,7 +75,11 @@ impl<'a> Ask<'a> {
             hints: &NO_HINTS,
             now,
             range_exact: false,
-            limits: Limits { deadline_ms: COMPACT_DEADLINE_MS, result_bytes_max: RESULT_BYTES_MAX },
+            limits: Limits {
+                deadline_ms: COMPACT_DEADLINE_MS,
+                result_bytes_max: RESULT_BYTES_MAX,
+                needs_many: false,
+            },
             dry_run: false,
             llm: None,
             context_window: None,

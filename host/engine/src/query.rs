@@ -62,6 +62,7 @@ pub async fn ask(
         system: Some(SYSTEM.into()),
         messages: render::spoken(stream, &project(stream), request),
         max_tokens: None,
+        note: false,
     };
     let failed = |code: &str, message: String| Error::NoAnswer(AnswerError { code: code.into(), message });
     match models.answer(&need, allowed.model().map(|llm| &*llm.model)).await {

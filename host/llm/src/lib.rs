@@ -7,6 +7,7 @@ mod budget;
 mod client;
 mod key;
 mod model;
+mod notes;
 mod provider;
 mod record;
 mod retry;
@@ -30,9 +31,11 @@ pub use settings::Settings;
 
 use budget::Budget;
 use client::{AnswerEnd, Client, ModelAnswer, Prompt, Timeouts};
+use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::{Environment, Variables};
-use jp_compact_runtime::session::{Answering, Answers, Recorded};
+use jp_compact_runtime::session::{self, Answering, Answers, Recorded};
 use key::Keys;
+use notes::NoteCache;
 use record::Recording;
 use retry::Backoff;
 
@@ -46,6 +49,8 @@ const BACKOFF: Backoff =
 const CONCURRENT_REQUESTS_MAX: usize = 4;
 /// The error code of a request that exceeds the budget.
 pub const BUDGET_EXHAUSTED: &str = "budget_exhausted";
+/// The error code of a request that exceeds the window that the user typed or configured.
+pub const WINDOW_EXCEEDED: &str = "window_exceeded";
 /// An example of the settings that configure a model.
 pub const EXAMPLE: &str = "[llm]\n\
     model = \"anthropic/claude-haiku-4-5\"\n\
@@ -64,6 +69,10 @@ pub struct LlmOptions {
     pub record: Option<PathBuf>,
     /// The file to replay answers from. No model is asked then.
     pub replay: Option<PathBuf>,
+    /// The context window of every model, in tokens, unless the model's own is smaller.
+    pub context_window: Option<u64>,
+    /// Neither read nor keep notes.
+    pub no_notes: bool,
 }
 
 /// The models of a run.
@@ -78,6 +87,8 @@ pub struct Models {
     budget: Budget,
     recording: Option<Recording>,
     replayed: Option<Recorded>,
+    notes: NoteCache,
+    window: Option<u64>,
     slots: Semaphore,
 }
 
@@ -109,6 +120,8 @@ impl Models {
             budget: Budget::new(tokens, requests),
             recording,
             replayed: replayed.transpose()?,
+            notes: if options.no_notes { NoteCache::disabled() } else { NoteCache::open(environment) },
+            window: options.context_window,
             slots: Semaphore::new(if one_by_one { 1 } else { CONCURRENT_REQUESTS_MAX }),
         })
     }
@@ -119,10 +132,16 @@ impl Models {
         self.requested_model.as_ref()
     }
 
-    /// Returns the context window of a model, if it is known.
+    /// Returns the context window of a model, if it is known. The typed window is an upper limit.
     #[must_use]
     pub fn context_window(&self, model: &ModelName) -> Option<u64> {
-        self.settings.context_window(model)
+        let known = self.settings.context_window(model);
+        self.window.into_iter().chain(known).min()
+    }
+
+    /// Returns the window that the user typed or configured for a model. No request may exceed it.
+    fn window_max(&self, model: &ModelName) -> Option<u64> {
+        self.window.into_iter().chain(self.settings.configured_window(model)).min()
     }
 
     /// Returns whether answers come from a file, so no model is needed.
@@ -144,7 +163,7 @@ impl Models {
     }
 
     async fn complete(&self, request: &NeedRequest, fallback: Option<&str>) -> Answer {
-        let NeedRequest::LlmComplete { model, system, messages, max_tokens } = request else {
+        let NeedRequest::LlmComplete { model, system, messages, max_tokens, .. } = request else {
             return error_answer("need_unknown", "this host has no model that counts tokens".into());
         };
         // The semaphore is never closed.
@@ -154,6 +173,11 @@ impl Models {
         {
             return answer;
         }
+        let note = self.note(request, fallback);
+        if let Some(answer) = note.as_deref().and_then(|key| self.notes.get(key)) {
+            tracing::info!("used a note");
+            return self.record(request, answer);
+        }
         let prompt = Prompt { system: system.as_deref(), messages, max_tokens: *max_tokens };
         let answer = match self.ask(model.as_deref(), fallback, prompt).await {
             Ok(completion) => match serde_json::to_value(completion) {
@@ -162,7 +186,23 @@ impl Models {
             },
             Err(error) => Answer::Err(error),
         };
+        if let (Some(key), Answer::Ok(_)) = (&note, &answer) {
+            self.notes.put(key, &answer);
+        }
         self.record(request, answer)
+    }
+
+    /// Returns the key of a note: the hash of the request with the model that answers it, and of the address, because
+    /// another server may have another model with the same name. `None` if the answer is not a note.
+    fn note(&self, request: &NeedRequest, fallback: Option<&str>) -> Option<String> {
+        let NeedRequest::LlmComplete { model, note: true, .. } = request else { return None };
+        let resolved = resolve(model.as_deref(), fallback).ok()?;
+        let target = provider::target(&resolved, &self.settings, &self.variables).ok()?;
+        let mut named = request.clone();
+        if let NeedRequest::LlmComplete { model, .. } = &mut named {
+            *model = Some(resolved.to_string());
+        }
+        Some(digest::of_bytes(format!("{} {}", session::key(&named), target.address).as_bytes()))
     }
 
     /// Records answers of the model, including refusals, because the model would repeat them. A missing
@@ -185,26 +225,13 @@ impl Models {
         default_model: Option<&str>,
         prompt: Prompt<'_>,
     ) -> Result<Completion, AnswerError> {
-        let unavailable = |message| AnswerError { code: "llm_unavailable".into(), message };
-        let parse = |name: &str| name.parse().map_err(|error: NoModelName| unavailable(error.to_string()));
-        let requested: Option<ModelName> = requested.map(parse).transpose()?;
-        let default_model: Option<ModelName> = default_model.map(parse).transpose()?;
-        let model = match (requested, default_model) {
-            // A strategy must not decide which provider reads the conversation.
-            (Some(requested), Some(default)) if requested.provider() != default.provider() => {
-                return Err(unavailable(format!(
-                    "the strategy asks for `{requested}` from another provider than `{default}`; `--model {requested}` allows it"
-                )));
-            }
-            (requested, default) => {
-                requested.or(default).ok_or_else(|| unavailable("no model is configured".into()))?
-            }
-        };
+        let model = resolve(requested, default_model)?;
         if prompt.messages.is_empty() {
             return Err(unavailable("the request has no message".into()));
         }
         let target = provider::target(&model, &self.settings, &self.variables).map_err(unavailable)?;
         let input = input_tokens(prompt.system, prompt.messages);
+        let prompt = self.within_window(&model, input, prompt)?;
         let reserved = self.budget.reserve(input, prompt.max_tokens).await.map_err(exhausted)?;
         let max_tokens = reserved.max_tokens;
         let key = self.keys.get(&target, &self.variables).await.map_err(unavailable)?;
@@ -235,6 +262,45 @@ impl Models {
         self.budget.spend(usage.input_tokens.saturating_add(usage.output_tokens));
         tracing::info!(%model, input = usage.input_tokens, output = usage.output_tokens, "answered");
         completion(&model, answer, prompt.max_tokens.is_none() && max_tokens.is_some())
+    }
+
+    /// Limits the output to the room that the input leaves in a window that the user typed or configured.
+    fn within_window<'q>(
+        &self,
+        model: &ModelName,
+        input: u64,
+        prompt: Prompt<'q>,
+    ) -> Result<Prompt<'q>, AnswerError> {
+        let Some(window) = self.window_max(model) else { return Ok(prompt) };
+        let Some(left) = window.checked_sub(input).filter(|left| *left > 0) else {
+            let message =
+                format!("{model}: the request has about {input} tokens, more than its window of {window}");
+            return Err(AnswerError { code: WINDOW_EXCEEDED.into(), message });
+        };
+        let max_tokens = Some(prompt.max_tokens.map_or(left, |max_tokens| max_tokens.min(left)));
+        Ok(Prompt { max_tokens, ..prompt })
+    }
+}
+
+fn unavailable(message: String) -> AnswerError {
+    AnswerError { code: "llm_unavailable".into(), message }
+}
+
+/// Returns the model to ask: the one that the strategy requests, or the default model of the host.
+fn resolve(requested: Option<&str>, default_model: Option<&str>) -> Result<ModelName, AnswerError> {
+    let parse = |name: &str| name.parse().map_err(|error: NoModelName| unavailable(error.to_string()));
+    let requested: Option<ModelName> = requested.map(parse).transpose()?;
+    let default_model: Option<ModelName> = default_model.map(parse).transpose()?;
+    match (requested, default_model) {
+        // A strategy must not decide which provider reads the conversation.
+        (Some(requested), Some(default)) if requested.provider() != default.provider() => {
+            Err(unavailable(format!(
+                "the strategy asks for `{requested}` from another provider than `{default}`; `--model {requested}` allows it"
+            )))
+        }
+        (requested, default) => {
+            requested.or(default).ok_or_else(|| unavailable("no model is configured".into()))
+        }
     }
 }
 
@@ -291,11 +357,14 @@ impl Answers for Models {
         }
     }
 
-    fn foresee(&self, requests: &BTreeMap<String, NeedRequest>) -> Option<AnswerError> {
+    fn foresee(&self, requests: &BTreeMap<String, NeedRequest>, model: Option<&str>) -> Option<AnswerError> {
         if self.replays() {
             return None;
         }
-        let token_counts = requests.values().filter_map(|request| match request {
+        // A note costs nothing.
+        let costs =
+            |request: &&NeedRequest| self.note(request, model).is_none_or(|key| !self.notes.has(&key));
+        let token_counts = requests.values().filter(costs).filter_map(|request| match request {
             NeedRequest::LlmComplete { system, messages, max_tokens, .. } => {
                 Some(input_tokens(system.as_deref(), messages).saturating_add(max_tokens.unwrap_or(0)))
             }

@@ -32,8 +32,12 @@ impl Settings {
     /// Returns the context window of a model in tokens: from the settings, or from the built-in table.
     #[must_use]
     pub fn context_window(&self, model: &ModelName) -> Option<u64> {
-        let configured = self.models.get(&model.to_string()).and_then(|settings| settings.context_window);
-        configured.or_else(|| windows::built_in(model.provider(), model.name()))
+        self.configured_window(model).or_else(|| windows::built_in(model.provider(), model.name()))
+    }
+
+    /// Returns the context window of a model in the settings.
+    pub(super) fn configured_window(&self, model: &ModelName) -> Option<u64> {
+        self.models.get(&model.to_string()).and_then(|settings| settings.context_window)
     }
 }
 

@@ -48,6 +48,7 @@ fn question(text: &str, max_tokens: Option<u64>) -> NeedRequest {
             message(Role::User, text),
         ],
         max_tokens,
+        note: false,
     }
 }
 
@@ -286,9 +287,14 @@ async fn the_model_of_the_request_comes_first() {
     let NeedRequest::LlmComplete { system, messages, max_tokens, .. } = question("a", None) else {
         panic!("it asks a model")
     };
-    let request =
-        NeedRequest::LlmComplete { model: Some("openai/other".into()), system, messages, max_tokens };
-    models.answer(&request, Some("openai/g")).await;
+    let named = NeedRequest::LlmComplete {
+        model: Some("openai/other".into()),
+        system,
+        messages,
+        max_tokens,
+        note: false,
+    };
+    models.answer(&named, Some("openai/g")).await;
     models.answer(&question("a", None), Some("openai/g")).await;
     check_error(
         &models.answer(&question("a", None), None).await,
@@ -307,8 +313,14 @@ async fn a_strategy_cannot_choose_another_provider() {
     let NeedRequest::LlmComplete { system, messages, max_tokens, .. } = question("a", None) else {
         panic!("it asks a model")
     };
-    let request = NeedRequest::LlmComplete { model: Some("openai/g".into()), system, messages, max_tokens };
-    let answer = models(&server).answer(&request, Some("ollama/q")).await;
+    let named = NeedRequest::LlmComplete {
+        model: Some("openai/g".into()),
+        system,
+        messages,
+        max_tokens,
+        note: false,
+    };
+    let answer = models(&server).answer(&named, Some("ollama/q")).await;
     check_error(&answer, "llm_unavailable", "from another provider than `ollama/q`");
     assert_eq!(received(&server).await.len(), 0);
 }
@@ -368,6 +380,99 @@ async fn recorded_answers_are_replayed_without_requests() {
     check_error(&missing, "llm_unavailable", &jp_compact_runtime::session::key(&requests[3]));
     assert_eq!(received(&server).await.len(), 3);
     assert!(!std::fs::read_to_string(&file).unwrap().contains("sekret"));
+}
+
+/// Returns a question whose answer is a note.
+fn note(text: &str) -> NeedRequest {
+    match question(text, Some(60)) {
+        NeedRequest::LlmComplete { model, system, messages, max_tokens, .. } => {
+            NeedRequest::LlmComplete { model, system, messages, max_tokens, note: true }
+        }
+        other => other,
+    }
+}
+
+/// Returns models with a home of their own.
+fn models_at(server: &MockServer, home: &std::path::Path, options: &LlmOptions) -> Models {
+    let environment = Environment { home: Some(home.to_owned()), ..environment(server) };
+    Models::open(Settings::default(), options, &environment).unwrap()
+}
+
+#[tokio::test]
+async fn a_note_is_not_paid_for_again() {
+    let (server, home) = (MockServer::start().await, tempfile::tempdir().unwrap());
+    respond_with(&server, openai("a note", "stop")).await;
+    let small = LlmOptions { budget_tokens: Some(100), ..LlmOptions::default() };
+    let models = || models_at(&server, home.path(), &small);
+    let first = models().answer(&note("what?"), Some("openai/g")).await;
+    assert_eq!(models().answer(&note("what?"), Some("openai/g")).await, first);
+    assert_eq!(received(&server).await.len(), 1);
+    // A note needs no budget.
+    let many = (0..9).map(|key| (key.to_string(), note("what?"))).collect();
+    assert_eq!(models().foresee(&many, Some("openai/g")), None);
+    assert!(models().foresee(&many, Some("openai/h")).is_some());
+    // Another model, another text, and an answer that is not a note.
+    models().answer(&note("what?"), Some("openai/h")).await;
+    models().answer(&note("why?"), Some("openai/g")).await;
+    models().answer(&question("what?", Some(60)), Some("openai/g")).await;
+    assert_eq!(received(&server).await.len(), 4);
+}
+
+#[tokio::test]
+async fn no_notes_asks_again() {
+    let (server, home) = (MockServer::start().await, tempfile::tempdir().unwrap());
+    respond_with(&server, openai("a note", "stop")).await;
+    let without = LlmOptions { no_notes: true, ..LlmOptions::default() };
+    for options in [&without, &LlmOptions::default(), &without] {
+        models_at(&server, home.path(), options).answer(&note("what?"), Some("openai/g")).await;
+    }
+    assert_eq!(received(&server).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_used_note_is_recorded_and_a_replay_reads_none() {
+    let (server, home) = (MockServer::start().await, tempfile::tempdir().unwrap());
+    respond_with(&server, openai("a note", "stop")).await;
+    models_at(&server, home.path(), &LlmOptions::default()).answer(&note("what?"), Some("openai/g")).await;
+    let file = home.path().join("answers.json");
+    let record = LlmOptions { record: Some(file.clone()), ..LlmOptions::default() };
+    models_at(&server, home.path(), &record).answer(&note("what?"), Some("openai/g")).await;
+    assert_eq!(received(&server).await.len(), 1);
+    let replay = LlmOptions { replay: Some(file), ..LlmOptions::default() };
+    let replaying = models_at(&server, home.path(), &replay);
+    assert_eq!(text(&replaying.answer(&note("what?"), None).await), "a note");
+    std::fs::write(home.path().join("answers.json"), "{}").unwrap();
+    let missing = models_at(&server, home.path(), &replay).answer(&note("what?"), Some("openai/g")).await;
+    check_error(&missing, "llm_unavailable", "no answer was recorded");
+}
+
+#[tokio::test]
+async fn a_typed_window_bounds_each_request() {
+    let server = MockServer::start().await;
+    respond_with(&server, openai("yes", "stop")).await;
+    let typed = LlmOptions { context_window: Some(50), ..LlmOptions::default() };
+    let models = models_with(&server, &typed);
+    text(&models.answer(&question("what?", Some(60)), Some("openai/g")).await);
+    text(&models.answer(&question("what?", None), Some("openai/g")).await);
+    text(&models.answer(&question("what?", Some(7)), Some("openai/g")).await);
+    let limits: Vec<Value> = received(&server)
+        .await
+        .iter()
+        .map(|request| request.body_json::<Value>().unwrap()["max_tokens"].clone())
+        .collect();
+    // The prompt has about 6 tokens.
+    assert_eq!(limits, [44, 44, 7]);
+    let long = question(&"x".repeat(200), Some(60));
+    check_error(
+        &models.answer(&long, Some("openai/g")).await,
+        "window_exceeded",
+        "more than its window of 50",
+    );
+    assert_eq!(received(&server).await.len(), 3);
+    let model = |name: &str| name.parse().unwrap();
+    assert_eq!(models.context_window(&model("openai/gpt-4o")), Some(50));
+    let wide = LlmOptions { context_window: Some(1_000_000), ..LlmOptions::default() };
+    assert_eq!(models_with(&server, &wide).context_window(&model("openai/gpt-4o")), Some(128_000));
 }
 
 #[tokio::test]

@@ -19,14 +19,16 @@ pub enum Outcome {
         compactions: Vec<Payload>,
         /// Remarks to the user about the conversation.
         diagnostics: Vec<Diagnostic>,
+        /// The greatest number of merges between a summary and the raw events, if a model wrote it.
+        merges: Option<u32>,
     },
     /// Nothing to compact. The host reports this reason.
     Decline(String),
     /// Needs. The host fulfills them, then sends the request again with `answers` and `state`.
     Needs {
-        /// The needs by key. A key of an earlier round must not be reused.
+        /// The needs by key. Without `limits.needs_many`, a key of an earlier round must not be reused.
         requests: BTreeMap<String, NeedRequest>,
-        /// Data that the host returns unchanged. At most 64 KiB.
+        /// Data that the host returns unchanged. At most 64 KiB, or 1 MiB with `limits.needs_many`.
         state: Option<String>,
     },
 }
@@ -35,7 +37,7 @@ impl Outcome {
     /// Returns a result with one compaction.
     #[must_use]
     pub fn propose(payload: Payload) -> Self {
-        Self::Result { compactions: vec![payload], diagnostics: Vec::new() }
+        Self::Result { compactions: vec![payload], diagnostics: Vec::new(), merges: None }
     }
 
     /// Returns a decline with this reason.
@@ -106,8 +108,8 @@ pub fn options<T: DeserializeOwned>(request: &CompactRequest) -> Result<T, Strat
 pub(crate) fn terminal_reply(id: &str, outcome: Result<Outcome, StrategyError>) -> Reply {
     let id = id.to_owned();
     match outcome {
-        Ok(Outcome::Result { compactions, diagnostics }) => {
-            Reply::Result(ResultReply { id, compactions, diagnostics })
+        Ok(Outcome::Result { compactions, diagnostics, merges }) => {
+            Reply::Result(ResultReply { id, compactions, diagnostics, merges })
         }
         Ok(Outcome::Decline(reason)) => Reply::Decline(Decline { id, reason }),
         Ok(Outcome::Needs { requests, state }) => Reply::Needs(Needs { id, requests, state }),

@@ -48,7 +48,11 @@ pub fn request(from_turn: usize, to_turn: usize, turns: &[Kinds]) -> CompactRequ
         },
         outline: None,
         events: None,
-        limits: Limits { deadline_ms: COMPACT_DEADLINE_MS, result_bytes_max: RESULT_BYTES_MAX },
+        limits: Limits {
+            deadline_ms: COMPACT_DEADLINE_MS,
+            result_bytes_max: RESULT_BYTES_MAX,
+            needs_many: false,
+        },
         answers: BTreeMap::new(),
         state: None,
         dry_run: false,

@@ -52,8 +52,9 @@ pub fn check(input: &[u8]) {
             let answered_key = needs.requests.keys().next().filter(|_| choices.flag()).cloned();
             let answers: BTreeMap<String, Answered> =
                 answered_key.into_iter().map(|key| (key, Answered::Ok(serde_json::Map::new()))).collect();
-            let result = reply::check_needs(needs, u32::from(choices.byte()), &answers);
-            assert!(answers.is_empty() || result.is_err(), "a key of an earlier answer must be rejected");
+            let many = choices.flag();
+            let result = reply::check_needs(needs, u32::from(choices.byte()), &answers, many);
+            assert!(many || answers.is_empty() || result.is_err(), "a key of an earlier answer must be rejected");
         }
         Terminal::Decline(_) | Terminal::Error(_) => {}
     }

@@ -28,6 +28,7 @@ pub(crate) fn entries_of(compactions: Vec<Compaction>) -> Vec<Entry> {
         options: Map::from_iter([("mode".to_owned(), json!("omit"))]),
         input_sha256: "i".repeat(64),
         tier: "contained".into(),
+        merges: None,
     };
     compactions.into_iter().map(|compaction| Entry { compaction, receipt: receipt.clone() }).collect()
 }

@@ -208,6 +208,7 @@ fn entries(compactions: Vec<Compaction>) -> Vec<Entry> {
         options: Map::new(),
         input_sha256: String::new(),
         tier: String::new(),
+        merges: None,
     };
     compactions.into_iter().map(|compaction| Entry { compaction, receipt: receipt.clone() }).collect()
 }

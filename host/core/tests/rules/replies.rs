@@ -166,7 +166,8 @@ fn needs(keys: &[&str], state_bytes: usize, rounds_before: u32, expect: Result<(
     let requests = keys.iter().map(|key| ((*key).to_owned(), NeedRequest::Unknown)).collect();
     let needs = Needs { id: "c1".into(), requests, state: Some("s".repeat(state_bytes)) };
     let answers = BTreeMap::from([("used".to_owned(), Answer::Ok(serde_json::Map::new()))]);
-    let checked = reply::check_needs(&needs, rounds_before, &answers).map_err(|wrong| wrong.to_string());
+    let checked =
+        reply::check_needs(&needs, rounds_before, &answers, false).map_err(|wrong| wrong.to_string());
     assert_eq!(checked, expect.map_err(str::to_owned));
 }
 

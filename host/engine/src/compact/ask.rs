@@ -221,6 +221,7 @@ impl<'a> Asking<'a> {
             limits: Limits {
                 deadline_ms: u64::try_from(deadline_ms).unwrap_or(u64::MAX),
                 result_bytes_max: RESULT_BYTES_MAX,
+                needs_many: description.has_feature("needs.many"),
             },
             dry_run: run.io.dry_run,
             llm,
@@ -292,8 +293,11 @@ impl<'a> Asking<'a> {
                 // A digest costs as much as all the rest. Only stored overlays need it.
                 let stores = !self.run.io.dry_run && !self.run.io.in_memory;
                 let input_sha256 = if stores { self.digest() } else { String::new() };
-                self.entries
-                    .extend(valid.into_iter().map(|compaction| entry(ready, compaction, &input_sha256)));
+                self.entries.extend(
+                    valid
+                        .into_iter()
+                        .map(|compaction| entry(ready, compaction, &input_sha256, result.merges)),
+                );
                 self.owners.resize(self.entries.len(), owner);
                 self.proposals.push(Proposed { ready, selected, payloads: result.compactions });
             }
@@ -383,7 +387,7 @@ fn asked<'a>(
     }
 }
 
-fn entry(ready: &Ready, compaction: Compaction, input_sha256: &str) -> Entry {
+fn entry(ready: &Ready, compaction: Compaction, input_sha256: &str, merges: Option<u32>) -> Entry {
     let described = &ready.described;
     let receipt = Receipt {
         strategy: described.confined.cleared.plugin.name.clone(),
@@ -392,6 +396,7 @@ fn entry(ready: &Ready, compaction: Compaction, input_sha256: &str) -> Entry {
         options: ready.options.clone(),
         input_sha256: input_sha256.to_owned(),
         tier: described.confined.tier().to_string(),
+        merges,
     };
     Entry { compaction, receipt }
 }

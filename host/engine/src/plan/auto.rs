@@ -1,11 +1,10 @@
 //! Automatic compaction: a profile continues where the last compaction of its kind ended (RFD D17, "Automatic
 //! Compaction"). A failed summary leaves the conversation as it was, unless the configuration makes it a failure.
 
-use jp_compact_core::Bound;
-use jp_compact_core::bound;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::Selection;
-use jp_compact_schema::ContentKind;
+use jp_compact_core::{Bound, Stream, TurnRange, bound};
+use jp_compact_schema::{ContentKind, Description};
 
 use super::{Error, Planner};
 use crate::compact::{self, OnLowSaving, Opened, Ready, RunReport, RunSettings, StrategyRunError};
@@ -56,14 +55,11 @@ impl Planner<'_> {
             // A call of JP's rules has its own turns.
             let Selection { from, to, .. } = ready.range.unwrap_or(kept);
             let Some(range) = bound::resolve(stream, from, to, now) else { return false };
-            let description = &ready.described.description;
-            // A strategy that merges the earlier summaries begins where they begin.
-            let merges = description.wants("previous_summaries");
-            let last = if merges { 0 } else { stream.after_last_overlay_of(&description.produces) };
-            let from = last.max(range.from());
-            let (first, last) = (Bound::Turn(from), Bound::Turn(range.to()));
-            ready.range = Some(Selection { from: Some(first), to: Some(last), keep });
-            from <= range.to()
+            let Some((from, to)) = turns_of(&ready.described.description, stream, range) else {
+                return false;
+            };
+            ready.range = Some(Selection { from: Some(Bound::Turn(from)), to: Some(Bound::Turn(to)), keep });
+            true
         });
         if run.strategies.is_empty() {
             return Ok(Applied::Nothing);
@@ -101,6 +97,23 @@ impl Planner<'_> {
         let known = models.iter().find_map(|model| self.models.context_window(model));
         (models.first().map(ToString::to_string), request.context_window.or(known))
     }
+}
+
+/// Returns the first and the last turn for a strategy, or `None` if every turn was compacted already. Policies continue
+/// after the last compaction of their kinds. A summary replaces the earlier ones, so that a long conversation has one:
+/// its range includes theirs, and it is made from their raw events (docs/decisions/0018-one-summary.md).
+fn turns_of(description: &Description, stream: &Stream, range: TurnRange) -> Option<(usize, usize)> {
+    let next = stream.after_last_overlay_of(&description.produces);
+    // A strategy that chooses its own turns may still find some.
+    let chooses = description.wants("previous_summaries");
+    if next > range.to() && !chooses {
+        return None;
+    }
+    if !description.produces.contains(&ContentKind::Summary) {
+        return Some((next.max(range.from()), range.to()));
+    }
+    let oldest = stream.summaries().map(|(from, _)| from).min();
+    Some((oldest.unwrap_or(range.from()).min(range.from()), range.to()))
 }
 
 /// Returns whether a summary failed that may succeed with another answer of the model.

@@ -187,14 +187,18 @@ impl Sessions {
                 }
                 (terminal, _) => return Ok(CompleteReply { terminal, logs }),
             };
-            reply::check_needs(&needs, rounds_before, &header.answers).map_err(Error::Violation)?;
+            let many = header.limits.needs_many;
+            reply::check_needs(&needs, rounds_before, &header.answers, many).map_err(Error::Violation)?;
             // A need from the description was granted before anything ran. Any other need was never granted.
             if let Some(need) = needs::not_granted(&needs, &described.description.needs) {
                 return Err(Error::NotGranted { need });
             }
-            let known_error = self.answers.foresee(&needs.requests);
+            let model = header.context.llm.as_ref().map(|llm| llm.model.as_str());
+            let known_error = self.answers.foresee(&needs.requests, model);
+            if many {
+                header.answers.clear();
+            }
             for (key, request) in needs.requests {
-                let model = header.context.llm.as_ref().map(|llm| llm.model.as_str());
                 let answer = needs::answer(&request, &*self.answers, model, known_error.as_ref()).await;
                 unanswered = unanswered.or_else(|| needs::unanswered(&request, &answer));
                 header.answers.insert(key, answer);

@@ -19,8 +19,13 @@ pub trait Answers: Debug + Send + Sync {
     /// Answers one request. `model` is used if the request names no model. A failure is an answer too.
     fn answer<'a>(&'a self, request: &'a NeedRequest, model: Option<&'a str>) -> Answering<'a>;
 
-    /// Returns an error if it is already known that some of these requests cannot be answered.
-    fn foresee(&self, _requests: &BTreeMap<String, NeedRequest>) -> Option<AnswerError> {
+    /// Returns an error if it is already known that some of these requests cannot be answered. `model` is used if a
+    /// request names no model.
+    fn foresee(
+        &self,
+        _requests: &BTreeMap<String, NeedRequest>,
+        _model: Option<&str>,
+    ) -> Option<AnswerError> {
         None
     }
 }

@@ -2,9 +2,11 @@
 //! contents of the text and in its turns.
 //!
 //! The events are quoted as data, so the model does not follow instructions in them. If they exceed the model's window,
-//! the model writes notes on parts, and then merges the notes.
+//! the model writes notes on parts, and then merges the notes. The host may keep notes, so the requests for them must
+//! depend only on the events of the part and on the instructions.
 
 mod fence;
+mod notes;
 mod parts;
 mod prompt;
 mod transcript;
@@ -12,45 +14,72 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use jp_compact_schema::version::NEEDS_ROUNDS_MAX;
-use jp_compact_schema::{CompactRequest, Completion, Diagnostic, Message, NeedRequest, Role, Severity};
+use jp_compact_schema::{CompactRequest, Diagnostic, Message, NeedRequest, Role, Severity};
 
 use crate::outcome::StrategyError;
-use prompt::ModelRequest;
+pub use notes::TextState;
+use notes::{Note, answer};
+use parts::PartSize;
 pub use prompt::{Background, LIST_HEADER, Prompt};
+use prompt::{ModelRequest, listed_tokens};
 pub use transcript::{TranscriptFormatter, TranscriptPiece, read_pieces};
 use window::Window;
-pub use window::context_window;
+pub use window::{background_tokens_max, context_window};
 
-/// The maximum number of parts. A host fulfills 256 needs. Each merge at least halves the number of texts, so there are
-/// fewer merges than parts.
-const PARTS_MAX: usize = 128;
-/// The size of a reply without its needs.
+/// The maximum number of parts for a host without the feature `needs.many`. It fulfills 256 needs. Each merge has at least
+/// eight notes, except for three.
+const PARTS_MAX: usize = 200;
+/// The size of a reply without its needs and its state.
 const REPLY_REST_BYTES: usize = 1024;
+/// The share of a reply for the state, with the feature `needs.many`.
+const STATE_SHARE: u64 = 8;
+/// The maximum size of the notes that one round adds to the state.
+const NOTES_BYTES_MAX: u64 = 512 << 10;
+/// The key of the request for the text itself.
+const TEXT_KEY: &str = "text";
 
-/// Writes one text in several rounds. Between the rounds, only the number of parts has to be kept, in the `state` of the
-/// `needs`.
+/// Writes one text in several rounds. A [`TextState`] is kept between the rounds.
 #[derive(Debug)]
 pub struct TextWriter<'a> {
     request: &'a CompactRequest,
     model: Option<&'a str>,
     prompt: &'a Prompt<'a>,
     window: Window,
-    merges_max: usize,
 }
 
 /// The result of one round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextStep {
+    /// The range contains no text.
+    Empty,
     /// The text is complete. It can be blank.
-    Written(String),
+    Written(WrittenText),
     /// The model must be asked again.
-    Needs(BTreeMap<String, NeedRequest>),
+    Needs(BTreeMap<String, NeedRequest>, TextState),
+}
+
+/// A complete text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenText {
+    /// The text. It can be blank.
+    pub text: String,
+    /// The number of merges between the text and the raw events.
+    pub merges: u32,
+    /// The state of the last round, for [`TextWriter::retry`].
+    pub state: TextState,
+}
+
+impl WrittenText {
+    /// Returns the text of a retry, which has as many merges.
+    #[must_use]
+    pub fn of_retry(text: &str, state: TextState) -> Self {
+        Self { text: text.to_owned(), merges: state.merges(), state }
+    }
 }
 
 impl<'a> TextWriter<'a> {
-    /// Creates a writer for a text of at most `max_tokens`, by this model or the host's model. `rounds_after` is the number
-    /// of later rounds of `needs` that the strategy uses itself.
+    /// Creates a writer for a text of at most `max_tokens`, by this model or the host's model. The prompt of the last
+    /// request has up to `backgrounds` backgrounds.
     ///
     /// # Errors
     ///
@@ -60,40 +89,263 @@ impl<'a> TextWriter<'a> {
         model: Option<&'a str>,
         max_tokens: u64,
         prompt: &'a Prompt<'a>,
-        rounds_after: usize,
+        backgrounds: u64,
     ) -> Result<Self, StrategyError> {
-        let window = Window::new(request, model, max_tokens, prompt)?;
-        // The first round asks for the parts.
-        let merges_max = (NEEDS_ROUNDS_MAX as usize).saturating_sub(1 + rounds_after);
-        Ok(Self { request, model, prompt, window, merges_max })
+        let window = Window::new(request, model, max_tokens, prompt, backgrounds)?;
+        Ok(Self { request, model, prompt, window })
     }
 
-    /// Returns the needs of the first round, one for each part, and the number of parts.
+    /// Continues after the last round, or begins without a state. The pieces are needed if the state asks for them.
     ///
     /// # Errors
     ///
-    /// The parts exceed the size of a reply, or are too many to merge (code `range_too_large`).
-    pub fn begin(
+    /// The parts exceed the size of a reply, or are too many to merge (code `range_too_large`), or an answer is missing.
+    pub fn advance(
         &self,
-        pieces: Vec<TranscriptPiece>,
-    ) -> Result<(BTreeMap<String, NeedRequest>, usize), StrategyError> {
-        // Checked before the text is copied, because a range can be larger than the strategy's memory limit.
-        self.fits_a_reply(pieces.iter().map(TranscriptPiece::bytes).sum())?;
-        let parts = parts::cut(pieces, self.window.room);
-        let count = parts.len();
-        if count > PARTS_MAX {
-            return Err(too_many(count));
+        state: Option<TextState>,
+        pieces: &[TranscriptPiece],
+    ) -> Result<TextStep, StrategyError> {
+        let mut state = match state {
+            None => match self.begin(pieces)? {
+                Ok(state) => state,
+                Err(step) => return Ok(step),
+            },
+            Some(state) if state.is_last => {
+                let text = answer(self.request, TEXT_KEY)?;
+                return Ok(TextStep::Written(WrittenText { text, merges: state.merges(), state }));
+            }
+            Some(state) => state,
+        };
+        if let Some(blank) = self.blank(&state)? {
+            return Ok(blank);
         }
-        let asked = parts.iter().enumerate().map(|(number, part)| self.prompt.part(part, number, count));
-        let needs = self.needs(0, asked.collect());
-        let written =
-            serde_json::to_vec(&needs).map_err(|error| StrategyError::new("range_unwritable", error))?;
-        self.fits_a_reply(written.len() + REPLY_REST_BYTES)?;
-        Ok((needs, count))
+        if self.request.limits.needs_many {
+            state.keep_texts(self.request)?;
+        }
+        let mut needs = BTreeMap::new();
+        for group in state.groups() {
+            self.merge(group, true, &mut state, &mut needs)?;
+        }
+        if state.needs_pieces() {
+            self.ask_parts(pieces, &mut state, &mut needs)?;
+        }
+        if needs.is_empty() {
+            self.finish(&mut state, &mut needs)?;
+        }
+        self.fits_a_reply(&needs)?;
+        Ok(TextStep::Needs(needs, state))
+    }
+
+    /// Returns the first state, or the step for a range that needs no notes.
+    fn begin(&self, pieces: &[TranscriptPiece]) -> Result<Result<TextState, TextStep>, StrategyError> {
+        if pieces.is_empty() {
+            return Ok(Err(TextStep::Empty));
+        }
+        let bytes = pieces.iter().map(TranscriptPiece::bytes).sum::<usize>();
+        let tokens = pieces.iter().map(|piece| piece.tokens).sum::<u64>();
+        if tokens <= self.window.last_room && bytes <= self.window.whole_bytes_max {
+            // Checked before the text is copied, because a range can be larger than the strategy's memory limit.
+            self.fits(bytes)?;
+            let asked = self.whole(pieces, self.prompt);
+            let needs =
+                BTreeMap::from([(TEXT_KEY.to_owned(), self.need(asked, self.window.last_tokens, false))]);
+            self.fits_a_reply(&needs)?;
+            return Ok(Err(TextStep::Needs(needs, TextState { is_last: true, ..TextState::default() })));
+        }
+        let parts = self.cut(pieces).len();
+        if parts > PARTS_MAX && !self.request.limits.needs_many {
+            return Err(too_many(parts));
+        }
+        Ok(Ok(TextState { parts, ..TextState::default() }))
+    }
+
+    fn cut(&self, pieces: &[TranscriptPiece]) -> Vec<String> {
+        let max = PartSize { tokens: self.window.part_tokens, bytes: self.window.part_bytes_max };
+        parts::cut(pieces, max)
+    }
+
+    fn whole(&self, pieces: &[TranscriptPiece], prompt: &Prompt<'_>) -> ModelRequest {
+        let text: String = pieces.iter().flat_map(|piece| [&*piece.label, &*piece.body]).collect();
+        prompt.whole(&text, self.last_words())
+    }
+
+    /// Returns a step for a blank note. The note would be lost among the others, and the summary would lack a part of the
+    /// range. Returned alone, the host rejects it.
+    fn blank(&self, state: &TextState) -> Result<Option<TextStep>, StrategyError> {
+        for note in &state.notes {
+            let text = note.text(self.request)?;
+            if text.is_empty() {
+                let written = WrittenText { text, merges: 0, state: TextState::default() };
+                return Ok(Some(TextStep::Written(written)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Asks for notes on the next parts, as many as fit into a reply.
+    fn ask_parts(
+        &self,
+        pieces: &[TranscriptPiece],
+        state: &mut TextState,
+        needs: &mut BTreeMap<String, NeedRequest>,
+    ) -> Result<(), StrategyError> {
+        let many = self.request.limits.needs_many;
+        let max = self.request.limits.result_bytes_max;
+        let max = if many { max - max / STATE_SHARE } else { max };
+        let mut bytes = needs.values().map(written_bytes).sum::<Result<usize, _>>()?;
+        let notes_max =
+            if many { (NOTES_BYTES_MAX / (4 * self.window.note_tokens.max(1))).max(1) } else { u64::MAX };
+        let first = state.asked;
+        for (number, part) in self.cut(pieces).into_iter().enumerate().skip(first) {
+            let is_newest = number + 1 == state.parts;
+            let length = if is_newest { self.window.tail_tokens } else { self.window.note_tokens };
+            let need = self.need(self.prompt.note(&part, words(length)), length, !is_newest);
+            let size = written_bytes(&need)?;
+            let is_full = bytes + size > usize::try_from(max).unwrap_or(usize::MAX)
+                || (number - first) as u64 >= notes_max;
+            if many && is_full && !needs.is_empty() {
+                break;
+            }
+            bytes += size;
+            let key = format!("s{number}");
+            state.notes.push(Note::asked(0, &key));
+            state.asked = number + 1;
+            needs.insert(key, need);
+        }
+        Ok(())
+    }
+
+    /// Asks for the text itself, or, if the notes do not fit into one request, for a merge of the newest ones.
+    fn finish(
+        &self,
+        state: &mut TextState,
+        needs: &mut BTreeMap<String, NeedRequest>,
+    ) -> Result<(), StrategyError> {
+        let texts = self.texts(state)?;
+        if texts.iter().map(|text| listed_tokens(text)).sum::<u64>() <= self.window.last_room {
+            let asked = self.merged(&texts, self.prompt);
+            needs.insert(TEXT_KEY.to_owned(), self.need(asked, self.window.last_tokens, false));
+            state.is_last = true;
+            return Ok(());
+        }
+        let newest = state.newest().ok_or_else(|| too_many(state.parts))?;
+        self.merge(newest, false, state, needs)
+    }
+
+    /// Replaces a group of notes by one note, and asks for it.
+    fn merge(
+        &self,
+        group: std::ops::Range<usize>,
+        is_stable: bool,
+        state: &mut TextState,
+        needs: &mut BTreeMap<String, NeedRequest>,
+    ) -> Result<(), StrategyError> {
+        // Levels never increase.
+        let level = state.notes[group.start].level + 1;
+        let texts = state.notes[group.clone()].iter().map(|note| note.text(self.request));
+        let texts = texts.collect::<Result<Vec<_>, _>>()?;
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let length = if is_stable { self.window.note_tokens } else { self.window.tail_tokens };
+        let asked = self.prompt.merge_notes(&texts, words(length));
+        let key = state.merge_key(level);
+        state.notes.splice(group, [Note::asked(level, &key)]);
+        needs.insert(key, self.need(asked, length, is_stable));
+        Ok(())
+    }
+
+    fn texts(&self, state: &TextState) -> Result<Vec<String>, StrategyError> {
+        state.notes.iter().map(|note| note.text(self.request)).collect()
+    }
+
+    fn merged(&self, texts: &[String], prompt: &Prompt<'_>) -> ModelRequest {
+        prompt.merge(&texts.iter().map(String::as_str).collect::<Vec<_>>(), self.last_words())
+    }
+
+    /// Returns a need that asks for the text again. It contains the last prompt, the `written` text, and its problem. If
+    /// the window is too small for that, the prompt has no background, or no transcript and no notes.
+    ///
+    /// # Errors
+    ///
+    /// An answer is missing.
+    pub fn retry(
+        &self,
+        pieces: &[TranscriptPiece],
+        written: &WrittenText,
+        wrong: &str,
+    ) -> Result<NeedRequest, StrategyError> {
+        let texts = self.texts(&written.state)?;
+        let asked = |prompt: &Prompt<'_>| match texts.is_empty() {
+            true => self.whole(pieces, prompt),
+            false => self.merged(&texts, prompt),
+        };
+        let chars = |text: &str| text.chars().count() as u64;
+        let fits = |asked: &ModelRequest| {
+            let chars = chars(&asked.system) + chars(&asked.content) + chars(&written.text) + chars(wrong);
+            self.window.fits(chars.div_ceil(4) + self.window.last_tokens)
+        };
+        let bare = Prompt { background: Vec::new(), ..self.prompt.clone() };
+        let mut asked_with = [self.prompt, &bare].into_iter().map(asked);
+        let asked = asked_with.find(fits).unwrap_or_else(|| bare.whole("", self.last_words()));
+        let mut need = self.need(asked, self.window.last_tokens, false);
+        if let NeedRequest::LlmComplete { messages, .. } = &mut need {
+            messages.push(Message { role: Role::Assistant, content: written.text.clone() });
+            messages.push(Message { role: Role::User, content: wrong.to_owned() });
+        }
+        Ok(need)
+    }
+
+    /// Returns remarks for the user about how the text was written.
+    #[must_use]
+    pub fn diagnostics(&self, written: &WrittenText) -> Vec<Diagnostic> {
+        let remark = |code: &str, message: String| Diagnostic {
+            severity: Severity::Info,
+            code: code.to_owned(),
+            message,
+            turn: None,
+            seq: None,
+        };
+        let mut remarks = Vec::new();
+        let Window { window, last_tokens, wanted_tokens, .. } = self.window;
+        let parts = written.state.parts;
+        if window.is_none() {
+            let what = "the model's window is unknown, so the range was sent in one part";
+            remarks.push(remark("window_unknown", what.to_owned()));
+        }
+        if parts > 0 {
+            let what = format!("the range exceeds the model's window, so {parts} parts were merged");
+            remarks.push(remark("in_parts", what));
+        }
+        if let Some(window) = window.filter(|_| last_tokens < wanted_tokens) {
+            let what = format!(
+                "the text has at most {last_tokens} tokens instead of {wanted_tokens}: an eighth of the model's window of {window}"
+            );
+            remarks.push(remark("max_tokens_reduced", what));
+        }
+        remarks
+    }
+
+    fn need(&self, asked: ModelRequest, max_tokens: u64, note: bool) -> NeedRequest {
+        NeedRequest::LlmComplete {
+            model: self.model.map(str::to_owned),
+            system: Some(asked.system),
+            messages: vec![Message { role: Role::User, content: asked.content }],
+            max_tokens: Some(max_tokens),
+            note,
+        }
+    }
+
+    /// Returns the length that the model is told, if its window shortens the text.
+    fn last_words(&self) -> Option<u64> {
+        let Window { last_tokens, wanted_tokens, .. } = self.window;
+        (last_tokens < wanted_tokens).then(|| words(last_tokens))
+    }
+
+    fn fits_a_reply(&self, needs: &BTreeMap<String, NeedRequest>) -> Result<(), StrategyError> {
+        self.fits(needs.values().map(written_bytes).sum::<Result<usize, _>>()? + REPLY_REST_BYTES)
     }
 
     /// Checks the size against the host's limit for a reply.
-    fn fits_a_reply(&self, bytes: usize) -> Result<(), StrategyError> {
+    fn fits(&self, bytes: usize) -> Result<(), StrategyError> {
         let max = self.request.limits.result_bytes_max;
         if bytes as u64 <= max {
             return Ok(());
@@ -102,131 +354,20 @@ impl<'a> TextWriter<'a> {
         Err(StrategyError::new("range_too_large", message)
             .with_hint("select fewer turns with `--from` and `--to`"))
     }
+}
 
-    /// Continues in a later round: merges the notes until one text is left.
-    ///
-    /// # Errors
-    ///
-    /// An answer is missing, or there are too many parts.
-    pub fn resume(&self, parts: usize) -> Result<TextStep, StrategyError> {
-        let mut level = 0;
-        let Some(mut notes) = self.texts(level, parts)? else {
-            return Err(StrategyError::new("request_invalid", "an answer is missing"));
-        };
-        while notes.len() > 1 {
-            level += 1;
-            if level > self.merges_max {
-                return Err(too_many(parts));
-            }
-            let groups = parts::group(&notes, self.window.room);
-            match self.texts(level, groups.len())? {
-                Some(merged) => notes = merged,
-                None => {
-                    let asked = groups.iter().map(|group| self.prompt.merge(group));
-                    return Ok(TextStep::Needs(self.needs(level, asked.collect())));
-                }
-            }
-        }
-        Ok(TextStep::Written(notes.pop().unwrap_or_default()))
-    }
+/// Returns the number of words to ask for, so that the model ends before its limit of tokens.
+fn words(max_tokens: u64) -> u64 {
+    (max_tokens / 2).max(16)
+}
 
-    /// Returns a need that asks for the text again. It contains the last prompt, the `written` text, and its problem.
-    #[must_use]
-    pub fn retry(
-        &self,
-        pieces: Vec<TranscriptPiece>,
-        parts: usize,
-        written: &str,
-        wrong: &str,
-    ) -> NeedRequest {
-        let asked = match parts {
-            0 | 1 => {
-                let text = parts::cut(pieces, self.window.room).concat();
-                self.prompt.part(&text, 0, 1)
-            }
-            _ => {
-                let (mut level, mut notes) = (0, Vec::new());
-                let mut count = parts;
-                while let Ok(Some(texts)) = self.texts(level, count)
-                    && texts.len() > 1
-                {
-                    count = parts::group(&texts, self.window.room).len();
-                    notes = texts;
-                    level += 1;
-                }
-                self.prompt.merge(&notes.iter().map(String::as_str).collect::<Vec<_>>())
-            }
-        };
-        let mut need = self.need(asked, self.window.max_tokens(1));
-        if let NeedRequest::LlmComplete { messages, .. } = &mut need {
-            messages.push(Message { role: Role::Assistant, content: written.to_owned() });
-            messages.push(Message { role: Role::User, content: wrong.to_owned() });
-        }
-        need
-    }
-
-    /// Returns remarks for the user about how the text was written.
-    #[must_use]
-    pub fn diagnostics(&self, parts: usize) -> Vec<Diagnostic> {
-        let remark = |code: &str, message: String| Diagnostic {
-            severity: Severity::Info,
-            code: code.to_owned(),
-            message,
-            turn: None,
-            seq: None,
-        };
-        match self.window.room {
-            None => vec![remark(
-                "window_unknown",
-                "the model's window is unknown, so the range was sent in one part".to_owned(),
-            )],
-            Some(_) if parts > 1 => vec![remark(
-                "in_parts",
-                format!("the range exceeds the model's window, so {parts} parts were merged"),
-            )],
-            Some(_) => Vec::new(),
-        }
-    }
-
-    fn needs(&self, level: usize, asked: Vec<ModelRequest>) -> BTreeMap<String, NeedRequest> {
-        let max_tokens = self.window.max_tokens(asked.len());
-        let requests = asked.into_iter().enumerate();
-        requests.map(|(number, asked)| (key(level, number), self.need(asked, max_tokens))).collect()
-    }
-
-    fn need(&self, asked: ModelRequest, max_tokens: u64) -> NeedRequest {
-        NeedRequest::LlmComplete {
-            model: self.model.map(str::to_owned),
-            system: Some(asked.system),
-            messages: vec![Message { role: Role::User, content: asked.content }],
-            max_tokens: Some(max_tokens),
-        }
-    }
-
-    /// Returns the texts of a level, or `None` if the model was not asked yet.
-    fn texts(&self, level: usize, count: usize) -> Result<Option<Vec<String>>, StrategyError> {
-        let mut texts = Vec::with_capacity(count);
-        for number in 0..count {
-            let Some(answer) = self.request.answers.get(&key(level, number)) else { return Ok(None) };
-            let Completion { text, .. } = answer.as_type()?;
-            if text.trim().is_empty() {
-                // A blank note would be lost among the others, and the summary would lack a part of the range. Returned
-                // alone, the host rejects it.
-                return Ok(Some(vec![text]));
-            }
-            texts.push(text.trim().to_owned());
-        }
-        Ok(Some(texts))
-    }
+fn written_bytes(need: &NeedRequest) -> Result<usize, StrategyError> {
+    let written = serde_json::to_vec(need).map_err(|error| StrategyError::new("range_unwritable", error))?;
+    Ok(written.len() + 16)
 }
 
 fn too_many(parts: usize) -> StrategyError {
     let message = format!("the range has {parts} parts, which are too many to merge");
     StrategyError::new("range_too_large", message)
         .with_hint("select fewer turns, or a model with a larger window")
-}
-
-/// Returns the key of a need: `s0`, `s1`, ... for the parts, and `m1.0` for the first merge.
-fn key(level: usize, number: usize) -> String {
-    if level == 0 { format!("s{number}") } else { format!("m{level}.{number}") }
 }

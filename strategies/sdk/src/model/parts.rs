@@ -1,17 +1,24 @@
 //! Division of a transcript into parts that fit the model's window.
 //!
-//! Turns stay together if possible. A longer turn is split between its events, and a longer event inside. Every text is in
+//! A part ends where the next event does not fit, or where a turn begins and the part is at least half full. So the end of
+//! a part depends only on the events up to the next one, and stays the same while the conversation grows. A turn of at most
+//! half a part is never split. A longer turn is split between its events, and a longer event inside. Every text is in
 //! exactly one part.
 
 use super::transcript::TranscriptPiece;
 
-/// Splits a transcript into parts of at most `room` tokens. Without a limit, returns one part.
-pub(crate) fn cut(pieces: Vec<TranscriptPiece>, room: Option<u64>) -> Vec<String> {
-    let room = room.unwrap_or(u64::MAX);
-    let mut parts = Parts { done: Vec::new(), text: String::new(), tokens: 0, room };
+/// The maximum size of a part.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartSize {
+    pub(crate) tokens: u64,
+    pub(crate) bytes: usize,
+}
+
+/// Splits a transcript into parts of at most this size.
+pub(crate) fn cut(pieces: &[TranscriptPiece], max: PartSize) -> Vec<String> {
+    let mut parts = Parts { done: Vec::new(), text: String::new(), tokens: 0, max };
     for turn in pieces.chunk_by(|left, right| left.turn == right.turn) {
-        let tokens = turn.iter().map(|piece| piece.tokens).sum::<u64>();
-        if !parts.fits(tokens) {
+        if parts.tokens >= max.tokens / 2 || parts.text.len() >= max.bytes / 2 {
             parts.end();
         }
         for piece in turn {
@@ -26,12 +33,13 @@ struct Parts {
     done: Vec<String>,
     text: String,
     tokens: u64,
-    room: u64,
+    max: PartSize,
 }
 
 impl Parts {
-    fn fits(&self, tokens: u64) -> bool {
-        self.tokens.saturating_add(tokens) <= self.room
+    fn fits(&self, piece: &TranscriptPiece) -> bool {
+        self.tokens.saturating_add(piece.tokens) <= self.max.tokens
+            && self.text.len().saturating_add(piece.bytes()) <= self.max.bytes
     }
 
     fn end(&mut self) {
@@ -42,16 +50,16 @@ impl Parts {
     }
 
     fn add(&mut self, piece: &TranscriptPiece) {
-        if !self.fits(piece.tokens) {
+        if !self.fits(piece) {
             self.end();
         }
-        if self.fits(piece.tokens) {
+        if self.fits(piece) {
             self.text.push_str(&piece.label);
             self.text.push_str(&piece.body);
             self.tokens += piece.tokens;
             return;
         }
-        for (number, chunk) in chunks(piece, self.room).into_iter().enumerate() {
+        for (number, chunk) in chunks(piece, self.max).into_iter().enumerate() {
             self.end();
             let label = piece.label.trim_end().trim_end_matches(':');
             let more = if number > 0 { " (continued)" } else { "" };
@@ -68,11 +76,14 @@ fn part_tokens(piece: &TranscriptPiece, text: &str) -> u64 {
 }
 
 /// Splits the body of a piece into chunks that fit, at line ends if possible. Every chunk begins indented.
-fn chunks(piece: &TranscriptPiece, room: u64) -> Vec<String> {
+fn chunks(piece: &TranscriptPiece, max: PartSize) -> Vec<String> {
     let whole = (piece.label.chars().count() + piece.body.chars().count()) as u64;
     // Each chunk has a label, and the rest of a split line is indented again.
     let label = piece.label.chars().count() + " (continued)".len() + 4;
-    let chars_max = usize::try_from(room.saturating_mul(whole) / piece.tokens.max(1)).unwrap_or(usize::MAX);
+    let chars_max =
+        usize::try_from(max.tokens.saturating_mul(whole) / piece.tokens.max(1)).unwrap_or(usize::MAX);
+    // A character has at most four bytes.
+    let chars_max = chars_max.min(max.bytes / 4);
     let chars_max = chars_max.saturating_sub(label).max(16);
     let (mut chunks, mut chunk, mut held) = (Vec::new(), String::new(), 0);
     for line in piece.body.split_inclusive('\n') {
@@ -100,26 +111,4 @@ fn chunks(piece: &TranscriptPiece, room: u64) -> Vec<String> {
         chunks.push(chunk);
     }
     chunks
-}
-
-/// Groups adjacent notes, as many as fit into one request. A group has at least two notes, so every merge reduces their
-/// number.
-pub(crate) fn group(notes: &[String], room: Option<u64>) -> Vec<Vec<&str>> {
-    let room = room.unwrap_or(u64::MAX);
-    let mut groups: Vec<Vec<&str>> = Vec::new();
-    let mut held = 0;
-    for note in notes {
-        let tokens = (note.chars().count() as u64).div_ceil(4) + 16;
-        match groups.last_mut() {
-            Some(group) if group.len() < 2 || held + tokens <= room => {
-                group.push(note);
-                held += tokens;
-            }
-            _ => {
-                groups.push(vec![note]);
-                held = tokens;
-            }
-        }
-    }
-    groups
 }

@@ -1,15 +1,35 @@
 //! The capacity of a request to the model: its window minus the output, the prompt, and a margin. The margin is needed,
 //! because the host's token counts are estimates.
+//!
+//! The sizes of notes and parts depend on the window and the instructions alone, never on the conversation. Otherwise a
+//! note could not be used again when the conversation has grown.
 
-use jp_compact_schema::CompactRequest;
+use jp_compact_schema::{CompactRequest, Limits};
 
 use super::prompt::Prompt;
 use crate::outcome::StrategyError;
 
 /// The margin is the window divided by this.
 const MARGIN: u64 = 8;
+/// The output of one request is at most the window divided by this, so that a summary leaves room for a conversation.
+const OUTPUT_SHARE: u64 = 8;
+/// Each background is at most the window divided by this.
+const BACKGROUND_SHARE: u64 = 12;
+/// The description and the tags of a background take at most this many tokens.
+const BACKGROUND_TOKENS: u64 = 136;
 /// The minimum capacity for a transcript.
 const ROOM_MIN: u64 = 512;
+/// The last merge has room for this many notes.
+const NOTES: u64 = 12;
+/// The maximum length of a note. Longer notes would not fit into the `state` of a reply.
+const NOTE_TOKENS_MAX: u64 = 4_096;
+/// The note about the newest part is this many times as long as another note.
+const TAIL_NOTES: u64 = 2;
+/// A part takes at most the room divided by this. Smaller parts make better notes, and the newest part, which is read in
+/// each run, is smaller too.
+const PARTS_OF_ROOM: u64 = 2;
+/// The share of a reply that one part may take. JSON escapes can double a text.
+const PART_SHARE: u64 = 4;
 
 /// Returns the window of the model that will be asked, in tokens: of `model` or of the host's model. The window of other
 /// models than the host's is unknown.
@@ -19,43 +39,88 @@ pub fn context_window(request: &CompactRequest, model: Option<&str>) -> Option<u
     llm.filter(|llm| model.is_none_or(|model| model == llm.model))?.context_window
 }
 
-/// The capacity of one request.
+/// Returns the maximum tokens of one background for this model. Without a limit if its window is unknown.
+#[must_use]
+pub fn background_tokens_max(request: &CompactRequest, model: Option<&str>) -> u64 {
+    context_window(request, model).map_or(u64::MAX, |window| window / BACKGROUND_SHARE)
+}
+
+/// The capacity of the requests for one text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// The tokens available for transcript or notes. `None` if the window is unknown; then there is only one part.
-    pub(crate) room: Option<u64>,
-    max_tokens: u64,
+    /// The window of the model. `None` if it is unknown; then there is only one part.
+    pub(crate) window: Option<u64>,
+    /// The tokens available for the transcript or the notes in the last request.
+    pub(crate) last_room: u64,
+    /// The maximum tokens of a part.
+    pub(crate) part_tokens: u64,
+    /// The maximum bytes of a transcript in one part.
+    pub(crate) whole_bytes_max: usize,
+    /// The maximum bytes of a part.
+    pub(crate) part_bytes_max: usize,
+    /// The maximum output of the last request.
+    pub(crate) last_tokens: u64,
+    /// The maximum length of a note.
+    pub(crate) note_tokens: u64,
+    /// The maximum length of the note about the newest part.
+    pub(crate) tail_tokens: u64,
+    /// The output that the options allow.
+    pub(crate) wanted_tokens: u64,
 }
 
 impl Window {
-    /// Computes the capacity for the model that will be asked.
+    /// Computes the capacity for the model that will be asked. The last request also holds these `backgrounds`.
     pub(crate) fn new(
         request: &CompactRequest,
         model: Option<&str>,
         max_tokens: u64,
         prompt: &Prompt<'_>,
+        backgrounds: u64,
     ) -> Result<Self, StrategyError> {
-        let Some(window) = context_window(request, model) else {
-            return Ok(Self { room: None, max_tokens });
+        let Limits { result_bytes_max, .. } = request.limits;
+        let part_bytes_max = usize::try_from(result_bytes_max / PART_SHARE).unwrap_or(usize::MAX);
+        let unlimited = Self {
+            window: None,
+            last_room: u64::MAX,
+            part_tokens: u64::MAX,
+            whole_bytes_max: usize::MAX,
+            part_bytes_max: usize::MAX,
+            last_tokens: max_tokens,
+            note_tokens: max_tokens,
+            tail_tokens: max_tokens,
+            wanted_tokens: max_tokens,
         };
-        let taken = max_tokens + prompt.tokens() + window / MARGIN;
-        match window.checked_sub(taken).filter(|room| *room >= ROOM_MIN) {
-            Some(room) => Ok(Self { room: Some(room), max_tokens }),
-            None => {
-                let message = format!(
-                    "the model's window of {window} tokens has no room for a transcript and {max_tokens} tokens of output"
-                );
-                Err(StrategyError::new("window_too_small", message)
-                    .with_hint("lower `max_tokens`, or select a model with a larger window"))
-            }
-        }
+        let Some(window) = context_window(request, model) else { return Ok(unlimited) };
+        let last_tokens = max_tokens.min(window / OUTPUT_SHARE);
+        let taken = prompt.fixed_tokens() + window / MARGIN;
+        let background = backgrounds * (window / BACKGROUND_SHARE + BACKGROUND_TOKENS);
+        let room = |more: u64| window.checked_sub(taken + more).filter(|room| *room >= ROOM_MIN);
+        let Some(last_room) = room(last_tokens + background) else {
+            let message = format!(
+                "the model's window of {window} tokens has no room for a transcript, {last_tokens} tokens of output, and \
+                 the instructions"
+            );
+            return Err(StrategyError::new("window_too_small", message)
+                .with_hint("select a model with a larger window, or shorten the instructions"));
+        };
+        let note_tokens = max_tokens.min(last_room / NOTES).min(NOTE_TOKENS_MAX);
+        let tail_tokens = max_tokens.min(note_tokens * TAIL_NOTES);
+        let part_tokens = room(tail_tokens).unwrap_or(last_room) / PARTS_OF_ROOM;
+        Ok(Self {
+            window: Some(window),
+            last_room,
+            part_tokens,
+            whole_bytes_max: 2 * part_bytes_max,
+            part_bytes_max,
+            last_tokens,
+            note_tokens,
+            tail_tokens,
+            wanted_tokens: max_tokens,
+        })
     }
 
-    /// Returns the maximum output of each of these requests. At least two notes must fit into one merge.
-    pub(crate) fn max_tokens(self, requests: usize) -> u64 {
-        match self.room {
-            Some(room) if requests > 1 => self.max_tokens.min(room / 2),
-            _ => self.max_tokens,
-        }
+    /// Returns whether a request with this many tokens fits into the window, the output included.
+    pub(crate) fn fits(self, tokens: u64) -> bool {
+        self.window.is_none_or(|window| tokens <= window - window / MARGIN)
     }
 }
