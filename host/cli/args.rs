@@ -8,6 +8,7 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueP
 use clap::{ArgAction, Args, ValueEnum};
 use jiff::Timestamp;
 use jp_compact_core::render::Provider;
+use jp_compact_core::select::TypedSelection;
 use jp_compact_core::spec::Spec;
 use jp_compact_core::{Bound, Overlap, bound};
 use jp_compact_engine::compact::Sandbox;
@@ -93,44 +94,13 @@ pub(crate) struct StrategyChoiceArgs {
     profile: Option<String>,
 }
 
-/// The turns to compact.
-#[derive(Debug, Args)]
-pub(crate) struct TurnArgs {
-    /// Start at this turn: N from 0, -N from the end, 5h ago, or `last`
-    ///
-    /// `last` is the turn after the newest compaction. It is also the value of --from without one. [default: 0]
-    #[arg(help_heading = "Selection", long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "last", value_parser = from_bound, allow_negative_numbers = true, conflicts_with = "keep_first")]
-    from: Option<Bound>,
-    /// End after this turn, written like --from
-    #[arg(
-        help_heading = "Selection",
-        long,
-        value_name = "BOUND",
-        allow_negative_numbers = true,
-        conflicts_with = "keep_last"
-    )]
-    to: Option<Bound>,
-    /// Keep the first N turns unchanged [default: as configured, else 0]
-    #[arg(help_heading = "Selection", long, value_name = "N")]
-    keep_first: Option<usize>,
-    /// Keep the last N turns unchanged [default: as configured, else 3]
-    #[arg(help_heading = "Selection", long, value_name = "N", visible_alias = "keep")]
-    keep_last: Option<usize>,
-}
-
 /// Returns the strategies and turns of the command line. `inline` is the value of `--compact`.
 pub(crate) fn typed_options<'a>(
     choice: &'a StrategyChoiceArgs,
-    turns: &TurnArgs,
+    selection: TypedSelection,
     inline: Option<&'a str>,
 ) -> Typed<'a> {
-    Typed {
-        strategies: &choice.strategies,
-        profile: choice.profile.as_deref(),
-        inline,
-        from: turns.from.or(turns.keep_first.map(Bound::Turn)),
-        to: turns.to.or(turns.keep_last.map(Bound::FromEnd)),
-    }
+    Typed { strategies: &choice.strategies, profile: choice.profile.as_deref(), inline, selection }
 }
 
 /// Options of all commands that compact.
@@ -317,7 +287,7 @@ pub(crate) fn providers() -> impl TypedValueParser<Value = Providers> {
     })
 }
 
-fn from_bound(text: &str) -> Result<Bound, String> {
+pub(crate) fn from_bound(text: &str) -> Result<Bound, String> {
     text.parse().map_err(|error| {
         format!("{error}\n\nhint: if `{text}` is the conversation, write `--from last {text}`")
     })

@@ -4,14 +4,15 @@ use std::ffi::OsStr;
 
 use jp_compact_core::auto::{AutoVerdict, verdict};
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::{Stream, Survey};
+use jp_compact_core::select::TypedSelection;
+use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
 use jp_compact_engine::plan::{Applied, AutoRequest};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{AlwaysReport, AutoReport, TriggerReport, TriggerResult};
 
 use crate::error::Report;
-use crate::human::{change, counted, grouped, short, turns};
+use crate::human::{change, counted, grouped, short};
 use crate::lines::EscapedLines;
 use crate::reports::{compaction, sent_tokens};
 use crate::setup::Setup;
@@ -45,7 +46,7 @@ pub(crate) async fn compact_if_due(
     let (mut lines, mut always) = (EscapedLines::new(), Vec::new());
     for (name, planned) in config.auto.always.iter().zip(config.by_always()?) {
         let planned = planned.led_by(request.foreign_auto.as_ref());
-        let applied = setup.planner.apply(&config, &planned, &opened).await?;
+        let applied = setup.planner.apply(&config, &planned, TypedSelection::default(), &opened).await?;
         let (mut report, mut warning) = (None, None);
         match applied {
             Applied::Nothing => {}
@@ -76,7 +77,7 @@ pub(crate) async fn compact_if_due(
     let mut why = why(verdict, &opened.stream, estimator, model.as_deref());
     let (mut report, mut warning) = (None, None);
     if due {
-        match setup.planner.apply(&config, &planned, &opened).await? {
+        match setup.planner.apply(&config, &planned, request.selection, &opened).await? {
             Applied::Nothing => {
                 why.push_str("; nothing to compact: every turn since the last compaction is kept");
                 lines.line(with_path(&why));
@@ -177,13 +178,12 @@ fn reduction(profile: &str, report: &compact::RunReport, run: &RunSettings) -> O
         StrategyOutcome::Made(made) => Some(made),
         StrategyOutcome::Declined(_) | StrategyOutcome::Would(_) | StrategyOutcome::Already(_) => None,
     });
-    let ranges = made.flatten().map(|made| (made.overlay.from_turn, made.overlay.to_turn));
-    let (from, to) = ranges.reduce(|left, right| (left.0.min(right.0), left.1.max(right.1)))?;
+    let ranges = made.flatten().filter_map(|made| made.overlay.range());
+    let range = ranges.reduce(TurnRange::union)?;
     let (before, after) = (report.tokens_before, report.tokens_after);
     let would = if run.io.dry_run { "would compact" } else { "compacted" };
     Some(format!(
-        "auto {would} {} with profile `{profile}`: {}{} -> {} tokens ({}, {})",
-        turns(from, to),
+        "auto {would} {range} with profile `{profile}`: {}{} -> {} tokens ({}, {})",
         about(run.io.estimator),
         grouped(before),
         grouped(after),

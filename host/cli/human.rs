@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use jp_compact_core::overlay::Overlay;
+use jp_compact_core::{Position, TurnRange};
 use jp_compact_runtime::environment::Environment;
 
 /// A path relative to the current folder, if it is below it.
@@ -36,9 +38,18 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// A range of turns: `turn 3`, or `turns 3-5`.
-pub(crate) fn turns(from: usize, to: usize) -> String {
-    if from == to { format!("turn {from}") } else { format!("turns {from}-{to}") }
+/// A range of turns or steps: `turn 3`, `turns 3-5`, or `turns 3-5.2`.
+pub(crate) fn turns(from: Position, to: Position) -> String {
+    match TurnRange::between(from, to) {
+        Some(range) => range.to_string(),
+        None => format!("turns {from}-{to}"),
+    }
+}
+
+/// The range of an overlay.
+pub(crate) fn covered(overlay: &Overlay) -> String {
+    let &Overlay { from_turn, to_turn, from_step, to_step, .. } = overlay;
+    turns(Position { turn: from_turn, step: from_step }, Position { turn: to_turn, step: to_step })
 }
 
 #[cfg(test)]

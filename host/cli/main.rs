@@ -18,6 +18,7 @@ mod progress;
 mod prompt;
 mod reports;
 mod resolve;
+mod selection;
 mod setup;
 mod tokens;
 mod transcript_results;

@@ -24,6 +24,12 @@ pub struct Payload {
     pub from_turn: usize,
     /// The last turn of the range, 0-based and inclusive.
     pub to_turn: usize,
+    /// The first step in `from_turn`. Absent for the whole turn. Only with the feature `steps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_step: Option<usize>,
+    /// The last step in `to_turn`, inclusive. Absent for the whole turn. Only with the feature `steps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_step: Option<usize>,
     /// Replaces every event of the range by one synthetic request and response. Overrides the other two policies.
     #[serde(default, deserialize_with = "strict::optional_object", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
@@ -39,8 +45,8 @@ impl Payload {
     /// Returns a payload without a policy. Add one with struct update syntax.
     #[must_use]
     pub fn new(range: Range) -> Self {
-        let Range { from_turn, to_turn } = range;
-        Self { from_turn, to_turn, summary: None, reasoning: None, tool_calls: None }
+        let Range { from_turn, to_turn, from_step, to_step } = range;
+        Self { from_turn, to_turn, from_step, to_step, summary: None, reasoning: None, tool_calls: None }
     }
 }
 

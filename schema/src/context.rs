@@ -75,6 +75,9 @@ pub struct Turn {
     pub view_tokens: u64,
     /// Whether the turn is finished. False if the last turn still waits for a tool or for the assistant.
     pub complete: bool,
+    /// The number of steps. Only with the feature `steps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
     /// The part that the view still shows, by kind of content.
     pub kinds: Kinds,
 }
@@ -104,6 +107,12 @@ pub struct CompactionRef {
     pub from_turn: usize,
     /// The last turn, inclusive.
     pub to_turn: usize,
+    /// The first step in `from_turn`. Absent for the whole turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_step: Option<usize>,
+    /// The last step in `to_turn`, inclusive. Absent for the whole turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_step: Option<usize>,
     /// Whether it has a summary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
@@ -165,6 +174,12 @@ pub struct PreviousSummary {
     pub from_turn: usize,
     /// The last turn, inclusive.
     pub to_turn: usize,
+    /// The first step in `from_turn`. Absent for the whole turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_step: Option<usize>,
+    /// The last step in `to_turn`, inclusive. Absent for the whole turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_step: Option<usize>,
     /// The text.
     pub text: String,
 }

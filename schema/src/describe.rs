@@ -43,8 +43,8 @@ pub struct Host {
     pub name: String,
     /// The program's version.
     pub version: String,
-    /// The optional parts of the protocol that the host supports: `events.file`, `needs.llm`, `needs.many`, `worker`. Strategies
-    /// ignore unknown features.
+    /// The optional parts of the protocol that the host supports: `events.file`, `needs.llm`, `needs.many`, `steps`,
+    /// `worker`. Strategies ignore unknown features.
     #[serde(default)]
     pub features: Vec<String>,
 }
@@ -75,8 +75,8 @@ pub struct Description {
     /// Optional members of the header: `previous_summaries`, `digest`. The host ignores unknown ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wants: Vec<String>,
-    /// The optional parts of the protocol that the strategy supports: `worker`, `pipeline`, `events.file`, `needs.many`. The
-    /// host     /// ignores unknown features.
+    /// The optional parts of the protocol that the strategy supports: `worker`, `pipeline`, `events.file`, `needs.many`,
+    /// `steps`. The host ignores unknown features.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
     /// Whether equal requests get equal replies.
@@ -89,6 +89,9 @@ pub struct Description {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options_schema: Option<Value>,
 }
+
+/// The feature of strategies that accept ranges with steps. For other strategies, the host rounds ranges to whole turns.
+pub const STEPS: &str = "steps";
 
 impl Description {
     /// Returns a description that produces nothing, with input `none` and the defaults of all optional fields. Set other

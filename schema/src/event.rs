@@ -24,6 +24,10 @@ pub struct EventLine {
     pub seq: u64,
     /// The event's turn.
     pub turn: usize,
+    /// The event's step within its turn. Absent for events of the user, which belong to no step, and without the feature
+    /// `steps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<usize>,
     /// The event's size in tokens, counted by the request's estimator.
     pub tokens: u64,
     /// The event. Text that the transcript stores as base64 is decoded.
@@ -36,7 +40,7 @@ impl EventLine {
     /// Creates a line for one event.
     #[must_use]
     pub fn new(seq: u64, turn: usize, tokens: u64, event: Box<RawValue>) -> Self {
-        Self { r#type: EventTag::Event, seq, turn, tokens, event }
+        Self { r#type: EventTag::Event, seq, turn, step: None, tokens, event }
     }
 
     /// Deserializes the event to a type of the strategy.

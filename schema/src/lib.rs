@@ -34,7 +34,9 @@ pub use compaction::{Payload, Reasoning, RequestAction, ResponseAction, Selectiv
 pub use context::{
     CompactionRef, Context, Hint, Kinds, Llm, PreviousSummary, Tokens, ToolCallsRef, ToolHint, Turn,
 };
-pub use describe::{ContentKind, DescribeRequest, DescribeTag, Description, Determinism, Host, Input, Scope};
+pub use describe::{
+    ContentKind, DescribeRequest, DescribeTag, Description, Determinism, Host, Input, STEPS, Scope,
+};
 pub use event::{EventLine, EventTag, EventsEnd, EventsEndTag};
 pub use line::{from_line, to_line};
 pub use manifest::{Manifest, Mode, Permissions, Program, Run, Runtime};

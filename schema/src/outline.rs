@@ -31,6 +31,10 @@ pub struct Outline {
     /// covered by a summary.
     #[serde(default)]
     pub hidden: Vec<u64>,
+    /// Column: the event's step within its turn. Null for events of the user, which belong to no step. Present only with
+    /// the feature `steps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Vec<Option<usize>>>,
 }
 
 impl Outline {
@@ -46,7 +50,8 @@ impl Outline {
             self.bytes.len(),
             self.tokens.len(),
         ];
-        columns.iter().all(|&column| column == rows).then_some(rows)
+        let has_steps = self.step.as_ref().is_none_or(|step| step.len() == rows);
+        (has_steps && columns.iter().all(|&column| column == rows)).then_some(rows)
     }
 }
 

@@ -18,7 +18,7 @@ impl NothingToCollapse {
         match self {
             Self::TooFewTurns => "the range has fewer than two turns".to_owned(),
             Self::NoCut => "tool calls with responses in later turns connect all turns".to_owned(),
-            Self::Summarized(Range { from_turn, to_turn }) => format!(
+            Self::Summarized(Range { from_turn, to_turn, .. }) => format!(
                 "the oldest part already is a summary of turns {from_turn} to {to_turn}, and too few tokens follow"
             ),
         }
@@ -52,14 +52,12 @@ pub(crate) fn oldest(
     while let Some((request, _)) = calls.iter().find(|(left, right)| *left <= to_turn && to_turn < *right) {
         to_turn = request.checked_sub(1).filter(|to| *to >= first.turn).ok_or(NothingToCollapse::NoCut)?;
     }
-    let oldest = Range { from_turn: first.turn, to_turn };
+    let oldest = Range::turns(first.turn, to_turn);
     let covers = |older: &&CompactionRef| {
         older.summary && older.from_turn <= oldest.from_turn && oldest.to_turn <= older.to_turn
     };
     match compactions.iter().find(covers) {
-        Some(older) => {
-            Err(NothingToCollapse::Summarized(Range { from_turn: older.from_turn, to_turn: older.to_turn }))
-        }
+        Some(older) => Err(NothingToCollapse::Summarized(Range::turns(older.from_turn, older.to_turn))),
         None => Ok(oldest),
     }
 }
@@ -84,19 +82,22 @@ mod tests {
             tokens: 100,
             view_tokens: *view_tokens,
             complete: true,
+            steps: None,
             kinds: Kinds::default(),
         };
         let turns: Vec<Turn> = tokens.iter().enumerate().map(row).collect();
         let summary = |(from_turn, to_turn): &(usize, usize)| CompactionRef {
             from_turn: *from_turn,
             to_turn: *to_turn,
+            from_step: None,
+            to_step: None,
             summary: true,
             reasoning: None,
             tool_calls: None,
         };
         let summaries: Vec<_> = summaries.iter().map(summary).collect();
-        let range = Range { from_turn: 0, to_turn: tokens.len().saturating_sub(1) };
-        let expect = expect.map(|to_turn| Range { from_turn: 0, to_turn });
+        let range = Range::turns(0, tokens.len().saturating_sub(1));
+        let expect = expect.map(|to_turn| Range::turns(0, to_turn));
         assert_eq!(oldest(&turns, range, 0.65, calls, &summaries), expect, "{tokens:?}");
     }
 
@@ -133,7 +134,7 @@ mod tests {
     fn older_summary_is_collapsed_only_with_later_turns() {
         // The text of a summary is in its first turn.
         check(&[20, 0, 0, 20, 20, 40], &[], &[(0, 2)], Ok(4));
-        let alone = || Err(NothingToCollapse::Summarized(Range { from_turn: 0, to_turn: 2 }));
+        let alone = || Err(NothingToCollapse::Summarized(Range::turns(0, 2)));
         check(&[65, 0, 0, 10, 25], &[], &[(0, 2)], alone());
         check(&[90, 0, 0, 10], &[], &[(0, 2)], alone());
         check(&[20, 0, 0, 90], &[], &[(0, 2)], alone());

@@ -95,7 +95,7 @@ struct RoundState {
 
 impl RoundState {
     fn range(&self) -> Range {
-        Range { from_turn: self.from_turn, to_turn: self.to_turn }
+        Range::turns(self.from_turn, self.to_turn)
     }
 }
 

@@ -134,7 +134,7 @@ fn prompt_asks_for_verbatim_code_and_directives() {
 }
 
 fn earlier(from_turn: usize, to_turn: usize, text: &str) -> PreviousSummary {
-    PreviousSummary { from_turn, to_turn, text: text.to_owned() }
+    PreviousSummary { from_turn, to_turn, from_step: None, to_step: None, text: text.to_owned() }
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn large_range_is_summarized_in_parts() {
 #[test]
 fn summarizes_exactly_the_extended_range() {
     let mut request = asked(10);
-    request.range = Range { from_turn: 1, to_turn: 8 };
+    request.range = Range::turns(1, 8);
     request.range_exact = true;
     let (needs, outcome) = play(&request, |_| "S");
     assert_eq!(summary(outcome), (1, 8, "S".to_owned()));
@@ -254,7 +254,15 @@ fn declines_one_turn_and_existing_summaries() {
     };
     assert_eq!(declined(&asked(1)), "the range has fewer than two turns");
     let mut request = asked(10);
-    let older = CompactionRef { from_turn: 0, to_turn: 6, summary: true, reasoning: None, tool_calls: None };
+    let older = CompactionRef {
+        from_turn: 0,
+        to_turn: 6,
+        from_step: None,
+        to_step: None,
+        summary: true,
+        reasoning: None,
+        tool_calls: None,
+    };
     request.context.compactions = vec![older];
     assert!(declined(&request).starts_with("the oldest part already is a summary of turns 0 to 6"));
 }

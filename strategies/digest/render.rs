@@ -34,8 +34,8 @@ const PATH_CHARS_MAX: usize = 300;
 /// Returns the summary text.
 pub(crate) fn render(range: Range, ledger: &Ledger, limits: ListLimits) -> String {
     let turns = match range {
-        Range { from_turn, to_turn } if from_turn == to_turn => format!("Turn {from_turn}"),
-        Range { from_turn, to_turn } => format!("Turns {from_turn} to {to_turn}"),
+        Range { from_turn, to_turn, .. } if from_turn == to_turn => format!("Turn {from_turn}"),
+        Range { from_turn, to_turn, .. } => format!("Turns {from_turn} to {to_turn}"),
     };
     let mut out = format!(
         "{turns} of this conversation, as a program listed them from its events. No model wrote this.\n"

@@ -71,11 +71,7 @@ fn records_last_operation_of_each_file() {
 
 #[test]
 fn written_file_stays_written_after_a_read() {
-    let text = render(
-        Range { from_turn: 0, to_turn: 2 },
-        &ledger([write("a", ""), read("a", ""), read("b", "")]),
-        LIMITS[0],
-    );
+    let text = render(Range::turns(0, 2), &ledger([write("a", ""), read("a", ""), read("b", "")]), LIMITS[0]);
     let files = "## Files written\n\n- `a`: changed in turn 0, read in turn 1\n\n## Files read\n\n- `b`: read in turn 2\n";
     assert!(text.contains(files), "{text}");
 }

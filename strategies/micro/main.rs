@@ -9,8 +9,8 @@
 use std::process::ExitCode;
 
 use jp_compact_strategy::schema::{
-    CompactRequest, ContentKind, Description, Determinism, Input, Outline, Payload, ResponseAction, Scope,
-    SelectiveCall, ToolCalls,
+    CompactRequest, ContentKind, Description, Determinism, Input, Outline, Payload, ResponseAction, STEPS,
+    Scope, SelectiveCall, ToolCalls,
 };
 use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
 use serde::Deserialize;
@@ -45,7 +45,7 @@ impl Strategy for Micro {
             // The newest results of the conversation count, even if they are after the range.
             scope: Scope::Conversation,
             determinism: Determinism::Pure,
-            features: vec!["worker".to_owned(), "pipeline".to_owned()],
+            features: vec!["worker".to_owned(), "pipeline".to_owned(), STEPS.to_owned()],
             options_schema: Some(json!({
                 "type": "object",
                 "properties": {
@@ -85,7 +85,7 @@ impl Strategy for Micro {
         let range = request.requested_range;
         let calls: Vec<SelectiveCall> = results[..old]
             .iter()
-            .filter(|result| (range.from_turn..=range.to_turn).contains(&result.turn) && !result.hidden)
+            .filter(|result| range.contains_step(result.turn, result.step) && !result.hidden)
             .filter(|result| result.bytes > options.min_bytes)
             .filter(|result| !options.exempt.iter().any(|exempt| exempt == result.tool))
             .filter_map(ToolResult::placeholder)
@@ -102,6 +102,7 @@ impl Strategy for Micro {
 struct ToolResult<'a> {
     seq: u64,
     turn: usize,
+    step: Option<usize>,
     tool: &'a str,
     bytes: u64,
     hidden: bool,
@@ -131,6 +132,7 @@ fn results(outline: Option<&Outline>) -> Result<Vec<ToolResult<'_>>, StrategyErr
     let result = |row: usize| ToolResult {
         seq: outline.seq[row],
         turn: outline.turn[row],
+        step: outline.step.as_ref().and_then(|step| step[row]),
         tool: outline.tool[row].and_then(|tool| outline.tools.get(tool)).map_or("unknown", String::as_str),
         bytes: outline.bytes[row],
         hidden: outline.hidden.binary_search(&outline.seq[row]).is_ok(),

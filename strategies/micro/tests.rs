@@ -117,7 +117,7 @@ fn exempts_state_and_instructions_by_default() {
 fn newest_results_are_counted_in_the_conversation() {
     let rows = [(0, "Read", 900), (1, "Read", 900), (1, "Read", 900), (2, "Read", 900)];
     let mut request = asked(&rows, &json!({"keep_recent": 2}));
-    request.requested_range = Range { from_turn: 1, to_turn: 1 };
+    request.requested_range = Range::turns(1, 1);
     assert_eq!(replaced(&request), [(1, "[Previous: used Read]".to_owned())]);
 }
 

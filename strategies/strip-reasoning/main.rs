@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use jp_compact_strategy::schema::{
-    CompactRequest, ContentKind, Description, Determinism, Input, Payload, Reasoning,
+    CompactRequest, ContentKind, Description, Determinism, Input, Payload, Reasoning, STEPS,
 };
 use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, serve};
 
@@ -16,7 +16,7 @@ impl Strategy for StripReasoning {
             produces: vec![ContentKind::Reasoning],
             input: Input::None,
             determinism: Determinism::Pure,
-            features: vec!["worker".to_owned(), "pipeline".to_owned()],
+            features: vec!["worker".to_owned(), "pipeline".to_owned(), STEPS.to_owned()],
             ..Description::new("strip-reasoning", env!("CARGO_PKG_VERSION"), "Remove reasoning from the view")
         }
     }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn strips_the_whole_range() {
-        let range = Range { from_turn: 1, to_turn: 2 };
+        let range = Range::turns(1, 2);
         let proposed = Outcome::propose(Payload { reasoning: Some(Reasoning::Strip), ..Payload::new(range) });
         check([0, 0, 1], &proposed);
         check([9, 1, 0], &proposed);

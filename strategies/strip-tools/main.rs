@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use jp_compact_strategy::schema::{
-    CompactRequest, ContentKind, Description, Determinism, Input, Kinds, Payload, ToolCalls,
+    CompactRequest, ContentKind, Description, Determinism, Input, Kinds, Payload, STEPS, ToolCalls,
 };
 use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
 use serde::Deserialize;
@@ -54,7 +54,7 @@ impl Strategy for StripTools {
             produces: vec![ContentKind::ToolCalls],
             input: Input::None,
             determinism: Determinism::Pure,
-            features: vec!["worker".to_owned(), "pipeline".to_owned()],
+            features: vec!["worker".to_owned(), "pipeline".to_owned(), STEPS.to_owned()],
             options_schema: Some(json!({
                 "type": "object",
                 "properties": {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn proposes(to_turn: usize, tool_calls: ToolCalls) -> Outcome {
-        let range = jp_compact_strategy::schema::Range { from_turn: 0, to_turn };
+        let range = jp_compact_strategy::schema::Range::turns(0, to_turn);
         Outcome::propose(Payload { tool_calls: Some(tool_calls), ..Payload::new(range) })
     }
 

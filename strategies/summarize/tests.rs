@@ -182,7 +182,7 @@ fn every_option_has_its_effect() {
 #[test]
 fn summary_covers_the_extended_range() {
     let mut request = asked(3, Some(100_000));
-    request.requested_range = Range { from_turn: 1, to_turn: 2 };
+    request.requested_range = Range::turns(1, 2);
     let (rounds, outcome) = play(&request, &talk(), |_| ok(" They fixed it.\n"));
     let (payload, diagnostics) = summary(outcome);
     assert_eq!((payload.from_turn, payload.to_turn), (0, 3));

@@ -43,7 +43,7 @@ fn strategy_show_prints_description() {
       input        none
       scope        range
       determinism  pure
-      features     worker, pipeline
+      features     worker, pipeline, steps
       option       mode=strip|strip-requests|strip-responses|omit [default: strip]  parts to remove: arguments and output, one of them, or the whole call
     "#);
     let line = world.run(&["strategy", "show", "strip-tools", "--json"]).exits(0).line();

@@ -13,6 +13,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::interrupt::until_interrupted;
 use crate::resolve::{self, CommandNames};
+use crate::selection::SelectionArgs;
 use crate::setup::Setup;
 use crate::transcript_results::TranscriptResults;
 
@@ -30,6 +31,8 @@ pub(crate) struct Args {
     /// Run this profile [default: auto.profile]
     #[arg(short, long, value_name = "NAME")]
     profile: Option<String>,
+    #[command(flatten)]
+    selection: SelectionArgs,
     #[command(flatten)]
     running: RunArgs,
 }
@@ -52,6 +55,7 @@ pub(crate) fn run(
             let request = AutoRequest {
                 profile: args.profile.as_deref(),
                 context_window: args.running.models.context_window,
+                selection: args.selection.selection(),
                 estimator: args.running.counting.tokens.estimator(),
                 foreign_auto: None,
             };

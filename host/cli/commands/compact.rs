@@ -10,12 +10,13 @@ use jp_compact_engine::consent::Asker;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_store as store;
 
-use crate::args::{RunArgs, StrategyChoiceArgs, TurnArgs, typed_options};
+use crate::args::{RunArgs, StrategyChoiceArgs, typed_options};
 use crate::compaction::{self, RunningCompaction};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::interrupt::until_interrupted;
 use crate::resolve::{self, CommandNames};
+use crate::selection::SelectionArgs;
 use crate::setup::Setup;
 use crate::transcript_results::TranscriptResults;
 
@@ -34,9 +35,9 @@ pub(crate) struct Args {
     #[arg(help_heading = "Selection", long, value_name = "PROFILE|SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_default_value = true, conflicts_with_all = ["strategies", "profile"])]
     compact: Option<String>,
     #[command(flatten)]
-    turns: TurnArgs,
+    selection: SelectionArgs,
     /// Remove every overlay, or overlay N of `jp-compact show`
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = reset_number, conflicts_with_all = ["strategies", "profile", "compact", "from", "to", "keep_first", "keep_last", "focus", "model", "provider"])]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = reset_number, conflicts_with_all = ["strategies", "profile", "compact", "from", "to", "keep_first", "keep_last", "keep_steps", "keep_tokens", "focus", "model", "provider"])]
     reset: Option<Reset>,
     #[command(flatten)]
     running: RunArgs,
@@ -108,7 +109,7 @@ async fn compact_all(args: &Args, quiet: bool, environment: &Environment) -> Res
     let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
     // An invalid strategy affects every transcript, so it is reported before the first one is read.
     setup.planner.prepare_typed(&args.choice.strategies).await?;
-    let typed_options = typed_options(&args.choice, &args.turns, args.compact.as_deref());
+    let typed_options = typed_options(&args.choice, args.selection.selection(), args.compact.as_deref());
     let mut results = TranscriptResults::new("compacted", args.running.json, quiet);
     let mut waiting = args.transcripts.iter();
     let mut started: VecDeque<Started<'_>> = VecDeque::new();

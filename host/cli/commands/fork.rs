@@ -18,12 +18,13 @@ use serde_json::json;
 use crate::args::RunArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::human::{counted, short, turns};
+use crate::human::{counted, covered, short};
 use crate::input::open_as;
 use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
 use crate::output;
 use crate::reports::compaction;
+use crate::selection::SelectionArgs;
 use crate::setup::Setup;
 
 /// Copy a conversation, or its last turns, with their overlays
@@ -49,10 +50,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROFILE|SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_default_value = true)]
     compact: Option<String>,
     #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
     running: RunArgs,
 }
 
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
+    args.selection.require(args.compact.is_some(), "--compact")?;
     let source = open_as(&args.transcript, args.running.input.format, environment)?;
     let dest = store::check_destination(&args.dest, environment)?;
     let plan = fork::plan(&source, args.last.map(NonZero::get))?;
@@ -71,13 +75,13 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         // An error in the profile or its strategies is reported before the copy is made.
         let mut copy =
             Opened { place: source.place.clone(), sidecar_file: None, stream: plan.stream.clone().into() };
-        let mut run = prepare(&mut setup, profile, &copy).await?;
+        let mut run = prepare(&mut setup, profile, args, &copy).await?;
         // A dry run has no copy to append to.
         run.io.in_memory = dry_run;
         if !dry_run {
             fork::write(&source, &plan, &dest, environment)?;
             copy = compact::open(dest.as_os_str(), environment)?;
-            run = prepare(&mut setup, profile, &copy).await?;
+            run = prepare(&mut setup, profile, args, &copy).await?;
         }
         let done = compact::compact(&run, &copy).await;
         setup.planner.close().await;
@@ -102,9 +106,15 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
 }
 
 /// Plans the run on the copy, by the copy's configuration.
-async fn prepare(setup: &mut Setup<'_>, profile: &str, copy: &Opened) -> Result<RunSettings, Report> {
+async fn prepare(
+    setup: &mut Setup<'_>,
+    profile: &str,
+    args: &Args,
+    copy: &Opened,
+) -> Result<RunSettings, Report> {
     let config = setup.planner.config(copy)?;
-    let run = setup.planner.plan_inline(profile, &config, OnLowSaving::Warn).await?;
+    let selection = args.selection.selection();
+    let run = setup.planner.plan_inline(profile, selection, &config, OnLowSaving::Warn).await?;
     // A missing consent is reported before the copy is made.
     run.allow()?;
     Ok(run)
@@ -171,7 +181,7 @@ fn plan_text(
     lines.list(
         "  ",
         dropped.iter().map(|(number, (_, overlay))| {
-            let range = turns(overlay.from_turn, overlay.to_turn);
+            let range = covered(overlay);
             format!("  note: dropped the summary of {range} (overlay {number}), because not all of its turns are copied")
         }),
     );

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use clap::Parser;
 use jp_compact_core::append::Held;
+use jp_compact_core::select::TypedSelection;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened};
 use jp_compact_engine::config::Config;
 use jp_compact_engine::consent::Asker;
@@ -24,6 +25,7 @@ use crate::input::open_as;
 use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
 use crate::reports::compaction;
+use crate::selection::SelectionArgs;
 use crate::setup::Setup;
 use crate::{automatic, escape, output};
 
@@ -47,6 +49,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROFILE|SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_default_value = true)]
     compact: Option<String>,
     #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
     running: RunArgs,
 }
 
@@ -58,6 +62,7 @@ fn nonblank(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
+    args.selection.require(args.compact.is_some(), "--compact")?;
     until_interrupted(async {
         let mut setup = Setup::open(&args.running, false, quiet, Asker::Query, environment)?;
         let done = run_steps(args, quiet, &mut setup, environment).await;
@@ -89,7 +94,7 @@ async fn run_steps(
         error: None,
     };
     if let Some(form) = &args.compact {
-        let (report, text) = before(form, setup, &config, &opened, environment).await?;
+        let (report, text) = before(args, form, setup, &config, &opened, environment).await?;
         if is_shown {
             output::info("compacted", &json!({ "report": report }), &text);
         }
@@ -111,6 +116,7 @@ async fn run_steps(
         let request = AutoRequest {
             profile: None,
             context_window: args.running.models.context_window,
+            selection: TypedSelection::default(),
             estimator: args.running.counting.tokens.estimator(),
             foreign_auto: config.foreign_auto(),
         };
@@ -134,13 +140,15 @@ async fn run_steps(
 
 /// Compacts with a profile or an inline form, unless that saves too little.
 async fn before(
+    args: &Args,
     form: &str,
     setup: &mut Setup<'_>,
     config: &Config,
     opened: &Opened,
     environment: &Environment,
 ) -> Result<(CompactionReport, EscapedLines), Report> {
-    let run = setup.planner.plan_inline(form, config, OnLowSaving::Decline).await?;
+    let selection = args.selection.selection();
+    let run = setup.planner.plan_inline(form, selection, config, OnLowSaving::Decline).await?;
     let report = compact::compact(&run, opened).await?;
     Ok((compaction::document(&report, &run), compaction::text(&report, &run, environment)))
 }

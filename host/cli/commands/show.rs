@@ -1,4 +1,4 @@
-//! `jp-compact show`: lists the overlays of a conversation, their origin, and their savings.
+//! `jp-compact show`: lists the overlays of a conversation, their origin, and their savings, or its steps.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::input::read_as;
 use crate::output;
-use crate::reports::overlays;
+use crate::reports::{overlays, steps};
 
 /// List the overlays of a conversation and their savings
 #[derive(Debug, Parser)]
@@ -24,6 +24,11 @@ pub(crate) struct Args {
     transcript: OsString,
     #[command(flatten)]
     input: FormatArgs,
+    /// List the steps of each turn instead of the overlays
+    ///
+    /// A step is one response of the model and the tool results that answer it. `open` marks the steps that cannot be compacted yet.
+    #[arg(long, conflicts_with = "json")]
+    steps: bool,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -33,9 +38,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let read = read_as(&args.transcript, args.input.format, environment)?;
-    let (line, text) = overlays::report(&read, args.counting.tokens.estimator(), environment);
+    let estimator = args.counting.tokens.estimator();
+    if args.steps {
+        output::text(&steps::text(&read.stream, estimator))?;
+        return Ok(Exit::Done);
+    }
+    let (document, text) = overlays::report(&read, estimator, environment);
     if args.json {
-        output::json_line(&line)?;
+        output::json_line(&document)?;
     } else {
         output::text(&text)?;
     }

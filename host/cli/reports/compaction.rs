@@ -8,7 +8,7 @@ use jp_compact_schema::document::{
 use jp_compact_transcripts::Format;
 
 use super::sent_tokens;
-use crate::human::{counted, grouped, short, turns};
+use crate::human::{counted, covered, grouped, short};
 use crate::lines::EscapedLines;
 
 /// The report as a document.
@@ -141,7 +141,6 @@ pub(crate) fn text(
             StrategyOutcome::Made(made) => lines.list(
                 "  ",
                 made.iter().map(|made| {
-                    let (from, to) = (made.overlay.from_turn, made.overlay.to_turn);
                     let kinds = made.overlay.kinds().join(", ");
                     let is_jps = report.format == Format::Jp;
                     let theirs = if made.overlay.applied_by_jp || !is_jps {
@@ -149,7 +148,7 @@ pub(crate) fn text(
                     } else {
                         " (not applied by JP itself)"
                     };
-                    format!("  {}  {name}  {}: {kinds}{theirs}", made.number, turns(from, to))
+                    format!("  {}  {name}  {}: {kinds}{theirs}", made.number, covered(&made.overlay))
                 }),
             ),
         }

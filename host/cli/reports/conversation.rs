@@ -12,7 +12,7 @@ use jp_compact_transcripts as transcripts;
 use serde_json::Value;
 
 use crate::escape;
-use crate::human::turns;
+use crate::human::covered;
 use crate::input::InputTranscript;
 
 /// The printed form of a conversation.
@@ -90,11 +90,9 @@ fn write_text(read: &InputTranscript, view: &View, compacted: bool, out: &mut dy
             let origin = match event.origin {
                 ItemOrigin::Kept(raw) if raw == event.turn => format!("turn {raw}"),
                 ItemOrigin::Kept(raw) => format!("turn {} (turn {raw} of the history)", event.turn),
-                ItemOrigin::Summary { from, to } if from == to => {
-                    format!("turn {} [overlay: a summary of turn {from} of the history]", event.turn)
-                }
-                ItemOrigin::Summary { from, to } => {
-                    format!("turn {} [overlay: a summary of turns {from}-{to} of the history]", event.turn)
+                ItemOrigin::Summary { .. } => {
+                    let of = event.origin.summarized().map_or_else(String::new, |range| range.to_string());
+                    format!("turn {} [overlay: a summary of {of} of the history]", event.turn)
                 }
             };
             writeln!(out, "--- {origin} ---")?;
@@ -128,7 +126,7 @@ fn write_text(read: &InputTranscript, view: &View, compacted: bool, out: &mut dy
                 "[overlay {}, {}: {}, {}; --compacted applies it]",
                 place + 1,
                 view::timestamp_text(overlay.stamp),
-                turns(overlay.from_turn, overlay.to_turn),
+                covered(overlay),
                 overlay.kinds().join(", ")
             )?;
         }
@@ -143,6 +141,8 @@ fn is_visible(read: &InputTranscript, part: &Part) -> bool {
             read.stream.events()[*element].kind.is_provider_visible()
         }
         Part::SummaryStart { .. } => false,
-        Part::SummaryRequest { .. } | Part::SummaryResponse { .. } => !SUMMARY_REQUEST.is_empty(),
+        Part::SummaryRequest { .. } | Part::SummaryResponse { .. } | Part::SummaryNote { .. } => {
+            !SUMMARY_REQUEST.is_empty()
+        }
     }
 }

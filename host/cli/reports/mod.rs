@@ -6,3 +6,4 @@ pub(crate) mod conversation;
 pub(crate) mod overlays;
 pub(crate) mod sent_tokens;
 pub(crate) mod stats;
+pub(crate) mod steps;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::sent_tokens::SentTotals;
 use super::stats::{by_name, tables};
-use crate::human::{change, counted, grouped, short, turns};
+use crate::human::{change, counted, covered, grouped, short};
 use crate::input::InputTranscript;
 use crate::lines::{EscapedLines, LISTED_MAX};
 
@@ -98,7 +98,8 @@ fn remarks(stream: &Stream, halves: &Halves<'_>, place: usize, jp_number: Option
         return remarks;
     }
     if !overlay.applied_by_jp && stream.is_jp() {
-        remarks.push("JP does not apply it".to_owned());
+        let why = if overlay.is_stepped() { ", because its range has steps" } else { "" };
+        remarks.push(format!("JP does not apply it{why}"));
     }
     if let Some(number) = jp_number.filter(|number| *number != place + 1) {
         remarks.push(format!("JP numbers it {number}: `jp conversation compact --reset={number}`"));
@@ -128,6 +129,8 @@ impl Row<'_> {
             timestamp: timestamp_text(self.overlay.stamp),
             from_turn: self.overlay.from_turn,
             to_turn: self.overlay.to_turn,
+            from_step: self.overlay.from_step,
+            to_step: self.overlay.to_step,
             kinds: self.overlay.kinds().into_iter().map(str::to_owned).collect(),
             applied_by_jp: self.overlay.applied_by_jp,
             receipt: self.receipt.clone(),
@@ -146,7 +149,7 @@ impl Row<'_> {
         };
         text.line(format_args!(
             "{number:>3}  {}: {}  {} -> {} tokens ({})  {}  {origin}",
-            turns(self.overlay.from_turn, self.overlay.to_turn),
+            covered(self.overlay),
             self.overlay.kinds().join(", "),
             grouped(self.before),
             grouped(self.after),

@@ -6,11 +6,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jp_compact_core::reply::Terminal;
 use jp_compact_core::request::{self, Ask};
-use jp_compact_core::select::{self, Selection};
+use jp_compact_core::select::{self, Selection, StrategyTraits};
 use jp_compact_core::validate::{self, Asked, Refusal};
 use jp_compact_core::{Overlap, Stream, Survey, TurnRange};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
-use jp_compact_schema::{ContentKind, Description, Limits, Payload};
+use jp_compact_schema::{Description, Limits, Payload};
 use serde_json::{Map, Value, json};
 
 use jp_compact_runtime::session::spool::{Lines, Sink, Spool};
@@ -47,8 +47,10 @@ impl<'a> Request<'a> {
         selection: Selection,
         deadline: Duration,
     ) -> Option<Self> {
-        let mut selected = select::select(survey, selection, NOW).ok()?;
-        if description.produces.contains(&ContentKind::Summary) {
+        let traits = StrategyTraits::new(description);
+        let range = select::resolve(survey, selection, NOW).ok()?;
+        let mut selected = select::select_for(survey, range, traits).ok()?;
+        if traits.summary {
             selected = select::select_for_summary(survey, &selected, &[], Overlap::Partial).ok()?;
         }
         let request = Self {
@@ -104,7 +106,8 @@ impl<'a> Request<'a> {
         let Terminal::Result(result) = terminal else { return false };
         match self.validate(result.compactions.clone()) {
             Err(Refusal::NotClosed { closed, .. })
-                if !self.is_range_exact && self.survey.pairs.split_by(closed).is_none() =>
+                if !self.is_range_exact
+                    && self.survey.pairs.split_by(self.survey.stream, closed).is_none() =>
             {
                 self.range = closed;
                 self.is_range_exact = true;
@@ -234,6 +237,7 @@ impl<'a> Request<'a> {
         // The model's answers are fixed here, regardless of the range. So `by_model` stays false.
         let asked = Asked {
             requested: self.requested,
+            by_step: StrategyTraits::new(self.description).steps,
             ..Asked::new(stream, &self.survey.pairs, self.range, &self.description.produces)
         };
         validate::validate(&asked, payloads).map(drop)

@@ -168,8 +168,8 @@ impl CheckContext<'_> {
     fn request<'a>(&'a self, survey: &'a Survey<'a>, id: &str, turn: Option<usize>) -> Option<Request<'a>> {
         let selection = match turn {
             Some(turn) => Selection {
-                from: Some(Bound::Turn(turn)),
-                to: Some(Bound::Turn(turn)),
+                from: Some(Bound::turn(turn)),
+                to: Some(Bound::turn(turn)),
                 ..Selection::default()
             },
             None => Selection { to: Some(Bound::FromEnd(1)), ..Selection::default() },

@@ -62,7 +62,7 @@ async fn check_exact_range(context: &CheckContext<'_>, surveys: &Surveys<'_>, fi
     }
     // The older summary exceeds the requested range.
     let selection =
-        Selection { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), ..Selection::default() };
+        Selection { from: Some(Bound::turn(1)), to: Some(Bound::FromEnd(1)), ..Selection::default() };
     let Some(request) = context.request_for(&surveys.overlaid, "p12", selection) else { return };
     if let Err(failure) = context.send(request.with_exact_range(), Case::Plain).await {
         findings.fail(CheckFailure { id: "P12", why: failure.why });

@@ -6,6 +6,7 @@ use jp_compact_schema::{Reasoning, StrategyName};
 use serde_json::{Map, Value, json};
 
 use crate::decode;
+use crate::index;
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::splice::{self, Piece};
 use crate::stream::Stream;
@@ -89,8 +90,8 @@ pub fn check(stream: &Stream) -> Result<(), NotAppendable> {
     }
 }
 
-/// Makes the overlays of entries, with time stamps. A compaction that JP can read only in part makes two overlays,
-/// one of them with the part that JP can read.
+/// Makes the overlays of entries, with time stamps. A compaction that JP can read only in part makes several overlays:
+/// some that JP reads, for whole turns, and some that only we read, for steps and for policies of our own.
 ///
 /// A stamp is max(now, newest overlay + 1 ns), and each next one adds 1 ns. Otherwise an old overlay would win after
 /// the clock was set back.
@@ -101,7 +102,7 @@ pub fn stamp(stream: &Stream, entries: &[Entry], now: Timestamp) -> Result<Vec<M
     let mut newest = stream.overlays().iter().map(|overlay| overlay.stamp).max();
     let mut made: Vec<Made> = Vec::new();
     for (entry, Entry { compaction, .. }) in entries.iter().enumerate() {
-        for overlay in parts(compaction) {
+        for overlay in overlays(stream, compaction) {
             let next = match newest {
                 None => now,
                 Some(newest) => {
@@ -117,24 +118,37 @@ pub fn stamp(stream: &Stream, entries: &[Entry], now: Timestamp) -> Result<Vec<M
     Ok(made)
 }
 
-/// Splits a compaction into overlays without a stamp: first the part that JP reads, then the part that only we read.
-fn parts(compaction: &Compaction) -> Vec<Overlay> {
+/// Returns the overlays of a compaction without stamps. JP cannot read ranges with steps. Therefore, in its own
+/// conversations, the whole turns of such a range are an overlay of their own, and JP still sends less.
+#[must_use]
+pub fn overlays(stream: &Stream, compaction: &Compaction) -> Vec<Overlay> {
+    let range = compaction.range();
+    let is_listed = matches!(compaction.tool_calls(), Some(ToolPolicy::Selective(_)));
+    if !stream.is_jp() || is_listed || compaction.summary().is_some() {
+        return parts(compaction, range);
+    }
+    range.pieces().into_iter().flat_map(|piece| parts(compaction, piece)).collect()
+}
+
+/// Splits a compaction into overlays for a range: first the part that JP reads, then the part that only we read.
+fn parts(compaction: &Compaction, range: TurnRange) -> Vec<Overlay> {
     let ours = |policy: &ToolPolicy| match policy {
         ToolPolicy::Strip { overrides, .. } => !overrides.is_empty(),
         ToolPolicy::Omit => false,
         ToolPolicy::Selective(_) => true,
     };
     let (theirs, own) = match compaction.tool_calls() {
-        Some(policy) if ours(policy) => (None, Some(policy)),
+        Some(policy) if ours(policy) && !range.is_stepped() => (None, Some(policy)),
         policy => (policy, None),
     };
-    let range = compaction.range();
     let overlay =
         |summary: Option<&str>, reasoning, tool_calls: Option<&ToolPolicy>, applied_by_jp| Overlay {
             element: usize::MAX,
             stamp: Timestamp::MIN,
             from_turn: range.from(),
             to_turn: range.to(),
+            from_step: range.start().step,
+            to_step: range.end().step,
             summary: summary.map(str::to_owned),
             reasoning,
             tool_calls: tool_calls.cloned(),
@@ -142,7 +156,7 @@ fn parts(compaction: &Compaction) -> Vec<Overlay> {
             not_applied: Vec::new(),
             stale: false,
         };
-    let jps = overlay(compaction.summary(), compaction.reasoning(), theirs, true);
+    let jps = overlay(compaction.summary(), compaction.reasoning(), theirs, !range.is_stepped());
     let mut parts = Vec::new();
     if !jps.kinds().is_empty() {
         parts.push(jps);
@@ -194,7 +208,11 @@ pub fn turn(stream: &Stream, held: &Held<'_>) -> Vec<Piece> {
 
 /// Returns an overlay in its stored form, with members in JP's order.
 fn element(overlay: &Overlay) -> Map<String, Value> {
-    let kind = if overlay.applied_by_jp { "compaction" } else { "jp_compact_overlay" };
+    let kind = match overlay.applied_by_jp {
+        true => "compaction",
+        false if overlay.is_stepped() => index::STEP_OVERLAY,
+        false => index::OVERLAY,
+    };
     let mut element = ranged(overlay, kind);
     if let Some(summary) = &overlay.summary {
         element.insert("summary".into(), json!({ "summary": summary }));
@@ -242,6 +260,11 @@ fn ranged(overlay: &Overlay, kind: &str) -> Map<String, Value> {
     element.insert("timestamp".into(), time::format(overlay.stamp).into());
     element.insert("from_turn".into(), overlay.from_turn.into());
     element.insert("to_turn".into(), overlay.to_turn.into());
+    for (name, step) in [("from_step", overlay.from_step), ("to_step", overlay.to_step)] {
+        if let Some(step) = step {
+            element.insert(name.into(), step.into());
+        }
+    }
     element
 }
 

@@ -5,21 +5,30 @@ use std::str::FromStr;
 
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 
+use crate::position::Position;
 use crate::stream::Stream;
 use crate::turn::TurnRange;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// `5`: this turn, from 0.
-    Turn(usize),
+    /// `5` or `5.2`: this turn or step, from 0.
+    At(Position),
     /// `-3`: this number of turns before the last.
     FromEnd(usize),
     /// `5h`: the turn that began about this long ago.
     Ago(SignedDuration),
-    /// `last`: the turn after the newest compaction's range.
+    /// `last`: the turn or step after the newest compaction's range.
     AfterLast,
     /// The first turn that began later than this time after the first event: `keep_first = "5h"` in JP's own rules.
     WithinFirst(SignedDuration),
+}
+
+impl Bound {
+    /// A whole turn.
+    #[must_use]
+    pub const fn turn(turn: usize) -> Self {
+        Self::At(Position::turn(turn))
+    }
 }
 
 impl FromStr for Bound {
@@ -34,12 +43,19 @@ impl FromStr for Bound {
         {
             return turns.parse().map(Self::FromEnd).map_err(|error| format!("`{text}`: {error}"));
         }
+        if let Some((turn, step)) = text.split_once('.')
+            && is_number(turn)
+            && is_number(step)
+        {
+            return text.parse().map(Self::At);
+        }
         if is_number(text) {
-            return text.parse().map(Self::Turn).map_err(|error| format!("`{text}`: {error}"));
+            return text.parse().map(Self::turn).map_err(|error| format!("`{text}`: {error}"));
         }
         duration(text).map(Self::Ago).ok_or_else(|| {
             format!(
-                "expected a turn (`5`), turns from the end (`-3`), a time ago (`5h`) or `last`, not `{text}`"
+                "expected a turn (`5`), a step (`5.2`), turns from the end (`-3`), a time ago (`5h`) or `last`, not \
+                 `{text}`"
             )
         })
     }
@@ -57,35 +73,55 @@ pub fn duration(text: &str) -> Option<SignedDuration> {
     (!duration.is_negative() && !text.trim_start().starts_with('-')).then_some(duration)
 }
 
-/// Resolves two bounds to turns. `None` if there is nothing to compact. A missing `from` is 0, a missing `to` is the
-/// last turn.
+/// Resolves two bounds to a range. `None` if there is nothing to compact. A missing `from` is turn 0, a missing `to` is
+/// the last turn.
 #[must_use]
 pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Timestamp) -> Option<TurnRange> {
     let last = stream.turns().checked_sub(1)?;
     let from = match from {
-        None => 0,
-        Some(Bound::Turn(turn)) => turn,
-        Some(Bound::FromEnd(turns)) => last.saturating_sub(turns),
+        None => 0.into(),
+        Some(Bound::At(position)) => begin(stream, position),
+        Some(Bound::FromEnd(turns)) => last.saturating_sub(turns).into(),
         Some(Bound::Ago(ago)) => {
             let then = before(now, ago);
-            stream.turns_began().iter().position(|began| *began >= then)?
+            stream.turns_began().iter().position(|began| *began >= then)?.into()
         }
-        Some(Bound::AfterLast) => stream.after_last_overlay(),
-        Some(Bound::WithinFirst(time)) => within_first(stream, time),
+        Some(Bound::AfterLast) => begin(stream, stream.after_last_overlay()),
+        Some(Bound::WithinFirst(time)) => within_first(stream, time).into(),
     };
     let to = match to {
-        None => last,
-        Some(Bound::Turn(turn)) => turn.min(last),
-        Some(Bound::FromEnd(turns)) => last.checked_sub(turns)?,
+        None => last.into(),
+        Some(Bound::At(position)) => end(stream, position, last)?,
+        Some(Bound::FromEnd(turns)) => last.checked_sub(turns)?.into(),
         Some(Bound::Ago(ago)) => {
             let then = before(now, ago);
-            stream.turns_began().iter().rposition(|began| *began <= then)?
+            stream.turns_began().iter().rposition(|began| *began <= then)?.into()
         }
-        Some(Bound::AfterLast) => stream.after_last_overlay().min(last),
-        Some(Bound::WithinFirst(time)) => within_first(stream, time).checked_sub(1)?.min(last),
+        Some(Bound::AfterLast) => end(stream, stream.after_last_overlay(), last)?,
+        Some(Bound::WithinFirst(time)) => within_first(stream, time).checked_sub(1)?.min(last).into(),
     };
     // `to` is at most the last turn, so `from` is too.
-    TurnRange::new(from, to)
+    TurnRange::between(from, to)
+}
+
+/// Returns where a range begins: at a step, or at the next turn if the turn has fewer steps.
+fn begin(stream: &Stream, position: Position) -> Position {
+    match position.step {
+        Some(step) if step >= stream.steps().count(position.turn) => Position::turn(position.turn).after(),
+        _ => position,
+    }
+}
+
+/// Returns where a range ends: after a step, or after the last step if the turn has fewer.
+fn end(stream: &Stream, position: Position, last: usize) -> Option<Position> {
+    if position.turn > last {
+        return Some(last.into());
+    }
+    let Some(step) = position.step else { return Some(position) };
+    match stream.steps().count(position.turn) {
+        0 => position.turn.checked_sub(1).map(Position::turn),
+        count => Some(Position::step(position.turn, step.min(count - 1))),
+    }
 }
 
 /// Counts the first turns that began within `time` of the first event. As in JP, the count ends at the first turn that

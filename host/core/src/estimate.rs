@@ -21,7 +21,7 @@ use crate::json::Span;
 use crate::stream::Stream;
 use crate::text::{self, Length};
 use crate::turn::TurnRange;
-use crate::view::{Part, SUMMARY_REQUEST, View};
+use crate::view::{Part, SUMMARY_REQUEST, View, note_text};
 
 /// The weight of one token.
 const TOKEN: u64 = 4 * WHOLE;
@@ -109,7 +109,7 @@ fn factor(kind: Kind) -> u64 {
 
 /// Converts a weight to tokens.
 #[must_use]
-pub(crate) fn tokens(weight: u64) -> u64 {
+pub fn tokens(weight: u64) -> u64 {
     weight.div_ceil(TOKEN)
 }
 
@@ -163,7 +163,7 @@ impl Estimate {
     }
 
     #[must_use]
-    pub(crate) fn weight(&self, element: usize) -> u64 {
+    pub fn weight(&self, element: usize) -> u64 {
         self.measures[element].weight
     }
 
@@ -198,6 +198,7 @@ impl Estimate {
             Part::Replaced(_, text) => measure(Kind::ToolResponse { is_error: false }, text),
             Part::SummaryResponse { text, .. } => measure(Kind::Message, text),
             Part::SummaryRequest { .. } => measure(Kind::ChatRequest, SUMMARY_REQUEST),
+            Part::SummaryNote { text, .. } => measure(Kind::ChatRequest, &note_text(text)),
         }
     }
 
@@ -216,7 +217,8 @@ impl Estimate {
 #[must_use]
 pub fn chars_in(stream: &Stream, range: TurnRange, enough: u64) -> u64 {
     let (mut buffer, mut sum) = (Vec::new(), 0);
-    for event in stream.events().iter().filter(|event| range.contains(event.turn)) {
+    let events = stream.events().iter().enumerate();
+    for (_, event) in events.filter(|(element, _)| stream.is_in(range, *element)) {
         sum += measured(stream, event, &mut buffer, Estimator::Characters).weight / factor(event.kind);
         if sum > enough {
             break;

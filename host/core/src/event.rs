@@ -31,6 +31,8 @@ pub enum Kind {
     Compaction,
     /// An overlay in our own grammar, which JP ignores.
     Overlay,
+    /// An overlay in our own grammar that begins or ends inside a turn.
+    StepOverlay,
     /// The origin of an overlay.
     Receipt,
     /// Any other element. Kept byte for byte.
@@ -41,7 +43,7 @@ impl Kind {
     /// Returns whether it is one of JP's seven conversation events. Only these make turns.
     #[must_use]
     pub fn is_conversation(self) -> bool {
-        !matches!(self, Self::ConfigDelta | Self::Compaction | Self::Overlay | Self::Receipt | Self::Unknown)
+        !matches!(self, Self::ConfigDelta | Self::Receipt | Self::Unknown) && !self.is_overlay()
     }
 
     /// Returns whether providers receive it.
@@ -65,14 +67,14 @@ impl Kind {
     /// Returns whether it is an overlay, in either grammar.
     #[must_use]
     pub fn is_overlay(self) -> bool {
-        matches!(self, Self::Compaction | Self::Overlay)
+        matches!(self, Self::Compaction | Self::Overlay | Self::StepOverlay)
     }
 
     /// Returns whether it has a number, by which strategies name it. Overlays, receipts and config deltas have none.
     /// Therefore a reset or a change of config renumbers nothing (PROTOCOL.md, "compact").
     #[must_use]
     pub fn is_numbered(self) -> bool {
-        !matches!(self, Self::ConfigDelta | Self::Compaction | Self::Overlay | Self::Receipt)
+        !matches!(self, Self::ConfigDelta | Self::Receipt) && !self.is_overlay()
     }
 }
 

@@ -25,6 +25,8 @@ pub struct ExternalEvent {
     pub metadata: Span,
     /// A string of the file that the provider wants back with the event, and JP's member name for it.
     pub signature: Option<Box<(&'static str, Span)>>,
+    /// The number of the model's response that it belongs to, from 1. 0 if the format does not tell responses apart.
+    pub response: u32,
 }
 
 /// A value that is replaced when arguments are emptied or content is stripped.

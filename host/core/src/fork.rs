@@ -12,6 +12,8 @@ use crate::halves::Halves;
 use crate::json::{Scanner, Span};
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::pairs::Pairs;
+use crate::position::Position;
+use crate::source::origin;
 use crate::splice::{self, Element, Piece};
 use crate::stream::Stream;
 use crate::text;
@@ -66,18 +68,17 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
         overlays.push(effect);
         if let Some(bytes) = bytes {
             changed.insert(overlay.element, bytes);
-            stamped.insert((overlay.stamp, overlay.from_turn, overlay.to_turn));
+            stamped.insert(origin(stream.index(), overlay.element));
         }
     }
     for (element, event) in events.iter().enumerate().filter(|(_, event)| event.kind == Kind::Receipt) {
-        let range = stream.value(event.span).and_then(|value| range(&value));
-        let Some(((from, to), at)) = range.zip(event.timestamp) else { continue };
-        if stamped.contains(&(at, from, to)) {
+        let Some((from, to)) = stream.value(event.span).and_then(|value| range(&value)) else { continue };
+        if stamped.contains(&origin(stream.index(), element)) {
             changed.insert(element, cutting.element(event.span, from, to, |_| None));
         }
     }
     let elements = events.iter().enumerate().filter_map(|(element, event)| match event.kind {
-        Kind::Compaction | Kind::Overlay | Kind::Receipt => {
+        kind if kind.is_overlay() || kind == Kind::Receipt => {
             changed.remove(&element).map(|bytes| Element::Patched(element, event.span, bytes))
         }
         Kind::ConfigDelta => Some(Element::Old(element)),
@@ -140,7 +141,9 @@ impl Cutting<'_> {
     fn calls(&self, overlay: &Overlay, span: Span) -> Option<(String, usize)> {
         let Some(ToolPolicy::Selective(stored)) = &overlay.tool_calls else { return None };
         let halves = self.halves.as_ref()?;
-        let left = TurnRange::new(overlay.from_turn.max(self.cut), overlay.to_turn)?;
+        let range = overlay.range()?;
+        let start = if range.from() < self.cut { Position::turn(self.cut) } else { range.start() };
+        let left = TurnRange::between(start, range.end())?;
         let mut policy = self.stream.value(span)?.get_mut("tool_calls")?.take();
         let mut entries = stored.iter();
         policy.get_mut("calls")?.as_array_mut()?.retain_mut(|call| {
@@ -179,6 +182,8 @@ impl Cutting<'_> {
             let edit = match &*text::unquote(key.slice(bytes)) {
                 "from_turn" => Some(Edit::Replace(from.saturating_sub(self.cut).to_string())),
                 "to_turn" => Some(Edit::Replace(to.saturating_sub(self.cut).to_string())),
+                // The turn that it begins in is removed.
+                "from_step" if from < self.cut => Some(Edit::Remove),
                 name => edit(name),
             };
             if matches!(edit, Some(Edit::Remove)) {

@@ -106,7 +106,7 @@ impl<'a> Halves<'a> {
             HalfKind::Request => call.omit || call.request.is_some(),
             HalfKind::Response => call.omit || call.response.is_some(),
         };
-        let range = TurnRange::new(overlay.from_turn, overlay.to_turn).filter(|_| says && !overlay.stale);
+        let range = overlay.range().filter(|_| says && !overlay.stale);
         let range = range.ok_or(Lost::Disagrees)?;
         let among = self.among(call.id.as_bytes(), half.kind, range, overlay.element);
         let element = match among.get(half.nth) {
@@ -127,11 +127,12 @@ impl<'a> Halves<'a> {
             HalfKind::Request => call.omit || call.request.is_some(),
             HalfKind::Response => call.omit || call.response.is_some(),
         };
-        (says && overlay.covers(event.turn) && self.stream.text(event.id) == call.id).then_some(element)
+        let range = overlay.range().filter(|_| says && overlay.is_applied())?;
+        (self.stream.is_in(range, element) && self.stream.text(event.id) == call.id).then_some(element)
     }
 
     /// Returns the halves with an id in a range, before an element.
-    fn among(&self, id: &[u8], kind: HalfKind, range: TurnRange, before: usize) -> &[usize] {
+    fn among(&self, id: &[u8], kind: HalfKind, range: TurnRange, before: usize) -> Cow<'_, [usize]> {
         let key = (id, kind as usize);
         let first = self.keys.partition_point(|(id, kind)| (&**id, *kind) < key);
         let len = self.keys[first..].partition_point(|(id, kind)| (&**id, *kind) == key);
@@ -140,7 +141,11 @@ impl<'a> Halves<'a> {
         let turn = |element: &usize| self.stream.events()[*element].turn;
         let from = all.partition_point(|element| turn(element) < range.from());
         let to = all.partition_point(|element| turn(element) <= range.to() && *element < before);
-        all.get(from..to).unwrap_or_default()
+        let in_turns = all.get(from..to).unwrap_or_default();
+        if !range.is_stepped() {
+            return in_turns.into();
+        }
+        in_turns.iter().copied().filter(|element| self.stream.is_in(range, *element)).collect()
     }
 
     fn tool(&self, element: usize) -> Option<String> {

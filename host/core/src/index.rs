@@ -10,6 +10,12 @@ use crate::event::{Event, Kind};
 use crate::json::{Malformed, Scanner, Span};
 use crate::{text, time};
 
+/// The type of an overlay that JP's grammar cannot express.
+pub(crate) const OVERLAY: &str = "jp_compact_overlay";
+/// The type of an overlay that begins or ends inside a turn. Version 0.1.0 would read its range as whole turns, and
+/// passes by a type that it does not know.
+pub(crate) const STEP_OVERLAY: &str = "jp_compact_step_overlay";
+
 /// The start of the reason where an overlay is malformed.
 pub(crate) const MALFORMED: &str = "a malformed ";
 
@@ -391,7 +397,8 @@ impl MemberSpans {
             }
             "config_delta" => Kind::ConfigDelta,
             "compaction" => Kind::Compaction,
-            "jp_compact_overlay" => Kind::Overlay,
+            OVERLAY => Kind::Overlay,
+            STEP_OVERLAY => Kind::StepOverlay,
             "jp_compact_receipt" => Kind::Receipt,
             _ => Kind::Unknown,
         };

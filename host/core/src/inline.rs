@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Result<Vec<Call>, String> {
 /// Parses `FROM..TO`, both inclusive. A missing end is the end of the conversation. A single number is the first turn,
 /// or the last turn if it is negative.
 fn range(text: &str) -> Result<Selection, String> {
-    const START: Bound = Bound::Turn(0);
+    const START: Bound = Bound::turn(0);
     const END: Bound = Bound::FromEnd(0);
     let (from, to) = match text.split_once("..") {
         Some((from, to)) => (end(from)?.unwrap_or(START), end(to)?.unwrap_or(END)),
@@ -71,7 +71,7 @@ fn end(text: &str) -> Result<Option<Bound>, String> {
     })?;
     match number.checked_sub(1) {
         _ if digits.len() < text.len() => Ok(Some(Bound::FromEnd(number))),
-        Some(turn) => Ok(Some(Bound::Turn(turn))),
+        Some(turn) => Ok(Some(Bound::turn(turn))),
         None => Err("turn `0` does not exist: turns are counted from 1 here".into()),
     }
 }

@@ -24,8 +24,10 @@ pub struct JpView {
 /// The overlays that JP treats differently, by their numbers in the list that `show` prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Overlays of a type that JP does not know.
+    /// Overlays with a policy that JP does not know.
     pub unknown: Vec<usize>,
+    /// Overlays that begin or end inside a turn. JP's grammar has no steps.
+    pub stepped: Vec<usize>,
     /// Overlays that JP applies without their `over`. We do not apply them.
     pub over: Vec<usize>,
 }
@@ -49,10 +51,12 @@ fn difference(overlays: &[Overlay]) -> Option<Difference> {
         (1..).zip(overlays).filter(|(_, overlay)| differs(overlay)).map(|(number, _)| number).collect()
     };
     let why = Difference {
-        unknown: numbers(|overlay| !overlay.applied_by_jp),
+        unknown: numbers(|overlay| !overlay.applied_by_jp && !overlay.is_stepped()),
+        stepped: numbers(Overlay::is_stepped),
         over: numbers(|overlay| overlay.applied_by_jp && overlay.is_conditional()),
     };
-    (!why.unknown.is_empty() || !why.over.is_empty()).then_some(why)
+    let is_any = !why.unknown.is_empty() || !why.stepped.is_empty() || !why.over.is_empty();
+    is_any.then_some(why)
 }
 
 /// Returns the overlays that JP applies, without the `over` that JP ignores.
@@ -73,6 +77,10 @@ impl fmt::Display for Difference {
         let mut parts = Vec::new();
         if !self.unknown.is_empty() {
             parts.push(format!("JP does not apply {}", named(&self.unknown)));
+        }
+        if !self.stepped.is_empty() {
+            let of = if self.stepped.len() == 1 { "its range has" } else { "their ranges have" };
+            parts.push(format!("JP does not apply {}, because {of} steps", named(&self.stepped)));
         }
         if !self.over.is_empty() {
             parts.push(format!("JP applies {} without `over`", named(&self.over)));

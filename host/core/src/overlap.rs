@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::open;
 use crate::pairs::Pairs;
+use crate::position::Position;
 use crate::stream::Stream;
 use crate::turn::TurnRange;
 
@@ -40,33 +41,34 @@ pub fn close(
     accepted: &[TurnRange],
     overlap: Overlap,
 ) -> TurnRange {
+    let summaries = stream.summaries().chain(accepted.iter().copied());
     let open = usize::from(open::open(stream, pairs, true).is_some());
     let last = stream.turns().saturating_sub(1 + open);
-    let accepted = accepted.iter().map(|range| (range.from(), range.to()));
-    let summaries = stream.summaries().chain(accepted).map(|(from, to)| (from, to.min(last)));
-    extend(range, summaries, overlap)
+    let clamp = |older: TurnRange| {
+        // A part of the open turn was closed when it was summarized.
+        let is_part = older.to() == last + open && older.end().step.is_some();
+        let end = if is_part || older.to() <= last { older.end() } else { Position::turn(last) };
+        TurnRange::between(older.start(), end)
+    };
+    extend(range, summaries.filter_map(clamp), overlap)
 }
 
 /// Returns the smallest range around `range` that splits none of `summaries`: a fixpoint, independent of their order.
 #[must_use]
 pub fn extend(
     range: TurnRange,
-    summaries: impl Iterator<Item = (usize, usize)> + Clone,
+    summaries: impl Iterator<Item = TurnRange> + Clone,
     overlap: Overlap,
 ) -> TurnRange {
     let mut extended = range;
     loop {
         let before = extended;
-        for (from, to) in summaries.clone() {
-            // An overlay with an inverted range has no effect.
-            let Some(summary) = TurnRange::new(from, to) else { continue };
-            let apart = summary.to() < extended.from() || extended.to() < summary.from();
+        for summary in summaries.clone() {
             let nested = summary.covers(extended) || extended.covers(summary);
-            if apart || (overlap == Overlap::Partial && nested) {
+            if !summary.meets(extended) || (overlap == Overlap::Partial && nested) {
                 continue;
             }
-            let from = extended.from().min(summary.from());
-            extended = TurnRange::new(from, extended.to().max(summary.to())).unwrap_or(extended);
+            extended = extended.union(summary);
         }
         if extended == before {
             return extended;

@@ -1,5 +1,5 @@
-//! Stored overlays: JP's `compaction`, and `jp_compact_overlay` for policies that JP's grammar cannot express
-//! (docs/reference/store.md#overlays). Parsing is strict, as in JP: one malformed overlay makes the stream unreadable.
+//! Stored overlays: JP's `compaction`, `jp_compact_overlay` for policies that JP's grammar cannot express, and
+//! `jp_compact_step_overlay` for ranges that begin or end inside a turn (docs/reference/store.md#overlays). Parsing is strict, as in JP: one malformed overlay makes the stream unreadable.
 //! Members of JP's later drafts are accepted and kept, but not applied.
 
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::{Event, Kind};
+use crate::position::Position;
 use crate::turn::TurnRange;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +23,10 @@ pub struct Overlay {
     pub from_turn: usize,
     /// Last turn, from 0, inclusive.
     pub to_turn: usize,
+    /// The first step in `from_turn`. `None` for the whole turn.
+    pub from_step: Option<usize>,
+    /// The last step in `to_turn`, inclusive. `None` for the whole turn.
+    pub to_step: Option<usize>,
     /// The text that replaces the range.
     pub summary: Option<String>,
     pub reasoning: Option<Reasoning>,
@@ -102,6 +107,10 @@ struct Stored {
     from_turn: usize,
     to_turn: usize,
     #[serde(default)]
+    from_step: Option<Value>,
+    #[serde(default)]
+    to_step: Option<Value>,
+    #[serde(default)]
     summary: Option<StoredSummary>,
     #[serde(default)]
     reasoning: Option<Value>,
@@ -139,7 +148,14 @@ impl Overlay {
         // Parsing a `Value` first, as JP does, makes the last of duplicate keys count.
         let value: Value = serde_json::from_slice(raw).map_err(|error| error.to_string())?;
         let stored: Stored = serde_json::from_value(value).map_err(|error| error.to_string())?;
-        let ours = event.kind == Kind::Overlay;
+        let ours = event.kind != Kind::Compaction;
+        let stepped = event.kind == Kind::StepOverlay;
+        // Another type of overlay has no steps, so the members are not read there.
+        let step = |name: &str, value: Option<Value>| match value.filter(|_| stepped) {
+            None => Ok(None),
+            Some(value) => serde_json::from_value(value).map_err(|error| format!("`{name}`: {error}")),
+        };
+        let (from_step, to_step) = (step("from_step", stored.from_step)?, step("to_step", stored.to_step)?);
         let mut not_applied = Vec::new();
         let mut note = |name, present: bool| {
             if present && !not_applied.contains(&name) {
@@ -196,6 +212,8 @@ impl Overlay {
             stamp: event.timestamp.unwrap_or(Timestamp::MIN),
             from_turn: stored.from_turn,
             to_turn: stored.to_turn,
+            from_step,
+            to_step,
             summary,
             reasoning,
             tool_calls,
@@ -208,7 +226,26 @@ impl Overlay {
     /// Returns its range, clamped to `turns`. `None` if it has no effect.
     #[must_use]
     pub fn reach(&self, turns: usize) -> Option<TurnRange> {
-        TurnRange::new(self.from_turn, self.to_turn.min(turns.checked_sub(1)?)).filter(|_| self.is_applied())
+        let last = turns.checked_sub(1)?;
+        let to_step = self.to_step.filter(|_| self.to_turn <= last);
+        let to = Position { turn: self.to_turn.min(last), step: to_step };
+        TurnRange::between(self.start(), to).filter(|_| self.is_applied())
+    }
+
+    fn start(&self) -> Position {
+        Position { turn: self.from_turn, step: self.from_step }
+    }
+
+    /// Returns its range as it is stored. `None` if it ends before it begins.
+    #[must_use]
+    pub fn range(&self) -> Option<TurnRange> {
+        TurnRange::between(self.start(), Position { turn: self.to_turn, step: self.to_step })
+    }
+
+    /// Returns whether it begins or ends inside a turn.
+    #[must_use]
+    pub fn is_stepped(&self) -> bool {
+        self.from_step.is_some() || self.to_step.is_some()
     }
 
     /// Returns whether it can have an effect in its range.
@@ -226,13 +263,14 @@ impl Overlay {
     /// Returns whether its range equals `range`.
     #[must_use]
     pub fn covers_just(&self, range: TurnRange) -> bool {
-        (self.from_turn, self.to_turn) == (range.from(), range.to())
+        self.range() == Some(range)
     }
 
-    /// Returns whether it can have an effect on `turn`.
+    /// Returns whether it has the same range and the same policies as `other`.
     #[must_use]
-    pub fn covers(&self, turn: usize) -> bool {
-        self.is_applied() && self.from_turn <= turn && turn <= self.to_turn
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        (self.range(), &self.summary, self.reasoning, &self.tool_calls)
+            == (other.range(), &other.summary, other.reasoning, &other.tool_calls)
     }
 
     /// Returns the kinds for which it has a policy, in the order summary, reasoning, tool_calls.

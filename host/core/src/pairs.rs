@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use crate::event::Kind;
+use crate::position::Position;
 use crate::stream::Stream;
 use crate::text;
 use crate::turn::TurnRange;
@@ -16,7 +17,7 @@ pub struct Pairs {
     partners: Vec<Option<usize>>,
     /// The last request with the id of each element.
     namesakes: Vec<Option<usize>>,
-    /// The turns of each request and response in different turns, in the order of the responses.
+    /// The halves of calls that were answered in a later turn, in the order of the responses.
     cross_turn: Vec<(usize, usize)>,
 }
 
@@ -62,7 +63,7 @@ impl Pairs {
                 partners[request] = Some(element);
                 partners[element] = Some(request);
                 if events[request].turn != event.turn {
-                    cross_turn.push((events[request].turn, event.turn));
+                    cross_turn.push((request, element));
                 }
             }
         }
@@ -98,32 +99,46 @@ impl Pairs {
 
     /// Returns the turns of the two halves of a call that `range` would split.
     #[must_use]
-    pub fn split_by(&self, range: TurnRange) -> Option<(usize, usize)> {
-        self.cross_turn
-            .iter()
-            .copied()
-            .find(|(request, response)| range.contains(*request) != range.contains(*response))
+    pub fn split_by(&self, stream: &Stream, range: TurnRange) -> Option<(usize, usize)> {
+        // Both halves of a call within a turn are in one step.
+        let is_split = |(request, response): &&(usize, usize)| {
+            stream.is_in(range, *request) != stream.is_in(range, *response)
+        };
+        let split = self.cross_turn.iter().find(is_split);
+        split.map(|(request, response)| (stream.events()[*request].turn, stream.events()[*response].turn))
     }
 
     /// Returns a range within `range` that splits no call. It starts after the responses to earlier calls, and ends
     /// before the calls that are answered later. `None` if nothing is left.
     #[must_use]
-    pub fn shrink(&self, range: TurnRange) -> Option<TurnRange> {
+    pub fn shrink(&self, stream: &Stream, range: TurnRange) -> Option<TurnRange> {
         let mut shrunk = range;
         // The pairs are sorted by the moved end, so one pass for each end is enough. Moving the end splits no further
         // call at the start.
         for &(request, response) in &self.cross_turn {
-            if request < shrunk.from() && shrunk.contains(response) {
-                shrunk = TurnRange::new(response + 1, shrunk.to())?;
+            if !stream.is_in(shrunk, request) && stream.is_in(shrunk, response) {
+                let after = position(stream, shrunk, response).after();
+                shrunk = TurnRange::between(after, shrunk.end())?;
             }
         }
         let mut by_request = self.cross_turn.clone();
         by_request.sort_unstable_by(|left, right| right.cmp(left));
         for (request, response) in by_request {
-            if shrunk.contains(request) && response > shrunk.to() {
-                shrunk = TurnRange::new(shrunk.from(), request.checked_sub(1)?)?;
+            if stream.is_in(shrunk, request) && !stream.is_in(shrunk, response) {
+                let to = match position(stream, shrunk, request) {
+                    Position { turn, step: None | Some(0) } => Position::turn(turn.checked_sub(1)?),
+                    Position { turn, step: Some(step) } => Position::step(turn, step - 1),
+                };
+                shrunk = TurnRange::between(shrunk.start(), to)?;
             }
         }
         Some(shrunk)
     }
+}
+
+/// Returns the turn of an element of a range, or its step if the range cuts the turn.
+fn position(stream: &Stream, range: TurnRange, element: usize) -> Position {
+    let turn = stream.events()[element].turn;
+    let step = if range.cuts(turn) { stream.steps().step(element) } else { None };
+    Position { turn, step }
 }

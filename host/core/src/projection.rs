@@ -1,6 +1,6 @@
 //! The projection: computes the view that a model receives. A pure, total function of the stream and its overlays
-//! (RFD 064, "Projection Layer"; docs/reference/store.md#projection). The newest overlay wins, per turn and separately
-//! for summary, reasoning and tool calls. At equal times the later overlay wins.
+//! (RFD 064, "Projection Layer"; docs/reference/store.md#projection). The newest overlay wins, per turn or step and
+//! separately for summary, reasoning and tool calls. At equal times the later overlay wins.
 
 mod history;
 
@@ -15,6 +15,7 @@ use crate::halves::Halves;
 use crate::index::Count;
 use crate::overlay::{Overlay, StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
+use crate::slots::Slots;
 use crate::stream::Stream;
 use crate::view::{Item, ItemOrigin, Part, View};
 
@@ -57,18 +58,23 @@ fn planned(stream: &Stream, plan: &Plan<'_>) -> View {
             push(event.kind, origin, Part::Kept(element));
             continue;
         }
-        if let Some((from, to)) = plan.summary_run(event.turn) {
-            if injected != Some(from) {
-                injected = Some(from);
-                let origin = ItemOrigin::Summary { from, to };
-                let summary =
-                    plan.turns[event.turn].summary.and_then(|overlay| overlays[overlay].summary.as_deref());
-                let (text, at) =
-                    (summary.unwrap_or_default().to_owned(), event.timestamp.unwrap_or_default());
+        let slot = plan.slots.slot(event, element);
+        let run = plan.runs[slot];
+        let begins = |run: SummaryRun| injected.is_none_or(|before| before < run.first);
+        if let Some(run) = run.or_else(|| plan.run_after_user(slot)).filter(|run| begins(*run)) {
+            injected = Some(run.first);
+            let text = plan.winners[run.first].summary.and_then(|overlay| overlays[overlay].summary.clone());
+            let (text, at) = (text.unwrap_or_default(), event.timestamp.unwrap_or_default());
+            let origin = plan.origin(run);
+            if run.is_note {
+                push(Kind::ChatRequest, origin, Part::SummaryNote { at, text });
+            } else {
                 push(Kind::TurnStart, origin, Part::SummaryStart { at });
                 push(Kind::ChatRequest, origin, Part::SummaryRequest { at });
                 push(Kind::Message, origin, Part::SummaryResponse { at, text });
             }
+        }
+        if run.is_some() {
             continue;
         }
         match plan.outcome(element) {
@@ -95,7 +101,7 @@ enum Outcome {
     Replace(String),
 }
 
-/// The winning overlays of one turn, by index.
+/// The winning overlays of one slot, by index.
 #[derive(Debug, Clone, Copy, Default)]
 struct Winners {
     summary: Option<usize>,
@@ -104,12 +110,25 @@ struct Winners {
     tool_calls: Option<usize>,
 }
 
+/// A run of slots with the same winning summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SummaryRun {
+    /// The first slot.
+    first: usize,
+    /// The last slot.
+    last: usize,
+    /// Whether it begins with a step. Then one user message replaces it, and otherwise a pair.
+    is_note: bool,
+}
+
 struct Plan<'a> {
     stream: &'a Stream,
     overlays: &'a [Overlay],
-    turns: Vec<Winners>,
-    /// Runs of turns with the same winning summary, by turn.
-    runs: Vec<Option<(usize, usize)>>,
+    slots: Slots<'a>,
+    /// By slot.
+    winners: Vec<Winners>,
+    /// The run that each slot is in.
+    runs: Vec<Option<SummaryRun>>,
     /// The newest `selective` entry of each listed element.
     listed: HashMap<usize, (usize, &'a StoredCall)>,
     /// Present only if an overlay has a policy for tool calls.
@@ -124,49 +143,69 @@ impl<'a> Plan<'a> {
         let pairs = of_calls.then(|| pairs.map_or_else(|| Cow::Owned(Pairs::new(stream)), Cow::Borrowed));
         let mut plan = Self::without(stream, overlays, pairs);
         (0..overlays.len()).for_each(|place| plan.win(place));
-        plan.runs = runs(&plan.turns, overlays);
+        plan.runs = runs(&plan.slots, &plan.winners, overlays);
         plan.listed = plan.pairs.as_deref().map(|pairs| listed(stream, overlays, pairs)).unwrap_or_default();
         plan
     }
 
     /// Makes a plan without any of the overlays.
     fn without(stream: &'a Stream, overlays: &'a [Overlay], pairs: Option<Cow<'a, Pairs>>) -> Self {
-        let (turns, runs) = (vec![Winners::default(); stream.turns()], vec![None; stream.turns()]);
-        Self { stream, overlays, turns, runs, listed: HashMap::new(), pairs, ours: false }
+        let slots = Slots::new(stream, overlays);
+        let (winners, runs) = (vec![Winners::default(); slots.len()], vec![None; slots.len()]);
+        Self { stream, overlays, slots, winners, runs, listed: HashMap::new(), pairs, ours: false }
     }
 
-    /// Adds an overlay, which wins over the previous ones in its turns.
+    /// Adds an overlay, which wins over the previous ones in its range.
     fn win(&mut self, place: usize) {
         let (overlays, overlay) = (self.overlays, &self.overlays[place]);
-        let Some(range) = overlay.reach(self.turns.len()) else { return };
+        let Some(range) = overlay.reach(self.stream.turns()) else { return };
         self.ours |= !overlay.applied_by_jp && overlay.tool_calls.is_some();
         let blanket = matches!(overlay.tool_calls, Some(ToolPolicy::Strip { .. } | ToolPolicy::Omit));
-        for turn in &mut self.turns[range.from()..=range.to()] {
+        for slot in self.slots.of_range(range) {
+            let slot = &mut self.winners[slot];
             let win = |winner: &mut Option<usize>| {
                 if winner.is_none_or(|other| overlay.stamp >= overlays[other].stamp) {
                     *winner = Some(place);
                 }
             };
             if overlay.summary.is_some() {
-                win(&mut turn.summary);
+                win(&mut slot.summary);
             }
             if overlay.reasoning.is_some() {
-                win(&mut turn.reasoning);
+                win(&mut slot.reasoning);
             }
             if blanket {
-                win(&mut turn.tool_calls);
+                win(&mut slot.tool_calls);
             }
         }
     }
 
-    fn summary_run(&self, turn: usize) -> Option<(usize, usize)> {
-        self.runs.get(turn).copied().flatten()
+    /// Returns the run that begins with a pair before the user events of a turn, of which it covers only the steps.
+    fn run_after_user(&self, slot: usize) -> Option<SummaryRun> {
+        let next = self.runs.get(slot + 1).copied().flatten().filter(|_| self.slots.is_of_user(slot))?;
+        (next.first == slot + 1 && !next.is_note && !self.slots.is_of_user(slot + 1)).then_some(next)
+    }
+
+    /// Returns the turns and steps that a summary replaces.
+    fn origin(&self, run: SummaryRun) -> ItemOrigin {
+        let (from, to) = (self.slots.position(run.first), self.slots.position(run.last));
+        let is_whole = |slot: usize| {
+            let user = slot - self.slots.position(slot).step.map_or(0, |step| step + 1);
+            self.runs[user] == Some(run)
+        };
+        let from_step = from.step.filter(|_| run.is_note);
+        // The last slot of a turn ends it, unless the run leaves the user events out.
+        let ends_turn = run.last + 1 == self.slots.len() || self.slots.is_of_user(run.last + 1);
+        let to_step = to.step.filter(|_| !ends_turn || !is_whole(run.last));
+        ItemOrigin::Summary { from: from.turn, to: to.turn, from_step, to_step }
     }
 
     fn outcome(&self, element: usize) -> Outcome {
         let event = &self.stream.events()[element];
         match event.kind {
-            Kind::Reasoning if self.turns[event.turn].reasoning.is_some() => Outcome::Omit,
+            Kind::Reasoning if self.winners[self.slots.slot(event, element)].reasoning.is_some() => {
+                Outcome::Omit
+            }
             Kind::ToolRequest | Kind::ToolResponse { .. } => {
                 let half = self.half(element);
                 let partner = self.partner(element);
@@ -183,7 +222,7 @@ impl<'a> Plan<'a> {
     /// Returns the outcome by the newest overlay with a policy for this half of a call.
     fn half(&self, element: usize) -> Outcome {
         let event = &self.stream.events()[element];
-        let blanket = self.turns[event.turn].tool_calls;
+        let blanket = self.winners[self.slots.slot(event, element)].tool_calls;
         let listed = self.listed.get(&element);
         let rank = |place: usize| (self.overlays[place].stamp, place);
         match (blanket, listed) {
@@ -329,24 +368,41 @@ fn list<'a>(
     found
 }
 
-/// Returns the contiguous runs of turns with the same winning summary: same text, range and time.
-fn runs(turns: &[Winners], overlays: &[Overlay]) -> Vec<Option<(usize, usize)>> {
-    let key = |turn: &Winners| {
-        turn.summary.map(|place| {
-            let overlay = &overlays[place];
-            (overlay.summary.as_deref(), overlay.from_turn, overlay.to_turn, overlay.stamp)
-        })
+/// Returns the runs of slots with the same winning summary: same text, range and time. A run continues after the user
+/// events of the turn that its summary ends in, because these stay.
+fn runs(slots: &Slots<'_>, winners: &[Winners], overlays: &[Overlay]) -> Vec<Option<SummaryRun>> {
+    let key = |place: usize| {
+        let overlay = &overlays[place];
+        (overlay.summary.as_deref(), overlay.range(), overlay.stamp)
     };
-    let mut runs: Vec<Option<(usize, usize)>> = vec![None; turns.len()];
-    let mut from = 0;
-    // Compare texts only where two overlays meet, not for each turn.
-    let is_one = |left: &Winners, right: &Winners| left.summary == right.summary || key(left) == key(right);
-    for run in turns.chunk_by(is_one) {
-        if run[0].summary.is_some() {
-            let to = from + run.len() - 1;
-            runs[from..=to].fill(Some((from, to)));
-        }
-        from += run.len();
+    // Compare texts only where two overlays meet, not for each slot.
+    let is_one = |left: usize, right: usize| left == right || key(left) == key(right);
+    let mut runs: Vec<Option<SummaryRun>> = vec![None; winners.len()];
+    let mut open: Option<(SummaryRun, usize)> = None;
+    for (slot, winner) in winners.iter().enumerate() {
+        let Some(place) = winner.summary else { continue };
+        let follows = |run: &SummaryRun| {
+            run.last + 1 == slot
+                || (run.last + 2 == slot && winners[slot - 1].summary.is_none() && slots.is_of_user(slot - 1))
+        };
+        open = match open.filter(|(run, other)| follows(run) && is_one(*other, place)) {
+            Some((run, _)) => Some((SummaryRun { last: slot, ..run }, place)),
+            None => {
+                // A pair may precede the user events of a turn whose steps its summary covers from the first on.
+                let at = slots.position(slot);
+                let overlay = &overlays[place];
+                let is_start = overlay.from_step.is_none() && overlay.from_turn == at.turn;
+                let is_note = at.step.is_some_and(|step| step > 0 || !is_start);
+                Some((SummaryRun { first: slot, last: slot, is_note }, place))
+            }
+        };
+        runs[slot] = open.map(|(run, _)| run);
+    }
+    // Each slot of a run gets the whole run.
+    let mut whole: Option<SummaryRun> = None;
+    for run in runs.iter_mut().rev().flatten() {
+        whole = Some(whole.filter(|whole| whole.first == run.first).unwrap_or(*run));
+        *run = whole.unwrap_or(*run);
     }
     runs
 }

@@ -9,6 +9,9 @@ use crate::event::Kind;
 use crate::source::origin;
 use crate::stream::Stream;
 
+/// The members that an overlay has too.
+const IN_EVERY_ELEMENT: [&str; 6] = ["type", "timestamp", "from_turn", "to_turn", "from_step", "to_step"];
+
 /// Returns the contents of the receipts without the members of every element, one entry per overlay, in order.
 #[must_use]
 pub fn receipts(stream: &Stream) -> Vec<Option<Map<String, Value>>> {
@@ -20,7 +23,7 @@ pub fn receipts(stream: &Stream) -> Vec<Option<Map<String, Value>>> {
     let of = |overlay: usize| {
         let receipt = receipts.get(&origin(index, overlay))?;
         let Some(Value::Object(mut members)) = stream.value(index.events[*receipt].span) else { return None };
-        members.retain(|key, _| !matches!(key.as_str(), "type" | "timestamp" | "from_turn" | "to_turn"));
+        members.retain(|key, _| !IN_EVERY_ELEMENT.contains(&key.as_str()));
         Some(members)
     };
     stream.overlays().iter().map(|overlay| of(overlay.element)).collect()

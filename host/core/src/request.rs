@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use jp_compact_schema::version::{COMPACT_DEADLINE_MS, RESULT_BYTES_MAX};
 use jp_compact_schema::{
     CompactRequest, CompactionRef, Context, Conversation, Description, EventLine, Events, EventsEnd, Input,
-    Limits, Llm, Outline, PROTOCOL, PreviousSummary, Range, Scope, Tokens, ToolCallsRef, ToolHint, to_line,
+    Limits, Llm, Outline, PROTOCOL, PreviousSummary, Range, STEPS, Scope, Tokens, ToolCallsRef, ToolHint,
+    Turn, to_line,
 };
 use serde_json::{Map, Value};
 
@@ -117,8 +118,10 @@ pub fn inline(survey: &Survey<'_>, ask: &Ask<'_>) -> (CompactRequest, Option<(Ve
 /// The errors of `out`.
 pub fn write_events(survey: &Survey<'_>, ask: &Ask<'_>, out: &mut impl Write) -> io::Result<u64> {
     let mut count = 0;
+    let steps = ask.description.has_feature(STEPS).then(|| survey.stream.steps());
     for (seq, element) in events(survey, ask) {
-        if let Some(event) = event_line(survey, seq, element) {
+        if let Some(mut event) = event_line(survey, seq, element) {
+            event.step = steps.and_then(|steps| steps.step(element));
             out.write_all(&line(&event))?;
             count += 1;
         }
@@ -148,8 +151,21 @@ pub fn scope(survey: &Survey<'_>, ask: &Ask<'_>) -> TurnRange {
 #[must_use]
 pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> CompactRequest {
     let stream = survey.stream;
-    let range = |range: TurnRange| Range { from_turn: range.from(), to_turn: range.to() };
+    let range = |range: TurnRange| Range {
+        from_turn: range.from(),
+        to_turn: range.to(),
+        from_step: range.start().step,
+        to_step: range.end().step,
+    };
     let scope = scope(survey, ask);
+    let by_step = ask.description.has_feature(STEPS);
+    // A strategy without the feature would take steps for whole turns.
+    let overlays = || {
+        stream
+            .overlays()
+            .iter()
+            .filter(move |overlay| overlay.is_applied() && (by_step || !overlay.is_stepped()))
+    };
     let wants = |word| ask.description.wants(word);
     CompactRequest {
         r#type: jp_compact_schema::CompactTag::Compact,
@@ -179,17 +195,13 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
             context_window: ask.context_window,
             target_tokens: None,
             llm: ask.llm.cloned(),
-            turns: survey.turns.iter().filter(|turn| scope.contains(turn.turn)).cloned().collect(),
-            compactions: stream
-                .overlays()
-                .iter()
-                .filter(|overlay| overlay.is_applied())
-                .map(reference)
-                .collect(),
+            turns: rows(survey, ask, scope),
+            compactions: overlays().map(reference).collect(),
             tool_hints: ask.hints.clone(),
-            previous_summaries: wants("previous_summaries").then(|| previous_summaries(stream)),
+            previous_summaries: wants("previous_summaries")
+                .then(|| overlays().filter_map(previous_summary).collect()),
         },
-        outline: (ask.description.input == Input::Outline).then(|| outline(survey, scope)),
+        outline: (ask.description.input == Input::Outline).then(|| outline(survey, scope, by_step)),
         events,
         limits: ask.limits,
         answers: BTreeMap::new(),
@@ -198,11 +210,29 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
     }
 }
 
+/// Returns the turn table. In a turn that the range covers only in part, only the covered events count.
+fn rows(survey: &Survey<'_>, ask: &Ask<'_>, scope: TurnRange) -> Vec<Turn> {
+    let mut rows: Vec<Turn> = survey.turns.iter().filter(|turn| scope.contains(turn.turn)).cloned().collect();
+    if ask.description.has_feature(STEPS) {
+        let steps = survey.stream.steps();
+        let partial = ask.range.is_stepped().then(|| survey.rows_in(ask.range));
+        for row in &mut rows {
+            if let Some(partial) = partial.as_ref().filter(|_| ask.range.cuts(row.turn)) {
+                row.clone_from(&partial[row.turn]);
+            }
+            row.steps = Some(steps.count(row.turn));
+        }
+    }
+    rows
+}
+
 /// Refers to an earlier overlay by its range and kinds, never by its text.
 fn reference(overlay: &Overlay) -> CompactionRef {
     CompactionRef {
         from_turn: overlay.from_turn,
         to_turn: overlay.to_turn,
+        from_step: overlay.from_step,
+        to_step: overlay.to_step,
         summary: overlay.summary.is_some(),
         reasoning: overlay.reasoning,
         tool_calls: overlay.tool_calls.as_ref().map(|policy| match policy {
@@ -215,17 +245,17 @@ fn reference(overlay: &Overlay) -> CompactionRef {
     }
 }
 
-fn previous_summaries(stream: &Stream) -> Vec<PreviousSummary> {
-    let summary = |overlay: &Overlay| {
-        let (from_turn, to_turn) = (overlay.from_turn, overlay.to_turn);
-        overlay.summary.clone().map(|text| PreviousSummary { from_turn, to_turn, text })
-    };
-    stream.overlays().iter().filter(|overlay| overlay.is_applied()).filter_map(summary).collect()
+fn previous_summary(overlay: &Overlay) -> Option<PreviousSummary> {
+    let &Overlay { from_turn, to_turn, from_step, to_step, .. } = overlay;
+    overlay.summary.clone().map(|text| PreviousSummary { from_turn, to_turn, from_step, to_step, text })
 }
 
-/// Iterates over the numbered elements in the scope.
+/// Iterates over the numbered elements in the scope, and over the user's in the turns that it covers only in part.
 fn elements<'a>(stream: &'a Stream, scope: TurnRange) -> impl Iterator<Item = (u64, usize)> + 'a {
-    stream.numbered().filter(move |(_, element)| scope.contains(stream.events()[*element].turn))
+    let is_of_user = move |element: usize| {
+        scope.cuts(stream.events()[element].turn) && stream.steps().step(element).is_none()
+    };
+    stream.numbered().filter(move |(_, element)| stream.is_in(scope, *element) || is_of_user(*element))
 }
 
 /// Iterates over the elements that are sent as events: those that are objects.
@@ -242,7 +272,7 @@ fn event_line(survey: &Survey<'_>, seq: u64, element: usize) -> Option<EventLine
 }
 
 /// Returns the metadata of each event, in columns.
-fn outline(survey: &Survey<'_>, scope: TurnRange) -> Outline {
+fn outline(survey: &Survey<'_>, scope: TurnRange, by_step: bool) -> Outline {
     let stream = survey.stream;
     let rows = elements(stream, scope).count();
     let mut outline = Outline {
@@ -261,12 +291,17 @@ fn outline(survey: &Survey<'_>, scope: TurnRange) -> Outline {
             shown[element] = true;
         }
     }
+    let steps = by_step.then(|| stream.steps());
     let (mut types, mut tools) = (NameTable::default(), NameTable::default());
+    outline.step = steps.map(|_| Vec::with_capacity(rows));
     for (seq, element) in elements(stream, scope) {
         let event = &stream.events()[element];
         let tool = survey.pairs.tool(stream, element);
         outline.seq.push(seq);
         outline.turn.push(event.turn);
+        if let (Some(column), Some(steps)) = (&mut outline.step, steps) {
+            column.push(steps.step(element));
+        }
         outline.r#type.push(types.place(&type_name(stream, element)));
         outline.tool.push(tool.map(|tool| tools.place(&tool)));
         outline.pair.push(survey.pairs.partner(element).and_then(|partner| stream.events()[partner].seq));
@@ -296,7 +331,7 @@ fn type_name(stream: &Stream, element: usize) -> Cow<'static, str> {
         Kind::ToolResponse { .. } => "tool_call_response",
         Kind::InquiryRequest => "inquiry_request",
         Kind::InquiryResponse => "inquiry_response",
-        Kind::ConfigDelta | Kind::Compaction | Kind::Overlay | Kind::Receipt | Kind::Unknown => {
+        _ => {
             let value = stream.value(stream.events()[element].span);
             let name = value.as_ref().and_then(|value| value.get("type")).and_then(Value::as_str);
             return name.map_or("unknown".into(), |name| name.to_owned().into());

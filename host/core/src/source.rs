@@ -12,14 +12,15 @@ use crate::index::Index;
 use crate::splice::{self, Element, Piece};
 use crate::stream::Stream;
 use crate::text;
-use crate::view::{Part, SUMMARY_REQUEST, View};
+use crate::view::{Part, SUMMARY_REQUEST, View, note_text};
 
 /// Writes a view of JP's own transcript. For a stream without overlays the result is one piece with the same bytes.
 #[must_use]
 pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
     debug_assert!(stream.is_jp(), "the reader of the format writes its files");
-    let synthetic =
-        |at, kind, member, text| Element::New(splice::pretty(&decode::synthetic(at, kind, member, text)));
+    let synthetic = |at, kind, member, text: &str| {
+        Element::New(splice::pretty(&decode::synthetic(at, kind, member, text)))
+    };
     let elements = view.items().iter().map(|item| match &item.part {
         Part::Kept(element) | Part::Short(element) => Element::Old(*element),
         Part::Emptied(element) => match stream.events()[*element].body {
@@ -34,6 +35,7 @@ pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
         Part::SummaryStart { at } => Element::New(splice::pretty(&decode::head(*at, "turn_start"))),
         Part::SummaryRequest { at } => synthetic(*at, "chat_request", "content", SUMMARY_REQUEST),
         Part::SummaryResponse { at, text } => synthetic(*at, "chat_response", "message", text),
+        Part::SummaryNote { at, text } => synthetic(*at, "chat_request", "content", &note_text(text)),
     });
     splice::array(stream.index(), elements)
 }
@@ -87,12 +89,12 @@ pub fn reset(index: &Index, which: Reset) -> Option<Removal> {
 }
 
 /// The time and the range that link a receipt to an overlay (docs/reference/store.md#receipts).
-pub(crate) type OverlayKey = (Option<Timestamp>, Option<u64>, Option<u64>);
+pub(crate) type OverlayKey = (Option<Timestamp>, [Option<u64>; 4]);
 
 /// Returns the time and the range of an overlay or a receipt.
 pub(crate) fn origin(index: &Index, place: usize) -> OverlayKey {
     let event = &index.events[place];
     let value: Option<Value> = serde_json::from_slice(index.at(event.span)).ok();
     let bound = |name: &str| value.as_ref()?.get(name)?.as_u64();
-    (event.timestamp, bound("from_turn"), bound("to_turn"))
+    (event.timestamp, ["from_turn", "to_turn", "from_step", "to_step"].map(bound))
 }

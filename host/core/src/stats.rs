@@ -78,7 +78,7 @@ pub fn stats(survey: &Survey<'_>) -> Stats {
             | Part::Emptied(element)
             | Part::Replaced(element, _) => (Some(*element), stream.events()[*element].kind),
             Part::SummaryStart { .. } => (None, Kind::TurnStart),
-            Part::SummaryRequest { .. } => (None, Kind::ChatRequest),
+            Part::SummaryRequest { .. } | Part::SummaryNote { .. } => (None, Kind::ChatRequest),
             Part::SummaryResponse { .. } => (None, Kind::Message),
         };
         let after = |after| Amount { before: 0, after };

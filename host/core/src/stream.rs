@@ -2,6 +2,7 @@
 //! reduced view can never pass for history (RFD 064, "Raw-Stream Invariant").
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -13,6 +14,8 @@ use crate::external::External;
 use crate::index::{self, Index, MALFORMED, Unreadable};
 use crate::json::Span;
 use crate::overlay::{Overlay, ToolPolicy};
+use crate::position::Position;
+use crate::steps::Steps;
 use crate::text;
 use crate::turn::TurnRange;
 
@@ -25,6 +28,8 @@ pub struct Stream {
     overlays: Vec<Overlay>,
     /// The element of each `seq`.
     numbered: Vec<usize>,
+    /// Computed on first use.
+    steps: OnceLock<Steps>,
 }
 
 impl Stream {
@@ -58,7 +63,11 @@ impl Stream {
         for (element, event) in index.events.iter().enumerate() {
             if event.kind.is_overlay() {
                 let overlay = Overlay::read(element, event, index.at(event.span)).map_err(|what| {
-                    let kind = if event.kind == Kind::Overlay { "jp_compact_overlay" } else { "compaction" };
+                    let kind = match event.kind {
+                        Kind::Overlay => index::OVERLAY,
+                        Kind::StepOverlay => index::STEP_OVERLAY,
+                        _ => "compaction",
+                    };
                     let what = format!("{MALFORMED}`{kind}`: {what}");
                     Unreadable { at: event.span.start, element: Some(element), what }
                 })?;
@@ -68,7 +77,7 @@ impl Stream {
                 numbered.push(element);
             }
         }
-        Ok(Self { index, external, overlays, numbered })
+        Ok(Self { index, external, overlays, numbered, steps: OnceLock::new() })
     }
 
     #[must_use]
@@ -143,6 +152,29 @@ impl Stream {
         self.index.turns
     }
 
+    /// Returns the step of each event. Computed on first use.
+    #[must_use]
+    pub fn steps(&self) -> &Steps {
+        self.steps.get_or_init(|| Steps::new(&self.index, self.external()))
+    }
+
+    /// Returns the number of the model's response that an element belongs to. 0 if the format does not tell that.
+    #[must_use]
+    pub fn response(&self, element: usize) -> u32 {
+        let event = self.external().and_then(|external| external.events.get(element));
+        event.map_or(0, |event| event.response)
+    }
+
+    /// Returns whether a range contains an element. Steps are computed only if the range begins or ends inside a turn.
+    #[must_use]
+    pub fn is_in(&self, range: TurnRange, element: usize) -> bool {
+        let turn = self.events()[element].turn;
+        if range.cuts(turn) {
+            return range.contains_step(turn, self.steps().step(element));
+        }
+        range.contains(turn)
+    }
+
     /// Returns the element with the number `seq`.
     #[must_use]
     pub fn element(&self, seq: u64) -> Option<usize> {
@@ -162,7 +194,7 @@ impl Stream {
 
     /// Same as [`Stream::raw_input`], for the events of `range` only.
     pub fn raw_input_of(&self, range: TurnRange) -> impl Iterator<Item = &[u8]> + '_ {
-        let within = move |element: &&usize| range.contains(self.events()[**element].turn);
+        let within = move |element: &&usize| self.is_in(range, **element);
         self.numbered.iter().filter(within).map(|element| self.at(self.events()[*element].span))
     }
 
@@ -207,17 +239,16 @@ impl Stream {
         began
     }
 
-    /// Returns one past the greatest `to_turn` of all overlays, or 0. This is the value of the bound `last`. Past the
-    /// greatest possible number it wraps to 0, as in JP.
+    /// Returns the position after the greatest end of all overlays, or turn 0. This is the value of the bound `last`.
+    /// Past the greatest possible number it wraps to 0, as in JP.
     #[must_use]
-    pub fn after_last_overlay(&self) -> usize {
-        let applied = self.overlays.iter().filter(|overlay| !overlay.stale);
-        applied.map(|overlay| overlay.to_turn.wrapping_add(1)).max().unwrap_or(0)
+    pub fn after_last_overlay(&self) -> Position {
+        after(self.overlays.iter().filter(|overlay| !overlay.stale))
     }
 
     /// Same as [`Stream::after_last_overlay`], for overlays with a policy for one of `kinds` only.
     #[must_use]
-    pub fn after_last_overlay_of(&self, kinds: &[ContentKind]) -> usize {
+    pub fn after_last_overlay_of(&self, kinds: &[ContentKind]) -> Position {
         let of_kind = |overlay: &&Overlay| {
             kinds.iter().any(|kind| match kind {
                 ContentKind::Summary => overlay.summary.is_some(),
@@ -229,21 +260,13 @@ impl Stream {
                 _ => false,
             })
         };
-        let ends = self
-            .overlays
-            .iter()
-            .filter(|overlay| overlay.is_applied())
-            .filter(of_kind)
-            .map(|overlay| overlay.to_turn.wrapping_add(1));
-        ends.max().unwrap_or(0)
+        after(self.overlays.iter().filter(|overlay| overlay.is_applied()).filter(of_kind))
     }
 
-    /// Iterates over the ranges of the overlays with a summary.
-    pub fn summaries(&self) -> impl Iterator<Item = (usize, usize)> + Clone {
-        self.overlays
-            .iter()
-            .filter(|overlay| overlay.summary.is_some() && overlay.is_applied())
-            .map(|overlay| (overlay.from_turn, overlay.to_turn))
+    /// Iterates over the ranges of the overlays with a summary, clamped to the end of the stream.
+    pub fn summaries(&self) -> impl Iterator<Item = TurnRange> + Clone {
+        let summaries = self.overlays.iter().filter(|overlay| overlay.summary.is_some());
+        summaries.filter_map(|overlay| overlay.reach(self.turns()))
     }
 
     /// Returns whether strategies can receive an element. In JP's files an element may be another value than an object.
@@ -270,4 +293,10 @@ impl Stream {
         // Any value that passed the index can be read. See the property test in `json`.
         serde_json::from_slice(self.at(span)).ok()
     }
+}
+
+/// Returns the position after the greatest end of overlays.
+fn after<'a>(overlays: impl Iterator<Item = &'a Overlay>) -> Position {
+    let ends = overlays.map(|overlay| Position { turn: overlay.to_turn, step: overlay.to_step }.after());
+    ends.max_by_key(|end| end.start_key()).unwrap_or(Position::turn(0))
 }

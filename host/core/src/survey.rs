@@ -46,8 +46,20 @@ impl<'a> Survey<'a> {
     pub fn with(stream: &'a Stream, estimator: Estimator) -> Self {
         let pairs = Pairs::new(stream);
         let (view, estimate) = (project(stream), Estimate::new(stream, estimator));
-        let turns = table(stream, &pairs, &view, &estimate);
+        let mut turns = table(stream, &view, &estimate, |_| true);
+        if let Some(last) = turns.last_mut() {
+            last.complete = open::open(stream, &pairs, true).is_none();
+        }
         Self { stream, pairs, view, estimate, turns }
+    }
+
+    /// Makes the turn table again, of the events in a range only.
+    #[must_use]
+    pub fn rows_in(&self, range: TurnRange) -> Vec<Turn> {
+        let Self { stream, view, estimate, .. } = self;
+        let mut turns = table(stream, view, estimate, |element| stream.is_in(range, element));
+        turns.iter_mut().zip(&self.turns).for_each(|(row, whole)| row.complete = whole.complete);
+        turns
     }
 
     /// Counts the tokens of another view of the stream, by turn.
@@ -65,21 +77,27 @@ impl<'a> Survey<'a> {
     /// Counts the tokens of the raw events of a range.
     #[must_use]
     pub fn raw_tokens_in(&self, range: TurnRange) -> u64 {
-        let events = self.stream.events().iter().enumerate();
-        let inside = events.filter(|(_, event)| range.contains(event.turn));
-        tokens(inside.map(|(element, _)| self.estimate.weight(element)).sum())
+        let inside = (0..self.stream.events().len()).filter(|element| self.stream.is_in(range, *element));
+        tokens(inside.map(|element| self.estimate.weight(element)).sum())
     }
 }
 
 /// Makes the turn table of a request. The tokens in `kinds` are those of events that the view shows completely. A
 /// stripped half counts 0 tokens, so strategies recognize it.
-fn table(stream: &Stream, pairs: &Pairs, view: &View, estimate: &Estimate) -> Vec<Turn> {
+fn table(stream: &Stream, view: &View, estimate: &Estimate, counts: impl Fn(usize) -> bool) -> Vec<Turn> {
     let mut weights = vec![Weights::default(); stream.turns()];
-    let empty =
-        |turn| Turn { turn, events: 0, tokens: 0, view_tokens: 0, complete: true, kinds: Kinds::default() };
+    let empty = |turn| Turn {
+        turn,
+        events: 0,
+        tokens: 0,
+        view_tokens: 0,
+        complete: true,
+        steps: None,
+        kinds: Kinds::default(),
+    };
     let mut turns: Vec<Turn> = (0..stream.turns()).map(empty).collect();
     for (element, event) in stream.events().iter().enumerate() {
-        if event.kind.is_conversation() {
+        if event.kind.is_conversation() && counts(element) {
             turns[event.turn].events += 1;
             weights[event.turn].raw += estimate.weight(element);
         }
@@ -87,6 +105,9 @@ fn table(stream: &Stream, pairs: &Pairs, view: &View, estimate: &Estimate) -> Ve
     for item in view.items() {
         let turn = item.origin.turn();
         let (Some(weights), Some(entry)) = (weights.get_mut(turn), turns.get_mut(turn)) else { continue };
+        if item.part.element().is_some_and(|element| !counts(element)) {
+            continue;
+        }
         let shown = estimate.shown(&item.part);
         weights.view += shown;
         let Some(element) = item.part.element() else { continue };
@@ -113,9 +134,6 @@ fn table(stream: &Stream, pairs: &Pairs, view: &View, estimate: &Estimate) -> Ve
         entry.kinds.reasoning_tokens = tokens(weights.reasoning);
         entry.kinds.tool_request_tokens = tokens(weights.requests);
         entry.kinds.tool_response_tokens = tokens(weights.responses);
-    }
-    if let Some(last) = turns.last_mut() {
-        last.complete = open::open(stream, pairs, true).is_none();
     }
     turns
 }

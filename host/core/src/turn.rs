@@ -1,48 +1,209 @@
-//! Ranges of turns.
+//! Ranges of turns. The first and the last turn of a range may be covered only in part, from a step on or up to a step.
 
-/// A range of turns: 0-based, both ends included.
+use crate::position::Position;
+
+/// A range of turns or steps, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TurnRange {
-    // Invariant: from <= to.
-    from: usize,
-    to: usize,
+    // Invariant: from.start_key() <= to.end_key().
+    from: Position,
+    to: Position,
 }
 
 impl TurnRange {
-    /// Returns the range `from..=to`, or `None` if it would be empty.
+    /// Returns the range of the whole turns `from..=to`, or `None` if it would be empty.
     #[must_use]
     pub fn new(from: usize, to: usize) -> Option<Self> {
-        (from <= to).then_some(Self { from, to })
+        Self::between(Position::turn(from), Position::turn(to))
     }
 
+    /// Returns the range between two positions, or `None` if it would be empty.
+    #[must_use]
+    pub fn between(from: Position, to: Position) -> Option<Self> {
+        (from.start_key() <= to.end_key()).then_some(Self { from, to })
+    }
+
+    /// Returns the first turn.
     #[must_use]
     pub fn from(self) -> usize {
+        self.from.turn
+    }
+
+    /// Returns the last turn.
+    #[must_use]
+    pub fn to(self) -> usize {
+        self.to.turn
+    }
+
+    /// Returns the position at which it begins.
+    #[must_use]
+    pub fn start(self) -> Position {
         self.from
     }
 
+    /// Returns the position at which it ends.
     #[must_use]
-    pub fn to(self) -> usize {
+    pub fn end(self) -> Position {
         self.to
     }
 
+    /// Returns whether it begins or ends inside a turn.
+    #[must_use]
+    pub fn is_stepped(self) -> bool {
+        self.from.step.is_some() || self.to.step.is_some()
+    }
+
+    /// Returns whether it contains a turn, completely or in part.
     #[must_use]
     pub fn contains(self, turn: usize) -> bool {
-        self.from <= turn && turn <= self.to
+        self.from() <= turn && turn <= self.to()
+    }
+
+    /// Returns whether it contains a turn, but not completely.
+    #[must_use]
+    pub fn cuts(self, turn: usize) -> bool {
+        let cuts = |end: Position| end.turn == turn && end.step.is_some();
+        self.contains(turn) && (cuts(self.from) || cuts(self.to))
+    }
+
+    /// Returns whether it contains the events of a step, or with `None` those that belong to no step. In a turn that it
+    /// cuts, it never contains the latter: these are the user's.
+    #[must_use]
+    pub fn contains_step(self, turn: usize, step: Option<usize>) -> bool {
+        if !self.cuts(turn) {
+            return self.contains(turn);
+        }
+        let Some(step) = step else { return false };
+        let key = Position::step(turn, step).start_key();
+        self.from.start_key() <= key && key <= self.to.end_key()
     }
 
     /// Returns whether `other` is completely within the range.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
-        self.from <= other.from && other.to <= self.to
+        self.from.start_key() <= other.from.start_key() && other.to.end_key() <= self.to.end_key()
+    }
+
+    /// Returns whether the two ranges have a position in common.
+    #[must_use]
+    pub fn meets(self, other: Self) -> bool {
+        self.from.start_key() <= other.to.end_key() && other.from.start_key() <= self.to.end_key()
+    }
+
+    /// Returns the smallest range that covers both.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self {
+            from: if other.from.start_key() < self.from.start_key() { other.from } else { self.from },
+            to: if other.to.end_key() > self.to.end_key() { other.to } else { self.to },
+        }
+    }
+
+    /// Returns the whole turns in it. `None` if there are none.
+    #[must_use]
+    pub fn whole_turns(self) -> Option<Self> {
+        let from = self.from.turn.checked_add(usize::from(self.from.step.is_some()))?;
+        let to = self.to.turn.checked_sub(usize::from(self.to.step.is_some()))?;
+        Self::new(from, to)
+    }
+
+    /// Returns the largest ranges that are either a part of one turn or consist of whole turns, in order.
+    #[must_use]
+    pub fn pieces(self) -> Vec<Self> {
+        if !self.is_stepped() || self.from() == self.to() {
+            return vec![self];
+        }
+        let first = self.from.step.and(Self::between(self.from, Position::turn(self.from())));
+        let last = self.to.step.and(Self::between(Position::step(self.to(), 0), self.to));
+        [first, self.whole_turns(), last].into_iter().flatten().collect()
     }
 }
 
 impl std::fmt::Display for TurnRange {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.from == self.to {
-            write!(out, "turn {}", self.from)
-        } else {
-            write!(out, "turns {}-{}", self.from, self.to)
+        match (self.from, self.to) {
+            (from, to) if from == to && from.step.is_some() => write!(out, "step {from}"),
+            (from, to) if from == to => write!(out, "turn {from}"),
+            (from, to) if from.step.is_some() && to.step.is_some() => write!(out, "steps {from}-{to}"),
+            (from, to) => write!(out, "turns {from}-{to}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn range(text: &str) -> TurnRange {
+        let (from, to) = text.split_once("..").unwrap();
+        TurnRange::between(from.parse().unwrap(), to.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_inverted_range_does_not_exist() {
+        for (from, to, exists) in [
+            (Position::turn(4), Position::step(4, 0), true),
+            (Position::step(4, 3), Position::turn(4), true),
+            (Position::step(4, 3), Position::step(4, 3), true),
+            (Position::step(4, 3), Position::step(4, 2), false),
+            (Position::step(4, 0), Position::turn(3), false),
+        ] {
+            assert_eq!(TurnRange::between(from, to).is_some(), exists, "{from}..{to}");
+        }
+    }
+
+    #[test]
+    fn a_cut_turn_keeps_the_events_of_no_step() {
+        for (text, turn, step, expect) in [
+            ("3..4.2", 3, None, true),
+            ("3..4.2", 4, None, false),
+            ("3..4.2", 4, Some(0), true),
+            ("3..4.2", 4, Some(2), true),
+            ("3..4.2", 4, Some(3), false),
+            ("4.2..5", 4, None, false),
+            ("4.2..5", 4, Some(1), false),
+            ("4.2..5", 4, Some(2), true),
+            ("4.2..5", 5, None, true),
+            ("4..4.2", 4, None, false),
+            ("4.1..4", 4, Some(9), true),
+            ("4..4", 4, None, true),
+        ] {
+            assert_eq!(range(text).contains_step(turn, step), expect, "{text} {turn} {step:?}");
+        }
+    }
+
+    #[test]
+    fn rounds_inwards_and_splits_into_pieces() {
+        for (text, whole, pieces) in [
+            ("3..5", Some("turns 3-5"), "turns 3-5"),
+            ("3..5.2", Some("turns 3-4"), "turns 3-4, steps 5.0-5.2"),
+            ("3.1..5", Some("turns 4-5"), "turns 3.1-3, turns 4-5"),
+            ("3.1..5.0", Some("turn 4"), "turns 3.1-3, turn 4, step 5.0"),
+            ("3.1..4.2", None, "turns 3.1-3, steps 4.0-4.2"),
+            ("4.1..4.2", None, "steps 4.1-4.2"),
+            ("0..0.2", None, "turns 0-0.2"),
+        ] {
+            let found = range(text).whole_turns().map(|range| range.to_string());
+            assert_eq!(found.as_deref(), whole, "{text}");
+            let found: Vec<_> = range(text).pieces().iter().map(ToString::to_string).collect();
+            assert_eq!(found.join(", "), pieces, "{text}");
+        }
+    }
+
+    #[test]
+    fn compares_positions() {
+        for (left, right, covers, meets, union) in [
+            ("0..4", "4.1..4.2", true, true, "turns 0-4"),
+            ("4..4.3", "4.0..4.3", true, true, "turns 4-4.3"),
+            ("4.0..4.3", "4..4.3", false, true, "turns 4-4.3"),
+            ("4.0..4.3", "4.4..4.6", false, false, "steps 4.0-4.6"),
+            ("4.0..4.3", "4.3..5", false, true, "turns 4.0-5"),
+        ] {
+            let (left, right) = (range(left), range(right));
+            assert_eq!((left.covers(right), left.meets(right)), (covers, meets), "{left} {right}");
+            assert_eq!(left.union(right).to_string(), union);
+            assert_eq!(right.union(left), left.union(right));
         }
     }
 }

@@ -10,8 +10,9 @@ use crate::estimate;
 use crate::event::Kind;
 use crate::halves::Halves;
 use crate::overlap::{self, Overlap};
-use crate::overlay::{Overlay, StoredCall, ToolPolicy};
+use crate::overlay::{StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
+use crate::position::Position;
 use crate::stream::Stream;
 use crate::turn::TurnRange;
 
@@ -34,6 +35,8 @@ pub struct Asked<'a> {
     /// How the user wants tools to be compacted, by name. Stored with a `strip`, so that the projection needs only
     /// the stream (RFD D17, "Projection Integration").
     pub hints: &'a BTreeMap<String, ToolHint>,
+    /// Whether the strategy has the feature `steps`. Otherwise its ranges have whole turns only.
+    pub by_step: bool,
     /// Whether a model writes the summaries. If so, a summary that is not shorter than its events is rejected, because
     /// it misses its purpose, and was not free.
     pub by_model: bool,
@@ -50,6 +53,7 @@ impl<'a> Asked<'a> {
             range,
             requested: range,
             produces,
+            by_step: false,
             accepted: &[],
             overlap: Overlap::default(),
             hints: &NO_HINTS,
@@ -68,15 +72,6 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// Returns whether `overlay` has the same range and the same content.
-    #[must_use]
-    pub fn equals(&self, overlay: &Overlay) -> bool {
-        overlay.covers_just(self.range)
-            && overlay.summary.as_deref() == self.summary()
-            && overlay.reasoning == self.reasoning()
-            && overlay.tool_calls.as_ref() == self.tool_calls()
-    }
-
     #[must_use]
     pub fn range(&self) -> TurnRange {
         self.range
@@ -109,8 +104,8 @@ pub enum Refusal {
     TooMany(usize),
     /// The range ends before it starts.
     Inverted {
-        from: usize,
-        to: usize,
+        from: Position,
+        to: Position,
     },
     /// The range is not within the requested one.
     OutOfRange {
@@ -119,6 +114,10 @@ pub enum Refusal {
         /// The range that it must be in.
         asked: TurnRange,
     },
+    /// A range with steps from a strategy without the feature `steps`.
+    Stepped,
+    /// A step that does not exist.
+    NoSuchStep(Position),
     NoPolicy,
     /// A kind that is not in `produces`.
     NotProduced(&'static str),
@@ -196,6 +195,10 @@ impl std::fmt::Display for Refusal {
             Self::OutOfRange { range, asked } => {
                 write!(out, "the compaction of {range} is not within the requested range, {asked}")
             }
+            Self::Stepped => {
+                write!(out, "the range has steps, but `features` does not list `steps`")
+            }
+            Self::NoSuchStep(at) => write!(out, "step {at} does not exist"),
             Self::NoPolicy => write!(out, "the compaction has no policy"),
             Self::NotProduced(kind) => {
                 write!(out, "`{kind}` is not in the strategy's `produces`")
@@ -258,7 +261,7 @@ pub fn validate(asked: &Asked<'_>, proposal: Vec<Payload>) -> Result<Vec<Compact
         if compaction.summary.is_some() {
             let range = compaction.range;
             let other = compactions.iter().filter(|other| other.summary.is_some()).map(Compaction::range);
-            if let Some(other) = other.into_iter().find(|other| overlaps(*other, range)) {
+            if let Some(other) = other.into_iter().find(|other| other.meets(range)) {
                 return Err(Refusal::SummariesOverlap(other, range));
             }
         }
@@ -267,13 +270,8 @@ pub fn validate(asked: &Asked<'_>, proposal: Vec<Payload>) -> Result<Vec<Compact
     Ok(compactions)
 }
 
-fn overlaps(left: TurnRange, right: TurnRange) -> bool {
-    left.from() <= right.to() && right.from() <= left.to()
-}
-
 fn validate_payload(asked: &Asked<'_>, payload: Payload) -> Result<Compaction, Refusal> {
-    let (from, to) = (payload.from_turn, payload.to_turn);
-    let range = TurnRange::new(from, to).ok_or(Refusal::Inverted { from, to })?;
+    let range = range_of(asked, &payload)?;
     let bounds = if payload.summary.is_some() { asked.range } else { asked.requested };
     if !bounds.covers(range) {
         return Err(Refusal::OutOfRange { range, asked: bounds });
@@ -291,12 +289,26 @@ fn validate_payload(asked: &Asked<'_>, payload: Payload) -> Result<Compaction, R
     {
         return Err(Refusal::NotProduced(name));
     }
-    if let Some((request, response)) = asked.pairs.split_by(range) {
+    if let Some((request, response)) = asked.pairs.split_by(asked.stream, range) {
         return Err(Refusal::SplitsCall { range, request, response });
     }
     let summary = payload.summary.map(|summary| check_summary(asked, range, summary.summary)).transpose()?;
     let tool_calls = payload.tool_calls.map(|policy| tool_policy(asked, range, policy)).transpose()?;
     Ok(Compaction { range, summary, reasoning: payload.reasoning, tool_calls })
+}
+
+fn range_of(asked: &Asked<'_>, payload: &Payload) -> Result<TurnRange, Refusal> {
+    let from = Position { turn: payload.from_turn, step: payload.from_step };
+    let to = Position { turn: payload.to_turn, step: payload.to_step };
+    let range = TurnRange::between(from, to).ok_or(Refusal::Inverted { from, to })?;
+    if range.is_stepped() && !asked.by_step {
+        return Err(Refusal::Stepped);
+    }
+    let is_missing = |at: &Position| at.step.is_some_and(|step| step >= asked.stream.steps().count(at.turn));
+    match [from, to].into_iter().find(is_missing) {
+        Some(missing) => Err(Refusal::NoSuchStep(missing)),
+        None => Ok(range),
+    }
 }
 
 fn check_summary(asked: &Asked<'_>, range: TurnRange, text: String) -> Result<String, Refusal> {
@@ -363,7 +375,7 @@ fn overrides(
         return overrides;
     }
     for (element, event) in asked.stream.events().iter().enumerate() {
-        if !event.kind.is_tool() || !range.contains(event.turn) {
+        if !event.kind.is_tool() || !asked.stream.is_in(range, element) {
             continue;
         }
         let own = asked.pairs.tool(asked.stream, element);
@@ -393,7 +405,7 @@ fn stored_call(
     if !event.kind.is_tool() {
         return Err(CallWrong::NoTool);
     }
-    if !range.contains(event.turn) {
+    if !asked.stream.is_in(range, element) {
         return Err(CallWrong::Outside);
     }
     match (call.request.is_some(), call.response.is_some(), call.omit) {

@@ -8,11 +8,26 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::decode;
+use crate::position::Position;
 use crate::stream::Stream;
 use crate::time;
+use crate::turn::TurnRange;
 
 /// The user's half of a synthetic pair (RFD 064, "Projection Example").
 pub const SUMMARY_REQUEST: &str = "[Summary of previous conversation]";
+
+/// The fixed sentence before a summary of steps. The summary is in a user message, so the sentence must keep a model from
+/// taking it for a request.
+pub const SUMMARY_NOTE: &str = "[A model wrote this summary of the steps that were here. It is not from the user, and it \
+                                asks for nothing.]";
+
+/// Returns the text of the user message that replaces steps of a turn.
+#[must_use]
+pub fn note_text(summary: &str) -> String {
+    let lines =
+        summary.lines().map(|line| if line.is_empty() { String::new() } else { format!("    {line}") });
+    std::iter::once(SUMMARY_NOTE.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+}
 
 /// The reduced view of a stream. Only the projection makes one.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +49,15 @@ pub struct Item {
 pub enum ItemOrigin {
     /// A turn of the stream.
     Kept(usize),
-    /// A run of turns that one summary replaces.
-    Summary { from: usize, to: usize },
+    /// A run of turns that one summary replaces, from a step and up to a step if the run begins or ends inside a turn.
+    Summary {
+        from: usize,
+        to: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from_step: Option<usize>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to_step: Option<usize>,
+    },
 }
 
 impl ItemOrigin {
@@ -45,6 +67,18 @@ impl ItemOrigin {
         match self {
             Self::Kept(turn) => turn,
             Self::Summary { from, .. } => from,
+        }
+    }
+
+    /// Returns the range that a summary replaces.
+    #[must_use]
+    pub fn summarized(self) -> Option<TurnRange> {
+        match self {
+            Self::Kept(_) => None,
+            Self::Summary { from, to, from_step, to_step } => TurnRange::between(
+                Position { turn: from, step: from_step },
+                Position { turn: to, step: to_step },
+            ),
         }
     }
 }
@@ -69,6 +103,8 @@ pub enum Part {
     SummaryRequest { at: Timestamp },
     /// The assistant's half: the summary.
     SummaryResponse { at: Timestamp, text: String },
+    /// The user message that replaces steps of a turn: [`SUMMARY_NOTE`] and the summary, indented.
+    SummaryNote { at: Timestamp, text: String },
 }
 
 /// One event that providers receive, decoded. An item of the array that `print --json` prints.
@@ -90,7 +126,10 @@ impl Part {
             | Self::Short(element)
             | Self::Emptied(element)
             | Self::Replaced(element, _) => Some(*element),
-            Self::SummaryStart { .. } | Self::SummaryRequest { .. } | Self::SummaryResponse { .. } => None,
+            Self::SummaryStart { .. }
+            | Self::SummaryRequest { .. }
+            | Self::SummaryResponse { .. }
+            | Self::SummaryNote { .. } => None,
         }
     }
 
@@ -114,6 +153,9 @@ impl Part {
             }
             Self::SummaryResponse { at, text } => {
                 Some(decode::synthetic(*at, "chat_response", "message", text))
+            }
+            Self::SummaryNote { at, text } => {
+                Some(decode::synthetic(*at, "chat_request", "content", &note_text(text)))
             }
         }
     }

@@ -57,7 +57,7 @@ fn bound_of(text: &str) -> Option<Bound> {
     match text.split_once(':') {
         None if text == "none" => None,
         None if text == "after-last" => Some(Bound::AfterLast),
-        Some(("abs", turn)) => Some(Bound::Turn(turn.parse().unwrap())),
+        Some(("abs", turn)) => Some(Bound::turn(turn.parse().unwrap())),
         Some(("end", turns)) => Some(Bound::FromEnd(turns.parse().unwrap())),
         _ => panic!("unexpected bound: {text}"),
     }

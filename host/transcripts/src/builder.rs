@@ -18,6 +18,7 @@ use jp_compact_core::{text, time};
 use crate::format::Format;
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
 use crate::lines::{estimated_records, line_end, text_start};
+use crate::responses::Responses;
 use crate::source_map::{Deletion, ElementRef, EventSource, FirstRecord, Link, List, ListForm, SourceMap};
 use crate::transcript::Transcript;
 
@@ -38,6 +39,9 @@ pub(crate) struct EventDraft {
     pub(crate) edits: Vec<EditSite>,
     pub(crate) metadata: Span,
     pub(crate) signature: Option<(&'static str, Span)>,
+    /// The number of the model's response, from [`EventBuilder::response`]. 0 stands for the record, in formats with one
+    /// record for each response.
+    pub(crate) response: u32,
 }
 
 impl EventDraft {
@@ -60,6 +64,7 @@ pub(crate) struct EventBuilder {
     /// Whether a value of the source has to be repaired before it is decoded.
     needs_repair: bool,
     has_conversation: bool,
+    responses: Responses,
 }
 
 impl EventBuilder {
@@ -77,6 +82,7 @@ impl EventBuilder {
             id_count: 0,
             needs_repair: false,
             has_conversation: false,
+            responses: Responses::default(),
         }
     }
 
@@ -321,6 +327,7 @@ impl EventBuilder {
 
     pub(crate) fn add(&mut self, kind: Kind, draft: EventDraft) {
         let draft = if self.needs_repair { self.repaired(draft) } else { draft };
+        let response = self.response_of(kind, &draft);
         let EventDraft {
             span,
             mut id,
@@ -333,6 +340,7 @@ impl EventBuilder {
             edits,
             metadata,
             signature,
+            ..
         } = draft;
         self.last_time = time.unwrap_or(self.last_time);
         self.map.coverage.understood += body.len() as u64;
@@ -345,7 +353,26 @@ impl EventBuilder {
         let (further_deletions, edits, signature) =
             (further_deletions.into(), edits.into(), signature.map(Box::new));
         self.map.sources.push(EventSource { record, deletion, further_deletions });
-        self.external.push(ExternalEvent { edits, metadata, signature });
+        self.external.push(ExternalEvent { edits, metadata, signature, response });
+    }
+
+    /// Returns the number of a response by its id, a JSON string of the source. 0 without an id.
+    pub(crate) fn response(&mut self, id: Span) -> u32 {
+        self.responses.by_id(&self.bytes, id)
+    }
+
+    /// Returns the number of a new response.
+    pub(crate) fn next_response(&mut self) -> u32 {
+        self.responses.next()
+    }
+
+    /// Returns the number of the response that an event belongs to.
+    fn response_of(&mut self, kind: Kind, draft: &EventDraft) -> u32 {
+        let is_of_model = kind.is_chat_response() || kind == Kind::ToolRequest;
+        if draft.response != 0 || !is_of_model || !self.map.format.has_record_per_response() {
+            return draft.response;
+        }
+        draft.record.map_or(0, |record| self.responses.by_record(record))
     }
 
     /// Replaces the values of an event that cannot be decoded by repaired copies.

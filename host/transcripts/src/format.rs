@@ -71,6 +71,29 @@ impl Format {
         }
     }
 
+    /// Returns whether each record of the assistant is one response of the model.
+    #[must_use]
+    pub fn has_record_per_response(self) -> bool {
+        match self {
+            Self::Pi
+            | Self::GeminiCli
+            | Self::Atif
+            | Self::SweAgent
+            | Self::Anthropic
+            | Self::OpenaiChat
+            | Self::Gemini
+            | Self::Ollama
+            | Self::JCli => true,
+            // The reader marks responses itself, or the format has one record for each part of a response.
+            Self::Jp
+            | Self::ClaudeCode
+            | Self::Codex
+            | Self::Opencode
+            | Self::OpenaiResponses
+            | Self::OpenHands => false,
+        }
+    }
+
     /// Returns the provider whose request bodies have this form.
     #[must_use]
     pub fn provider(self) -> Option<Provider> {

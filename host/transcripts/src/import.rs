@@ -6,10 +6,12 @@ use serde_json::{Map, Value, json};
 
 use jp_compact_core::decode;
 use jp_compact_core::event::Kind;
+use jp_compact_core::overlay::Overlay;
 use jp_compact_core::splice::pretty;
 use jp_compact_core::stream::Stream;
 use jp_compact_core::text;
 use jp_compact_core::time;
+use jp_compact_core::{Position, TurnRange};
 
 use crate::title::title;
 use crate::transcript::Transcript;
@@ -23,42 +25,100 @@ pub struct Imported {
     pub metadata: Vec<u8>,
 }
 
-/// Converts a transcript to a conversation. Turns and sequence numbers stay the same, so overlays remain valid.
+/// Converts a transcript to a conversation. Turns and sequence numbers stay the same, so overlays remain valid. JP's
+/// format does not tell responses apart, so steps are numbered again.
 #[must_use]
 pub fn import(transcript: &Transcript) -> Imported {
-    let applied: Vec<usize> = transcript
-        .overlays()
+    let raw: Vec<(usize, Vec<u8>)> = transcript
+        .events()
         .iter()
-        .filter(|overlay| !overlay.stale)
-        .map(|overlay| overlay.element)
+        .enumerate()
+        .filter(|(_, event)| !event.kind.is_overlay() && event.kind != Kind::Receipt)
+        .filter_map(|(element, _)| Some((element, pretty(&to_stored(decode::raw(transcript, element)?)))))
         .collect();
-    let mut elements = Vec::new();
-    let mut is_applied = false;
-    for (element, event) in transcript.events().iter().enumerate() {
-        let stored = match event.kind {
-            kind if kind.is_overlay() => {
-                is_applied = applied.contains(&element);
-                transcript.value(event.span).filter(|_| is_applied)
-            }
-            // A receipt directly follows its overlay.
-            Kind::Receipt => transcript.value(event.span).filter(|_| is_applied),
-            _ => decode::raw(transcript, element).map(|event| Value::Object(to_stored(event))),
+    let (sources, mut elements): (Vec<usize>, Vec<Vec<u8>>) = raw.into_iter().unzip();
+    let steps =
+        transcript.overlays().iter().any(Overlay::is_stepped).then(|| Stream::parse(array(&elements).into()));
+    let steps = steps.and_then(Result::ok);
+    let overlays = transcript.overlays().iter().filter(|overlay| !overlay.stale);
+    for overlay in overlays {
+        let range = match &steps {
+            Some(jp) if overlay.is_stepped() => imported_range(transcript, jp, &sources, overlay),
+            _ => overlay.range(),
         };
-        if let Some(Value::Object(members)) = stored {
+        // A receipt directly follows its overlay.
+        let receipt = transcript.events().get(overlay.element + 1).filter(|next| next.kind == Kind::Receipt);
+        let spans = [Some(transcript.events()[overlay.element].span), receipt.map(|receipt| receipt.span)];
+        for span in spans.into_iter().flatten() {
+            let Some(Value::Object(mut members)) = transcript.value(span) else { continue };
+            if overlay.is_stepped() {
+                let Some(range) = range else { continue };
+                set_range(&mut members, range);
+            }
             elements.push(pretty(&members));
         }
     }
+    let events = array(&elements);
+    let title = transcript.source().and_then(|map| title(transcript.bytes(), map.format));
+    let source = transcript.source();
+    let model = source.and_then(|source| source.model.as_deref());
+    let system = source.and_then(|source| source.system.as_deref());
+    Imported { events, base_config: base_config(model, system), metadata: metadata(transcript, title) }
+}
+
+/// Joins elements to an array in JP's layout.
+fn array(elements: &[Vec<u8>]) -> Vec<u8> {
     let mut events = b"[".to_vec();
     for (index, element) in elements.iter().enumerate() {
         events.extend_from_slice(if index == 0 { b"\n  " } else { b",\n  " });
         events.extend_from_slice(element);
     }
     events.extend_from_slice(if elements.is_empty() { b"]\n" } else { b"\n]\n" });
-    let source = transcript.source();
-    let title = source.and_then(|source| title(transcript.bytes(), source.format));
-    let model = source.and_then(|source| source.model.as_deref());
-    let system = source.and_then(|source| source.system.as_deref());
-    Imported { events, base_config: base_config(model, system), metadata: metadata(transcript, title) }
+    events
+}
+
+/// Returns the range of an overlay in the imported conversation `jp`: the steps of which the overlay covers each event.
+/// `sources` has the element in the transcript of each element of `jp`. `None` if there is no such step.
+fn imported_range(stream: &Stream, jp: &Stream, sources: &[usize], overlay: &Overlay) -> Option<TurnRange> {
+    let range = overlay.range()?;
+    let covered = |turn: usize| {
+        let mut covered = vec![true; jp.steps().count(turn)];
+        for (element, source) in
+            sources.iter().enumerate().filter(|(element, _)| jp.events()[*element].turn == turn)
+        {
+            if let Some(step) = jp.steps().step(element).and_then(|step| covered.get_mut(step)) {
+                *step &= stream.is_in(range, *source);
+            }
+        }
+        covered
+    };
+    let start = match range.start() {
+        Position { turn, step: Some(_) } => match covered(turn).iter().position(|covered| *covered) {
+            Some(step) => Position::step(turn, step),
+            None => Position::turn(turn + 1),
+        },
+        whole => whole,
+    };
+    let end = match range.end() {
+        Position { turn, step: Some(_) } => match covered(turn).iter().rposition(|covered| *covered) {
+            Some(step) => Position::step(turn, step),
+            None => Position::turn(turn.checked_sub(1)?),
+        },
+        whole => whole,
+    };
+    TurnRange::between(start, end)
+}
+
+fn set_range(members: &mut Map<String, Value>, range: TurnRange) {
+    let ends = [("from", range.start()), ("to", range.end())];
+    for (name, position) in ends {
+        members.insert(format!("{name}_turn"), position.turn.into());
+        let step = format!("{name}_step");
+        match position.step {
+            Some(number) => drop(members.insert(step, number.into())),
+            None => drop(members.shift_remove(&step)),
+        }
+    }
 }
 
 /// Returns the `metadata.json` of a conversation: its title and the time of its last event.

@@ -23,6 +23,7 @@ mod lines;
 mod reader;
 mod readers;
 pub mod record;
+mod responses;
 mod sample;
 pub mod sidecar;
 mod source_map;

@@ -136,7 +136,7 @@ pub fn with(
 ) -> Vec<u8> {
     let mut elements = append::elements(entries, made);
     for (receipt, made) in elements.iter_mut().skip(1).step_by(2).zip(made) {
-        if let Some(range) = TurnRange::new(made.overlay.from_turn, made.overlay.to_turn) {
+        if let Some(range) = made.overlay.range() {
             receipt.insert(RANGE_DIGEST.into(), digest(range).into());
         }
     }

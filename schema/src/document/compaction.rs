@@ -55,6 +55,12 @@ pub struct OverlayReport {
     pub from_turn: usize,
     /// The last turn, inclusive.
     pub to_turn: usize,
+    /// The first step in `from_turn`. Absent for the whole turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_step: Option<usize>,
+    /// The last step in `to_turn`, inclusive. Absent for the whole turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_step: Option<usize>,
     /// The kinds of content that the overlay changes.
     pub kinds: Vec<String>,
     /// The strategy's name.

@@ -33,6 +33,10 @@ pub struct ProfileReport {
     pub keep_first: Option<usize>,
     /// The number of last turns that stay unchanged.
     pub keep_last: Option<usize>,
+    /// The number of newest steps that stay unchanged.
+    pub keep_steps: Option<usize>,
+    /// The number of tokens of the newest steps that stay unchanged.
+    pub keep_tokens: Option<u64>,
     /// The share of the context window that makes a compaction due.
     pub trigger_ratio: Option<f64>,
 }

@@ -16,7 +16,7 @@ use crate::strategy::Strategy;
 /// Returns a request for `from_turn..=to_turn` of a conversation with these turns, without options, outline, and events.
 #[must_use]
 pub fn request(from_turn: usize, to_turn: usize, turns: &[Kinds]) -> CompactRequest {
-    let range = Range { from_turn, to_turn };
+    let range = Range::turns(from_turn, to_turn);
     CompactRequest {
         r#type: CompactTag::Compact,
         id: "c1".to_owned(),
@@ -60,7 +60,7 @@ pub fn request(from_turn: usize, to_turn: usize, turns: &[Kinds]) -> CompactRequ
 }
 
 fn row((turn, kinds): (usize, &Kinds)) -> Turn {
-    Turn { turn, events: 0, tokens: 0, view_tokens: 0, complete: true, kinds: *kinds }
+    Turn { turn, events: 0, tokens: 0, view_tokens: 0, complete: true, steps: None, kinds: *kinds }
 }
 
 /// Sends the request and its events to the strategy, and returns the outcome.

@@ -85,7 +85,7 @@ impl Transcript {
         let pairs: Vec<_> = appended.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
         for (overlay, receipt) in &pairs {
             assert_eq!(receipt["type"], "jp_compact_receipt");
-            for member in ["timestamp", "from_turn", "to_turn"] {
+            for member in ["timestamp", "from_turn", "to_turn", "from_step", "to_step"] {
                 assert_eq!(
                     receipt[member], overlay[member],
                     "the receipt and its overlay differ in `{member}`"
@@ -138,7 +138,7 @@ fn assert_jp_can_read(element: &Value) {
             }
         }
         // JP keeps events of unknown types.
-        "jp_compact_overlay" | "jp_compact_receipt" => {}
+        "jp_compact_overlay" | "jp_compact_step_overlay" | "jp_compact_receipt" => {}
         other => panic!("unexpected element of type `{other}`"),
     }
 }

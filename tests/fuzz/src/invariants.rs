@@ -11,7 +11,7 @@ use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{self, Provider};
 use jp_compact_core::request::{Ask, lines};
-use jp_compact_core::select::{Keep, Selection, select, select_for_summary};
+use jp_compact_core::select::{Keep, KeepLast, Selection, select, select_for_summary};
 use jp_compact_core::validate::{Asked, Compaction, validate};
 use jp_compact_core::{Stream, Survey, TurnRange, View, lint, stats};
 use jp_compact_schema::{ContentKind, Description, Input, Scope};
@@ -90,18 +90,19 @@ pub(crate) fn range(survey: &Survey<'_>, choices: &mut Choices<'_>) -> Option<Tu
         let number = choices.byte();
         match number >> 6 {
             0 => None,
-            1 => Some(Bound::Turn(usize::from(number & 63))),
+            1 => Some(Bound::turn(usize::from(number & 63))),
             2 => Some(Bound::FromEnd(usize::from(number & 63))),
             _ if number & 1 == 1 => Some(Bound::AfterLast),
             _ => bound::duration(&format!("{}h", number & 63)).map(Bound::Ago),
         }
     };
-    let selection = Selection { from: bound(), to: bound(), keep: Keep { first: 0, last: 0 } };
+    let keep = Keep { first: 0, last: KeepLast::turns(0) };
+    let selection = Selection { from: bound(), to: bound(), keep, ..Selection::default() };
     if let Some(range) = bound::resolve(stream, selection.from, selection.to, now) {
         assert!(range.to() < stream.turns(), "{range} of {}", stream.turns());
     }
     let selected = select(survey, selection, now).ok()?;
-    let is_closed = |range: TurnRange| range.to() < stream.turns() && survey.pairs.split_by(range).is_none();
+    let is_closed = |range: TurnRange| range.to() < stream.turns() && survey.pairs.split_by(stream, range).is_none();
     assert!(is_closed(selected.range) && selected.range == selected.requested, "{selected:?}");
     let overlap = choices.pick(&[Overlap::Partial, Overlap::Union]);
     let Ok(closed) = select_for_summary(survey, &selected, &[], overlap) else { return Some(selected.range) };
@@ -123,7 +124,7 @@ pub(crate) fn asked<'a>(
     hints: &'a BTreeMap<String, jp_compact_schema::ToolHint>,
 ) -> Asked<'a> {
     const PRODUCES: &[ContentKind] = &[ContentKind::Summary, ContentKind::Reasoning, ContentKind::ToolCalls];
-    Asked { hints, ..Asked::new(survey.stream, &survey.pairs, range, PRODUCES) }
+    Asked { hints, by_step: true, ..Asked::new(survey.stream, &survey.pairs, range, PRODUCES) }
 }
 
 /// Checks that each line of a request is a JSON object, and that the request is reproducible.

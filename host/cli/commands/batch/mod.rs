@@ -23,12 +23,13 @@ use jp_compact_schema::report::{GateReport, MissReport, TranscriptReport};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::{Providers, RunArgs, StrategyChoiceArgs, TurnArgs, providers, typed_options};
+use crate::args::{Providers, RunArgs, StrategyChoiceArgs, providers, typed_options};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::lines::EscapedLines;
 use crate::output;
 use crate::progress::Bar;
+use crate::selection::SelectionArgs;
 use crate::setup::Setup;
 
 /// Compact folders of transcripts in one run
@@ -50,7 +51,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     choice: StrategyChoiceArgs,
     #[command(flatten)]
-    turns: TurnArgs,
+    selection: SelectionArgs,
     /// Use N threads [default: one for each core]
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
@@ -246,7 +247,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
 }
 
 fn typed(args: &Args) -> Typed<'_> {
-    typed_options(&args.choice, &args.turns, None)
+    typed_options(&args.choice, args.selection.selection(), None)
 }
 
 /// The report that collects the lines, if the user wants one.

@@ -2,10 +2,17 @@
 
 use std::num::NonZero;
 
+use jp_compact_core::Bound;
+use jp_compact_core::select::TypedSelection;
 use rmcp::schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
+use crate::error::Report;
+use crate::exit::Exit;
 use crate::reports::conversation::PrintForm;
+use crate::selection::SelectionArgs;
 
 const TRANSCRIPT: &str = "The conversation: the path of its folder or file, or its id, such as 17738399468. A path is relative \
                           to the served folder, or absolute and inside it.";
@@ -23,6 +30,53 @@ pub(super) struct Compact {
     pub(super) focus: Option<String>,
     /// Report the effect only. Nothing is written and no model is called.
     pub(super) dry_run: Option<bool>,
+    /// The first turn or step: `4` is turn 4, `4.10` is step 10 of turn 4, `-3` is 3 turns before the last, `5h` is 5 hours ago, `last` is after the last compaction. Turns and steps are numbered from 0. A step is one response of the model and the tool results that answer it.
+    #[serde(default, deserialize_with = "bound")]
+    #[schemars(with = "Option<String>")]
+    pub(super) from: Option<Bound>,
+    /// The last turn or step, written like `from`.
+    #[serde(default, deserialize_with = "bound")]
+    #[schemars(with = "Option<String>")]
+    pub(super) to: Option<Bound>,
+    /// Keep the first N turns unchanged.
+    pub(super) keep_first: Option<usize>,
+    /// Keep the last N turns unchanged. Default: as configured, else 3.
+    pub(super) keep_last: Option<usize>,
+    /// Keep only the newest N steps unchanged, wherever turns begin. Use this inside a long turn. A call without a result, such as this one, is never compacted.
+    pub(super) keep_steps: Option<usize>,
+    /// Keep only the newest steps that fit into N tokens unchanged.
+    pub(super) keep_tokens: Option<u64>,
+}
+
+impl Compact {
+    /// Returns the turns and steps, which a client names as the command line does.
+    pub(super) fn selection(&self) -> Result<TypedSelection, Report> {
+        let &Self { from, to, keep_first, keep_last, keep_steps, keep_tokens, .. } = self;
+        let typed = SelectionArgs { from, to, keep_first, keep_last, keep_steps, keep_tokens };
+        match typed.contradiction() {
+            None => Ok(typed.selection()),
+            Some((bound, keep)) => {
+                let message = format!("`{bound}` and `{keep}` select the same side of the range");
+                Err(Report::new(Exit::Usage, message, Some("give only one of them")))
+            }
+        }
+    }
+}
+
+/// Deserializes a bound. A model may send a turn as a number. A fraction is not a step.
+fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bound>, D::Error> {
+    let text = match Option::<Value>::deserialize(deserializer)? {
+        None => return Ok(None),
+        Some(Value::String(text)) => text,
+        Some(Value::Number(number)) if !number.is_f64() => number.to_string(),
+        Some(other) => {
+            let what = format!("{other} is not a turn or a step: write a step as a string, such as \"4.10\"");
+            return Err(D::Error::custom(what));
+        }
+    };
+    // Models fill in optional arguments.
+    let text = text.trim();
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(D::Error::custom) }
 }
 
 /// `stats` and `show`.

@@ -134,6 +134,7 @@ impl McpServer {
 
     async fn compact(&self, arguments: arguments::Compact) -> Result<ToolOutput, Report> {
         let mut running = self.running.clone();
+        let selection = arguments.selection()?;
         let profile = nonblank(arguments.profile);
         running.focus = nonblank(arguments.focus).or(running.focus);
         running.dry_run |= arguments.dry_run.unwrap_or_default();
@@ -145,7 +146,7 @@ impl McpServer {
         };
         let asker = Asker::Client { allowed: self.allow_model };
         let mut setup = Setup::with(models, &running, false, self.quiet, asker, &self.environment)?;
-        let typed = Typed { profile: profile.as_deref(), ..Typed::default() };
+        let typed = Typed { profile: profile.as_deref(), selection, ..Typed::default() };
         let done = match RunningCompaction::start(&mut setup, &typed, &transcript).await {
             Ok(work) => work.report(&self.environment).await,
             Err(report) => Err(report),

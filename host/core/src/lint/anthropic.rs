@@ -10,7 +10,13 @@ pub(super) fn check(found: &mut BodyViolations<'_>) {
         let is_text = |block: &Value| text(block, "type") != "tool_result";
         role(message) == "user" && (blocks(message).is_empty() || blocks(message).iter().any(is_text))
     };
-    let current = messages.iter().rposition(is_user_text).unwrap_or_default();
+    // A text after a call without a result begins no turn: the call still waits.
+    let waits = |at: usize| {
+        let answered = ids(&messages[at + 1], "tool_result", "tool_use_id");
+        ids(&messages[at], "tool_use", "id").iter().any(|id| !answered.contains(id))
+    };
+    let begins = |at: usize| is_user_text(&messages[at]) && !at.checked_sub(1).is_some_and(waits);
+    let current = (0..messages.len()).rfind(|at| begins(*at)).unwrap_or_default();
     for (at, message) in messages.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| &messages[before]);
         match before {

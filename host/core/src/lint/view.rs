@@ -9,6 +9,7 @@ use crate::overlay::{Overlay, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::render::ViewPosition;
 use crate::stream::Stream;
+use crate::turn::TurnRange;
 use crate::view::{Item, Part, View};
 
 /// Checks the view of a stream with `overlays`.
@@ -61,7 +62,7 @@ fn together(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usiz
         let element = item.part.element();
         let kind = match &item.part {
             Part::SummaryStart { .. } => continue,
-            Part::SummaryRequest { .. } => Kind::ChatRequest,
+            Part::SummaryRequest { .. } | Part::SummaryNote { .. } => Kind::ChatRequest,
             _ => element.map_or(Kind::Message, |element| stream.events()[element].kind),
         };
         if let (Kind::ToolResponse { .. }, Some(element)) = (kind, element) {
@@ -99,7 +100,7 @@ fn ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Violation
             let place = ViewPosition { turn: Some(turn), event: None };
             violations.push(Violation::new(Rule::G3, place, message));
         };
-        if let Some((request, response)) = pairs.split_by(range) {
+        if let Some((request, response)) = pairs.split_by(stream, range) {
             let message = format!(
                 "overlay {number}, {range}, splits a tool call between turns {request} and {response}"
             );
@@ -110,12 +111,17 @@ fn ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Violation
             && overlay.summary.is_none()
             && overlay.reasoning.is_none();
         let last = stream.turns().saturating_sub(1);
-        if range.contains(last) && !by_name && open::open(stream, pairs, overlay.summary.is_some()).is_some()
-        {
+        let is_open = || open::open(stream, pairs, overlay.summary.is_some()).is_some();
+        if range.contains(last) && !by_name && !ends_closed(stream, pairs, range) && is_open() {
             add(last, format!("overlay {number}, {range}, covers turn {last}, which is still open"));
         }
     }
     violations
+}
+
+/// Returns whether a range ends with a closed step of the last turn. These may be compacted in an open turn.
+fn ends_closed(stream: &Stream, pairs: &Pairs, range: TurnRange) -> bool {
+    range.end().step.is_some_and(|step| step < open::closed_steps(stream, pairs))
 }
 
 /// Checks G4.
@@ -159,7 +165,9 @@ fn texts(stream: &Stream, view: &View) -> Vec<Violation> {
                 let was = || stream.stored_text(stream.events()[*element].body);
                 (text.trim().is_empty() && !was().trim().is_empty()).then_some("the tool's response")?
             }
-            Part::SummaryResponse { text, .. } => text.trim().is_empty().then_some("the summary")?,
+            Part::SummaryResponse { text, .. } | Part::SummaryNote { text, .. } => {
+                text.trim().is_empty().then_some("the summary")?
+            }
             _ => return None,
         };
         Some(Violation::new(Rule::G5, place(stream, item), format!("{what} is blank")))
@@ -188,7 +196,7 @@ mod tests {
         let stream = Stream::parse(format!("[{ask}]").into()).unwrap();
         let origin = |part: &Part| match part {
             Part::Kept(_) => ItemOrigin::Kept(0),
-            _ => ItemOrigin::Summary { from: 0, to: 0 },
+            _ => ItemOrigin::Summary { from: 0, to: 0, from_step: None, to_step: None },
         };
         let items = items.iter().cloned();
         let items = items.map(|(turn, part)| Item { turn, origin: origin(&part), part }).collect();

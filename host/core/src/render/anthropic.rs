@@ -7,9 +7,9 @@ use super::talk::{Answer, Block, Role, Talk, What};
 use super::{ViewPosition, merge};
 
 /// The member in which JP stores the signature of a thought.
-const SIGNATURE: &str = "anthropic_thinking_signature";
+pub(super) const SIGNATURE: &str = "anthropic_thinking_signature";
 /// The member in which JP stores a redacted thought.
-const REDACTED: &str = "anthropic_redacted_thinking";
+pub(super) const REDACTED: &str = "anthropic_redacted_thinking";
 
 pub(super) fn takes_thought(block: &Block) -> bool {
     block.kept(SIGNATURE).or(block.kept(REDACTED)).is_some()

@@ -7,7 +7,7 @@ use super::talk::{Answer, Block, Role, Talk, What};
 use super::{ViewPosition, merge};
 
 /// The member in which JP stores the signature of a part.
-const SIGNATURE: &str = "google_thought_signature";
+pub(super) const SIGNATURE: &str = "google_thought_signature";
 
 pub(super) fn takes_thought(block: &Block) -> bool {
     block.kept(SIGNATURE).is_some()

@@ -17,6 +17,7 @@ use jp_compact_schema::{Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::decode;
 use crate::stream::Stream;
 use crate::view::View;
 pub(crate) use names::NameRules;
@@ -162,6 +163,16 @@ fn rendered(stream: &Stream, view: &View, provider: Provider, mends: bool) -> Re
     let mut body = Map::new();
     body.insert(provider.conversation().into(), messages.into());
     Rendered { body: body.into(), places, changed }
+}
+
+/// Returns whether a provider wants a thought back as it was, because it has a signature or is encrypted.
+#[must_use]
+pub fn is_signed(stream: &Stream, element: usize) -> bool {
+    let members = decode::raw(stream, element);
+    let metadata = members.as_ref().and_then(|members| members.get("metadata"));
+    let signatures = [anthropic::SIGNATURE, anthropic::REDACTED, gemini::SIGNATURE, responses::ENCRYPTED];
+    let text = |name| metadata.and_then(|metadata| metadata.get(name)).and_then(Value::as_str);
+    signatures.into_iter().any(|name| text(name).is_some_and(|text| !text.is_empty()))
 }
 
 /// Appends blocks. Consecutive messages of one role are merged.

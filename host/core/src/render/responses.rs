@@ -9,7 +9,7 @@ use super::talk::{Answer, Block, Role, Talk, What};
 /// The member in which JP stores the id of an item.
 const ITEM: &str = "openai_item_id";
 /// The member in which JP stores encrypted reasoning.
-const ENCRYPTED: &str = "openai_encrypted_content";
+pub(super) const ENCRYPTED: &str = "openai_encrypted_content";
 
 pub(super) fn takes_thought(block: &Block) -> bool {
     block.kept(ITEM).and(block.kept(ENCRYPTED)).is_some()

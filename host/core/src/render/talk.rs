@@ -137,7 +137,7 @@ impl Talk {
         let mut messages = tidy(draft.done(), manner);
         let changed = first_change(stream, view);
         // After earlier content has changed, signed blocks are left out, except in the current turn.
-        let current = messages.iter().rposition(|message| message.role == Role::User).unwrap_or_default();
+        let current = current(&messages);
         let is_stale = |block: &Block| changed.is_some_and(|turn| block.place.turn >= Some(turn));
         for message in &mut messages[..current] {
             message.blocks.retain(|block| !matches!(block.what, What::Thought(_)) || !is_stale(block));
@@ -149,6 +149,20 @@ impl Talk {
         }
         Self { messages, changed }
     }
+}
+
+/// Returns the last message with which the user begins a turn. A message that was added after a call without a response
+/// begins none: the call still waits.
+fn current(messages: &[Message]) -> usize {
+    let waits = |message: &Message| message.calls().any(|call| call.answer.is_none());
+    let begins = |at: usize| {
+        let message = &messages[at];
+        let is_ours = message.blocks.iter().all(|block| block.place == ViewPosition::default());
+        message.role == Role::User
+            && message.blocks.iter().any(|block| matches!(block.what, What::Text(_)))
+            && !(is_ours && at.checked_sub(1).is_some_and(|before| waits(&messages[before])))
+    };
+    (0..messages.len()).rfind(|at| begins(*at)).unwrap_or_default()
 }
 
 /// A conversation under construction.
@@ -167,6 +181,9 @@ struct Draft<'a> {
     /// Whether a call was answered since the start of the last message. If so, the assistant's next block starts a new
     /// one.
     answered: bool,
+    /// The response of the model that the assistant's last block belongs to. 0 if that is unknown. Its blocks stay one
+    /// message even if results are between them.
+    response: u32,
 }
 
 impl<'a> Draft<'a> {
@@ -181,13 +198,14 @@ impl<'a> Draft<'a> {
             calls: HashMap::new(),
             ids: HashSet::new(),
             answered: false,
+            response: 0,
         }
     }
 
     fn add(&mut self, item: &Item, mut event: Map<String, Value>) {
         let element = item.part.element();
         let kind = match &item.part {
-            Part::SummaryRequest { .. } => Kind::ChatRequest,
+            Part::SummaryRequest { .. } | Part::SummaryNote { .. } => Kind::ChatRequest,
             _ => element.map_or(Kind::Message, |element| self.stream.events()[element].kind),
         };
         let seq = element.and_then(|element| self.stream.events()[element].seq);
@@ -224,9 +242,14 @@ impl<'a> Draft<'a> {
             _ => return,
         };
         let last = self.messages.last().map(|last| last.role);
-        if last != Some(role) || (role == Role::Assistant && self.answered) {
+        let response = element.map_or(0, |element| self.stream.response(element));
+        let continues = response != 0 && response == self.response;
+        if last != Some(role) || (role == Role::Assistant && self.answered && !continues) {
             self.messages.push(Message { role, blocks: Vec::new() });
             self.answered = false;
+        }
+        if role == Role::Assistant {
+            self.response = response;
         }
         let message = self.messages.len() - 1;
         let blocks = &mut self.messages[message].blocks;

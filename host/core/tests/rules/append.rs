@@ -15,7 +15,8 @@ use crate::build::{Build, at, jp, own, receipt, when};
 pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
     let whole = TurnRange::new(0, stream.turns() - 1).unwrap();
     let pairs = Pairs::new(stream);
-    let asked = Asked::new(stream, &pairs, whole, &[Summary, Reasoning, ToolCalls]);
+    let asked =
+        Asked { by_step: true, ..Asked::new(stream, &pairs, whole, &[Summary, Reasoning, ToolCalls]) };
     entries_of(validate(&asked, serde_json::from_value(proposal).unwrap()).unwrap())
 }
 

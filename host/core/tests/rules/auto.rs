@@ -51,8 +51,8 @@ fn last_compaction_is_per_kind() {
         // A selective policy does not count, because the other calls in its turns are not compacted.
         .raw(own(62, 0, 5, json!({"tool_calls": {"policy": "selective", "calls": [{"seq": 3, "id": "c0", "request": "strip"}]}})))
         .stream();
-    assert_eq!(stream.after_last_overlay_of(&[Reasoning]), 4);
-    assert_eq!(stream.after_last_overlay_of(&[ToolCalls]), 2);
-    assert_eq!(stream.after_last_overlay_of(&[ToolCalls, Reasoning]), 4);
-    assert_eq!(stream.after_last_overlay_of(&[Summary]), 0);
+    assert_eq!(stream.after_last_overlay_of(&[Reasoning]), 4.into());
+    assert_eq!(stream.after_last_overlay_of(&[ToolCalls]), 2.into());
+    assert_eq!(stream.after_last_overlay_of(&[ToolCalls, Reasoning]), 4.into());
+    assert_eq!(stream.after_last_overlay_of(&[Summary]), 0.into());
 }

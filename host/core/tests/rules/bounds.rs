@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use jp_compact_core::bound::{self, Bound};
-use jp_compact_core::{Stream, TurnRange};
+use jp_compact_core::{Position, Stream, TurnRange};
 use serde_json::json;
 
 use crate::build::{Build, jp, own, when};
@@ -14,9 +14,11 @@ fn parses(text: &str, expected: Bound) {
 
 #[test]
 fn parses_all_forms_of_bounds() {
-    parses("0", Bound::Turn(0));
-    parses("5", Bound::Turn(5));
-    parses("007", Bound::Turn(7));
+    parses("0", Bound::turn(0));
+    parses("5", Bound::turn(5));
+    parses("007", Bound::turn(7));
+    parses("3.5", Bound::At(Position::step(3, 5)));
+    parses("4.10", Bound::At(Position::step(4, 10)));
     parses("-3", Bound::FromEnd(3));
     parses("-0", Bound::FromEnd(0));
     parses("last", Bound::AfterLast);
@@ -36,7 +38,10 @@ fn rejects_and_quotes_invalid_bounds() {
         "-",
         "--3",
         "+3",
-        "3.5",
+        "3.",
+        ".5",
+        "-3.5",
+        "3.5.1",
         "five",
         "Last",
         "5 hours ago",

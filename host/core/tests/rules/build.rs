@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use jp_compact_core::projection::project;
-use jp_compact_core::{Stream, View, time};
+use jp_compact_core::{Position, Stream, View, time};
 use serde_json::{Value, json};
 
 /// Returns the time `second` seconds after the first event, in JP's form.
@@ -122,6 +122,18 @@ pub(crate) fn jp(second: i64, from: usize, to: usize, policies: Value) -> Value 
 
 pub(crate) fn own(second: i64, from: usize, to: usize, policies: Value) -> Value {
     stored("jp_compact_overlay", second, from, to, policies)
+}
+
+/// A `jp_compact_step_overlay` between two positions such as `4` or `4.10`.
+pub(crate) fn stepped(second: i64, from: &str, to: &str, policies: Value) -> Value {
+    let (from, to): (Position, Position) = (from.parse().unwrap(), to.parse().unwrap());
+    let mut overlay = stored("jp_compact_step_overlay", second, from.turn, to.turn, policies);
+    for (name, step) in [("from_step", from.step), ("to_step", to.step)] {
+        if let Some(step) = step {
+            overlay[name] = step.into();
+        }
+    }
+    overlay
 }
 
 pub(crate) fn receipt(second: i64, from: usize, to: usize) -> Value {

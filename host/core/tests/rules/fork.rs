@@ -170,7 +170,7 @@ fn sent(stream: &Stream, first: usize, tools: bool) -> Vec<(usize, usize, Map<St
         .map(|event| {
             let (from, to) = match event.origin {
                 ItemOrigin::Kept(turn) => (turn, turn),
-                ItemOrigin::Summary { from, to } => (from, to),
+                ItemOrigin::Summary { from, to, .. } => (from, to),
             };
             (from - first, to - first, event.event)
         })

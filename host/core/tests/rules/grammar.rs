@@ -224,14 +224,14 @@ fn receipt_is_neither_overlay_nor_event() {
     let stream = calls().raw(receipt(60, 0, 9)).stream();
     assert_eq!(shown(&stream), WHOLE);
     assert!(stream.overlays().is_empty());
-    assert_eq!(stream.after_last_overlay(), 0);
+    assert_eq!(stream.after_last_overlay(), 0.into());
     assert_eq!(stream.numbered().count(), 8);
 }
 
 #[test]
 fn bound_last_counts_both_grammars() {
     let stream = calls().raw(jp(60, 0, 0, omit())).raw(own(61, 0, 1, selective(json!([])))).stream();
-    assert_eq!(stream.after_last_overlay(), 2);
+    assert_eq!(stream.after_last_overlay(), 2.into());
     assert_eq!(
         stream.overlays().iter().map(|overlay| overlay.applied_by_jp).collect::<Vec<_>>(),
         [true, false]

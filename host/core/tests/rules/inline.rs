@@ -1,6 +1,6 @@
 //! JP's inline form: policies, modes, and turns counted from 1.
 
-use jp_compact_core::Bound::{self, FromEnd, Turn};
+use jp_compact_core::Bound::{self, FromEnd};
 use jp_compact_core::call::{Call, ToolsMode};
 use jp_compact_core::inline;
 use jp_compact_core::select::Selection;
@@ -68,29 +68,29 @@ fn parses_tool_modes() {
 
 #[test]
 fn counts_turns_from_one() {
-    turns("5..-3", Turn(4), FromEnd(3));
-    turns("1..5", Turn(0), Turn(4));
-    turns("..-3", Turn(0), FromEnd(3));
-    turns("..10", Turn(0), Turn(9));
-    turns("5..", Turn(4), FromEnd(0));
+    turns("5..-3", Bound::turn(4), FromEnd(3));
+    turns("1..5", Bound::turn(0), Bound::turn(4));
+    turns("..-3", Bound::turn(0), FromEnd(3));
+    turns("..10", Bound::turn(0), Bound::turn(9));
+    turns("5..", Bound::turn(4), FromEnd(0));
     turns("-10..-3", FromEnd(10), FromEnd(3));
-    turns("..", Turn(0), FromEnd(0));
+    turns("..", Bound::turn(0), FromEnd(0));
 }
 
 #[test]
 fn single_number_is_first_or_last_turn() {
-    turns("5", Turn(4), FromEnd(0));
-    turns("-20", Turn(0), FromEnd(20));
+    turns("5", Bound::turn(4), FromEnd(0));
+    turns("-20", Bound::turn(0), FromEnd(20));
 }
 
 #[test]
 fn applies_range_to_every_call() {
-    let both = range(Turn(4), FromEnd(3));
+    let both = range(Bound::turn(4), FromEnd(3));
     calls(
         "r+t=sreq:5..-3",
         &[Call::reasoning().over(both), Call::tools(ToolsMode::StripRequests).over(both)],
     );
-    calls("s:..-3", &[summary().over(range(Turn(0), FromEnd(3)))]);
+    calls("s:..-3", &[summary().over(range(Bound::turn(0), FromEnd(3)))]);
 }
 
 #[test]

@@ -27,4 +27,7 @@ mod select;
 mod source;
 mod spec;
 mod spoken;
+mod step_overlays;
+mod step_selection;
+mod steps;
 mod validate;

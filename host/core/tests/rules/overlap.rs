@@ -11,6 +11,8 @@ fn check(
     union: (usize, usize),
 ) {
     let range = TurnRange::new(range.0, range.1).unwrap();
+    let summaries = summaries.iter().filter_map(|(from, to)| TurnRange::new(*from, *to));
+    let summaries: Vec<TurnRange> = summaries.collect();
     for (overlap, expected) in [(Overlap::Partial, partial), (Overlap::Union, union)] {
         let reversed = extend(range, summaries.iter().rev().copied(), overlap);
         let extended = extend(range, summaries.iter().copied(), overlap);

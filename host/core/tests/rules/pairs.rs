@@ -47,7 +47,7 @@ fn abandoned_request_takes_no_later_response() {
     let stream = given_up.stream();
     let pairs = Pairs::new(&stream);
     assert_eq!(open(&stream, &pairs, false), None);
-    assert_eq!(pairs.split_by(TurnRange::new(1, 1).unwrap()), None);
+    assert_eq!(pairs.split_by(&stream, TurnRange::new(1, 1).unwrap()), None);
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn across() -> Build {
 
 #[track_caller]
 fn shrinks(from: usize, to: usize, expected: Option<(usize, usize)>) {
-    let pairs = Pairs::new(&across().stream());
-    let shrunk = pairs.shrink(TurnRange::new(from, to).unwrap());
+    let stream = across().stream();
+    let shrunk = Pairs::new(&stream).shrink(&stream, TurnRange::new(from, to).unwrap());
     assert_eq!(shrunk.map(|range| (range.from(), range.to())), expected);
 }
 

@@ -110,8 +110,29 @@ fn overlay() -> impl Strategy<Value = Value> {
         2 => own_policies().prop_map(|policies| ("jp_compact_overlay", policies)),
         1 => Just(("jp_compact_receipt", json!({"strategy": "s"}))),
     ];
-    (kind, 60..64i64, turn_number(), turn_number()).prop_map(|((kind, policies), second, from, to)| {
-        let mut overlay = json!({"type": kind, "timestamp": at(second), "from_turn": from, "to_turn": to});
+    let whole =
+        (kind, 60..64i64, turn_number(), turn_number()).prop_map(|((kind, policies), second, from, to)| {
+            let mut overlay =
+                json!({"type": kind, "timestamp": at(second), "from_turn": from, "to_turn": to});
+            overlay.as_object_mut().unwrap().extend(policies.as_object().unwrap().clone());
+            overlay
+        });
+    prop_oneof![3 => whole, 1 => step_overlay()]
+}
+
+fn step_overlay() -> impl Strategy<Value = Value> {
+    let step = || prop_oneof![1 => Just(None), 3 => (0..4usize).prop_map(Some)];
+    let policies = prop_oneof![policies(), own_policies()];
+    let range = (0..4usize, step(), 0..3usize, step());
+    (policies, 60..64i64, range).prop_map(|(policies, second, (from, from_step, more, to_step))| {
+        let mut overlay = json!({
+            "type": "jp_compact_step_overlay", "timestamp": at(second), "from_turn": from, "to_turn": from + more,
+        });
+        for (name, step) in [("from_step", from_step), ("to_step", to_step)] {
+            if let Some(step) = step {
+                overlay[name] = step.into();
+            }
+        }
         overlay.as_object_mut().unwrap().extend(policies.as_object().unwrap().clone());
         overlay
     })
@@ -191,6 +212,7 @@ fn valid(stream: &Stream, range: TurnRange, kind: u8) -> Vec<Compaction> {
         range,
         requested: range,
         produces,
+        by_step: false,
         accepted,
         overlap,
         hints,
@@ -359,7 +381,7 @@ proptest! {
         let last = stream.turns() - 1;
         let whole = |range: TurnRange, for_summary| {
             let open = open::open(&stream, &survey.pairs, for_summary).is_some();
-            range.to() <= last && !(open && range.contains(last)) && survey.pairs.split_by(range).is_none()
+            range.to() <= last && !(open && range.contains(last)) && survey.pairs.split_by(&stream, range).is_none()
         };
         prop_assert!(whole(selected.range, false));
         prop_assert_eq!(selected.range, selected.requested);
@@ -370,7 +392,8 @@ proptest! {
             let payload = json!([{"from_turn": closed.range.from(), "to_turn": closed.range.to(), "summary": {"summary": "S"}}]);
             let asked = Asked {
                 stream: &stream, pairs: &survey.pairs, range: closed.range, requested: closed.requested,
-                produces: &[Summary], accepted: &accepted, overlap, hints: &BTreeMap::new(), by_model: false,
+                produces: &[Summary], by_step: false, accepted: &accepted, overlap, hints: &BTreeMap::new(),
+                by_model: false,
             };
             // A strategy must be able to answer every request of the host.
             prop_assert!(validate(&asked, serde_json::from_value(payload).unwrap()).is_ok());
@@ -382,6 +405,7 @@ proptest! {
         range in range(), summaries in prop::collection::vec((0..12usize, 0..12usize), 0..8), turned in any::<Index>(), union in any::<bool>(),
     ) {
         let overlap = if union { Overlap::Union } else { Overlap::Partial };
+        let summaries: Vec<_> = summaries.into_iter().filter_map(|(from, to)| TurnRange::new(from, to)).collect();
         let extended = extend(range, summaries.iter().copied(), overlap);
         prop_assert!(extended.covers(range));
         prop_assert_eq!(extend(extended, summaries.iter().copied(), overlap), extended);
@@ -393,11 +417,9 @@ proptest! {
             other.rotate_left(at);
         }
         prop_assert_eq!(extend(range, other.iter().copied(), overlap), extended);
-        for (from, to) in summaries.into_iter().filter(|(from, to)| from <= to) {
-            let apart = to < extended.from() || extended.to() < from;
-            let inside = extended.from() <= from && to <= extended.to();
-            let around = from <= extended.from() && extended.to() <= to;
-            prop_assert!(apart || inside || (around && !union));
+        for older in summaries {
+            let around = older.covers(extended);
+            prop_assert!(!older.meets(extended) || extended.covers(older) || (around && !union));
         }
     }
 
@@ -438,7 +460,7 @@ proptest! {
 fn bound() -> impl Strategy<Value = Option<Bound>> {
     let seconds = (0..80u32).prop_map(|seconds| bound::duration(&format!("{seconds}s")).unwrap());
     prop::option::of(prop_oneof![
-        turn_number().prop_map(Bound::Turn),
+        turn_number().prop_map(Bound::turn),
         turn_number().prop_map(Bound::FromEnd),
         seconds.prop_map(Bound::Ago),
         Just(Bound::AfterLast),

@@ -19,7 +19,8 @@ fn outcome(output: &[u8]) -> Result<usize, String> {
     let stream = Build::turns(2).stream();
     let range = TurnRange::new(0, 1).unwrap();
     let pairs = Pairs::new(&stream);
-    let asked = Asked::new(&stream, &pairs, range, &[Summary, Reasoning, ToolCalls]);
+    let asked =
+        Asked { by_step: true, ..Asked::new(&stream, &pairs, range, &[Summary, Reasoning, ToolCalls]) };
     validate(&asked, result.compactions).map(|made| made.len()).map_err(|refusal| refusal.to_string())
 }
 

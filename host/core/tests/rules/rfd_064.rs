@@ -114,7 +114,11 @@ fn stacking_semantics_turn_25_keeps_its_reasoning() {
 fn summary_overlap_resolution() {
     let new = |from, to| TurnRange::new(from, to).unwrap();
     let extended = |range: TurnRange, old: &[(usize, usize)]| {
-        let range = overlap::extend(range, old.iter().copied(), Overlap::Partial);
+        let range = overlap::extend(
+            range,
+            old.iter().filter_map(|(from, to)| TurnRange::new(*from, *to)),
+            Overlap::Partial,
+        );
         (range.from(), range.to())
     };
     // The ranges intersect, and neither contains the other: [min(X, A), max(Y, B)].

@@ -48,14 +48,14 @@ fn reports_why_there_is_nothing_to_compact() {
         "",
         "",
         "nothing to compact: the last 3 turns are kept by default, and there are only 3; use `--keep-last \
-         0` to compact them too",
+         0` to compact them too, or `--keep-steps N` to keep only the newest steps",
     );
     check(
         &Build::turns(1),
         "",
         "",
         "nothing to compact: the last 3 turns are kept by default, and there is only 1; use `--keep-last 0` \
-         to compact them too",
+         to compact them too, or `--keep-steps N` to keep only the newest steps",
     );
     // The user's bounds alone would leave a turn. The default does not.
     check(
@@ -63,7 +63,7 @@ fn reports_why_there_is_nothing_to_compact() {
         "2",
         "",
         "nothing to compact: the last 3 turns are kept by default, and there are only 4; use `--keep-last \
-         0` to compact them too",
+         0` to compact them too, or `--keep-steps N` to keep only the newest steps",
     );
     check(
         &Build::turns(4),

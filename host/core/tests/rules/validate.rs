@@ -58,6 +58,7 @@ impl Ask {
             range: range(self.range),
             requested: range(self.requested),
             produces: self.produces,
+            by_step: true,
             accepted: &self.accepted,
             overlap: self.overlap,
             hints: &self.hints,
@@ -197,7 +198,7 @@ fn rejects_overlapping_summaries_of_one_reply() {
 #[test]
 fn accepts_a_reply_completely_or_not_at_all() {
     let refusal = Ask::default().answer(&json!([strip(1, 2), strip(5, 4)])).unwrap_err();
-    assert_eq!(refusal, Refusal::Inverted { from: 5, to: 4 });
+    assert_eq!(refusal, Refusal::Inverted { from: 5.into(), to: 4.into() });
 }
 
 #[test]

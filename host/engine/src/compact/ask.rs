@@ -28,8 +28,8 @@ pub(super) struct Asking<'a> {
     pub(super) run: &'a RunSettings,
     place: &'a Place,
     survey: &'a Survey<'a>,
-    /// The turns that the user wants compacted.
-    selected: &'a Result<Selected, Nothing>,
+    /// The turns and steps that the user wants compacted.
+    range: &'a Result<TurnRange, Nothing>,
     /// The digest of the raw input, computed on first use.
     input_sha256: Option<String>,
     spooled: Spooling,
@@ -56,13 +56,13 @@ impl<'a> Asking<'a> {
         run: &'a RunSettings,
         place: &'a Place,
         survey: &'a Survey<'a>,
-        selected: &'a Result<Selected, Nothing>,
+        range: &'a Result<TurnRange, Nothing>,
     ) -> Self {
         Self {
             run,
             place,
             survey,
-            selected,
+            range,
             input_sha256: None,
             spooled: Spooling::default(),
             proposals: Vec::new(),
@@ -92,7 +92,7 @@ impl<'a> Asking<'a> {
             Err(nothing) => step.outcome = StrategyOutcome::Declined(nothing.to_string()),
             Ok(selected) => {
                 report.note(&selected.notes);
-                if let Some(number) = self.carries(ready, |overlay| overlay.covers_just(selected.range)) {
+                if let Some(number) = self.carries_range(ready, selected.range) {
                     step.outcome = StrategyOutcome::Already(number);
                     report.steps.push(step);
                     return Ok(());
@@ -107,11 +107,13 @@ impl<'a> Asking<'a> {
 
     /// Selects the turns for a strategy.
     fn select(&self, ready: &Ready) -> Result<Selected, Nothing> {
-        let selected = match ready.range {
-            Some(own) => select::select(self.survey, own, self.run.io.now)?,
-            None => self.selected.clone()?,
+        let range = match ready.range {
+            Some(own) => select::resolve(self.survey, own, self.run.io.now)?,
+            None => (*self.range)?,
         };
-        if !ready.described.description.produces.contains(&ContentKind::Summary) {
+        let traits = ready.traits();
+        let selected = select::select_for(self.survey, range, traits)?;
+        if !traits.summary {
             return Ok(selected);
         }
         let accepted = append::summarized(&self.entries);
@@ -260,7 +262,9 @@ impl<'a> Asking<'a> {
         let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
         let asked = asked(self.run, stream, pairs, ready, selected, &accepted);
         match validate::validate(&asked, result.compactions.clone()) {
-            Err(Refusal::NotClosed { closed, .. }) if pairs.split_by(closed).is_none() => Some(closed),
+            Err(Refusal::NotClosed { closed, .. }) if pairs.split_by(stream, closed).is_none() => {
+                Some(closed)
+            }
             _ => None,
         }
     }
@@ -284,8 +288,9 @@ impl<'a> Asking<'a> {
                 let asked = asked(self.run, stream, pairs, ready, &selected, &accepted);
                 let valid = validate::validate(&asked, result.compactions.clone())
                     .map_err(StrategyRunError::Refused)?;
+                let overlays = valid.iter().flat_map(|made| append::overlays(stream, made));
                 let there: Option<Vec<usize>> =
-                    valid.iter().map(|made| self.carries(ready, |overlay| made.equals(overlay))).collect();
+                    overlays.map(|made| self.carries(ready, |overlay| made.says_the_same(overlay))).collect();
                 if let Some(&[number, ..]) = there.as_deref() {
                     step.outcome = StrategyOutcome::Already(number);
                     return Ok(());
@@ -308,6 +313,18 @@ impl<'a> Asking<'a> {
             Terminal::Error(error) => step.outcome = StrategyOutcome::Declined(error.message),
         }
         Ok(())
+    }
+
+    /// Returns the number of the first overlay of a range that this strategy made completely. In JP's conversations, a range
+    /// with steps can have one overlay for each piece.
+    fn carries_range(&mut self, ready: &Ready, range: TurnRange) -> Option<usize> {
+        let whole = self.carries(ready, |overlay| overlay.covers_just(range));
+        let pieces = || {
+            let pieces = range.pieces().into_iter();
+            let numbers = pieces.map(|piece| self.carries(ready, |overlay| overlay.covers_just(piece)));
+            numbers.collect::<Option<Vec<usize>>>()?.first().copied()
+        };
+        whole.or_else(pieces)
     }
 
     /// Returns the number of an overlay that meets `is_such`, and that this strategy made from the same raw events.
@@ -354,9 +371,7 @@ fn would_ask(ready: &Ready, selected: &Selected, llm: Option<&Llm>) -> String {
     let model = llm.map_or("recorded answers", |llm| &llm.model);
     let summarizes = ready.described.description.produces.contains(&ContentKind::Summary);
     let does = if summarizes { "summarize" } else { "compact" };
-    let (from, to) = (selected.range.from(), selected.range.to());
-    let turns = if from == to { format!("turn {from}") } else { format!("turns {from}-{to}") };
-    format!("would {does} {turns} using {model}")
+    format!("would {does} {} using {model}", selected.range)
 }
 
 /// Returns whether the receipt names this strategy, with the same executable and options.
@@ -379,6 +394,7 @@ fn asked<'a>(
 ) -> Asked<'a> {
     Asked {
         requested: selected.requested,
+        by_step: ready.traits().steps,
         accepted,
         overlap: run.policy.overlap,
         hints: &run.policy.hints,

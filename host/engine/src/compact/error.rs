@@ -79,7 +79,7 @@ pub enum StaleSnapshot {
     #[error(transparent)]
     NotAppendable(NotAppendable),
     #[error(transparent)]
-    Refused(Refusal),
+    Refused(Box<Refusal>),
     #[error(transparent)]
     LintFailed(LintFailed),
     /// The transcript has events that the model has not seen.

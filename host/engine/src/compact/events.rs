@@ -7,6 +7,7 @@ use jp_compact_core::request::{self, Ask};
 use jp_compact_core::{Survey, TurnRange};
 use jp_compact_runtime::session::Lines;
 use jp_compact_runtime::session::spool::Sink;
+use jp_compact_schema::STEPS;
 
 use super::RunSettings;
 use super::strategy_error::StrategyRunError;
@@ -14,7 +15,7 @@ use super::strategy_error::StrategyRunError;
 /// The spool files of one transcript.
 #[derive(Default)]
 pub(super) struct Spooling {
-    files: Vec<(TurnRange, Arc<Lines>, u64)>,
+    files: Vec<((TurnRange, bool), Arc<Lines>, u64)>,
 }
 
 impl Spooling {
@@ -27,7 +28,8 @@ impl Spooling {
     ) -> Result<(Arc<Lines>, u64), StrategyRunError> {
         let spool = run.io.sessions.starter().spool.as_deref();
         let spool = spool.filter(|_| ask.description.has_feature("events.file"));
-        let scope = request::scope(survey, ask);
+        // Strategies with steps get them in the lines.
+        let scope = (request::scope(survey, ask), ask.description.has_feature(STEPS));
         let known = self.files.iter().find(|(turns, ..)| *turns == scope).filter(|_| spool.is_some());
         if let Some((_, lines, count)) = known {
             return Ok((Arc::clone(lines), *count));

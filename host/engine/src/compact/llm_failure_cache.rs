@@ -50,7 +50,7 @@ pub(super) fn key(
     input_sha256: &str,
     min_saving: f64,
 ) -> String {
-    let turns = |range: jp_compact_core::TurnRange| [range.from(), range.to()];
+    let turns = |range: jp_compact_core::TurnRange| [range.start(), range.end()];
     let asked = json!([
         ready.described.confined.cleared.sha256,
         ready.options,

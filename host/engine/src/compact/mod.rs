@@ -25,8 +25,8 @@ use jp_compact_core::estimate::Estimator;
 use jp_compact_core::lint::Violation;
 use jp_compact_core::projection::project;
 use jp_compact_core::render::Provider;
-use jp_compact_core::select::{self, Nothing, Selected, Selection};
-use jp_compact_core::{Overlap, Pairs, Stream, Survey, View, splice};
+use jp_compact_core::select::{self, Nothing, Selection};
+use jp_compact_core::{Overlap, Pairs, Stream, Survey, TurnRange, View, splice};
 use jp_compact_schema::ToolHint;
 use jp_compact_transcripts::Format;
 
@@ -189,8 +189,8 @@ pub async fn work<'a>(run: &RunSettings, opened: &'a Opened) -> Result<Worked<'a
         append::check(&opened.stream).map_err(not_appendable(opened))?;
     }
     let mut survey = Survey::with(&opened.stream, run.io.estimator);
-    let selected = select::select(&survey, run.policy.wanted, run.io.now);
-    let (mut report, proposed) = propose(run, opened, &survey, &selected).await?;
+    let range = select::resolve(&survey, run.policy.wanted, run.io.now);
+    let (mut report, proposed) = propose(run, opened, &survey, &range).await?;
     let Some(Proposed { mut asking, made, view }) = proposed else {
         let would = |step: &Step| matches!(step.outcome, StrategyOutcome::Would(_));
         if appends && run.io.dry_run && report.steps.iter().any(would) {
@@ -224,8 +224,8 @@ pub async fn compact_in_memory(
 ) -> Result<(RunReport, Option<Vec<u8>>), Error> {
     append::check(&opened.stream).map_err(not_appendable(opened))?;
     let survey = Survey::with(&opened.stream, run.io.estimator);
-    let selected = select::select(&survey, run.policy.wanted, run.io.now);
-    let (mut report, proposed) = propose(run, opened, &survey, &selected).await?;
+    let range = select::resolve(&survey, run.policy.wanted, run.io.now);
+    let (mut report, proposed) = propose(run, opened, &survey, &range).await?;
     let bytes = proposed.map(|Proposed { asking, made, .. }| {
         let bytes = match opened.stream.format() {
             Format::Jp => {
@@ -256,18 +256,21 @@ async fn propose<'a>(
     run: &'a RunSettings,
     opened: &'a Opened,
     survey: &'a Survey<'a>,
-    selected: &'a Result<Selected, Nothing>,
+    range: &'a Result<TurnRange, Nothing>,
 ) -> Result<(RunReport, Option<Proposed<'a>>), Error> {
     let Opened { place, stream, .. } = opened;
     let allowed = run.allow()?;
     let mut report = RunReport::new(opened, survey);
-    if let Err(nothing) = selected
+    let selects =
+        |ready: &Ready| range.and_then(|range| select::select_for(survey, range, ready.traits())).err();
+    let nothing: Option<Vec<Nothing>> = run.strategies.iter().map(selects).collect();
+    if let Some(&[nothing, ..]) = nothing.as_deref()
         && run.strategies.iter().all(|ready| ready.range.is_none())
     {
-        report.nothing = Some(*nothing);
+        report.nothing = Some(nothing);
         return Ok((report, None));
     }
-    let mut asking = Asking::new(run, place, survey, selected);
+    let mut asking = Asking::new(run, place, survey, range);
     for (ready, allowed) in run.strategies.iter().zip(&allowed) {
         asking.ask(ready, allowed.as_ref(), &mut report).await?;
     }
@@ -349,7 +352,7 @@ async fn rehearse(run: &RunSettings, opened: &Opened, entries: &[Entry], made: &
 /// Checks and stamps the proposals again after the stream has grown.
 fn anew(grown: &Stream, asking: &Asking<'_>) -> Result<Vec<Made>, StaleSnapshot> {
     append::check(grown).map_err(StaleSnapshot::NotAppendable)?;
-    asking.recheck(grown).map_err(StaleSnapshot::Refused)?;
+    asking.recheck(grown).map_err(|refusal| StaleSnapshot::Refused(Box::new(refusal)))?;
     let made =
         append::stamp(grown, &asking.entries, asking.run.io.now).map_err(StaleSnapshot::NotAppendable)?;
     let foreseen =

@@ -135,8 +135,7 @@ pub fn with_sidecar(stream: Transcript, file: Bytes) -> Result<Transcript, Unrea
     let mut stale = Vec::new();
     for (place, (overlay, receipt)) in stream.overlays().iter().zip(receipts(&stream)).enumerate() {
         let made_of = receipt.as_ref().and_then(|receipt| receipt.get(RANGE_DIGEST)).and_then(Value::as_str);
-        let range = TurnRange::new(overlay.from_turn, overlay.to_turn);
-        let holds = range.filter(|range| range.to() < stream.turns()).is_some_and(|range| {
+        let holds = overlay.range().filter(|range| range.to() < stream.turns()).is_some_and(|range| {
             let now = digests.entry(range).or_insert_with(|| digest::of_range(&stream, range));
             made_of == Some(&**now)
         });

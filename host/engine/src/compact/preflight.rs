@@ -10,11 +10,11 @@ pub(super) fn not_worth_it(survey: &Survey<'_>, selected: &Selected, min_saving:
     // summary and cover it.
     let requested = selected.requested;
     let around: Vec<_> = summaries(survey).filter(|(_, older)| older.covers(requested)).collect();
-    if let Some((number, older)) = around.iter().find(|(_, older)| older.to() == requested.to()) {
+    if let Some((number, older)) = around.iter().find(|(_, older)| older.end() == requested.end()) {
         return Some(format!(
             "{requested} {} summarized already: overlay {number} is a summary of {older}; remove it with \
              `--reset={number}`",
-            if requested.from() == requested.to() { "is" } else { "are" }
+            if requested.start() == requested.end() { "is" } else { "are" }
         ));
     }
     if around.iter().any(|(_, older)| older.covers(selected.range)) {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use jp_compact_core::select;
+use jp_compact_core::select::{self, StrategyTraits};
 use jp_compact_core::spec::Spec;
 use jp_compact_runtime::describe_cache::{Descriptions, KnownDescription};
 use jp_compact_runtime::environment::Environment;
@@ -46,6 +46,12 @@ impl Ready {
     #[must_use]
     pub fn needs_model(&self) -> bool {
         self.described.description.needs.iter().any(|need| need == "llm")
+    }
+
+    /// Returns the properties that its ranges depend on.
+    #[must_use]
+    pub fn traits(&self) -> StrategyTraits {
+        StrategyTraits::new(&self.described.description)
     }
 }
 

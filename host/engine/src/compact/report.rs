@@ -108,6 +108,8 @@ pub fn overlay(made: &Made, step: &Step, ready: &Ready) -> OverlayReport {
         number: made.number,
         from_turn: made.overlay.from_turn,
         to_turn: made.overlay.to_turn,
+        from_step: made.overlay.from_step,
+        to_step: made.overlay.to_step,
         kinds: made.overlay.kinds().into_iter().map(str::to_owned).collect(),
         strategy: step.strategy.clone(),
         version: step.version.clone(),

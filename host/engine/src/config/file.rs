@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use jp_compact_core::Overlap;
 use jp_compact_core::call::{Call, ToolsMode};
+use jp_compact_core::select::KeepLast;
 use jp_compact_schema::{Hint, Reasoning, StrategyName, ToolHint};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
@@ -45,6 +46,10 @@ pub(super) struct Compaction {
     #[serde(deserialize_with = "count")]
     pub(super) keep_last: Option<usize>,
     #[serde(deserialize_with = "count")]
+    pub(super) keep_steps: Option<usize>,
+    #[serde(deserialize_with = "count")]
+    pub(super) keep_tokens: Option<usize>,
+    #[serde(deserialize_with = "count")]
     pub(super) keep_first: Option<usize>,
     #[serde(deserialize_with = "word")]
     pub(super) overlap: Option<Overlap>,
@@ -64,9 +69,29 @@ pub(super) struct Profile {
     #[serde(deserialize_with = "count")]
     pub(super) keep_last: Option<usize>,
     #[serde(deserialize_with = "count")]
+    pub(super) keep_steps: Option<usize>,
+    #[serde(deserialize_with = "count")]
+    pub(super) keep_tokens: Option<usize>,
+    #[serde(deserialize_with = "count")]
     pub(super) keep_first: Option<usize>,
     #[serde(deserialize_with = "fraction")]
     pub(super) trigger_ratio: Option<f64>,
+}
+
+impl Compaction {
+    pub(super) fn keep_last(&self) -> KeepLast {
+        keep_last(self.keep_last, self.keep_steps, self.keep_tokens)
+    }
+}
+
+impl Profile {
+    pub(super) fn keep_last(&self) -> KeepLast {
+        keep_last(self.keep_last, self.keep_steps, self.keep_tokens)
+    }
+}
+
+fn keep_last(turns: Option<usize>, steps: Option<usize>, tokens: Option<usize>) -> KeepLast {
+    KeepLast { turns, steps, tokens: tokens.map(|tokens| tokens as u64) }
 }
 
 #[derive(Debug, Default, serde::Deserialize)]

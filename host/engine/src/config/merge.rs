@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::layer::{Leaf, Path};
-use super::origin::Origin;
+use super::origin::{Origin, Source};
 
 /// The merged values by key.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,6 +18,15 @@ impl Merged {
         let written: BTreeSet<_> = layer.iter().filter_map(|leaf| form(&leaf.path)).collect();
         self.leaves
             .retain(|path, _| form(path).is_none_or(|(name, form)| !written.contains(&(name, form.other()))));
+        // A nearer layer that says what to keep at the end replaces all that a farther one says about it. The `--set`
+        // options are one layer.
+        let typed = layer.iter().any(|leaf| matches!(leaf.origin.source, Source::Set(_)));
+        let kept: BTreeSet<Path> =
+            layer.iter().filter_map(|leaf| kept_by(&leaf.path)).map(<[_]>::to_vec).collect();
+        self.leaves.retain(|path, (_, origin)| {
+            let stays = typed && matches!(origin.source, Source::Set(_));
+            stays || kept_by(path).is_none_or(|table| !kept.contains(table))
+        });
         for Leaf { path, value, origin } in layer {
             self.leaves.insert(path, (value, origin));
         }
@@ -73,6 +82,16 @@ impl Form {
             Self::Strategies => Self::Policies,
         }
     }
+}
+
+/// The keys that say what to keep at the end.
+const KEEP_LAST: [&str; 3] = ["keep_last", "keep_steps", "keep_tokens"];
+
+/// Returns the table of a key that says what to keep at the end.
+fn kept_by(path: &[String]) -> Option<&[String]> {
+    let (key, table) = path.split_last()?;
+    let is_compaction = table.first().is_some_and(|first| first == "conversation");
+    (is_compaction && KEEP_LAST.contains(&key.as_str())).then_some(table)
 }
 
 /// Returns the profile that a key belongs to, and the form that the key implies.

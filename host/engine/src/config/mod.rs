@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 
 use jp_compact_core::Overlap;
 use jp_compact_core::auto::{Threshold, Trigger};
-use jp_compact_core::select::Keep;
+use jp_compact_core::select::{Keep, KeepLast};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
 use jp_compact_schema::ToolHint;
@@ -53,8 +53,8 @@ const RULES: &str = "rules";
 pub struct Config {
     /// The profile that runs if no other profile or strategy is named.
     pub default_profile: String,
-    /// The number of turns to keep at the end.
-    pub keep_last: usize,
+    /// The turns, steps or tokens to keep at the end.
+    pub keep_last: KeepLast,
     /// The number of turns to keep at the start.
     pub keep_first: usize,
     /// The overlaps that extend the range of a summary.
@@ -246,6 +246,10 @@ impl Config {
         for (name, raw) in &compaction.profiles {
             profiles.insert(name.clone(), profile::resolve(name, raw, &merged)?);
         }
+        let keep_last = compaction.keep_last();
+        if keep_last.is_empty() {
+            return Err(built_in("keep_last"));
+        }
         let mut default_profile = compaction.default_profile.ok_or_else(|| built_in("default_profile"))?;
         if let Some(rules) = jp.rules()
             && !profiles.contains_key(RULES)
@@ -271,7 +275,7 @@ impl Config {
         let auto = compaction.auto;
         let config = Self {
             default_profile,
-            keep_last: compaction.keep_last.ok_or_else(|| built_in("keep_last"))?,
+            keep_last,
             keep_first: compaction.keep_first.ok_or_else(|| built_in("keep_first"))?,
             overlap: compaction.overlap.ok_or_else(|| built_in("overlap"))?,
             min_saving: compaction.min_saving.ok_or_else(|| built_in("min_saving"))?,
@@ -318,7 +322,7 @@ impl Config {
     pub fn keep(&self, profile: Option<&Profile>) -> Keep {
         Keep {
             first: profile.and_then(|profile| profile.keep_first).unwrap_or(self.keep_first),
-            last: profile.and_then(|profile| profile.keep_last).unwrap_or(self.keep_last),
+            last: profile.map(|profile| profile.keep_last).unwrap_or_default().or(self.keep_last),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A profile: an ordered list of strategies to call.
 
 use jp_compact_core::call::{self, Call};
+use jp_compact_core::select::KeepLast;
 
 use super::file;
 use super::merge::Merged;
@@ -13,8 +14,8 @@ pub struct Profile {
     pub name: String,
     /// The calls in order. Never empty.
     pub calls: Vec<Call>,
-    /// The number of turns to keep at the end. Overrides the configuration.
-    pub keep_last: Option<usize>,
+    /// The turns, steps or tokens to keep at the end. Any of them overrides the configuration.
+    pub keep_last: KeepLast,
     /// The number of turns to keep at the start. Overrides the configuration.
     pub keep_first: Option<usize>,
     /// The fraction of the context window above which it is due. Overrides the configuration.
@@ -44,7 +45,7 @@ pub(super) fn resolve(name: &str, raw: &file::Profile, merged: &Merged) -> Resul
     Ok(Profile {
         name: name.to_owned(),
         calls,
-        keep_last: raw.keep_last,
+        keep_last: raw.keep_last(),
         keep_first: raw.keep_first,
         trigger_ratio: raw.trigger_ratio,
     })

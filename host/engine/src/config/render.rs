@@ -90,7 +90,9 @@ fn of_profile(profile: &Profile) -> ProfileReport {
     ProfileReport {
         calls: calls.collect(),
         keep_first: profile.keep_first,
-        keep_last: profile.keep_last,
+        keep_last: profile.keep_last.turns,
+        keep_steps: profile.keep_last.steps,
+        keep_tokens: profile.keep_last.tokens,
         trigger_ratio: profile.trigger_ratio,
     }
 }

@@ -2,7 +2,7 @@
 
 use jp_compact_core::Bound;
 use jp_compact_core::call::{Call, ToolsMode};
-use jp_compact_core::select::Selection;
+use jp_compact_core::select::{KeepLast, Selection};
 use jp_compact_schema::Hint;
 use serde_json::json;
 
@@ -42,7 +42,7 @@ fn wrong(text: &str, line: usize, column: usize, what: &str) {
 #[test]
 fn defaults_match_the_design() {
     let config = Config::from_layers(&[], JpOwn::default()).unwrap();
-    assert_eq!((config.keep_last, config.keep_first), (3, 0));
+    assert_eq!((config.keep_last, config.keep_first), (KeepLast::turns(3), 0));
     assert_eq!((config.overlap, config.min_saving), (Overlap::Partial, 0.01));
     assert_eq!(config.default_profile, "default");
     assert_eq!(config.hints, BTreeMap::new());
@@ -72,14 +72,14 @@ fn one_key_enables_collapse_with_its_defaults() {
     let collapse = config.profile(&config.auto.profile).unwrap();
     assert_eq!(collapse.calls, [Call::named("collapse")]);
     assert_eq!(config.trigger(collapse, Some(200_000)).threshold, Threshold::Ratio(0.85, Some(200_000)));
-    assert_eq!(config.keep(Some(collapse)), Keep { first: 0, last: 0 });
+    assert_eq!(config.keep(Some(collapse)), Keep { first: 0, last: KeepLast::turns(0) });
 }
 
 #[test]
 fn reads_every_key_of_compaction() {
     let with = |line: &str| config(&format!("[conversation.compaction]\n{line}"));
     assert_eq!(with("default_profile = \"light\"").default_profile, "light");
-    assert_eq!(with("keep_last = 7").keep_last, 7);
+    assert_eq!(with("keep_last = 7").keep_last, KeepLast::turns(7));
     assert_eq!(with("keep_first = 2").keep_first, 2);
     assert_eq!(with("overlap = \"union\"").overlap, Overlap::Union);
     assert_eq!(with("min_saving = 0.2").min_saving, 0.2);
@@ -148,10 +148,16 @@ fn a_profile_overrides_kept_turns_and_trigger() {
         "[conversation.compaction.profiles.light]\nkeep_last = 5\nkeep_first = 1\ntrigger_ratio = 0.5\n",
     );
     let light = config.profile("light").unwrap();
-    assert_eq!((light.keep_last, light.keep_first, light.trigger_ratio), (Some(5), Some(1), Some(0.5)));
+    assert_eq!(
+        (light.keep_last, light.keep_first, light.trigger_ratio),
+        (KeepLast::turns(5), Some(1), Some(0.5))
+    );
     let heavy = config.profile("heavy").unwrap();
-    assert_eq!(config.keep(Some(light)), Keep { first: 1, last: 5 });
-    assert_eq!([config.keep(Some(heavy)), config.keep(None)], [Keep { first: 0, last: 3 }; 2]);
+    assert_eq!(config.keep(Some(light)), Keep { first: 1, last: KeepLast::turns(5) });
+    assert_eq!(
+        [config.keep(Some(heavy)), config.keep(None)],
+        [Keep { first: 0, last: KeepLast::turns(3) }; 2]
+    );
     let due = |threshold| Trigger { threshold, min_turns: 5 };
     assert_eq!(config.trigger(light, Some(9)), due(Threshold::Ratio(0.5, Some(9))));
     assert_eq!(config.trigger(heavy, None), due(Threshold::Ratio(0.75, None)));

@@ -1,9 +1,11 @@
 //! Automatic compaction: a profile continues where the last compaction of its kind ended (RFD D17, "Automatic
 //! Compaction"). A failed summary leaves the conversation as it was, unless the configuration makes it a failure.
 
-use jp_compact_core::estimate::Estimator;
-use jp_compact_core::select::Selection;
-use jp_compact_core::{Bound, Stream, TurnRange, bound};
+use std::cell::OnceCell;
+
+use jp_compact_core::estimate::{Estimate, Estimator};
+use jp_compact_core::select::{self, Selection, TypedSelection};
+use jp_compact_core::{Bound, Stream, TurnRange};
 use jp_compact_schema::{ContentKind, Description};
 
 use super::{Error, Planner};
@@ -18,6 +20,8 @@ pub struct AutoRequest<'a> {
     pub profile: Option<&'a str>,
     /// The context window in tokens, in place of the model's.
     pub context_window: Option<u64>,
+    /// The turns and steps, in place of the configured ones.
+    pub selection: TypedSelection,
     pub estimator: Estimator,
     /// The configured value that started it, if neither the user nor the user's own configuration did.
     pub foreign_auto: Option<Foreign>,
@@ -43,23 +47,27 @@ impl Planner<'_> {
         &mut self,
         config: &Config,
         planned: &Planned<'_>,
+        selection: TypedSelection,
         opened: &Opened,
     ) -> Result<Applied, Error> {
         let strategies = self.prepare_calls(planned).await?;
         let keep = config.keep(planned.profile);
-        let kept =
-            Selection { from: Some(Bound::Turn(keep.first)), to: Some(Bound::FromEnd(keep.last)), keep };
+        let kept = selection.with(keep);
         let mut run = self.run(strategies, config, kept, OnLowSaving::Decline);
-        let (stream, now) = (&opened.stream, run.io.now);
+        let (stream, now) = (opened.stream.stream(), run.io.now);
+        let estimate = OnceCell::new();
+        let estimator = run.io.estimator;
+        let weigh = |element| estimate.get_or_init(|| Estimate::new(stream, estimator)).weight(element);
         run.strategies.retain_mut(|ready| {
             // A call of JP's rules has its own turns.
-            let Selection { from, to, .. } = ready.range.unwrap_or(kept);
-            let Some(range) = bound::resolve(stream, from, to, now) else { return false };
-            let Some((from, to)) = turns_of(&ready.described.description, stream, range) else {
-                return false;
-            };
-            ready.range = Some(Selection { from: Some(Bound::Turn(from)), to: Some(Bound::Turn(to)), keep });
-            true
+            let wanted = ready.range.unwrap_or(kept);
+            let Ok(range) = select::resolve_in(stream, &weigh, wanted, now) else { return false };
+            let range = range_of(&ready.described.description, stream, range);
+            ready.range = range.map(|range| {
+                let (first, last) = (Bound::At(range.start()), Bound::At(range.end()));
+                Selection { from: Some(first), to: Some(last), keep, ..Selection::default() }
+            });
+            range.is_some()
         });
         if run.strategies.is_empty() {
             return Ok(Applied::Nothing);
@@ -99,21 +107,26 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the first and the last turn for a strategy, or `None` if every turn was compacted already. Policies continue
-/// after the last compaction of their kinds. A summary replaces the earlier ones, so that a long conversation has one:
-/// its range includes theirs, and it is made from their raw events (docs/decisions/0018-one-summary.md).
-fn turns_of(description: &Description, stream: &Stream, range: TurnRange) -> Option<(usize, usize)> {
+/// Returns the range for a strategy, or `None` if all of it was compacted already. Policies continue after the last
+/// compaction of their kinds. A summary replaces the earlier ones, so that a long conversation has one: its range includes
+/// theirs, and it is made from their raw events (docs/decisions/0018-one-summary.md).
+fn range_of(description: &Description, stream: &Stream, range: TurnRange) -> Option<TurnRange> {
+    // Without the feature, a strategy gets whole turns only. A part of a turn is nothing new for it.
+    let has_steps = description.features.iter().any(|feature| feature == "steps");
+    let range = if has_steps { range } else { range.whole_turns()? };
     let next = stream.after_last_overlay_of(&description.produces);
     // A strategy that chooses its own turns may still find some.
     let chooses = description.wants("previous_summaries");
-    if next > range.to() && !chooses {
+    if !chooses && TurnRange::between(next, range.end()).is_none() {
         return None;
     }
-    if !description.produces.contains(&ContentKind::Summary) {
-        return Some((next.max(range.from()), range.to()));
-    }
-    let oldest = stream.summaries().map(|(from, _)| from).min();
-    Some((oldest.unwrap_or(range.from()).min(range.from()), range.to()))
+    let start = if description.produces.contains(&ContentKind::Summary) {
+        let starts = stream.summaries().map(TurnRange::start).chain([range.start()]);
+        starts.min_by_key(|start| start.start_key())?
+    } else {
+        [next, range.start()].into_iter().max_by_key(|start| start.start_key())?
+    };
+    TurnRange::between(start, range.end())
 }
 
 /// Returns whether a summary failed that may succeed with another answer of the model.

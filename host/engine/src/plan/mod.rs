@@ -18,9 +18,9 @@ use jiff::Timestamp;
 use jp_compact_core::call::Call;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::render::Provider;
-use jp_compact_core::select::{Keep, Selection};
+use jp_compact_core::select::{Keep, Selection, TypedSelection};
 use jp_compact_core::spec::Spec;
-use jp_compact_core::{Bound, Overlap, inline};
+use jp_compact_core::{Overlap, inline};
 use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
@@ -103,10 +103,8 @@ pub struct Typed<'a> {
     pub profile: Option<&'a str>,
     /// The value of `--compact`: empty, a profile, or JP's inline form.
     pub inline: Option<&'a str>,
-    /// The first turn.
-    pub from: Option<Bound>,
-    /// The last turn, included.
-    pub to: Option<Bound>,
+    /// The turns and steps.
+    pub selection: TypedSelection,
 }
 
 /// Plans the runs of a command. It prepares each list of strategies once.
@@ -197,20 +195,20 @@ impl<'a> Planner<'a> {
         Ok(self.run(strategies, &config, wanted, OnLowSaving::Warn))
     }
 
-    /// Plans the run of a profile or an inline form on all turns that the configuration does not keep.
+    /// Plans the run of a profile or an inline form on the typed turns, or on all that the configuration does not keep.
     ///
     /// # Errors
     /// A strategy or profile cannot be used.
     pub async fn plan_inline(
         &mut self,
         inline: &str,
+        selection: TypedSelection,
         config: &Config,
         on_low_saving: OnLowSaving,
     ) -> Result<RunSettings, Error> {
-        let planned = by_inline(inline, config)?;
-        let strategies = self.prepare_calls(&planned).await?;
-        let wanted = Selection { from: None, to: None, keep: config.keep(planned.profile) };
-        Ok(self.run(strategies, config, wanted, on_low_saving))
+        let typed = Typed { inline: Some(inline), selection, ..Typed::default() };
+        let (strategies, keep) = self.by_profile(&typed, config).await?;
+        Ok(self.run(strategies, config, selection.with(keep), on_low_saving))
     }
 
     /// Prepares the strategies that the user typed, or those of the configured profile. Returns the turns, too.
@@ -230,7 +228,7 @@ impl<'a> Planner<'a> {
             specs => (self.prepare_typed(specs).await?, config.keep(None)),
         };
         self.check_focus(&strategies)?;
-        Ok((strategies, Selection { from: typed.from, to: typed.to, keep }))
+        Ok((strategies, typed.selection.with(keep)))
     }
 
     /// Prepares strategies that the user typed.
@@ -260,13 +258,16 @@ impl<'a> Planner<'a> {
             (Some(name), _) => config.named(name)?,
             (None, None) => config.by_default()?,
         };
-        let has_bounds = typed.from.is_some() || typed.to.is_some();
-        if has_bounds && planned.profile.is_none() && planned.calls.iter().any(|call| call.range.is_some()) {
+        if !typed.selection.is_empty()
+            && planned.profile.is_none()
+            && planned.calls.iter().any(|call| call.range.is_some())
+        {
             return Err(Error::TurnsTwice);
         }
         // A typed bound replaces the bound of one of JP's rules, as it replaces a configured one.
         for range in planned.calls.iter_mut().filter_map(|call| call.range.as_mut()) {
-            (range.from, range.to) = (typed.from.or(range.from), typed.to.or(range.to));
+            let Selection { from, to, keep_last, keep } = *range;
+            *range = typed.selection.or(TypedSelection { from, to, keep_last }).with(keep);
         }
         Ok((self.prepare_calls(&planned).await?, config.keep(planned.profile)))
     }

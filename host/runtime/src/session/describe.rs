@@ -11,7 +11,7 @@ use crate::describe_cache::KnownDescription;
 use crate::registry::Plugin;
 
 /// The features of this host in addition to the plain exchange.
-const FEATURES: [&str; 4] = ["events.file", "needs.llm", "needs.many", "worker"];
+const FEATURES: [&str; 5] = ["events.file", "needs.llm", "needs.many", "steps", "worker"];
 
 impl Starter {
     /// Asks a plugin for its description. The caller must validate it with [`check`] or [`Described::new`](super::Described::new).

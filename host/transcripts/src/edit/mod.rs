@@ -7,13 +7,14 @@ mod record_name;
 mod role_merge;
 mod summary_pair;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use jp_compact_core::external::ExternalEvent;
 use jp_compact_core::json::Span;
 use jp_compact_core::source;
 use jp_compact_core::splice::{Piece, Pieces};
 use jp_compact_core::stream::Stream;
+use jp_compact_core::turn::TurnRange;
 use jp_compact_core::view::{Part, View};
 
 use self::deletions::Deletions;
@@ -72,7 +73,7 @@ fn dispositions<'a>(
 ) -> (Vec<Disposition<'a>>, Vec<Summary<'a>>) {
     let mut dispositions = vec![Disposition::Deleted; map.sources.len()];
     let mut summaries: Vec<Summary<'_>> = Vec::new();
-    let mut summary_of_turn: HashMap<usize, usize> = HashMap::new();
+    let mut ranges: Vec<(TurnRange, usize)> = Vec::new();
     for item in view.items() {
         let mut set = |element: usize, disposition| {
             if let Some(current) = dispositions.get_mut(element) {
@@ -83,18 +84,20 @@ fn dispositions<'a>(
             Part::Kept(element) | Part::Short(element) => set(*element, Disposition::Kept),
             Part::Emptied(element) => set(*element, Disposition::Emptied),
             Part::Replaced(element, text) => set(*element, Disposition::Replaced(text)),
-            Part::SummaryResponse { at, text } => {
-                if let jp_compact_core::view::ItemOrigin::Summary { from, to } = item.origin {
-                    summary_of_turn.extend((from..=to).map(|turn| (turn, summaries.len())));
-                }
+            Part::SummaryResponse { at, text } | Part::SummaryNote { at, text } => {
+                ranges.extend(item.origin.summarized().map(|range| (range, summaries.len())));
                 summaries.push(Summary { at: *at, text });
             }
             Part::SummaryStart { .. } | Part::SummaryRequest { .. } => {}
         }
     }
-    for (disposition, event) in dispositions.iter_mut().zip(stream.events()) {
+    // The ranges are in order and apart.
+    for (element, disposition) in dispositions.iter_mut().enumerate() {
+        let turn = stream.events()[element].turn;
+        let before = ranges.partition_point(|(range, _)| range.from() <= turn);
+        let around = ranges[..before].iter().rev().take_while(|(range, _)| range.to() >= turn);
         if *disposition == Disposition::Deleted
-            && let Some(summary) = summary_of_turn.get(&event.turn)
+            && let Some((_, summary)) = around.into_iter().find(|(range, _)| stream.is_in(*range, element))
         {
             *disposition = Disposition::Summarized(*summary);
         }

@@ -270,10 +270,11 @@ fn add_events(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) ->
         return false;
     }
     let list = (content.items().len() > 1).then(|| builder.add_items(content, None));
+    let response = message.string("id").filter(|_| !is_user).map_or(0, |id| builder.response(id.span()));
     let mut events: Vec<(Kind, EventDraft)> = Vec::with_capacity(content.items().len());
     for (element, block) in content.items().enumerate() {
         let deletion = element_deletion(list, element);
-        let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
+        let draft = EventDraft { span: block.span(), deletion, response, ..draft.clone() };
         let Some((kind, next)) = known_block_event(builder, node, block, text_kind, draft) else {
             builder.count_unknown(block);
             continue;

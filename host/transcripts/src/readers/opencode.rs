@@ -296,6 +296,7 @@ fn request_draft(builder: &mut EventBuilder, message: &Message<'_>) -> Option<Ev
 fn collect_events(builder: &mut EventBuilder, message: &Message<'_>, events: &mut Vec<(Kind, EventDraft)>) {
     let list = builder.add_items(message.parts, None);
     let mut results = Vec::new();
+    let mut response = builder.next_response();
     for (element, part) in message.parts.items().enumerate().take(message.part_count) {
         let draft = EventDraft {
             span: part.span(),
@@ -303,11 +304,15 @@ fn collect_events(builder: &mut EventBuilder, message: &Message<'_>, events: &mu
             record: Some(message.at),
             deletion: Deletion::Element(ElementRef { list, element }),
             metadata: provider_metadata(builder, part),
+            response,
             ..EventDraft::default()
         };
         let text = part.string("text");
         match (part.text_of("type").as_deref(), text) {
-            (Some("step-start"), _) => events.append(&mut results),
+            (Some("step-start"), _) => {
+                events.append(&mut results);
+                response = builder.next_response();
+            }
             (Some("text"), Some(text)) if text.raw().len() > 2 => {
                 events.push((Kind::Message, EventDraft { body: text.span(), ..draft }));
             }

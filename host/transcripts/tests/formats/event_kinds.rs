@@ -65,6 +65,8 @@ fn overlay(change: Change, stream: &Transcript) -> Overlay {
         stamp: Timestamp::UNIX_EPOCH,
         from_turn,
         to_turn,
+        from_step: None,
+        to_step: None,
         summary: matches!(change, Change::Summarize(..)).then(|| "In short.".into()),
         reasoning: matches!(change, Change::StripReasoning).then_some(Reasoning::Strip),
         tool_calls: match change {

@@ -85,6 +85,8 @@ fn whole(stream: &Transcript) -> Overlay {
         stamp: Timestamp::UNIX_EPOCH,
         from_turn: 0,
         to_turn: stream.turns() - 1,
+        from_step: None,
+        to_step: None,
         summary: None,
         reasoning: None,
         tool_calls: None,

@@ -29,6 +29,7 @@ mod pi;
 mod record;
 mod samples;
 mod sidecar;
+mod steps;
 mod strip_length;
 mod surrogates;
 mod swe_agent;

@@ -4,15 +4,19 @@
 
 use jiff::SignedDuration;
 use jp_compact_core::call::{self, Call};
-use jp_compact_core::select::{Keep, Selection};
+use jp_compact_core::select::{Keep, KeepLast, Selection};
 use jp_compact_core::{Bound, inline};
 use serde_json::{Map, Value};
 
 use crate::config::{Profile, RULES};
 
 /// The turns that JP keeps by default.
-const KEPT: Selection =
-    Selection { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), keep: Keep::DEFAULT };
+const KEPT: Selection = Selection {
+    from: Some(Bound::turn(1)),
+    to: Some(Bound::FromEnd(1)),
+    keep_last: KeepLast { turns: None, steps: None, tokens: None },
+    keep: Keep::DEFAULT,
+};
 
 /// Converts rules to a profile. Returns `None` if there are none.
 ///
@@ -38,7 +42,7 @@ pub(super) fn profile(rules: &Value) -> Result<Option<Profile>, String> {
     let profile = |calls| Profile {
         name: RULES.to_owned(),
         calls,
-        keep_last: None,
+        keep_last: KeepLast::default(),
         keep_first: None,
         trigger_ratio: None,
     };
@@ -91,14 +95,14 @@ fn end(kept: &Value, end: End) -> Result<Bound, String> {
     if let Some(turn) = text.strip_prefix('@') {
         let turn: usize = turn.parse().map_err(|_| format!("`{text}` is not a turn"))?;
         let turn = turn.checked_sub(1).ok_or("turns are counted from 1 here, so turn `@0` does not exist")?;
-        return Ok(Bound::Turn(turn));
+        return Ok(Bound::turn(turn));
     }
     if let Some(turns) = text.strip_prefix('-') {
         return turns.parse().map(Bound::FromEnd).map_err(|_| format!("`{text}` is not a number of turns"));
     }
     if let Ok(turns) = text.parse() {
         return Ok(match end {
-            End::First => Bound::Turn(turns),
+            End::First => Bound::turn(turns),
             End::Last => Bound::FromEnd(turns),
         });
     }

@@ -25,8 +25,12 @@ fn turns(from: Bound, to: Bound) -> Selection {
     Selection { from: Some(from), to: Some(to), ..Selection::default() }
 }
 
-const KEPT: Selection =
-    Selection { from: Some(Bound::Turn(1)), to: Some(Bound::FromEnd(1)), keep: Keep::DEFAULT };
+const KEPT: Selection = Selection {
+    from: Some(Bound::turn(1)),
+    to: Some(Bound::FromEnd(1)),
+    keep_last: KeepLast { turns: None, steps: None, tokens: None },
+    keep: Keep::DEFAULT,
+};
 
 #[test]
 fn the_model_has_several_shapes() {
@@ -60,7 +64,7 @@ fn reads_rule_tables_with_the_turns_that_jp_keeps() {
     calls(json!([{ "reasoning": "strip" }]), &[Call::reasoning().over(KEPT)]);
     calls(
         json!([{ "tool_calls": "sreq", "keep_first": "2", "keep_last": 0 }]),
-        &[Call::tools(ToolsMode::StripRequests).over(turns(Bound::Turn(2), Bound::FromEnd(0)))],
+        &[Call::tools(ToolsMode::StripRequests).over(turns(Bound::turn(2), Bound::FromEnd(0)))],
     );
     calls(
         json!([{ "summary": { "model": { "id": { "provider": "a", "name": "b" } }, "instructions": "i" } }]),
@@ -89,9 +93,9 @@ fn bound(first: serde_json::Value, last: serde_json::Value, from: Bound, to: Bou
 #[test]
 fn parses_bounds_like_jp() {
     let time = jiff::SignedDuration::from_secs;
-    bound(json!(0), json!(0), Bound::Turn(0), Bound::FromEnd(0));
-    bound(json!("7"), json!("7"), Bound::Turn(7), Bound::FromEnd(7));
-    bound(json!("@1"), json!("@9"), Bound::Turn(0), Bound::Turn(8));
+    bound(json!(0), json!(0), Bound::turn(0), Bound::FromEnd(0));
+    bound(json!("7"), json!("7"), Bound::turn(7), Bound::FromEnd(7));
+    bound(json!("@1"), json!("@9"), Bound::turn(0), Bound::turn(8));
     bound(json!("-3"), json!("-3"), Bound::FromEnd(3), Bound::FromEnd(3));
     bound(json!("5h"), json!("3h"), Bound::WithinFirst(time(18_000)), Bound::Ago(time(10_800)));
     bound(json!("1h 30m"), json!("2days"), Bound::WithinFirst(time(5_400)), Bound::Ago(time(172_800)));
@@ -132,7 +136,7 @@ fn reads_inline_rules_counted_from_one() {
     calls(
         json!(["t=sreq:5..-3", "r"]),
         &[
-            Call::tools(ToolsMode::StripRequests).over(turns(Bound::Turn(4), Bound::FromEnd(3))),
+            Call::tools(ToolsMode::StripRequests).over(turns(Bound::turn(4), Bound::FromEnd(3))),
             Call::reasoning().over(KEPT),
         ],
     );
@@ -179,7 +183,7 @@ fn warns_about_keys_of_rfd_064_in_files_of_jp() {
         "tools": { "t": { "compaction": { "request": "keep" } }, "u": { "source": "local" } },
     } })]);
     let config = Config::from_layers(&[], own).unwrap();
-    assert_eq!((config.keep_last, config.hints.len()), (3, 0));
+    assert_eq!((config.keep_last, config.hints.len()), (KeepLast::turns(3), 0));
     assert_eq!(
         config.warnings,
         ["ignored `conversation.compaction.keep_last`, `conversation.compaction.profiles`, \

@@ -21,7 +21,7 @@ fn origin(config: &Config, key: &str) -> String {
 fn later_layers_win_key_by_key() {
     let keeps = |layers: &[(Source, String)]| {
         let config = Config::from_layers(layers, JpOwn::default()).unwrap();
-        (config.keep_last, config.keep_first, origin(&config, KEEP_LAST))
+        (config.keep_last.turns.unwrap_or_default(), config.keep_first, origin(&config, KEEP_LAST))
     };
     let all = [
         user("[conversation.compaction]\nkeep_first = 9\nkeep_last = 4\n"),

@@ -1,0 +1,72 @@
+//! The selection of turns and steps, as every command and the MCP server accept it. There must be one type for all of
+//! them, so that an option means the same everywhere.
+
+use jp_compact_core::Bound;
+use jp_compact_core::select::{KeepLast, TypedSelection};
+
+use crate::args::from_bound;
+use crate::error::Report;
+use crate::exit::Exit;
+
+/// The options that select turns and steps.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct SelectionArgs {
+    /// Start at this turn or step: N, N.STEP, -N from the end, 5h ago, `last`
+    ///
+    /// Turns and steps are numbered from 0. `4.10` is step 10 of turn 4. `last` is the position after the newest compaction. It is also the value of --from without one. [default: 0]
+    #[arg(help_heading = "Selection", long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "last", value_parser = from_bound, allow_negative_numbers = true, conflicts_with = "keep_first")]
+    pub(crate) from: Option<Bound>,
+    /// End after this turn or step, written like --from
+    #[arg(
+        help_heading = "Selection",
+        long,
+        value_name = "BOUND",
+        allow_negative_numbers = true,
+        conflicts_with = "keep_last"
+    )]
+    pub(crate) to: Option<Bound>,
+    /// Keep the first N turns unchanged [default: as configured, else 0]
+    #[arg(help_heading = "Selection", long, value_name = "N")]
+    pub(crate) keep_first: Option<usize>,
+    /// Keep the last N turns unchanged [default: as configured, else 3]
+    #[arg(help_heading = "Selection", long, value_name = "N", visible_alias = "keep")]
+    pub(crate) keep_last: Option<usize>,
+    /// Keep only the newest N steps unchanged, wherever turns begin
+    ///
+    /// A step is one response of the model and the tool results that answer it. Replaces the configured --keep-last. Typed together, both apply: an event is compacted if neither keeps it.
+    #[arg(help_heading = "Selection", long, value_name = "N")]
+    pub(crate) keep_steps: Option<usize>,
+    /// Keep only the newest steps that fit into N tokens unchanged
+    #[arg(help_heading = "Selection", long, value_name = "N")]
+    pub(crate) keep_tokens: Option<u64>,
+}
+
+impl SelectionArgs {
+    pub(crate) fn selection(&self) -> TypedSelection {
+        let &Self { from, to, keep_first, keep_last, keep_steps, keep_tokens } = self;
+        TypedSelection {
+            from: from.or(keep_first.map(Bound::turn)),
+            to,
+            keep_last: KeepLast { turns: keep_last, steps: keep_steps, tokens: keep_tokens },
+        }
+    }
+
+    /// Rejects a selection without the option that uses it.
+    pub(crate) fn require(&self, is_used: bool, option: &str) -> Result<(), Report> {
+        if is_used || self.selection().is_empty() {
+            return Ok(());
+        }
+        let message = format!("turns and steps are selected, but {option} is missing");
+        let hint = format!("add `{option}`, or `{option}=PROFILE`");
+        Err(Report::new(Exit::Usage, message, Some(&hint)))
+    }
+
+    /// Returns two options that name the same side of the range.
+    pub(crate) fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self { from: Some(_), keep_first: Some(_), .. } => Some(("from", "keep_first")),
+            Self { to: Some(_), keep_last: Some(_), .. } => Some(("to", "keep_last")),
+            _ => None,
+        }
+    }
+}
