@@ -199,7 +199,7 @@ fn live(life: &Life) -> Figures {
             let after = line["report"]["tokens"]["view_after"].as_u64();
             match after {
                 Some(after) if after <= life.window * trigger / 100 => {
-                    figures.used.push(after * 100 / life.window)
+                    figures.used.push(after * 100 / life.window);
                 }
                 Some(_) | None => figures.above += 1,
             }

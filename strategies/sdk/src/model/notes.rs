@@ -118,6 +118,7 @@ impl TextState {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "a group is a range")]
 mod tests {
     use super::*;
 
