@@ -17,6 +17,7 @@ mod jp_view;
 mod lint;
 mod overlap;
 mod pairs;
+mod position;
 mod properties;
 mod render;
 mod replies;
