@@ -115,6 +115,8 @@ fn overlay(from_turn: usize, to_turn: usize) -> Overlay {
         stamp: Timestamp::UNIX_EPOCH,
         from_turn,
         to_turn,
+        from_step: None,
+        to_step: None,
         summary: None,
         reasoning: None,
         tool_calls: None,

@@ -102,7 +102,8 @@ pub(crate) fn range(survey: &Survey<'_>, choices: &mut Choices<'_>) -> Option<Tu
         assert!(range.to() < stream.turns(), "{range} of {}", stream.turns());
     }
     let selected = select(survey, selection, now).ok()?;
-    let is_closed = |range: TurnRange| range.to() < stream.turns() && survey.pairs.split_by(stream, range).is_none();
+    let is_closed =
+        |range: TurnRange| range.to() < stream.turns() && survey.pairs.split_by(stream, range).is_none();
     assert!(is_closed(selected.range) && selected.range == selected.requested, "{selected:?}");
     let overlap = choices.pick(&[Overlap::Partial, Overlap::Union]);
     let Ok(closed) = select_for_summary(survey, &selected, &[], overlap) else { return Some(selected.range) };

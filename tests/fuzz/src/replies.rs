@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use jp_compact_core::reply::{self, Answer, Terminal};
+use jp_compact_core::reply::{self, CompleteReply, Terminal};
 use jp_compact_core::validate::{Asked, validate};
 use jp_compact_core::{Overlap, Stream, Survey};
-use jp_compact_schema::{Answer as Answered, ContentKind, Reply, ToolHint, catalog};
+use jp_compact_schema::{Answer, ContentKind, Reply, ToolHint, catalog};
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -50,18 +50,21 @@ pub fn check(input: &[u8]) {
         Terminal::Result(result) => check_proposal(stream, result.compactions.clone(), &mut choices),
         Terminal::Needs(needs) => {
             let answered_key = needs.requests.keys().next().filter(|_| choices.flag()).cloned();
-            let answers: BTreeMap<String, Answered> =
-                answered_key.into_iter().map(|key| (key, Answered::Ok(serde_json::Map::new()))).collect();
+            let answers: BTreeMap<String, Answer> =
+                answered_key.into_iter().map(|key| (key, Answer::Ok(serde_json::Map::new()))).collect();
             let many = choices.flag();
             let result = reply::check_needs(needs, u32::from(choices.byte()), &answers, many);
-            assert!(many || answers.is_empty() || result.is_err(), "a key of an earlier answer must be rejected");
+            assert!(
+                many || answers.is_empty() || result.is_err(),
+                "a key of an earlier answer must be rejected"
+            );
         }
         Terminal::Decline(_) | Terminal::Error(_) => {}
     }
 }
 
 /// Checks that every line is valid by the schema, and equal after writing and reading.
-fn check_round_trip(output: &[u8], answer: &Answer) {
+fn check_round_trip(output: &[u8], answer: &CompleteReply) {
     let text = std::str::from_utf8(output).expect("the output was read before");
     let mut written = String::new();
     for line in text.lines().filter(|line| !reply::is_blank(line)) {
