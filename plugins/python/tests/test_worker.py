@@ -44,7 +44,7 @@ class Answers(World):
         parts = json.loads(printed.stdout)["$defs"]
         good, bad = (parts[name]["properties"].keys() for name in ("GoodAnswer", "BadAnswer"))
         self.assertEqual(Answer.__annotations__.keys(), good | bad)
-        for typed, name in [(Failure, "RecordError"), (Saved, "Saved")]:
+        for typed, name in [(Failure, "ErrorReport"), (Saved, "Saved")]:
             self.assertEqual(typed.__annotations__.keys(), parts[name]["properties"].keys())
 
     def test_accepts_paths_and_foreign_transcripts(self) -> None:
