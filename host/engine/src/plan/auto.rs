@@ -1,7 +1,9 @@
-//! Automatic compaction: a profile continues where the last compaction of its kind ended (RFD D17, "Automatic
-//! Compaction"). A failed summary leaves the conversation as it was, unless the configuration makes it a failure.
+//! Automatic compaction: each strategy of a profile continues after the last compaction of the same content (RFD D17,
+//! "Automatic Compaction"). A failed summary leaves the conversation unchanged. `auto.on_failure` decides whether it is
+//! also an error.
 
 use std::cell::OnceCell;
+use std::mem;
 
 use jp_compact_core::estimate::{Estimate, Estimator};
 use jp_compact_core::select::{self, Selection, TypedSelection};
@@ -13,7 +15,7 @@ use crate::compact::{self, OnLowSaving, Opened, Ready, RunReport, RunSettings, S
 use crate::config::{Config, Foreign, OnFailure, Planned};
 use jp_compact_llm::ModelName;
 
-/// How a caller requests an automatic compaction.
+/// A request for an automatic compaction.
 #[derive(Debug, Clone)]
 pub struct AutoRequest<'a> {
     /// The profile, in place of the configured one.
@@ -23,26 +25,26 @@ pub struct AutoRequest<'a> {
     /// The turns and steps, in place of the configured ones.
     pub selection: TypedSelection,
     pub estimator: Estimator,
-    /// The configured value that started it, if neither the user nor the user's own configuration did.
+    /// The configured value that requested the compaction, if that value is not the user's own.
     pub foreign_auto: Option<Foreign>,
 }
 
 /// The result of a profile.
 #[derive(Debug)]
 pub enum Applied {
-    /// Every turn since the last compaction is kept.
+    /// No strategy has turns to compact.
     Nothing,
-    /// A summary failed. The conversation continues unchanged (J-CLI's graceful degradation).
+    /// A summary failed, and the conversation is unchanged (J-CLI's graceful degradation).
     Failed(Box<compact::Error>),
     /// The strategies ran.
     Done(Box<RunSettings>, Box<RunReport>),
 }
 
 impl Planner<'_> {
-    /// Runs a profile. Each strategy begins after the last compaction of its kinds.
+    /// Runs a profile. Each strategy continues after the last compaction of the same content.
     ///
     /// # Errors
-    /// A strategy cannot be used, or failed.
+    /// A strategy cannot be used or fails.
     pub async fn apply(
         &mut self,
         config: &Config,
@@ -52,40 +54,39 @@ impl Planner<'_> {
     ) -> Result<Applied, Error> {
         let strategies = self.prepare_calls(planned).await?;
         let keep = config.keep(planned.profile);
-        let kept = selection.with(keep);
-        let mut run = self.run(strategies, config, kept, OnLowSaving::Decline);
-        let (stream, now) = (opened.stream.stream(), run.io.now);
+        let selection = selection.with(keep);
+        let mut run = self.run(strategies, config, selection, OnLowSaving::Decline);
+        let (stream, now, estimator) = (opened.stream.stream(), run.io.now, run.io.estimator);
         let estimate = OnceCell::new();
-        let estimator = run.io.estimator;
-        let weigh = |element| estimate.get_or_init(|| Estimate::new(stream, estimator)).weight(element);
-        run.strategies.retain_mut(|ready| {
-            // A call of JP's rules has its own turns.
-            let wanted = ready.range.unwrap_or(kept);
-            let Ok(range) = select::resolve_in(stream, &weigh, wanted, now) else { return false };
-            let range = range_of(&ready.described.description, stream, range);
-            ready.range = range.map(|range| {
-                let (first, last) = (Bound::At(range.start()), Bound::At(range.end()));
-                Selection { from: Some(first), to: Some(last), keep, ..Selection::default() }
-            });
-            range.is_some()
-        });
+        let weight_of = |element| estimate.get_or_init(|| Estimate::new(stream, estimator)).weight(element);
+        for mut strategy in mem::take(&mut run.strategies) {
+            // A call from JP's rules has its own turns.
+            let bounds = strategy.range.unwrap_or(selection);
+            let Ok(selected) = select::resolve_in(stream, &weight_of, bounds, now) else { continue };
+            let description = &strategy.described.description;
+            let Some(range) = range_to_compact(description, stream, selected) else { continue };
+            let (from, to) = (Some(Bound::At(range.start())), Some(Bound::At(range.end())));
+            strategy.range = Some(Selection { from, to, keep, ..Selection::default() });
+            run.strategies.push(strategy);
+        }
         if run.strategies.is_empty() {
             return Ok(Applied::Nothing);
         }
         match compact::compact(&run, opened).await {
             Ok(report) => Ok(Applied::Done(Box::new(run), Box::new(report))),
-            Err(failure) if is_of_summary(&failure, &run.strategies) => match config.auto.on_failure {
-                OnFailure::Fail => Err(Error::Summary(failure)),
-                OnFailure::Continue => Ok(Applied::Failed(Box::new(failure))),
+            Err(error) if is_summary_failure(&error, &run.strategies) => match config.auto.on_failure {
+                OnFailure::Fail => Err(Error::Summary(error)),
+                OnFailure::Continue => Ok(Applied::Failed(Box::new(error))),
             },
-            Err(failure) => Err(failure.into()),
+            Err(error) => Err(error.into()),
         }
     }
 
-    /// Rejects a focus that no strategy of the profile has an option for, whether the profile is due or not.
+    /// Rejects a focus if no strategy of the profile has the option `focus`. This does not depend on whether the
+    /// profile is due.
     ///
     /// # Errors
-    /// A strategy cannot be used, or none has the option.
+    /// A strategy cannot be used, or no strategy has the option.
     pub async fn check_focus_of(&mut self, planned: &Planned<'_>) -> Result<(), Error> {
         if self.options.focus.is_none() {
             return Ok(());
@@ -94,30 +95,31 @@ impl Planner<'_> {
         self.check_focus(&strategies)
     }
 
-    /// Returns the model of the conversation and its context window. The typed model comes first, then the
-    /// conversation's own, then the configured one.
+    /// Returns the model of the conversation and its context window. A typed model precedes the conversation's own
+    /// model, which precedes the configured model.
     #[must_use]
     pub fn window(&self, request: &AutoRequest<'_>, config: &Config) -> (Option<String>, Option<u64>) {
         let models: Vec<&ModelName> = match self.models.requested_model() {
-            Some(wish) => vec![wish],
+            Some(requested) => vec![requested],
             None => config.assistant_model.iter().chain(&config.llm.model).collect(),
         };
-        let known = models.iter().find_map(|model| self.models.context_window(model));
-        (models.first().map(ToString::to_string), request.context_window.or(known))
+        let context_window = models.iter().find_map(|model| self.models.context_window(model));
+        (models.first().map(ToString::to_string), request.context_window.or(context_window))
     }
 }
 
-/// Returns the range for a strategy, or `None` if all of it was compacted already. Policies continue after the last
-/// compaction of their kinds. A summary replaces the earlier ones, so that a long conversation has one: its range includes
-/// theirs, and it is made from their raw events (docs/decisions/0018-one-summary.md).
-fn range_of(description: &Description, stream: &Stream, range: TurnRange) -> Option<TurnRange> {
-    // Without the feature, a strategy gets whole turns only. A part of a turn is nothing new for it.
-    let has_steps = description.features.iter().any(|feature| feature == "steps");
-    let range = if has_steps { range } else { range.whole_turns()? };
+/// Returns the part of the selected range that a strategy compacts, or `None` if all of it was compacted before.
+/// Policies continue after the last compaction of the same content. A new summary replaces all earlier summaries. Its
+/// range includes their ranges, and the strategy reads the raw events of all of them
+/// (docs/decisions/0018-one-summary.md).
+fn range_to_compact(description: &Description, stream: &Stream, selected: TurnRange) -> Option<TurnRange> {
+    // Without this feature, a strategy accepts whole turns only.
+    let accepts_steps = description.features.iter().any(|feature| feature == "steps");
+    let range = if accepts_steps { selected } else { selected.whole_turns()? };
     let next = stream.after_last_overlay_of(&description.produces);
-    // A strategy that chooses its own turns may still find some.
-    let chooses = description.wants("previous_summaries");
-    if !chooses && TurnRange::between(next, range.end()).is_none() {
+    // A strategy that reads earlier summaries may compact turns that were compacted before.
+    let reads_summaries = description.wants("previous_summaries");
+    if !reads_summaries && TurnRange::between(next, range.end()).is_none() {
         return None;
     }
     let start = if description.produces.contains(&ContentKind::Summary) {
@@ -129,12 +131,14 @@ fn range_of(description: &Description, stream: &Stream, range: TurnRange) -> Opt
     TurnRange::between(start, range.end())
 }
 
-/// Returns whether a summary failed that may succeed with another answer of the model.
-fn is_of_summary(failure: &compact::Error, strategies: &[Ready]) -> bool {
-    let compact::Error::Strategy { name, source } = failure else { return false };
-    let descriptions = strategies.iter().map(|ready| &ready.described.description);
-    !matches!(**source, StrategyRunError::BadOptions { .. })
-        && descriptions
-            .filter(|description| description.name == *name)
-            .any(|description| description.produces.contains(&ContentKind::Summary))
+/// Returns whether the error is a failed summary. Invalid options do not count, because another answer of the model
+/// would not help.
+fn is_summary_failure(error: &compact::Error, strategies: &[Ready]) -> bool {
+    let compact::Error::Strategy { name, source } = error else { return false };
+    if matches!(**source, StrategyRunError::BadOptions { .. }) {
+        return false;
+    }
+    let mut descriptions = strategies.iter().map(|strategy| &strategy.described.description);
+    descriptions
+        .any(|description| description.name == *name && description.produces.contains(&ContentKind::Summary))
 }

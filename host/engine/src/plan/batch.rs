@@ -1,5 +1,5 @@
-//! The plans of a batch: one for all transcripts with the same configuration. Its threads share the planner and plan
-//! under its lock; each thread has processes and finished plans of its own.
+//! The plans of a batch. Transcripts with the same configuration share a plan. The threads of a batch share one planner
+//! behind a lock. Each thread has its own processes and its own cache of plans.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use crate::compact::{OnLowSaving, Opened, Ready, RunSettings};
 use crate::config::{self, ConfigScope, JpOwn, Scopes};
 use jp_compact_store::{self as store, Place};
 
-/// Plans that a thread keeps. Thousands of transcripts have one configuration; some have their own.
+/// The maximum number of plans that a thread caches. Most transcripts share one configuration, and some have their own.
 const PLANS_MAX: usize = 64;
 
 /// Plans the runs of a batch.
@@ -33,13 +33,23 @@ pub struct BatchPlanner<'a> {
     in_memory: bool,
 }
 
-/// The configuration that decides a plan.
-type Key = (ConfigScope, JpOwn);
+/// The configuration that determines a plan.
+struct PlanKey {
+    scope: ConfigScope,
+    jp: JpOwn,
+}
 
-/// The processes and finished plans of one thread.
+impl PlanKey {
+    fn has_same_effect(&self, other: &Self) -> bool {
+        self.scope == other.scope && self.jp.has_same_effect(&other.jp)
+    }
+}
+
+/// The processes and cached plans of one thread.
 pub struct ThreadPlans {
     sessions: Arc<Sessions>,
-    plans: RefCell<Vec<(Key, Arc<RunSettings>)>>,
+    /// The oldest plan is first.
+    plans: RefCell<Vec<(PlanKey, Arc<RunSettings>)>>,
 }
 
 impl ThreadPlans {
@@ -47,10 +57,24 @@ impl ThreadPlans {
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
     }
+
+    fn find(&self, key: &PlanKey) -> Option<Arc<RunSettings>> {
+        let plans = self.plans.borrow();
+        let (_, run) = plans.iter().find(|(cached_key, _)| cached_key.has_same_effect(key))?;
+        Some(Arc::clone(run))
+    }
+
+    fn insert(&self, key: PlanKey, run: Arc<RunSettings>) {
+        let mut plans = self.plans.borrow_mut();
+        if plans.len() >= PLANS_MAX {
+            plans.remove(0);
+        }
+        plans.push((key, run));
+    }
 }
 
 impl<'a> BatchPlanner<'a> {
-    /// Creates a planner. Typed strategies are prepared now, because their errors concern every transcript. With
+    /// Creates a planner. Typed strategies are prepared at once, because their errors concern every transcript. With
     /// `in_memory`, runs append nothing and return the views.
     ///
     /// # Errors
@@ -78,7 +102,8 @@ impl<'a> BatchPlanner<'a> {
         })
     }
 
-    /// Rejects a typed profile that neither the current folder nor any of these transcripts has.
+    /// Rejects a typed profile that is neither in the configuration of the current folder nor in that of any of these
+    /// transcripts.
     ///
     /// # Errors
     /// No configuration has the profile.
@@ -86,35 +111,40 @@ impl<'a> BatchPlanner<'a> {
         let Some(name) = self.typed.profile else { return Ok(()) };
         let planner = self.planner.blocking_lock();
         let (files, values) = (&planner.options.config_files, &planner.options.config_values);
-        let config_at = |place: Option<&Place>| {
+        let load_config = |place: Option<&Place>| {
             let jp = JpOwn::read(self.environment, place, None);
             config::load(self.environment, place, files, values, jp)
         };
-        let here = config_at(None)?;
-        let Err(unknown) = here.profile(name) else { return Ok(()) };
-        let mut seen = HashSet::from([config::scope(self.environment, None).root().map(Path::to_path_buf)]);
+        let current_folder_config = load_config(None)?;
+        let Err(no_such_profile) = current_folder_config.profile(name) else { return Ok(()) };
+        let mut checked_roots = HashSet::from([self.config_root(None)]);
         for place in paths.filter_map(|path| store::locate(path.as_os_str(), self.environment).ok()) {
-            let root = config::scope(self.environment, Some(&place)).root().map(Path::to_path_buf);
-            let is_new = seen.insert(root);
-            // An invalid configuration is reported with the transcripts that it concerns.
-            if is_new && config_at(Some(&place)).map_or(true, |config| config.profiles.contains_key(name)) {
+            if !checked_roots.insert(self.config_root(Some(&place))) {
+                continue;
+            }
+            // An invalid configuration is reported later, with each transcript that uses it.
+            if load_config(Some(&place)).map_or(true, |config| config.profiles.contains_key(name)) {
                 return Ok(());
             }
         }
-        Err(unknown.into())
+        Err(no_such_profile.into())
     }
 
-    /// Begins a thread with one process per strategy. More would not help, because there are as many threads as can
-    /// work at once.
+    fn config_root(&self, place: Option<&Place>) -> Option<PathBuf> {
+        config::scope(self.environment, place).root().map(Path::to_path_buf)
+    }
+
+    /// Begins a thread with one process per strategy. More processes would not help, because a batch starts as many
+    /// threads as can work at once.
     #[must_use]
     pub fn begin_thread(&self) -> ThreadPlans {
         ThreadPlans { sessions: Arc::new(self.launcher.sessions(1)), plans: RefCell::default() }
     }
 
-    /// Plans the run of a transcript, or returns a finished plan for the same configuration.
+    /// Plans the run of a transcript, or returns a cached plan for the same configuration.
     ///
     /// # Errors
-    /// A strategy or profile cannot be used, or the configuration is wrong.
+    /// A strategy or profile cannot be used, or the configuration is invalid.
     pub async fn plan(&self, thread: &ThreadPlans, opened: &Opened) -> Result<Arc<RunSettings>, Error> {
         let (place, stream) = (&opened.place, &opened.stream);
         let jp = if self.has_own_config {
@@ -123,26 +153,28 @@ impl<'a> BatchPlanner<'a> {
             JpOwn::default()
         };
         let scope = self.scopes.scope(self.environment, Some(place));
-        // The settings of a transcript's own files are approved for its own folder.
-        let key = (if jp.has_same_effect(&JpOwn::default()) { scope.without_own() } else { scope }, jp);
-        let is_same = |(scope, jp): &Key| *scope == key.0 && jp.has_same_effect(&key.1);
-        if let Some((_, run)) = thread.plans.borrow().iter().find(|(other, _)| is_same(other)) {
-            return Ok(Arc::clone(run));
+        // The user approves settings from a transcript's own files for the transcript's folder. Without such settings,
+        // the folder does not matter, and transcripts of several folders share a plan.
+        let scope = if jp.has_same_effect(&JpOwn::default()) { scope.without_own() } else { scope };
+        let key = PlanKey { scope, jp };
+        if let Some(run) = thread.find(&key) {
+            return Ok(run);
         }
-        let run = Arc::new(self.make(thread, opened, key.1.clone()).await?);
-        let mut plans = thread.plans.borrow_mut();
-        if plans.len() >= PLANS_MAX {
-            plans.remove(0);
-        }
-        plans.push((key, Arc::clone(&run)));
+        let run = Arc::new(self.plan_with(key.jp.clone(), thread, opened).await?);
+        thread.insert(key, Arc::clone(&run));
         Ok(run)
     }
 
-    async fn make(&self, thread: &ThreadPlans, opened: &Opened, jp: JpOwn) -> Result<RunSettings, Error> {
+    async fn plan_with(
+        &self,
+        jp: JpOwn,
+        thread: &ThreadPlans,
+        opened: &Opened,
+    ) -> Result<RunSettings, Error> {
         let mut planner = self.planner.lock().await;
         let config = planner.config_with(opened, jp)?;
-        let (strategies, wanted) = planner.strategies(&self.typed, &config).await?;
-        let mut run = planner.run(strategies, &config, wanted, OnLowSaving::Warn);
+        let (strategies, selection) = planner.strategies(&self.typed, &config).await?;
+        let mut run = planner.run(strategies, &config, selection, OnLowSaving::Warn);
         run.policy.skip_existing = true;
         run.io.sessions = Arc::clone(&thread.sessions);
         run.io.now = self.now;

@@ -8,10 +8,10 @@ use crate::{compact, config};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The strategies have no option for the focus.
-    #[error("`--focus` has no effect: {} no option `focus`", lacks(.strategies))]
+    /// No strategy has the option `focus`.
+    #[error("`--focus` has no effect: {} no option `focus`", subject_with_verb(.strategies))]
     UnusedFocus { strategies: Vec<String> },
-    /// The user typed bounds, but the inline form has its own.
+    /// The user typed bounds, but the inline form has its own bounds.
     #[error("the inline form already selects turns")]
     TurnsTwice,
     /// The value of `--compact` is neither a profile nor an inline form.
@@ -29,7 +29,7 @@ pub enum Error {
     /// The answer to the trust prompt cannot be read.
     #[error("failed to read the answer")]
     Prompt(#[source] io::Error),
-    /// A model failed to summarize, and the configuration makes that a failure.
+    /// A summary failed, and the configuration makes that an error.
     #[error(transparent)]
     Summary(compact::Error),
     /// A transcript or a strategy cannot be used.
@@ -39,9 +39,10 @@ pub enum Error {
     Config(#[from] config::Error),
 }
 
-fn lacks(strategies: &[String]) -> String {
+/// Returns the beginning of the sentence "strategy `name` has ...".
+fn subject_with_verb(strategies: &[String]) -> String {
     match strategies {
-        [one] => format!("strategy `{one}` has"),
-        all => format!("the strategies {} have", all.join(", ")),
+        [name] => format!("strategy `{name}` has"),
+        names => format!("the strategies {} have", names.join(", ")),
     }
 }

@@ -1,6 +1,6 @@
-//! The plan of a run: which strategies compact a transcript, on which turns, and with which limits. It follows from
-//! the words that the user typed and from the transcript's configuration, so that every command and every server plans
-//! in the same way. This module never reads command-line arguments and never prints; [`User`] holds the callbacks.
+//! The plan of a run: the strategies that compact a transcript, their turns, and the limits. [`Planner`] computes it from
+//! the user's selection and the transcript's configuration. Commands and servers use the same planner, so they plan in the
+//! same way. This module never reads command-line arguments and never prints; [`User`] has the callbacks for output.
 
 mod auto;
 mod batch;
@@ -42,22 +42,22 @@ pub use auto::{Applied, AutoRequest};
 pub use batch::{BatchPlanner, ThreadPlans};
 pub use error::Error;
 
-/// Worker processes of one strategy.
+/// The maximum number of worker processes of one strategy.
 const WORKERS_MAX: usize = 4;
 
-/// The settings of a command. They hold for every transcript.
+/// The settings of a command. They apply to every transcript.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// More configuration files, on top of the user's and the workspace's.
+    /// Additional configuration files. They override the user's file and the workspace's file.
     pub config_files: Vec<PathBuf>,
-    /// Configured values, `key=value`, on top of every file.
+    /// Configured values as `key=value`. They override every file.
     pub config_values: Vec<String>,
     pub sandbox: Sandbox,
     /// The time limit of one request, in place of the manifest's.
     pub deadline: Option<Duration>,
-    /// The value of the option `focus`, for every strategy that has one.
+    /// The value for the option `focus` of every strategy that has this option.
     pub focus: Option<String>,
-    /// The overlaps that extend a summary, in place of the configured setting.
+    /// The overlaps that extend the range of a summary, in place of the configured setting.
     pub overlap: Option<Overlap>,
     /// The maximum wait for the lock of a transcript.
     pub lock_timeout: Duration,
@@ -75,7 +75,7 @@ pub struct RunOptions {
 /// Asks the user whether to trust a plugin.
 pub type TrustPrompt = Arc<dyn Fn(&Candidate) -> BoxFuture<'static, io::Result<bool>> + Send + Sync>;
 
-/// The user of a run: who requested it, and how it reports to and asks the user.
+/// The origin of a run, and the callbacks that report to the user and ask the user.
 #[derive(Clone)]
 pub struct User {
     /// The origin of the request.
@@ -84,7 +84,7 @@ pub struct User {
     pub watch: Arc<dyn Watch>,
     /// Shows a warning.
     pub warn: Arc<dyn Fn(&str) + Send + Sync>,
-    /// Asks for trust. None without a terminal.
+    /// Asks for trust. `None` without a terminal.
     pub trust: Option<TrustPrompt>,
 }
 
@@ -94,7 +94,7 @@ impl std::fmt::Debug for User {
     }
 }
 
-/// The strategies that the user named, or the profile, and the turns. All of it may be left to the configuration.
+/// The user's selection: the strategies or the profile, and the turns. The configuration replaces each missing part.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Typed<'a> {
     /// The strategies. They exclude a profile and an inline form.
@@ -103,7 +103,7 @@ pub struct Typed<'a> {
     pub profile: Option<&'a str>,
     /// The value of `--compact`: empty, a profile, or JP's inline form.
     pub inline: Option<&'a str>,
-    /// The turns and steps.
+    /// The turns and steps to compact.
     pub selection: TypedSelection,
 }
 
@@ -118,24 +118,24 @@ pub struct Planner<'a> {
     abilities: Abilities,
     sessions: Arc<Sessions>,
     models: Arc<Models>,
-    /// Thousands of transcripts have one configuration.
+    /// A cache, because most transcripts share one configuration.
     prepared: Vec<(Vec<Spec>, Vec<Ready>)>,
-    /// Transcripts share configuration files, and so their warnings.
-    warned: BTreeSet<String>,
+    /// The warnings already shown. Transcripts that share a configuration file share its warnings.
+    shown_warnings: BTreeSet<String>,
 }
 
 impl<'a> Planner<'a> {
-    /// Creates a planner for the strategies of a registry. With `several` transcripts, strategies run as workers. A
-    /// single transcript needs one request per strategy, which does not pay for a worker.
+    /// Creates a planner for the strategies of a registry. Strategies run as workers only if there are
+    /// `many_transcripts`. For a single transcript, each strategy gets one request, so a worker would save nothing.
     ///
     /// # Errors
-    /// A configuration file is invalid, or the folder for strategies' files cannot be made.
+    /// A configuration file is invalid, or the folder for strategies' files cannot be created.
     pub fn open(
         options: RunOptions,
         user: User,
         (registry, trust): (Registry, Trust),
         models: Arc<Models>,
-        several: bool,
+        many_transcripts: bool,
         environment: &'a Environment,
     ) -> Result<Self, Error> {
         let (files, values) = (&options.config_files, &options.config_values);
@@ -151,11 +151,11 @@ impl<'a> Planner<'a> {
             watch: Arc::clone(&user.watch),
         };
         Ok(Self {
-            sessions: Arc::new(launcher.sessions(if several { workers_max() } else { 0 })),
+            sessions: Arc::new(launcher.sessions(if many_transcripts { default_workers() } else { 0 })),
             descriptions: Descriptions::open(environment),
             abilities: Abilities::here(environment),
             prepared: Vec::new(),
-            warned: BTreeSet::new(),
+            shown_warnings: BTreeSet::new(),
             options,
             user,
             environment,
@@ -173,13 +173,13 @@ impl<'a> Planner<'a> {
     /// Loads the configuration for a transcript.
     ///
     /// # Errors
-    /// A file cannot be read, or a key or value in it is wrong.
+    /// A file cannot be read, or a key or value in it is invalid.
     pub fn config(&self, opened: &Opened) -> Result<Config, config::Error> {
         let Opened { place, stream, .. } = opened;
         self.config_with(opened, JpOwn::read(self.environment, Some(place), Some(stream)))
     }
 
-    /// Like [`Self::config`], with JP's own settings already read.
+    /// Like [`Self::config`], for settings of JP that were already read.
     fn config_with(&self, opened: &Opened, jp: JpOwn) -> Result<Config, config::Error> {
         let RunOptions { config_files, config_values, .. } = &self.options;
         config::load(self.environment, Some(&opened.place), config_files, config_values, jp)
@@ -188,14 +188,15 @@ impl<'a> Planner<'a> {
     /// Plans the run of a transcript.
     ///
     /// # Errors
-    /// A strategy or profile cannot be used, or the configuration is wrong.
+    /// A strategy or profile cannot be used, or the configuration is invalid.
     pub async fn plan(&mut self, typed: &Typed<'_>, opened: &Opened) -> Result<RunSettings, Error> {
         let config = self.config(opened)?;
-        let (strategies, wanted) = self.strategies(typed, &config).await?;
-        Ok(self.run(strategies, &config, wanted, OnLowSaving::Warn))
+        let (strategies, selection) = self.strategies(typed, &config).await?;
+        Ok(self.run(strategies, &config, selection, OnLowSaving::Warn))
     }
 
-    /// Plans the run of a profile or an inline form on the typed turns, or on all that the configuration does not keep.
+    /// Plans the run of a profile or an inline form. Without typed bounds, it compacts all turns that the configuration
+    /// does not keep.
     ///
     /// # Errors
     /// A strategy or profile cannot be used.
@@ -207,11 +208,11 @@ impl<'a> Planner<'a> {
         on_low_saving: OnLowSaving,
     ) -> Result<RunSettings, Error> {
         let typed = Typed { inline: Some(inline), selection, ..Typed::default() };
-        let (strategies, keep) = self.by_profile(&typed, config).await?;
+        let (strategies, keep) = self.prepare_profile(&typed, config).await?;
         Ok(self.run(strategies, config, selection.with(keep), on_low_saving))
     }
 
-    /// Prepares the strategies that the user typed, or those of the configured profile. Returns the turns, too.
+    /// Prepares the strategies that the user typed, or those of the profile. Also returns the turns to compact.
     ///
     /// # Errors
     /// A strategy or profile cannot be used.
@@ -223,7 +224,7 @@ impl<'a> Planner<'a> {
         let (strategies, keep) = match typed.strategies {
             [] => {
                 self.warn(config);
-                self.by_profile(typed, config).await?
+                self.prepare_profile(typed, config).await?
             }
             specs => (self.prepare_typed(specs).await?, config.keep(None)),
         };
@@ -245,16 +246,21 @@ impl<'a> Planner<'a> {
     /// A strategy cannot be used.
     pub async fn prepare_calls(&mut self, planned: &Planned<'_>) -> Result<Vec<Ready>, Error> {
         let specs: Vec<Spec> = planned.calls.iter().map(Call::spec).collect();
-        let mut ready = self.prepare(&specs, &planned.provenance).await?;
-        for (ready, call) in ready.iter_mut().zip(&planned.calls) {
-            ready.range = call.range;
+        let mut strategies = self.prepare(&specs, &planned.provenance).await?;
+        for (strategy, call) in strategies.iter_mut().zip(&planned.calls) {
+            strategy.range = call.range;
         }
-        Ok(ready)
+        Ok(strategies)
     }
 
-    async fn by_profile(&mut self, typed: &Typed<'_>, config: &Config) -> Result<(Vec<Ready>, Keep), Error> {
+    /// Prepares the calls of the typed profile, the inline form, or the default profile.
+    async fn prepare_profile(
+        &mut self,
+        typed: &Typed<'_>,
+        config: &Config,
+    ) -> Result<(Vec<Ready>, Keep), Error> {
         let mut planned = match (typed.profile, typed.inline) {
-            (None, Some(text)) => by_inline(text, config)?,
+            (None, Some(text)) => resolve_inline(text, config)?,
             (Some(name), _) => config.named(name)?,
             (None, None) => config.by_default()?,
         };
@@ -264,7 +270,7 @@ impl<'a> Planner<'a> {
         {
             return Err(Error::TurnsTwice);
         }
-        // A typed bound replaces the bound of one of JP's rules, as it replaces a configured one.
+        // A typed bound overrides the bound of a rule of JP.
         for range in planned.calls.iter_mut().filter_map(|call| call.range.as_mut()) {
             let Selection { from, to, keep_last, keep } = *range;
             *range = typed.selection.or(TypedSelection { from, to, keep_last }).with(keep);
@@ -277,10 +283,12 @@ impl<'a> Planner<'a> {
         specs: &[Spec],
         provenance: &config::Provenance,
     ) -> Result<Vec<Ready>, Error> {
-        if let Some((_, ready)) = self.prepared.iter().find(|(known, _)| known == specs) {
-            let led = ready.iter().map(|ready| Ready { provenance: provenance.clone(), ..ready.clone() });
-            return Ok(led.collect());
+        if let Some((_, cached)) = self.prepared.iter().find(|(prepared_specs, _)| prepared_specs == specs) {
+            let mut strategies = cached.clone();
+            strategies.iter_mut().for_each(|strategy| strategy.provenance = provenance.clone());
+            return Ok(strategies);
         }
+        // Each iteration that fails for lack of trust asks the user to trust one more plugin.
         loop {
             let preparation = Preparation {
                 registry: &self.registry,
@@ -291,85 +299,89 @@ impl<'a> Planner<'a> {
                 abilities: self.abilities,
             };
             match compact::prepare(specs, provenance, &preparation, self.environment).await {
-                Err(failure) => {
-                    let failure = match &self.user.trust {
-                        Some(_) => introduce(failure, &preparation).await,
-                        None => failure,
+                Err(error) => {
+                    let error = match &self.user.trust {
+                        Some(_) => describe_untrusted(error, &preparation).await,
+                        None => error,
                     };
-                    self.ask_for_trust(failure).await?;
+                    self.ask_for_trust(error).await?;
                 }
-                Ok(mut ready) => {
-                    for ready in &mut ready {
-                        self.focus(ready)?;
+                Ok(mut strategies) => {
+                    for strategy in &mut strategies {
+                        self.set_focus(strategy)?;
                     }
-                    self.prepared.push((specs.to_vec(), ready.clone()));
-                    return Ok(ready);
+                    self.prepared.push((specs.to_vec(), strategies.clone()));
+                    return Ok(strategies);
                 }
             }
         }
     }
 
-    /// Asks the user to trust the plugin that failed for lack of trust. Returns any other failure.
-    async fn ask_for_trust(&mut self, failure: compact::Error) -> Result<(), Error> {
-        let compact::Error::Strategy { name, source } = &failure else { return Err(failure.into()) };
+    /// Asks the user to trust a plugin if the error is its lack of trust. Returns any other error, or the same error if
+    /// the user refuses.
+    async fn ask_for_trust(&mut self, error: compact::Error) -> Result<(), Error> {
+        let compact::Error::Strategy { name, source } = &error else { return Err(error.into()) };
         let (StrategyRunError::Trust(trust::Error::NotTrusted(candidate)), Some(ask)) =
             (source.as_ref(), &self.user.trust)
         else {
-            return Err(failure.into());
+            return Err(error.into());
         };
         if !ask(candidate).await.map_err(Error::Prompt)? {
-            return Err(failure.into());
+            return Err(error.into());
         }
-        let granted = self.trust.grant(candidate, &candidate.questions());
-        granted.map(drop).map_err(|source| compact::Error::strategy(name, source).into())
+        self.trust
+            .grant(candidate, &candidate.questions())
+            .map_err(|source| compact::Error::strategy(name, source))?;
+        Ok(())
     }
 
-    fn focus(&self, ready: &mut Ready) -> Result<(), compact::Error> {
-        let Some(text) = &self.options.focus else { return Ok(()) };
-        let description = &ready.described.description;
-        options::focus(&mut ready.options, description, text).map_err(|what| {
+    /// Sets the option `focus` if the strategy has it and the user typed a focus.
+    fn set_focus(&self, strategy: &mut Ready) -> Result<(), compact::Error> {
+        let Some(focus) = &self.options.focus else { return Ok(()) };
+        let description = &strategy.described.description;
+        options::focus(&mut strategy.options, description, focus).map_err(|what| {
             compact::Error::strategy(&description.name, StrategyRunError::BadOptions { what })
         })
     }
 
-    /// Rejects a focus that none of the strategies has an option for.
+    /// Rejects a focus if no strategy has the option `focus`.
     fn check_focus(&self, strategies: &[Ready]) -> Result<(), Error> {
-        let takes_focus = |ready: &Ready| ready.options.contains_key(options::FOCUS);
-        if self.options.focus.is_none() || strategies.iter().any(takes_focus) {
+        let has_focus = |strategy: &Ready| strategy.options.contains_key(options::FOCUS);
+        if self.options.focus.is_none() || strategies.iter().any(has_focus) {
             return Ok(());
         }
-        let names = strategies.iter().map(|ready| ready.described.description.name.to_string());
+        let names = strategies.iter().map(|strategy| strategy.described.description.name.to_string());
         Err(Error::UnusedFocus { strategies: names.collect() })
     }
 
-    /// Shows the warnings of a configuration, each once.
+    /// Shows the warnings of a configuration that were not shown before.
     fn warn(&mut self, config: &Config) {
         for warning in &config.warnings {
-            if self.warned.insert(warning.clone()) {
+            if self.shown_warnings.insert(warning.clone()) {
                 (self.user.warn)(warning);
             }
         }
     }
 
-    /// Returns the run of these strategies on one transcript.
+    /// Returns the settings for a run of these strategies on one transcript.
     #[must_use]
     pub fn run(
         &self,
         strategies: Vec<Ready>,
         config: &Config,
-        wanted: Selection,
+        selection: Selection,
         on_low_saving: OnLowSaving,
     ) -> RunSettings {
         let options = &self.options;
-        // Replayed answers cost nothing.
-        let pays = on_low_saving == OnLowSaving::Decline && !self.models.replays();
+        // A replayed answer costs nothing, so the cache would not save anything.
+        let caches_failures = on_low_saving == OnLowSaving::Decline && !self.models.replays();
         RunSettings {
             strategies,
             policy: RunPolicy {
                 consent: self.consent(config),
                 model: config.configured_model(),
                 conversation_model: config.conversation_model(),
-                wanted,
+                wanted: selection,
                 hints: config.hints.clone(),
                 overlap: options.overlap.unwrap_or(config.overlap),
                 skip_existing: false,
@@ -384,13 +396,13 @@ impl<'a> Planner<'a> {
                 dry_run: options.dry_run,
                 in_memory: false,
                 estimator: options.estimator,
-                llm_failures: pays.then(|| LlmFailureCache::open(self.environment)),
+                llm_failures: caches_failures.then(|| LlmFailureCache::open(self.environment)),
             },
             limits: RunLimits { lock_wait: options.lock_timeout, min_saving: config.min_saving },
         }
     }
 
-    /// Returns the consent to ask a model that a configuration needs.
+    /// Returns the data that decide whether a run with this configuration may ask a model.
     #[must_use]
     pub fn consent(&self, config: &Config) -> Consent {
         Consent::new(config.scope().clone(), self.user.asker, self.environment)
@@ -420,7 +432,7 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// Returns new sessions with this number of workers for each strategy.
+    /// Creates sessions with this number of workers for each strategy.
     fn sessions(&self, workers: usize) -> Sessions {
         Sessions::new(self.starter.clone(), self.deadline)
             .with_workers(workers)
@@ -429,9 +441,9 @@ impl Launcher {
     }
 }
 
-/// Resolves the value of `--compact`. An empty value is the default profile. The name of a profile takes precedence
-/// over an equal inline form.
-fn by_inline<'a>(text: &str, config: &'a Config) -> Result<Planned<'a>, Error> {
+/// Resolves the value of `--compact`. An empty value selects the default profile. If a value is both the name of a profile
+/// and an inline form, it selects the profile.
+fn resolve_inline<'a>(text: &str, config: &'a Config) -> Result<Planned<'a>, Error> {
     if text.is_empty() {
         return Ok(config.by_default()?);
     }
@@ -446,17 +458,18 @@ fn by_inline<'a>(text: &str, config: &'a Config) -> Result<Planned<'a>, Error> {
     Ok(Planned::typed(calls))
 }
 
-/// Lets an untrusted plugin describe itself before the user is asked to trust it.
-async fn introduce(mut failure: compact::Error, preparation: &Preparation<'_>) -> compact::Error {
-    if let compact::Error::Strategy { name, source } = &mut failure
+/// Asks an untrusted plugin for its description, which the trust prompt shows. Returns the same error with the
+/// description, or the error of the plugin.
+async fn describe_untrusted(mut error: compact::Error, preparation: &Preparation<'_>) -> compact::Error {
+    if let compact::Error::Strategy { name, source } = &mut error
         && let StrategyRunError::Trust(trust::Error::NotTrusted(candidate)) = source.as_mut()
         && let Err(source) = preparation.introduce(candidate).await
     {
         return compact::Error::strategy(name, source);
     }
-    failure
+    error
 }
 
-fn workers_max() -> usize {
+fn default_workers() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX)
 }
