@@ -56,11 +56,11 @@ pub(crate) struct FormatArgs {
     /// Read the transcript in this format [default: detected]
     ///
     /// A file named events.json is read as JP's, unless you name another format.
-    #[arg(long, value_name = "FORMAT", value_parser = formats(), help_heading = "Input and output")]
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser(), help_heading = "Input and output")]
     pub(crate) format: Option<Format>,
 }
 
-fn formats() -> impl TypedValueParser<Value = Format> {
+fn format_parser() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::as_str)).try_map(|name| name.parse())
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct StrategyChoiceArgs {
     profile: Option<String>,
 }
 
-/// Returns the strategies and turns of the command line. `inline` is the value of `--compact`.
+/// Returns the strategies and turns that the user typed. `inline` is the value of `--compact`.
 pub(crate) fn typed_options<'a>(
     choice: &'a StrategyChoiceArgs,
     selection: TypedSelection,
@@ -127,7 +127,7 @@ pub(crate) struct RunArgs {
     pub(crate) focus: Option<String>,
     /// Extend the range of a new summary over overlapping older ones
     ///
-    /// `partial` extends it over those that it overlaps in part, `union` over all. [default: as configured, else partial]
+    /// `partial` extends it over summaries that it overlaps in part, `union` over every summary that it overlaps. [default: as configured, else partial]
     #[arg(long, help_heading = "Strategies", value_name = "partial|union")]
     pub(crate) overlap: Option<Overlap>,
     /// Limit the time of one request to a strategy
@@ -150,7 +150,7 @@ pub(crate) struct RunArgs {
     pub(crate) counting: TokenArgs,
     /// Use this time instead of the system clock
     ///
-    /// It is the timestamp of new overlays, and bounds such as `5h` count back from it.
+    /// New overlays get this timestamp, and bounds such as `5h` count back from it.
     #[arg(long, value_name = "RFC3339")]
     pub(crate) now: Option<Timestamp>,
 }
@@ -163,7 +163,7 @@ pub(crate) struct ConfigArgs {
     pub(crate) files: Vec<PathBuf>,
     /// Set one configuration key
     ///
-    /// For example: conversation.compaction.keep_last=5. VALUE is TOML; anything else is a string.
+    /// For example: conversation.compaction.keep_last=5. A VALUE that is not TOML is read as a string.
     #[arg(long = "set", help_heading = "Configuration", value_name = "KEY=VALUE", visible_alias = "cfg")]
     pub(crate) sets: Vec<String>,
 }
@@ -176,9 +176,9 @@ pub(crate) struct ModelArgs {
     /// It also replaces the model of the conversation.
     #[arg(long, help_heading = "Models", value_name = "PROVIDER/NAME")]
     model: Option<ModelName>,
-    /// Limit the tokens that models read and write in this run
+    /// Limit the input and output tokens of models in this run
     ///
-    /// A run is one command: a whole batch, or all calls of a server. [default: as configured, else 2000000]
+    /// A run is one command, such as a whole batch, or all calls of one MCP server. [default: as configured, else 2000000]
     #[arg(long, help_heading = "Models", value_name = "N")]
     llm_budget_tokens: Option<u64>,
     /// Limit the requests to models in this run
@@ -188,10 +188,10 @@ pub(crate) struct ModelArgs {
     llm_budget_requests: Option<u64>,
     /// Assume a context window of N tokens
     ///
-    /// No request to a model exceeds it, the output included. A smaller window of the model itself still applies. [default: the window of --model, else of the conversation's model, else of the configured model]
+    /// Each request to a model fits into it, with its output. If the model has a smaller window, that one applies. [default: the window of --model, else of the conversation's model, else of the configured model]
     #[arg(long, help_heading = "Models", value_name = "N")]
     pub(crate) context_window: Option<u64>,
-    /// Neither use nor keep the models' notes on parts
+    /// Do not reuse or store models' notes on parts of a conversation
     #[arg(long, help_heading = "Models")]
     no_notes: bool,
     /// Record the answers of models in FILE, by request hash
@@ -222,7 +222,7 @@ impl ModelArgs {
     }
 }
 
-/// Strategies: where to find them, and how far to trust them.
+/// The folders, trust, and confinement of strategies.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StrategyArgs {
     /// Search another folder for strategies
@@ -256,8 +256,8 @@ pub(crate) enum SandboxArg {
 impl StrategyArgs {
     /// Finds the strategies.
     pub(crate) fn registry(&self, environment: &Environment) -> Result<Registry, DiscoveryError> {
-        let wanted = ExtraFolders { trust_dirs: &self.trust_dirs, plugin_dirs: &self.plugin_dirs };
-        Registry::discover(environment, &wanted)
+        let folders = ExtraFolders { trust_dirs: &self.trust_dirs, plugin_dirs: &self.plugin_dirs };
+        Registry::discover(environment, &folders)
     }
 
     /// Opens the trust records.
@@ -278,7 +278,7 @@ impl StrategyArgs {
 #[derive(Debug, Clone)]
 pub(crate) struct Providers(pub(crate) Vec<Provider>);
 
-/// Parses the name of a provider, or `all`.
+/// Returns a parser for the name of a provider, or `all`.
 pub(crate) fn providers() -> impl TypedValueParser<Value = Providers> {
     let names = Provider::ALL.map(Provider::as_str).into_iter().chain(["all"]);
     PossibleValuesParser::new(names).try_map(|text| match text.as_str() {
@@ -287,7 +287,8 @@ pub(crate) fn providers() -> impl TypedValueParser<Value = Providers> {
     })
 }
 
-pub(crate) fn from_bound(text: &str) -> Result<Bound, String> {
+/// Parses the value of `--from`. A bound is optional there, so the next argument may have been taken for it.
+pub(crate) fn parse_from(text: &str) -> Result<Bound, String> {
     text.parse().map_err(|error| {
         format!("{error}\n\nhint: if `{text}` is the conversation, write `--from last {text}`")
     })

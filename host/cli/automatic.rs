@@ -1,8 +1,9 @@
 //! Automatic compaction of one transcript, with its report. `auto` uses it, and `query` after its turn.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
-use jp_compact_core::auto::{AutoVerdict, verdict};
+use jp_compact_core::auto::{self, AutoVerdict};
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::TypedSelection;
 use jp_compact_core::{Stream, Survey, TurnRange};
@@ -37,64 +38,43 @@ pub(crate) async fn compact_if_due(
     };
     let planned = planned.led_by(request.foreign_auto.as_ref());
     let profile = planned.profile.ok_or_else(Report::bug)?;
-    let path = short(opened.place.path(), environment);
-    let with_path = |line: &str| format!("{path}: {line}");
-    let warned = |lines: &mut EscapedLines, what: &str, failure: &Report| {
-        lines.append(&failure.text_after(&format!("warning: {path}: {what}: ")));
-    };
     setup.planner.check_focus_of(&planned).await?;
-    let (mut lines, mut always) = (EscapedLines::new(), Vec::new());
+    let mut text = TranscriptText::new(opened.place.path(), environment);
+    let mut always = Vec::new();
     for (name, planned) in config.auto.always.iter().zip(config.by_always()?) {
         let planned = planned.led_by(request.foreign_auto.as_ref());
         let applied = setup.planner.apply(&config, &planned, TypedSelection::default(), &opened).await?;
-        let (mut report, mut warning) = (None, None);
-        match applied {
-            Applied::Nothing => {}
-            Applied::Failed(failure) => {
-                let failure = Report::from(*failure);
-                warned(&mut lines, &format!("profile `{name}` changed nothing"), &failure);
-                warning = Some(failure.document());
-            }
-            Applied::Done(run, done) => {
-                reduction(name, &done, &run).iter().for_each(|line| lines.line(with_path(line)));
-                report = Some(compaction::document(&done, &run));
-                if !run.io.dry_run {
-                    opened = setup.read(transcript)?;
-                } else if done.saved() > 0.0 {
-                    lines.line(with_path(
-                        "the trigger ignores this saving, because a dry run appends nothing",
-                    ));
-                }
-            }
+        if matches!(&applied, Applied::Done(run, _) if !run.io.dry_run) {
+            opened = setup.read(transcript)?;
         }
-        always.push(AlwaysReport { profile: name.clone(), report, warning });
+        always.push(always_report(name, applied, &mut text));
     }
     let estimator = request.estimator;
     let (model, window) = setup.planner.window(request, &config);
-    let verdict = verdict(&Survey::with(&opened.stream, estimator), config.trigger(profile, window));
+    let verdict = auto::verdict(&Survey::with(&opened.stream, estimator), config.trigger(profile, window));
     let due = matches!(verdict, AutoVerdict::Due { .. });
-    let trigger = trigger(&verdict, model.as_deref());
-    let mut why = why(verdict, &opened.stream, estimator, model.as_deref());
+    let trigger = trigger_report(&verdict, model.as_deref());
+    let mut why = explain(verdict, &opened.stream, estimator, model.as_deref());
     let (mut report, mut warning) = (None, None);
     if due {
         match setup.planner.apply(&config, &planned, request.selection, &opened).await? {
             Applied::Nothing => {
                 why.push_str("; nothing to compact: every turn since the last compaction is kept");
-                lines.line(with_path(&why));
+                text.line(&why);
             }
-            Applied::Failed(failure) => {
-                let failure = Report::from(*failure);
-                warned(&mut lines, "nothing was compacted", &failure);
+            Applied::Failed(error) => {
+                let failure = Report::from(*error);
+                text.warning("nothing was compacted", &failure);
                 warning = Some(failure.document());
             }
-            Applied::Done(run, done) => {
-                lines.append(&compaction::text(&done, &run, environment));
-                reduction(&profile.name, &done, &run).iter().for_each(|line| lines.line(with_path(line)));
-                report = Some(compaction::document(&done, &run));
+            Applied::Done(run, result) => {
+                text.lines.append(&compaction::text(&result, &run, environment));
+                text.reduction(&profile.name, &result, &run);
+                report = Some(compaction::document(&result, &run));
             }
         }
     } else {
-        lines.line(with_path(&why));
+        text.line(&why);
     }
     let document = AutoReport {
         path: opened.place.path().to_string_lossy().into_owned(),
@@ -108,12 +88,60 @@ pub(crate) async fn compact_if_due(
         report,
         warning,
     };
-    Ok((document, lines))
+    Ok((document, text.lines))
 }
 
-/// The reason why a compaction is due or not, in numbers.
-fn trigger(verdict: &AutoVerdict, model: Option<&str>) -> TriggerReport {
-    let none = TriggerReport {
+/// The lines about one transcript. Each starts with its path.
+struct TranscriptText {
+    path: String,
+    lines: EscapedLines,
+}
+
+impl TranscriptText {
+    fn new(path: &Path, environment: &Environment) -> Self {
+        Self { path: short(path, environment), lines: EscapedLines::new() }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.lines.line(format_args!("{}: {line}", self.path));
+    }
+
+    /// Adds a failure that does not fail the command. `effect` is its effect on the transcript.
+    fn warning(&mut self, effect: &str, failure: &Report) {
+        self.lines.append(&failure.text_after(&format!("warning: {}: {effect}: ", self.path)));
+    }
+
+    fn reduction(&mut self, profile: &str, report: &compact::RunReport, run: &RunSettings) {
+        if let Some(line) = reduction(profile, report, run) {
+            self.line(&line);
+        }
+    }
+}
+
+/// The report of a profile of `auto.always`.
+fn always_report(profile: &str, applied: Applied, text: &mut TranscriptText) -> AlwaysReport {
+    let mut document = AlwaysReport { profile: profile.to_owned(), report: None, warning: None };
+    match applied {
+        Applied::Nothing => {}
+        Applied::Failed(error) => {
+            let failure = Report::from(*error);
+            text.warning(&format!("profile `{profile}` changed nothing"), &failure);
+            document.warning = Some(failure.document());
+        }
+        Applied::Done(run, report) => {
+            text.reduction(profile, &report, &run);
+            if run.io.dry_run && report.saved() > 0.0 {
+                text.line("the trigger ignores this saving, because a dry run appends nothing");
+            }
+            document.report = Some(compaction::document(&report, &run));
+        }
+    }
+    document
+}
+
+/// The verdict in numbers.
+fn trigger_report(verdict: &AutoVerdict, model: Option<&str>) -> TriggerReport {
+    let unknown = TriggerReport {
         result: TriggerResult::UnknownWindow,
         view_tokens: None,
         threshold: None,
@@ -125,7 +153,7 @@ fn trigger(verdict: &AutoVerdict, model: Option<&str>) -> TriggerReport {
         result,
         view_tokens: Some(view),
         threshold: Some(threshold),
-        ..none.clone()
+        ..unknown.clone()
     };
     match *verdict {
         AutoVerdict::Due { view, threshold } => compared(TriggerResult::Due, view, threshold),
@@ -134,56 +162,55 @@ fn trigger(verdict: &AutoVerdict, model: Option<&str>) -> TriggerReport {
             result: TriggerResult::Short,
             turns: Some(turns),
             min_turns: Some(min_turns),
-            ..none
+            ..unknown
         },
-        AutoVerdict::UnknownWindow => none,
+        AutoVerdict::UnknownWindow => unknown,
     }
 }
 
 /// Explains why a compaction is due or not.
-fn why(verdict: AutoVerdict, stream: &Stream, estimator: Estimator, model: Option<&str>) -> String {
-    let about = about(estimator);
-    let (view, threshold) = match verdict {
-        AutoVerdict::Due { view, threshold } | AutoVerdict::Small { view, threshold } => {
-            (grouped(view), grouped(threshold))
+fn explain(verdict: AutoVerdict, stream: &Stream, estimator: Estimator, model: Option<&str>) -> String {
+    let view_has = |tokens| {
+        let (subject, about) = (sent_tokens::view_has(stream), about(estimator));
+        format!("{subject} {about}{} tokens ({})", grouped(tokens), estimator.name())
+    };
+    match verdict {
+        AutoVerdict::Due { view, threshold } => {
+            format!("due: {}, more than {}", view_has(view), grouped(threshold))
+        }
+        AutoVerdict::Small { view, threshold } => {
+            format!("not due: {}, and {} are allowed", view_has(view), grouped(threshold))
         }
         AutoVerdict::Short { turns, min_turns } => {
             let turns = counted(turns, "turn");
-            return format!(
+            format!(
                 "not due: the conversation has {turns}, and more than {min_turns} are required (auto.min_turns)"
-            );
+            )
         }
         AutoVerdict::UnknownWindow => {
-            let (whose, why) = match model {
-                Some(model) => (format!("the context window of `{model}`"), ""),
-                None => ("the context window".to_owned(), " because no model is configured"),
+            let cause = match model {
+                Some(model) => format!("the context window of `{model}` is unknown"),
+                None => "the context window is unknown because no model is configured".to_owned(),
             };
-            return format!(
-                "skipped: {whose} is unknown{why}; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`"
-            );
+            format!(
+                "skipped: {cause}; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`"
+            )
         }
-    };
-    let name = estimator.name();
-    let has = sent_tokens::view_has(stream);
-    if matches!(verdict, AutoVerdict::Due { .. }) {
-        format!("due: {has} {about}{view} tokens ({name}), more than {threshold}")
-    } else {
-        format!("not due: {has} {about}{view} tokens ({name}), and {threshold} are allowed")
     }
 }
 
 /// Describes a compaction in one line: turns, profile, reduction.
 fn reduction(profile: &str, report: &compact::RunReport, run: &RunSettings) -> Option<String> {
-    let made = report.steps.iter().filter_map(|step| match &step.outcome {
-        StrategyOutcome::Made(made) => Some(made),
+    let overlays = report.steps.iter().filter_map(|step| match &step.outcome {
+        StrategyOutcome::Made(overlays) => Some(overlays),
         StrategyOutcome::Declined(_) | StrategyOutcome::Would(_) | StrategyOutcome::Already(_) => None,
     });
-    let ranges = made.flatten().filter_map(|made| made.overlay.range());
+    let ranges = overlays.flatten().filter_map(|made| made.overlay.range());
     let range = ranges.reduce(TurnRange::union)?;
     let (before, after) = (report.tokens_before, report.tokens_after);
-    let would = if run.io.dry_run { "would compact" } else { "compacted" };
+    let verb = if run.io.dry_run { "would compact" } else { "compacted" };
     Some(format!(
-        "auto {would} {range} with profile `{profile}`: {}{} -> {} tokens ({}, {})",
+        "auto {verb} {range} with profile `{profile}`: {}{} -> {} tokens ({}, {})",
         about(run.io.estimator),
         grouped(before),
         grouped(after),

@@ -1,4 +1,4 @@
-//! RunningCompaction and reset of one transcript, with the reports. The command line and the MCP server share them.
+//! The compaction and the reset of one transcript, with their reports. The command line and the MCP server share them.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -32,8 +32,8 @@ impl RunningCompaction {
         transcript: &OsStr,
     ) -> Result<Self, Report> {
         let opened = setup.read(transcript)?;
-        let run = setup.planner.plan(typed, &opened).await?;
-        Ok(Self(tokio::spawn(finish(run, opened))))
+        let settings = setup.planner.plan(typed, &opened).await?;
+        Ok(Self(tokio::spawn(compact_with(settings, opened))))
     }
 
     /// Waits for the end, and returns the report.
@@ -41,9 +41,9 @@ impl RunningCompaction {
         mut self,
         environment: &Environment,
     ) -> Result<(CompactionReport, EscapedLines), Report> {
-        let (run, done) = (&mut self.0).await.map_err(|_| Report::bug())?;
-        let report = done?;
-        Ok((compaction::document(&report, &run), compaction::text(&report, &run, environment)))
+        let (settings, result) = (&mut self.0).await.map_err(|_| Report::bug())?;
+        let report = result?;
+        Ok((compaction::document(&report, &settings), compaction::text(&report, &settings, environment)))
     }
 }
 
@@ -53,24 +53,24 @@ impl Drop for RunningCompaction {
     }
 }
 
-async fn finish(
-    run: RunSettings,
+async fn compact_with(
+    settings: RunSettings,
     opened: Opened,
 ) -> (RunSettings, Result<compact::RunReport, compact::Error>) {
-    let done = compact::compact(&run, &opened).await;
-    (run, done)
+    let result = compact::compact(&settings, &opened).await;
+    (settings, result)
 }
 
 /// Removes overlays of a transcript, and returns the report.
 pub(crate) fn reset(
     transcript: &OsStr,
-    which: Reset,
+    target: Reset,
     estimator: Estimator,
     (dry_run, lock_timeout): (bool, Duration),
     environment: &Environment,
 ) -> Result<(ResetDocument, EscapedLines), Report> {
-    let tokens = tokens_of_reset(transcript, which, estimator, environment);
-    let report = compact::reset(transcript, which, dry_run, lock_timeout, environment)?;
+    let tokens = tokens_of_reset(transcript, target, estimator, environment);
+    let report = compact::reset(transcript, target, dry_run, lock_timeout, environment)?;
     let document = ResetDocument {
         path: report.path.to_string_lossy().into_owned(),
         conversation_id: report.id,
@@ -81,42 +81,47 @@ pub(crate) fn reset(
         saved: tokens.map(|tokens| tokens.saved_of_view()),
     };
     let path = short(&report.path, environment);
-    let would = if dry_run { "would be removed from" } else { "removed from" };
+    let verb = if dry_run { "would be removed from" } else { "removed from" };
     let text = match report.removed {
         0 => format!("no overlay to remove in {path}"),
-        removed => format!("{} {would} {path}", counted(removed, "overlay")),
+        removed => format!("{} {verb} {path}", counted(removed, "overlay")),
     };
     Ok((document, EscapedLines::single(text)))
 }
 
-/// The tokens before and after a reset. None if the conversation cannot be read; its overlays can still be removed.
+/// The tokens before and after a reset. `None` if the conversation cannot be read. Its overlays can still be removed.
 fn tokens_of_reset(
     transcript: &OsStr,
-    which: Reset,
+    target: Reset,
     estimator: Estimator,
     environment: &Environment,
 ) -> Option<TokenCounts> {
     let opened = compact::open(transcript, environment).ok()?;
     let stream = &opened.stream;
     let survey = Survey::with(stream, estimator);
-    let rest: Vec<_> = match which {
+    let remaining: Vec<_> = match target {
         Reset::All => Vec::new(),
-        Reset::One(number) => {
+        Reset::One(removed) => {
             let numbered = (1_usize..).zip(stream.overlays());
-            numbered.filter(|(other, _)| *other != number).map(|(_, overlay)| overlay.clone()).collect()
+            numbered.filter(|(number, _)| *number != removed).map(|(_, overlay)| overlay.clone()).collect()
         }
     };
-    let view = project_with(stream, &survey.pairs, &rest);
+    let view_after = project_with(stream, &survey.pairs, &remaining);
     let raw = survey.estimate.stream_tokens();
-    let sent = |overlays: &[Overlay], view: &View| {
-        let of_jp = jp_view_with(stream, &survey.pairs, overlays);
-        survey.estimate.view_tokens(of_jp.as_ref().map_or(view, |of_jp| &of_jp.view))
+    // `None` means that JP sends our view.
+    let jp_tokens = |overlays: &[Overlay], view: &View| {
+        let jp_view = jp_view_with(stream, &survey.pairs, overlays);
+        survey.estimate.view_tokens(jp_view.as_ref().map_or(view, |jp_view| &jp_view.view))
     };
     let jp = stream.is_jp().then(|| JpTokens {
         raw,
-        view_before: sent(stream.overlays(), &survey.view),
-        view_after: sent(&rest, &view),
+        view_before: jp_tokens(stream.overlays(), &survey.view),
+        view_after: jp_tokens(&remaining, &view_after),
     });
-    let (before, after) = (survey.estimate.view_tokens(&survey.view), survey.estimate.view_tokens(&view));
-    Some(TokenCounts { raw, view_before: before, view_after: after, jp })
+    Some(TokenCounts {
+        raw,
+        view_before: survey.estimate.view_tokens(&survey.view),
+        view_after: survey.estimate.view_tokens(&view_after),
+        jp,
+    })
 }

@@ -1,5 +1,5 @@
-//! The error reports of the command line, with their exit codes and hints. Only this file maps the errors of the libraries
-//! to both. A report has the failed operation, its causes, and one hint with the next command.
+//! The error reports of the command line. A report has an exit code, the failed operation, its causes, and one hint with
+//! the next command. Only this module may choose exit codes and hints for the errors of the libraries.
 
 mod hint;
 mod usage;
@@ -25,8 +25,8 @@ pub(crate) use usage::usage_error;
 use crate::exit::Exit;
 use crate::lines::EscapedLines;
 
-/// The number of lines at the end of a strategy's stderr that an error includes.
-const LAST_LINES: usize = 40;
+/// An error includes at most this many lines from the end of a strategy's stderr.
+const STDERR_LINES_MAX: usize = 40;
 
 /// A failed command.
 #[derive(Debug, Clone)]
@@ -43,13 +43,13 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A failure of the command itself.
+    /// A failure without causes.
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: Option<&str>) -> Self {
         let (message, hint) = (message.into(), hint.map(ErrorHint::line));
         Self { exit, message, causes: Vec::new(), hint, is_printed: false }
     }
 
-    /// The same failure with another hint.
+    /// Replaces the hint.
     pub(crate) fn with_hint(self, hint: String) -> Self {
         Self { hint: Some(ErrorHint::line(hint)), ..self }
     }
@@ -78,9 +78,7 @@ impl Report {
         }
         text
     }
-}
 
-impl Report {
     /// The failure as a part of a JSON document.
     pub(crate) fn document(&self) -> ErrorReport {
         let hint = self.hint.as_ref().map(ErrorHint::text);
@@ -88,13 +86,13 @@ impl Report {
         ErrorReport { causes: self.causes.clone(), hint, ..error }
     }
 
-    /// The failure as a whole JSON document, of this transcript or of the command.
+    /// The failure as a whole JSON document. Without a transcript, it is a failure of the command.
     pub(crate) fn failure(&self, transcript: Option<&OsStr>) -> Failure {
         let path = transcript.map(|transcript| transcript.to_string_lossy().into_owned());
         Failure { path, error: self.document() }
     }
 
-    /// The same failure, after a document with it was printed.
+    /// Records that a document with this failure was printed.
     pub(crate) fn printed(self) -> Self {
         Self { is_printed: true, ..self }
     }
@@ -119,14 +117,14 @@ fn causes(error: &dyn Error) -> Vec<String> {
     causes
 }
 
-/// Composes the report of a library's error.
-fn compose(error: &dyn Error, exit: Exit, hint: Option<ErrorHint>) -> Report {
+/// Makes a report from an error of a library.
+fn from_library(error: &dyn Error, exit: Exit, hint: Option<ErrorHint>) -> Report {
     Report { exit, message: error.to_string(), causes: causes(error), hint, is_printed: false }
 }
 
 impl From<compact::Error> for Report {
     fn from(error: compact::Error) -> Self {
-        let mut report = compose(&error, run_exit(&error), run_hint(&error));
+        let mut report = from_library(&error, run_exit(&error), run_hint(&error));
         report.causes.extend(stderr_tail(&error));
         report
     }
@@ -141,7 +139,7 @@ impl From<StoreError> for Report {
 impl From<config::Error> for Report {
     fn from(error: config::Error) -> Self {
         let hint = match &error {
-            config::Error::Invalid(wrong) if wrong.is_the_users => ErrorHint::line(
+            config::Error::Invalid(invalid) if invalid.is_the_users => ErrorHint::line(
                 "set it in your own configuration: ~/.config/jp-compact/config.toml, `--config` or `--set`",
             ),
             config::Error::NoSuchProfile { known, .. } => {
@@ -149,7 +147,7 @@ impl From<config::Error> for Report {
             }
             _ => ErrorHint::line("`jp-compact config --example` prints an example with every key"),
         };
-        compose(&error, Exit::Usage, Some(hint))
+        from_library(&error, Exit::Usage, Some(hint))
     }
 }
 
@@ -161,10 +159,10 @@ impl From<query::Error> for Report {
                 "no turn was appended; raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`"
             }
             _ => {
-                "no turn was appended; name a model with `--model PROVIDER/NAME`; `jp-compact doctor` lists the keys"
+                "no turn was appended; name a model with `--model PROVIDER/NAME`; `jp-compact doctor` shows which API keys are set"
             }
         };
-        compose(&error, Exit::Model, Some(ErrorHint::line(hint)))
+        from_library(&error, Exit::Model, Some(ErrorHint::line(hint)))
     }
 }
 
@@ -187,14 +185,14 @@ impl From<DiscoveryError> for Report {
             ),
             _ => (Exit::Usage, "give an existing folder to --plugin-dir"),
         };
-        compose(&error, exit, Some(ErrorHint::line(hint)))
+        from_library(&error, exit, Some(ErrorHint::line(hint)))
     }
 }
 
 impl From<LockError> for Report {
     fn from(error: LockError) -> Self {
         let hint = "`jp-compact strategy trust PLUGIN --trust-lock FILE` writes a trust lock";
-        compose(&error, Exit::Usage, Some(ErrorHint::line(hint)))
+        from_library(&error, Exit::Usage, Some(ErrorHint::line(hint)))
     }
 }
 
@@ -202,16 +200,16 @@ impl From<plan::Error> for Report {
     fn from(error: plan::Error) -> Self {
         let message = error.to_string();
         match error {
-            plan::Error::Run(failure) => failure.into(),
-            plan::Error::Config(failure) => failure.into(),
-            plan::Error::Summary(failure) => Self { exit: Exit::Model, ..failure.into() },
+            plan::Error::Run(error) => error.into(),
+            plan::Error::Config(error) => error.into(),
+            plan::Error::Summary(error) => Self { exit: Exit::Model, ..error.into() },
             plan::Error::UnusedFocus { .. } => Self::new(
                 Exit::Usage,
                 message,
                 Some("`--profile heavy` and `--strategy summarize` accept --focus"),
             ),
             plan::Error::TurnsTwice => {
-                let hint = "leave out the turns after the `:`, or --from, --to and --keep-*";
+                let hint = "leave out either the turns after the `:`, or --from, --to and --keep-*";
                 Self::new(Exit::Usage, message, Some(hint))
             }
             plan::Error::BadInline { profiles, what, .. } => {
@@ -223,9 +221,9 @@ impl From<plan::Error> for Report {
                 report.causes.push(format!("it is neither a profile nor an inline form: {what}"));
                 report
             }
-            other => {
+            error => {
                 let mut report = Self::new(Exit::Transcript, message, None);
-                report.causes.extend(other.source().map(ToString::to_string));
+                report.causes.extend(error.source().map(ToString::to_string));
                 report
             }
         }
@@ -241,8 +239,11 @@ fn stderr_tail(error: &compact::Error) -> Option<String> {
     else {
         return None;
     };
-    let lines = stderr.last_lines(LAST_LINES);
-    (!lines.trim().is_empty()).then(|| format!("the last lines of its stderr:\n{lines}"))
+    let lines = stderr.last_lines(STDERR_LINES_MAX);
+    if lines.trim().is_empty() {
+        return None;
+    }
+    Some(format!("the last lines of its stderr:\n{lines}"))
 }
 
 fn run_exit(error: &compact::Error) -> Exit {

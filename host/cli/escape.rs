@@ -1,6 +1,6 @@
 //! Escaping of foreign text (transcripts, strategies, models, paths) for a terminal. Control characters, bidirectional
-//! controls, line separators and invisible characters become visible escapes. Joiners and variation selectors stay where
-//! real text has them: in emoji, and after a letter (Persian). JSON output must not be escaped here.
+//! controls, line separators and invisible characters become visible escapes. Joiners and variation selectors are kept
+//! where natural text uses them: in emoji, and after a letter (Persian). JSON output must not be escaped here.
 //! [`crate::lines::EscapedLines`] builds the lines, and only it ends a line.
 
 use std::fmt::Write as _;
@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 /// The set of escaped characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// Joiners and variation selectors stay where real text has them.
+    /// Joiners and variation selectors are kept where natural text uses them.
     #[default]
     Text,
-    /// Every invisible character is escaped, because the user decides by this text.
+    /// Every invisible character is escaped, because the user reads this text to make a decision.
     Consent,
 }
 
@@ -30,9 +30,9 @@ pub(crate) fn line_by(line: &str, policy: Policy) -> String {
     escaped(line, policy).replace('\n', "\\n").replace('\t', " ")
 }
 
-/// The class of the previous character.
+/// The class of a character. It decides whether a joiner or selector after it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Before {
+enum Class {
     Letter,
     Emoji,
     /// An emoji with a variation selector.
@@ -41,38 +41,38 @@ enum Before {
 }
 
 fn escaped(text: &str, policy: Policy) -> String {
-    let mut safe = String::with_capacity(text.len());
-    let mut before = Before::Other;
+    let mut escaped = String::with_capacity(text.len());
+    let mut previous = Class::Other;
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         let next = characters.peek().copied();
-        let (is_shown, then) = judge(character, before, next, policy);
-        if is_shown {
-            safe.push(character);
+        let (is_kept, class) = classify(character, previous, next, policy);
+        if is_kept {
+            escaped.push(character);
         } else {
             // Writing to a String cannot fail.
-            let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
+            let _ = write!(escaped, "\\u{{{:x}}}", u32::from(character));
         }
-        before = then;
+        previous = class;
     }
-    safe
+    escaped
 }
 
-/// Returns whether a character is kept, and its class for the next one.
-fn judge(character: char, before: Before, next: Option<char>, policy: Policy) -> (bool, Before) {
+/// Returns whether a character is kept, and its class.
+fn classify(character: char, previous: Class, next: Option<char>, policy: Policy) -> (bool, Class) {
     let is_text = policy == Policy::Text;
     match character {
-        '\n' | '\t' => (true, Before::Other),
+        '\n' | '\t' => (true, Class::Other),
         // `1`, a selector and U+20E3 form a keycap.
-        '#' | '*' | '0'..='9' if next == Some('\u{fe0f}') => (true, Before::Emoji),
-        '\u{200c}' => (is_text && before == Before::Letter, Before::Other),
-        '\u{200d}' => (is_text && matches!(before, Before::Emoji | Before::SelectedEmoji), Before::Other),
-        '\u{fe0e}' | '\u{fe0f}' if before == Before::Emoji => (is_text, Before::SelectedEmoji),
-        '\u{fe0e}' | '\u{fe0f}' => (false, Before::Other),
-        _ if is_invisible(character) => (false, Before::Other),
-        _ if is_emoji(character) => (true, Before::Emoji),
-        _ if character.is_alphabetic() => (true, Before::Letter),
-        _ => (true, Before::Other),
+        '#' | '*' | '0'..='9' if next == Some('\u{fe0f}') => (true, Class::Emoji),
+        '\u{200c}' => (is_text && previous == Class::Letter, Class::Other),
+        '\u{200d}' => (is_text && matches!(previous, Class::Emoji | Class::SelectedEmoji), Class::Other),
+        '\u{fe0e}' | '\u{fe0f}' if previous == Class::Emoji => (is_text, Class::SelectedEmoji),
+        '\u{fe0e}' | '\u{fe0f}' => (false, Class::Other),
+        _ if is_invisible(character) => (false, Class::Other),
+        _ if is_emoji(character) => (true, Class::Emoji),
+        _ if character.is_alphabetic() => (true, Class::Letter),
+        _ => (true, Class::Other),
     }
 }
 
@@ -98,7 +98,8 @@ fn is_invisible(character: char) -> bool {
         )
 }
 
-/// Whether a character is in a block with emoji. Other symbols of these blocks may keep a selector, too.
+/// Whether a character is in a block that contains emoji. A selector is therefore kept after other symbols of the block,
+/// too.
 fn is_emoji(character: char) -> bool {
     matches!(
         character,
@@ -131,11 +132,11 @@ mod tests {
         assert_eq!(text(unsafe_text), expected);
     }
 
-    /// Checks a text that is kept, and its form in a prompt.
+    /// Checks that `Policy::Text` keeps a text, and `Policy::Consent` escapes it.
     #[track_caller]
-    fn stays(shown: &str, in_a_prompt: &str) {
-        assert_eq!(text(shown), shown);
-        assert_eq!(line_by(shown, Policy::Consent), in_a_prompt);
+    fn check_kept(kept: &str, for_consent: &str) {
+        assert_eq!(text(kept), kept);
+        assert_eq!(line_by(kept, Policy::Consent), for_consent);
     }
 
     #[test]
@@ -150,24 +151,27 @@ mod tests {
 
     #[test]
     fn escapes_invisible_characters_in_every_position() {
-        let mut listed = vec!['\u{2028}', '\u{2029}', '\u{200b}', '\u{2060}', '\u{feff}', '\u{ad}'];
-        listed.extend(['\u{e0000}', '\u{e007f}', '\u{e0100}', '\u{e01ef}', '\u{2064}', '\u{fff9}']);
-        for character in listed {
-            for before in ["", "a", " ", "\u{1f600}", "\u{633}"] {
+        let mut invisible = vec!['\u{2028}', '\u{2029}', '\u{200b}', '\u{2060}', '\u{feff}', '\u{ad}'];
+        invisible.extend(['\u{e0000}', '\u{e007f}', '\u{e0100}', '\u{e01ef}', '\u{2064}', '\u{fff9}']);
+        for character in invisible {
+            for prefix in ["", "a", " ", "\u{1f600}", "\u{633}"] {
                 let escaped = format!("\\u{{{:x}}}", u32::from(character));
-                check(&format!("{before}{character}b"), &format!("{before}{escaped}b"));
+                check(&format!("{prefix}{character}b"), &format!("{prefix}{escaped}b"));
             }
         }
     }
 
     #[test]
     fn keeps_joiners_and_selectors_only_after_emoji() {
-        stays("\u{2764}\u{fe0f}", "\u{2764}\\u{fe0f}");
-        stays("\u{2764}\u{fe0e}", "\u{2764}\\u{fe0e}");
-        stays("\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}", "\u{1f468}\\u{200d}\u{1f469}\\u{200d}\u{1f467}");
-        stays("\u{1f3f3}\u{fe0f}\u{200d}\u{1f308}", "\u{1f3f3}\\u{fe0f}\\u{200d}\u{1f308}");
-        stays("\u{1f44d}\u{1f3fd}\u{200d}", "\u{1f44d}\u{1f3fd}\\u{200d}");
-        stays("1\u{fe0f}\u{20e3}", "1\\u{fe0f}\u{20e3}");
+        check_kept("\u{2764}\u{fe0f}", "\u{2764}\\u{fe0f}");
+        check_kept("\u{2764}\u{fe0e}", "\u{2764}\\u{fe0e}");
+        check_kept(
+            "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}",
+            "\u{1f468}\\u{200d}\u{1f469}\\u{200d}\u{1f467}",
+        );
+        check_kept("\u{1f3f3}\u{fe0f}\u{200d}\u{1f308}", "\u{1f3f3}\\u{fe0f}\\u{200d}\u{1f308}");
+        check_kept("\u{1f44d}\u{1f3fd}\u{200d}", "\u{1f44d}\u{1f3fd}\\u{200d}");
+        check_kept("1\u{fe0f}\u{20e3}", "1\\u{fe0f}\u{20e3}");
         check("a\u{fe0f}\u{fe0e}\u{200d}", "a\\u{fe0f}\\u{fe0e}\\u{200d}");
         check("\u{200d}", "\\u{200d}");
         check("\u{1f600}\u{200d}\u{200d}\u{fe0f}", "\u{1f600}\u{200d}\\u{200d}\\u{fe0f}");
@@ -176,7 +180,7 @@ mod tests {
 
     #[test]
     fn keeps_non_joiner_only_after_letter() {
-        stays(
+        check_kept(
             "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
             "\u{645}\u{6cc}\\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
         );

@@ -73,7 +73,7 @@ impl Exit {
         self as u8
     }
 
-    /// The kind of failure in a JSON document. A success has none, so it counts as a bug.
+    /// The kind of failure in a JSON document. A document about a success would be a bug.
     pub(crate) fn kind(self) -> ErrorKind {
         match self {
             Self::Done | Self::Bug => ErrorKind::Bug,
@@ -106,7 +106,7 @@ impl From<Exit> for std::process::ExitCode {
 
 /// The table of codes at the end of `--help`.
 pub(crate) fn table() -> String {
-    let rows = Exit::ALL.iter().map(|(exit, what)| format!("  {:>3}  {what}", exit.code()));
+    let rows = Exit::ALL.iter().map(|(exit, description)| format!("  {:>3}  {description}", exit.code()));
     rows.collect::<Vec<_>>().join("\n")
 }
 

@@ -1,4 +1,4 @@
-//! Numbers, ranges and paths as people read them.
+//! The text forms of numbers, ranges, and paths for people.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use jp_compact_core::overlay::Overlay;
 use jp_compact_core::{Position, TurnRange};
 use jp_compact_runtime::environment::Environment;
 
-/// A path relative to the current folder, if it is below it.
+/// A path. Inside the current folder, it is relative to that folder.
 pub(crate) fn short(path: &Path, environment: &Environment) -> String {
     path.strip_prefix(&environment.cwd).unwrap_or(path).display().to_string()
 }
@@ -15,8 +15,8 @@ pub(crate) fn short(path: &Path, environment: &Environment) -> String {
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

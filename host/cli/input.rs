@@ -1,4 +1,5 @@
-//! Transcripts that commands only read, from a file or from stdin, with the warnings about them.
+//! Reads transcripts from a file or from stdin, and prints the warnings about them. This module must not write to a
+//! transcript.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -34,18 +35,23 @@ pub(crate) fn read_as(
     if transcript == "-" {
         let path = PathBuf::from("standard input");
         let bytes = store::read_stdin()?;
-        let stream = compact::of_bytes(bytes.clone(), format, &path).map_err(|failure| {
+        let stream = compact::of_bytes(bytes.clone(), format, &path).map_err(|error| {
             let detected = compact::of_bytes(bytes, None, &path).ok().map(|stream| stream.format());
-            wrong_format(failure, format, detected)
+            read_failure(error, format, detected)
         })?;
-        warnings(&stream, &path, environment).iter().for_each(|warning| output::warning(warning));
+        print_warnings(&stream, &path, environment);
         return Ok(InputTranscript { path, id: None, stream });
     }
     let opened = open_as(transcript, format, environment)?;
-    let found = warnings(&opened.stream, opened.place.path(), environment);
-    found.iter().for_each(|warning| output::warning(warning));
+    print_warnings(&opened.stream, opened.place.path(), environment);
     let id = opened.place.id().map(str::to_owned);
     Ok(InputTranscript { path: opened.place.path().to_owned(), id, stream: opened.stream })
+}
+
+fn print_warnings(stream: &Transcript, path: &Path, environment: &Environment) {
+    for warning in warnings(stream, path, environment) {
+        output::warning(&warning);
+    }
 }
 
 /// Opens a transcript in the given format, or in the detected one.
@@ -54,20 +60,22 @@ pub(crate) fn open_as(
     format: Option<Format>,
     environment: &Environment,
 ) -> Result<Opened, Report> {
-    compact::open_as(transcript, format, environment).map_err(|failure| {
-        let detected = || compact::open(transcript, environment).ok().map(|opened| opened.stream.format());
-        wrong_format(failure, format, format.and_then(|_| detected()))
+    compact::open_as(transcript, format, environment).map_err(|error| {
+        let detect = || compact::open(transcript, environment).ok().map(|opened| opened.stream.format());
+        let detected = if format.is_some() { detect() } else { None };
+        read_failure(error, format, detected)
     })
 }
 
-/// The report of a transcript that cannot be read. If it can be read without `--format`, the hint is to do that.
-fn wrong_format(failure: compact::Error, format: Option<Format>, detected: Option<Format>) -> Report {
-    let report = Report::from(failure);
-    match detected.filter(|detected| format.is_some_and(|format| format != *detected)) {
-        Some(detected) => {
+/// The report of a transcript that cannot be read. If the detected format differs from the requested one, the hint is to
+/// leave out `--format`.
+fn read_failure(error: compact::Error, requested: Option<Format>, detected: Option<Format>) -> Report {
+    let report = Report::from(error);
+    match (requested, detected) {
+        (Some(requested), Some(detected)) if requested != detected => {
             report.with_hint(format!("this file is in the format {detected}; leave --format out"))
         }
-        None => report,
+        _ => report,
     }
 }
 
@@ -77,7 +85,7 @@ pub(crate) fn warnings(stream: &Transcript, path: &Path, environment: &Environme
     compact::warnings(stream).iter().map(|warning| format!("{path}: {warning}")).collect()
 }
 
-/// The error of a command that appends, for `-`.
+/// The error of a command that appends, if its transcript is `-`.
 pub(crate) fn stdin_is_only_read() -> Report {
     let hint = "`print -` and `show -` read stdin; to compact, give a conversation folder or a file";
     Report::new(Exit::Usage, "cannot append to stdin (`-`)", Some(hint))

@@ -1,4 +1,4 @@
-//! Work that SIGINT and SIGTERM end.
+//! Interruptible work: SIGINT and SIGTERM end it.
 
 use crate::error::Report;
 use crate::exit::Exit;
@@ -11,16 +11,16 @@ pub(crate) fn until_interrupted<T>(work: impl Future<Output = Result<T, Report>>
         Report::new(Exit::Interrupted, "interrupted", Some(hint))
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(async {
+    let result = runtime.block_on(async {
         let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
         let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
         tokio::select! {
-            exit = work => exit,
+            result = work => result,
             _ = interrupt.recv() => Err(interrupted()),
             _ = terminate.recv() => Err(interrupted()),
         }
     });
     // A name lookup cannot be cancelled; a normal shutdown would wait for it.
     runtime.shutdown_background();
-    done
+    result
 }

@@ -1,4 +1,4 @@
-//! The answers to JP, which starts every `jp-*` on PATH without arguments, writes one line and waits. This module answers
+//! The answers to JP. JP starts every `jp-*` on PATH without arguments, writes one line, and waits. This module answers
 //! `describe`, and rejects `init` because the executable is not a JP plugin yet.
 
 use std::io::BufRead as _;
@@ -11,8 +11,8 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::output;
 
-/// The wait for the first line of a pipe.
-const WAIT: Duration = Duration::from_millis(500);
+/// The limit of the wait for JP's line. Without a line, a person or another program started the executable.
+const FIRST_LINE_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// Answers JP, or prints the usage hint.
 pub(crate) fn serve() -> Exit {
@@ -45,7 +45,7 @@ pub(crate) fn serve() -> Exit {
     Exit::Done
 }
 
-/// Returns the first line of stdin if it arrives in time. Otherwise the reading thread ends with the process.
+/// Returns the first line of stdin if it arrives in time. The thread that reads may remain until the process ends.
 fn first_line() -> Option<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -55,5 +55,5 @@ fn first_line() -> Option<String> {
             let _ = sender.send(line);
         }
     });
-    receiver.recv_timeout(WAIT).ok()
+    receiver.recv_timeout(FIRST_LINE_WAIT_MAX).ok()
 }

@@ -1,14 +1,14 @@
-//! Escaped lines, the only text that `output` writes for people. Foreign text must not end a line: one line stays one
-//! line, and several lines are indented and marked. A strategy, model or transcript therefore cannot forge a line of the
-//! host.
+//! Escaped lines, the only text that `output` writes for people. Foreign text must not end a line: its newlines are
+//! escaped, or each of its lines is indented and marked. A strategy, model or transcript therefore cannot forge a line of
+//! the host.
 
 use std::fmt::{Display, Write as _};
 
 use crate::escape::{self, Policy};
 
-/// The limit of printed list entries, about a screenful.
+/// A list prints at most this many entries, about a screenful.
 pub(crate) const LISTED_MAX: usize = 40;
-/// The limit of printed characters of a line. Programs read `--json` instead.
+/// A line prints at most this many characters. Programs read `--json` instead.
 const LINE_CHARS_MAX: usize = 2_000;
 /// The mark of each line of a foreign text.
 const QUOTE: &str = "| ";
@@ -33,7 +33,7 @@ impl EscapedLines {
         lines
     }
 
-    /// EscapedLines for a decision of the user. Every invisible character is escaped.
+    /// Lines for a decision of the user. Every invisible character is escaped, and no line is truncated.
     pub(crate) fn for_consent() -> Self {
         Self { text: String::new(), policy: Policy::Consent }
     }
@@ -49,13 +49,13 @@ impl EscapedLines {
     pub(crate) fn line(&mut self, line: impl Display) {
         let line = escape::line_by(&line.to_string(), self.policy);
         // The user must not consent to text that was truncated.
-        let cut = line.char_indices().nth(LINE_CHARS_MAX).filter(|_| self.policy == Policy::Text);
-        match cut {
+        let limit = line.char_indices().nth(LINE_CHARS_MAX).filter(|_| self.policy == Policy::Text);
+        match limit {
             None => self.text.push_str(&line),
             Some((end, _)) => {
-                let more = line[end..].chars().count();
+                let hidden = line[end..].chars().count();
                 // Writing to a String cannot fail.
-                let _ = write!(self.text, "{} ... ({more} characters more)", &line[..end]);
+                let _ = write!(self.text, "{} ... ({hidden} characters more)", &line[..end]);
             }
         }
         self.text.push('\n');
@@ -68,26 +68,26 @@ impl EscapedLines {
         }
     }
 
-    /// Adds a text whose first line continues the host's `label`; the others are marked as quoted.
+    /// Adds a foreign text. Its first line continues the host's `label`; the other lines are quoted.
     pub(crate) fn labeled(&mut self, label: &str, indent: &str, text: &str) {
         let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
         self.line(format_args!("{label}{first}"));
         self.quote(indent, rest);
     }
 
-    /// Adds a screenful of a list, and the number of the other entries.
-    pub(crate) fn list<T: Display>(&mut self, indent: &str, all: impl ExactSizeIterator<Item = T>) {
-        let more = all.len().saturating_sub(LISTED_MAX);
-        for line in all.take(LISTED_MAX) {
+    /// Adds the first entries of a list, at most [`LISTED_MAX`], and the number of the others.
+    pub(crate) fn list<T: Display>(&mut self, indent: &str, entries: impl ExactSizeIterator<Item = T>) {
+        let hidden = entries.len().saturating_sub(LISTED_MAX);
+        for line in entries.take(LISTED_MAX) {
             self.line(line);
         }
-        self.more(indent, more);
+        self.hidden(indent, hidden);
     }
 
-    /// Adds the number of entries that are not printed.
-    pub(crate) fn more(&mut self, indent: &str, more: usize) {
-        if more > 0 {
-            self.line(format_args!("{indent}... and {more} more; `--json` lists all"));
+    /// Adds the number of entries that are not printed, if there are any.
+    pub(crate) fn hidden(&mut self, indent: &str, hidden: usize) {
+        if hidden > 0 {
+            self.line(format_args!("{indent}... and {hidden} more; `--json` lists all"));
         }
     }
 
@@ -114,8 +114,8 @@ mod tests {
 
     const JOINERS: [char; 4] = ['\u{200c}', '\u{200d}', '\u{fe0e}', '\u{fe0f}'];
 
-    fn is_harmful(c: &char) -> bool {
-        c.is_control() && *c != '\n' || ('\u{2028}'..='\u{202e}').contains(c)
+    fn is_harmful(character: &char) -> bool {
+        character.is_control() && *character != '\n' || ('\u{2028}'..='\u{202e}').contains(character)
     }
 
     #[test]

@@ -59,22 +59,22 @@ fn run() -> Exit {
                 let _ = error.print();
                 return Exit::Done;
             }
-            return refuse(&error);
+            return report_usage_error(&error);
         }
     };
-    log(&cli.verbosity);
+    configure_stderr(&cli.verbosity);
     let json = cli.json;
     jp_compact_runtime::process::inherit_orphans();
     let outcome = dispatch(cli);
-    for what in jp_compact_runtime::process::left_behind() {
-        output::warning(&what);
+    for warning in jp_compact_runtime::process::left_behind() {
+        output::warning(&warning);
     }
     match outcome {
         Ok(exit) => exit,
         Err(report) => {
             let failure = report.failure(None);
             if json && !report.is_printed {
-                // The failure to print is less important than the failure itself, which follows on stderr.
+                // If this write fails, the report on stderr still follows.
                 let _ = output::json_line(&failure);
             }
             output::failure(&failure, &report.text());
@@ -83,17 +83,18 @@ fn run() -> Exit {
     }
 }
 
-/// Reports a command line that cannot be parsed. Its options are unknown, so each argument is compared.
-fn refuse(error: &clap::Error) -> Exit {
+/// Reports a command line that cannot be parsed. Without parsed options, this function searches the raw arguments for
+/// `--json` and `--log-format`.
+fn report_usage_error(error: &clap::Error) -> Exit {
     let rendered = error.render().to_string();
     let failure = error::usage_error(&rendered).failure(None);
-    let words: Vec<_> = std::env::args_os().skip(1).collect();
-    if words.iter().any(|word| word == "--json") {
-        // The failure itself follows on stderr.
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--json") {
+        // If this write fails, the report on stderr still follows.
         let _ = output::json_line(&failure);
     }
-    let is_json = |words: &[OsString]| words[0] == "--log-format" && words[1] == "json";
-    if words.iter().any(|word| word == "--log-format=json") || words.windows(2).any(is_json) {
+    let is_json = |pair: &[OsString]| pair[0] == "--log-format" && pair[1] == "json";
+    if arguments.iter().any(|argument| argument == "--log-format=json") || arguments.windows(2).any(is_json) {
         output::set_json();
     }
     // Arguments may contain foreign text, so the message is escaped.
@@ -110,8 +111,8 @@ fn dispatch(cli: Cli) -> Result<Exit, Report> {
     commands::run(cli, &environment)
 }
 
-/// Sends the traces of the libraries to stderr, if the user wants them. Only level `trace` has payloads and events.
-fn log(verbosity: &Verbosity) {
+/// Applies `--quiet`, `--log-format`, and `--verbose`. Only level `trace` logs payloads and events.
+fn configure_stderr(verbosity: &Verbosity) {
     if verbosity.quiet {
         output::set_quiet();
     }
@@ -125,14 +126,14 @@ fn log(verbosity: &Verbosity) {
         2 => tracing::Level::DEBUG,
         _ => tracing::Level::TRACE,
     };
-    let log =
+    let subscriber =
         tracing_subscriber::fmt().with_max_level(level).with_ansi(false).without_time().with_target(false);
-    // It logs every message, and messages contain transcripts.
-    let all = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
+    // `rmcp` logs every message, and messages contain transcripts.
+    let filter = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
     if json {
-        log.json().with_writer(std::io::stderr).finish().with(all).init();
+        subscriber.json().with_writer(std::io::stderr).finish().with(filter).init();
     } else {
         // Any event may contain text of a strategy.
-        log.with_writer(|| output::Escaped).finish().with(all).init();
+        subscriber.with_writer(|| output::EscapedStderr).finish().with(filter).init();
     }
 }

@@ -1,6 +1,6 @@
 //! Writes data to stdout and text for people to stderr. No other file of the project may write to either. Text for people
-//! is [`EscapedLines`], because those are escaped. [`data`] is unescaped and for programs; tests/walls.rs lists its callers. A
-//! closed pipe is not an error.
+//! is [`EscapedLines`], because those are escaped. [`data`] does not escape; it is for programs. tests/walls.rs lists its
+//! callers. A closed pipe is not an error.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ pub(crate) fn data(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::
 /// Writes one value as one line of JSON.
 ///
 /// # Errors
-/// As [`data`].
+/// See [`data`].
 pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
     data(|out| {
         serde_json::to_writer(&mut *out, value)?;
@@ -40,20 +40,20 @@ pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
 /// Writes a line of data without buffering.
 ///
 /// # Errors
-/// The error of the system. A closed pipe is one, so that the caller can stop writing.
+/// The error of the system. A closed pipe is an error here, so that the caller can stop writing.
 pub(crate) fn line(bytes: &[u8]) -> io::Result<()> {
     RawStdout::new()?.write_all(bytes)
 }
 
-/// Whether stderr is lines of JSON, one for each message.
+/// Whether each message on stderr is a line of JSON.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Makes stderr lines of JSON.
+/// Selects lines of JSON for stderr.
 pub(crate) fn set_json() {
     IS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Whether stderr is lines of JSON.
+/// Whether each message on stderr is a line of JSON.
 pub(crate) fn is_json() -> bool {
     IS_JSON.load(Ordering::Relaxed)
 }
@@ -79,29 +79,29 @@ pub(crate) fn warning(text: &str) {
     }
 }
 
-/// Writes a message about a result to stderr: lines for people, or one line of JSON.
+/// Writes a message about a result to stderr. See [`log`].
 pub(crate) fn info(message: &'static str, fields: &impl Serialize, text: &EscapedLines) {
     log(LogLevel::Info, message, fields, text);
 }
 
-/// Writes a message about a failure that has no document.
+/// Writes an error that has no [`Failure`] document to stderr. See [`log`].
 pub(crate) fn error(message: &'static str, fields: &impl Serialize, text: &EscapedLines) {
     log(LogLevel::Error, message, fields, text);
 }
 
-/// Writes a message to stderr: lines for people, or one line of JSON with the members of `fields`. The message of the
-/// JSON is constant, so that it cannot contain a value. A failure to write cannot be reported.
+/// Writes a message to stderr: `text` for people, or one line of JSON with `message` and the members of `fields`. The
+/// message is constant; values belong in `fields`. A failure to write cannot be reported.
 pub(crate) fn log(level: LogLevel, message: &'static str, fields: &impl Serialize, text: &EscapedLines) {
     if !is_json() {
         let _ = io::stderr().write_all(text.as_str().as_bytes());
         return;
     }
-    let mut all = Map::new();
-    all.insert("message".to_owned(), message.into());
+    let mut members = Map::new();
+    members.insert("message".to_owned(), message.into());
     if let Ok(Value::Object(fields)) = serde_json::to_value(fields) {
-        all.extend(fields);
+        members.extend(fields);
     }
-    if let Ok(line) = serde_json::to_string(&LogLine { level, fields: all }) {
+    if let Ok(line) = serde_json::to_string(&LogLine { level, fields: members }) {
         let _ = writeln!(io::stderr(), "{line}");
     }
 }
@@ -109,15 +109,15 @@ pub(crate) fn log(level: LogLevel, message: &'static str, fields: &impl Serializ
 /// Writes the text result of a command to stdout.
 ///
 /// # Errors
-/// As [`data`].
+/// See [`data`].
 pub(crate) fn text(lines: &EscapedLines) -> io::Result<()> {
     data(|out| out.write_all(lines.as_str().as_bytes()))
 }
 
 /// Stderr for logs. Each write is one event and becomes one escaped line, because events contain text of strategies.
-pub(crate) struct Escaped;
+pub(crate) struct EscapedStderr;
 
-impl Write for Escaped {
+impl Write for EscapedStderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let event = String::from_utf8_lossy(bytes);
         let line = escape::line(event.strip_suffix('\n').unwrap_or(&event));
@@ -133,16 +133,16 @@ pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Whether a program uses stdin and stdout.
+/// Whether stdin and stdout carry a protocol.
 static IS_SERVER: AtomicBool = AtomicBool::new(false);
 
-/// Stdin and stdout for a protocol. Disables questions to the user.
+/// Returns stdin and stdout for a protocol, and disables questions to the user.
 pub(crate) fn protocol() -> (tokio::io::Stdin, tokio::io::Stdout) {
     IS_SERVER.store(true, Ordering::Relaxed);
     rmcp::transport::stdio()
 }
 
-/// Whether the user can be asked: stdin and stderr are a terminal.
+/// Whether the program can ask the user: stdin and stderr are a terminal.
 pub(crate) fn can_ask() -> bool {
     !IS_SERVER.load(Ordering::Relaxed) && stdin_is_terminal() && io::stderr().is_terminal()
 }

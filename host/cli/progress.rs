@@ -1,31 +1,33 @@
-//! Progress of strategies and batches on a terminal. The lines disappear at the end. Nothing must be written to a pipe.
+//! The progress of strategies and batches on a terminal. The lines disappear at the end. If stderr is not a terminal,
+//! nothing must be written.
 
 use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jp_compact_runtime::session::Watch;
-use jp_compact_schema::Progress as Step;
+use jp_compact_schema::Progress;
 
 use crate::{escape, output};
 
 /// A longer message would wrap, and then it could not be cleared.
 const MESSAGE_CHARS_MAX: usize = 60;
 
-/// The line of a strategy, and its request.
+/// A line with the progress of one request to a strategy.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     bar: ProgressBar,
-    shown: Mutex<Option<String>>,
+    /// The id of the request on the line.
+    request: Mutex<Option<String>>,
 }
 
 impl ProgressLine {
-    /// On stderr, if it is a terminal and neither quiet nor JSON.
+    /// An empty line. Its output goes to [`draw_target`].
     pub(crate) fn new(quiet: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(None, target(quiet));
+        let bar = ProgressBar::with_draw_target(None, draw_target(quiet));
         let style = ProgressStyle::with_template("{spinner} {prefix} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        Self { bar, shown: Mutex::new(None) }
+        Self { bar, request: Mutex::new(None) }
     }
 
     /// Hides the line during a write.
@@ -33,42 +35,43 @@ impl ProgressLine {
         self.bar.suspend(write)
     }
 
-    fn shown(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock_request(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.request.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// The progress bar of a batch, with its rate and remaining time. The line of strategies is below it.
+/// The progress bar of a batch, with its rate and remaining time. The line of the strategies is below it.
 #[derive(Debug)]
 pub(crate) struct Bar {
-    all: MultiProgress,
+    /// The bar and the line of the strategies.
+    lines: MultiProgress,
     bar: ProgressBar,
     transcripts: u64,
     done: u64,
 }
 
 impl Bar {
-    /// For this number of transcripts and bytes.
+    /// A bar for this number of transcripts and bytes.
     pub(crate) fn new(quiet: bool, transcripts: u64, bytes: u64, strategies: &ProgressLine) -> Self {
-        let all = MultiProgress::with_draw_target(target(quiet));
-        let bar = all.add(ProgressBar::new(bytes));
-        all.add(strategies.bar.clone());
+        let lines = MultiProgress::with_draw_target(draw_target(quiet));
+        let bar = lines.add(ProgressBar::new(bytes));
+        lines.add(strategies.bar.clone());
         let template = "{bar:25} {prefix}  {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
         let style = ProgressStyle::with_template(template);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let this = Self { all, bar, transcripts, done: 0 };
-        this.update();
-        this
+        let batch = Self { lines, bar, transcripts, done: 0 };
+        batch.show_count();
+        batch
     }
 
     /// Counts a finished transcript.
     pub(crate) fn advance(&mut self, bytes: u64) {
         self.done += 1;
         self.bar.inc(bytes);
-        self.update();
+        self.show_count();
     }
 
-    fn update(&self) {
+    fn show_count(&self) {
         if !self.bar.is_hidden() {
             self.bar.set_prefix(format!("{} of {}", self.done, self.transcripts));
         }
@@ -76,7 +79,7 @@ impl Bar {
 
     /// Hides the lines during a write.
     pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        self.all.suspend(write)
+        self.lines.suspend(write)
     }
 
     /// Removes the bar.
@@ -86,22 +89,22 @@ impl Bar {
 }
 
 /// Stderr, unless it is quiet or JSON. indicatif draws only on a terminal.
-fn target(quiet: bool) -> ProgressDrawTarget {
-    if !quiet && !output::is_json() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+fn draw_target(quiet: bool) -> ProgressDrawTarget {
+    if quiet || output::is_json() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
 }
 
 impl Watch for ProgressLine {
-    fn progress(&self, strategy: &str, id: &str, step: &Step) {
-        *self.shown() = Some(id.to_owned());
+    fn progress(&self, strategy: &str, id: &str, progress: &Progress) {
+        *self.lock_request() = Some(id.to_owned());
         self.bar.set_prefix(escape::line(strategy));
-        self.bar.set_message(text(step));
+        self.bar.set_message(text(progress));
         self.bar.enable_steady_tick(Duration::from_millis(100));
     }
 
     fn ended(&self, id: &str) {
-        let mut shown = self.shown();
-        if shown.as_deref() == Some(id) {
-            *shown = None;
+        let mut request = self.lock_request();
+        if request.as_deref() == Some(id) {
+            *request = None;
             self.bar.disable_steady_tick();
             self.bar.finish_and_clear();
             self.bar.reset();
@@ -110,14 +113,14 @@ impl Watch for ProgressLine {
 }
 
 /// The progress of a strategy on one escaped line.
-fn text(step: &Step) -> String {
-    let done = match step.total {
-        Some(total) => format!("{} of {total}", step.done),
-        None => step.done.to_string(),
+fn text(progress: &Progress) -> String {
+    let count = match progress.total {
+        Some(total) => format!("{} of {total}", progress.done),
+        None => progress.done.to_string(),
     };
-    let Some(message) = &step.message else { return done };
+    let Some(message) = &progress.message else { return count };
     let message: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
-    format!("{done} {}", escape::line(&message))
+    format!("{count} {}", escape::line(&message))
 }
 
 #[cfg(test)]
@@ -125,9 +128,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(done: u64, total: Option<u64>, message: Option<&str>, expect: &str) {
+    fn check(done: u64, total: Option<u64>, message: Option<&str>, expected: &str) {
         let message = message.map(str::to_owned);
-        assert_eq!(text(&Step { id: "c1".into(), done, total, message }), expect);
+        assert_eq!(text(&Progress { id: "c1".into(), done, total, message }), expected);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Questions to the user at a terminal: trust in a plugin, and grants. Without a terminal, nothing is asked, and the hint of
-//! the error is the command that trusts the plugin.
+//! Questions to the user at a terminal: trust in a plugin, and grants. Without a terminal, no question must be asked; the
+//! hint of the error then shows the command that trusts the plugin.
 
 use std::io;
 use std::sync::Arc;
@@ -17,23 +17,24 @@ use crate::output;
 pub(crate) fn trust() -> TrustPrompt {
     Arc::new(|candidate| {
         let fields = json!({ "name": candidate.plugin.name, "path": candidate.plugin.real, "sha256": candidate.sha256 });
-        output::info("asks for trust", &fields, &described(candidate));
+        output::info("asks for trust", &fields, &introduction(candidate));
         Box::pin(async {
             Ok(is_yes(&answer("Trust this plugin and grant the permissions above? [y/N] ").await?))
         })
     })
 }
 
-/// Asks a question, and returns the line that the user types.
+/// Prints a question, and returns the line that the user types.
 pub(crate) async fn answer(question: &'static str) -> io::Result<String> {
     output::question(question);
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    // An interrupt must end the wait, and a read of stdin cannot be cancelled. The thread ends with the process.
+    // An interrupt must end the wait, but a read of stdin cannot be cancelled. So a thread reads, and may remain until the
+    // process ends.
     std::thread::spawn(move || {
         let mut line = String::new();
-        let read = std::io::stdin().read_line(&mut line).map(|_| line);
-        // The receiver is gone after an interrupt.
-        let _ = sender.send(read);
+        let result = std::io::stdin().read_line(&mut line).map(|_| line);
+        // After an interrupt, there is no receiver.
+        let _ = sender.send(result);
     });
     receiver.await.map_err(io::Error::other)?
 }
@@ -42,7 +43,7 @@ pub(crate) fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
 }
 
-/// Asks the user to grant the missing permissions for one run. Without a terminal, it returns none.
+/// Asks the user to grant the missing permissions for one run. Without a terminal, it returns no permission.
 pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
     let missing = subject.missing();
     if missing.is_empty() || !output::can_ask() {
@@ -54,15 +55,16 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
         subject.name
     ));
     missing.iter().for_each(|grant| text.line(format_args!("  asks      {grant}")));
-    let asks: Vec<_> = missing.iter().map(ToString::to_string).collect();
-    output::info("asks for permissions", &json!({ "name": subject.name, "permissions": asks }), &text);
+    let permissions: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    output::info("asks for permissions", &json!({ "name": subject.name, "permissions": permissions }), &text);
     output::question("Grant these permissions for this run? [y/N] ");
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     Ok(if is_yes(&line) { missing } else { Vec::new() })
 }
 
-fn described(candidate: &Candidate) -> EscapedLines {
+/// The text before the question for trust.
+fn introduction(candidate: &Candidate) -> EscapedLines {
     let mut text = EscapedLines::for_consent();
     let name = &candidate.plugin.name;
     if candidate.changed {
@@ -85,24 +87,25 @@ pub(crate) fn facts(candidate: &Candidate, text: &mut EscapedLines) {
     }
     match &candidate.outcome {
         DescribeOutcome::NotAsked => {}
-        DescribeOutcome::Failed(why) => row("says", format!("nothing: {why}")),
+        DescribeOutcome::Failed(reason) => row("describe", format!("failed: {reason}")),
         DescribeOutcome::Description(description) => {
-            row("says", format!("{} {}: {}", description.name, description.version, description.description));
-            let kinds = description.produces.iter().filter_map(|kind| serde_json::to_value(kind).ok());
             row(
-                "produces",
-                kinds.filter_map(|kind| kind.as_str().map(str::to_owned)).collect::<Vec<_>>().join(", "),
+                "describe",
+                format!("{} {}: {}", description.name, description.version, description.description),
             );
+            let kinds = description.produces.iter().filter_map(|kind| serde_json::to_value(kind).ok());
+            let names: Vec<_> = kinds.filter_map(|kind| kind.as_str().map(str::to_owned)).collect();
+            row("produces", names.join(", "));
             if !description.needs.is_empty() {
                 row("needs", description.needs.join(", "));
             }
         }
     }
     if let Some(timeout) = plugin.timeout() {
-        row("takes", format!("up to {timeout:?} for one request"));
+        row("timeout", format!("{timeout:?} for one request"));
     }
-    for runs in candidate.runs() {
-        row("runs", format!("{}, which is trusted, too", runs.real.display()));
+    for file in candidate.runs() {
+        row("runs", format!("{} (trusted with the plugin)", file.real.display()));
     }
     row("asks", list(&candidate.questions()));
 }

@@ -1,5 +1,5 @@
-//! The transcripts of a command line, located before anything runs, because a mistyped argument must not compact the
-//! others. This module suggests the intended command. It must not read a transcript.
+//! Locates the transcripts of a command line before any of them is compacted. If one argument is mistyped, no other
+//! transcript must be compacted. This module also suggests the intended command. It must not read a transcript.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -19,8 +19,9 @@ use crate::transcript_results::TranscriptResults;
 /// Lists the names of the commands. Only an unknown argument needs them.
 pub(crate) type CommandNames = fn() -> Vec<String>;
 
-/// Words of other programs, and the argument that does the same here. Empty: no argument is needed.
-const ELSEWHERE: [(&str, &str); 12] = [
+/// Words of other programs, each with the command or option that does the same here. It is empty where compacting needs
+/// none.
+const SYNONYMS: [(&str, &str); 12] = [
     ("undo", "--reset"),
     ("reset", "--reset"),
     ("revert", "--reset"),
@@ -35,7 +36,8 @@ const ELSEWHERE: [(&str, &str); 12] = [
     ("check", "lint"),
 ];
 
-/// Locates every transcript. If one is not found, prints the errors and returns the exit code; then none may be compacted.
+/// Locates every transcript. If some cannot be used, prints the errors and returns the exit code. The caller must then
+/// compact none.
 pub(crate) fn report_unresolved(
     transcripts: &[OsString],
     json: bool,
@@ -51,24 +53,25 @@ pub(crate) fn report_unresolved(
         .collect();
     let Some((_, first)) = failed.first() else { return Ok(None) };
     // A mistyped argument decides the exit code.
-    let exit = failed.iter().map(|(_, report)| report.exit).find(|exit| *exit == Exit::Usage);
-    let exit = exit.unwrap_or(first.exit);
+    let is_mistyped = failed.iter().any(|(_, report)| report.exit == Exit::Usage);
+    let exit = if is_mistyped { Exit::Usage } else { first.exit };
     let mut results = TranscriptResults::new("located", json, quiet);
     for (transcript, report) in &failed {
         results.print(transcript, Err::<((), EscapedLines), _>(report.clone()))?;
     }
-    if let all @ 2.. = transcripts.len() {
+    if let count @ 2.. = transcripts.len() {
         let failed = failed.len();
-        let text = format_args!("no transcript was changed: {failed} of {all} transcripts cannot be used");
-        let fields = json!({ "failed": failed, "transcripts": all });
+        let text = format_args!("no transcript was changed: {failed} of {count} transcripts cannot be used");
+        let fields = json!({ "failed": failed, "transcripts": count });
         output::error("no transcript was changed", &fields, &EscapedLines::single(text));
     }
     Ok(Some(exit))
 }
 
+/// The error of an argument that is not a transcript. `arguments` are all of them.
 fn resolution_error(
     transcript: &OsStr,
-    all: &[OsString],
+    arguments: &[OsString],
     environment: &Environment,
     commands: CommandNames,
 ) -> Option<Report> {
@@ -79,14 +82,14 @@ fn resolution_error(
         Ok(_) => None,
         Err(error) => Some(match possible_command(transcript, environment) {
             Some(argument) if matches!(error, StoreError::NotFound { .. }) => {
-                unknown_argument(argument, all, environment, &commands())
+                unknown_argument(argument, arguments, environment, &commands())
             }
             _ => error.into(),
         }),
     }
 }
 
-/// Returns an argument that may be a mistyped command: neither a path by its characters nor an existing one.
+/// Returns the argument if it may be a mistyped command: it does not look like a path, and no file has this name.
 fn possible_command<'a>(transcript: &'a OsStr, environment: &Environment) -> Option<&'a str> {
     let argument =
         transcript.to_str().filter(|argument| !argument.is_empty() && !argument.contains(['/', '.']))?;
@@ -95,21 +98,24 @@ fn possible_command<'a>(transcript: &'a OsStr, environment: &Environment) -> Opt
 
 fn unknown_argument(
     argument: &str,
-    all: &[OsString],
+    arguments: &[OsString],
     environment: &Environment,
     commands: &[String],
 ) -> Report {
     let message = format!("`{argument}` is not a command, an existing path, or an id");
-    let other = all.iter().find(|other| *other != argument && store::locate(other, environment).is_ok());
-    let other = other.map_or_else(|| "TRANSCRIPT".to_owned(), |other| quoted(Path::new(other)));
+    let located =
+        arguments.iter().find(|other| *other != argument && store::locate(other, environment).is_ok());
+    let transcript = located.map_or_else(|| "TRANSCRIPT".to_owned(), |located| quoted(Path::new(located)));
     let hint = match suggest(argument, commands).as_deref() {
-        Some("") => format!("compacting needs no command: `jp-compact {other}`"),
-        Some("--reset") => format!("`jp-compact {other} --reset` removes overlays"),
-        Some("--dry-run") => format!("`jp-compact {other} --dry-run` shows the effect without appending"),
-        Some(command) => {
-            format!("did you mean `jp-compact {command} {other}`? Write a path as `./{argument}`")
+        Some("") => format!("compacting needs no command: `jp-compact {transcript}`"),
+        Some("--reset") => format!("`jp-compact {transcript} --reset` removes overlays"),
+        Some("--dry-run") => {
+            format!("`jp-compact {transcript} --dry-run` shows the effect without appending")
         }
-        None => match id(argument) {
+        Some(command) => {
+            format!("did you mean `jp-compact {command} {transcript}`? Write a path as `./{argument}`")
+        }
+        None => match conversation_id(argument) {
             Some(id) => format!("inside the workspace, `jp-compact {id}` compacts that conversation"),
             None => format!("`jp-compact --help` lists the commands; write a path as `./{argument}`"),
         },
@@ -117,31 +123,36 @@ fn unknown_argument(
     Report::new(Exit::Usage, message, Some(&hint))
 }
 
-/// The id in the folder name of a conversation.
-fn id(argument: &str) -> Option<&str> {
-    let (digits, _) = argument.split_once('-')?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(digits).filter(|digits| !digits.is_empty())
+/// Returns the id if the argument has the form of a conversation's folder name: `ID-TITLE`.
+fn conversation_id(argument: &str) -> Option<&str> {
+    let (id, _) = argument.split_once('-')?;
+    let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    is_id.then_some(id)
 }
 
-/// Returns the command or option that the user probably meant. Empty if no command is needed.
+/// Returns the command or option that the user probably meant. It is empty if compacting needs none.
 fn suggest(argument: &str, commands: &[String]) -> Option<String> {
     let argument = argument.to_lowercase();
-    let names = commands.iter().map(|command| (command.as_str(), command.as_str()));
-    let candidates = names
-        .chain(ELSEWHERE)
-        .map(|(name, meant)| (levenshtein_distance(name, &argument), name.len(), meant));
-    // At most half of the letters differ, and at most two.
-    let similar = candidates.filter(|(distance, letters, _)| *distance <= 2 && distance * 2 <= *letters);
-    similar.min_by_key(|(distance, ..)| *distance).map(|(.., meant)| meant.to_owned())
+    let words = commands.iter().map(|command| (command.as_str(), command.as_str())).chain(SYNONYMS);
+    let mut nearest: Option<(usize, &str)> = None;
+    for (word, meaning) in words {
+        let distance = levenshtein_distance(word, &argument);
+        // At most half of the letters differ, and at most two.
+        let is_similar = distance <= 2 && distance * 2 <= word.len();
+        if is_similar && nearest.is_none_or(|(smallest, _)| distance < smallest) {
+            nearest = Some((distance, meaning));
+        }
+    }
+    nearest.map(|(_, meaning)| meaning.to_owned())
 }
 
 /// The Levenshtein distance in bytes.
 fn levenshtein_distance(left: &str, right: &str) -> usize {
     let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (row_index, letter) in left.bytes().enumerate() {
+    for (row_index, left_byte) in left.bytes().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], row_index + 1);
-        for (column, byte) in right.bytes().enumerate() {
-            let replaced = diagonal + usize::from(letter != byte);
+        for (column, right_byte) in right.bytes().enumerate() {
+            let replaced = diagonal + usize::from(left_byte != right_byte);
             diagonal = row[column + 1];
             row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
         }

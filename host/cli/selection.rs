@@ -1,10 +1,10 @@
-//! The selection of turns and steps, as every command and the MCP server accept it. There must be one type for all of
-//! them, so that an option means the same everywhere.
+//! The selection of turns and steps. Every command and the MCP server must use this one type, so that an option means
+//! the same everywhere.
 
 use jp_compact_core::Bound;
 use jp_compact_core::select::{KeepLast, TypedSelection};
 
-use crate::args::from_bound;
+use crate::args::parse_from;
 use crate::error::Report;
 use crate::exit::Exit;
 
@@ -13,8 +13,8 @@ use crate::exit::Exit;
 pub(crate) struct SelectionArgs {
     /// Start at this turn or step: N, N.STEP, -N from the end, 5h ago, `last`
     ///
-    /// Turns and steps are numbered from 0. `4.10` is step 10 of turn 4. `last` is the position after the newest compaction. It is also the value of --from without one. [default: 0]
-    #[arg(help_heading = "Selection", long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "last", value_parser = from_bound, allow_negative_numbers = true, conflicts_with = "keep_first")]
+    /// Turns and steps are numbered from 0. `4.10` is step 10 of turn 4. `last` is the position after the newest compaction; --from without a value means `last`. [default: 0]
+    #[arg(help_heading = "Selection", long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "last", value_parser = parse_from, allow_negative_numbers = true, conflicts_with = "keep_first")]
     pub(crate) from: Option<Bound>,
     /// End after this turn or step, written like --from
     #[arg(
@@ -33,7 +33,7 @@ pub(crate) struct SelectionArgs {
     pub(crate) keep_last: Option<usize>,
     /// Keep only the newest N steps unchanged, wherever turns begin
     ///
-    /// A step is one response of the model and the tool results that answer it. Replaces the configured --keep-last. Typed together, both apply: an event is compacted if neither keeps it.
+    /// A step is one response of the model and the tool results that answer it. This option replaces the configured `keep_last`. If --keep-last is given too, an event is compacted only if neither option keeps it.
     #[arg(help_heading = "Selection", long, value_name = "N")]
     pub(crate) keep_steps: Option<usize>,
     /// Keep only the newest steps that fit into N tokens unchanged
@@ -51,7 +51,7 @@ impl SelectionArgs {
         }
     }
 
-    /// Rejects a selection without the option that uses it.
+    /// Rejects a selection if the option that uses it is missing.
     pub(crate) fn require(&self, is_used: bool, option: &str) -> Result<(), Report> {
         if is_used || self.selection().is_empty() {
             return Ok(());
@@ -61,7 +61,7 @@ impl SelectionArgs {
         Err(Report::new(Exit::Usage, message, Some(&hint)))
     }
 
-    /// Returns two options that name the same side of the range.
+    /// Returns two options that conflict because they set the same side of the range.
     pub(crate) fn contradiction(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Self { from: Some(_), keep_first: Some(_), .. } => Some(("from", "keep_first")),

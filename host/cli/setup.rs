@@ -1,4 +1,5 @@
-//! The setup of commands that compact: the engine's planner with the shared arguments and the callbacks of a terminal.
+//! The setup of commands that compact: it gives the shared arguments and the callbacks of a terminal to the engine's
+//! planner.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub(crate) struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// With worker processes if there are `several` transcripts.
+    /// Opens the models and the planner. With `several` transcripts, strategies run as worker processes.
     pub(crate) fn open(
         args: &RunArgs,
         several: bool,
@@ -39,13 +40,13 @@ impl<'a> Setup<'a> {
         Self::with(Self::models(args, environment)?, args, several, quiet, asker, environment)
     }
 
-    /// The models, with one budget and one record for every caller.
+    /// Opens the models. All setups that share them have one budget and one record of answers.
     pub(crate) fn models(args: &RunArgs, environment: &Environment) -> Result<Arc<Models>, Report> {
         let (files, sets) = (&args.configured.files, &args.configured.sets);
         Ok(Arc::new(args.models.open(config::models(environment, files, sets)?, environment)?))
     }
 
-    /// With models that are shared with other setups.
+    /// Opens the planner with models that other setups may share.
     pub(crate) fn with(
         models: Arc<Models>,
         args: &RunArgs,
@@ -55,9 +56,9 @@ impl<'a> Setup<'a> {
         environment: &'a Environment,
     ) -> Result<Self, Report> {
         let progress = Arc::new(ProgressLine::new(quiet));
-        let found = (args.discovery.registry(environment)?, args.discovery.trust(environment)?);
+        let registry_and_trust = (args.discovery.registry(environment)?, args.discovery.trust(environment)?);
         let user = user(asker, &progress);
-        let planner = Planner::open(options(args), user, found, models, several, environment)?;
+        let planner = Planner::open(options(args), user, registry_and_trust, models, several, environment)?;
         Ok(Self { planner, progress, format: args.input.format, environment })
     }
 
@@ -90,11 +91,11 @@ fn options(args: &RunArgs) -> RunOptions {
 
 /// The user at this terminal. Without a terminal, the planner never asks for trust.
 fn user(asker: Asker, progress: &Arc<ProgressLine>) -> User {
-    let shown = Arc::clone(progress);
+    let progress_line = Arc::clone(progress);
     User {
         asker,
         watch: Arc::clone(progress) as Arc<dyn Watch>,
-        warn: Arc::new(move |warning| shown.suspend(|| output::warning(warning))),
+        warn: Arc::new(move |warning| progress_line.suspend(|| output::warning(warning))),
         trust: output::can_ask().then(prompt::trust),
     }
 }

@@ -12,7 +12,6 @@ pub(crate) enum TokenCounter {
 }
 
 impl TokenCounter {
-    /// The counter.
     pub(crate) fn estimator(self) -> Estimator {
         match self {
             Self::Estimate => Estimator::Characters,
@@ -21,7 +20,7 @@ impl TokenCounter {
     }
 }
 
-/// The prefix of a number of tokens. It marks an estimate.
+/// The word before a number of tokens. It marks an estimate, and is empty for an exact count.
 pub(crate) fn about(estimator: Estimator) -> &'static str {
     match estimator {
         Estimator::Characters => "about ",

@@ -1,5 +1,5 @@
-//! The results of the transcripts of a command. A failure must not stop the other transcripts. Results are printed in
-//! the order of the arguments.
+//! The results of a command, one for each transcript, in the order of the arguments. A transcript that fails must not
+//! stop the others.
 
 use std::ffi::OsStr;
 
@@ -17,12 +17,14 @@ pub(crate) struct TranscriptResults {
     message: &'static str,
     json: bool,
     quiet: bool,
-    all: usize,
+    /// The number of printed results.
+    count: usize,
+    /// The exit codes of the failed transcripts.
     failed: Vec<Exit>,
 }
 
 impl TranscriptResults {
-    /// `message` is the message of a result in the log.
+    /// `message` is the constant message of each result on stderr, with `--log-format json`.
     pub(crate) fn new(message: &'static str, json: bool, quiet: bool) -> Self {
         Self { message, json, quiet, ..Self::default() }
     }
@@ -31,10 +33,10 @@ impl TranscriptResults {
     pub(crate) fn print(
         &mut self,
         transcript: &OsStr,
-        done: Result<(impl Serialize, EscapedLines), Report>,
+        result: Result<(impl Serialize, EscapedLines), Report>,
     ) -> Result<(), Report> {
-        self.all += 1;
-        match done {
+        self.count += 1;
+        match result {
             Ok((document, text)) => {
                 if self.json {
                     output::json_line(&document)?;
@@ -54,15 +56,15 @@ impl TranscriptResults {
         Ok(())
     }
 
-    /// The exit code of the command.
+    /// Returns the exit code of the command, and reports the number of failures if it had several transcripts.
     pub(crate) fn exit(&self) -> Exit {
         match self.failed.as_slice() {
             [] => Exit::Done,
-            [exit] if self.all == 1 => *exit,
-            failed => {
-                let (failed, all) = (failed.len(), self.all);
-                let text = EscapedLines::single(format_args!("{failed} of {all} transcripts failed"));
-                let fields = json!({ "failed": failed, "transcripts": all });
+            [exit] if self.count == 1 => *exit,
+            exits => {
+                let (failed, count) = (exits.len(), self.count);
+                let text = EscapedLines::single(format_args!("{failed} of {count} transcripts failed"));
+                let fields = json!({ "failed": failed, "transcripts": count });
                 output::error("some transcripts failed", &fields, &text);
                 Exit::SomeFailed
             }

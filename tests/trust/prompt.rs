@@ -36,7 +36,7 @@ pub(crate) fn run_on_terminal(home: &Home, args: &[&str], answer: &str) -> (Opti
 #[test]
 fn terminal_prompt_trusts_a_strategy_in_two_steps() {
     let home = Home::new();
-    home.strategy("strip-all", "strip-all");
+    home.install_strategy("strip-all", "strip-all");
     let compact = home.compact("./strip-all", &[]);
     let (code, screen) = run_on_terminal(&home, &compact, "y\n");
     assert_eq!(code, Some(0), "{screen}");
@@ -94,7 +94,7 @@ fn terminal_prompt_grants_requested_permissions_only_on_yes() {
 #[test]
 fn mcp_server_never_prompts_on_a_terminal() {
     let home = Home::new();
-    home.strategy("plugins/strip-all", "strip-all");
+    home.install_strategy("plugins/strip-all", "strip-all");
     let config = "[conversation.compaction.profiles.theirs]\nstrategies = [\"strip-all\"]\n";
     fs::write(home.path(".jp-compact.toml"), config).unwrap();
     let initialize = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
@@ -148,7 +148,7 @@ fn trust_prints_described_requested_and_granted_permissions() {
     let screen = text(&home.run(&args).stderr);
     for line in [
         "  manifest  inner 1.0.0: From a folder".into(),
-        "  says      inner 1.0.0: blind".into(),
+        "  describe  inner 1.0.0: blind".into(),
         "  produces  tool_calls".into(),
         "  needs     llm".into(),
         format!("  asks      llm,read:{secret}"),
@@ -167,7 +167,7 @@ fn trust_prints_described_requested_and_granted_permissions() {
 #[test]
 fn mismatched_name_is_exit_12_and_grants_no_trust() {
     let home = Home::new();
-    home.strategy("plugin", "other");
+    home.install_strategy("plugin", "other");
     for args in [&["strategy", "trust", "./plugin"][..], &["strategy", "trust", "./plugin", "--json"]] {
         let stderr = home.fails(args, 12);
         assert!(stderr.contains("it describes itself as `other`, but its file is `plugin`"), "{stderr}");
@@ -188,7 +188,7 @@ fn only_the_manifest_is_printed_without_a_jail() {
     let screen = text(&output.stderr);
     assert!(output.status.success(), "{screen}");
     assert!(screen.contains("  manifest  inner 1.0.0: From a folder\n"), "{screen}");
-    assert!(screen.contains("  says      nothing: it cannot run in a jail: this machine lacks"), "{screen}");
+    assert!(screen.contains("  describe  failed: it cannot run in a jail: this machine lacks"), "{screen}");
     let mut command = home.command(&["strategy", "trust", "./folder", "--json"]);
     let output = command.env("JP_COMPACT_TEST_LANDLOCK", "0").output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -204,7 +204,7 @@ fn strategy_that_fails_to_describe_itself_can_be_trusted() {
     let screen = text(&home.run(&["strategy", "trust", "./plugin"]).stderr);
     assert!(screen.starts_with("strategy `plugin` is trusted\n"), "{screen}");
     assert!(
-        screen.contains("  says      nothing: it ended with exit code 3 without an answer: no luck today\n"),
+        screen.contains("  describe  failed: it ended with exit code 3 without an answer: no luck today\n"),
         "{screen}"
     );
 }

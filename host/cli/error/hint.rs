@@ -1,4 +1,5 @@
-//! Hints: the next step after an error. A hint names a command or an option, and never repeats the cause.
+//! The hints of error reports. A hint is the next step after an error: it names a command or an option, and must never
+//! repeat the cause.
 
 use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_llm as llm;
@@ -33,11 +34,13 @@ impl ErrorHint {
 
     /// Appends the hint to a text.
     pub(crate) fn add_to(&self, text: &mut EscapedLines) {
-        let label = std::iter::once("hint: ").chain(std::iter::repeat(""));
-        self.0.iter().zip(label).for_each(|(line, label)| text.line(format_args!("{label}{line}")));
+        for (index, line) in self.0.iter().enumerate() {
+            let label = if index == 0 { "hint: " } else { "" };
+            text.line(format_args!("{label}{line}"));
+        }
     }
 
-    /// A hint of several lines, without foreign text.
+    /// A hint of one or more lines, without foreign text.
     fn from_host(text: &'static str) -> Self {
         Self(text.lines().map(str::to_owned).collect())
     }
@@ -101,14 +104,15 @@ fn strategy_hint(name: &str, error: &StrategyRunError) -> Option<ErrorHint> {
             return command.as_ref().map(|command| ErrorHint::with_command("grant it with", command));
         }
         StrategyRunError::NoModel => {
-            let lead = "give `--model PROVIDER/NAME`, or add these lines to your configuration";
-            let example = llm::EXAMPLE.lines().map(|line| format!("  {line}"));
-            return Some(ErrorHint(std::iter::once(lead.to_owned()).chain(example).collect()));
+            let advice = "give `--model PROVIDER/NAME`, or add these lines to your configuration";
+            let mut lines = vec![advice.to_owned()];
+            lines.extend(llm::EXAMPLE.lines().map(|line| format!("  {line}")));
+            return Some(ErrorHint(lines));
         }
         StrategyRunError::NotContained { missing, .. } => {
-            let way_down = "`--sandbox=contained` runs it with your own permissions; use that only for \
-                            plugins that you know";
-            return Some(ErrorHint::line(format!("{}; {way_down}", remedies(missing))));
+            let alternative = "`--sandbox=contained` runs it with your own permissions; use that only for \
+                               plugins that you know";
+            return Some(ErrorHint::line(format!("{}; {alternative}", remedies(missing))));
         }
         StrategyRunError::BadOptions { .. } => {
             return Some(ErrorHint::line(format!("`jp-compact strategy show {name}` shows its options")));
@@ -134,7 +138,7 @@ fn find_hint(error: &registry::Error) -> Option<ErrorHint> {
         E::ReservedName { .. } => "rename the plugin; plugins cannot replace bundled strategies",
         E::Hides { trusted, .. } => {
             return Some(ErrorHint::line(format!(
-                "trust it, remove it, or give the path of the other one: `--strategy {}`",
+                "trust it, remove it, or use the trusted one with `--strategy {}`",
                 trust::quoted(trusted)
             )));
         }
@@ -147,8 +151,8 @@ fn trust_hint(error: &trust::Error) -> Option<ErrorHint> {
     use trust::Error as E;
     let text = match error {
         E::NotTrusted(candidate) => {
-            let text = "review the plugin, then trust it with";
-            return Some(ErrorHint::with_command(text, &candidate.command()));
+            let advice = "review the plugin, then trust it with";
+            return Some(ErrorHint::with_command(advice, &candidate.command()));
         }
         E::Insecure(insecure) => {
             return Some(ErrorHint::line(format!("{} prevents changes by other users", insecure.remedy())));
@@ -166,8 +170,8 @@ fn trust_hint(error: &trust::Error) -> Option<ErrorHint> {
 
 fn session_hint(name: &str, error: &session::Error) -> Option<ErrorHint> {
     use session::Error as E;
-    if let E::Lacking(known) = error {
-        return Some(lacking(&known.asked, known.tried.as_ref(), &known.command));
+    if let E::Lacking(permissions) = error {
+        return Some(lacking(&permissions.asked, permissions.tried.as_ref(), &permissions.command));
     }
     let text = match error {
         E::Version(mismatch) => mismatch.hint(),
@@ -176,11 +180,11 @@ fn session_hint(name: &str, error: &session::Error) -> Option<ErrorHint> {
         }
         E::Model { .. } => "nothing was appended",
         E::NoJail { missing } => {
-            let way_down = "`--sandbox=contained` runs strategies without a jail";
-            return Some(ErrorHint::line(format!("{}; {way_down}", remedies(missing))));
+            let alternative = "`--sandbox=contained` runs strategies without a jail";
+            return Some(ErrorHint::line(format!("{}; {alternative}", remedies(missing))));
         }
         E::Process(ProcessError::Deadline { .. }) => {
-            "`--deadline 5m` allows more time, except for the description, which has 2 s"
+            "`--deadline 5m` allows more time for a request; the limit of 2 s for `describe` is fixed"
         }
         E::Reported { error, .. } => {
             let hint = error.hint.as_ref();
@@ -200,30 +204,31 @@ fn stderr_hint(name: &str) -> ErrorHint {
     ErrorHint::line(format!("nothing was appended; `jp-compact -v ...` prints the stderr of `{name}`"))
 }
 
-/// The hint to grant the permissions whose lack may have caused the failure, with the command.
+/// The hint of a failure that missing permissions may have caused. `asked` are those that the strategy asked for, `tried`
+/// is one that it seems to have needed, and `command` grants all of them.
 pub(crate) fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> ErrorHint {
-    let mut why = Vec::new();
+    let mut lines = Vec::new();
     if !asked.is_empty() {
-        why.push(format!("it asked for {}, which was not granted;", grants::joined(asked)));
+        lines.push(format!("it asked for {}, which was not granted;", grants::joined(asked)));
     }
     if let Some(grant) = tried {
-        let what = match grant {
+        let action = match grant {
             Grant::Subprocess => "start another process (in a script, `exec PROGRAM` avoids that)",
             Grant::Network => "reach the network",
             Grant::Runtime(_) => "start its interpreter",
             _ => "read a file without permission",
         };
-        why.push(format!("it seems to have tried to {what}, and `{grant}` was not granted;"));
+        lines.push(format!("it seems to have tried to {action}, and `{grant}` was not granted;"));
     }
-    let allow = if tried.is_some() { ", and you want to allow it" } else { "" };
-    if let Some(last) = why.last_mut() {
-        last.push_str(&format!(" if that caused the failure{allow}, grant it with"));
+    let condition = if tried.is_some() { ", and you want to allow it" } else { "" };
+    if let Some(last) = lines.last_mut() {
+        last.push_str(&format!(" if that caused the failure{condition}, grant it with"));
     }
-    why.push(format!("  {command}"));
-    ErrorHint(why)
+    lines.push(format!("  {command}"));
+    ErrorHint(lines)
 }
 
 /// The steps that make a jail available.
 fn remedies(missing: &[MissingAbility]) -> String {
-    missing.iter().map(|missing| missing.remedy).collect::<Vec<_>>().join("; ")
+    missing.iter().map(|ability| ability.remedy).collect::<Vec<_>>().join("; ")
 }

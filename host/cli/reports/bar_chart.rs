@@ -1,5 +1,5 @@
-//! Tables of tokens with a bar in each row. The full part of a bar is in the view, the light part is not. No line must have
-//! more than 80 columns.
+//! Tables of tokens with a bar in each row. The full part of a bar represents the tokens in the view, the light part those
+//! that the view hides. No line must have more than 80 columns.
 
 use jp_compact_core::stats::Amount;
 
@@ -20,7 +20,7 @@ const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
 /// Appends a table with the largest row first. Without rows, it appends nothing.
 pub(crate) fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterator<Item = (&'a str, Amount)>) {
-    let mut rows: Vec<_> = rows.map(|(name, amount)| (name_of(name), amount)).collect();
+    let mut rows: Vec<_> = rows.map(|(name, amount)| (label(name), amount)).collect();
     if rows.is_empty() {
         return;
     }
@@ -29,7 +29,7 @@ pub(crate) fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterato
     let largest = size(&rows[0].1);
     text.line("");
     text.line(format_args!("{title:<NAME$} {:>NUMBER$} {:>NUMBER$}", "raw", "view"));
-    let more = rows.len().saturating_sub(LISTED_MAX);
+    let hidden = rows.len().saturating_sub(LISTED_MAX);
     for (name, amount) in rows.into_iter().take(LISTED_MAX) {
         text.line(
             format!(
@@ -37,16 +37,16 @@ pub(crate) fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterato
                 grouped(amount.before),
                 grouped(amount.after),
                 change(amount.before, amount.after),
-                drawn(amount, largest, BAR)
+                bar(amount, largest, BAR)
             )
             .trim_end(),
         );
     }
-    text.more("", more);
+    text.hidden("", hidden);
 }
 
-/// Escapes a name. A long name is truncated at its beginning, because paths differ at their end.
-fn name_of(name: &str) -> String {
+/// Escapes a name for its column. A long name loses its beginning, because paths differ at their end.
+fn label(name: &str) -> String {
     let name = escape::line(name);
     let length = name.chars().count();
     if length <= NAME {
@@ -55,16 +55,17 @@ fn name_of(name: &str) -> String {
     format!("…{}", name.chars().skip(length + 1 - NAME).collect::<String>())
 }
 
-/// A bar: full for the tokens in the view, light for the others. The amount `largest` fills `width`.
-fn drawn(Amount { before, after }: Amount, largest: u64, width: usize) -> String {
+/// Draws a bar: full for the tokens in the view, light for the others. The amount `largest` fills `width`.
+fn bar(Amount { before, after }: Amount, largest: u64, width: usize) -> String {
     let eighths = |amount: u64| {
-        let exact = u128::from(amount) * width as u128 * 8 / u128::from(largest.max(1));
+        let scaled = u128::from(amount) * width as u128 * 8 / u128::from(largest.max(1));
         // A small amount is visible, too.
-        usize::try_from(exact).unwrap_or(0).max(usize::from(amount > 0))
+        usize::try_from(scaled).unwrap_or(0).max(usize::from(amount > 0))
     };
-    let (shown, whole) = (eighths(after), eighths(before).div_ceil(8));
-    let mut bar = "█".repeat(shown / 8) + EIGHTHS[shown % 8];
-    bar.push_str(&"░".repeat(whole.saturating_sub(shown.div_ceil(8))));
+    let full_eighths = eighths(after);
+    let light_columns = eighths(before).div_ceil(8).saturating_sub(full_eighths.div_ceil(8));
+    let mut bar = "█".repeat(full_eighths / 8) + EIGHTHS[full_eighths % 8];
+    bar.push_str(&"░".repeat(light_columns));
     bar
 }
 
@@ -74,7 +75,7 @@ mod tests {
 
     #[track_caller]
     fn check(before: u64, after: u64, expected: &str) {
-        assert_eq!(drawn(Amount { before, after }, 100, 10), expected);
+        assert_eq!(bar(Amount { before, after }, 100, 10), expected);
     }
 
     #[test]
@@ -92,9 +93,9 @@ mod tests {
     #[test]
     fn lines_have_at_most_80_columns() {
         let amount = Amount { before: 123_456_789, after: 123_456_789 };
-        let long = "a/".repeat(60);
+        let long_name = "a/".repeat(60);
         let mut text = EscapedLines::new();
-        let rows = [("a", amount), (long.as_str(), amount), ("b\u{1b}[2J\nc", amount)];
+        let rows = [("a", amount), (long_name.as_str(), amount), ("b\u{1b}[2J\nc", amount)];
         table(&mut text, "tokens by conversation", rows.into_iter());
         let text = text.as_str();
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");

@@ -29,32 +29,32 @@ pub(crate) fn document(report: &compact::RunReport, run: &RunSettings) -> Compac
         would: Vec::new(),
         diagnostics: Vec::new(),
         logs: Vec::new(),
-        turns: report.changed.iter().map(changed).collect(),
+        turns: report.changed.iter().map(changed_turn).collect(),
         tier: tier.map(|tier| tier.to_string()),
         nothing: report.nothing.map(|nothing| nothing.to_string()),
         notes: notes(report, run),
     };
     for (step, ready) in report.steps.iter().zip(&run.strategies) {
-        add(&mut document, step, ready);
+        add_step(&mut document, step, ready);
     }
     document
 }
 
-fn changed(&Changed { turn, before, after }: &Changed) -> ChangedTurn {
+fn changed_turn(&Changed { turn, before, after }: &Changed) -> ChangedTurn {
     ChangedTurn { turn, view_before: before, view_after: after }
 }
 
 /// Adds the result of a strategy.
-fn add(document: &mut CompactionReport, step: &Step, ready: &Ready) {
+fn add_step(document: &mut CompactionReport, step: &Step, ready: &Ready) {
     let (strategy, version) = (&step.strategy, &step.version);
     match &step.outcome {
-        StrategyOutcome::Made(made) => {
-            document.overlays.extend(made.iter().map(|made| compact::overlay(made, step, ready)));
+        StrategyOutcome::Made(overlays) => {
+            document.overlays.extend(overlays.iter().map(|made| compact::overlay(made, step, ready)));
         }
-        StrategyOutcome::Would(what) => document.would.push(WouldReport {
+        StrategyOutcome::Would(request) => document.would.push(WouldReport {
             strategy: strategy.clone(),
             version: version.clone(),
-            what: what.clone(),
+            what: request.clone(),
         }),
         StrategyOutcome::Already(_) => {}
         StrategyOutcome::Declined(reason) => document.declines.push(DeclineReport {
@@ -66,7 +66,7 @@ fn add(document: &mut CompactionReport, step: &Step, ready: &Ready) {
     document.diagnostics.extend(
         step.diagnostics
             .iter()
-            .map(|found| DiagnosticReport { strategy: strategy.clone(), found: found.clone() }),
+            .map(|diagnostic| DiagnosticReport { strategy: strategy.clone(), found: diagnostic.clone() }),
     );
     document.logs.extend(step.logs.iter().map(|(level, message)| LogReport {
         strategy: strategy.clone(),
@@ -76,34 +76,35 @@ fn add(document: &mut CompactionReport, step: &Step, ready: &Ready) {
 }
 
 /// The name of a level or severity in lower case.
-fn word(variant: &impl std::fmt::Debug) -> String {
+fn lower_case(variant: &impl std::fmt::Debug) -> String {
     format!("{variant:?}").to_lowercase()
 }
 
 /// The notes about ranges, violated rules, and a low saving.
 fn notes(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     let mut notes: Vec<_> = report.notes.iter().map(ToString::to_string).collect();
-    notes.extend(report.broken.iter().map(|broken| format!("the view now violates {broken}")));
-    if let [first, more @ ..] = report.broken_before.as_slice() {
-        let more = if more.is_empty() { String::new() } else { format!(" (and {} more)", more.len()) };
-        notes.push(format!("the view still violates {first}{more}; `jp-compact lint` lists all violations"));
+    notes.extend(report.broken.iter().map(|violation| format!("the view now violates {violation}")));
+    if let [first, others @ ..] = report.broken_before.as_slice() {
+        let count = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+        notes.push(format!("the view still violates {first}{count}; `jp-compact lint` lists all violations"));
     }
-    if let Some(saved) = report.low_saving {
-        let least = run.limits.min_saving * 100.0;
-        let (became, did_not) = if run.io.dry_run {
-            ("would shrink", "would not shrink")
-        } else {
-            ("shrank", "did not shrink; `--reset=N` removes overlay N")
-        };
-        notes.push(match run.policy.on_low_saving {
-            OnLowSaving::Decline => return notes,
-            OnLowSaving::Warn if saved > 0.0 => {
-                format!("the view {became} by only {:.1} %, less than {least} % (min_saving)", saved * 100.0)
-            }
-            OnLowSaving::Warn => format!("the view {did_not}"),
-        });
+    if let (Some(saved), OnLowSaving::Warn) = (report.low_saving, run.policy.on_low_saving) {
+        notes.push(low_saving_note(saved, run));
     }
     notes
+}
+
+fn low_saving_note(saved: f64, run: &RunSettings) -> String {
+    if saved > 0.0 {
+        let verb = if run.io.dry_run { "would shrink" } else { "shrank" };
+        let (saved, minimum) = (saved * 100.0, run.limits.min_saving * 100.0);
+        return format!("the view {verb} by only {saved:.1} %, less than {minimum} % (min_saving)");
+    }
+    if run.io.dry_run {
+        "the view would not shrink".to_owned()
+    } else {
+        "the view did not shrink; `--reset=N` removes overlay N".to_owned()
+    }
 }
 
 /// The report as text.
@@ -112,53 +113,13 @@ pub(crate) fn text(
     run: &RunSettings,
     environment: &Environment,
 ) -> EscapedLines {
-    let path = short(&report.path, environment);
     if let Some(nothing) = report.nothing {
+        let path = short(&report.path, environment);
         return EscapedLines::single(format_args!("{path}: {nothing}"));
     }
-    let made: usize = report
-        .steps
-        .iter()
-        .map(|step| if let StrategyOutcome::Made(made) = &step.outcome { made.len() } else { 0 })
-        .sum();
-    let verb = if run.io.dry_run { "would be appended" } else { "appended" };
-    let mut lines = EscapedLines::single(match made {
-        0 => format!("{path}: nothing to append"),
-        made if report.format == Format::Jp => format!("{path}: {} {verb}", counted(made, "overlay")),
-        made => {
-            let sidecar_path = short(&report.written_to, environment);
-            format!("{path}: {} {verb} to {sidecar_path}", counted(made, "overlay"))
-        }
-    });
+    let mut lines = EscapedLines::single(headline(report, run, environment));
     for step in &report.steps {
-        let name = format!("{} {}", step.strategy, step.version);
-        match &step.outcome {
-            StrategyOutcome::Would(what) => lines.line(format_args!("  -  {name}  {what}")),
-            StrategyOutcome::Declined(reason) => lines.line(format_args!("  -  {name}  declined: {reason}")),
-            StrategyOutcome::Already(number) => {
-                lines.line(format_args!("  -  {name}  already appended: overlay {number}"));
-            }
-            StrategyOutcome::Made(made) => lines.list(
-                "  ",
-                made.iter().map(|made| {
-                    let kinds = made.overlay.kinds().join(", ");
-                    let is_jps = report.format == Format::Jp;
-                    let theirs = if made.overlay.applied_by_jp || !is_jps {
-                        ""
-                    } else {
-                        " (not applied by JP itself)"
-                    };
-                    format!("  {}  {name}  {}: {kinds}{theirs}", made.number, covered(&made.overlay))
-                }),
-            ),
-        }
-        let logs = step.logs.iter().map(|(level, text)| format!("     {name}: {}: {text}", word(level)));
-        lines.list("     ", logs);
-        let diagnostics = step.diagnostics.iter().map(|found| {
-            let turn = found.turn.map_or(String::new(), |turn| format!(" in turn {turn}"));
-            format!("     {name}: {}{turn}: {}", word(&found.severity), found.message)
-        });
-        lines.list("     ", diagnostics);
+        add_step_text(&mut lines, step, report.format);
     }
     lines.list("  ", notes(report, run).iter().map(|note| format!("  note: {note}")));
     if run.io.dry_run {
@@ -169,4 +130,51 @@ pub(crate) fn text(
     }
     sent_tokens::run_text(report, run).iter().for_each(|line| lines.line(format_args!("  {line}")));
     lines
+}
+
+/// The number of new overlays, and the file that they are appended to.
+fn headline(report: &compact::RunReport, run: &RunSettings, environment: &Environment) -> String {
+    let path = short(&report.path, environment);
+    let overlays_of = |step: &Step| match &step.outcome {
+        StrategyOutcome::Made(overlays) => overlays.len(),
+        _ => 0,
+    };
+    let overlays: usize = report.steps.iter().map(overlays_of).sum();
+    if overlays == 0 {
+        return format!("{path}: nothing to append");
+    }
+    let verb = if run.io.dry_run { "would be appended" } else { "appended" };
+    let count = counted(overlays, "overlay");
+    if report.format == Format::Jp {
+        return format!("{path}: {count} {verb}");
+    }
+    format!("{path}: {count} {verb} to {}", short(&report.written_to, environment))
+}
+
+/// Adds the result of a strategy, its logs, and its diagnostics.
+fn add_step_text(lines: &mut EscapedLines, step: &Step, format: Format) {
+    let name = format!("{} {}", step.strategy, step.version);
+    match &step.outcome {
+        StrategyOutcome::Would(request) => lines.line(format_args!("  -  {name}  {request}")),
+        StrategyOutcome::Declined(reason) => lines.line(format_args!("  -  {name}  declined: {reason}")),
+        StrategyOutcome::Already(number) => {
+            lines.line(format_args!("  -  {name}  already appended: overlay {number}"));
+        }
+        StrategyOutcome::Made(overlays) => {
+            let entries = overlays.iter().map(|made| {
+                let kinds = made.overlay.kinds().join(", ");
+                let is_ignored_by_jp = format == Format::Jp && !made.overlay.applied_by_jp;
+                let remark = if is_ignored_by_jp { " (not applied by JP itself)" } else { "" };
+                format!("  {}  {name}  {}: {kinds}{remark}", made.number, covered(&made.overlay))
+            });
+            lines.list("  ", entries);
+        }
+    }
+    let logs = step.logs.iter().map(|(level, text)| format!("     {name}: {}: {text}", lower_case(level)));
+    lines.list("     ", logs);
+    let diagnostics = step.diagnostics.iter().map(|diagnostic| {
+        let turn = diagnostic.turn.map_or(String::new(), |turn| format!(" in turn {turn}"));
+        format!("     {name}: {}{turn}: {}", lower_case(&diagnostic.severity), diagnostic.message)
+    });
+    lines.list("     ", diagnostics);
 }

@@ -1,4 +1,4 @@
-//! A conversation, whole or as a model receives it, in one of several forms.
+//! Prints a conversation in one of several forms: all raw events, or only the view.
 
 use std::io::{self, Write};
 use std::str::FromStr;
@@ -7,9 +7,9 @@ use jp_compact_core::View;
 use jp_compact_core::projection::{project, project_through};
 use jp_compact_core::render::{Provider, render};
 use jp_compact_core::splice::Piece;
-use jp_compact_core::view::{self, ItemOrigin, Part, SUMMARY_REQUEST};
+use jp_compact_core::view::{self, ItemOrigin, Part};
 use jp_compact_transcripts as transcripts;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::escape;
 use crate::human::covered;
@@ -44,21 +44,21 @@ impl FromStr for PrintForm {
     }
 }
 
-/// Writes a conversation, whole or with its overlays applied.
+/// Writes a conversation. `compacted` selects the view instead of all raw events.
 pub(crate) fn write(
-    read: &InputTranscript,
+    input: &InputTranscript,
     compacted: bool,
     form: PrintForm,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let pieces = pieces(read, compacted, form)?;
-    pieces.iter().try_for_each(|piece| out.write_all(piece.bytes(read.stream.bytes())))
+    let pieces = pieces(input, compacted, form)?;
+    pieces.iter().try_for_each(|piece| out.write_all(piece.bytes(input.stream.bytes())))
 }
 
-/// Renders a conversation. In the form of the transcript, the pieces refer to its bytes.
-pub(crate) fn pieces(read: &InputTranscript, compacted: bool, form: PrintForm) -> io::Result<Vec<Piece>> {
-    let stream = &read.stream;
-    // A transcript that is such a body keeps its model, its tools and its bytes.
+/// Renders a conversation. With [`PrintForm::Source`], pieces refer to the bytes of the transcript.
+pub(crate) fn pieces(input: &InputTranscript, compacted: bool, form: PrintForm) -> io::Result<Vec<Piece>> {
+    let stream = &input.stream;
+    // A transcript that is already a body for this provider keeps its model, its tools, and its bytes.
     let form = match form {
         PrintForm::Body(provider) if transcripts::is_request_body(stream, provider) => PrintForm::Source,
         form => form,
@@ -70,7 +70,12 @@ pub(crate) fn pieces(read: &InputTranscript, compacted: bool, form: PrintForm) -
     let mut text = Vec::new();
     match form {
         PrintForm::Source => return Ok(transcripts::render(stream, &view)),
-        PrintForm::Text => write_text(read, &view, compacted, &mut text)?,
+        PrintForm::Text => {
+            write_text(input, &view, &mut text)?;
+            if !compacted {
+                write_overlays(input, &mut text)?;
+            }
+        }
         PrintForm::Json => view.write_json(stream, &mut text)?,
         PrintForm::Body(provider) => {
             serde_json::to_writer_pretty(&mut text, &render(stream, &view, provider).body)?;
@@ -80,69 +85,75 @@ pub(crate) fn pieces(read: &InputTranscript, compacted: bool, form: PrintForm) -
     Ok(vec![Piece::New(text)])
 }
 
-/// Writes turns, roles and texts. Applied overlays are marked, others are listed at the end.
-fn write_text(read: &InputTranscript, view: &View, compacted: bool, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the turns, roles, and texts of a view. Overlays are marked where they apply.
+fn write_text(input: &InputTranscript, view: &View, out: &mut dyn Write) -> io::Result<()> {
     let mut turn = None;
-    let parts = view.items().iter().filter(|item| is_visible(read, &item.part));
-    for (event, item) in view.events(&read.stream).zip(parts) {
-        if turn != Some(event.turn) {
-            turn = Some(event.turn);
-            let origin = match event.origin {
-                ItemOrigin::Kept(raw) if raw == event.turn => format!("turn {raw}"),
-                ItemOrigin::Kept(raw) => format!("turn {} (turn {raw} of the history)", event.turn),
-                ItemOrigin::Summary { .. } => {
-                    let of = event.origin.summarized().map_or_else(String::new, |range| range.to_string());
-                    format!("turn {} [overlay: a summary of {of} of the history]", event.turn)
-                }
-            };
-            writeln!(out, "--- {origin} ---")?;
+    let items = view.items().iter().filter(|item| is_visible(input, &item.part));
+    for (shown, item) in view.events(&input.stream).zip(items) {
+        if turn != Some(shown.turn) {
+            turn = Some(shown.turn);
+            writeln!(out, "--- {} ---", turn_title(shown.turn, shown.origin))?;
         }
-        let text = |key: &str| event.event.get(key).and_then(Value::as_str).unwrap_or_default();
         let mark = if matches!(item.part, Part::Kept(_) | Part::Short(_)) { "" } else { " [overlay]" };
-        let (head, body) = match (text("type"), event.event.get("reasoning"), event.event.get("data")) {
-            ("chat_request", ..) => ("user".to_owned(), text("content").to_owned()),
-            ("chat_response", Some(_), _) => ("assistant, reasoning".into(), text("reasoning").into()),
-            ("chat_response", _, Some(data)) => ("assistant, data".into(), data.to_string()),
-            ("chat_response", ..) => ("assistant".into(), text("message").into()),
-            ("tool_call_request", ..) => {
-                let arguments = event.event.get("arguments").map(Value::to_string).unwrap_or_default();
-                (format!("tool call {}{mark}", text("name")), arguments)
-            }
-            _ => {
-                let failed = event.event.get("is_error") == Some(&Value::Bool(true));
-                let what = if failed { "tool error" } else { "tool result" };
-                (format!("{what}{mark}"), text("content").into())
-            }
-        };
+        let (head, body) = head_and_body(&shown.event, mark);
         writeln!(out, "{}:", escape::line(&head))?;
         for line in escape::text(&body).lines() {
             writeln!(out, "  {line}")?;
         }
     }
-    if !compacted {
-        for (place, overlay) in read.stream.overlays().iter().enumerate() {
-            writeln!(
-                out,
-                "[overlay {}, {}: {}, {}; --compacted applies it]",
-                place + 1,
-                view::timestamp_text(overlay.stamp),
-                covered(overlay),
-                overlay.kinds().join(", ")
-            )?;
+    Ok(())
+}
+
+/// The title of a turn in the view. It names the raw turns if their numbers differ.
+fn turn_title(turn: usize, origin: ItemOrigin) -> String {
+    match origin {
+        ItemOrigin::Kept(raw) if raw == turn => format!("turn {turn}"),
+        ItemOrigin::Kept(raw) => format!("turn {turn} (turn {raw} of the history)"),
+        ItemOrigin::Summary { .. } => {
+            let range = origin.summarized().map_or_else(String::new, |range| range.to_string());
+            format!("turn {turn} [overlay: a summary of {range} of the history]")
         }
+    }
+}
+
+/// The role and the text of an event.
+fn head_and_body(event: &Map<String, Value>, mark: &str) -> (String, String) {
+    let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
+    match (text("type"), event.get("reasoning"), event.get("data")) {
+        ("chat_request", ..) => ("user".to_owned(), text("content").to_owned()),
+        ("chat_response", Some(_), _) => ("assistant, reasoning".into(), text("reasoning").into()),
+        ("chat_response", _, Some(data)) => ("assistant, data".into(), data.to_string()),
+        ("chat_response", ..) => ("assistant".into(), text("message").into()),
+        ("tool_call_request", ..) => {
+            let arguments = event.get("arguments").map(Value::to_string).unwrap_or_default();
+            (format!("tool call {}{mark}", text("name")), arguments)
+        }
+        _ => {
+            let is_error = event.get("is_error") == Some(&Value::Bool(true));
+            let role = if is_error { "tool error" } else { "tool result" };
+            (format!("{role}{mark}"), text("content").into())
+        }
+    }
+}
+
+/// Lists the overlays, which the printed raw events do not show.
+fn write_overlays(input: &InputTranscript, out: &mut dyn Write) -> io::Result<()> {
+    for (number, overlay) in (1..).zip(input.stream.overlays()) {
+        writeln!(
+            out,
+            "[overlay {number}, {}: {}, {}; --compacted applies it]",
+            view::timestamp_text(overlay.stamp),
+            covered(overlay),
+            overlay.kinds().join(", ")
+        )?;
     }
     Ok(())
 }
 
-/// Whether a part of a view is in [`View::events`].
-fn is_visible(read: &InputTranscript, part: &Part) -> bool {
-    match part {
-        Part::Kept(element) | Part::Short(element) | Part::Emptied(element) | Part::Replaced(element, _) => {
-            read.stream.events()[*element].kind.is_provider_visible()
-        }
-        Part::SummaryStart { .. } => false,
-        Part::SummaryRequest { .. } | Part::SummaryResponse { .. } | Part::SummaryNote { .. } => {
-            !SUMMARY_REQUEST.is_empty()
-        }
+/// Whether [`View::events`] contains a part of a view.
+fn is_visible(input: &InputTranscript, part: &Part) -> bool {
+    match part.element() {
+        Some(element) => input.stream.events()[element].kind.is_provider_visible(),
+        None => !matches!(part, Part::SummaryStart { .. }),
     }
 }

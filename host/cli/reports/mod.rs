@@ -1,4 +1,4 @@
-//! Results of commands, as lines of JSON and as text for people. Commands and MCP tools share them.
+//! The results of commands, as JSON documents and as text for people. Commands and MCP tools share them.
 
 mod bar_chart;
 pub(crate) mod compaction;

@@ -29,13 +29,13 @@ struct Row<'a> {
     remarks: Vec<String>,
 }
 
-/// The overlays of a conversation, as a document and as text.
+/// Reports the overlays of a conversation.
 pub(crate) fn report(
-    read: &InputTranscript,
+    input: &InputTranscript,
     estimator: Estimator,
     environment: &Environment,
 ) -> (ShowReport, EscapedLines) {
-    let stream = &read.stream;
+    let stream = &input.stream;
     let survey = Survey::with(stream, estimator);
     let (stats, sent) = (stats(&survey), SentTotals::count(&survey));
     let halves = Halves::new(stream, &survey.pairs);
@@ -46,23 +46,23 @@ pub(crate) fn report(
     };
     let overlays = stream.overlays().iter().zip(receipts(stream)).zip(sizes.windows(2)).enumerate();
     let rows: Vec<_> = overlays
-        .map(|(place, ((overlay, receipt), sizes))| {
-            let remarks = remarks(stream, &halves, place, jp_numbers[place]);
+        .map(|(index, ((overlay, receipt), sizes))| {
+            let remarks = remarks(stream, &halves, index, jp_numbers[index]);
             Row { overlay, receipt, before: sizes[0], after: sizes[1], remarks }
         })
         .collect();
     let tokens = sent.document(&stats.all);
     let document = ShowReport {
-        path: read.path.to_string_lossy().into_owned(),
+        path: input.path.to_string_lossy().into_owned(),
         format: stream.format().to_string(),
-        conversation_id: read.id.clone(),
+        conversation_id: input.id.clone(),
         estimator: estimator.name().to_owned(),
         turns: stream.turns(),
         events: stream.conversation_events(),
         file_bytes: stream.bytes().len() as u64,
         overlays: (1..)
             .zip(rows.iter().zip(&jp_numbers))
-            .map(|(number, (row, of_jp))| row.document(number, *of_jp))
+            .map(|(number, (row, jp_number))| row.document(number, *jp_number))
             .collect(),
         tokens,
         saved: tokens.saved_of_raw(),
@@ -72,51 +72,53 @@ pub(crate) fn report(
     };
     let mut text = EscapedLines::single(format_args!(
         "{}: {}, {}, {}",
-        short(&read.path, environment),
+        short(&input.path, environment),
         counted(stream.turns(), "turn"),
         counted(stream.conversation_events(), "event"),
         counted(rows.len(), "overlay")
     ));
     sent.text(&stats, estimator).iter().for_each(|line| text.line(line));
-    // The newest overlays win, so they are shown.
-    let earlier = rows.len().saturating_sub(LISTED_MAX);
-    if earlier > 0 {
-        text.line(format_args!("  ... and {earlier} earlier overlays; `--json` lists all"));
+    // Newer overlays override older ones, so a long list omits the oldest.
+    let hidden = rows.len().saturating_sub(LISTED_MAX);
+    if hidden > 0 {
+        text.line(format_args!("  ... and {hidden} earlier overlays; `--json` lists all"));
     }
-    for (place, row) in rows.iter().enumerate().skip(earlier) {
-        row.text(place + 1, &mut text);
+    for (number, row) in (1..).zip(&rows).skip(hidden) {
+        row.add_text(number, &mut text);
     }
     tables(&stats, estimator, &mut text);
     (document, text)
 }
 
-/// Remarks about an overlay that its own members do not show.
-fn remarks(stream: &Stream, halves: &Halves<'_>, place: usize, jp_number: Option<usize>) -> Vec<String> {
-    let (mut remarks, overlay) = (Vec::new(), &stream.overlays()[place]);
+/// Explains why an overlay has less effect than its members suggest, and its number in JP if that differs.
+fn remarks(stream: &Stream, halves: &Halves<'_>, index: usize, jp_number: Option<usize>) -> Vec<String> {
+    let (mut remarks, overlay) = (Vec::new(), &stream.overlays()[index]);
     if overlay.stale {
         remarks.push("not applied, because the events in its range have changed".to_owned());
         return remarks;
     }
     if !overlay.applied_by_jp && stream.is_jp() {
-        let why = if overlay.is_stepped() { ", because its range has steps" } else { "" };
-        remarks.push(format!("JP does not apply it{why}"));
+        let reason = if overlay.is_stepped() { ", because its range has steps" } else { "" };
+        remarks.push(format!("JP does not apply it{reason}"));
     }
-    if let Some(number) = jp_number.filter(|number| *number != place + 1) {
+    if let Some(number) = jp_number.filter(|number| *number != index + 1) {
         remarks.push(format!("JP numbers it {number}: `jp conversation compact --reset={number}`"));
     }
-    let unread = overlay.not_applied.iter().filter(|member| **member != "over");
-    remarks.extend(unread.map(|member| format!("its member `{member}` is kept, but not applied")));
+    let ignored = overlay.not_applied.iter().filter(|member| **member != "over");
+    remarks.extend(ignored.map(|member| format!("its member `{member}` is kept, but not applied")));
     if overlay.is_conditional() {
-        let of_jp = if overlay.applied_by_jp { "; JP ignores `over` and applies the rest" } else { "" };
-        remarks.push(format!("no effect, because its condition `over` is not implemented{of_jp}"));
+        let in_jp = if overlay.applied_by_jp { "; JP ignores `over` and applies the rest" } else { "" };
+        remarks.push(format!("no effect, because its condition `over` is not implemented{in_jp}"));
     }
     if overlay.from_turn > overlay.to_turn || overlay.from_turn >= stream.turns() {
         remarks.push("no effect, because its range contains no turn".to_owned());
     }
     if let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls {
-        remarks.extend(
-            calls.iter().filter_map(|call| halves.find(overlay, call).err().map(|lost| lost.describe(call))),
-        );
+        for call in calls {
+            if let Err(error) = halves.find(overlay, call) {
+                remarks.push(error.describe(call));
+            }
+        }
     }
     remarks
 }
@@ -139,12 +141,12 @@ impl Row<'_> {
         }
     }
 
-    fn text(&self, number: usize, text: &mut EscapedLines) {
-        let member = |name: &str| {
-            self.receipt.as_ref().and_then(|receipt| receipt.get(name)).and_then(Value::as_str).unwrap_or("?")
-        };
+    fn add_text(&self, number: usize, text: &mut EscapedLines) {
         let origin = match &self.receipt {
-            Some(_) => format!("by {} {}, {}", member("strategy"), member("version"), member("tier")),
+            Some(receipt) => {
+                let member = |name: &str| receipt.get(name).and_then(Value::as_str).unwrap_or("?");
+                format!("by {} {}, {}", member("strategy"), member("version"), member("tier"))
+            }
             None => "without a receipt".to_owned(),
         };
         text.line(format_args!(

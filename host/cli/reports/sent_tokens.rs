@@ -1,5 +1,5 @@
-//! The number of tokens that a model receives. JP sends only what its own grammar can apply, which may be more than the
-//! view of jp-compact has. Every report must name JP's number, and name it first.
+//! The number of tokens that a model receives. JP does not apply every overlay, so it may send more than the view of
+//! jp-compact has. Every report on a conversation of JP must state JP's number first.
 
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::jp_view::jp_view;
@@ -11,28 +11,32 @@ use jp_compact_schema::document::{self, TokenCounts};
 use crate::human::{change, counted, grouped};
 use crate::tokens::about;
 
-/// The sentence for a view that JP does not send.
-const OURS: &str = "jp-compact's own view has";
-/// The sentence for transcripts of other agents, which apply no overlay.
-const PRINTED: &str = "the view that `print --compacted` prints has";
+/// The beginning of a sentence about tokens that JP sends.
+const JP_SENDS: &str = "JP sends a model";
+/// The beginning of a sentence about a view that JP does not send.
+const OWN_VIEW_HAS: &str = "jp-compact's own view has";
+/// The beginning of a sentence about transcripts of other agents, which apply no overlay.
+const PRINTED_VIEW_HAS: &str = "the view that `print --compacted` prints has";
 
-/// The tokens that JP sends of conversations.
+/// The tokens that JP sends, summed over conversations.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SentTotals {
-    /// The number of conversations.
+    /// The number of conversations, in all formats.
     conversations: usize,
-    /// The part for JP's conversations.
+    /// The sums over those in JP's format, if there are any.
     jp: Option<JpTokens>,
 }
 
-/// The tokens that JP sends of its own conversations.
+/// The sums over the conversations in JP's format.
 #[derive(Debug, Clone, Default)]
 struct JpTokens {
     conversations: usize,
-    before: u64,
-    after: u64,
-    /// Why they differ from the view, if they do.
-    why: Option<String>,
+    /// The tokens without overlays.
+    raw: u64,
+    /// The tokens of JP's view.
+    view: u64,
+    /// The reason why JP's view differs from ours, if it does.
+    difference: Option<String>,
 }
 
 impl SentTotals {
@@ -40,13 +44,13 @@ impl SentTotals {
     pub(crate) fn count(survey: &Survey<'_>) -> Self {
         let stream = survey.stream;
         let jp = stream.is_jp().then(|| {
-            let differs = jp_view(stream, stream.overlays());
-            let view = differs.as_ref().map_or(&survey.view, |differs| &differs.view);
+            let jp_view = jp_view(stream, stream.overlays());
+            let view = jp_view.as_ref().map_or(&survey.view, |jp_view| &jp_view.view);
             JpTokens {
                 conversations: 1,
-                before: survey.estimate.stream_tokens(),
-                after: survey.estimate.view_tokens(view),
-                why: differs.map(|differs| differs.why.to_string()),
+                raw: survey.estimate.stream_tokens(),
+                view: survey.estimate.view_tokens(view),
+                difference: jp_view.map(|jp_view| jp_view.why.to_string()),
             }
         });
         Self { conversations: 1, jp }
@@ -59,22 +63,22 @@ impl SentTotals {
             return;
         }
         self.conversations += other.conversations;
-        let Some(more) = &other.jp else { return };
+        let Some(other_jp) = &other.jp else { return };
         let jp = self.jp.get_or_insert_default();
-        jp.conversations += more.conversations;
-        jp.before += more.before;
-        jp.after += more.after;
-        if more.why.is_some() {
-            jp.why = Some("JP does not apply every overlay; `show` names them".to_owned());
+        jp.conversations += other_jp.conversations;
+        jp.raw += other_jp.raw;
+        jp.view += other_jp.view;
+        if other_jp.difference.is_some() {
+            jp.difference = Some("JP does not apply every overlay; `show` names them".to_owned());
         }
     }
 
     /// The tokens for a document, with those of the view.
     pub(crate) fn document(&self, all: &SizeChange) -> TokenCounts {
         let jp = self.jp.as_ref().map(|jp| document::JpTokens {
-            raw: jp.before,
-            view_before: jp.after,
-            view_after: jp.after,
+            raw: jp.raw,
+            view_before: jp.view,
+            view_after: jp.view,
         });
         let (raw, view) = (all.tokens.before, all.tokens.after);
         TokenCounts { raw, view_before: view, view_after: view, jp }
@@ -83,49 +87,51 @@ impl SentTotals {
     /// The tokens as lines of text.
     pub(crate) fn text(&self, stats: &Stats, estimator: Estimator) -> Vec<String> {
         let (SizeChange { tokens, bytes }, about) = (stats.all, about(estimator));
-        let ratio = |after, before| format!("{about}{} of {} tokens", grouped(after), grouped(before));
+        let ratio = |view, raw| format!("{about}{} of {} tokens", grouped(view), grouped(raw));
         let in_bytes = format!("{} of {} bytes of text", grouped(bytes.after), grouped(bytes.before));
-        let view = format!("{}, {in_bytes}", ratio(tokens.after, tokens.before));
-        match &self.jp {
-            None => vec![format!("{PRINTED} {view}")],
-            Some(jp) if jp.conversations < self.conversations => {
-                let its = counted(jp.conversations, "conversation");
-                let sends = ratio(jp.after, jp.before);
-                vec![
-                    format!("JP sends a model {sends} of its own {its}"),
-                    format!("all views together have {view}"),
-                ]
-            }
-            Some(JpTokens { why: None, .. }) => vec![format!("JP sends a model {view}")],
-            Some(JpTokens { after, before, why: Some(why), .. }) => {
-                vec![format!("JP sends a model {}", ratio(*after, *before)), format!("{OURS} {view}: {why}")]
-            }
+        let our_view = format!("{}, {in_bytes}", ratio(tokens.after, tokens.before));
+        let Some(jp) = &self.jp else { return vec![format!("{PRINTED_VIEW_HAS} {our_view}")] };
+        if jp.conversations < self.conversations {
+            let conversations = counted(jp.conversations, "conversation");
+            return vec![
+                format!("{JP_SENDS} {} of its own {conversations}", ratio(jp.view, jp.raw)),
+                format!("all views together have {our_view}"),
+            ];
+        }
+        match &jp.difference {
+            None => vec![format!("{JP_SENDS} {our_view}")],
+            Some(difference) => vec![
+                format!("{JP_SENDS} {}", ratio(jp.view, jp.raw)),
+                format!("{OWN_VIEW_HAS} {our_view}: {difference}"),
+            ],
         }
     }
 }
 
 /// The beginning of a sentence about the tokens of the view.
 pub(crate) fn view_has(stream: &Stream) -> &'static str {
+    if !stream.is_jp() {
+        return PRINTED_VIEW_HAS;
+    }
     match jp_view(stream, stream.overlays()) {
-        _ if !stream.is_jp() => PRINTED,
-        Some(_) => OURS,
-        None => "JP sends a model",
+        Some(_) => OWN_VIEW_HAS,
+        None => JP_SENDS,
     }
 }
 
 /// The tokens before and after a run, as lines of text.
 pub(crate) fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     let name = run.io.estimator.name();
-    let was = |before, after| {
+    let comparison = |before, after| {
         let (about, change) = (about(run.io.estimator), change(before, after));
         format!("{about}{} tokens, was {} ({change}, {name})", grouped(after), grouped(before))
     };
-    let view = was(report.tokens_before, report.tokens_after);
-    let Some(jp) = &report.jp else { return vec![format!("{PRINTED} {view}")] };
-    let sends = if run.io.dry_run { "JP would send" } else { "JP sends" };
-    let mut lines = vec![format!("{sends} a model {}", was(jp.before, jp.after))];
-    if let Some(why) = &jp.why {
-        lines.push(format!("{OURS} {view}: {why}"));
+    let our_view = comparison(report.tokens_before, report.tokens_after);
+    let Some(jp) = &report.jp else { return vec![format!("{PRINTED_VIEW_HAS} {our_view}")] };
+    let jp_sends = if run.io.dry_run { "JP would send a model" } else { JP_SENDS };
+    let mut lines = vec![format!("{jp_sends} {}", comparison(jp.before, jp.after))];
+    if let Some(difference) = &jp.why {
+        lines.push(format!("{OWN_VIEW_HAS} {our_view}: {difference}"));
     }
     lines
 }

@@ -14,21 +14,21 @@ use crate::input::InputTranscript;
 use crate::lines::EscapedLines;
 
 /// Counts the tokens of a conversation.
-pub(crate) fn sums(read: &InputTranscript, estimator: Estimator) -> (Stats, SentTotals) {
-    let survey = Survey::with(&read.stream, estimator);
+pub(crate) fn sums(input: &InputTranscript, estimator: Estimator) -> (Stats, SentTotals) {
+    let survey = Survey::with(&input.stream, estimator);
     (stats(&survey), SentTotals::count(&survey))
 }
 
 /// The counts of one conversation, as a document.
 pub(crate) fn document(
-    read: &InputTranscript,
+    input: &InputTranscript,
     (stats, sent): &(Stats, SentTotals),
     estimator: Estimator,
 ) -> StatsReport {
     let tokens = sent.document(&stats.all);
     StatsReport {
-        path: read.path.to_string_lossy().into_owned(),
-        conversation_id: read.id.clone(),
+        path: input.path.to_string_lossy().into_owned(),
+        conversation_id: input.id.clone(),
         estimator: estimator.name().to_owned(),
         turns: stats.turns,
         events: stats.events,
@@ -68,10 +68,10 @@ pub(super) fn by_name(sizes: &BTreeMap<impl AsRef<str>, SizeChange>) -> BTreeMap
 }
 
 /// The counts as text, with a title.
-pub(crate) fn text(what: &str, (stats, sent): &(Stats, SentTotals), estimator: Estimator) -> EscapedLines {
-    let count = |number, what| counted(usize::try_from(number).unwrap_or(usize::MAX), what);
+pub(crate) fn text(title: &str, (stats, sent): &(Stats, SentTotals), estimator: Estimator) -> EscapedLines {
+    let count = |number, noun| counted(usize::try_from(number).unwrap_or(usize::MAX), noun);
     let mut text = EscapedLines::single(format_args!(
-        "{what}: {}, {}, {}",
+        "{title}: {}, {}, {}",
         count(stats.turns, "turn"),
         count(stats.events, "event"),
         count(stats.overlays, "overlay"),
@@ -81,18 +81,18 @@ pub(crate) fn text(what: &str, (stats, sent): &(Stats, SentTotals), estimator: E
     text
 }
 
-/// The tables by type, by tool, and in total.
+/// Appends the tables by type, by tool, and in total.
 pub(crate) fn tables(stats: &Stats, estimator: Estimator, text: &mut EscapedLines) {
     let by_type = stats.by_type.iter().map(|(name, sizes)| (*name, sizes.tokens));
     bar_chart::table(text, "tokens by type", by_type);
     let by_tool = stats.by_tool.iter().map(|(name, sizes)| (name.as_str(), sizes.tokens));
     bar_chart::table(text, "tokens by tool", by_tool);
-    let all = format!("tokens, by {}", estimator.name());
-    bar_chart::table(text, "total", [(all.as_str(), stats.all.tokens)].into_iter());
+    let label = format!("tokens, by {}", estimator.name());
+    bar_chart::table(text, "total", [(label.as_str(), stats.all.tokens)].into_iter());
 }
 
-/// The table by conversation.
-pub(crate) fn by_conversation(found: &[(String, Stats)], text: &mut EscapedLines) {
-    let rows = found.iter().map(|(path, stats)| (path.as_str(), stats.all.tokens));
+/// Appends the table by conversation.
+pub(crate) fn by_conversation(conversations: &[(String, Stats)], text: &mut EscapedLines) {
+    let rows = conversations.iter().map(|(path, stats)| (path.as_str(), stats.all.tokens));
     bar_chart::table(text, "tokens by conversation", rows);
 }

@@ -15,47 +15,54 @@ use crate::lines::EscapedLines;
 struct StepRow {
     weight: u64,
     /// The number of calls of each tool.
-    tools: BTreeMap<String, usize>,
+    calls: BTreeMap<String, usize>,
 }
 
 /// The steps as text.
 pub(crate) fn text(stream: &Stream, estimator: Estimator) -> EscapedLines {
     let survey = Survey::with(stream, estimator);
-    let rows = rows(&survey);
-    let last = stream.turns().saturating_sub(1);
-    let closed = open::closed_steps(stream, &survey.pairs);
-    let is_closed = |turn: usize, step: usize| turn < last || step < closed;
+    let last_turn = stream.turns().saturating_sub(1);
+    // Only the last turn can have open steps.
+    let closed_steps = open::closed_steps(stream, &survey.pairs);
     let mut text = EscapedLines::new();
-    for (turn, rows) in rows.iter().enumerate() {
+    for (turn, rows) in rows_by_turn(&survey).iter().enumerate() {
         text.line(format_args!("turn {turn}: {}", counted(rows.len(), "step")));
-        let lines = rows.iter().enumerate().map(|(step, row)| {
-            let calls = row.tools.iter().map(|(tool, count)| match count {
-                1 => tool.clone(),
-                count => format!("{tool} ({count})"),
-            });
-            let calls: Vec<String> = calls.collect();
-            let open = if is_closed(turn, step) { "" } else { "  open" };
-            let (at, tokens) = (Position::step(turn, step), grouped(tokens(row.weight)));
-            format!("  {at}  {tokens} tokens  {}{open}", calls.join(", ")).trim_end().to_owned()
-        });
-        lines.for_each(|line| text.line(line));
+        for (step, row) in rows.iter().enumerate() {
+            let is_open = turn == last_turn && step >= closed_steps;
+            let mark = if is_open { "  open" } else { "" };
+            let (position, tokens) = (Position::step(turn, step), grouped(tokens(row.weight)));
+            let line = format!("  {position}  {tokens} tokens  {}{mark}", row.call_list());
+            text.line(line.trim_end());
+        }
     }
     text
 }
 
+impl StepRow {
+    /// The names of the tools. A number follows if a tool was called more than once.
+    fn call_list(&self) -> String {
+        let calls = self.calls.iter().map(|(tool, count)| match count {
+            1 => tool.clone(),
+            count => format!("{tool} ({count})"),
+        });
+        calls.collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// Returns the steps of each turn.
-fn rows(survey: &Survey<'_>) -> Vec<Vec<StepRow>> {
+fn rows_by_turn(survey: &Survey<'_>) -> Vec<Vec<StepRow>> {
     let stream = survey.stream;
     let steps = stream.steps();
-    let empty = |turn| (0..steps.count(turn)).map(|_| StepRow::default()).collect();
-    let mut rows: Vec<Vec<StepRow>> = (0..stream.turns()).map(empty).collect();
-    for (element, event) in
-        stream.events().iter().enumerate().filter(|(_, event)| event.kind.is_conversation())
-    {
+    let empty_rows = |turn| (0..steps.count(turn)).map(|_| StepRow::default()).collect();
+    let mut rows: Vec<Vec<StepRow>> = (0..stream.turns()).map(empty_rows).collect();
+    for (element, event) in stream.events().iter().enumerate() {
+        if !event.kind.is_conversation() {
+            continue;
+        }
         let Some(row) = steps.step(element).and_then(|step| rows[event.turn].get_mut(step)) else { continue };
         row.weight += survey.estimate.weight(element);
         if event.kind == Kind::ToolRequest {
-            *row.tools.entry(stream.text(event.name).into_owned()).or_default() += 1;
+            *row.calls.entry(stream.text(event.name).into_owned()).or_default() += 1;
         }
     }
     rows
