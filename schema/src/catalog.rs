@@ -73,13 +73,13 @@ impl NamedSchema {
     /// Returns the schema as JSON.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
-        let mut generated = (self.generate)(self.direction.generator());
-        let generated = generated.ensure_object();
+        let mut schema = (self.generate)(self.direction.generator());
+        let members = schema.ensure_object();
         let mut ordered = serde_json::Map::new();
         for key in ["$schema", "title", "description"] {
-            ordered.extend(generated.remove_entry(key));
+            ordered.extend(members.remove_entry(key));
         }
-        ordered.append(generated);
+        ordered.append(members);
         ordered.into()
     }
 

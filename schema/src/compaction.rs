@@ -42,7 +42,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Returns a payload without a policy. Add one with struct update syntax.
+    /// Returns a payload without a policy. Add policies with struct update syntax.
     #[must_use]
     pub fn new(range: Range) -> Self {
         let Range { from_turn, to_turn, from_step, to_step } = range;
@@ -171,8 +171,8 @@ impl<'de> Visitor<'de> for ResponseActionVisitor {
         f.write_str("\"strip\" or {\"replace\": \"text\"}")
     }
 
-    fn visit_str<E: Error>(self, word: &str) -> Result<ResponseAction, E> {
-        match word {
+    fn visit_str<E: Error>(self, name: &str) -> Result<ResponseAction, E> {
+        match name {
             "strip" => Ok(ResponseAction::Strip),
             other => Err(E::unknown_variant(other, &["strip", "replace"])),
         }

@@ -118,13 +118,13 @@ impl Description {
     /// Returns whether the strategy has this feature.
     #[must_use]
     pub fn has_feature(&self, feature: &str) -> bool {
-        self.features.iter().any(|own| own == feature)
+        self.features.iter().any(|listed| listed == feature)
     }
 
     /// Returns whether the strategy wants this optional member of the header.
     #[must_use]
-    pub fn wants(&self, extra: &str) -> bool {
-        self.wants.iter().any(|own| own == extra)
+    pub fn wants(&self, member: &str) -> bool {
+        self.wants.iter().any(|wanted| wanted == member)
     }
 }
 

@@ -58,7 +58,7 @@ pub struct Permissions {
     pub subprocess: bool,
     /// See these environment variables.
     #[schemars(inner(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$")))]
-    #[serde(deserialize_with = "variables")]
+    #[serde(deserialize_with = "variable_names")]
     pub env: Vec<String>,
     /// Read these files and folders, given as absolute paths.
     #[schemars(inner(regex(pattern = r"^/")))]
@@ -85,7 +85,7 @@ pub enum Runtime {
     Sh,
 }
 
-fn variables<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+fn variable_names<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     strings_matching(deserializer, "the name of an environment variable", |name| {
         !name.starts_with(|c: char| c.is_ascii_digit())
             && !name.is_empty()

@@ -39,10 +39,10 @@ impl StrategyName {
         if name.starts_with("jp-") {
             return Err(error("begins with `jp-`, which is reserved for JP"));
         }
-        let word = |word: &str| {
+        let is_word = |word: &str| {
             !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         };
-        if !name.split('-').all(word) {
+        if !name.split('-').all(is_word) {
             return Err(error("does not consist of lower-case letters and digits joined by single hyphens"));
         }
         Ok(Self(name.to_owned()))

@@ -27,7 +27,7 @@ pub struct Needs {
 /// One need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[schemars(transform = open::by_kind)]
+#[schemars(transform = open::accept_unknown_kinds)]
 #[non_exhaustive]
 pub enum NeedRequest {
     /// A completion by a model. The answer has `text`, `model`, and `usage` if known.

@@ -42,7 +42,7 @@ impl Outline {
     #[must_use]
     pub fn rows(&self) -> Option<usize> {
         let rows = self.seq.len();
-        let columns = [
+        let column_lengths = [
             self.turn.len(),
             self.r#type.len(),
             self.tool.len(),
@@ -50,8 +50,9 @@ impl Outline {
             self.bytes.len(),
             self.tokens.len(),
         ];
-        let has_steps = self.step.as_ref().is_none_or(|step| step.len() == rows);
-        (has_steps && columns.iter().all(|&column| column == rows)).then_some(rows)
+        let steps_fit = self.step.as_ref().is_none_or(|steps| steps.len() == rows);
+        let columns_fit = column_lengths.iter().all(|&length| length == rows);
+        (steps_fit && columns_fit).then_some(rows)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A range of turns or steps. It is a module because both requests and compactions use it.
+//! A range of turns or steps. Requests and compactions use it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ impl Range {
         Self { from_turn, to_turn, from_step: None, to_step: None }
     }
 
-    /// Returns whether it begins or ends inside a turn.
+    /// Returns whether the range begins or ends inside a turn.
     #[must_use]
     pub const fn is_stepped(&self) -> bool {
         self.from_step.is_some() || self.to_step.is_some()
@@ -35,14 +35,17 @@ impl Range {
     /// Returns whether an event of this turn and step is in the range. Events of the user have no step.
     #[must_use]
     pub fn contains_step(&self, turn: usize, step: Option<usize>) -> bool {
-        let is_cut = (turn == self.from_turn && self.from_step.is_some())
-            || (turn == self.to_turn && self.to_step.is_some());
-        if !is_cut {
-            return self.contains(turn);
+        let first_step = self.from_step.filter(|_| turn == self.from_turn);
+        let last_step = self.to_step.filter(|_| turn == self.to_turn);
+        if !self.contains(turn) {
+            return false;
         }
-        let is_after = |step: usize| turn > self.from_turn || self.from_step.is_none_or(|from| step >= from);
-        let is_before = |step: usize| turn < self.to_turn || self.to_step.is_none_or(|to| step <= to);
-        self.contains(turn) && step.is_some_and(|step| is_after(step) && is_before(step))
+        if first_step.is_none() && last_step.is_none() {
+            return true;
+        }
+        step.is_some_and(|step| {
+            first_step.is_none_or(|first| first <= step) && last_step.is_none_or(|last| step <= last)
+        })
     }
 
     /// Returns whether the turn is in the range, completely or in part.

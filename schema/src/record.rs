@@ -189,12 +189,12 @@ fn format_or_null(_: &mut SchemaGenerator) -> Schema {
 
 /// Requires exactly one of `transcript` and `path`.
 fn one_source(schema: &mut Schema) {
-    let only = |one: &str, other: &str| {
+    let requires = |present: &str, absent: &str| {
         json_schema!({
-            "required": [one],
-            "properties": { one: { "not": { "type": "null" } }, other: { "type": "null" } },
+            "required": [present],
+            "properties": { present: { "not": { "type": "null" } }, absent: { "type": "null" } },
         })
     };
-    let either = [only("transcript", "path"), only("path", "transcript")].map(Value::from);
-    schema.insert("oneOf".into(), Value::from(either.to_vec()));
+    let branches = [requires("transcript", "path"), requires("path", "transcript")].map(Value::from);
+    schema.insert("oneOf".into(), Value::from(branches.to_vec()));
 }

@@ -16,7 +16,7 @@ use crate::version::COMPACTIONS_MAX;
 /// One line from a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[schemars(transform = open::by_type)]
+#[schemars(transform = open::accept_unknown_types)]
 #[non_exhaustive]
 pub enum Reply {
     /// Progress. The host displays it and continues to read.

@@ -152,7 +152,7 @@ pub struct OutReport {
 pub struct MissReport {
     /// The name of the gate: its option without the dashes.
     pub gate: String,
-    /// The value found.
+    /// The measured value of the transcript.
     pub found: String,
 }
 
@@ -178,8 +178,8 @@ pub struct BatchTotal {
     /// The sizes of all transcripts that did not fail.
     #[serde(flatten)]
     pub size: Size,
-    /// The raw tokens that a model is not sent. For conversations of JP, it depends on what JP sends. For other
-    /// transcripts, it depends on the view.
+    /// The raw tokens that are not sent to a model. For conversations of JP, they are counted with the tokens that JP
+    /// sends, for other transcripts with the view.
     pub saved: Saved,
     /// The duration, in milliseconds.
     pub elapsed_ms: f64,

@@ -52,7 +52,7 @@ pub struct CompactRequest {
     pub context: Context,
     /// The envelope of each event, for `input: outline`. Otherwise null.
     pub outline: Option<Outline>,
-    /// How the host sends the events, for `input: full`. Otherwise null.
+    /// The way in which the host sends the events, for `input: full`. Otherwise null.
     pub events: Option<Events>,
     /// The limits for the reply.
     pub limits: Limits,
@@ -85,7 +85,7 @@ impl CompactRequest {
 /// The whole conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conversation {
-    /// The id that the program which wrote the conversation gave it, if any.
+    /// The id in the transcript, if it has one.
     pub id: Option<String>,
     /// The format of the transcript, for example `jp`. New formats may be added.
     pub format: String,
@@ -100,7 +100,7 @@ pub struct Conversation {
     pub digest: Option<String>,
 }
 
-/// How the host sends the events of `input: full`.
+/// The way in which the host sends the events of `input: full`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 #[non_exhaustive]

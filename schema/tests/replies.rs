@@ -1,5 +1,5 @@
-//! Replies with the verdict that a host must reach, as far as parsing alone decides it. The data folder is
-//! outside of the repository. Without it the test is skipped with a message.
+//! Replies that a host must accept or reject. Only the verdicts that parsing alone can reach are checked here. The data
+//! folder is outside of the repository. Without it, the test is skipped with a message.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ struct Expected {
 }
 
 /// Parses a reply: any number of messages, and exactly one terminal message.
-fn read(bytes: &[u8]) -> Result<Reply, String> {
+fn parse_reply(bytes: &[u8]) -> Result<Reply, String> {
     let text = str::from_utf8(bytes).map_err(|error| error.to_string())?;
     let mut terminal = None;
     for line in text.lines().filter(|line| !line.trim_ascii().is_empty()) {
@@ -50,26 +50,26 @@ fn parsing_reaches_every_expected_verdict() {
         return;
     };
     let verdicts: BTreeMap<String, Expected> = serde_json::from_slice(&verdicts).unwrap();
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for (name, expected) in &verdicts {
         let bytes = fs::read(folder.join(name)).unwrap();
         let bytes = replace(&bytes, b"@ID@", b"c1");
-        let taken = expected.verdict != "reject" || WELL_FORMED.contains(&name.as_str());
-        let read = read(&bytes);
-        if read.is_ok() != taken {
-            wrong.push(format!("{name}: {:?}", read.err()));
+        let must_parse = expected.verdict != "reject" || WELL_FORMED.contains(&name.as_str());
+        let parsed = parse_reply(&bytes);
+        if parsed.is_ok() != must_parse {
+            failures.push(format!("{name}: {:?}", parsed.err()));
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut replaced = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some(at) = rest.windows(from.len()).position(|window| window == from) {
-        replaced.extend_from_slice(&rest[..at]);
+    while let Some(index) = rest.windows(from.len()).position(|window| window == from) {
+        replaced.extend_from_slice(&rest[..index]);
         replaced.extend_from_slice(to);
-        rest = &rest[at + from.len()..];
+        rest = &rest[index + from.len()..];
     }
     replaced.extend_from_slice(rest);
     replaced

@@ -15,9 +15,9 @@ fn rejects(name: &str, text: &str) {
 
 /// Checks an error that JSON Schema cannot detect: the spelling of a number, or a duplicate key.
 #[track_caller]
-fn types_reject(name: &str, text: &str, why: &str) {
+fn types_reject(name: &str, text: &str, reason: &str) {
     let error = through_types(name, text).expect_err(text);
-    assert!(error.contains(why), "{error}");
+    assert!(error.contains(reason), "{error}");
 }
 
 #[track_caller]
@@ -76,19 +76,19 @@ fn rejects_misspelled_compactions() {
 
 #[test]
 fn rejects_misspelled_selective_calls() {
-    let call = |call: &str| format!(r#""tool_calls":{{"policy":"selective","calls":[{call}]}}"#);
-    rejects_payload(&call(r#"{"request":"strip"}"#));
-    rejects_payload(&call(r#"{"seq":-1,"request":"strip"}"#));
-    rejects_payload(&call(r#"{"seq":"1","request":"strip"}"#));
-    rejects_payload(&call(r#"{"seq":1,"request":{"strip":null}}"#));
-    rejects_payload(&call(r#"{"seq":1,"request":{"replace":"x"}}"#));
-    rejects_payload(&call(r#"{"seq":1,"response":{"strip":null}}"#));
-    rejects_payload(&call(r#"{"seq":1,"response":{"replace":1}}"#));
-    rejects_payload(&call(r#"{"seq":1,"response":{}}"#));
-    rejects_payload(&call(r#"{"seq":1,"response":{"replace":"x","y":1}}"#));
-    rejects_payload(&call(r#"{"seq":1,"omit":"yes"}"#));
-    rejects_payload(&call(r#"{"seq":1,"drop":true}"#));
-    rejects_payload(&call(r#"[1,"strip",null,false]"#));
+    let selective = |call: &str| format!(r#""tool_calls":{{"policy":"selective","calls":[{call}]}}"#);
+    rejects_payload(&selective(r#"{"request":"strip"}"#));
+    rejects_payload(&selective(r#"{"seq":-1,"request":"strip"}"#));
+    rejects_payload(&selective(r#"{"seq":"1","request":"strip"}"#));
+    rejects_payload(&selective(r#"{"seq":1,"request":{"strip":null}}"#));
+    rejects_payload(&selective(r#"{"seq":1,"request":{"replace":"x"}}"#));
+    rejects_payload(&selective(r#"{"seq":1,"response":{"strip":null}}"#));
+    rejects_payload(&selective(r#"{"seq":1,"response":{"replace":1}}"#));
+    rejects_payload(&selective(r#"{"seq":1,"response":{}}"#));
+    rejects_payload(&selective(r#"{"seq":1,"response":{"replace":"x","y":1}}"#));
+    rejects_payload(&selective(r#"{"seq":1,"omit":"yes"}"#));
+    rejects_payload(&selective(r#"{"seq":1,"drop":true}"#));
+    rejects_payload(&selective(r#"[1,"strip",null,false]"#));
     rejects_payload(r#""tool_calls":{"policy":"selective"}"#);
 }
 
@@ -146,10 +146,13 @@ const DESCRIPTION: &str = r#"{"type":"describe","protocols":[1],"name":"a","vers
 
 #[test]
 fn checks_descriptions() {
-    let with = |fields: &str| DESCRIPTION.replace('}', &format!(",{fields}}}"));
+    let with_fields = |fields: &str| DESCRIPTION.replace('}', &format!(",{fields}}}"));
     accepts("description", DESCRIPTION);
-    accepts("description", &with(r#""wants":["moon"],"features":["warp"],"needs":["luck"]"#));
-    accepts("description", &with(r#""scope":"conversation","determinism":"pure","options_schema":{}"#));
+    accepts("description", &with_fields(r#""wants":["moon"],"features":["warp"],"needs":["luck"]"#));
+    accepts(
+        "description",
+        &with_fields(r#""scope":"conversation","determinism":"pure","options_schema":{}"#),
+    );
     accepts("description", &DESCRIPTION.replace("[]", r#"["summary","reasoning","tool_calls"]"#));
     rejects("description", &DESCRIPTION.replace("[]", r#"["images"]"#));
     rejects("description", &DESCRIPTION.replace("[]", r#"[{"summary":null}]"#));
@@ -157,9 +160,9 @@ fn checks_descriptions() {
     rejects("description", &DESCRIPTION.replace("describe\"", "description\""));
     rejects("description", &DESCRIPTION.replace("[1]", "1"));
     rejects("description", &DESCRIPTION.replace("[1]", "[-1]"));
-    rejects("description", &with(r#""scope":"world""#));
-    rejects("description", &with(r#""determinism":"mostly""#));
-    rejects("description", &with(r#""features":"worker""#));
+    rejects("description", &with_fields(r#""scope":"world""#));
+    rejects("description", &with_fields(r#""determinism":"mostly""#));
+    rejects("description", &with_fields(r#""features":"worker""#));
     for field in ["type", "protocols", "name", "version", "description", "produces", "input"] {
         rejects("description", &DESCRIPTION.replace(&format!("\"{field}\":"), "\"other\":"));
     }
@@ -186,60 +189,64 @@ fn checks_messages_from_the_host() {
 
 #[test]
 fn checks_manifests() {
-    let manifest = |name: &str, run: &str, rest: &str| {
+    let manifest = |name: &str, run: &str, more_fields: &str| {
         format!(
-            r#"{{"manifest":1,"name":"{name}","version":"1","description":"d","protocols":[1],"run":{run}{rest}}}"#
+            r#"{{"manifest":1,"name":"{name}","version":"1","description":"d","protocols":[1],"run":{run}{more_fields}}}"#
         )
     };
-    let run = |run: &str| manifest("a", run, "");
-    let permissions = |text: &str| manifest("a", r#"{"dylib":"x"}"#, &format!(r#","permissions":{text}"#));
-    accepts("manifest", &run(r#"{"command":["./a","-x",""]}"#));
-    accepts("manifest", &run(r#"{"dylib":"./a.so","mode":"one-shot","timeout":"1500ms"}"#));
-    rejects("manifest", &run("{}"));
-    rejects("manifest", &run(r#"{"command":["a"],"dylib":"b"}"#));
-    rejects("manifest", &run(r#"{"command":[]}"#));
-    rejects("manifest", &run(r#"{"command":[""]}"#));
-    rejects("manifest", &run(r#"{"command":"a"}"#));
-    rejects("manifest", &run(r#"{"dylib":""}"#));
-    rejects("manifest", &run(r#"{"dylib":"a","shell":true}"#));
-    rejects("manifest", &run(r#"{"dylib":"a","mode":"one_shot"}"#));
+    let with_run = |run: &str| manifest("a", run, "");
+    let with_permissions =
+        |permissions: &str| manifest("a", r#"{"dylib":"x"}"#, &format!(r#","permissions":{permissions}"#));
+    accepts("manifest", &with_run(r#"{"command":["./a","-x",""]}"#));
+    accepts("manifest", &with_run(r#"{"dylib":"./a.so","mode":"one-shot","timeout":"1500ms"}"#));
+    rejects("manifest", &with_run("{}"));
+    rejects("manifest", &with_run(r#"{"command":["a"],"dylib":"b"}"#));
+    rejects("manifest", &with_run(r#"{"command":[]}"#));
+    rejects("manifest", &with_run(r#"{"command":[""]}"#));
+    rejects("manifest", &with_run(r#"{"command":"a"}"#));
+    rejects("manifest", &with_run(r#"{"dylib":""}"#));
+    rejects("manifest", &with_run(r#"{"dylib":"a","shell":true}"#));
+    rejects("manifest", &with_run(r#"{"dylib":"a","mode":"one_shot"}"#));
     for timeout in ["60", "0s", "1h", "-1s", "1.5s", "s", "", "1 s", "\u{661}s", "9999999999s"] {
-        rejects("manifest", &run(&format!(r#"{{"dylib":"a","timeout":"{timeout}"}}"#)));
+        rejects("manifest", &with_run(&format!(r#"{{"dylib":"a","timeout":"{timeout}"}}"#)));
     }
     for timeout in ["1ms", "999999999ms", "1000001s", "999999999s", "999999999m"] {
-        accepts("manifest", &run(&format!(r#"{{"dylib":"a","timeout":"{timeout}"}}"#)));
+        accepts("manifest", &with_run(&format!(r#"{{"dylib":"a","timeout":"{timeout}"}}"#)));
     }
-    accepts("manifest", &permissions(r#"{"llm":true,"env":["A_1"],"read":["/etc"],"runtime":"python"}"#));
-    rejects("manifest", &permissions(r#"{"llm":"yes"}"#));
-    rejects("manifest", &permissions(r#"{"nework":false}"#));
-    rejects("manifest", &permissions(r#"{"env":["A=B"]}"#));
-    rejects("manifest", &permissions(r#"{"env":[""]}"#));
-    rejects("manifest", &permissions(r#"{"env":["1A"]}"#));
-    rejects("manifest", &permissions(r#"{"read":["etc"]}"#));
-    rejects("manifest", &permissions(r#"{"runtime":"perl"}"#));
+    accepts(
+        "manifest",
+        &with_permissions(r#"{"llm":true,"env":["A_1"],"read":["/etc"],"runtime":"python"}"#),
+    );
+    rejects("manifest", &with_permissions(r#"{"llm":"yes"}"#));
+    rejects("manifest", &with_permissions(r#"{"nework":false}"#));
+    rejects("manifest", &with_permissions(r#"{"env":["A=B"]}"#));
+    rejects("manifest", &with_permissions(r#"{"env":[""]}"#));
+    rejects("manifest", &with_permissions(r#"{"env":["1A"]}"#));
+    rejects("manifest", &with_permissions(r#"{"read":["etc"]}"#));
+    rejects("manifest", &with_permissions(r#"{"runtime":"perl"}"#));
     for name in ["", "A", "a_b", "a--b", "-a", "a-", "jp-x", "1a", &"a".repeat(65)] {
         rejects("manifest", &manifest(name, r#"{"dylib":"x"}"#, ""));
     }
-    rejects("manifest", &run(r#"{"dylib":"x"}"#).replace("\"manifest\":1", "\"manifest\":2"));
+    rejects("manifest", &with_run(r#"{"dylib":"x"}"#).replace("\"manifest\":1", "\"manifest\":2"));
     rejects("manifest", &manifest("a", r#"{"dylib":"x"}"#, r#","licence":"MIT""#));
 }
 
 #[test]
 fn types_reject_errors_that_the_schema_cannot_express() {
-    let turn = |text: &str| format!(r#"{{"from_turn":{text},"to_turn":1,"reasoning":"strip"}}"#);
-    types_reject("compaction", &turn("1.0"), "floating point");
-    types_reject("compaction", &turn("1e0"), "floating point");
-    types_reject("compaction", &turn("-0"), "floating point");
-    types_reject("compaction", &turn("18446744073709551616"), "floating point");
-    types_reject("compaction", &turn(r#"0,"from_turn":1"#), "duplicate field `from_turn`");
+    let from_turn = |text: &str| format!(r#"{{"from_turn":{text},"to_turn":1,"reasoning":"strip"}}"#);
+    types_reject("compaction", &from_turn("1.0"), "floating point");
+    types_reject("compaction", &from_turn("1e0"), "floating point");
+    types_reject("compaction", &from_turn("-0"), "floating point");
+    types_reject("compaction", &from_turn("18446744073709551616"), "floating point");
+    types_reject("compaction", &from_turn(r#"0,"from_turn":1"#), "duplicate field `from_turn`");
     types_reject(
         "reply",
         r#"{"type":"decline","type":"decline","id":"c","reason":"r"}"#,
         "duplicate field `type`",
     );
     types_reject("reply", r#"{"type":"decline","id":"c","id":"d","reason":"r"}"#, "duplicate field `id`");
-    let twice = r#"{"type":"needs","id":"c","requests":{"a":{"kind":"x"},"a":{"kind":"y"}}}"#;
-    types_reject("reply", twice, "duplicate key `a`");
+    let duplicate_need = r#"{"type":"needs","id":"c","requests":{"a":{"kind":"x"},"a":{"kind":"y"}}}"#;
+    types_reject("reply", duplicate_need, "duplicate key `a`");
 }
 
 #[test]
@@ -276,26 +283,26 @@ fn checks_batch_reports() {
 
 #[test]
 fn checks_batch_answers() {
-    let saved = concat!(
+    let report = concat!(
         r#""estimator":"chars/4","tokens":{"raw":12,"view_before":9,"view_after":4,"jp":null},"#,
         r#""saved":{"tokens":5,"percent":55.6,"of":"view_before"},"new_overlays":1"#
     );
-    let good = |more: &str| format!(r#"{{"id":[1],"ok":true,"format":"pi",{more}{saved}}}"#);
-    accepts("batch-answer", &good(""));
-    accepts("batch-answer", &good(r#""transcript":"t","overlays":[{"from_turn":0}],"#));
+    let success = |fields: &str| format!(r#"{{"id":[1],"ok":true,"format":"pi",{fields}{report}}}"#);
+    accepts("batch-answer", &success(""));
+    accepts("batch-answer", &success(r#""transcript":"t","overlays":[{"from_turn":0}],"#));
     accepts(
         "batch-answer",
-        &good(r#""view":[],"declines":[{"strategy":null,"reason":"r"}],"warnings":["w"],"#),
+        &success(r#""view":[],"declines":[{"strategy":null,"reason":"r"}],"warnings":["w"],"#),
     );
-    rejects("batch-answer", &good(r#""view":7,"overlays":7,"#));
-    rejects("batch-answer", &good("").replace("true", "false"));
-    rejects("batch-answer", &good("").replace(r#""tokens""#, r#""tokes""#));
-    let bad = concat!(
+    rejects("batch-answer", &success(r#""view":7,"overlays":7,"#));
+    rejects("batch-answer", &success("").replace("true", "false"));
+    rejects("batch-answer", &success("").replace(r#""tokens""#, r#""tokes""#));
+    let failure = concat!(
         r#"{"id":null,"ok":false,"error":{"code":14,"kind":"deadline","message":"m","causes":[],"#,
         r#""hint":null,"retryable":true}}"#
     );
-    accepts("batch-answer", bad);
-    rejects("batch-answer", &bad.replace("false", "true"));
-    rejects("batch-answer", &bad.replace("deadline", "late"));
-    rejects("batch-answer", &bad.replace(r#""message":"m","#, ""));
+    accepts("batch-answer", failure);
+    rejects("batch-answer", &failure.replace("false", "true"));
+    rejects("batch-answer", &failure.replace("deadline", "late"));
+    rejects("batch-answer", &failure.replace(r#""message":"m","#, ""));
 }

@@ -21,11 +21,11 @@ use serde_json::{Deserializer, Value, json};
 
 const TEXT: &str = include_str!("../PROTOCOL.md");
 
-/// Returns the contents of the fenced blocks of one language.
+/// Returns the contents of the fenced blocks of a language.
 fn blocks(language: &str) -> Vec<&'static str> {
     let fence = format!("```{language}\n");
-    let starts = TEXT.match_indices(&fence).map(|(at, _)| &TEXT[at + fence.len()..]);
-    starts.map(|rest| rest.split_once("```").expect("a fence is closed").0).collect()
+    let after_fences = TEXT.match_indices(&fence).map(|(index, _)| &TEXT[index + fence.len()..]);
+    after_fences.map(|text| text.split_once("```").expect("a fence is closed").0).collect()
 }
 
 fn examples() -> Vec<Box<RawValue>> {
@@ -50,9 +50,9 @@ fn schema_of(value: &Value) -> &'static str {
 fn every_example_round_trips_through_types_and_schema() {
     for example in examples() {
         let value: Value = serde_json::from_str(example.get()).unwrap();
-        let written = accepts(schema_of(&value), example.get());
+        let serialized = accepts(schema_of(&value), example.get());
         assert_eq!(
-            without_defaults(written),
+            without_defaults(serialized),
             without_defaults(value),
             "an example has a key that its type lacks"
         );
@@ -69,19 +69,19 @@ fn without_defaults(mut value: Value) -> Value {
 
 #[test]
 fn every_message_and_policy_has_an_example() {
-    let mut shown = BTreeSet::new();
+    let mut words = BTreeSet::new();
     for example in examples() {
         let value: Value = serde_json::from_str(example.get()).unwrap();
-        shown.insert(schema_of(&value).to_owned());
-        shown.extend(value["type"].as_str().map(str::to_owned));
-        shown.extend(value["tool_calls"]["policy"].as_str().map(str::to_owned));
-        shown.extend(value["events"]["mode"].as_str().map(str::to_owned));
-        shown.extend(value.as_object().into_iter().flatten().map(|(key, _)| key.clone()));
+        words.insert(schema_of(&value).to_owned());
+        words.extend(value["type"].as_str().map(str::to_owned));
+        words.extend(value["tool_calls"]["policy"].as_str().map(str::to_owned));
+        words.extend(value["events"]["mode"].as_str().map(str::to_owned));
+        words.extend(value.as_object().into_iter().flatten().map(|(key, _)| key.clone()));
     }
     let expected = "describe-request description compact event events-end events_end reply compaction progress log \
                     result decline needs error strip omit selective inline file summary reasoning tool_calls";
     for word in expected.split_whitespace() {
-        assert!(shown.contains(word), "{word} has no example");
+        assert!(words.contains(word), "{word} has no example");
     }
 }
 
@@ -141,10 +141,10 @@ fn smallest_strategy_replies_correctly() {
         eprintln!("skipped: jq is not installed");
         return;
     }
-    let described = shell("describe", "");
-    accepts("description", &described);
+    let description = run_strategy("describe", "");
+    accepts("description", &description);
     let request = examples().into_iter().find(|example| example.get().contains("\"id\":\"c1\"")).unwrap();
-    let reply = accepts("reply", &shell("run", request.get()));
+    let reply = accepts("reply", &run_strategy("run", request.get()));
     let strip = json!({"policy": "strip", "request": false, "response": true});
     assert_eq!(
         reply,
@@ -152,8 +152,8 @@ fn smallest_strategy_replies_correctly() {
     );
 }
 
-/// Runs the strategy of the text and returns its output.
-fn shell(verb: &str, input: &str) -> String {
+/// Runs the script in PROTOCOL.md, and returns its output.
+fn run_strategy(verb: &str, input: &str) -> String {
     let [script] = blocks("sh")[..] else { panic!("expected one script") };
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh", verb]).env(ENV_PROTOCOL, "1");

@@ -102,7 +102,7 @@ pub struct WouldReport {
 pub struct DiagnosticReport {
     /// The name of the strategy.
     pub strategy: String,
-    /// The diagnostic of the protocol.
+    /// The diagnostic, as the strategy reported it.
     pub found: Diagnostic,
 }
 

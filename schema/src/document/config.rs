@@ -56,7 +56,7 @@ pub struct CallReport {
 pub struct ConfigTrustReport {
     /// The folders with approved values.
     pub approved: Vec<ApprovedFolder>,
-    /// Whether a value was approved now.
+    /// Whether this command approved a value.
     pub new: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct ApprovedValue {
 pub struct ValueRow {
     /// The name of the setting.
     pub label: String,
-    /// The setting.
+    /// The value of the setting.
     pub text: String,
 }
 
@@ -112,6 +112,6 @@ pub struct ApprovalEntry {
 pub struct ConfigUntrustReport {
     /// The path of the folder.
     pub path: String,
-    /// Whether there was an approval.
+    /// Whether an approval was withdrawn. False if there was none.
     pub withdrawn: bool,
 }

@@ -67,9 +67,9 @@ pub struct ShownOverlay {
     pub applied_by_jp: bool,
     /// The receipt as it is stored. Null if there is none.
     pub receipt: Option<Map<String, Value>>,
-    /// The view without and with the overlay, after those before it.
+    /// The tokens of the view without and with this overlay. All earlier overlays apply in both cases.
     pub tokens: ViewTokens,
-    /// Remarks that the other members do not show.
+    /// Further remarks.
     pub remarks: Vec<String>,
 }
 
@@ -212,14 +212,14 @@ pub struct ForkReport {
     pub error: Option<ErrorReport>,
 }
 
-/// The numbers of the overlays of a source, by what happened to them.
+/// The numbers of the overlays of a source: the copied ones, and those that were left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForkOverlays {
     /// Copied unchanged.
     pub kept: Vec<usize>,
     /// Limited to the copied turns.
     pub clipped: Vec<usize>,
-    /// Left out with their turns.
+    /// Left out, because their turns are not copied.
     pub gone: Vec<usize>,
     /// Left out, because they also summarize turns that are not copied.
     pub summary_dropped: Vec<usize>,

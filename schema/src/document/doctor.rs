@@ -15,7 +15,7 @@ pub struct DoctorReport {
     pub landlock: u8,
     /// Whether the kernel has seccomp.
     pub seccomp: bool,
-    /// The missing parts of a jail.
+    /// The parts of a jail that this machine lacks.
     pub missing: Vec<MissingReport>,
     /// The limits of a strategy.
     pub limits: DoctorLimits,
@@ -25,7 +25,7 @@ pub struct DoctorReport {
     pub bundled: Vec<String>,
     /// The folders that are searched for strategies.
     pub folders: Vec<DoctorFolder>,
-    /// The variables with keys of models. The keys are not read.
+    /// The environment variables for the keys of providers. Their values are not read.
     pub keys: Vec<KeyReport>,
 }
 
@@ -62,7 +62,7 @@ pub struct DoctorFolder {
     pub is_there: bool,
 }
 
-/// A variable with the key of a model.
+/// An environment variable for the key of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyReport {
     /// The name of the provider.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "failure")]
 pub struct Failure {
-    /// The transcript as it was given. Absent if the command itself failed.
+    /// The path of the transcript, as given. Absent if the command itself failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The error.

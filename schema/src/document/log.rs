@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub struct LogLine {
     /// The level.
     pub level: LogLevel,
-    /// The message in `message`, which never contains a value. Each value has its own member.
+    /// The text in `message`, and each value in its own member. The text never contains a value.
     pub fields: Map<String, Value>,
 }
 

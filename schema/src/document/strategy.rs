@@ -23,9 +23,9 @@ pub struct StrategyRow {
     pub name: String,
     /// The path of the executable or folder.
     pub path: String,
-    /// The origin, or `shadowed`.
+    /// The origin of the strategy, or `shadowed`.
     pub origin: String,
-    /// The origin, also of a shadowed strategy.
+    /// The origin of the strategy, even if it is shadowed.
     pub found_in: String,
     /// Whether another strategy of the same name is used instead.
     pub shadowed: bool,
@@ -64,7 +64,7 @@ pub struct StrategyShowReport {
     pub executable_sha256: String,
     /// The granted permissions.
     pub granted: Vec<String>,
-    /// The description of the protocol.
+    /// The strategy's answer to `describe`.
     pub description: Description,
 }
 
@@ -74,13 +74,13 @@ pub struct StrategyShowReport {
 pub struct StrategyTrustReport {
     /// The name of the strategy.
     pub name: String,
-    /// The path that is trusted.
+    /// The trusted path.
     pub path: String,
-    /// The SHA-256 that is trusted.
+    /// The trusted SHA-256.
     pub sha256: String,
     /// The manifest. Null for an executable without a folder.
     pub manifest: Option<Manifest>,
-    /// The description of the protocol, if the strategy gave one.
+    /// The strategy's answer to `describe`. Null if it gave none.
     pub description: Option<Description>,
     /// The reason why there is no description.
     pub not_described: Option<String>,
@@ -92,7 +92,7 @@ pub struct StrategyTrustReport {
     pub granted: Vec<String>,
     /// The permissions that the plugin asks for and does not have.
     pub not_granted: Vec<String>,
-    /// The permissions of the record.
+    /// The permissions in the trust record.
     pub permissions: Permissions,
     /// The path of the interpreter.
     pub interpreter: Option<String>,
@@ -102,9 +102,9 @@ pub struct StrategyTrustReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "strategy-untrust-report")]
 pub struct StrategyUntrustReport {
-    /// The plugin as it was given.
+    /// The plugin, as given on the command line.
     pub plugin: String,
-    /// The number of removed records.
+    /// The number of removed trust records.
     pub revoked: usize,
 }
 
@@ -112,7 +112,7 @@ pub struct StrategyUntrustReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "strategy-test-report")]
 pub struct StrategyTestReport {
-    /// The plugin as it was given.
+    /// The plugin, as given on the command line.
     pub path: String,
     /// Whether no check failed.
     pub passed: bool,

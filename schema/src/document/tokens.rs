@@ -22,9 +22,9 @@ pub struct TokenCounts {
 pub struct JpTokens {
     /// In the raw events of JP's conversations.
     pub raw: u64,
-    /// What JP sent before the command.
+    /// In the view that JP sent before the command.
     pub view_before: u64,
-    /// What JP sends after the command.
+    /// In the view that JP sends after the command.
     pub view_after: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct ViewTokens {
 /// The saving of a view.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Saved {
-    /// In tokens. Negative if the view has more.
+    /// In tokens. Negative if the view is larger.
     pub tokens: i64,
     /// In percent of the number that `of` names.
     pub percent: f64,
@@ -64,9 +64,9 @@ impl Saved {
     #[must_use]
     pub fn new(of: SavedOf, before: u64, after: u64) -> Self {
         let tokens = i64::try_from(i128::from(before) - i128::from(after)).unwrap_or(i64::MAX);
-        let share = if before == 0 { 0.0 } else { 1.0 - after as f64 / before as f64 };
+        let saved_share = if before == 0 { 0.0 } else { 1.0 - after as f64 / before as f64 };
         // Without the addition, an unchanged view would save -0.
-        Self { tokens, percent: (share * 1000.0).round() / 10.0 + 0.0, of }
+        Self { tokens, percent: (saved_share * 1000.0).round() / 10.0 + 0.0, of }
     }
 }
 

@@ -84,7 +84,7 @@ impl TryFrom<Wire> for Run {
             (Some(_), None) => return Err(RunError("has an empty `command`".into())),
             (None, Some(_)) => return Err(RunError("has an empty `dylib`".into())),
         };
-        let timeout_ms = wire.timeout.as_deref().map(milliseconds).transpose()?;
+        let timeout_ms = wire.timeout.as_deref().map(parse_timeout).transpose()?;
         Ok(Self { program, mode: wire.mode, timeout_ms })
     }
 }
@@ -95,12 +95,12 @@ impl From<Run> for Wire {
             Program::Command(command) => (Some(command), None),
             Program::Dylib(dylib) => (None, Some(dylib)),
         };
-        Self { command, dylib, mode: run.mode, timeout: run.timeout_ms.map(timeout) }
+        Self { command, dylib, mode: run.mode, timeout: run.timeout_ms.map(format_timeout) }
     }
 }
 
-/// Formats a timeout for [`milliseconds`]. Large values need a larger unit because of [`DIGITS_MAX`].
-fn timeout(ms: u64) -> String {
+/// Formats a timeout for [`parse_timeout`]. Large values need a larger unit because of [`DIGITS_MAX`].
+fn format_timeout(ms: u64) -> String {
     let (factor, unit) = match ms {
         ms if ms < 10_u64.pow(DIGITS_MAX) => (1, "ms"),
         ms if ms % 60_000 == 0 => (60_000, "m"),
@@ -109,10 +109,11 @@ fn timeout(ms: u64) -> String {
     format!("{}{unit}", ms / factor)
 }
 
-fn milliseconds(text: &str) -> Result<u64, RunError> {
+/// Returns the timeout in milliseconds.
+fn parse_timeout(text: &str) -> Result<u64, RunError> {
     let error = || RunError(format!("has the invalid `timeout` {text:?}; write, for example, \"60s\""));
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number = &text[..text.len() - unit.len()];
     let factor = match unit {
         "ms" => 1,
         "s" => 1_000,
